@@ -8,7 +8,8 @@ VENV := .venv
 BENCH := .venv-bench
 BIN := $(VENV)/bin
 # What an installation is made of; the rest is read where it lies.
-METADATA := setup.cfg pyproject.toml setup.py geon/transformers/native/entry.c geon/transformers/pycuda/steady.c
+METADATA := setup.cfg pyproject.toml setup.py geon/transformers/native/entry.c geon/transformers/pycuda/steady.c \
+	$(wildcard geon/transformers/native/c/product*)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test docs bench compile-times bench-numpy bench-random fuzz fuzz-large fuzz-speed clean
@@ -57,7 +58,8 @@ bench-random: $(VENV)/installed-bench  ## Random large programs and their deriva
 		--seed "$(SEED)" $(SPEED_OPTIONS)
 
 clean:  ## Remove the environment and everything that was built.
-	rm -rf $(VENV) $(BENCH) .bench-base build dist site *.egg-info geon/transformers/native/_entry.* geon/transformers/pycuda/_steady.*
+	rm -rf $(VENV) $(BENCH) .bench-base build dist site *.egg-info geon/transformers/native/_entry.* \
+		geon/transformers/native/prebuilt geon/transformers/pycuda/_steady.*
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit( \

@@ -1,15 +1,20 @@
 """The extensions by which calls enter compiled code and captured graphs; all else is in setup.cfg.
 
 They are built where there are a C compiler and Python's headers. Without them geon is installed
-whole, and calls take a longer way.
+whole, and calls take a longer way. With them comes what all products share, compiled for this
+machine; elsewhere, or where that fails, the first program with a product compiles it.
 """
 
 import hashlib
+import os
+import subprocess
 import sys
 import sysconfig
+import tempfile
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 FOLDER = "geon/transformers"
 SOURCES = {"native._entry": "native/entry.c"}
@@ -45,5 +50,30 @@ def extension(name: str, file: str, headers: str) -> Extension:
     )
 
 
+class BuildWithObjects(build_ext):
+    """Builds the extensions, and the objects that products share beside them."""
+
+    def run(self) -> None:
+        super().run()
+        entry = self.get_ext_fullpath(f"{FOLDER.replace('/', '.')}.native._entry")
+        folder = Path(entry).absolute().with_name("prebuilt")
+        with tempfile.TemporaryDirectory(prefix="geon-") as cache:
+            path = os.pathsep.join(["."] + [p for p in sys.path if p])
+            subprocess.run(
+                [
+                    sys.executable,
+                    "-m",
+                    f"{FOLDER.replace('/', '.')}.native.installing",
+                    str(folder),
+                ],
+                env={**os.environ, "PYTHONPATH": path, "GEON_CACHE": cache},
+                check=False,
+            )
+
+
 made = extensions()
-setup(ext_modules=made, options={"bdist_wheel": {"py_limited_api": "cp311"}} if made else {})
+setup(
+    cmdclass={"build_ext": BuildWithObjects},
+    ext_modules=made,
+    options={"bdist_wheel": {"py_limited_api": "cp311"}} if made else {},
+)

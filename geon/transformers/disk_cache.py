@@ -166,6 +166,12 @@ def _seal(name: str, content: bytes) -> bytes:
     return MARK + hashlib.sha256(name.encode() + b"\0" + content).digest()
 
 
+def is_whole(name: str, sealed: bytes) -> bool:
+    """Whether these are all bytes of a file of this name, its seal included."""
+    content = sealed[:-SEAL_BYTES]
+    return len(sealed) >= SEAL_BYTES and sealed[-SEAL_BYTES:] == _seal(name, content)
+
+
 def load(name: str) -> bytes | None:
     """The content of a file, without its seal; ``None`` where there is none that is whole."""
     path = folder() / name
@@ -180,7 +186,7 @@ def load(name: str) -> bytes | None:
     try:
         sealed = _own_bytes(descriptor)
         content = sealed[:-SEAL_BYTES]
-        if len(sealed) >= SEAL_BYTES and sealed[-SEAL_BYTES:] == _seal(name, content):
+        if is_whole(name, sealed):
             with contextlib.suppress(OSError):  # a folder that became read-only serves as it is
                 os.utime(descriptor)
             return content

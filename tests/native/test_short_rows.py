@@ -7,7 +7,7 @@ import pytest
 
 import geon
 from geon.transformers.kernels.nests import BESIDE, SHORT
-from geon.transformers.kernels.short_forms import COSTLY
+from geon.transformers.kernels.short_forms import COSTLY, can_be
 
 REDUCTIONS = ["sum", "max", "min", "any", "all", "argmax", "argmin", "logsumexp", "softmax"]
 ROWS = [1, BESIDE - 1, BESIDE, 513, 1031]
@@ -235,3 +235,34 @@ def test_rows_that_are_known_to_be_few_are_not_gone_along(rows):
         f = transformer.computation(geon.sum(geon.square(x - each)), x, each)
         assert ("_short(threads" in f.source) is (rows != BESIDE - 1)
         assert f(np.ones((rows or 70, 3)), np.zeros(3)) == 3 * (rows or 70)
+
+
+@pytest.mark.parametrize("square", [False, True])
+def test_rows_of_a_square_have_no_form_for_short_ones(square):
+    """There are as many as they are long, so they are not short and many at once."""
+    rows = geon.Axis("T")
+    columns = rows.prime if square else geon.Axis("C")
+    x = geon.placeholder([rows, columns])
+    f = geon.NativeTransformer(threads=2).computation(geon.softmax(geon.tanh(x), columns), x)
+    assert ("_short(threads" in f.source) is not square
+    for length in (1, 5, SHORT, SHORT + 1, BESIDE, 130):
+        data = np.random.default_rng(length).normal(size=(length, length)).astype(np.float32)
+        raised = np.exp(np.tanh(data))
+        np.testing.assert_allclose(f(data), raised / raised.sum(1, keepdims=True), rtol=3e-6)
+
+
+@pytest.mark.parametrize(
+    "sizes, together",
+    [((3, 5), True), ((-1, 5), False), ((), True), ((0, 0), True)],
+)
+def test_known_sizes_are_together_where_none_is_negative(sizes, together):
+    assert can_be(sizes) is together
+
+
+def test_open_sizes_are_together_where_no_two_sum_to_less_than_nothing():
+    n, m = geon.Axis("N").expression, geon.Axis("M").expression
+    assert can_be((n - 1, 15 - n, m - 64))
+    assert can_be((n - 1, 15 - n, 15 - n))
+    assert not can_be((15 - n, n - 64))
+    assert not can_be((15 - n * m, n * m - 16))
+    assert can_be((15 - n * m, n * m - 15))

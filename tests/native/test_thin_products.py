@@ -144,6 +144,7 @@ def test_many_matrices_and_vectors_side_by_side(order, sizes):
     generator = np.random.default_rng(len(order))
     matrix = geon.placeholder([by_name[name] for name in order])
     data = whole(generator, *(by_name[name].length for name in order))
+    predicted = []
     for more in ([], [one]):
         vector = geon.placeholder([*more, by_name["B"], by_name["K"]])
         given = whole(generator, *(axis.length for axis in vector.axes))
@@ -152,7 +153,11 @@ def test_many_matrices_and_vectors_side_by_side(order, sizes):
             f = transformer.computation(made, vector, matrix)
             wanted = np.einsum(f"...BK,{order}->...BR", given, data)
             np.testing.assert_array_equal(f(given, data), wanted)
-            assert kind in f.explain("schedule").splitlines()[0]
+            first, *_, last = f.explain("schedule").splitlines()
+            assert kind in first
+            predicted.append(float(last.split()[1]))
+    # Loops go along the matrix, whatever axes of one element the vector has.
+    assert predicted[1] < 1.1 * predicted[0] + 0.02
 
 
 def test_a_row_that_is_computed_stays_one_of_a_product():
@@ -177,3 +182,27 @@ def test_a_row_that_is_computed_stays_one_of_a_product():
             f = transformer.computation(geon.dot(left, right, over), query, keys, count)
             lines = [line for line in f.explain("schedule").splitlines() if "dot(" in line[:9]]
             assert kind in lines[0], lines
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_attention_hands_on_values_of_width_1(masked, scaled):
+    """Its softmax is the matrix of a product with a vector, and is never stored whole."""
+    head, row, key = geon.Axis("H", 2), geon.Axis("T", 512), geon.Axis("S", 500)
+    deep, one = geon.Axis("D", 16), geon.Axis("W", 1)
+    q, k = geon.placeholder([head, row, deep]), geon.placeholder([head, key, deep])
+    v, seen = geon.placeholder([head, key, one]), geon.placeholder([row, key], "bool")
+    scores = geon.dot(q, k, deep)
+    shares = geon.softmax(geon.where(seen, scores, -np.inf) if masked else scores, key)
+    result = geon.reorder(geon.dot(shares * 2 if scaled else shares, v, key), [head, row, one])
+    generator = np.random.default_rng(3)
+    a, b, c = (generator.normal(size=x.axes.lengths).astype(np.float32) for x in (q, k, v))
+    mask = generator.random((512, 500)) < 0.7
+    with geon.NativeTransformer(threads=2) as transformer:
+        f = transformer.computation(result, q, k, v, seen)
+        found = f(a, b, c, mask)
+        assert f.peak_bytes() < 2 * 512 * 500 * 4
+    wanted = np.einsum("htd,hsd->hts", a.astype(float), b)
+    wanted = np.exp(np.where(mask, wanted, -np.inf) if masked else wanted)
+    wanted = wanted / wanted.sum(-1, keepdims=True) @ c * (2 if scaled else 1)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)

@@ -1,6 +1,7 @@
 """How kernels are divided among units, and what of them is compiled once for a machine."""
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -101,11 +102,11 @@ def test_the_longest_text_is_begun_first(monkeypatch, tmp_path):
 
 
 PROGRAM = """
-import sys, threading
+import os, pathlib, sys, threading
 import numpy as np
 import geon
 from geon.transformers import disk_cache
-from geon.transformers.native import objects
+from geon.transformers.native import objects, prebuilt
 from geon.transformers.native.emit import function_of, make_module, small_functions
 from geon.transformers.native.library import library_text
 from geon.transformers.native.threads import load_pool, processors
@@ -125,17 +126,18 @@ def product(function):
     f(np.ones((4, 5)), np.ones((5, 6)))
     return f, objects.compiled - before, module(f)
 
+prebuilt.FOLDER = pathlib.Path(os.environ["PREBUILT"])
 transformer = geon.make_transformer("native")
 load_pool()  # begun when the transformer was made
 """
 
 
-def outcome(program, cache):
-    """What a program prints in a process with this cache folder."""
+def outcome(program, cache, prebuilt="nothing"):
+    """What a program prints in a process with this cache folder, and these objects beside it."""
     if find_toolchain() is None:
         pytest.skip("there is no C compiler")
     run = [sys.executable, "-c", PROGRAM + textwrap.dedent(program)]
-    environment = {**os.environ, "GEON_CACHE": str(cache)}
+    environment = {**os.environ, "GEON_CACHE": str(cache), "PREBUILT": str(prebuilt)}
     done = subprocess.run(run, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -155,6 +157,67 @@ def test_a_second_program_of_a_machine_compiles_its_own_units_alone(tmp_path):
     print(count, len(made_of.units), objects.compiled)
     """
     assert outcome(other, tmp_path / "cache") == "1 1 1\n"
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """A folder with what is compiled when geon is installed."""
+    if find_toolchain() is None:
+        pytest.skip("there is no C compiler")
+    folder = tmp_path_factory.mktemp("installed") / "prebuilt"
+    run = [sys.executable, "-m", "geon.transformers.native.installing", str(folder)]
+    environment = {**os.environ, "GEON_CACHE": str(folder.with_name("cache"))}
+    subprocess.run(run, env=environment, check=True)
+    return folder
+
+
+FIRST = """
+f, count, made_of = product(geon.tanh)
+print(count - len(made_of.units), len(made_of.shared))
+"""
+
+
+def test_what_products_share_is_compiled_at_installation(installed, tmp_path):
+    """A machine's first program compiles its own units alone, in both types."""
+    assert len(list(installed.iterdir())) == 4
+    double = FIRST.replace("product(geon.tanh)", "product(lambda x: geon.cast(x, 'float64'))")
+    for number, program in enumerate((FIRST, double)):
+        assert outcome(program, tmp_path / str(number), installed) == "0 2\n"
+        assert outcome(program, tmp_path / f"{number} alone") == "2 2\n"
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "renamed", "folder", "empty"])
+def test_a_damaged_object_of_the_installation_is_compiled_again(installed, tmp_path, damage):
+    folder = tmp_path / "prebuilt"
+    shutil.copytree(installed, folder)
+    paths = sorted(folder.iterdir())
+    for path, other in zip(paths, paths[1:] + paths[:1], strict=True):
+        content = path.read_bytes()
+        match damage:
+            case "cut":
+                path.write_bytes(content[:-1])
+            case "changed":
+                path.write_bytes(content[:100] + bytes([content[100] ^ 1]) + content[101:])
+            case "renamed":
+                path.write_bytes((installed / other.name).read_bytes())
+            case "folder":
+                path.unlink()
+                path.mkdir()
+            case "empty":
+                path.write_bytes(b"")
+    assert outcome(FIRST, tmp_path / "cache", folder) == "2 2\n"
+
+
+def test_installing_without_a_compiler_makes_nothing(tmp_path):
+    folder = tmp_path / "prebuilt"
+    run = [sys.executable, "-c", """
+import pathlib, sys
+from geon.transformers.native import installing
+installing.find_toolchain = lambda: None
+installing.install(pathlib.Path(sys.argv[1]))
+""", str(folder)]  # fmt: skip
+    subprocess.run(run, check=True)
+    assert not folder.exists()
 
 
 def test_a_kernel_of_the_library_is_compiled_once_for_all_programs(tmp_path):

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ...errors import GeonError, UnavailableError
 from .. import disk_cache
+from . import prebuilt
 from .progress import Progress
 from .toolchain import CURE, Toolchain, link_by_itself, run_compiler
 
@@ -84,7 +85,7 @@ def begin(toolchain: Toolchain, text: str) -> None:
     What fails fails again, and is told, where the object is needed.
     """
     key = _key(toolchain, (), text)
-    if disk_cache.find(f"{key}.o") is not None:
+    if _found(key) is not None:
         return
     with _lock:
         if key in _begun:
@@ -98,6 +99,16 @@ def begin(toolchain: Toolchain, text: str) -> None:
 def _begin(toolchain: Toolchain, text: str, key: str) -> None:
     with contextlib.suppress(GeonError, OSError):
         _object(toolchain, text, key, ())
+
+
+def unit_objects(toolchain: Toolchain, units: Sequence[str]) -> list[Path]:
+    """The object of each of these C texts, which are not those of one program alone."""
+    return _objects(toolchain, dict.fromkeys(units, ()), [_key(toolchain, (), u) for u in units])
+
+
+def _found(key: str) -> Path | None:
+    """The object of this key, in the cache or from the installation."""
+    return disk_cache.find(f"{key}.o") or prebuilt.find(f"{key}.o")
 
 
 def _object(toolchain: Toolchain, text: str, key: str, flags: Sequence[str]) -> Path:
@@ -117,11 +128,10 @@ def _objects(
 
     def one(text: str, key: str) -> Path:
         """The object of one text, compiled where the cache has none."""
-        file = f"{key}.o"
         begun = _begun.get(key)
         if begun is not None:
             begun.join()
-        found = disk_cache.find(file) or _object(toolchain, text, key, flags[text])
+        found = _found(key) or _object(toolchain, text, key, flags[text])
         progress.done()
         return found
 

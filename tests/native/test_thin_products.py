@@ -160,6 +160,18 @@ def test_many_matrices_and_vectors_side_by_side(order, sizes):
     assert predicted[1] < 1.1 * predicted[0] + 0.02
 
 
+def test_windows_of_each_channel_are_no_matrices():
+    """Of depth enough, and many: packed, each element would be as often in memory as it is shown."""
+    image, row, column = geon.Axis("N", 4), geon.Axis("H", 56), geon.Axis("W", 56)
+    channel = geon.Axis("C", 16)
+    x = geon.placeholder([image, row, column, channel])
+    w = geon.placeholder([geon.Axis("R", 11), geon.Axis("S", 11), channel])
+    windows = {name: geon.Window(w.axes[of], pad=(5, 5)) for name, of in (("H", "R"), ("W", "S"))}
+    with geon.NativeTransformer(threads=1) as transformer:
+        f = transformer.computation(geon.convolution(x, w, windows, []), x, w)
+        assert "nest by" in f.explain("schedule").splitlines()[0]
+
+
 def test_a_row_that_is_computed_stays_one_of_a_product():
     """A reduction would compute it again for each column; a computed matrix is read where it is."""
     t, head, key, place = (

@@ -52,7 +52,7 @@ def is_product(op: Op) -> bool:
 
     Others (of integers, of vectors, of a narrow matrix and a vector) are reductions. An axis of
     one element makes no vector a matrix, where the depth is known. Of many matrices side by side
-    each must be long. A computed matrix and a vector are a reduction, too: a product would put all
+    each must be long, and not one of windows. A computed matrix and a vector are a reduction, too: a product would put all
     of the matrix into panels, for one line. A softmax is a matrix whatever it is multiplied with:
     attention has it for itself, and hands it on.
     """
@@ -73,7 +73,8 @@ def is_product(op: Op) -> bool:
     if not any(wide) or not isinstance(depth, int) or computed:
         return False
     lines = product(a.expression for axes in own for a in axes)
-    return depth >= LONG and (not shared or not isinstance(lines, int) or depth * lines >= MANY)
+    many = not isinstance(lines, int) or depth * lines >= MANY
+    return depth >= LONG and (not shared or (many and not shows(matrix)))
 
 
 def _is_worth(op: Op) -> bool:

@@ -161,7 +161,7 @@ def test_many_matrices_and_vectors_side_by_side(order, sizes):
 
 
 def test_windows_of_each_channel_are_no_matrices():
-    """Of depth enough, and many: packed, each element would be as often in memory as it is shown."""
+    """Of depth enough, and many: packed, each element would be there as often as it is shown."""
     image, row, column = geon.Axis("N", 4), geon.Axis("H", 56), geon.Axis("W", 56)
     channel = geon.Axis("C", 16)
     x = geon.placeholder([image, row, column, channel])

@@ -52,9 +52,9 @@ def is_product(op: Op) -> bool:
 
     Others (of integers, of vectors, of a narrow matrix and a vector) are reductions. An axis of
     one element makes no vector a matrix, where the depth is known. Of many matrices side by side
-    each must be long, and not one of windows. A computed matrix and a vector are a reduction, too: a product would put all
-    of the matrix into panels, for one line. A softmax is a matrix whatever it is multiplied with:
-    attention has it for itself, and hands it on.
+    each must be long, and not one of windows. A computed matrix and a vector are a reduction, too:
+    a product would put all of the matrix into panels, for one line. A softmax is a matrix whatever
+    it is multiplied with: attention has it for itself, and hands it on.
     """
     if op.dtype.name not in ("float32", "float64"):
         return False

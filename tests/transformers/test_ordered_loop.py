@@ -221,3 +221,33 @@ def test_rows_of_no_element(make, lengths):
     f = make().computation((last, seen), x)
     found = f(np.zeros((3, *lengths), np.float32))
     assert [each.shape for each in found] == [lengths, (3, *lengths)]
+
+
+@pytest.mark.parametrize("make", [geon.NumPyTransformer, geon.NativeTransformer])
+@pytest.mark.parametrize("other", [0, 3])
+@pytest.mark.parametrize("turns", [0, 1, 5])
+def test_values_without_elements_are_carried(make, other, turns):
+    """Beside such with elements or alone, in derivatives of derivatives; and they are explained."""
+    none, some, time = geon.Axis("N", 0), geon.Axis("M", other), geon.Axis("T", turns)
+    u, v = geon.placeholder([none]), geon.placeholder([some])
+
+    def step(carry, _):
+        a, b = carry
+        return (geon.tanh(a) + geon.sum(b), b * 0.5), a + geon.sum(a)
+
+    (a, b), stack = geon.scan(step, (u, v), over=time)
+    first = geon.deriv(geon.sum(geon.square(b)) + geon.sum(a) + geon.sum(stack), [u, v])
+    slopes = geon.sum(geon.square(first[0])) + geon.sum(geon.square(first[1]))
+    second = geon.deriv(slopes, [u, v])
+    given = np.arange(1.0, 1.0 + other, dtype=np.float32)
+    with make() as transformer:
+        f = transformer.computation([a, b, stack, *first, *second], u, v)
+        found = f(np.zeros(0), given)
+        for stage in ("simplify", "schedule", "plan"):
+            assert f.explain(stage)
+    half = 0.5**turns
+    shapes = [(0,), (other,), (turns, 0), (0,), (other,), (0,), (other,)]
+    assert sorted(map(np.shape, found)) == sorted(shapes)
+    np.testing.assert_allclose(found[1], given * half)
+    np.testing.assert_allclose(found[4], 2 * given * half**2)
+    np.testing.assert_allclose(found[6], 8 * given * half**4)

@@ -40,8 +40,13 @@ def make_ordered(region: Op, results: Sequence[Op], operands: Operands) -> Order
 
 
 def _way(region: Op) -> Make | None:
-    """What makes a region one kernel: its elements as rows, or its small tensors taken apart."""
+    """What makes a region one kernel: its elements as rows, or its small tensors taken apart.
+
+    Values without elements have no place in one: loops of kernels look at none.
+    """
     if region.primitive.name != "scan" or ScanAttributes(region.attrs).counted:
+        return None
+    if any(op.axes.size == 0 for op in region.bodies[-1].results):
         return None
     if id(region) not in _WAYS:
         results, anywhere = results_of(region), _Anywhere(region)

@@ -196,13 +196,16 @@ def test_coordinates_over_several_axes_have_the_order_of_the_result(transformer)
     xarray.testing.assert_allclose(found, (LIKE + 1.25) * 2)
 
 
-def test_the_last_value_of_a_variable_counts(transformer, make):
+def test_the_last_value_of_a_variable_counts(transformer, make, tmp_path):
     v = geon.Variable(initial_value=LIKE, name="v")
     f = transformer.computation(v * 1, labels=True)
     transformer.set("v", LIKE.assign_coords(lat=[3.0, 2.0, 1.0]))
     np.testing.assert_array_equal(f().lat, [3, 2, 1])
     transformer.set(v, np.zeros((3, 4)))
     np.testing.assert_array_equal(f().lat, [3, 2, 1])  # bare arrays say nothing else
+    transformer.save(tmp_path / "file")
+    transformer.restore(tmp_path / "file")
+    np.testing.assert_array_equal(f().lat, [3, 2, 1])
     with make() as other:
         np.testing.assert_array_equal(other.computation(v * 1, labels=True)().lat, LIKE.lat)
 

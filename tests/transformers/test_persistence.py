@@ -256,6 +256,52 @@ def test_an_ambiguous_file(transformer, tmp_path):
     assert (transformer.get(a), transformer.get(b)) == (1, 2)
 
 
+@pytest.mark.parametrize("other", [1.0, np.nan, 2.0, -0.0])
+def test_entries_of_one_value_are_not_ambiguous(transformer, tmp_path, make, other):
+    """Nothing hangs on whose each is; other bits are another value."""
+    first = 0.0 if other == 0 else other if other != 2 else 1.0
+    made = [geon.Variable(initial_value=value) for value in (first, other)]
+    transformer.computation(made)
+    transformer.save(tmp_path / "file")
+    with make() as second:
+        second.computation(made)
+        if other in (2.0, 0.0):
+            with pytest.raises(CheckpointError, match="ambiguous"):
+                second.restore(tmp_path / "file")
+        else:
+            second.restore(tmp_path / "file")
+            np.testing.assert_array_equal([second.get(v) for v in made], [first, other])
+
+
+def weights(*names):
+    """Two weights, each with first values from a stream of its own, and the streams."""
+    streams = [geon.Random(k, name=name) for k, name in enumerate(names)]
+    made = zip("ab", streams, strict=True)
+    return [geon.Variable([C3], initial_value=s.normal([C3]), name=n) for n, s in made], streams
+
+
+def test_streams_that_first_values_drew_from_need_no_names(transformer, tmp_path, make):
+    made, streams = weights(None, None)
+    transformer.computation(made)
+    transformer.save(tmp_path / "file")
+    with make() as other:
+        other.computation(made)
+        other.restore(tmp_path / "file")
+        for v in made:
+            np.testing.assert_array_equal(other.get(v), transformer.get(v))
+    transformer.computation(streams[1].normal([C3]))()
+    transformer.save(tmp_path / "file")
+    with pytest.raises(CheckpointError, match=r"geon.Random\(seed, name=\)") as caught:
+        transformer.restore(tmp_path / "file")
+    assert "rename={'variable().0': ..., 'variable().1': ..., '*': '*'}" in str(caught.value)
+    named, _ = weights("r", "s")
+    with make() as other:
+        other.computation(named)
+        names = {"variable().0": "r.calls", "variable().1": "s.calls", "*": "*"}
+        other.restore(tmp_path / "file", rename=names)
+        assert [int(other.get(f"{n}.calls")) for n in "rs"] == [0, 1]
+
+
 def test_one_name_twice(transformer, tmp_path):
     made = [geon.Variable(initial_value=1, name="same") for _ in range(2)]
     transformer.computation(made)

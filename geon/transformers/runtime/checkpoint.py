@@ -200,22 +200,27 @@ class _Loading:
         self.kept[entry.key] = why
 
     def check_ambiguity(self, chosen: Sequence[Entry]) -> None:
-        """Refuses unnamed variables that another's entry would fit: counting could have swapped.
+        """Refuses unnamed variables that another's entry would fit: counting could have swapped
+        them. Two entries of one value are no matter, as of streams that first values drew from.
 
         Where a file is taken in part, the counts in it must be those of the variables here.
         """
         unnamed = [entry for entry in self.entries if entry.automatic]
         both = {entry.key for entry in chosen}
         for first, second in itertools.combinations(unnamed, 2):
-            if _same_form(first, second) and both & {first.key, second.key}:
+            if not (_same_form(first, second) and both & {first.key, second.key}):
+                continue
+            if not self.same_value(first, second):
                 for entry in (first, second):
                     self.refuse(
                         entry,
                         f"entry {first.key!r} is ambiguous: it could belong to "
                         f"{first.label} or to {second.label}, both {first.dtype} over "
                         f"{axes_text(first.axes)} and without a name",
-                        "name the variables and save again (or, for a file that exists, give each "
-                        f"the name of its entry: name={first.key!r} and name={second.key!r})",
+                        "name the variables, streams of random numbers by geon.Random(seed, name=) "
+                        "(their counts of calls are variables), and save again; for a file that "
+                        f"exists, say whose each is by rename={{{first.key!r}: ..., "
+                        f"{second.key!r}: ..., '*': '*'}}",
                     )
         if self.choice.whole and self.choice.rename is None:
             return
@@ -233,6 +238,15 @@ class _Loading:
                         f"another's than that of {entry.label}",
                         "give the variable a name= and the entry that name with rename=",
                     )
+
+    def same_value(self, first: Entry, second: Entry) -> bool:
+        """Whether the file has one value for both, so that it does not matter whose each is."""
+        names = [self.names.get(entry.key) for entry in (first, second)]
+        arrays = [self.contents.read(name) for name in names if name is not None]
+        if len(arrays) < 2 or arrays[0].dtype != arrays[1].dtype:
+            return False
+        one, other = arrays
+        return one.shape == other.shape and one.tobytes() == other.tobytes()
 
     def _matching(self, chosen: Sequence[Entry]) -> str:
         """Why none of the chosen variables was set, where that is known; else what matches them."""

@@ -30,6 +30,8 @@ MARK = b"\ngeon seal\n"
 SEAL_BYTES = len(MARK) + hashlib.sha256().digest_size
 # A file used this recently is not removed: another process may be between finding and loading it.
 GRACE_SECONDS = 60.0
+# With less room than this there may be none for what a program is compiled to.
+LEAST_ROOM = 4 << 20
 # How often the size of the folder is looked at where little is written.
 TRIM_SECONDS = 600.0
 TRIM_STAMP = "trimmed"
@@ -79,8 +81,9 @@ def cache_bytes() -> int:
 def folder() -> Path:
     """The cache folder, made with mode 0700 where it is missing.
 
-    A folder that cannot be made, written to or loaded from is replaced by a private one that ends
-    with the process. Raises ``UnavailableError`` for one that other users could write to.
+    A folder that cannot be made, written to or loaded from, or has no room, is replaced by a
+    private one that ends with the process. Raises ``UnavailableError`` for one that other users
+    could write to.
     """
     path = cache_path()
     known = _checked.get(str(path))
@@ -95,8 +98,11 @@ def folder() -> Path:
             _refuse_foreign(path)
             if not os.access(path, os.W_OK | os.X_OK):
                 raise PermissionError(f"{path} cannot be written to")
-            if os.statvfs(path).f_flag & getattr(os, "ST_NOEXEC", 0):
+            system = os.statvfs(path)
+            if system.f_flag & getattr(os, "ST_NOEXEC", 0):
                 raise PermissionError(f"{path} is mounted noexec")
+            if system.f_bavail * system.f_frsize < LEAST_ROOM:
+                raise OSError(f"{path} has {system.f_bavail * system.f_frsize:,} bytes left")
             found = path
         except (OSError, RuntimeError) as error:
             if isinstance(error, UnavailableError):

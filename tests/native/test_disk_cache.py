@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -95,6 +96,26 @@ def test_one_that_cannot_be_made_is_replaced_for_this_process(monkeypatch, caplo
     assert disk_cache.load("a") == b"content"
     disk_cache._remove_private(os.getpid(), path)
     assert not path.exists()
+
+
+@pytest.mark.parametrize("left, used", [(0, False), (1000, False), (disk_cache.LEAST_ROOM, True)])
+def test_one_without_room_is_replaced_for_this_process(folder, monkeypatch, caplog, left, used):
+    asked = os.statvfs
+
+    def nearly_full(path):
+        found = asked(path)
+        if Path(path) != folder:
+            return found
+        return SimpleNamespace(f_flag=found.f_flag, f_bavail=left, f_frsize=1)
+
+    monkeypatch.setattr(os, "statvfs", nearly_full)
+    monkeypatch.setattr(disk_cache, "_private", {})
+    with caplog.at_level(logging.WARNING, "geon"):
+        found = disk_cache.folder()
+    assert (found == folder) is used
+    assert (f"{folder} has {left:,} bytes left" in caplog.text) is not used
+    if not used:
+        disk_cache._remove_private(os.getpid(), found)
 
 
 def test_the_folder_of_a_process_ends_with_it_and_not_with_its_child(monkeypatch):

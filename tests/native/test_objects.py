@@ -1,12 +1,14 @@
 """C texts become shared objects once; a damaged one is made again and a failing one explained."""
 
 import ctypes
+import errno
 import os
 import subprocess
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -349,3 +351,26 @@ def test_the_declared_functions_are_those_of_the_system():
     for before in ("", "#include <math.h>\n"):
         text = before + declarations() + asked
         assert objects.shared_object(TOOLS, [text], ["-Wall", "-Werror"])
+
+
+def full(*_):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_disk_that_is_full_is_said_to_be(monkeypatch, folder):
+    """With a cure, whoever finds it: what keeps an object, or the compiler itself."""
+    text = "int geon_full(void); int geon_full(void) { return 1; }"
+    with monkeypatch.context() as now:
+        now.setattr(disk_cache, "keep", full)
+        with pytest.raises(UnavailableError, match=f"no room .* {folder}: free some .*GEON_CACHE"):
+            objects.shared_object(TOOLS, [text])
+    monkeypatch.setattr(
+        os, "statvfs", lambda path: SimpleNamespace(f_flag=0, f_bavail=0, f_frsize=1)
+    )
+    monkeypatch.setattr(disk_cache, "folder", lambda: folder)
+    monkeypatch.setattr(objects, "_write_source", full)
+    with pytest.raises(
+        UnavailableError, match=f"The disk of {folder} is full: free some"
+    ) as caught:
+        objects.shared_object(TOOLS, ["this is no C"])
+    assert "defect" not in str(caught.value)

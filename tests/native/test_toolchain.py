@@ -129,6 +129,22 @@ def test_one_that_does_not_work_is_passed_over(bare, monkeypatch):
     assert f"{bare}/gcc: error: no headers" in message
 
 
+@pytest.mark.parametrize("given", ["gcc 'x", '"', "gcc \\"])
+def test_what_is_no_command_is_passed_over(bare, monkeypatch, given):
+    good = script(bare, "clang")
+    monkeypatch.setenv("CC", given)
+    found = toolchain.find_toolchain()
+    assert found is not None and found.command == (good,)
+    (message,) = toolchain.passed_over()
+    assert message.startswith(f"CC={given!r}: no ") and "close the quotes" in message
+
+
+def test_a_long_message_is_cut_short(bare):
+    script(bare, "cc", f"echo {'x' * 5000} >&2", status=1)
+    assert toolchain.find_toolchain() is None
+    assert len(toolchain.missing_compiler()) < 1000
+
+
 def test_one_for_another_machine_is_passed_over(bare):
     body = """case "$*" in *trial*)
 while [ "$1" != -o ]; do shift; done

@@ -8,6 +8,7 @@ without names and line numbers, so that an edited comment compiles nothing.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shlex
 import threading
@@ -16,12 +17,15 @@ from pathlib import Path
 
 from ...errors import GeonError, UnavailableError
 from .. import disk_cache
+from ..environment import CACHE
 from . import prebuilt
 from .progress import Progress
 from .toolchain import CURE, Toolchain, link_by_itself, run_compiler
 
 # How many units this process gave to a compiler; linking is not counted.
 compiled = 0
+
+FREE = f"free some of it, or set {CACHE} to another folder"
 
 _lock = disk_cache.fork_safe_lock()
 _begun: dict[str, threading.Thread] = {}
@@ -49,6 +53,25 @@ def shared_object(
     if not texts:
         raise ValueError("no unit to compile")
     keys = [_key(toolchain, flags[text], text) for text in texts]
+    try:
+        return _shared(toolchain, flags, keys, extra, name)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        raise UnavailableError(
+            f"there is no room for compiled code in {disk_cache.folder()}: {FREE}"
+        ) from error
+
+
+def _shared(
+    toolchain: Toolchain,
+    flags: Mapping[str, Sequence[str]],
+    keys: Sequence[str],
+    extra: Sequence[str],
+    name: str,
+) -> Path:
+    """The shared object of these texts, each with its flags and its key."""
+    texts = list(flags)
     file = f"{name}-{disk_cache.digest('shared', *keys)}.so"
     found = disk_cache.find(file)
     if found is not None:
@@ -176,7 +199,10 @@ def _compile(toolchain: Toolchain, text: str, key: str, flags: Sequence[str], ma
         arguments = [*toolchain.flags, "-x", "c", source, "-x", "none", *flags, "-o", str(made)]
         status, said = _run(toolchain, arguments, text)
     if status != 0 or not made.exists():
-        _write_source(kept, text)
+        try:
+            _write_source(kept, text)
+        except OSError:  # no room for it either
+            raise _failure("compile", toolchain, status, arguments, said, "") from None
         said = said.replace("<stdin>" if source == "-" else source, str(kept))
         again = [str(kept) if argument == source else argument for argument in arguments]
         again[-1] = "again.so"
@@ -231,15 +257,16 @@ def _failure(
     """The error of a compiler run: what it said, what was run, and what can be done."""
     command = shlex.join((*toolchain.command, *arguments))
     ended = f"ended with status {status}" if status >= 0 else f"was ended by signal {-status}"
-    space = ""
+    cure = (
+        "If the compiler itself is sound, this is a defect of geon: report it with the source; "
+        "another compiler can be had with the environment variable CC."
+    )
     with contextlib.suppress(OSError):
         free = os.statvfs(disk_cache.folder())
         if free.f_bavail * free.f_frsize < 1 << 20:
-            space = f"\nThe disk of {disk_cache.folder()} is full: free some of it."
+            cure = f"The disk of {disk_cache.folder()} is full: {FREE}."
     return UnavailableError(
         f"the C compiler ({toolchain.version}) could not {verb} what geon made: it {ended}."
-        f"{source}{space}\nThe command was\n  {command}\n"
-        f"and it said\n{said.strip() or '(nothing)'}\n"
-        "If the compiler itself is sound, this is a defect of geon: report it with the source; "
-        "another compiler can be had with the environment variable CC."
+        f"{source}\nThe command was\n  {command}\n"
+        f"and it said\n{said.strip() or '(nothing)'}\n{cure}"
     )

@@ -81,6 +81,8 @@ SANITIZERS = (
 MACROS = ("__AVX", "__SSE", "__FMA", "__F16C__", "__BMI", "__ARM_", "__aarch64__", "__x86_64__")
 FAMILY_MACROS = ("__clang__", "__GNUC__", "__clang_major__", "__SIZEOF_INT128__", "__ELF__")
 
+LONGEST = 300  # characters of a message that are shown: some compilers repeat a long command
+
 # What the compiler must manage: a program, the includes that pool.c needs, and a shared object
 # that this process can load, so no compiler for another machine.
 TRIAL = """#include <pthread.h>
@@ -161,7 +163,9 @@ def find_toolchain() -> Toolchain | None:
         with _lock:
             if key not in _found:
                 refused: list[str] = []
-                found = next(filter(None, (_examine(c, refused) for c in _candidates())), None)
+                found = next(
+                    filter(None, (_examine(c, refused) for c in _candidates(refused))), None
+                )
                 _refused[key] = refused
                 _found[key] = found
     return _found[key]
@@ -180,12 +184,14 @@ def missing_compiler() -> str:
     return f"no C compiler works here: {CURE}. Tried:{reasons}"
 
 
-def _candidates() -> Iterator[tuple[str, ...]]:
-    """Commands to try, in order; those that are not there come too where the user asked."""
+def _candidates(refused: list[str]) -> Iterator[tuple[str, ...]]:
+    """Commands to try, in order; those that are not there come too where the user asked, and what
+    is no command is ``refused``.
+    """
     seen = set()
     given = setting(COMPILER).strip()
     # A path with spaces is a command if there is such a file.
-    asked = (given,) if given and _which(given) else tuple(shlex.split(given))
+    asked = (given,) if given and _which(given) else _words(given, refused)
     for command in filter(None, (asked, ("cc",), ("gcc",), ("clang",))):
         where = _which(command[0])
         if where is None:
@@ -201,6 +207,15 @@ def _candidates() -> Iterator[tuple[str, ...]]:
     if zig is not None and zig.origin is not None:
         binary = Path(zig.origin).with_name("zig")
         yield (str(binary), "cc") if binary.is_file() else (sys.executable, "-m", "ziglang", "cc")
+
+
+def _words(given: str, refused: list[str]) -> tuple[str, ...]:
+    """A command as a shell takes it apart; none, and why, where it is none."""
+    try:
+        return tuple(shlex.split(given))
+    except ValueError as error:
+        refused.append(f"{COMPILER}={given!r}: {str(error).lower()}: close the quotes in it")
+        return ()
 
 
 def _examine(command: tuple[str, ...], refused: list[str]) -> Toolchain | None:
@@ -304,7 +319,8 @@ def _make(command: tuple[str, ...]) -> Toolchain:
 def _first(text: str) -> str:
     """The first line that is an error, else the first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return next((line for line in lines if "error" in line.lower()), lines[0] if lines else "")
+    found = next((line for line in lines if "error" in line.lower()), lines[0] if lines else "")
+    return found if len(found) <= LONGEST else f"{found[:LONGEST]} ..."
 
 
 def _accepts(command: tuple[str, ...], flags: Iterable[str]) -> bool:

@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 
+from .axes import Axis
+from .constants import as_tensor, scalar_value
 from .contraction import contract_two
+from .dtypes import kind
+from .elementwise import greater, where
+from .leaves import length_value
+from .lengths import product
 from .movement import broadcast, sum_over
 from .op_graph import Op, Tensor
 from .patterns import is_of, over_axes, tensor
 from .rewrite import Rules
+from .weak import strengthen
 
 simpler = Rules("simpler contractions")
+
+
+def of_terms(total: Tensor, factor: Tensor, axes: Iterable[Axis]) -> Tensor:
+    """What was found of a sum of terms along ``axes``, of a ``factor`` they have in common.
+
+    A sum of nothing is 0, where the factor is not finite too, or a negative one leaves -0.
+    """
+    size = product(axis.expression for axis in axes)
+    value = scalar_value(factor)
+    plain = value is not None and 0 <= value < math.inf
+    if kind(total.dtype) != "f" or plain or (isinstance(size, int) and size > 0):
+        return total
+    nothing = strengthen(as_tensor(0), total.dtype)
+    return where.apply(greater.apply(length_value(size), as_tensor(0)), total, nothing)
 
 
 def _repeated_factors(op: Op) -> Iterator[tuple[Op, Tensor, Op]]:
@@ -45,7 +67,8 @@ def dot_of_repeated_factor(op: Op) -> Op | None:
             continue
         rest = tuple([name for name in op.attrs[0] if name in x.axes])
         kept = broadcast(x, [axis for axis in one.axes if axis.name not in added])
-        return _contracted(op, one, kept, sum_over(tensor(other), added), rest)
+        found = _contracted(op, one, kept, sum_over(tensor(other), added), rest)
+        return over_axes(of_terms(found, x, [one.axes[name] for name in added]), op)
     return None
 
 

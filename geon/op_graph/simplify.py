@@ -15,7 +15,7 @@ from .constants import (
     scalar_value,
 )
 from .copies import with_args
-from .dot_rules import DOT_RULES
+from .dot_rules import DOT_RULES, of_terms
 from .dtypes import kind
 from .elementwise import (
     add,
@@ -383,8 +383,9 @@ def sum_of_broadcast(op: Op) -> Op | None:
         return None
     own = tuple(name for name in names if name in x.axes)
     total = sum_over(x, own) if own else cast(x, op.dtype)
-    size = length_value(product(repeated.axes[name].expression for name in added))
-    return over_axes(multiply.apply(total, strengthen(size, op.dtype)), op)
+    axes = [repeated.axes[name] for name in added]
+    size = length_value(product(axis.expression for axis in axes))
+    return over_axes(of_terms(multiply.apply(total, strengthen(size, op.dtype)), x, axes), op)
 
 
 def _strip_broadcasts(op: Op) -> Op | None:

@@ -176,3 +176,21 @@ def test_terms_beside_a_strided_slice_are_summed(transformer, beside):
     wanted = interpret(results, dict(zip([x, w], arrays, strict=True)), {"C": 6})
     for op, array in zip(results, found, strict=True):
         np.testing.assert_allclose(array, wanted[op], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("factor", [np.inf, -np.inf, np.nan, -1.0, 0.0, 3.0])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("name", ["numpy", "native"])
+def test_a_sum_of_nothing_is_0_whatever_its_terms_have_in_common(name, dtype, factor, known):
+    k, n = geon.Axis("K", 0) if known else geon.Axis("K"), geon.Axis("N", 1)
+    x, y = geon.placeholder([k], dtype), geon.placeholder([n], dtype)
+    repeated = geon.broadcast(y, [k, n])
+    results = [geon.dot(x, repeated), geon.dot(repeated, x), geon.sum(repeated, k)]
+    with geon.make_transformer(name) as transformer:
+        f = transformer.computation(results, x, y)
+        for found in f(np.zeros(0, dtype), np.full(1, factor, dtype)):
+            assert found.tolist() == [0] and not np.signbit(found).any()
+        if not known:
+            for found, wanted in zip(f([2, 1], [factor]), (3, 3, 2), strict=True):
+                np.testing.assert_array_equal(found, np.array([wanted * factor], dtype))

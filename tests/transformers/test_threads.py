@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import geon
+from geon.errors import UnavailableError
 from geon.transformers import cache
 from geon.transformers.runtime.readers_writer import ReadersWriterLock, Reading, Writing
 
@@ -256,7 +257,8 @@ def test_who_comes_later_queues_behind_who_waits():
     writer = threading.Thread(target=write)
     writer.start()
     end = time.monotonic() + 5
-    while not lock._turn.locked() and time.monotonic() < end:
+    while lock._turn.acquire(blocking=False) and time.monotonic() < end:
+        lock._turn.release()
         time.sleep(0.001)
     reader = threading.Thread(target=read)
     reader.start()
@@ -391,3 +393,103 @@ def test_an_interrupted_call(transformer_name, writing):
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) == 12
+
+
+BEGIN = """
+import faulthandler, os, random, signal, sys, threading, time
+import geon
+from geon.errors import UnavailableError
+faulthandler.dump_traceback_later(50, exit=True)
+v = geon.Variable([geon.Axis("A", int(sys.argv[2]))], initial_value=0, name="v")
+t = geon.make_transformer(sys.argv[1])
+step = t.computation([geon.assign(v, v + 1), geon.max(v) - geon.min(v)])
+look = t.computation(geon.max(v) - geon.min(v))
+step(), look(), t.save(sys.argv[3])  # what these import is there
+"""
+
+
+def program(text, name, size, tmp_path):
+    """What a program prints that ends by itself."""
+    run = [sys.executable, "-c", BEGIN + text, name, str(size), str(tmp_path / "file")]
+    done = subprocess.run(run, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+FORKS = """
+def run(call):
+    while True:
+        call()
+
+for call in (step, look, lambda: t.save(sys.argv[3]), step):
+    threading.Thread(target=run, args=(call,), daemon=True).start()
+for k in range(12):
+    time.sleep(0.002 * k)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        one = t.get(v)
+        assert look() == 0 and (t.get(v) == one).all() and one.min() == one.max()
+        step(), t.set(v, one), t.save(sys.argv[3] + str(k))
+        assert (t.get(v) == one).all()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, k
+before = t.get(v).max()
+time.sleep(0.3)
+assert t.get(v).max() > before  # the threads of the parent go on
+print("done", flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("name", ["numpy", "native"])
+@pytest.mark.parametrize("size", [3, 1_000_000])
+def test_a_child_that_was_forked_amid_calls_has_values_of_one_instant(name, size, tmp_path):
+    assert program(FORKS, name, size, tmp_path) == "done\n"
+
+
+SIGNALS = """
+zeros = t.get(v) * 0
+calls = {"get": lambda: t.get(v), "save": lambda: t.save(sys.argv[3]), "step": step, "look": look,
+         "set": lambda: t.set(v, zeros)}
+refused = []
+for first, then in [(a, b) for a in calls for b in calls]:
+    def handler(*_):
+        try:
+            calls[then]()
+        except UnavailableError as error:
+            refused.append((then, str(error)))
+        seen.append(1)
+
+    signal.signal(signal.SIGALRM, handler)
+    seen = []
+    for k in range(60):
+        signal.setitimer(signal.ITIMER_REAL, 1e-5 + 0.0008 * random.random())
+        while len(seen) == k:
+            calls[first]()
+    assert look() == 0
+assert {name for name, _ in refused} <= {"step", "set"}, refused
+assert all("handler of a signal" in error for _, error in refused)
+print("done", flush=True)
+"""
+
+
+@pytest.mark.parametrize("name", ["numpy", "native"])
+def test_handlers_of_signals_may_call(name, tmp_path):
+    """Between any two steps of a call: they are answered, or told that they cannot write."""
+    assert program(SIGNALS, name, 1000, tmp_path) == "done\n"
+
+
+def test_a_handler_that_writes_while_its_thread_reads_is_refused():
+    lock, noted = ReadersWriterLock(), signal.getsignal(signal.SIGINT)
+    with Reading(lock), Reading(lock):
+        with pytest.raises(UnavailableError, match="this thread is in a call that reads"):
+            with Writing(lock):
+                pass
+        other = threading.Thread(target=lambda: Writing(lock).__enter__(), daemon=True)
+        other.start()
+        time.sleep(0.05)  # waits with the turn of whoever comes next
+        with Reading(lock):
+            assert other.is_alive()
+    other.join(10)
+    assert not other.is_alive() and signal.getsignal(signal.SIGINT) is noted

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
+from weakref import WeakSet
 
 import numpy as np
 
@@ -21,6 +23,37 @@ from .feeding import make_feed_of
 from .memory import HOST, Memory
 from .readers_writer import ReadersWriterLock, Reading, Writing
 from .slot import Slot as Slot
+
+_alive: WeakSet[State] = WeakSet()
+_forking: list[State] = []  # those that a fork holds
+
+
+def _hold_all() -> None:
+    """A fork waits for calls of other threads that write, and none begins: so a child has values
+    of one instant, and no lock of a thread that it does not have.
+    """
+    for state in sorted(_alive, key=id):
+        state.lock.acquire()
+        state.access.enter_read()
+        _forking.append(state)
+
+
+def _release_all() -> None:
+    while _forking:
+        state = _forking.pop()
+        state.access.leave_read()
+        state.lock.release()
+
+
+def _release_in_child() -> None:
+    for state in _forking:
+        state.access.forget_others()
+    _release_all()
+
+
+os.register_at_fork(
+    before=_hold_all, after_in_parent=_release_all, after_in_child=_release_in_child
+)
 
 
 class State:
@@ -46,6 +79,7 @@ class State:
         self.epoch = 0
         self.version = np.zeros(1, np.int64)  # grows whenever a variable is written
         self.lost: str | None = None
+        _alive.add(self)
 
     def usable(self) -> None:
         """Raise ``ClosedError`` when the transformer was closed or its state was lost."""

@@ -93,7 +93,7 @@ def variance(
 
     The mean of squared distances from the mean, in two passes; the sum is divided by the number
     of elements less ``correction`` (0: of a population, 1: estimated from a sample), NaN or
-    infinite where that is 0. Integers and bool give float32.
+    infinite where that is 0 or less. Integers and bool give float32.
     """
     x = _floating(x)
     made = _variance(x, "variance", reduction_axes, out_axes, correction)
@@ -124,7 +124,7 @@ def _variance(x: Tensor, what: str, reduction_axes: Any, out_axes: Any, correcti
     distance = subtract.apply(wide, mean(wide, axes))
     total = reductions.sum(square(distance), reduction_axes, out_axes=out_axes)
     size = tensor_size(x, axes)
-    return total / (size - correction if correction else size)
+    return total / (maximum(size - correction, 0) if correction else size)
 
 
 def _root(squares: Tensor) -> Tensor:

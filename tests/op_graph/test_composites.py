@@ -1,6 +1,7 @@
 """Composites: values against NumPy and SciPy, derivatives against central differences."""
 
 import math
+import warnings
 
 import ml_dtypes
 import numpy as np
@@ -121,6 +122,20 @@ def test_statistics_of_an_open_axis():
     data = samples(3, 5)
     got = value(geon.variance(x, open_axis, correction=1), {x: data}, {"open": 5})
     np.testing.assert_allclose(got, np.var(data, 1, ddof=1))
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("correction", [0, 1, 2, 5, -1])
+@pytest.mark.parametrize("count", [0, 1, 2, 5])
+def test_no_elements_left_to_estimate_from_give_no_number(count, correction, known):
+    """As in NumPy: NaN of no distance, else infinite; never negative, and no 0 of nothing."""
+    axis = geon.Axis("R", count) if known else geon.Axis("R")
+    x, data = geon.placeholder([axis], "float64"), np.arange(count, dtype=float)
+    for make, of in ((geon.variance, np.var), (geon.std, np.std)):
+        got = value(make(x, correction=correction), {x: data}, {} if known else {"R": count})
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            np.testing.assert_allclose(got, of(data, ddof=correction))
 
 
 def test_std_and_norm_have_slope_0_where_they_are_0():

@@ -14,7 +14,7 @@ from .axes import Axes, Axis, as_axes, new_axis
 from .constants import constant, fit_axes, number, to_array
 from .coordinates import keep_coordinates
 from .deferring import let_xarray_defer
-from .dtypes import INT64, as_dtype, kind, named_dtype
+from .dtypes import INT64, DType, as_dtype, kind, named_dtype
 from .effects import assignment
 from .keywords import explained
 from .labelled import by_name, dim_names
@@ -33,7 +33,7 @@ from .op_graph import (
     post_order,
 )
 from .registry import Inferred, Primitive, need
-from .sites import describe, user_site
+from .sites import Site, describe, user_site
 from .unrun import take
 from .weak import strengthen
 
@@ -97,11 +97,17 @@ def placeholder(
         )
     _refuse_name(dtype, "placeholder")
     let_xarray_defer()
-    info = LeafInfo(stored=False, trainable=False, persistent=False, initial_value=None)
-    leaf = make_leaf(PLACEHOLDER, as_axes(axes), as_dtype(dtype), info)
-    info.initializers = tuple(initializers)
+    leaf = input_leaf(as_axes(axes), as_dtype(dtype))
+    leaf.info.initializers = tuple(initializers)
     annotate(leaf, name, tags, ())
     return annotate(leaf, name, tags, follows)
+
+
+def input_leaf(axes: Axes, dtype: DType, name: str | None = None, site: Site | None = None) -> Leaf:
+    """A placeholder that was made at ``site``, where that is not the caller's line."""
+    info = LeafInfo(stored=False, trainable=False, persistent=False, initial_value=None)
+    leaf = make_leaf(PLACEHOLDER, axes, dtype, info, site)
+    return annotate(leaf, name, (), ())
 
 
 def _refuse_name(dtype: Any, what: str) -> None:

@@ -110,3 +110,25 @@ def test_scalars_and_positions_of_slices_and_updates(native):
     for place in (100, -101):
         with pytest.raises(geon.IndexRangeError, match=f": {place} where the axis has length 100"):
             f(table, place)
+
+
+@pytest.mark.parametrize("make", [geon.NumPyTransformer, geon.NativeTransformer])
+def test_positions_in_a_loop_are_called_as_outside(make):
+    """By the name and the line of what is walked along or read; a carry by the line of its loop."""
+    n, t, c = geon.Axis("N"), geon.Axis("T"), geon.Axis("C", 8)
+    walked = geon.placeholder([n, t], "int64", name="walked")
+    first = geon.placeholder([n], "int64", name="first")
+    w = geon.Variable([c], initial_value=1, name="w")
+
+    _, y = geon.scan(lambda k, at: (k + 1, geon.gather(w, at, c)), 0.0, walked, over=t)
+    _, z = geon.scan(lambda k, at: (k + at, geon.gather(w, k, c)), first, walked, over=t)
+    with make() as transformer:
+        f, g = transformer.computation(y, walked), transformer.computation(z, first, walked)
+        with pytest.raises(geon.IndexRangeError) as caught:
+            f([[1, 2], [3, 99]])
+        assert f"walked(N) (made at {walked.file_info}) used as positions" in str(caught.value)
+        assert "at step 1 along T: 2 to 99" in str(caught.value)
+        with pytest.raises(geon.IndexRangeError) as caught:
+            g([0, 0], [[70, 2], [3, 4]])
+        assert "first" not in str(caught.value) and "walked" not in str(caught.value)
+        assert "at step 1 along T: 3 to 70" in str(caught.value)

@@ -12,7 +12,7 @@ from ...op_graph.bound import is_bound
 from ...op_graph.building import building
 from ...op_graph.elementwise import copy
 from ...op_graph.interning import OwnTable
-from ...op_graph.leaves import placeholder
+from ...op_graph.leaves import input_leaf
 from ...op_graph.lengths import Length, evaluate, names_of
 from ...op_graph.op_graph import Leaf, Op, RegionOp, Tensor, among, deep_order, post_order
 from ...op_graph.regions.closing import rebuilt
@@ -356,19 +356,39 @@ class _Work:
                 return ordered
         carries = [0] * len(region.bodies)
         carries[-1] = carries_of(region)
-        bodies = tuple(map(self.inner, region.bodies, carries))
+        begun = carries_of(region)  # what it is at later steps has no name
+        args = (*[None] * begun, *region.args[begun:])
+        bodies = tuple([
+            self.inner(body, count, args)
+            for body, count in zip(region.bodies, carries, strict=True)
+        ])  # fmt: skip
         return Region(region, bodies, group.results)
 
-    def inner(self, body: Body, carries: int) -> Inner:
+    def inner(self, body: Body, carries: int, args: Sequence[Op | None]) -> Inner:
         """A body, scheduled like a program whose inputs are its parameters, of which the first are
-        carries.
+        carries. Errors call one as the argument that it is, or a step of, where that has a name.
         """
-        leaves = tuple([placeholder(op.axes, op.dtype) for op in body.parameters])
+        given = (*args, *[None] * (len(body.parameters) - len(args)))
+        leaves = tuple(map(stand_in, body.parameters, given))
         known: dict[Op, Op] = dict(zip(body.parameters, leaves, strict=True))
         results = rebuilt(body.results, known)
         laid_out = lay_out(Program(results, (), ()), self.target, self.own, self.check)
         given = leaves[:carries]
         return Inner(leaves, schedule(laid_out, self.target, self.own, self.check, given))
+
+
+def stand_in(parameter: Op, value: Op | None) -> Leaf:
+    """A placeholder for a parameter of a body, with the name and the line of what it is of."""
+    while value is not None and value.name is None:
+        value = value.args[0] if is_turned(value) else None
+    name = None if value is None else value.name
+    site = (parameter if value is None else value)._site
+    return input_leaf(parameter.axes, parameter.dtype, name, site)
+
+
+def is_turned(op: Op) -> bool:
+    """Whether an op has the elements of its argument, in another order of axes."""
+    return op.primitive.name in ("copy", "reorder", "rename", "cast_axes", "broadcast")
 
 
 def carries_of(region: Op) -> int:

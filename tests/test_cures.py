@@ -12,6 +12,7 @@ A, B, N = geon.Axis("A", 2), geon.Axis("B", 3), geon.Axis("N")
 X = geon.placeholder([A, B], name="x")
 V = geon.placeholder([B], name="v")
 Q = geon.placeholder([N], name="q")
+K = geon.placeholder([N], "int64", name="i")
 P = geon.placeholder([N, B], name="p")
 W = geon.Variable([B], initial_value=0, name="w")
 MASKED = np.ma.masked_invalid([1.0, np.nan, 3.0])
@@ -40,6 +41,21 @@ MISTAKES = {
     "texts": (feed(np.array(["a", "b", "c"], object)), geon.FeedError, "give each text a number"),
     "digits": (
         feed(np.array(["1", "2", "3"], object)), geon.FeedError, "convert it with .astype('float64"
+    ),
+    "objects for integers": (
+        call(K, K, np.array([1, 2, 3], object)), geon.FeedError,
+        "convert it with .astype('int64')",
+    ),
+    "long integers": (
+        call(K, K, [-(10**5000), 10**400]), geon.FeedError,
+        "from about -10**5000 to about 10**400; int64 holds",
+    ),
+    "long numbers": (
+        call(V, V, [10**400, 1.5, 2]), geon.FeedError, "about 10**400, which is too large"
+    ),
+    "threads": (
+        lambda: geon.NativeTransformer(threads=100_000), geon.ArgumentError,
+        "give a number of threads, 1 to 1024",
     ),
     "none": (feed(np.array([1, None, 3], object)), geon.FeedError, "put numbers in the place"),
     "ragged feed": (feed([[1, 2], [3]]), geon.FeedError, "fill the shorter ones"),

@@ -141,6 +141,8 @@ def refuse_kind(array: Array, what: str, wanted: Any, error: Refusal) -> None:
         if odd is not None:
             found = f" with {odd[0]!r} at {_place(odd[1])}"
             cure = _cure_of_objects(array)
+        if wanted is not None and np.dtype(wanted).kind in "iub":
+            cure = cure.replace("'float64'", f"'{wanted}'")
     raise error(f"{what} was given an array of dtype {array.dtype}{found}; {needed}: {cure} first")
 
 

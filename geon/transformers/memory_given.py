@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable
 from string import ascii_letters
 from typing import Any
 
+import numpy as np
+
 from ..errors import ArgumentError
 from ..op_graph.default_lengths import default_lengths
 from ..op_graph.nodes import made_at
@@ -24,8 +26,8 @@ def bytes_given(memory: Any) -> int:
 
     Raises ``ArgumentError`` for anything else.
     """
-    if isinstance(memory, int) and not isinstance(memory, bool) and memory >= 0:
-        return memory
+    if isinstance(memory, (int, np.integer)) and not isinstance(memory, bool) and memory >= 0:
+        return int(memory)
     text = memory.strip() if isinstance(memory, str) and memory.isascii() else ""
     number = text.rstrip(ascii_letters)
     unit, (whole, point, part) = text[len(number) :], number.strip().partition(".")

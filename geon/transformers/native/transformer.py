@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ...errors import ArgumentError, UnavailableError
 from ...op_graph.dtypes import name_of
 from ...op_graph.keywords import explained
@@ -32,7 +34,7 @@ from .product_shape import shape
 from .record import load, record_of, save
 from .runtime import NativeProgram, prepare
 from .scratch import scratch_of
-from .threads import default_threads, processors
+from .threads import MOST_THREADS, default_threads, processors
 from .toolchain import find_toolchain, missing_compiler, sanitized
 
 
@@ -77,10 +79,14 @@ class NativeTransformer(Transformer):
 
     @explained
     def __init__(self, threads: int | None = None, *, sanitize: bool = False) -> None:
-        if threads is not None and (not isinstance(threads, int) or threads < 1):
-            raise ArgumentError(f"threads={threads!r}: give a number of threads, 1 or more")
+        given = isinstance(threads, (int, np.integer)) and not isinstance(threads, bool)
+        if threads is not None and not (given and 1 <= threads <= MOST_THREADS):
+            raise ArgumentError(
+                f"threads={threads!r}: give a number of threads, 1 to {MOST_THREADS}, or None for "
+                "one for each processor"
+            )
         super().__init__()
-        self._threads = threads or default_threads()
+        self._threads = int(threads or default_threads())
         self.sanitize = sanitize
         prepare()
         if sanitize:

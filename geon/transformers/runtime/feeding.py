@@ -13,6 +13,8 @@ from ...op_graph.labelled import by_name
 from .memory import Memory
 
 Array = np.ndarray[Any, np.dtype[Any]]
+
+LONGEST = 30  # digits of a number that a message shows
 READABLE = 0x0001 | 0x0100  # NumPy's flags of an array that is contiguous and aligned
 
 
@@ -130,6 +132,15 @@ def convert(value: Any, dtype: np.dtype[Any], label: str) -> Array:
     return made
 
 
+def _written(number: Any) -> str:
+    """A number as a message shows it: of a long one how long it is."""
+    size = abs(number) if isinstance(number, int) else 0
+    if size < 10**LONGEST:
+        return str(number)
+    digits = size.bit_length() * 30103 // 100000  # no text: Python makes none of very long ones
+    return f"about {'-' if number < 0 else ''}10**{digits}"
+
+
 def _within(low: int, high: int, dtype: np.dtype[Any], label: str) -> None:
     info = np.iinfo(dtype)
     if low < info.min or high > info.max:
@@ -138,7 +149,7 @@ def _within(low: int, high: int, dtype: np.dtype[Any], label: str) -> None:
             "give it a wider dtype" if signed or 0 <= low and high < 2**64 else "make it a float"
         )
         raise FeedError(
-            f"{label} was given integers from {low} to {high}; {dtype} holds "
+            f"{label} was given integers from {_written(low)} to {_written(high)}; {dtype} holds "
             f"{info.min} to {info.max}: clip them, or {wider}"
         )
 
@@ -161,7 +172,7 @@ def _numbers(value: Any, given: Array, dtype: np.dtype[Any], label: str) -> Arra
         try:
             return exact.astype(np.float64)
         except OverflowError:
-            worst = max(listed, key=abs)
+            worst = _written(max(listed, key=abs))
             raise FeedError(
                 f"{label} was given {worst}, which is too large for {dtype}: scale the data"
             ) from None

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ArgumentError, AxisError
+from ...errors import ArgumentError, AxisError, FeedError
+from ...op_graph.arrays import CURES, refuse_kind
 from ...op_graph.axes import Axes, Axis, as_axes
 from ...op_graph.labelled import dim_names
 from ...op_graph.leaves import placeholder
@@ -107,7 +108,11 @@ class Compiled:
                 "are; give it a name with .rename({...}), or .rename_axis(...) of a table"
             )
         axes = [self.axes.get(dim) or Axis(dim) for dim in dims]
-        return placeholder(axes, _dtype(data), name=name)
+        dtype = _dtype(data)
+        if dtype.kind in CURES:
+            what = f"the argument {name!r} of {self.f!r}"
+            refuse_kind(np.asarray(data), what, None, FeedError)
+        return placeholder(axes, dtype, name=name)
 
 
 def _form(place: Any, value: Any) -> Any:
@@ -139,18 +144,22 @@ def _setting(place: Any, value: Any) -> Any:
         hash(value)
     except TypeError:
         raise ArgumentError(
-            f"the argument {place!r} is or holds a {kind.__name__}, which is no array with dims "
-            f"and no setting of the program; {_cure(value)}"
+            f"the argument {place!r} is or holds a {kind.__name__}, which {_wrong(value)}"
         ) from None
     return kind, value
 
 
-def _cure(value: Any) -> str:
+def _wrong(value: Any) -> str:
+    """Why a value is no argument, and what to give."""
+    if dim_names(value) is not None or _is_dataset(value):
+        return (
+            "is no setting of the program, as lists and dictionaries hold; give each array as an "
+            "argument of its own, or several as a Dataset"
+        )
+    neither = "is no array with dims and no setting of the program; give"
     if hasattr(value, "to_dataset"):  # a tree of datasets
-        return 'give one of its datasets, tree["path"].to_dataset()'
-    if dim_names(value) is not None:
-        return "give each array as an argument of its own, or several as a Dataset"
-    return "give xarray.DataArray(values, dims=[...])"
+        return f'{neither} one of its datasets, tree["path"].to_dataset()'
+    return f"{neither} xarray.DataArray(values, dims=[...])"
 
 
 def _arrays(value: Any) -> Iterable[Any]:
@@ -164,9 +173,10 @@ def _is_dataset(value: Any) -> bool:
     return hasattr(value, "data_vars") and hasattr(value, "to_dataarray")
 
 
-def _dtype(data: Any) -> Any:
+def _dtype(data: Any) -> np.dtype[Any]:
+    """The dtype that NumPy has for data: a table has several, and some of pandas are its own."""
     dtype = getattr(data, "dtype", None)
-    return dtype if dtype is not None else data.to_numpy().dtype  # a table has several
+    return dtype if isinstance(dtype, np.dtype) else np.asarray(data).dtype
 
 
 def _positional(f: Any) -> list[str]:

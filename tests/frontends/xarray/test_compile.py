@@ -151,3 +151,35 @@ def test_settings_may_be_lists_dictionaries_and_slices(transformer):
     for value in ([data], {"a": data}, [np.ones(3)], {1, 2}):
         with pytest.raises(geon.ArgumentError, match=r"is or holds a .* no setting"):
             taken(data, value)
+
+
+@pytest.mark.parametrize("holder", [list, tuple, lambda both: dict(zip("ab", both, strict=True))])
+def test_arrays_in_lists_and_dictionaries_are_refused_with_their_cure(holder):
+    array = xarray.DataArray([1.0, 2.0], dims="a")
+    with pytest.raises(geon.ArgumentError, match="argument of its own, or several as a Dataset"):
+        compile(lambda both: both)(holder([array, array]))
+    dataset = xarray.Dataset({"a": array})
+    with pytest.raises(geon.ArgumentError, match="argument of its own, or several as a Dataset"):
+        compile(lambda both: both)(holder([dataset, dataset]))
+
+
+@pytest.mark.parametrize(
+    "values, cure",
+    [
+        ([1 + 2j], "take its .real and its .imag"),
+        (np.array(["2020-01-01"], "datetime64[ns]"), r"\(dates - dates\[0\]\)"),
+        (np.array([1, "a"], object), "put numbers in the place"),
+        (["a"], "give each text a number"),
+    ],
+)
+def test_data_without_numbers_are_refused_with_their_cure(values, cure):
+    array = xarray.DataArray(values, dims="a")
+    with pytest.raises(geon.FeedError, match=f"argument 'data' of .*{cure}"):
+        compile(lambda data: data * 2)(array)
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "boolean", "Float32", "int16"])
+def test_tables_of_dtypes_of_pandas_are_taken(dtype):
+    values = pandas.Series([1, 0], dtype=dtype, index=pandas.Index([3, 4], name="i"))
+    found = compile(lambda data: data * 2.5)(values)
+    assert found.dims == ("i",) and found.values.tolist() == [2.5, 0]

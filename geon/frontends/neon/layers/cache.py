@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ....errors import ArgumentError
 from ....op_graph.axes import Axes, Axis, new_axis
 from ....op_graph.effects import assign
-from ....op_graph.elementwise import cast, less, where
+from ....op_graph.elementwise import add, cast, less, where
 from ....op_graph.indexing import scatter
 from ....op_graph.leaves import iota, persistent_tensor
 from ....op_graph.op_graph import Leaf, Tensor, VoidOp
@@ -26,7 +26,8 @@ class Cache:
     recurrent layer its state. All are persistent variables that are not trained, and so is
     ``position``: how many times were seen; where it is set to 0 the next call is the first.
     ``updates`` are the effects to be run with the call. As many examples as the first call has, has
-    each one in this transformer. A time for which there is no place raises ``IndexRangeError``.
+    each one in this transformer. A time for which there is no place raises ``IndexRangeError``,
+    which calls the times ``name.times``: more places are needed, or ``position`` is to be set to 0.
     """
 
     def __init__(self, places: Axis, *, name: str | None = None) -> None:
@@ -48,7 +49,7 @@ class Cache:
             )
         self._layers.append(layer)
         self._updates[self.position] = self.position + tensor_size(x, [along])
-        return self.position + iota(along)
+        return add(self.position, iota(along), name=f"{self.name or 'cache'}.times")
 
     def variable(self, axes: Axes, dtype: DTypeLike, place: str) -> Leaf:
         """A variable for the layer that has entered last."""

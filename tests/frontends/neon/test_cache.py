@@ -49,7 +49,7 @@ def test_step_by_step_is_the_whole(transformer, groups, batch):
         found = np.concatenate(parts, axis=1)
         np.testing.assert_allclose(found, wanted[:, : ends[-1]], rtol=1e-5, atol=1e-5)
         assert transformer.get(cache.position) == ends[-1]
-    with pytest.raises(geon.IndexRangeError, match="\.times.* used as positions"):
+    with pytest.raises(geon.IndexRangeError, match=r"\.times.* used as positions"):
         go_on(data[:, :1])
     assert transformer.get(cache.position) == 11
 

@@ -165,6 +165,8 @@ def installed(tmp_path_factory):
     if find_toolchain() is None:
         pytest.skip("there is no C compiler")
     folder = tmp_path_factory.mktemp("installed") / "prebuilt"
+    folder.mkdir()
+    (folder / "of before.o").touch()
     run = [sys.executable, "-m", "geon.transformers.native.installing", str(folder)]
     environment = {**os.environ, "GEON_CACHE": str(folder.with_name("cache"))}
     subprocess.run(run, env=environment, check=True)

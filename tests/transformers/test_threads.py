@@ -442,6 +442,32 @@ os._exit(0)
 """
 
 
+MANY_FORKS = """
+def forks():
+    for k in range(40):
+        other = geon.make_transformer(sys.argv[1])  # one more that the next fork holds
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            os._exit(int(look() != 0))
+        status.append(os.waitpid(child, 0)[1])
+
+status = []
+threads = [threading.Thread(target=forks) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+step()
+print(len(status), any(status), flush=True)
+os._exit(0)
+"""
+
+
+def test_threads_that_fork_wait_for_each_other(tmp_path):
+    assert program(MANY_FORKS, "numpy", 10, tmp_path) == "160 False\n"
+
+
 @pytest.mark.parametrize("name", ["numpy", "native"])
 @pytest.mark.parametrize("size", [3, 1_000_000])
 def test_a_child_that_was_forked_amid_calls_has_values_of_one_instant(name, size, tmp_path):

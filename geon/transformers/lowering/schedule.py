@@ -387,7 +387,7 @@ def stand_in(parameter: Op, value: Op | None) -> Leaf:
 
 
 def is_turned(op: Op) -> bool:
-    """Whether an op has the elements of its argument, in another order of axes."""
+    """Whether an op has no elements but those of its argument, each at its place."""
     return op.primitive.name in ("copy", "reorder", "rename", "cast_axes", "broadcast")
 
 

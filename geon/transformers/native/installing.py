@@ -14,19 +14,21 @@ from pathlib import Path
 
 from .objects import unit_objects
 from .product_kernels import product_units
-from .product_shape import shape
+from .product_shape import TAGS, shape
 from .toolchain import find_toolchain
-
-TYPES = ("float", "double")
 
 
 def install(folder: Path) -> None:
-    """Compile what products of ``TYPES`` share into a folder; nothing without a compiler."""
+    """Compile what products of each type share into a folder, in place of what was there.
+
+    Nothing without a compiler.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
     toolchain = find_toolchain()
     if toolchain is None:
         return
-    folder.mkdir(parents=True, exist_ok=True)
-    units = [u for type in TYPES for u in product_units(shape(type, toolchain.vector_bytes))]
+    folder.mkdir(parents=True)
+    units = [u for type in TAGS for u in product_units(shape(type, toolchain.vector_bytes))]
     for made in unit_objects(toolchain, units):
         shutil.copyfile(made, folder / made.name)
 

@@ -25,13 +25,15 @@ from .readers_writer import ReadersWriterLock, Reading, Writing
 from .slot import Slot as Slot
 
 _alive: WeakSet[State] = WeakSet()
-_forking: list[State] = []  # those that a fork holds
+_fork = threading.RLock()  # taken by a thread that forks, before all others
+_forking: list[State] = []  # those that it holds
 
 
 def _hold_all() -> None:
     """A fork waits for calls of other threads that write, and none begins: so a child has values
     of one instant, and no lock of a thread that it does not have.
     """
+    _fork.acquire()
     for state in sorted(_alive, key=id):
         state.lock.acquire()
         state.access.enter_read()
@@ -43,6 +45,7 @@ def _release_all() -> None:
         state = _forking.pop()
         state.access.leave_read()
         state.lock.release()
+    _fork.release()
 
 
 def _release_in_child() -> None:

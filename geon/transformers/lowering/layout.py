@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from ...op_graph.bound import is_bound
@@ -12,6 +12,7 @@ from ...op_graph.elementwise import copy
 from ...op_graph.interning import OwnTable
 from ...op_graph.nodes import carry_lines, carry_notes
 from ...op_graph.op_graph import NO_AXES, Leaf, Op, RegionOp, Tensor, post_order, same_ops
+from ..kernels.alike import Lowering
 from ..kernels.ordering import reads_views
 from .program import Program
 from .target import Layout, Target
@@ -26,11 +27,15 @@ def plain(order: tuple[str, ...]) -> Layout:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LaidOut:
-    """A program whose operands are laid out: ``base`` is the value whose memory an op shows."""
+    """A program whose operands are laid out: ``base`` is the value whose memory an op shows.
+
+    ``lowering`` remembers the kernels that were tried for it: many of these are then made.
+    """
 
     program: Program
     layouts: dict[Op, Layout]
     base: dict[Op, Op]
+    lowering: Lowering = field(default_factory=Lowering)
 
     def is_kernel(self, op: Op) -> bool:
         """Whether computing ``op`` is a step of the program."""

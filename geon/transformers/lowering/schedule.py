@@ -18,7 +18,6 @@ from ...op_graph.op_graph import Leaf, Op, RegionOp, Tensor, among, deep_order, 
 from ...op_graph.regions.closing import rebuilt
 from ...op_graph.regions.scan_facts import ScanAttributes
 from ...op_graph.regions.while_facts import WhileAttributes
-from ..kernels.alike import Lowering
 from ..kernels.elements import Operands
 from ..kernels.lower import Work
 from ..kernels.ordered import OrderedLoop
@@ -117,7 +116,6 @@ class _Work:
         self.readers: dict[Op, list[Group]] = {}
         self.storage: dict[Op, Leaf] = {}
         self.infinite = infinities(ops) if check else {}
-        self.lowering = Lowering()
 
     def connect(self) -> None:
         """Edges from each kernel to those that read its result, and the readers of each value."""
@@ -339,7 +337,7 @@ class _Work:
         else:
             known = self.computed.__contains__
             operands = Operands(self.laid_out.layouts, self.base, results, known)
-            work = self.lowering.lower(group.op, group.fused, operands)
+            work = self.laid_out.lowering.lower(group.op, group.fused, operands)
         return Kernel(
             group.op, results, group.reads, group.in_place, writes, raises, group.fused, work,
             group.apart, self.stops(group), group.op in self.infinite,

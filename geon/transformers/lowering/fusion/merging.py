@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from ....op_graph.op_graph import Op, among
-from ...kernels.alike import Lowering
 from ...kernels.elements import Operands
 from ...kernels.machine import Machine
 from ...kernels.predict import predict
@@ -40,7 +39,6 @@ class Merging:
 
     def __init__(self, state: State, machine: Machine, groups: Iterable[FusionGroup]) -> None:
         self.state, self.machine = state, machine
-        self.lowering = Lowering()
         self.edges = {group: Edges() for group in groups}
         self.reads: dict[FusionGroup, tuple[Op, ...]] = {}
         self.seconds: dict[FusionGroup, float] = {}
@@ -105,7 +103,7 @@ class Merging:
             laid_out = self.state.laid_out
             computed = partial(is_stored, stored=self.state.stored_by, group=group)
             operands = Operands(laid_out.layouts, laid_out.base, group.results, computed)
-            work = self.lowering.lower(group.results[0], group.fused, operands)
+            work = laid_out.lowering.lower(group.results[0], group.fused, operands)
             self.seconds[group] = predict(work, Nominal(), self.machine).seconds
         return self.seconds[group]
 

@@ -204,7 +204,8 @@ def page(run: Row) -> str:
         "## Compiling and importing",
         "",
         "In fresh processes: from the first op written to the first result, without the time of a "
-        "call; with an empty cache on disk (cold), and with the one that this left (cached).",
+        "call; with an empty cache on disk (cold), and with the one that this left (cached). What "
+        "all products of geon share was compiled when it was installed.",
         "",
         *compile_table(run),
         "",

@@ -31,8 +31,9 @@ from geon.transformers.native.product import (
 )
 from geon.transformers.native.product_kernels import product_header, product_units
 from geon.transformers.native.product_shape import PACKED_BYTES, PACKED_WORK, TAGS, shape
-from geon.transformers.native.product_sides import sides
+from geon.transformers.native.product_sides import no_element, sides
 from geon.transformers.native.scratch import ProductScratch
+from geon.transformers.printing.contractions import PrintedElement
 from geon.transformers.printing.lengths import c_length
 
 COMPILER = shutil.which("gcc") or shutil.which("clang") or shutil.which("cc")
@@ -152,11 +153,11 @@ class Case:
         strides = [row_major(order, extents) for order in self.orders]
 
         def operand(number: int, letters: str) -> Operand:
-            def element(at: Mapping[str, str]) -> tuple[list[str], str]:
+            def element(at: Mapping[str, str], inner: str | None = None) -> PrintedElement:
                 value = f"x{number}[{offset(at, strides[number], letters)}]"
                 if not self.computed[number]:
-                    return [], value
-                return [f"const {source} t0 = {value} * 2;"], "t0 - 1"
+                    return PrintedElement([], [], value)
+                return PrintedElement([], [f"const {source} t0 = {value} * 2;"], "t0 - 1")
 
             plain = f"(x{number} + 0)" if not self.computed[number] else None
             unit = self.unit[number] if self.unit else (self.orders[number] or " ")[-1]
@@ -171,7 +172,7 @@ class Case:
             return tuple(Loop(letter, (letter,), extents[letter]) for letter in letters)
 
         unit = self.unit[2] if self.unit else (self.orders[2] or " ")[-1]
-        stored = Operand(self.type, lambda at: ([], ""), "y0", strides[2], unit)
+        stored = Operand(self.type, no_element, "y0", strides[2], unit)
         parameters = {f"x{i}": f"const {source} *restrict x{i}" for i in range(2)}
         parameters |= {f"y{i}": f"{self.type} *restrict y{i}" for i in range(2)}
         parameters["scratch"] = "char *scratch"

@@ -246,6 +246,40 @@ def test_sums_of_columns_that_fill_vectors_are_divided_along_turns(columns, turn
         np.testing.assert_allclose(value, right, rtol=1e-6, atol=1e-5 * turns**0.5)
 
 
+def strided(x):
+    """A sum over each column of what is strided, and what is cut off at its ends, and its slope."""
+    part, inner = x[:, ::2], x[:, 1:-2]
+    both = geon.sum(geon.square(part)) + geon.sum(geon.square(inner) * inner)
+    slope = geon.deriv(both, x)
+    columns = x.axes[-1]
+    return [geon.sum(slope * x, out_axes=[columns]), geon.max(slope, out_axes=[columns]), slope]
+
+
+@pytest.mark.parametrize("columns", [2, 3, 15, 16, 17, 63, 64])
+def test_few_columns_of_several_loops_are_divided(columns):
+    """Turns that no one run of elements has: every second is read elsewhere, some are cut off."""
+    generator = np.random.default_rng(11)
+    for turns in (1, 7, 1025):
+        axes = [geon.Axis("N"), geon.Axis("T", 9), geon.Axis("M", columns)]
+        x = geon.placeholder(axes)
+        a = generator.normal(size=(turns, 9, columns)).astype(np.float32)
+        slope = np.zeros((turns, 9, columns))
+        slope[:, ::2] += 2 * a[:, ::2]
+        slope[:, 1:-2] += 3 * a[:, 1:-2].astype(float) ** 2
+        found = []
+        for threads in (1, 2, 3):
+            with geon.NativeTransformer(threads=threads) as transformer:
+                f = transformer.computation(strided(x), x)
+                found.append(f(a))
+        assert "_part(void *argument" in str(f.source)
+        for others in found[1:]:
+            for value, first in zip(others, found[0], strict=True):
+                assert value.tobytes() == first.tobytes()
+        wanted = [(slope * a).sum((0, 1)), slope.max((0, 1)), slope]
+        for value, right in zip(found[0], wanted, strict=True):
+            np.testing.assert_allclose(value, right, rtol=1e-5, atol=1e-4 * turns**0.5)
+
+
 def test_short_sums_of_known_columns_are_not_divided():
     for turns, divided in ((1024, False), (1025, True)):
         axis, other = geon.Axis("N", turns), geon.Axis("M", 128)

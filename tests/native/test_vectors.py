@@ -81,6 +81,34 @@ def test_what_is_read_backwards_and_stored_narrower_or_wider_is_vectors(dtype, t
     assert is_vector(text, tmp_path)
 
 
+def slopes(x, *parts):
+    """The slope of sums of all and of parts: what lies outside of these is chosen away."""
+    cost = geon.sum(x * x * x)
+    for part in parts:
+        cost = cost + geon.sum(geon.square(x[part]))
+    return geon.deriv(cost, x)
+
+
+EVEN, CUT, ALL = slice(None, None, 2), slice(2, -3), slice(None)
+PARTS = {
+    "strided rows": [(ALL, EVEN, EVEN)],
+    "cut rows": [(ALL, CUT, CUT)],
+}
+
+
+@pytest.mark.parametrize("parts", PARTS)
+@pytest.mark.parametrize("columns", [16, 48, 128])
+def test_truths_that_are_known_outside_of_a_loop_are_no_branches_in_it(parts, columns, tmp_path):
+    """Of elements beside each other and of columns, for sums alone and where slopes are stored."""
+    axes = [geon.Axis("B"), geon.Axis("H", 64), geon.Axis("W", 64), geon.Axis("C", columns)]
+    x = geon.placeholder(axes)
+    slope = slopes(x, *PARTS[parts])
+    total = geon.sum(geon.square(slope), out_axes=[axes[-1]])
+    for results in ([total], [total, slope], [slope]):
+        text = geon.NativeTransformer(threads=1).computation(results, x).source
+        assert is_vector(text, tmp_path)
+
+
 def is_vector(text, folder):
     """Whether gcc makes vectors, or a copy of memory, of each loop marked as one for them."""
     path = folder / "kernel.c"
@@ -101,4 +129,15 @@ def is_vector(text, folder):
     said = subprocess.run(command, check=True, capture_output=True, text=True).stderr
     made = r"loop vectorized|Loop \d+ distributed: split to 0 loops and 1 library calls"
     found = {int(line) for line in re.findall(rf":(\d+):\d+: optimized:\s+(?:{made})", said)}
-    return bool(loops) and all(line in found or line + 1 in found for line in loops)
+    ends = [end_of_loop(text.splitlines(), line) for line in loops]
+    pairs = zip(loops, ends, strict=True)
+    return bool(loops) and all(not found.isdisjoint(range(*pair)) for pair in pairs)
+
+
+def end_of_loop(lines, first):
+    """The number of the line behind the loop that begins in the line of the number ``first``."""
+    if not lines[first - 1].rstrip().endswith("{"):
+        return first + 2
+    indent = len(lines[first - 1]) - len(lines[first - 1].lstrip())
+    rest = range(first, len(lines))
+    return next(k for k in rest if lines[k].startswith(" " * indent + "}")) + 1

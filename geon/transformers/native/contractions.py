@@ -14,7 +14,7 @@ from ..printing.contractions import ContractionPrinter
 from .naming import NAME, Function, KernelNames
 from .product import Operand, Product, product_text, shape_of
 from .product_kernels import product_header, product_units
-from .product_sides import described
+from .product_sides import described, no_element
 
 
 def contraction_function(
@@ -114,4 +114,4 @@ class _Printer(ContractionPrinter):
         pointer = self.names.operand(found.operand)
         if found.start != 0:
             pointer = f"({pointer} + {self.names.length(found.start)})"
-        return Operand(self.type, lambda texts: ([], ""), pointer, found.strides, unit)
+        return Operand(self.type, no_element, pointer, found.strides, unit)

@@ -93,8 +93,8 @@ class DividedNest(NestTasks):
         return bool(made.sums or made.states) or (made is not lines[0] and self.has_known_lanes())
 
     def has_wide_turns(self, made: PrintedPass) -> bool:
-        """Whether a pass is long, and its rows side by side fill vectors, but are no more than some
-        tasks of them, for whose partial values there is room.
+        """Whether a pass is long, and its rows side by side are a known number, and no more than
+        some tasks of them, for whose partial values there is room.
         """
         turns = product(loop.extent for loop in made.loops)
         if not self.has_known_lanes() or not made.loops or not only_folds_and_stores(made):
@@ -102,7 +102,7 @@ class DividedNest(NestTasks):
         if isinstance(turns, int) and turns <= FEW_TURNS:
             return False
         lanes = self.known_lanes()
-        return TILE <= lanes < LANES and lanes * len(made.sums) <= WIDE_SUMS
+        return 1 < lanes < LANES and lanes * len(made.sums) <= WIDE_SUMS
 
     def known_lanes(self) -> int:
         """How many rows are side by side; ``TILE`` where that is not known."""

@@ -94,9 +94,11 @@ class Passes:
             return self.by_strips(made, bounds, made.loops[0].extent, True, pragma, body)
         if flat and bounds is not None:
             return self.flat(made, bounds, body)
+        around_it = [] if made.around is None else made.around.lines
+        known = [str(line) for line in around_it]
         each = body
         if lanes:
-            body = self.by_words(made, "lane", ("0", "lanes"), LANES, pragma, body)
+            body = [*known, *self.by_words(made, "lane", ("0", "lanes"), LANES, pragma, body)]
         for k in range(len(made.loops) - 1, -1, -1):
             turns = made.loops[k]
             around = bounds if k == made.divided else None
@@ -112,12 +114,12 @@ class Passes:
                 run = self.by_words(made, turns.name, ends, most, pragma, body)
             elif lanes and k == len(made.loops) - 1 and joins_turns(made):
                 filled = work.fills(TOGETHER, cut, None if self.whole_parts else around)
-                run = turns_together(turns.name, *ends, filled, pragma, each, body)
+                run = turns_together(turns.name, *ends, filled, pragma, around_it, each, body)
             else:
                 ends_early = work.early_end() if work.cuts and k < (work.level or 0) else []
                 ahead = asked_ahead(made, turns.name, ends[1], self.names.length)
-                if made.around is not None and k == len(made.loops) - 2:
-                    ahead += map(str, made.around.lines)
+                if not lanes and k == len(made.loops) - 2:
+                    ahead += known
                 run = for_loop(turns.name, *ends, [*ahead, *body, *ends_early])
             body = work.blocks(run, turns.name, around) if cut else run
         if not made.loops and not lanes:
@@ -277,7 +279,7 @@ class Passes:
             low, high = bounds if bounds and k == 0 else ("0", self.extent(loops[k]))
             if lanes and k == len(loops) - 1 and joins_turns(made):
                 filled = bounds is None and is_multiple(loops[k].extent, TOGETHER)
-                body = turns_together(loops[k].name, low, high, filled, SIMD, each, body)
+                body = turns_together(loops[k].name, low, high, filled, SIMD, [], each, body)
             elif lanes or count != "1" or k < len(loops) - 1:
                 body = for_loop(loops[k].name, low, high, body)
             else:

@@ -240,10 +240,11 @@ class Packing:
         for loop in inner:
             here = [f"const int64_t here = {at(loop.name)} + e;", "(void)here;"]
             indices[loop.name] = "here"
-        statements, value = self.operand.element(indices)
+        made = self.operand.element(indices, inner[-1].name if inner else None)
         return [
+            *made.around,
             "#pragma omp simd",
             f"for (int64_t e = 0; e < {count}; ++e) {{",
-            *indent([*here, *statements, f"{place} = ({self.of.type})({value});"]),
+            *indent([*here, *made.lines, f"{place} = ({self.of.type})({made.value});"]),
             "}",
         ]

@@ -13,6 +13,7 @@ from ..kernels.scalar import Scalar
 from ..kernels.types import Loop
 from ..kernels.uses import Uses, joined
 from ..printing.c_expressions import C_TYPES
+from ..printing.contractions import PrintedElement
 from .product import oriented
 from .product_borders import Border
 from .product_shape import GROUP, PANEL, shape
@@ -85,7 +86,7 @@ def contraction_sides(work: Contraction) -> tuple[Sides, ...]:
     found = stored(work)
     result = None
     if found is not None:
-        result = Operand(type, _nothing, "y", found.strides, work.unit)
+        result = Operand(type, no_element, "y", found.strides, work.unit)
     return sides(
         Product(
             "product", type, work.batch, work.rows, work.columns, work.summed, left, right,
@@ -103,10 +104,11 @@ def described(value: Scalar, loops: Iterable[Loop], type: str) -> Operand:
     if found is None:
         uses = Uses()
         uses.add(value)
-        return Operand(type, _nothing, None, {}, unit, joined=joined(uses, loops))
+        return Operand(type, no_element, None, {}, unit, joined=joined(uses, loops))
     border = Border("0", found.guards) if found.guards else None
-    return Operand(type, _nothing, "x", found.strides, unit, border)
+    return Operand(type, no_element, "x", found.strides, unit, border)
 
 
-def _nothing(texts: object) -> tuple[list[str], str]:
-    return [], ""
+def no_element(texts: object, inner: str | None = None) -> PrintedElement:
+    """What says nothing of an operand that is in memory."""
+    return PrintedElement([], [], "")

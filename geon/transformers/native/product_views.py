@@ -9,6 +9,7 @@ from ...op_graph.affine import Size
 from ...op_graph.lengths import product
 from ..kernels.contraction import merged
 from ..kernels.types import Loop
+from ..printing.contractions import PrintedElement
 from .product_borders import Border, Windows
 
 Loops = tuple[tuple[Loop, ...], dict[str, Size]]  # merged ones, and their strides
@@ -19,14 +20,15 @@ class Operand:
     """One operand of a product.
 
     `element` makes C statements and a C value expression of type `type` from the C texts of the
-    loops' indices. An element that is no more than `pointer[offset]` also says so with `pointer`
-    and the stride in elements of each loop (0 for none), and with `border` where it is 0 instead.
+    loops' indices, and the innermost loop where there is one. An element that is no more than
+    `pointer[offset]` also says so with `pointer` and the stride in elements of each loop (0 for
+    none), and with `border` where it is 0 instead.
     `unit` is the loop best walked innermost. `joined` are pairs of loops of which the inner one may
     run on instead of the outer one.
     """
 
     type: str
-    element: Callable[[Mapping[str, str]], tuple[list[str], str]]
+    element: Callable[..., PrintedElement]
     pointer: str | None
     strides: Mapping[str, Size]
     unit: str | None

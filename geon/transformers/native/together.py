@@ -7,6 +7,7 @@ several rows at once. They are combined in the same order as row by row.
 from __future__ import annotations
 
 from ..printing.printed import PrintedPass
+from ..printing.scalars import KnownTruth
 from .loops import for_loop, indented
 
 TOGETHER = 4  # turns that are one loop over lanes (``GEON_FOUR_TURNS``),
@@ -32,21 +33,43 @@ def turns_together(
     high: str,
     filled: bool,
     pragma: str,
+    known: list[object],
     each: list[str],
     single: list[str],
 ) -> list[str]:
     """A loop over turns of which each goes over all lanes, some turns by one loop over these.
 
-    ``each`` are the statements of a lane, ``single`` the loop of one turn, for those that are left
-    over; none is where the loop is ``filled``.
+    ``each`` are the statements of a lane, before which stands what is ``known`` of a turn;
+    ``single`` is the loop of one turn, for those that are left over; none is where the loop is
+    ``filled``.
     """
     first = f"{name}_first"
-    inside = [f"GEON_FOUR_TURNS({name}, {first},", *indented(each), ")"]
+    truths, told = turned_truths(name, first, known)
+    inside = [f"GEON_FOUR_TURNS({name}, {first},", *indented([*told, *each]), ")"]
     lines = [
         f"int64_t {first} = {low};",
         f"for (; {first} + {TOGETHER} <= {high}; {first} += {TOGETHER}) {{",
-        *indented([pragma, *for_loop("lane", "0", "lanes", inside)]),
+        *indented([*truths, pragma, *for_loop("lane", "0", "lanes", inside)]),
         "}",
         *([] if filled else for_loop(name, first, high, single)),
     ]
     return ["{", *indented(lines), "}"]
+
+
+def turned_truths(name: str, first: str, known: list[object]) -> tuple[list[str], list[str]]:
+    """The statements that find what is ``known`` of the truths of some turns, before these, and
+    those that say in each turn what was found, and all else that is known.
+    """
+    turn, found, told = f"{name} - {first}", list[str](), list[str]()
+    for each in known:
+        found.append(str(each))
+        if isinstance(each, KnownTruth):
+            found.append(f"{each.name}_turns[{turn}] = {each.name};")
+            told.append(f"const int32_t {each.name} = {each.name}_turns[{turn}];")
+        else:
+            told.append(str(each))
+    truths = [each for each in known if isinstance(each, KnownTruth)]
+    if not truths:
+        return [], told
+    arrays = [f"int32_t {each.name}_turns[{TOGETHER}];" for each in truths]
+    return arrays + for_loop(name, first, f"{first} + {TOGETHER}", found), told

@@ -12,7 +12,7 @@ from ..kernels.flat_rows import flat_parts
 from ..kernels.one_run import is_one_run, values_of_lanes
 from ..kernels.scalar import Load, Scalar, walk
 from ..kernels.staged import Staged, staged
-from ..kernels.types import Keep, Nest, Pass, Reduction, RowArray, Store
+from ..kernels.types import Keep, Loop, Nest, Pass, Reduction, RowArray, Store
 from ..kernels.weights import weight
 from . import c_expressions
 from .abreast import abreast
@@ -178,7 +178,7 @@ class _NestPrinter:
         """What a pass computes for each element."""
         lanes, across = self.names.lanes, self.nest.across
         around = self.around(row, step)
-        body = Block(row) if around is None else around.inside(step.loops[-1].name)
+        body = Block(row) if around is None else around.inside(self.inner_loop(step).name)
         ahead = staged(step) if row.lanes is None and lanes.stages else []
         plain = frozenset(each.value for each in ahead if isinstance(each.value, Load))
         strips = self.strips if row.lanes is None else None
@@ -255,13 +255,22 @@ class _NestPrinter:
             body.names[each.value] = staged_text(stage, each, at)
 
     def around(self, row: Block, step: Pass) -> Block | None:
-        """Where positions are computed that the innermost of several loops does not change.
+        """Where positions and truths are computed that the innermost of several loops does not
+        change; that over lanes is one of them.
 
-        Compilers take them for positions of each element, and gather what is a run.
+        Compilers take such positions for those of each element, and gather what is a run.
         """
-        folds = all(reduction.folds is not None for reduction in step.reductions)
-        plain = self.names.lanes.fetches and self.nest.across is None and folds
-        return Block(row) if plain and len(step.loops) > 1 else None
+        across, loops = self.nest.across, len(step.loops)
+        if not self.names.lanes.fetches or any(each.folds is None for each in step.reductions):
+            return None
+        if across is None:
+            return Block(row) if loops > 1 else None
+        turned = crosses(step, across.name) or is_one_run(step, across, self.depths)
+        return Block(row) if loops and not turned else None
+
+    def inner_loop(self, step: Pass) -> Loop:
+        """The innermost loop of a pass, which is that over lanes where rows are side by side."""
+        return step.loops[-1] if self.nest.across is None else self.nest.across
 
     def looked_up(self, lookup: Lookup, step: Pass) -> PrintedLookup:
         """The row that a load reads some turns ahead."""

@@ -12,7 +12,7 @@ from ...op_graph.index_map import Guard
 from ..kernels.bounds import is_narrow
 from ..kernels.depths import ELEMENT, Depths
 from ..kernels.limits import limits
-from ..kernels.reach import names_in
+from ..kernels.reach import named, names_in
 from ..kernels.scalar import (
     NODES,
     Apply,
@@ -65,6 +65,22 @@ class StripCall:
         return f"{self.function}({', '.join([self.result, *self.operands])});"
 
 
+class KnownTruth(str):
+    """The statement of a truth called ``name`` that is known outside of the innermost loop.
+
+    gcc 12 makes a branch of a truth in that loop, which has no vectors then; a word of ones or
+    zeros it takes for a number.
+    """
+
+    name: str
+
+    def __new__(cls, name: str, conditions: str) -> KnownTruth:
+        """The statement that ``name`` is whether the conditions hold."""
+        made = super().__new__(cls, f"const int32_t {name} = -({conditions});")
+        made.name = name
+        return made
+
+
 class Block:
     """Statements of one nesting depth: 0 once, 1 for each row, 2 for each element.
 
@@ -72,7 +88,8 @@ class Block:
     the block has a value of each. Where ``strip`` is set, it has a value of each element of a
     strip: ``arrays`` are the declarations of these, some lines are a ``StripCall``, and ``runs``
     say where the elements of a value lie one after another, as functions of strips read them.
-    Positions that do not change with the innermost loop ``inner`` are computed in ``around``.
+    Positions and truths that do not change with the innermost loop ``inner``, which that over lanes
+    is, are computed in ``around``.
     """
 
     def __init__(
@@ -91,12 +108,14 @@ class Block:
         self.converts = False  # or only of 32 bytes, for the conversions that it needs
         self.called: list[str] | None = None  # helpers that only this block calls, if it is written
         self.around: Block | None = None
+        self.is_around = False
         self.inner = ""
 
     def inside(self, loop: str) -> Block:
         """A block of the same depth, inside of the innermost loop, which this one is around."""
         block = Block(self)
         block.depth, block.around, block.inner = self.depth, self, loop
+        self.is_around = True
         return block
 
     def find(self, key: Hashable) -> str | None:
@@ -255,9 +274,17 @@ class ScalarPrinter:
         if found is not None:
             return found
         depth = max(self.depths.index(guard.index) for guard in guards)
-        block = self.scalar_block(block, depth)
-        conditions = [text for guard in guards for text in self.guard(block, guard)]
-        return self.let(block, guards, "_Bool", " && ".join(conditions))
+        place = self.scalar_block(block, depth)
+        if place is block and block.around is not None:
+            changing = {name for guard in guards for name in named(guard.index)}
+            place = block if block.inner in changing else block.around
+        conditions = " && ".join([text for guard in guards for text in self.guard(place, guard)])
+        innermost = place.depth == ELEMENT and not place.is_around
+        if innermost or place.lanes is not None or not self.names.lanes.hides:
+            return self.let(place, guards, "_Bool", conditions)
+        name = place.names[guards] = self.fresh()
+        place.lines.append(KnownTruth(name, conditions))
+        return name
 
     def guard(self, block: Block, guard: Guard) -> list[str]:
         """The conditions of a guard."""

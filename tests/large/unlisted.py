@@ -24,6 +24,7 @@ STEPS = "steps of a loop, no length of data: tests/transformers/test_while.py go
 SEGMENTS = "steps of a loop, no length of data: tests/transformers/test_segments.py goes around it"
 FILLS = "bytes that are copied: tests/native/test_fill.py goes around it"
 WINDOWS = "rows and runs of windows: tests/native/test_bands.py goes around it"
+PARTS = "parts of an operand: tests/native/test_joined_operands.py goes around it"
 
 FILES = {
     "transformers/pycuda/steady.c": "what the driver says, and times; tests/cuda goes around LONG",
@@ -206,6 +207,7 @@ PLACES = {
     ("transformers/printing/across.py", "FILLS"): "bytes of a vector; tests/native/test_across.py",
     ("transformers/native/passes.py", "CONVERTING"): "a width of vectors, which a machine has",
     ("transformers/native/together.py", "MOST"): "statements of a text, not lengths",
+    ("transformers/printing/contractions.py", "MOST"): PARTS,
     ("transformers/native/passes.py", "SIDE_BY_SIDE"): "how many vectors LONG_ROW is for",
     ("transformers/native/stages.py", "UNROLLED"): "how a compiler writes a loop of known length",
     ("transformers/native/emit.py", "transposes", 32): BITS,

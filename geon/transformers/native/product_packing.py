@@ -8,6 +8,7 @@ from functools import cached_property
 
 from ..kernels.contraction import as_one
 from ..kernels.types import Loop
+from ..printing.contractions import PrintedElement
 from .product_moves import Moves
 from .product_shape import GROUP, SHALLOW, Shape
 from .product_views import Operand, View, view
@@ -241,10 +242,20 @@ class Packing:
             here = [f"const int64_t here = {at(loop.name)} + e;", "(void)here;"]
             indices[loop.name] = "here"
         made = self.operand.element(indices, inner[-1].name if inner else None)
-        return [
-            *made.around,
-            "#pragma omp simd",
-            f"for (int64_t e = 0; e < {count}; ++e) {{",
-            *indent([*here, *made.lines, f"{place} = ({self.of.type})({made.value});"]),
-            "}",
-        ]
+
+        def run(form: PrintedElement) -> list[str]:
+            """The loop over one form of the elements."""
+            put = f"{place} = ({self.of.type})({form.value});"
+            return [
+                "#pragma omp simd",
+                f"for (int64_t e = 0; e < {count}; ++e) {{",
+                *indent([*here, *form.lines, put]),
+                "}",
+            ]
+
+        if not made.chosen:
+            return [*made.around, *run(made)]
+        lines = [*made.around]
+        for k, (condition, form) in enumerate(made.chosen):
+            lines += [f"{'} else ' if k else ''}if ({condition}) {{", *indent(run(form))]
+        return [*lines, "} else {", *indent(run(made)), "}"]

@@ -7,20 +7,27 @@ from typing import NamedTuple
 
 from ..kernels.contraction import Contraction
 from ..kernels.depths import ELEMENT, Depths
-from ..kernels.scalar import Scalar
-from .scalars import Block, Names, ScalarPrinter
+from ..kernels.scalar import Scalar, Select, walk
+from .scalars import Block, Names, ScalarPrinter, changes
 
 Texts = Mapping[str, str]  # of loops' variables
+
+
+MOST = 4  # truths that are known around a loop, for each of which there is a loop of its own
 
 
 class PrintedElement(NamedTuple):
     """The statements ``around`` the innermost loop over elements and those of one, whose text is
     ``value``.
+
+    ``chosen`` are the same where a condition holds that is known around that loop: an operand that
+    was joined of parts is read from one of them then.
     """
 
     around: list[str]
     lines: list[str]
     value: str
+    chosen: tuple[tuple[str, PrintedElement], ...] = ()
 
 
 class ContractionPrinter:
@@ -46,11 +53,36 @@ class ContractionPrinter:
 
         def element(texts: Texts, inner: str | None = None) -> PrintedElement:
             around = self.block(texts)
-            block = around if inner is None else around.inside(inner)
-            text = self.scalars.value(block, value)
-            return PrintedElement([] if inner is None else around.lines, block.lines, text)
+            if inner is None:
+                return PrintedElement([], around.lines, self.scalars.value(around, value))
+            general = self.inside(around, inner, value)
+            return general._replace(chosen=self.chosen(around, inner, value))
 
         return element
+
+    def inside(self, around: Block, inner: str, value: Scalar) -> PrintedElement:
+        """One element in the loop ``inner``, which a block is around."""
+        block = around.inside(inner)
+        text = self.scalars.value(block, value)
+        return PrintedElement(around.lines, block.lines, text)
+
+    def chosen(
+        self, around: Block, inner: str, value: Scalar
+    ) -> tuple[tuple[str, PrintedElement], ...]:
+        """One element where one truth alone holds of those that are known around a loop."""
+        selects = [node for node in walk(value) if isinstance(node, Select)]
+        truths = [g for g in dict.fromkeys(x.guards for x in selects) if not changes(g, inner)]
+        if not 1 <= len(truths) <= MOST:
+            return ()
+        names = {guards: self.scalars.flag(around, guards) for guards in truths}
+        made = []
+        for holds in truths:
+            self.scalars.assumed = {guards: guards is holds for guards in truths}
+            signs = ["" if guards is holds else "!" for guards in truths]
+            parts = [f"{sign}{names[guards]}" for sign, guards in zip(signs, truths, strict=True)]
+            made.append((" && ".join(parts), self.inside(around, inner, value)))
+        self.scalars.assumed = {}
+        return tuple(made)
 
     def store(self, texts: Texts, value: str) -> list[str]:
         """The statements that store all results at one element of the product."""

@@ -135,6 +135,11 @@ class Block:
         return block
 
 
+def changes(guards: tuple[Guard, ...], loop: str) -> bool:
+    """Whether what guards say may change with a loop."""
+    return any(loop in set(named(guard.index)) for guard in guards)
+
+
 def is_worse_known(step: Size) -> bool:
     """Whether compilers make worse vectors of loads so far apart where they know how far.
 
@@ -152,7 +157,8 @@ class ScalarPrinter:
     ``contracted`` is that of a contraction's sum, ``words`` those of random bits that were made
     before, ``spelled`` the texts of loops' variables where they are not their names. Of loads that
     lie ``apart`` along a loop over lanes of that name, compilers are not told how far where they
-    make worse vectors of what they know (``hides`` says that there are such).
+    make worse vectors of what they know (``hides`` says that there are such). Choices whose guards
+    are ``assumed`` to hold, or not to, are what they take then.
     """
 
     def __init__(self, names: Names, depths: Depths) -> None:
@@ -165,6 +171,7 @@ class ScalarPrinter:
         self.spelled: Mapping[str, str] = {}
         self.words: dict[RandomBits, str] = {}
         self.apart: str | None = None
+        self.assumed: Mapping[tuple[Guard, ...], bool] = {}
         self.hides = False
         self.count = 0
 
@@ -241,13 +248,16 @@ class ScalarPrinter:
     def atom(self, block: Block, atom: Hashable) -> str:
         """The name of what an index is made of."""
         if isinstance(atom, NODES):
-            if block.around is not None and block.inner not in set(names_in(atom)):
+            fixed = block.inner not in set(names_in(atom)) and not self.assumed
+            if block.around is not None and fixed:
                 block = block.around
             return self.value(block, atom)
         found = block.find(atom)
         if found is not None:
             return found
         block = self.scalar_block(block, self.depths.atom(atom))
+        if isinstance(atom, Clamped) and atom.guards in self.assumed:
+            return f"({self.index(block, atom.of)})" if self.assumed[atom.guards] else "0"
         if isinstance(atom, Clamped):
             flag = self.flag(block, atom.guards)
             return self.let(block, atom, "int64_t", f"{flag} ? {self.index(block, atom.of)} : 0")
@@ -276,8 +286,7 @@ class ScalarPrinter:
         depth = max(self.depths.index(guard.index) for guard in guards)
         place = self.scalar_block(block, depth)
         if place is block and block.around is not None:
-            changing = {name for guard in guards for name in named(guard.index)}
-            place = block if block.inner in changing else block.around
+            place = block if changes(guards, block.inner) else block.around
         conditions = " && ".join([text for guard in guards for text in self.guard(place, guard)])
         innermost = place.depth == ELEMENT and not place.is_around
         if innermost or place.lanes is not None or not self.names.lanes.hides:
@@ -312,12 +321,20 @@ class ScalarPrinter:
             else:
                 return self.text(block, value)
 
+    def taken(self, value: Scalar) -> Scalar:
+        """What a choice takes whose truth is assumed; all else itself."""
+        while isinstance(value, Select) and value.guards in self.assumed:
+            value = value.value if self.assumed[value.guards] else value.other
+        return value
+
     def named(self, block: Block, value: Scalar) -> bool:
         """Whether a value has a name, or needs none."""
+        value = self.taken(value)
         return isinstance(value, DIRECT) or value in self.words or block.find(value) is not None
 
     def unnamed(self, block: Block, value: Scalar) -> Scalar | None:
         """The first of what a value is computed with that is to be named before it."""
+        value = self.taken(value)
         wide = self.rounded(block, value)
         found = below(value) if wide is None else [wide]
         while isinstance(value, Select) and isinstance(value.other, Select):
@@ -327,6 +344,7 @@ class ScalarPrinter:
 
     def text(self, block: Block, value: Scalar) -> str:
         """The name or literal of a value whose parts have theirs."""
+        value = self.taken(value)
         found = block.find(value)  # of a row's value, where a tile repeats it
         if found is not None:
             return found

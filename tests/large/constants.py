@@ -176,6 +176,11 @@ CONSTANTS = (
     _shared("lowering/short_sums", "SHORT", "run_of_terms", each=(1, 2, 3)),
     _shared("lowering/short_sums", "SMALL", "small_products", each=(1 / 2, 1, 2)),
     _shared("lowering/short_sums", "SQUARE", "small_products"),
+    # Folds over what lies on both sides of kept axes: which are two.
+    _shared("lowering/split_folds", "LONGEST", "run_behind", many=2),
+    _shared("lowering/split_folds", "TURNS", "turns_before"),
+    _shared("lowering/split_folds", "LEAST", "of_both_sides"),
+    _native("nest_shared", "TOGETHER", "turns_before"),
     # Products: how they are cut, packed and stored.
     _native("product_shape", "GROUP", "rows"),
     _native("product_shape", "FEW", "rows", "columns"),

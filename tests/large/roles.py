@@ -193,6 +193,35 @@ def columns_of_runs(b, length):
     b.add(geon.max(x, reduction_axes=[rows]))
 
 
+def _both_sides(b, turns, kept, run):
+    """Folds over so many turns and shorter runs on both sides of kept axes, some of what rows have
+    for themselves.
+    """
+    first = b.axis(turns)
+    row, last = geon.Axis(f"R{kept}", kept), geon.Axis(f"B{run}", run)
+    x = _after(b, b.placeholder(b.number(), [first, row, last]))
+    if b.flag():
+        x = x - geon.mean(x, out_axes=[row])
+    b.add(geon.sum(x * x, out_axes=[row]))
+    if b.flag():
+        b.add(b.choice([geon.max, geon.min])(x, out_axes=[row]))
+
+
+def turns_before(b, length):
+    """Turns before kept axes of a fold over these and over runs behind them."""
+    _both_sides(b, length, b.choice([2, 5, 64]), b.choice([2, 3, 16, 40]))
+
+
+def run_behind(b, length):
+    """Elements behind kept axes of such a fold."""
+    _both_sides(b, b.choice([64, 70, 300]), b.choice([2, 5, 33]), length)
+
+
+def of_both_sides(b, length):
+    """So many elements of such a fold."""
+    _both_sides(b, length // 16, 4, 4)
+
+
 def turned_short(b, length):
     """What is turned and repeated in memory, its innermost axis of this length."""
     axes = [b.axis(b.choice([7, 64, 100])), b.axis(b.choice([33, 300, 1000])), b.axis(length)]
@@ -835,6 +864,7 @@ ROLES = {
         narrow_products,
         terms, run_of_terms, elements_of_terms, again, small_products,
         one_run, columns_of_runs, wide_turns,
+        turns_before, run_behind, of_both_sides,
         deep_rows,
         products, matrix_vector, matrices, reduced_product, reduced_batch,
         line, lines, line8, line16, line32, line64, bools, extreme, positions, most,

@@ -18,7 +18,7 @@ missing = geon.NativeTransformer.unavailable()
 pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
 
 FIXED = "fixed"
-ENOUGH = 138  # programs of which each constant has one
+ENOUGH = 140  # programs of which each constant has one
 NEW = 6
 HALVES = (0, 1)  # tests that pytest-xdist runs side by side
 

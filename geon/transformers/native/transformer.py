@@ -22,6 +22,7 @@ from ..lowering.loop_rules import LAST, RULES
 from ..lowering.memory import Plan
 from ..lowering.program import Program
 from ..lowering.short_sums import SHORT_SUMS
+from ..lowering.split_folds import SPLIT_FOLDS
 from ..lowering.target import Arrangement, Layout, Target
 from ..printing.c_expressions import C_TYPES
 from .completeness import lacks
@@ -55,7 +56,7 @@ TARGET = Target(
     },
     group=fusion_groups,
     last=LAST,
-    fused=SHORT_SUMS,
+    fused=SHORT_SUMS | SPLIT_FOLDS,
     packed=packed_copies,
     scratch=scratch_of,
     lacks=lacks,

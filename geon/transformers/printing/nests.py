@@ -56,6 +56,25 @@ def is_apart(nest: Nest) -> bool:
     return any(is_direct(x.offset) and x.offset.step(lane) not in (-1, 0, 1) for x in loads)
 
 
+def is_far(nest: Nest) -> bool:
+    """Whether what passes reduce lies further apart from turn to turn of their outermost loops than
+    from row to row: then neighbouring rows lie between the turns of one.
+    """
+    rows = [loop.name for loop in nest.rows]
+    found = False
+    for step in nest.passes:
+        loads = [node for node in walk(*step.reduced) if isinstance(node, Load)]
+        for load in loads if step.loops else []:
+            turn, *others = (load.offset.step(name) for name in (step.loops[0].name, *rows))
+            steps = [abs(size) if isinstance(size, int) else size for size in (turn, *others)]
+            if 0 in steps or not all(isinstance(size, int) for size in steps[1:]):
+                continue
+            if isinstance(steps[0], int) and steps[0] <= max(steps[1:], default=0):
+                return False
+            found = True
+    return found
+
+
 def is_put(put: Keep | Store, strips: Strips, inner: str) -> bool:
     """Whether what a function of strips computed is put as it is, where elements adjoin, and there
     is a function for that."""
@@ -119,7 +138,14 @@ class _NestPrinter:
         arrays = [self.arrays[array.number] for array in nest.arrays]
         blocks = (self.top, self.row, self.ending)
         return PrintedNest(
-            nest.rows, nest.across, *blocks, arrays, nest.inside, is_apart(nest), self.scalars.hides
+            nest.rows,
+            nest.across,
+            *blocks,
+            arrays,
+            nest.inside,
+            apart=is_apart(nest),
+            far=is_far(nest),
+            hides=self.scalars.hides,
         )
 
     def last_stores(self, block: Block, steps: Sequence[Pass | Store]) -> Sequence[Store]:

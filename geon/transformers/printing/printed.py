@@ -250,6 +250,7 @@ class PrintedNest:
     arrays: list[PrintedArray]
     inside: int = 0  # the last rows that follow each other for each part of the lanes
     apart: bool = False  # what is loaded to be reduced does not adjoin along lanes
+    far: bool = False  # from turn to turn it lies further apart than from row to row
     hides: bool = False  # how far what is loaded lies apart is not for compilers to know
 
     @property

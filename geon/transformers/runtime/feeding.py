@@ -45,8 +45,7 @@ def make_feed(
     """
     ndim = len(dims)
     fixed = [(position, n) for position, n in enumerate(dims) if isinstance(n, int)]
-    types, low, high = scalar_range(dtype)
-    types = types if ndim == 0 else ()
+    types, low, high = scalar_range(dtype) if ndim == 0 else ((), 0, -1)
     array = np.array
 
     def feed(value: Any) -> Array:

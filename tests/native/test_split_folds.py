@@ -1,4 +1,4 @@
-"""Folds over what lies on both sides of kept axes: two folds, or rows that are taken in each turn."""
+"""Folds over what lies on both sides of kept axes: two, or rows that are taken in each turn."""
 
 import numpy as np
 import pytest

@@ -288,6 +288,19 @@ class Transformer:
         if found is not None:
             self.coordinates[slot] = found
 
+    @explained
+    def exchange(self, variable: Leaf | str, value: FeedLike) -> np.ndarray[Any, Any]:
+        """A copy of a variable's value, which is then set as by ``set``, at one instant.
+
+        What others assign is in the copy or comes after the new value: none of it is lost.
+        """
+        slot = self._slot(variable)
+        old = self.state.exchange(slot, value)
+        found = coordinates_of(value)
+        if found is not None:
+            self.coordinates[slot] = found
+        return old
+
     def values(self) -> dict[str, np.ndarray[Any, Any]]:
         """Copies of all persistent variables by name, those that ``save`` writes, at one instant.
 

@@ -1,5 +1,7 @@
 """Variables between calls: memory, first values, open lengths, get and set."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -331,6 +333,40 @@ def test_set_refuses_what_does_not_fit(transformer, value, message, allocated):
         transformer.set(v, value)
     assert "variable v(C:3)" in str(caught.value) and place in str(caught.value)
     np.testing.assert_array_equal(transformer.get(v), [5, 5, 5])
+
+
+def test_exchange_sets_and_gives_what_was_there(transformer):
+    v = geon.Variable(axes=C3, initial_value=5, name="v")
+    given = np.array([1, 2, 3], np.float32)
+    old = transformer.exchange(v, given)  # a first value is made, as by get
+    np.testing.assert_array_equal(old, [5, 5, 5])
+    given[:] = old[:] = 9
+    np.testing.assert_array_equal(transformer.exchange("v", [4, 4, 4]), [1, 2, 3])
+    with pytest.raises(FeedError, match=r"variable v.*shape \(2,\); it needs \(3,\)"):
+        transformer.exchange(v, [1, 2])
+    with pytest.raises(ArgumentError, match="no variable"):
+        transformer.exchange(v + 1, [1, 2, 3])
+    np.testing.assert_array_equal(transformer.get(v), [4, 4, 4])
+
+
+def test_nothing_that_threads_assign_is_lost_by_an_exchange(transformer):
+    v = geon.Variable(dtype="int64", initial_value=0)
+    more = transformer.computation(geon.assign(v, v + 1))
+    more()
+    taken, adding = 1 * int(transformer.exchange(v, 0)), 4 * 200
+
+    def add():
+        for _ in range(adding // 4):
+            more()
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        taken += int(transformer.exchange(v, 0))
+    for thread in threads:
+        thread.join()
+    assert taken + int(transformer.get(v)) == adding + 1
 
 
 def test_set_refuses_floats_for_integers(transformer):

@@ -338,8 +338,27 @@ class State:
                 make_feed_of(self.memory, slot.dtype, slot.axes, shape, slot.label)(value)
                 self.allocate(slot, given)
             with Writing(self.access):
-                self.tentative = []
-                self.version += 1
-                self.memory.copy_in(array, slot.value)
-                self.memory.synchronise()
-                slot.ready = True
+                self._write(slot, array)
+
+    def exchange(self, slot: Slot, value: Any) -> Any:
+        """A copy of a variable's value, which is set to a user's array before anybody sees it."""
+        while True:
+            self.ensure([slot], [slot], {})
+            with self.lock:
+                self.usable()
+                if not slot.ready:
+                    continue
+                label, names = slot.label, slot.axes
+                array = make_feed_of(self.memory, slot.dtype, names, slot.shape, label)(value)
+                with Writing(self.access):
+                    old = self.memory.copy_out(slot.value)
+                    self._write(slot, array)
+                return old
+
+    def _write(self, slot: Slot, array: Any) -> None:
+        """Put what fits into a variable; the caller is alone with the variables."""
+        self.tentative = []
+        self.version += 1
+        self.memory.copy_in(array, slot.value)
+        self.memory.synchronise()
+        slot.ready = True

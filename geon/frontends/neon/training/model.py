@@ -29,7 +29,7 @@ from ..metrics import Mean, Metric
 from ..optimisers import Optimiser
 from .data import Data, along_examples, as_data, count_of, ended
 from .figures import checked_figures, over_all
-from .run import Callback, Run, held_interrupts, in_order
+from .run import Callback, HeldInterrupts, Run, in_order
 from .summary import Summary, summary
 
 if TYPE_CHECKING:
@@ -142,24 +142,28 @@ class Model:
                         f"fit: the data have no batch in epoch {run.epoch}; give some, or smaller "
                         "batches where those that are not full are left out"
                     )
-                run.figures = self.figures(validation, averaged)
-                with held_interrupts():  # what callbacks count belongs to the place in the data
+                found = self.validated(validation, averaged)
+                with HeldInterrupts():  # what callbacks count belongs to the place in the data
+                    run.figures = {"cost": self.next_epoch(run.epoch + 1), **found}
                     run.epoch, run.batch = run.epoch + 1, 0
-                    self.transformer.set(self.place, [run.epoch, 0, 0, 0])
                     for callback in callbacks:
                         callback.after_epoch(run)
         return run
 
-    def figures(
-        self, validation: Data | Iterable[Any] | None, averaged: bool = False
+    def validated(
+        self, validation: Data | Iterable[Any] | None, averaged: bool
     ) -> dict[str, float]:
-        """The mean cost of the epoch, and the figures of the validation data."""
-        _, _, total, count = self.reached()
-        figures = {"cost": float(total / count) if count else float("nan")}
-        if validation is not None:
-            found = self.evaluate(validation, averaged=averaged)
-            figures |= {f"validation {name}": value for name, value in found.items()}
-        return figures
+        """The figures of the validation data at the end of an epoch."""
+        if validation is None:
+            return {}
+        found = self.evaluate(validation, averaged=averaged)
+        return {f"validation {name}": value for name, value in found.items()}
+
+    def next_epoch(self, number: int) -> float:
+        """The mean cost of the epoch that ends, after which epoch ``number`` begins."""
+        begun = np.array([number, 0.0, 0.0, 0.0])
+        _, _, total, count = self.transformer.exchange(self.place, begun)
+        return float(total / count) if count else float("nan")
 
     def reached(self) -> np.ndarray[Any, Any]:
         """Epochs done, batches done of the next, and the sum and the number of its costs."""
@@ -389,7 +393,7 @@ def ended_callbacks(run: Run, callbacks: Sequence[Callback]) -> list[Exception]:
                     errors.append(error)
 
     try:
-        with held_interrupts():
+        with HeldInterrupts():
             end(saves=True)
     finally:
         end(saves=False)

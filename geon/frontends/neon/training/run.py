@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....errors import ArgumentError
 
-try:  # without the enumerations of signal, which take four times as long as an epoch's end
+try:  # without the enumerations of signal, which take as long as all else at an epoch's end
     from _signal import signal  # type: ignore[import-not-found]
 except ImportError:
     from signal import signal

@@ -36,6 +36,7 @@ from .patterns import is_of, over_axes, repeated, tensor
 from .registry import PRIMITIVES
 from .rewrite import Rules, RuleSet
 from .slicing import _update, part_axes, take
+from .softmax_rules import SOFTMAX_RULES
 from .twice_rules import TWICE_RULES
 from .weak import strengthen
 
@@ -453,5 +454,6 @@ _complete: list[RuleSet] = []
 def simplify_rules() -> RuleSet:
     """All rules of ``simplify``; made when first asked for, once every row exists."""
     if not _complete:
-        _complete.append(_with_elementwise(simpler) | DOT_RULES | TWICE_RULES)
+        rules = _with_elementwise(simpler) | DOT_RULES | TWICE_RULES | SOFTMAX_RULES
+        _complete.append(rules)
     return _complete[0]

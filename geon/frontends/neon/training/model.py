@@ -142,15 +142,15 @@ class Model:
                         f"fit: the data have no batch in epoch {run.epoch}; give some, or smaller "
                         "batches where those that are not full are left out"
                     )
-                found = self.validated(validation, averaged)
+                found = self._validated(validation, averaged)
                 with HeldInterrupts():  # what callbacks count belongs to the place in the data
-                    run.figures = {"cost": self.next_epoch(run.epoch + 1), **found}
+                    run.figures = {"cost": self._next_epoch(run.epoch + 1), **found}
                     run.epoch, run.batch = run.epoch + 1, 0
                     for callback in callbacks:
                         callback.after_epoch(run)
         return run
 
-    def validated(
+    def _validated(
         self, validation: Data | Iterable[Any] | None, averaged: bool
     ) -> dict[str, float]:
         """The figures of the validation data at the end of an epoch."""
@@ -159,7 +159,7 @@ class Model:
         found = self.evaluate(validation, averaged=averaged)
         return {f"validation {name}": value for name, value in found.items()}
 
-    def next_epoch(self, number: int) -> float:
+    def _next_epoch(self, number: int) -> float:
         """The mean cost of the epoch that ends, after which epoch ``number`` begins."""
         begun = np.array([number, 0.0, 0.0, 0.0])
         _, _, total, count = self.transformer.exchange(self.place, begun)

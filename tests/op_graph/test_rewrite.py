@@ -220,6 +220,22 @@ def _reduced_of_one(make):
 MATCHES["reduction_of_one"] = _reduced_of_one
 
 
+def _slope_of_softmax(make):
+    """What the chain rule says, by a quotient or by a reciprocal, in either order."""
+    x = make.leaf(AXES)
+    g = make.leaf(AXES)
+    over = make.chosen([AXES[0]], [AXES[-1]], AXES)
+    powers = geon.exp(x)
+    s = geon.sum(powers, over)
+    scaled = make.chosen(g / s, g * geon.reciprocal(s))
+    shared = geon.sum(g * (-(powers / s) / s), over)
+    rest = make.chosen(scaled + shared, shared + scaled)
+    return make.chosen(powers * rest, rest * powers)
+
+
+MATCHES["slope_of_softmax"] = _slope_of_softmax
+
+
 def alone(name):
     """The rule set of one rule."""
     table = {p: (RULES[name],) for p, rules in ALL_RULES.rules.items() if RULES[name] in rules}

@@ -180,7 +180,6 @@ CONSTANTS = (
     _shared("lowering/split_folds", "LONGEST", "run_behind", many=2),
     _shared("lowering/split_folds", "TURNS", "turns_before"),
     _shared("lowering/split_folds", "LEAST", "of_both_sides"),
-    _native("nest_shared", "TOGETHER", "turns_before"),
     # Products: how they are cut, packed and stored.
     _native("product_shape", "GROUP", "rows"),
     _native("product_shape", "FEW", "rows", "columns"),

@@ -54,17 +54,17 @@ def _pays(op: Op, depth: int) -> bool:
     """Whether loops over the result take less time than a product's tiles, as measured."""
     x, y = op.args
     kept = [axis for axis in op.axes if axis.expression != 1]
-    if not is_product(op) or _below(product(axis.expression for axis in kept), LEAST):
+    if not is_product(op) or is_below(product(axis.expression for axis in kept), LEAST):
         return False
     run = _adjoining(kept, x, y)
     inside = {axis.name for axis in run}
     having = [arg for arg in (x, y) if run[0] in arg.axes]
     count = product(axis.expression for axis in run)
-    if _below(count, LONG):
+    if is_below(count, LONG):
         return len(having) == 1 and _few_terms(op, having[0], depth * count)
     if all(arg.axes.names[-1] in inside for arg in having):
         return True
-    return _below(product(axis.expression for axis in kept if axis.name not in inside), AGAIN + 1)
+    return is_below(product(axis.expression for axis in kept if axis.name not in inside), AGAIN + 1)
 
 
 def _few_terms(op: Op, having: Op, terms: Size) -> bool:
@@ -74,8 +74,8 @@ def _few_terms(op: Op, having: Op, terms: Size) -> bool:
     if other.axes.names[-1] not in op.attrs[0]:
         return False
     own = [axis.expression for axis in op.axes if axis not in x.axes or axis not in y.axes]
-    small = len(own) < len(op.axes) and _below(product(own), SQUARE + 1)
-    return _below(terms, 1 + (SMALL if small else SHORT))
+    small = len(own) < len(op.axes) and is_below(product(own), SQUARE + 1)
+    return is_below(terms, 1 + (SMALL if small else SHORT))
 
 
 def _adjoining(kept: list[Axis], x: Op, y: Op) -> list[Axis]:
@@ -88,7 +88,7 @@ def _adjoining(kept: list[Axis], x: Op, y: Op) -> list[Axis]:
     return found
 
 
-def _below(size: Size, bound: int) -> bool:
+def is_below(size: Size, bound: int) -> bool:
     """Whether a size is known to be below a bound."""
     return isinstance(size, int) and size < bound
 

@@ -6,12 +6,13 @@ first kept too: then neighbours are folded side by side, and few elements are le
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from ...op_graph.affine import Size
 from ...op_graph.lengths import product
 from ...op_graph.op_graph import Op, make
 from ...op_graph.rewrite import Rules
+from .short_sums import is_below
 
 LONGEST = 128  # elements of a run from which on rows are folded run by run, at memory's speed
 TURNS = 64  # runs of a row from which on it is worth a kernel more
@@ -29,32 +30,21 @@ def fold_before_kept_axes_first(op: Op) -> Op | None:
     rest = x.axes.names[: len(x.axes) - len(behind)]
     kept = _last(rest, [name for name in rest if name not in folded])
     before = tuple([name for name in folded if name not in behind])
-    run, side = (_size(x, names) for names in (behind, kept))
+    run, side, turns = (x.axes.only(names).size for names in (behind, kept, before))
     if not behind or not before or not isinstance(run, int) or not isinstance(side, int):
         return None
-    turns = _size(x, before)
-    if not 1 < run < LONGEST or side < 2 or _below(turns, TURNS):
+    if not 1 < run < LONGEST or side < 2 or is_below(turns, TURNS):
         return None
-    if isinstance(turns, int) and _below(product([turns, *op.axes.lengths, run]), LEAST):
+    if is_below(product([turns, *op.axes.lengths, run]), LEAST):
         return None
     first = make(op.primitive, (x,), (before,))
     return make(op.primitive, (first,), (behind,))
 
 
-def _last(names: Any, chosen: Any) -> tuple[str, ...]:
+def _last(names: Sequence[str], chosen: Collection[str]) -> tuple[str, ...]:
     """The last names, as far as all of them are chosen."""
     count = next((k for k, name in enumerate(reversed(names)) if name not in chosen), len(names))
     return tuple(names[len(names) - count :])
-
-
-def _size(x: Any, names: Any) -> Size:
-    """How many elements are along these axes."""
-    return product([x.axes[name].expression for name in names])
-
-
-def _below(size: Size, bound: int) -> bool:
-    """Whether a size is known to be below a bound."""
-    return isinstance(size, int) and size < bound
 
 
 SPLIT_FOLDS = split.done()

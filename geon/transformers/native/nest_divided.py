@@ -24,7 +24,7 @@ PARTS = 256  # the most partial values of a reduction
 RUNS = 32  # the same for each of a few rows side by side,
 WIDE_RUNS = 16  # and of more,
 WIDE_SUMS = 2048  # all sums of which are as many: the caller's stack has 256 KB of partial values
-FEW_TURNS = 1024  # a pass of no more is not worth it where rows fill vectors
+FEW_TURNS = 1024  # a pass of no more is not worth it
 
 
 def only_folds_and_stores(made: PrintedPass) -> bool:
@@ -88,11 +88,11 @@ class DividedNest(NestTasks):
         if self.nest.rows or self.nest.arrays or len(found) != 1:
             return False
         (made,) = found
-        if not self.passes.is_run(made) and not self.has_wide_turns(made):
+        if not self.passes.is_run(made) and not self.has_many_turns(made):
             return False
         return bool(made.sums or made.states) or (made is not lines[0] and self.has_known_lanes())
 
-    def has_wide_turns(self, made: PrintedPass) -> bool:
+    def has_many_turns(self, made: PrintedPass) -> bool:
         """Whether a pass is long, and its rows side by side are a known number, and no more than
         some tasks of them, for whose partial values there is room.
         """

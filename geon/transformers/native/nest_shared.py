@@ -22,8 +22,7 @@ from .nest_divided import (
 )
 
 VECTOR = 16  # elements of the widest vectors: fewer rows side by side fill none
-SHORT_TURN = 32  # terms of a turn: of fewer, adding up what it gave costs as much, and
-TOGETHER = 32  # so many turns of a row are taken before the next one
+SHORT_TURN = 32  # terms of a turn: of fewer, adding up what it gave costs as much
 
 
 class SharedNest(DividedNest):
@@ -142,5 +141,5 @@ def has_short_turns(made: PrintedPass) -> bool:
 
 
 def turns_at_once(made: PrintedPass) -> int:
-    """How many turns of a row are taken before the next row."""
-    return TOGETHER if has_short_turns(made) else 1
+    """How many turns of a row are taken before the next row, so that there are terms to add up."""
+    return SHORT_TURN if has_short_turns(made) else 1

@@ -153,7 +153,7 @@ class Case:
         strides = [row_major(order, extents) for order in self.orders]
 
         def operand(number: int, letters: str) -> Operand:
-            def element(at: Mapping[str, str], inner: str | None = None) -> PrintedElement:
+            def element(at: Mapping[str, str], inner: str | None) -> PrintedElement:
                 value = f"x{number}[{offset(at, strides[number], letters)}]"
                 if not self.computed[number]:
                     return PrintedElement([], [], value)

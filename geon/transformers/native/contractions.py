@@ -95,7 +95,7 @@ class _Printer(ContractionPrinter):
     def operand(self, value: Scalar) -> Operand:
         """How the product reads an operand: a strided load, or any element computed."""
         element = self.element(value)
-        element({})
+        element({}, None)
         found, made = bordered(value, self.loops), described(value, self.loops, self.type)
         if found is None:
             return replace(made, element=element)

@@ -94,8 +94,8 @@ class Passes:
             return self.by_strips(made, bounds, made.loops[0].extent, True, pragma, body)
         if flat and bounds is not None:
             return self.flat(made, bounds, body)
-        around_it = [] if made.around is None else made.around.lines
-        known = [str(line) for line in around_it]
+        outside = [] if made.around is None else made.around.lines
+        known = [str(line) for line in outside]
         each = body
         if lanes:
             body = [*known, *self.by_words(made, "lane", ("0", "lanes"), LANES, pragma, body)]
@@ -114,7 +114,7 @@ class Passes:
                 run = self.by_words(made, turns.name, ends, most, pragma, body)
             elif lanes and k == len(made.loops) - 1 and joins_turns(made):
                 filled = work.fills(TOGETHER, cut, None if self.whole_parts else around)
-                run = turns_together(turns.name, *ends, filled, pragma, around_it, each, body)
+                run = turns_together(turns.name, *ends, filled, pragma, outside, each, body)
             else:
                 ends_early = work.early_end() if work.cuts and k < (work.level or 0) else []
                 ahead = asked_ahead(made, turns.name, ends[1], self.names.length)

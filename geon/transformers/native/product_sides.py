@@ -109,6 +109,6 @@ def described(value: Scalar, loops: Iterable[Loop], type: str) -> Operand:
     return Operand(type, no_element, "x", found.strides, unit, border)
 
 
-def no_element(texts: object, inner: str | None = None) -> PrintedElement:
+def no_element(texts: object, inner: str | None) -> PrintedElement:
     """What says nothing of an operand that is in memory."""
     return PrintedElement([], [], "")

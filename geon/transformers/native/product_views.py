@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...op_graph.affine import Size
 from ...op_graph.lengths import product
 from ..kernels.contraction import merged
 from ..kernels.types import Loop
-from ..printing.contractions import PrintedElement
+from ..printing.contractions import Element
 from .product_borders import Border, Windows
 
 Loops = tuple[tuple[Loop, ...], dict[str, Size]]  # merged ones, and their strides
@@ -28,7 +28,7 @@ class Operand:
     """
 
     type: str
-    element: Callable[..., PrintedElement]
+    element: Element
     pointer: str | None
     strides: Mapping[str, Size]
     unit: str | None

@@ -30,6 +30,11 @@ class PrintedElement(NamedTuple):
     chosen: tuple[tuple[str, PrintedElement], ...] = ()
 
 
+Element = Callable[[Texts, str | None], PrintedElement]
+"""What gives the statements of one element by the texts of the loops' indices and the innermost
+loop, where there is one."""
+
+
 class ContractionPrinter:
     """Writes the elements and stores of a contraction."""
 
@@ -46,12 +51,10 @@ class ContractionPrinter:
         block.depth = ELEMENT
         return block
 
-    def element(self, value: Scalar) -> Callable[..., PrintedElement]:
-        """What gives the statements of one element by the texts of the loops' indices and the
-        innermost loop, where there is one.
-        """
+    def element(self, value: Scalar) -> Element:
+        """What gives the statements of one element, and its text."""
 
-        def element(texts: Texts, inner: str | None = None) -> PrintedElement:
+        def element(texts: Texts, inner: str | None) -> PrintedElement:
             around = self.block(texts)
             if inner is None:
                 return PrintedElement([], around.lines, self.scalars.value(around, value))

@@ -243,7 +243,7 @@ class Fill:
     def filled(self, head: str, deep: str, end: str) -> Lines:
         """The call of what asks for each element, which begins so."""
         near, far, bounds = self.bounds(deep, end)
-        made = self.printer.element(self.value)({})
+        made = self.printer.element(self.value)({}, None)
         lines, text = made.lines, made.value
         inner = [
             *[f"const int64_t {name} = {text};" for name, text in self.batch.items()],

@@ -10,6 +10,7 @@ from typing import Any
 from ...errors import UnavailableError
 
 try:  # what is below the functions of signal, which take ten times as long for their enumerations
+    # A module of CPython without type stubs, hence the ignored error of the checker.
     from _signal import getsignal, signal  # type: ignore[import-not-found]
 except ImportError:
     from signal import getsignal, signal

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ....errors import ArgumentError
 
 try:  # without the enumerations of signal, which take as long as all else at an epoch's end
+    # A module of CPython without type stubs, hence the ignored error of the checker.
     from _signal import signal  # type: ignore[import-not-found]
 except ImportError:
     from signal import signal

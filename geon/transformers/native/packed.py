@@ -10,9 +10,10 @@ from ..kernels.ordered import TURN, OrderedLoop
 from ..kernels.packs import Operand, Packed, Picked, Vector, steps
 from ..kernels.scalar import Load, Scalar
 from ..kernels.types import Store
+from ..printing.blocks import Block
 from ..printing.c_expressions import C_TYPES
 from ..printing.ordered import PrintedOrdered, row_of, stored
-from ..printing.scalars import Block, ScalarPrinter
+from ..printing.scalars import ScalarPrinter
 from .naming import KernelNames
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..printing.blocks import StripCall
 from ..printing.c_types import SUFFIXES
 from ..printing.printed import Accumulator, PrintedPass
-from ..printing.scalars import StripCall
 from ..printing.strips import SHORT, STRIP
 from .dialect import strip_start, strip_sums
 from .loops import SIMD, for_loop, indented

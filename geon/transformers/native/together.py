@@ -6,8 +6,8 @@ several rows at once. They are combined in the same order as row by row.
 
 from __future__ import annotations
 
+from ..printing.blocks import KnownTruth
 from ..printing.printed import PrintedPass
-from ..printing.scalars import KnownTruth
 from .loops import for_loop, indented
 
 TOGETHER = 4  # turns that are one loop over lanes (``GEON_FOUR_TURNS``),

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from ..kernels.contraction import Contraction
 from ..kernels.depths import ELEMENT, Depths
 from ..kernels.scalar import Scalar, Select, walk
-from .scalars import Block, Names, ScalarPrinter, changes
+from .blocks import Block
+from .scalars import Names, ScalarPrinter, changes
 
 Texts = Mapping[str, str]  # of loops' variables
 

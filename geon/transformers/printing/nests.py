@@ -17,6 +17,7 @@ from ..kernels.weights import weight
 from . import c_expressions
 from .abreast import abreast
 from .across import across_loads, crosses, is_direct, is_flat
+from .blocks import Block, StripCall
 from .dialect import Strips
 from .fetching import places
 from .lookups import AHEAD, Lookup, PrintedLookup, lookups
@@ -32,7 +33,7 @@ from .printed import (
     first_turn,
 )
 from .reductions import ReductionPrinter
-from .scalars import Block, Names, ScalarPrinter, StripCall, strip_function
+from .scalars import Names, ScalarPrinter, strip_function
 from .stages import print_stage, staged_text
 from .strips import takes_strips
 from .tiled import TilePrinter

@@ -10,8 +10,9 @@ from ...op_graph.op_graph import NO_AXES
 from ..kernels.depths import ELEMENT, Depths
 from ..kernels.ordered import ROW, TURN, OrderedLoop
 from ..kernels.types import Store
+from .blocks import Block
 from .c_expressions import C_TYPES
-from .scalars import Block, Names, ScalarPrinter
+from .scalars import Names, ScalarPrinter
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from ...op_graph.affine import Size
 from ..kernels.types import Loop
 from . import c_expressions
+from .blocks import Block, StripCall
 from .lookups import PrintedLookup
-from .scalars import Block, StripCall
 from .stages import PrintedStage
 
 

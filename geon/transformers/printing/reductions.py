@@ -7,6 +7,7 @@ from ..kernels.scalar import Apply, Code, IndexNumber, Load, Running, Scalar, wa
 from ..kernels.types import Reduction
 from . import c_expressions
 from .across import is_direct
+from .blocks import Block
 from .dialect import Lanes
 from .printed import (
     Accumulator,
@@ -17,7 +18,7 @@ from .printed import (
     lanes_start,
     turn_of,
 )
-from .scalars import Block, Names, ScalarPrinter
+from .scalars import Names, ScalarPrinter
 
 
 def is_whole(value: Scalar) -> bool:

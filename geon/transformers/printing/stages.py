@@ -8,8 +8,9 @@ from ...op_graph.affine import variable
 from ...op_graph.dtypes import BOOL, name_of
 from ..kernels.scalar import Load
 from ..kernels.staged import Staged
+from .blocks import Block
 from .c_expressions import C_TYPES
-from .scalars import Block, ScalarPrinter
+from .scalars import ScalarPrinter
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,13 @@ from ..kernels.one_run import values_of_lanes
 from ..kernels.types import Pass
 from . import c_expressions
 from .across import across_loads, flat_loads
+from .blocks import Block
 from .printed import (
     PrintedPass,
     PrintedTiles,
     TurnedLoad,
 )
-from .scalars import Block, Names, ScalarPrinter
+from .scalars import Names, ScalarPrinter
 
 
 class TilePrinter:

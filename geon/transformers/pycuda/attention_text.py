@@ -13,9 +13,10 @@ from ..kernels.attention import ONE, Attention, bare, unrounded
 from ..kernels.depths import Depths
 from ..kernels.scalar import Contracted
 from ..kernels.types import Loop
+from ..printing.blocks import Block
 from ..printing.contractions import ContractionPrinter
 from ..printing.dialect import Lanes
-from ..printing.scalars import Block, ScalarPrinter
+from ..printing.scalars import ScalarPrinter
 from .device import Stages
 from .fills import Fill, narrow
 from .launches import Grid

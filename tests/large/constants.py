@@ -152,6 +152,8 @@ CONSTANTS = (
     _shared("lowering/fusion/fits", "EPILOGUE", "stored", many=2),
     _shared("lowering/fusion/facts", "ELEMENTARY", "heavy", each=(20,), many=4),
     _shared("lowering/fusion/repeats", "CHEAP_CHAIN", "cheap"),
+    _shared("lowering/fusion/repeats", "TIMES", "divided_turns"),
+    _shared("lowering/fusion/repeats", "DIVISIONS", "divided"),
     _shared("lowering/fusion/fits", "ROW", "row"),
     _shared("lowering/fusion/fits", "FEW_ROWS", "lane", "row"),
     _shared("lowering/fusion/fits", "BESIDE", "lane"),

@@ -813,6 +813,26 @@ def cheap(b, length):
     b.add(y * y)
 
 
+def _divided(b, turns, length):
+    """So many rows of so many elements by what is the same in all rows and divides."""
+    row = b.axis(length)
+    x, y = _leaf(b, [b.axis(turns), row]), _leaf(b, [row])
+    share = y / (y * y + 2.0)
+    b.add(x * share + geon.rsqrt(y * y + 1.0))
+    if b.flag():
+        b.add(share)
+
+
+def divided_turns(b, length):
+    """Rows by what is the same in all of them and divides."""
+    _divided(b, length, b.choice([3, 300, 1000]))
+
+
+def divided(b, length):
+    """So many elements of such rows."""
+    _divided(b, max(1, length // 32), 32)
+
+
 def chain(b, length):
     """So many ops in a row."""
     _chain(b, length, lambda y, x, k: [y * 0.75, y + x, geon.minimum(y, x), y - 0.25][k % 4])
@@ -871,7 +891,7 @@ ROLES = {
         running,
         beside, running_rows, running_lines, scattered, added, places,
         far_places, far_values, bits, finite, shifted,
-        constant, cheap,
+        constant, cheap, divided_turns, divided,
         chain, heavy, stored, steps,
         results, joined, bordered, parts_joined,
     )

@@ -13,6 +13,7 @@ ELEMENTARY = 100  # statements that an elementary function counts as: five of th
 LONG = 64  # elements of a row from which a matrix-vector product streams several rows at once
 MANY = 1 << 20  # elements of a matrix beside others from which on a product streams each of them
 NORMED = 5  # ops from a softmax's values back to its sum, with a cast, a broadcast, and a mask
+SLOW = ("divide", "reciprocal", "sqrt", "rsqrt")  # instructions of ten to twenty times a sum's time
 
 
 def is_view(laid_out: LaidOut, op: Op) -> bool:
@@ -90,6 +91,11 @@ def _is_normed(op: Op, names: tuple[str, ...], deep: int = NORMED) -> bool:
     if deep == 0 or op.primitive.kind not in ("elementwise", "movement"):
         return False
     return any(_is_normed(arg, names, deep - 1) for arg in op.args)
+
+
+def is_slow(op: Op) -> bool:
+    """Whether an op divides or takes a root."""
+    return op.primitive.name in SLOW
 
 
 def statements(op: Op) -> int:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from ....op_graph.lengths import product
 from ....op_graph.op_graph import Op
-from .facts import is_view, repeats, shows
+from ..short_sums import is_below
+from .facts import is_slow, is_view, loop_axes, repeats, shows
 from .fits import full
 from .fusion_group import FusionGroup
 from .state import State, Use
 
 CHEAP_CHAIN = 8
+# What divides so often, and finds each result so many times, takes longer than a kernel of its own.
+DIVISIONS = 1 << 12
+TIMES = 16
 REPEATED = 2  # kernels that compute a costly op, such as forward and backward, before it is stored
 
 
@@ -59,6 +64,8 @@ class Repeats:
             return not any(group.kind == "call" or full(op, group) for group in users)
         if any(use.shown and self.multiplied(use, users) for use in uses):
             return False
+        if is_slow(op) and any(self.again_along(op, uses, group) for group in users):
+            return False
         cheap = self.is_cheap(op) and self.chain[op] <= CHEAP_CHAIN
         scalar = not len(op.axes) and self.chain[op] <= CHEAP_CHAIN
         alone = len(uses) == 1 and not uses[0].broadcasts and not self.state.operand(uses[0])
@@ -77,6 +84,23 @@ class Repeats:
             return False
         straight = all(use.identity and not self.state.operand(use) for use in uses)
         return straight and not users[0].reductions and users[0].kind == "nest"
+
+    def again_along(self, op: Op, uses: list[Use], group: FusionGroup) -> bool:
+        """Whether the innermost loop of a nest would compute elements of ``op`` many times over.
+
+        What lacks the innermost axis is computed outside of that loop; and next to what a product
+        takes, a few divisions are little.
+        """
+        inside = self.state.within(uses, group)
+        widened = any(use.broadcasts or use.op in group.widened for use in inside)
+        if group.kind != "nest" or not widened:
+            return False
+        axes = [axis for axis in loop_axes(group.results[0]) if axis.expression != 1]
+        if not axes or axes[-1].name not in op.axes.names:
+            return False
+        turns = product(size for name, size in group.extents.items() if name not in op.axes.names)
+        total = product(group.extents.values())
+        return not (is_below(turns, TIMES) or is_below(total, DIVISIONS))
 
     def multiplied(self, use: Use, users: list[FusionGroup]) -> bool:
         """Whether a use is as an operand of a product, or in what is computed for one."""

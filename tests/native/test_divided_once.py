@@ -69,3 +69,15 @@ def test_a_batch_norm_divides_for_each_channel_alone():
         np.testing.assert_allclose(f(a, b), right, rtol=2e-4, atol=2e-5)
         last = f.profile(a, b, repeats=1)[-1]
         assert last.operations == {"float32": 3 * a.size}
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(None, 256), (300, 64), (4096, 100)])
+def test_a_softmax_over_columns_stays_one_kernel(rows, columns):
+    n, c = geon.Axis("N", rows), geon.Axis("C", columns)
+    x = geon.placeholder([n, c])
+    a = np.random.default_rng(1).normal(size=(rows or 500, columns)).astype(np.float32)
+    with geon.NativeTransformer() as transformer:
+        f = transformer.computation(geon.softmax(x, n), x)
+        e = np.exp(a - a.max(0))
+        np.testing.assert_allclose(f(a), e / e.sum(0), rtol=2e-5)
+        assert kernels(f) == 1

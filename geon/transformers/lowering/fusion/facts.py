@@ -69,7 +69,7 @@ def is_product(op: Op) -> bool:
         return True
     matrix, vector = (first, second) if wide[0] else (second, first)
     computed = matrix.primitive.kind == "elementwise"
-    if all(own) and shared and (_is_normed(matrix, names) if computed else _is_worth(vector)):
+    if all(own) and shared and (is_normed(matrix, names) if computed else _is_worth(vector)):
         return True
     if not any(wide) or not isinstance(depth, int) or computed:
         return False
@@ -84,13 +84,18 @@ def _is_worth(op: Op) -> bool:
     return row.kind == "elementwise" or (row.kind == "movement" and not row.view)
 
 
-def _is_normed(op: Op, names: tuple[str, ...], deep: int = NORMED) -> bool:
-    """Whether elementwise ops, so many at most, lead to a reduction along axes of these names."""
+def is_normed(op: Op, names: tuple[str, ...]) -> bool:
+    """Whether elementwise ops lead to a reduction along axes of these names."""
+    return any(name in found.attrs[0] for found in reductions_below(op) for name in names)
+
+
+def reductions_below(op: Op, deep: int = NORMED) -> list[Op]:
+    """The reductions that elementwise ops lead to, so many at most."""
     if op.primitive.kind == "reduction":
-        return any(name in op.attrs[0] for name in names)
+        return [op]
     if deep == 0 or op.primitive.kind not in ("elementwise", "movement"):
-        return False
-    return any(_is_normed(arg, names, deep - 1) for arg in op.args)
+        return []
+    return [found for arg in op.args for found in reductions_below(arg, deep - 1)]
 
 
 def is_slow(op: Op) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ....op_graph.lengths import product
 from ....op_graph.op_graph import Op
 from ..short_sums import is_below
-from .facts import is_slow, is_view, loop_axes, repeats, shows
-from .fits import full
+from .facts import is_normed, is_slow, is_view, loop_axes, reductions_below, repeats, shows
+from .fits import full, small_rows
 from .fusion_group import FusionGroup
 from .state import State, Use
 
@@ -93,7 +93,7 @@ class Repeats:
         """
         inside = self.state.within(uses, group)
         widened = any(use.broadcasts or use.op in group.widened for use in inside)
-        if group.kind != "nest" or not widened:
+        if group.kind != "nest" or not widened or self.normalises(op, group):
             return False
         axes = [axis for axis in loop_axes(group.results[0]) if axis.expression != 1]
         if not axes or axes[-1].name not in op.axes.names:
@@ -101,6 +101,21 @@ class Repeats:
         turns = product(size for name, size in group.extents.items() if name not in op.axes.names)
         total = product(group.extents.values())
         return not (is_below(turns, TIMES) or is_below(total, DIVISIONS))
+
+    def normalises(self, op: Op, group: FusionGroup) -> bool:
+        """Whether the nest may find what ``op`` is computed from too, or is of a product that may:
+        what is normalised by its own sum is one kernel, and attention is.
+        """
+        results = [set(result.axes.names) for result in group.results]
+        for found in reductions_below(op):
+            over = {axis.name for axis in loop_axes(found)}
+            if small_rows(found, self.state.laid_out) and all(over <= names for names in results):
+                return True
+        return any(
+            self.state.operand(use) and is_normed(result, use.op.attrs[0])
+            for result in group.results
+            for use in self.state.uses.get(result, ())
+        )
 
     def multiplied(self, use: Use, users: list[FusionGroup]) -> bool:
         """Whether a use is as an operand of a product, or in what is computed for one."""

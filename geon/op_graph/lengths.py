@@ -392,6 +392,11 @@ def least_unless_zero(length: int | Length) -> int:
     return length.terms[0][1] if len(length.terms) == 1 else 0
 
 
+def is_below(length: int | Length, bound: int) -> bool:
+    """Whether a length is known to be below a bound."""
+    return isinstance(length, int) and length < bound
+
+
 def may_equal(left: int | Length, right: int | Length) -> bool:
     """Whether two lengths are equal for some values of the open names."""
     return left == right or not isinstance(left - right, int)

@@ -12,7 +12,7 @@ from typing import Any
 from ...op_graph.affine import Size
 from ...op_graph.axes import Axis
 from ...op_graph.elementwise import add, multiply
-from ...op_graph.lengths import product
+from ...op_graph.lengths import is_below, product
 from ...op_graph.movement import broadcast
 from ...op_graph.op_graph import Op
 from ...op_graph.rewrite import Rules
@@ -86,11 +86,6 @@ def _adjoining(kept: list[Axis], x: Op, y: Op) -> list[Axis]:
             break
         found.append(axis)
     return found
-
-
-def is_below(size: Size, bound: int) -> bool:
-    """Whether a size is known to be below a bound."""
-    return isinstance(size, int) and size < bound
 
 
 SHORT_SUMS = short.done()

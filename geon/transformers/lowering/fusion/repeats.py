@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ....op_graph.lengths import product
+from ....op_graph.lengths import is_below, product
 from ....op_graph.op_graph import Op
-from ..short_sums import is_below
 from .facts import is_normed, is_slow, is_view, loop_axes, reductions_below, repeats, shows
 from .fits import full, small_rows
 from .fusion_group import FusionGroup

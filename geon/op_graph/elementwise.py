@@ -105,6 +105,7 @@ divide = elementwise(
     rule="float",
     sympy="x / y",
     domain=((-2.0, 2.0), (0.3, 2.0)),
+    cost="slow",
 )
 floordivide = elementwise(
     "floordivide",
@@ -153,6 +154,7 @@ reciprocal = elementwise(
     rule="float",
     sympy="1 / x",
     domain=POSITIVE,
+    cost="slow",
     ufunc="reciprocal",
 )
 square: Unary = elementwise("square", "x * x.", np.square, (lambda out, x: 2 * x,), sympy="x ** 2")
@@ -164,6 +166,7 @@ sqrt = elementwise(
     rule="float",
     sympy="sqrt(x)",
     domain=POSITIVE,
+    cost="slow",
 )
 rsqrt = elementwise(
     "rsqrt",
@@ -173,6 +176,7 @@ rsqrt = elementwise(
     rule="float",
     sympy="1 / sqrt(x)",
     domain=POSITIVE,
+    cost="slow",
 )
 
 # Exponentials -----------------------------------------------------------------------------------

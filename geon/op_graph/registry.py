@@ -40,9 +40,10 @@ def need(condition: bool, what: str, *shown: object) -> None:
         raise ArgumentError(what.format(*shown))
 
 
-# What computing a row again costs: nothing to speak of, wherever it is used; little, but only for
-# one use; some twenty instructions for an element; or a kernel of its own, which nothing repeats.
-COSTS = ("cheap", "once", "expensive", "kernel")
+# What computing a row again costs: nothing to speak of, wherever it is used; an instruction that
+# takes as long as ten or twenty sums; little, but only for one use; some twenty instructions for an
+# element; or a kernel of its own, which nothing repeats.
+COSTS = ("cheap", "slow", "once", "expensive", "kernel")
 
 # What a row gives for its arguments: axes, dtype, and what it assumes of open lengths.
 Inferred = tuple["Axes", "DType", tuple["Guard", ...]]

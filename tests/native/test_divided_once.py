@@ -56,6 +56,21 @@ def test_of_a_row_it_is_computed_in_the_loop_over_rows(name):
         assert kernels(f) == 1
 
 
+def test_channels_are_what_lies_side_by_side_whatever_the_order_of_axes():
+    n, c = geon.Axis("N", 600), geon.Axis("C", 32)
+    x, v = geon.placeholder([n, c]), geon.placeholder([c])
+    y = geon.exp((geon.reciprocal(v) + 1) * x)
+    assert y.axes.names == ("C", "N")  # but in memory as x is
+    a = np.random.default_rng(2).normal(size=(600, 32)).astype(np.float32)
+    b = np.linspace(1, 9, 32, dtype=np.float32)
+    with geon.NativeTransformer() as transformer:
+        f = transformer.computation([geon.sum(y, n), geon.max(y, c)], x, v)
+        right = np.exp((1 / b + 1) * a)
+        np.testing.assert_allclose(f(a, b)[0], right.sum(0), rtol=1e-5)
+        np.testing.assert_allclose(f(a, b)[1], right.max(1), rtol=1e-5)
+        assert f.profile(a, b, repeats=1)[0].computes == ("reciprocal (C:32) float32",)
+
+
 def test_a_batch_norm_divides_for_each_channel_alone():
     axes = [geon.Axis("N"), geon.Axis("H", 20), geon.Axis("C", 16)]
     x, scale = geon.placeholder(axes), geon.placeholder(axes[2:])

@@ -345,6 +345,8 @@ def test_a_short_run_alone_wakes_nobody(driver, pool, short):
 def test_short_runs_that_follow_each_other_have_workers(driver, pool, short):
     # A run of 200 rounds takes less than a microsecond, as it is said to. Other programs may have
     # the other processor for a while.
+    driver.once(*arguments(pool, 50, 50, 1000, 5, count=2))  # there are workers
+    time.sleep(0.02)  # and they sleep
     _, *rest = arguments(pool, 2, 2, 200, 1000, count=2)
     end = time.monotonic() + SECONDS
     while driver.shared(short, *rest) == 0:

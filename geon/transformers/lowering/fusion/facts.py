@@ -13,7 +13,6 @@ ELEMENTARY = 100  # statements that an elementary function counts as: five of th
 LONG = 64  # elements of a row from which a matrix-vector product streams several rows at once
 MANY = 1 << 20  # elements of a matrix beside others from which on a product streams each of them
 NORMED = 5  # ops from a softmax's values back to its sum, with a cast, a broadcast, and a mask
-SLOW = ("divide", "reciprocal", "sqrt", "rsqrt")  # instructions of ten to twenty times a sum's time
 
 
 def is_view(laid_out: LaidOut, op: Op) -> bool:
@@ -69,7 +68,7 @@ def is_product(op: Op) -> bool:
         return True
     matrix, vector = (first, second) if wide[0] else (second, first)
     computed = matrix.primitive.kind == "elementwise"
-    if all(own) and shared and (is_normed(matrix, names) if computed else _is_worth(vector)):
+    if all(own) and shared and (_is_normed(matrix, names) if computed else _is_worth(vector)):
         return True
     if not any(wide) or not isinstance(depth, int) or computed:
         return False
@@ -84,13 +83,13 @@ def _is_worth(op: Op) -> bool:
     return row.kind == "elementwise" or (row.kind == "movement" and not row.view)
 
 
-def is_normed(op: Op, names: tuple[str, ...]) -> bool:
+def _is_normed(op: Op, names: tuple[str, ...]) -> bool:
     """Whether elementwise ops lead to a reduction along axes of these names."""
     return any(name in found.attrs[0] for found in reductions_below(op) for name in names)
 
 
 def reductions_below(op: Op, deep: int = NORMED) -> list[Op]:
-    """The reductions that elementwise ops lead to, so many at most."""
+    """The reductions that elementwise ops, so many at most, lead to."""
     if op.primitive.kind == "reduction":
         return [op]
     if deep == 0 or op.primitive.kind not in ("elementwise", "movement"):
@@ -98,20 +97,26 @@ def reductions_below(op: Op, deep: int = NORMED) -> list[Op]:
     return [found for arg in op.args for found in reductions_below(arg, deep - 1)]
 
 
-def is_slow(op: Op) -> bool:
-    """Whether an op divides or takes a root."""
-    return op.primitive.name in SLOW
-
-
 def statements(op: Op) -> int:
     """About how many statements of a processor one element of ``op`` takes."""
     return ELEMENTARY if op.primitive.cost == "expensive" else 1
 
 
+def looped(op: Op) -> tuple[Op, ...]:
+    """Whose elements the loops of an op go over: its own, or those that it reduces."""
+    return op.args if reduces(op) or op.primitive.name == "dot" else (op,)
+
+
 def loop_axes(op: Op) -> list[Axis]:
     """The axes that the loops of an op go over."""
-    over = op.args if reduces(op) or op.primitive.name == "dot" else (op,)
-    return [axis for each in over for axis in each.axes]
+    return [axis for each in looped(op) for axis in each.axes]
+
+
+def innermost(op: Op, laid_out: LaidOut) -> str | None:
+    """The axis along which the elements that these loops go over are neighbours in memory."""
+    widest = max(looped(op), key=lambda each: len(each.axes))
+    order = [n for n in laid_out.layouts[widest].order if widest.axes[n].expression != 1]
+    return order[-1] if order else None
 
 
 def repeats(op: Op) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ....op_graph.lengths import is_below, product
 from ....op_graph.op_graph import Op
-from .facts import is_normed, is_slow, is_view, loop_axes, reductions_below, repeats, shows
+from .facts import innermost, is_view, loop_axes, reductions_below, repeats, shows
 from .fits import full, small_rows
 from .fusion_group import FusionGroup
 from .state import State, Use
@@ -63,7 +63,9 @@ class Repeats:
             return not any(group.kind == "call" or full(op, group) for group in users)
         if any(use.shown and self.multiplied(use, users) for use in uses):
             return False
-        if is_slow(op) and any(self.again_along(op, uses, group) for group in users):
+        if op.primitive.cost == "slow" and any(
+            self.again_along(op, uses, group) for group in users
+        ):
             return False
         cheap = self.is_cheap(op) and self.chain[op] <= CHEAP_CHAIN
         scalar = not len(op.axes) and self.chain[op] <= CHEAP_CHAIN
@@ -92,28 +94,23 @@ class Repeats:
         """
         inside = self.state.within(uses, group)
         widened = any(use.broadcasts or use.op in group.widened for use in inside)
-        if group.kind != "nest" or not widened or self.normalises(op, group):
+        if group.kind != "nest" or not widened or self.may_join(op, group):
             return False
-        axes = [axis for axis in loop_axes(group.results[0]) if axis.expression != 1]
-        if not axes or axes[-1].name not in op.axes.names:
+        if innermost(group.results[0], self.state.laid_out) not in op.axes.names:
             return False
         turns = product(size for name, size in group.extents.items() if name not in op.axes.names)
         total = product(group.extents.values())
         return not (is_below(turns, TIMES) or is_below(total, DIVISIONS))
 
-    def normalises(self, op: Op, group: FusionGroup) -> bool:
-        """Whether the nest may find what ``op`` is computed from too, or is of a product that may:
-        what is normalised by its own sum is one kernel, and attention is.
+    def may_join(self, op: Op, group: FusionGroup) -> bool:
+        """Whether the nest may reduce what ``op`` is computed from, too, as that of a softmax does:
+        that is one kernel, and attention is one with its products.
         """
         results = [set(result.axes.names) for result in group.results]
-        for found in reductions_below(op):
-            over = {axis.name for axis in loop_axes(found)}
-            if small_rows(found, self.state.laid_out) and all(over <= names for names in results):
-                return True
         return any(
-            self.state.operand(use) and is_normed(result, use.op.attrs[0])
-            for result in group.results
-            for use in self.state.uses.get(result, ())
+            small_rows(found, self.state.laid_out)
+            and all({axis.name for axis in loop_axes(found)} <= names for names in results)
+            for found in reductions_below(op)
         )
 
     def multiplied(self, use: Use, users: list[FusionGroup]) -> bool:

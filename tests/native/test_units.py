@@ -181,11 +181,21 @@ print(count - len(made_of.units), len(made_of.shared))
 
 def test_what_products_share_is_compiled_at_installation(installed, tmp_path):
     """A machine's first program compiles its own units alone, in both types."""
-    assert len(list(installed.iterdir())) == 4
+    assert len(list(installed.glob("*.o"))) == 4
     double = FIRST.replace("product(geon.tanh)", "product(lambda x: geon.cast(x, 'float64'))")
     for number, program in enumerate((FIRST, double)):
         assert outcome(program, tmp_path / str(number), installed) == "0 2\n"
         assert outcome(program, tmp_path / f"{number} alone") == "2 2\n"
+
+
+def test_an_installation_knows_the_compiler_and_has_the_pool(installed, tmp_path):
+    """A machine's first process asks the compiler nothing, and compiles no pool."""
+    program = """
+    known = len(list(disk_cache.folder().glob("toolchain-*")))
+    print(known, objects.compiled, made("libgeon_pool"), load_pool().path.parent.name)
+    """
+    assert outcome(program, tmp_path / "alone") == "1 1 1 alone\n"
+    assert outcome(program, tmp_path / "cache", installed) == "0 0 0 prebuilt\n"
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "renamed", "folder", "empty"])

@@ -1,9 +1,10 @@
-"""What is compiled when geon is installed, for the machine that it is installed on.
+"""What is made when geon is installed, for the machine that it is installed on.
 
     python -m geon.transformers.native.installing FOLDER
 
-A compiler takes half a second for each of the units that products share, so that the first program
-of a machine, or of a container without a cache, had waited for these.
+A compiler takes half a second for each of the units that products share, an eighth for the pool of
+threads, and a quarter to be asked what it can do. The first program of a machine, or of a container
+without a cache, would wait for these.
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ import shutil
 import sys
 from pathlib import Path
 
+from .. import disk_cache
 from .objects import unit_objects
 from .product_kernels import product_units
 from .product_shape import TAGS, shape
-from .toolchain import find_toolchain
+from .threads import pool_library
+from .toolchain import find_toolchain, record_name, record_text
 
 
 def install(folder: Path) -> None:
-    """Compile what products of each type share into a folder, in place of what was there.
+    """Fill a folder, in place of what was there: the compiler as it is known, the pool, and what
+    products of each type share.
 
     Nothing without a compiler.
     """
@@ -29,7 +33,9 @@ def install(folder: Path) -> None:
         return
     folder.mkdir(parents=True)
     units = [u for type in TAGS for u in product_units(shape(type, toolchain.vector_bytes))]
-    for made in unit_objects(toolchain, units):
+    name = record_name(toolchain.command)
+    record = disk_cache.keep_bytes(name, record_text(toolchain))
+    for made in (record, pool_library(toolchain), *unit_objects(toolchain, units)):
         shutil.copyfile(made, folder / made.name)
 
 

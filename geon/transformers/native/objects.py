@@ -73,7 +73,7 @@ def _shared(
     """The shared object of these texts, each with its flags and its key."""
     texts = list(flags)
     file = f"{name}-{disk_cache.digest('shared', *keys)}.so"
-    found = disk_cache.find(file)
+    found = _found(file)
     if found is not None:
         return found
     if len(texts) == 1 and not toolchain.linker:
@@ -108,7 +108,7 @@ def begin(toolchain: Toolchain, text: str) -> None:
     What fails fails again, and is told, where the object is needed.
     """
     key = _key(toolchain, (), text)
-    if _found(key) is not None:
+    if _found(f"{key}.o") is not None:
         return
     with _lock:
         if key in _begun:
@@ -129,9 +129,9 @@ def unit_objects(toolchain: Toolchain, units: Sequence[str]) -> list[Path]:
     return _objects(toolchain, dict.fromkeys(units, ()), [_key(toolchain, (), u) for u in units])
 
 
-def _found(key: str) -> Path | None:
-    """The object of this key, in the cache or from the installation."""
-    return disk_cache.find(f"{key}.o") or prebuilt.find(f"{key}.o")
+def _found(name: str) -> Path | None:
+    """The file of this name, in the cache or from the installation."""
+    return disk_cache.find(name) or prebuilt.find(name)
 
 
 def _object(toolchain: Toolchain, text: str, key: str, flags: Sequence[str]) -> Path:
@@ -154,7 +154,7 @@ def _objects(
         begun = _begun.get(key)
         if begun is not None:
             begun.join()
-        found = _found(key) or _object(toolchain, text, key, flags[text])
+        found = _found(f"{key}.o") or _object(toolchain, text, key, flags[text])
         progress.done()
         return found
 

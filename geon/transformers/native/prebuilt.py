@@ -1,7 +1,7 @@
-"""Objects that were compiled when geon was installed: see ``installing``.
+"""What was made when geon was installed: see ``installing``.
 
-Their names are the keys of the cache of objects, so they are found where compiler, flags, processor
-and text are the same, and are as good as not there elsewhere.
+The names of files are those that they have in the cache, so they are found where compiler, flags,
+processor and text are the same, and are as good as not there elsewhere.
 """
 
 from __future__ import annotations
@@ -15,9 +15,13 @@ FOLDER = Path(__file__).with_name("prebuilt")
 
 def find(name: str) -> Path | None:
     """The path of a file that was made then and is whole; ``None`` where there is none."""
-    path = FOLDER / name
+    return None if load(name) is None else FOLDER / name
+
+
+def load(name: str) -> bytes | None:
+    """The content of such a file, without its seal."""
     try:
-        content = path.read_bytes()
+        sealed = (FOLDER / name).read_bytes()
     except OSError:
         return None
-    return path if disk_cache.is_whole(name, content) else None
+    return sealed[: -disk_cache.SEAL_BYTES] if disk_cache.is_whole(name, sealed) else None

@@ -16,7 +16,7 @@ from ..disk_cache import fork_safe_lock
 from ..environment import THREADS, setting
 from .c_files import c_text
 from .objects import available, shared_object
-from .toolchain import find_toolchain, missing_compiler
+from .toolchain import Toolchain, find_toolchain, missing_compiler
 
 MOST_THREADS = 1024
 # The start of the library's file name, by which threadpoolctl knows it among all that are loaded.
@@ -76,12 +76,7 @@ def _load() -> Pool:
     toolchain = find_toolchain()
     if toolchain is None:
         raise UnavailableError(missing_compiler())
-    text = c_text("pool.c")
-    # Its threads outlive every handle to it, so it may not be unloaded.
-    extra = [f'-DGEON_VERSION="{__version__}"', "-pthread", "-O1"]
-    if sys.platform == "linux":
-        extra.append("-Wl,-z,nodelete")
-    path = shared_object(toolchain, [text], extra, name=PREFIX)
+    path = pool_library(toolchain)
     library = ctypes.CDLL(str(path))
     library.geon_get_num_threads.restype = ctypes.c_int32
     library.geon_get_num_threads.argtypes = ()
@@ -104,6 +99,15 @@ def _load() -> Pool:
         watch_address=_address(library.geon_watch),
         unwatch_address=_address(library.geon_unwatch),
     )
+
+
+def pool_library(toolchain: Toolchain) -> Path:
+    """The pool's shared object."""
+    # Its threads outlive every handle to it, so it may not be unloaded.
+    extra = [f'-DGEON_VERSION="{__version__}"', "-pthread", "-O1"]
+    if sys.platform == "linux":
+        extra.append("-Wl,-z,nodelete")
+    return shared_object(toolchain, [c_text("pool.c")], extra, name=PREFIX)
 
 
 def _address(function: Any) -> int:

@@ -21,6 +21,7 @@ from pathlib import Path
 from ...errors import UnavailableError
 from .. import disk_cache
 from ..environment import COMPILER, PROGRAMS, environment_of_child, setting
+from . import prebuilt
 
 CURE = "install gcc (apt install gcc) or pip install 'geon[native]'"
 
@@ -221,16 +222,8 @@ def _words(given: str, refused: list[str]) -> tuple[str, ...]:
 def _examine(command: tuple[str, ...], refused: list[str]) -> Toolchain | None:
     """The toolchain of a command, from the disk if it is known; ``None``, and why, if unusable."""
     try:
-        status = os.stat(command[0])
-        name = "toolchain-" + disk_cache.digest(
-            *command,
-            os.path.realpath(command[0]),
-            f"{status.st_mtime_ns} {status.st_size}",
-            processor(),
-            " ".join((*FLAGS, WIDE, TUNED, ANY_TYPE, *LEAN)),
-            " ".join(field.name for field in dataclasses.fields(Toolchain)),
-        )
-        known = disk_cache.load(name)
+        name = record_name(command)
+        known = disk_cache.load(name) or prebuilt.load(name)
         if known is not None:
             row = json.loads(known)
             return Toolchain(
@@ -249,9 +242,27 @@ def _examine(command: tuple[str, ...], refused: list[str]) -> Toolchain | None:
     except (OSError, _Unusable) as error:
         refused.append(f"{shlex.join(command)}: {error}")
     else:
-        disk_cache.keep_bytes(name, json.dumps(dataclasses.asdict(made)).encode())
+        disk_cache.keep_bytes(name, record_text(made))
         return made
     return None
+
+
+def record_name(command: Sequence[str]) -> str:
+    """The name of the file that keeps what is known of a command."""
+    status = os.stat(command[0])
+    return "toolchain-" + disk_cache.digest(
+        *command,
+        os.path.realpath(command[0]),
+        f"{status.st_mtime_ns} {status.st_size}",
+        processor(),
+        " ".join((*FLAGS, WIDE, TUNED, ANY_TYPE, *LEAN)),
+        " ".join(field.name for field in dataclasses.fields(Toolchain)),
+    )
+
+
+def record_text(toolchain: Toolchain) -> bytes:
+    """What that file has."""
+    return json.dumps(dataclasses.asdict(toolchain)).encode()
 
 
 class _Unusable(Exception):

@@ -496,6 +496,23 @@ def products(b, length):
     _product(b, depth=k, columns=n, rows=max(1, length // (k + 4) // n))
 
 
+def stream(b, length):
+    """Bytes of an operand that one row or a few are multiplied by."""
+    columns = _capped(b, [24, 130, 256, 1030], length // 64)
+    depth = max(1, length // 4 // columns)
+    _product(b, "float32", rows=b.choice([1, 2, 3]), columns=columns, depth=depth)
+
+
+def stream_depth(b, length):
+    """Summed indices of such a product."""
+    _product(b, rows=b.choice([1, 2]), columns=b.choice([520, 1100]), depth=length)
+
+
+def streams(b, length):
+    """Such products side by side."""
+    _product(b, batch=length, rows=1, columns=b.choice([64, 256]), depth=b.choice([300, 1030]))
+
+
 def matrix_vector(b, length):
     """A row of a matrix times a vector."""
     axis, other = b.axis(length), _side(b, length, MANY)
@@ -886,7 +903,8 @@ ROLES = {
         one_run, columns_of_runs, wide_turns,
         turns_before, run_behind, of_both_sides,
         deep_rows,
-        products, matrix_vector, matrices, reduced_product, reduced_batch,
+        products, stream, stream_depth, streams,
+        matrix_vector, matrices, reduced_product, reduced_batch,
         line, lines, line8, line16, line32, line64, bools, extreme, positions, most,
         running,
         beside, running_rows, running_lines, scattered, added, places,

@@ -399,7 +399,8 @@ GUARDED = """
         t = geon.NativeTransformer(threads=threads, sanitize=True)
         f = t.computation(results, x, y, z, s, u)
         for a, b, c, d in [(1, 1, 1, 1), (2, 3, 70, 2), (40, 30, 50, 3), (3, 9000, 40, 1),
-                           (60, 8200, 5, 2), (300, 40, 90, 1), (4, 5000, 7, 1), (1, 70_000, 3, 1)]:
+                           (60, 8200, 5, 2), (300, 40, 90, 1), (4, 5000, 7, 1), (1, 70_000, 3, 1),
+                           (1, 1100, 400, 2), (9, 700, 420, 1)]:
             random = np.random.default_rng(0)
             shapes = (a, b), (b, c), (c, b), (a, b, d), (c, b, d)
             feeds = [random.random(shape, np.float32) for shape in shapes]

@@ -96,6 +96,16 @@ STREAM_ROWS = 4
 """A right operand that is read where it lies takes as long for one row as for so many: as long as
 it takes to come from the last cache."""
 
+MOST_PARTS = 16
+"""The most parts of sums that are added up by several tasks."""
+
+PART_DEPTH = 128
+"""The fewest summed indices of a part of a stream: adding up what parts come to takes one thread as
+long as so many take all of them."""
+
+PART_BYTES = 1 << 17
+"""The fewest bytes that a part of a stream reads: three microseconds from the last cache."""
+
 WORK_RATE = 100
 """Multiply-adds of a nanosecond, of one thread: how long runs are taken to last, about."""
 
@@ -224,6 +234,9 @@ class Shape:
             "CHAIN": CHAIN,
             "STREAMED": STREAMED,
             "STREAM_ROWS": STREAM_ROWS,
+            "MOST_PARTS": MOST_PARTS,
+            "PART_DEPTH": PART_DEPTH,
+            "PART_BYTES": PART_BYTES,
             "WORK_RATE": WORK_RATE,
             "MOST_ROWS": MOST_ROWS,
             "MOST_COLUMNS": self.columns,

@@ -31,6 +31,7 @@ from .product_shape import (
     NEAR,
     PACKED_WORK,
     PANEL,
+    STREAM_ROWS,
     THIN,
     THIN_BYTES,
     Shape,
@@ -181,7 +182,8 @@ class ProductScratch:
         batches, rows, columns, depth = (
             evaluate(size, lengths) for size in (self.batches, self.rows, self.columns, self.depth)
         )
-        tasks = int(float(batches) * rows * columns * (depth + 4) / 2e5) + 1
+        results = max(max(rows, STREAM_ROWS) * columns, rows * max(columns, STREAM_ROWS))
+        tasks = int(float(batches) * results * (depth + 4) / 2e5) + 1
         count = min(threads, tasks)
         sizes = (rows, columns, batches, depth, count, threads)
         return max(self._all(side, *sizes) for side in self.sides)

@@ -208,26 +208,39 @@ static QUICK void geon_multiply_packed(struct geon_product_run *run, int32_t thr
     }
 }
 
-/* The parts' sums added in order, and stored. */
+/* The parts' sums added in order, in double, and stored. */
+#define LANES_ADDED (VECTOR / 2)
+typedef TYPE geon_added
+    __attribute__((vector_size(LANES_ADDED * TYPE_BYTES), aligned(TYPE_BYTES), may_alias));
+typedef double geon_total __attribute__((vector_size(LANES_ADDED * sizeof(double))));
 static QUICK void geon_add_parts(const struct geon_product_run *run, int64_t elements)
 {
     const geon_product *product = run->product;
-    for (int64_t e = 0; e < elements; ++e) {
+    const int64_t end = run->cut.parts * elements;
+    TYPE *sums = run->part_sums;
+    int64_t e = 0;
+    for (; e + LANES_ADDED <= elements; e += LANES_ADDED) {
+        geon_total total = {0};
+        for (int64_t at = e; at < end; at += elements)
+            total += __builtin_convertvector(*(const geon_added *)(sums + at), geon_total);
+        *(geon_added *)(sums + e) = __builtin_convertvector(total, geon_added);
+    }
+    for (; e < elements; ++e) {
         double total = 0;
-        for (int64_t part = 0; part < run->cut.parts; ++part)
-            total += run->part_sums[part * elements + e];
-        run->part_sums[e] = (TYPE)total;
+        for (int64_t at = e; at < end; at += elements)
+            total += sums[at];
+        sums[e] = (TYPE)total;
     }
     for (int64_t batch = 0; batch < product->batches; ++batch) {
-        const TYPE *sums = run->part_sums + batch * product->rows * product->columns;
+        const TYPE *of_batch = sums + batch * product->rows * product->columns;
         int64_t offsets[3];
         geon_place(product, batch, offsets);
         if (product->result)
             geon_write(product, product->result + offsets[2], 0, product->rows, 0,
-                       product->columns, sums, product->columns);
+                       product->columns, of_batch, product->columns);
         else
-            product->store(product->arguments, batch, 0, product->rows, 0, product->columns, sums,
-                           product->columns);
+            product->store(product->arguments, batch, 0, product->rows, 0, product->columns,
+                           of_batch, product->columns);
     }
 }
 

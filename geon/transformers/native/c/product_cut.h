@@ -60,13 +60,32 @@ static QUICK int64_t geon_evened(int64_t columns, int64_t most, int64_t rows, in
     return best * PANEL;
 }
 
+/* The parts of sums: of what has few elements, where sums are long, and of a stream, so that tasks
+   divide what it reads along memory. Parts of narrow rows are a piece of each page: two threads read
+   them no faster than one does. */
+static QUICK int64_t geon_parts(const int64_t *whole, int64_t depth, int direct)
+{
+    const double elements = (double)whole[0] * (double)whole[1] * (double)whole[2];
+    const double bytes = (double)whole[0] * (double)whole[2] * (double)depth * TYPE_BYTES;
+    if (elements > FEW_ELEMENTS || whole[0] > MOST_PARTS / 2)
+        return 1;
+    int64_t parts = depth >= 16384 ? depth / 8192 : 1;
+    if (direct == 1) {
+        const int64_t most = LEAST(MOST_PARTS / whole[0], depth / PART_DEPTH);
+        parts = bytes < (double)most * PART_BYTES ? (int64_t)(bytes / PART_BYTES) : most;
+    }
+    return LEAST(parts > 0 ? parts : 1, MOST_PARTS);
+}
+
 static QUICK struct geon_cut geon_cut(
     int64_t batches, int64_t rows, int64_t columns, int64_t depth, const int64_t *whole, int direct,
     int thin, int alone, int32_t threads)
 {
     struct geon_cut s;
     const int few = direct != 0;
-    s.is_long = depth > (direct == 1 ? LONG_STREAM : LONG_DEPTH);
+    s.parts = geon_parts(whole, depth, direct);
+    s.part_depth = ((depth + s.parts - 1) / s.parts + 7) / 8 * 8;
+    s.is_long = direct == 1 ? s.part_depth > LONG_STREAM : depth > LONG_DEPTH;
     s.chain = s.is_long ? CHAIN : depth > 0 ? depth : 1;
     const int64_t wide = few ? (rows <= 8 ? 8 : 2) * MOST_COLUMNS
         : alone ? geon_widest(threads) : MOST_COLUMNS;
@@ -80,15 +99,11 @@ static QUICK struct geon_cut geon_cut(
     const int64_t wanted = threads > 1 && work > 1e5 ? 2 * (int64_t)threads : 1;
     int64_t row_block = geon_share(rows, MOST_ROWS, 12);
     int64_t column_block = geon_share(columns, wide, PANEL);
-    const double elements = (double)whole[0] * (double)whole[1] * (double)whole[2];
-    s.parts = elements <= FEW_ELEMENTS && depth >= 16384 ? depth / 8192 : 1;
-    s.parts = s.parts > 16 ? 16 : s.parts;
-    s.part_depth = ((depth + s.parts - 1) / s.parts + 7) / 8 * 8;
     for (;;) {
         s.row_blocks = (rows + row_block - 1) / row_block;
         s.column_blocks = (columns + column_block - 1) / column_block;
         s.items = batches * s.row_blocks * s.column_blocks * s.parts;
-        if (s.items >= wanted || work / (double)s.items < 1e5)
+        if (s.items >= wanted || work / (double)s.items < 1e5 || (direct == 1 && s.parts > 1))
             break;
         if (row_block > 96 && (row_block >= column_block || column_block <= least))
             row_block = geon_share(row_block, row_block / 2, 12);

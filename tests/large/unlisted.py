@@ -210,7 +210,7 @@ PLACES = {
     ("transformers/printing/contractions.py", "MOST"): PARTS,
     ("transformers/native/passes.py", "SIDE_BY_SIDE"): "how many vectors LONG_ROW is for",
     ("transformers/native/stages.py", "UNROLLED"): "how a compiler writes a loop of known length",
-    ("transformers/native/emit.py", "transposes", 32): BITS,
+    ("transformers/native/unit_texts.py", "transposes", 32): BITS,
     ("transformers/printing/lookups.py", "LINE"): "bytes of a line of cache",
     ("transformers/printing/lookups.py", "LINES"): "what is asked for, which no result depends on",
     ("transformers/kernels/depths.py", "DIGITS"): "what staged.PERIOD leaves room for",

@@ -5,6 +5,7 @@ import errno
 import os
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -295,7 +296,35 @@ def test_what_was_begun_is_not_compiled_again():
     assert (call(path, "f"), call(path, "g")) == (1, 2)
     assert objects.compiled == 2
     objects.begin(TOOLS, unit("f", 1))  # it is there
-    assert objects.compiled == 2
+    assert objects.compiled == 2 and not objects._begun
+
+
+def test_what_was_begun_with_flags_is_found_by_them():
+    objects.begin(TOOLS, unit("f", 1), TOOLS.lean)
+    path = objects.shared_object(TOOLS, [], own=[unit("f", 1), unit("g", 2)])
+    assert (call(path, "f"), call(path, "g"), objects.compiled) == (1, 2, 2)
+
+
+def test_what_was_begun_counts_among_the_compilers_at_work(monkeypatch):
+    """It is waited for first, so no more run at a time than there are processors."""
+    at_once, most, lock = [0], [0], threading.Lock()
+    compile_one = objects._compile
+
+    def compile_slowly(*args):
+        with lock:
+            at_once[0] += 1
+            most[0] = max(most[0], at_once[0])
+        time.sleep(0.2)
+        compile_one(*args)
+        with lock:
+            at_once[0] -= 1
+
+    monkeypatch.setattr(objects, "_compile", compile_slowly)
+    monkeypatch.setattr(objects, "available", lambda: 2)
+    texts = [unit(name, n) + "//" + "x" * 100 * n for n, name in enumerate("abcd")]
+    objects.begin(TOOLS, texts[0])
+    objects.shared_object(TOOLS, texts)
+    assert (most[0], objects.compiled) == (2, 4)
 
 
 def test_what_fails_ahead_is_told_where_it_is_needed():

@@ -1,6 +1,7 @@
 """How kernels are divided among units, and what of them is compiled once for a machine."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -8,13 +9,15 @@ import textwrap
 
 import pytest
 
+import geon
 from geon.transformers.kernels.types import Nest
 from geon.transformers.native import units
-from geon.transformers.native.emit import function_of, make_module, small_functions
+from geon.transformers.native.emit import function_of, make_module
 from geon.transformers.native.library import library_text
 from geon.transformers.native.product_kernels import product_units
 from geon.transformers.native.product_shape import shape
 from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.native.unit_texts import small_functions
 from geon.transformers.native.units import LEAST, MOST, divided
 from tests.golden.chunks import top_level
 from tests.golden.emitting import VECTOR_BYTES, native
@@ -46,11 +49,14 @@ def test_the_first_unit_has_less_where_it_has_more_besides():
     assert (len(first), len(second)) == (3, 7)
 
 
-def test_little_work_is_one_unit_and_much_is_multiples_of_the_cores():
+def test_little_work_is_one_unit_and_of_much_the_last_are_short():
     assert len(divided([LEAST // 4] * 3, 100, 8)) == 1
     assert len(divided([LEAST // 2] * 8, 100, 16)) == 4
-    assert len(divided([MOST // 4] * 24, 100, 2)) == 8
-    assert len(divided([MOST // 4] * 24, 100, 1)) == 1
+    assert len(divided([LEAST] * 72, 100, 1)) == 1
+    loads = [LEAST * len(unit) for unit in divided([LEAST] * 72, 100, 2)]
+    assert sum(loads) == 6 * MOST
+    assert loads[:3] == [MOST] * 3 and max(loads[-4:]) <= 4 * LEAST
+    assert all(load <= max(4 * LEAST, sum(loads[n:]) / 2) for n, load in enumerate(loads))
 
 
 def test_units_for_two_processors_have_what_one_unit_has():
@@ -71,6 +77,44 @@ def test_units_for_two_processors_have_what_one_unit_has():
     assert kernels(alone) - kernels(two) == set()
     larger, smaller = sorted(map(len, two.units), reverse=True)
     assert larger < 1.3 * smaller
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3, 5])
+def test_units_are_begun_while_others_are_printed(monkeypatch, cores):
+    """At most one less than there are processors, each as it will be, whoever begins them."""
+    monkeypatch.setattr("geon.transformers.native.units.LEAST", 1_000)
+    monkeypatch.setattr("geon.transformers.native.units.MOST", 2_000 * cores)
+    inputs = [geon.placeholder([geon.Axis(f"A{n}", n + 2)]) for n in range(40)]
+    f = geon.make_transformer("native").computation([geon.exp(x) * 3 for x in inputs], *inputs)
+    ready = []
+
+    def module(cores, ready):
+        return make_module(f.plan, f.linking, VECTOR_BYTES, False, cores=cores, ready=ready)
+
+    made = module(cores, ready.append)
+    assert len(ready) == cores - 1 and list(made.units[1:cores]) == ready
+    assert not any("geon_run" in unit for unit in ready)
+    assert module(cores, lambda unit: None).units == made.units
+    assert defined(made) == defined(module(1, pytest.fail)) and len(defined(made)) == 40
+
+
+def test_a_unit_that_is_most_of_a_program_is_not_begun_before_the_rest():
+    for waiting, printed, expected, cores, begun in [
+        (MOST // 2 - 1, MOST // 2 - 1, 9 * MOST, 2, False),
+        (MOST // 2, MOST // 2, 9 * MOST, 2, True),
+        (MOST // 2, MOST, 2 * MOST, 2, True),
+        (MOST // 2, MOST, 2 * MOST - 1, 2, False),
+        (2 * LEAST - 1, MOST, 99 * MOST, 64, False),
+        (2 * LEAST, MOST, 99 * MOST, 64, True),
+    ]:
+        assert units.enough(waiting, printed, expected, cores) == begun
+
+
+def defined(module):
+    """The names of the functions of kernels that units define, each once."""
+    found = re.findall(r"^(?:static )?void (kernel_\d+)\(.*\)\s*\{", module.source, re.MULTILINE)
+    assert len(found) == len(set(found))
+    return set(found)
 
 
 def test_notes_and_measurements_divide_kernels_no_other_way():
@@ -107,7 +151,7 @@ import numpy as np
 import geon
 from geon.transformers import disk_cache
 from geon.transformers.native import objects, prebuilt
-from geon.transformers.native.emit import function_of, make_module, small_functions
+from geon.transformers.native.emit import function_of, make_module
 from geon.transformers.native.library import library_text
 from geon.transformers.native.threads import load_pool, processors
 

@@ -7,9 +7,8 @@ their names, and how many threads it may use. Kernels with equal text are one fu
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import cast
 
 from ...op_graph.attributes import Frozen
@@ -30,24 +29,20 @@ from ..lowering.memory import Plan
 from ..lowering.places import open_lengths, place_of, pointer_table
 from ..printing.c_expressions import C_TYPES, literal
 from ..printing.comments import comment
-from ..printing.helpers import definitions
 from ..printing.lengths import c_length, divides
 from ..printing.parameters import Parameter, Place
-from .beside import BESIDE
 from .blocks import blocked_function
-from .c_files import c_text, instance
 from .contractions import contraction_function
-from .dialect import PRELUDE
 from .library_calls import finite_function, library_function
 from .loop_text import PASSED, STOP, TEXTS
 from .naming import NAME, START, Function, KernelNames, begun
-from .nests import GRAIN, nest_function
+from .nests import nest_function
 from .ordered import ordered_function
 from .past import passing
 from .scopes import Scope
 from .starts import from_starts
-from .tiles import LEAST_TURNED, REPEAT, TURNED, WORD
-from .units import CALL, cost, divided
+from .unit_texts import Functions
+from .units import CALL
 
 LINK = """\
 void (*geon_pool_run)(void (*task)(void *argument, int64_t index), void *argument, int64_t count,
@@ -95,18 +90,6 @@ static int64_t geon_now(void)
 """
 RUN_LINES = 400
 REPORTED = 4  # numbers that a kernel's failure takes of a report; in a timed module times follow
-FLOOR_DIV = """\
-GEON_INLINE int64_t geon_floor_div(int64_t a, int64_t b)
-{
-    return a / b - (a % b != 0 && (a < 0) != (b < 0));
-}
-"""
-OWN = {
-    "geon_floor_div": FLOOR_DIV,
-    "geon_grain": GRAIN,
-    "geon_beside": BESIDE,
-    "geon_repeat": REPEAT,
-}  # small functions of kernels
 
 
 KEPT: Place = ("kept", None)  # the table of copies that are kept, and of the variables' version
@@ -179,6 +162,7 @@ def make_module(
     suffix: str = "",
     timed: bool = False,
     cores: int = 1,
+    ready: Callable[[str], None] = lambda unit: None,
 ) -> Module:
     """The C module of a plan; with the user's names and lines where ``annotate``.
 
@@ -186,9 +170,9 @@ def make_module(
     ``timed``, a call puts the time in nanoseconds when it begins, and after each kernel, into its
     report behind the first ``REPORTED`` numbers; behind that it adds up, for each of the kernels in
     ``kernels_inside``, the nanoseconds and how often it ran. There are units for so many ``cores``
-    to compile side by side.
+    to compile side by side, of which ``ready`` is given some while others are printed.
     """
-    work = _Module(plan, linking, vector_bytes, annotate, suffix, timed, cores)
+    work = _Module(plan, linking, vector_bytes, annotate, suffix, timed, cores, ready)
     return work.make()
 
 
@@ -201,21 +185,20 @@ class _Module:
         annotate: bool,
         suffix: str,
         timed: bool,
-        cores: int = 1,
+        cores: int,
+        ready: Callable[[str], None],
     ) -> None:
         self.plan, self.linking, self.annotate = plan, linking, annotate
         self.vector_bytes, self.suffix, self.timed = vector_bytes, suffix, timed
-        self.cores = cores
         self.table = native_pointers(plan, linking)
         self.where = {place: k for k, place in enumerate(self.table)}
         self.lengths = open_lengths(plan)
         self.constants: dict[Op, str] = {}
         self.statics: list[str] = []
-        self.functions: dict[str, str] = {}
+        self.functions = Functions(suffix, CALL * len(plan.schedule.kernels), cores, ready)
+        self.structures: dict[Kernel, Hashable] = {}
         self.printed: dict[Hashable, tuple[Plan, Kernel, Function]] = {}
-        self.made: dict[str, Function] = {}
         self.common: dict[str, None] = {}
-        self.declarations: dict[str, str] = {}
         self.loops: list[str] = []
         self.divides = False
         self.timer = REPORTED + len(plan.schedule.kernels) + 1
@@ -223,16 +206,15 @@ class _Module:
 
     def make(self) -> Module:
         """All units; the first has ``geon_run``."""
+        kernels = [k for k in self.plan.schedule.kernels if not isinstance(k.work, Call | Region)]
+        self.functions.forms = len({self.structure(self.plan, kernel) for kernel in kernels})
         calls = [self.time(0)]
         if self.linking.written:
             calls.append([f"geon_wrote(p[{self.where[KEPT]}]);"])
         for number, kernel in enumerate(self.plan.schedule.kernels):
             calls.append([*self.call(self.top, number, kernel), *self.time(number + 1)])
-        groups = self.units()
         body = self.run(calls)
-        others = [self.unit(group, False) for group in groups[1:]]
-        first = self.unit(groups[0], len(groups) < 2)
-        first += "".join(f"{self.declarations[t]};\n" for group in groups[1:] for t in group)
+        first, *others = self.functions.units(self.divides)
         first += (CLOCK if self.timed else "") + LINK + "".join(self.statics)
         first += "\n".join([*self.loops, *body])
         return Module((first, *others), tuple(self.common), tuple(self.table), tuple(self.lengths))
@@ -319,15 +301,22 @@ class _Module:
             self.divides = True
         return c_length(length, {name: f"n[{k}]" for k, name in enumerate(self.lengths)})
 
+    def structure(self, plan: Plan, kernel: Kernel) -> Hashable:
+        """The structure of a kernel's work, as it is printed."""
+        if kernel not in self.structures:
+            work, _ = printed_work(plan, kernel)
+            assert not isinstance(work, Call | Region)
+            self.structures[kernel] = structure(work)
+        return self.structures[kernel]
+
     def function(self, plan: Plan, kernel: Kernel) -> Function:
         """The function of a kernel: that of an earlier one whose work has the same structure."""
-        work, _ = printed_work(plan, kernel)
-        if isinstance(work, Call | Region):
+        if isinstance(kernel.work, Call | Region):
             return function_of(plan, kernel, self.vector_bytes)
         memory = memory_of(plan, kernel)
         first: dict[Place | None, int] = {None: -1}
         shared = tuple([first.setdefault(place, k) for k, place in enumerate(memory)])
-        key = (structure(work), shared)
+        key = (self.structure(plan, kernel), shared)
         if key not in self.printed:
             made = function_of(plan, kernel, self.vector_bytes)
             self.printed[key] = plan, kernel, made
@@ -338,11 +327,7 @@ class _Module:
     def called(self, made: Function, number: int, scope: Scope) -> str:
         """The call of a kernel's function; one that fails ends the run with its number."""
         self.common.update(dict.fromkeys(made.units))
-        name = self.functions.get(made.text)
-        if name is None:
-            name = f"kernel{self.suffix}_{len(self.functions)}"
-            self.functions[made.text] = name
-            self.made[made.text] = made
+        name = self.functions.name(made)
         arguments = ", ".join(["threads", *(self.argument(p, scope) for p in made.parameters)])
         if made.fails:
             return f"if ({name}({arguments}, report)) return {number + 1};"
@@ -392,47 +377,6 @@ class _Module:
             found.append(f"/* {comment(text)} */")
         return found
 
-    def units(self) -> list[list[str]]:
-        """The kernels' texts in groups that are compiled side by side.
-
-        What is there for people or for measurements divides them no other way.
-        """
-        texts, calls = list(self.functions), CALL * len(self.plan.schedule.kernels)
-        groups = divided([cost(text) for text in texts], calls, self.cores)
-        return [[texts[number] for number in group] for group in groups]
-
-    def unit(self, texts: list[str], alone: bool) -> str:
-        """One unit: what its kernels need, then the kernels."""
-        shared: dict[str, None] = {}
-        calls: dict[str, None] = {}
-        for text in texts:
-            shared.update(dict.fromkeys(self.made[text].shared))
-            calls.update(dict.fromkeys(self.made[text].calls))
-        written = []
-        for text in texts:
-            name = self.functions[text]
-            made = text.replace(NAME, name)
-            if not alone:
-                made = self.exported(text, made, name)
-            written.append(made)
-        kernels = "\n".join(written)
-        body = "\n".join([*shared, kernels])
-        small = small_functions()
-        if self.divides:  # in the loops of the first unit
-            calls["geon_floor_div"] = None
-        own = [text for name, text in small.items() if name in calls]
-        helpers = definitions([name for name in calls if name not in small])
-        return "\n".join([PRELUDE, helpers, c_text("module.h"), *own, body])
-
-    def exported(self, text: str, made: str, name: str) -> str:
-        """A kernel whose function other units may call."""
-        head = self.made[text].head.replace(NAME, name)
-        declared = f'__attribute__((visibility("hidden"))) {head}'
-        self.declarations[text] = declared
-        static = f"static {head}"
-        assert made.count(static) == 1, f"no function {static} in {made}"
-        return made.replace(static, f"{declared};\n{head}")
-
 
 def in_parts(groups: list[list[str]], most: int) -> list[list[str]]:
     """Lines in parts of about ``most``; a group, such as a block in braces, stays in one part."""
@@ -442,29 +386,3 @@ def in_parts(groups: list[list[str]], most: int) -> list[list[str]]:
             parts.append([])
         parts[-1] += group
     return parts
-
-
-@cache
-def small_functions() -> dict[str, str]:
-    """Functions of units of kernels, by the name that kernels call."""
-    past = {"geon_past_put": c_text("past.h"), "geon_past_row": c_text("past_row.h")}
-    return {**OWN, **transposes(), **past}
-
-
-@cache
-def transposes() -> dict[str, str]:
-    """The functions that turn tiles of elements of so many bytes, by name."""
-    found = {}
-    for itemsize in (1, 2, 4, 8):
-        macros: dict[str, object] = {"TYPE": f"uint{8 * itemsize}_t", "BYTES": itemsize}
-        if itemsize >= 4:
-            macros["BLOCK"] = 32 // itemsize
-        if itemsize <= 4:
-            macros["SIDE"] = 16 // itemsize
-        name = f"geon_transpose_{itemsize}"
-        found[name] = instance("transpose.h", name, macros)
-        found[f"{name}_spread"] = instance("spread.h", name, macros)
-        if itemsize >= WORD:
-            more = {**macros, "TURNED": TURNED, "LEAST_TURNED": LEAST_TURNED}
-            found[f"{name}_turned"] = instance("turn.h", name, more)
-    return found

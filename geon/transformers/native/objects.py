@@ -102,26 +102,32 @@ def _key(toolchain: Toolchain, flags: Sequence[str], text: str) -> str:
     return disk_cache.digest("object", *common, shlex.join(flags), text)
 
 
-def begin(toolchain: Toolchain, text: str) -> None:
+def begin(toolchain: Toolchain, text: str, flags: Sequence[str] = ()) -> None:
     """Begin to compile a unit that ``shared_object`` is likely to be asked for soon.
 
-    What fails fails again, and is told, where the object is needed.
+    ``flags`` are those that it will then have. What fails fails again, and is told, where the
+    object is needed.
     """
-    key = _key(toolchain, (), text)
+    key = _key(toolchain, flags, text)
     if _found(f"{key}.o") is not None:
         return
     with _lock:
         if key in _begun:
             return
         made = _begun[key] = threading.Thread(
-            target=_begin, args=(toolchain, text, key), name="geon compiles ahead", daemon=True
+            target=_begin,
+            args=(toolchain, text, key, flags),
+            name="geon compiles ahead",
+            daemon=True,
         )
     made.start()
 
 
-def _begin(toolchain: Toolchain, text: str, key: str) -> None:
+def _begin(toolchain: Toolchain, text: str, key: str, flags: Sequence[str]) -> None:
     with contextlib.suppress(GeonError, OSError):
-        _object(toolchain, text, key, ())
+        _object(toolchain, text, key, flags)
+    with _lock:
+        _begun.pop(key, None)
 
 
 def unit_objects(toolchain: Toolchain, units: Sequence[str]) -> list[Path]:
@@ -162,8 +168,11 @@ def _objects(
         Progress(len(texts)) as progress,
         ThreadPoolExecutor(min(len(texts), available())) as pool,
     ):
-        # The longest first: what is left at the end is short, and no processor waits for long.
-        order = sorted(range(len(texts)), key=lambda number: (-len(texts[number]), number))
+        # What was begun has a processor; of the rest the longest come first: what is left at the
+        # end is short, and no processor waits for long.
+        ahead = set(_begun)
+        each = [(key not in ahead, -len(text)) for text, key in zip(texts, keys, strict=True)]
+        order = sorted(range(len(texts)), key=each.__getitem__)
         begun = {number: pool.submit(one, texts[number], keys[number]) for number in order}
         tasks = [begun[number] for number in range(len(texts))]
         try:

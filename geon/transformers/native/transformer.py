@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -139,7 +140,8 @@ class NativeTransformer(Transformer):
         """The module of a plan, compiled and loaded."""
         toolchain = self.toolchain()
         width = toolchain.vector_bytes
-        module = make_module(plan, linking, width, annotate=False, cores=processors())
+        ready = partial(begin, toolchain, flags=toolchain.lean)
+        module = make_module(plan, linking, width, False, cores=processors(), ready=ready)
         path = shared_object(toolchain, module.shared, own=module.units)
         return NativeProgram(record_of(plan, module, path), path)
 

@@ -1,6 +1,7 @@
 """How the kernels of a module are divided among units, which are compiled side by side.
 
 A compiler takes about as long for a kernel as for ``KERNEL`` characters more than its text has.
+While kernels are printed, which takes a processor, the others compile first units of them.
 """
 
 from __future__ import annotations
@@ -20,20 +21,41 @@ def cost(text: str) -> int:
     return len(text) + KERNEL
 
 
-def divided(costs: Sequence[int], first: int, cores: int) -> list[list[int]]:
-    """The numbers of the kernels of each unit, so that units take about as long as each other.
+def enough(waiting: int, printed: int, expected: float, cores: int) -> bool:
+    """Whether kernels that wait for a unit are begun while others are printed, by what they cost,
+    what all that are printed do, and all that are expected to be.
 
-    ``first`` is what the first unit takes besides; there are as many units as ``cores``, or fewer
-    for little work and, with several cores, multiples for much. The longest come first, each to the
-    least loaded unit.
+    A unit lasts until all are printed, with few cores, and is no longer than other units, with
+    many. It ends before what the cores share after that.
     """
-    total = first + sum(costs)
-    rounds = -(-total // (MOST * cores)) if cores > 1 else 1
-    count = max(1, min(cores * rounds, total // LEAST))
-    loads = [first, *[0] * (count - 1)]
-    units: list[list[int]] = [[] for _ in loads]
+    return waiting >= max(2 * LEAST, MOST // cores) and expected - printed >= cores * waiting
+
+
+def sizes(total: int, cores: int) -> list[int]:
+    """What the units of kernels of so much cost: as much each where there is no more than one for
+    each core, else those that are begun last are short, so that cores end at about one time.
+    """
+    if cores == 1 or total <= MOST * cores:
+        count = max(1, min(cores, total // LEAST))
+        return [-(-total // count)] * count
+    found, rest = [], total
+    while rest > 0:
+        size = min(MOST, max(2 * LEAST, 2 * rest // (3 * cores)))
+        found.append(size if rest - size >= LEAST else rest)
+        rest -= found[-1]
+    return found
+
+
+def divided(costs: Sequence[int], first: int, cores: int) -> list[list[int]]:
+    """The numbers of the kernels of each unit, of which the first takes ``first`` besides.
+
+    The longest kernels come first, each to the unit that has the most room.
+    """
+    room = sizes(first + sum(costs), cores)
+    units: list[list[int]] = [[] for _ in room]
+    room[0] -= first
     for number in sorted(range(len(costs)), key=lambda number: (-costs[number], number)):
-        least = loads.index(min(loads))
-        loads[least] += costs[number]
-        units[least].append(number)
+        most = room.index(max(room))
+        room[most] -= costs[number]
+        units[most].append(number)
     return [sorted(unit) for unit in units if unit or unit is units[0]]

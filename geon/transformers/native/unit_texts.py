@@ -1,0 +1,135 @@
+"""The functions of a module's kernels in units, as C: each with what its kernels call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from ..printing.helpers import definitions
+from .beside import BESIDE
+from .c_files import c_text, instance
+from .dialect import PRELUDE
+from .naming import NAME, Function
+from .nests import GRAIN
+from .tiles import LEAST_TURNED, REPEAT, TURNED, WORD
+from .units import cost, divided, enough
+
+FLOOR_DIV = """\
+GEON_INLINE int64_t geon_floor_div(int64_t a, int64_t b)
+{
+    return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+"""
+OWN = {
+    "geon_floor_div": FLOOR_DIV,
+    "geon_grain": GRAIN,
+    "geon_beside": BESIDE,
+    "geon_repeat": REPEAT,
+}  # small functions of kernels
+
+
+class Functions:
+    """Functions under names that end in ``suffix``, those of one text being one.
+
+    They are divided among units for so many ``cores`` to compile side by side, of which the first
+    takes ``first`` besides. ``ready`` is given some units while other functions come; ``forms`` is
+    how many are expected.
+    """
+
+    def __init__(self, suffix: str, first: int, cores: int, ready: Callable[[str], None]) -> None:
+        self.suffix, self.first, self.cores, self.ready = suffix, first, cores, ready
+        self.forms = 0
+        self.names: dict[str, str] = {}
+        self.made: dict[str, Function] = {}
+        self.cost = 0  # of all so far
+        self.begun: list[str] = []  # units
+        self.waiting: list[str] = []  # texts that are in none
+        self.declarations: list[str] = []  # of what units export
+
+    def name(self, made: Function) -> str:
+        """The name of a function, which is a new one or one of the same text."""
+        name = self.names.get(made.text)
+        if name is None:
+            name = self.names[made.text] = f"kernel{self.suffix}_{len(self.names)}"
+            self.made[made.text] = made
+            self.waiting.append(made.text)
+            self.cost += cost(made.text)
+            self.begin()
+        return name
+
+    def begin(self) -> None:
+        """A unit of those that are in none, where a processor has nothing to do while others come.
+
+        What is there for people or for measurements divides them no other way.
+        """
+        waiting = sum(map(cost, self.waiting))
+        expected = self.cost / len(self.names) * self.forms
+        free = len(self.begun) + 1 < self.cores
+        if free and enough(waiting, self.cost, expected, self.cores):
+            self.begun.append(self.unit(self.waiting))
+            self.waiting = []
+            self.ready(self.begun[-1])
+
+    def units(self, floor_div: bool) -> list[str]:
+        """All units, the first with declarations of what the others have.
+
+        Loops, which are put behind the first one, may need ``floor_div``.
+        """
+        groups = divided([cost(text) for text in self.waiting], self.first, self.cores)
+        first, *others = [[self.waiting[number] for number in group] for group in groups]
+        units = [*self.begun, *map(self.unit, others)]
+        declared = "".join(f"{each};\n" for each in self.declarations)
+        return [self.unit(first, bool(units), floor_div) + declared, *units]
+
+    def unit(self, texts: list[str], exported: bool = True, floor_div: bool = False) -> str:
+        """One unit: what its functions need, then these, ``exported`` where there are others."""
+        shared: dict[str, None] = {}
+        calls: dict[str, None] = {"geon_floor_div": None} if floor_div else {}
+        for text in texts:
+            shared.update(dict.fromkeys(self.made[text].shared))
+            calls.update(dict.fromkeys(self.made[text].calls))
+        small = small_functions()
+        own = [text for name, text in small.items() if name in calls]
+        helpers = definitions([name for name in calls if name not in small])
+        written = [self.exported(text) if exported else self.named(text) for text in texts]
+        body = "\n".join([*shared, "\n".join(written)])
+        return "\n".join([PRELUDE, helpers, c_text("module.h"), *own, body])
+
+    def named(self, text: str) -> str:
+        """A function under its name."""
+        return text.replace(NAME, self.names[text])
+
+    def exported(self, text: str) -> str:
+        """A function that other units may call."""
+        head = self.made[text].head.replace(NAME, self.names[text])
+        declared = f'__attribute__((visibility("hidden"))) {head}'
+        self.declarations.append(declared)
+        static, made = f"static {head}", self.named(text)
+        assert made.count(static) == 1, f"no function {static} in {made}"
+        return made.replace(static, f"{declared};\n{head}")
+
+
+@cache
+def small_functions() -> dict[str, str]:
+    """Functions of units of kernels, by the name that kernels call."""
+    past = {"geon_past_put": c_text("past.h"), "geon_past_row": c_text("past_row.h")}
+    return {**OWN, **transposes(), **past}
+
+
+@cache
+def transposes() -> dict[str, str]:
+    """The functions that turn tiles of elements of so many bytes, by name."""
+    found = {}
+    for itemsize in (1, 2, 4, 8):
+        macros: dict[str, object] = {"TYPE": f"uint{8 * itemsize}_t", "BYTES": itemsize}
+        if itemsize >= 4:
+            macros["BLOCK"] = 32 // itemsize
+        if itemsize <= 4:
+            macros["SIDE"] = 16 // itemsize
+        name = f"geon_transpose_{itemsize}"
+        found[name] = instance("transpose.h", name, macros)
+        found[f"{name}_spread"] = instance("spread.h", name, macros)
+        if itemsize >= WORD:
+            more = {**macros, "TURNED": TURNED, "LEAST_TURNED": LEAST_TURNED}
+            found[f"{name}_turned"] = instance("turn.h", name, more)
+    return found

@@ -27,18 +27,16 @@ class Affine:
     def __init__(self, terms: Iterable[tuple[Hashable, Size]] = (), constant: Size = 0) -> None:
         self.terms: dict[Hashable, Size] = {atom: step for atom, step in terms if step != 0}
         self.constant = constant
-        self._hash = hash((frozenset(self.terms.items()), constant))
+        self._hash: int | None = None  # most are never asked for it
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Affine):
             return NotImplemented
-        return self is other or (
-            self._hash == other._hash
-            and self.constant == other.constant
-            and self.terms == other.terms
-        )
+        return self is other or (self.constant == other.constant and self.terms == other.terms)
 
     def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash((frozenset(self.terms.items()), self.constant))
         return self._hash
 
     def __repr__(self) -> str:

@@ -229,21 +229,29 @@ def inside(atom: Hashable) -> tuple[Affine, ...]:
 
 def below(value: Scalar) -> list[Scalar]:
     """The nodes that a node stands on, those in its indices among them."""
+    if isinstance(value, Apply):  # most are, and have no index
+        return list(value.args)
     return [*parts(value), *(node for index in indices(value) for node in positions(index))]
 
 
 def walk(*roots: Scalar, known: Container[int] = ()) -> Iterator[Scalar]:
     """Every node below these, once, what it stands on first; none below those ``known`` by id."""
     seen: set[int] = set()
-    stack: list[tuple[Scalar, bool]] = [(root, False) for root in reversed(roots)]
+    stack: list[Any] = list(reversed(roots))
     while stack:
-        value, ready = stack.pop()
-        if ready:
+        value = stack.pop()
+        if value is None:  # all that the next one stands on was met
+            yield stack.pop()
+            continue
+        if id(value) in seen or id(value) in known:
+            continue
+        seen.add(id(value))
+        under = below(value)
+        if not under:
             yield value
-        elif id(value) not in seen and id(value) not in known:
-            seen.add(id(value))
-            stack.append((value, True))
-            stack += [(x, False) for x in reversed(below(value))]
+            continue
+        stack += (value, None)
+        stack += reversed(under)
 
 
 def positions(index: Affine) -> Iterator[Scalar]:

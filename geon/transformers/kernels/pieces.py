@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cached_property
 
 from ...op_graph.affine import Quotient, Size
 from ...op_graph.lengths import product
@@ -17,7 +18,7 @@ from ...op_graph.op_graph import Op
 from .digits import divisions
 from .elements import Operands
 from .nests import NestMaker, nest_over
-from .regions import Facts, Interval, Region, guards_of, phases_of, points_of
+from .regions import Facts, Interval, Region, atoms, guards_of, phases_of, points_of
 from .row_pieces import with_row_pieces
 from .scalar import Apply, Load, Scalar, walk
 from .short_forms import with_flat_rows, with_short_rows, with_turned_loops
@@ -180,6 +181,8 @@ class _Splitter:
         whole = [Interval(0, axis.expression)]
         if self.operands.extent(axis) != axis.expression:
             return whole, 1  # a part of the axis, which begins anywhere
+        if name not in self.chosen:
+            return whole, 1
         maker = NestMaker(self.fused, self.operands, region, facts, across=False)
         nest = maker.by_element()
         variable = maker.space.name((name,))
@@ -192,6 +195,15 @@ class _Splitter:
         if points:
             found = with_borders(facts.intervals(axis.expression, points), self.long)
         return found, phases if phases <= UNROLLED and self.unrolls(name, maker, nest) else 1
+
+    @cached_property
+    def chosen(self) -> set[str]:
+        """The axes along which elements choose: along others no region has a choice."""
+        facts = Facts(known=list(self.operands.known))
+        maker = NestMaker(self.fused, self.operands, Region(), facts, across=False)
+        guards = guards_of(*stored(maker.by_element()))
+        found = {atom for guard in guards for atom in atoms(guard.index)}
+        return {name for name in self.order if maker.space.name((name,)) in found}
 
     def unrolls(self, name: str, maker: NestMaker, nest: Nest) -> bool:
         """Whether turns of a loop along an axis may take several indices, each with its choice.

@@ -181,6 +181,14 @@ def _guards_in(index: Affine) -> Iterator[Guard]:
             yield from _guards_in(each)
 
 
+def atoms(index: Affine) -> Iterator[Hashable]:
+    """The atoms of an index, and those of the indices in them."""
+    for atom in index.terms:
+        yield atom
+        for each in inside(atom):
+            yield from atoms(each)
+
+
 def phases_of(guard: Guard, name: str) -> int:
     """After how many turns of a variable a guard on a remainder holds again; 1 for other guards."""
     for atom in guard.index.terms:

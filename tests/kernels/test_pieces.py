@@ -9,7 +9,7 @@ import pytest
 import geon
 from geon.op_graph.affine import Affine, variable
 from geon.op_graph.index_map import Guard
-from geon.transformers.kernels.pieces import MOST, in_turns, stored, with_borders
+from geon.transformers.kernels.pieces import MOST, _Splitter, in_turns, stored, with_borders
 from geon.transformers.kernels.regions import Facts, Interval, guards_of, points_of
 from geon.transformers.kernels.scalar import Clamped, indices, walk
 from tests.golden.emitting import Native
@@ -19,6 +19,7 @@ from .transformer import KernelsTransformer
 
 N, C = geon.Axis("N", 40), geon.Axis("C", 30)
 OPEN = geon.Axis("N"), geon.Axis("C")
+SIZES = (N, C), OPEN
 
 
 def taken(x, axis, *where):
@@ -206,6 +207,31 @@ def test_random_borders(part):
         ]
         for a, b in zip(found, expected, strict=True):
             np.testing.assert_allclose(a, b, 1e-6, 1e-9, err_msg=f"{case.what} {case.known}")
+
+
+def test_axes_along_which_nothing_is_chosen_have_no_pieces(monkeypatch):
+    """To look for what is chosen along all axes finds no other pieces."""
+
+    def texts():
+        found = [computation(make, *axes).source for make in JOINS.values() for axes in SIZES]
+        for number in range(40):
+            case = Borders(number)
+            found.append(Native().computation(case.results, *case.feeds()).source)
+        return found
+
+    looked = set()
+    few = _Splitter.chosen.func
+    monkeypatch.setattr(_Splitter, "chosen", property(lambda self: all_of(self, looked, few)))
+    every = texts()
+    monkeypatch.undo()
+    assert texts() == every
+    assert {True, False} <= looked
+
+
+def all_of(splitter, looked, few):
+    """All axes of what a splitter takes apart; whether elements choose along fewer is noted."""
+    looked.add(len(few(splitter)) < len(splitter.order))
+    return set(splitter.order)
 
 
 # What is known of lengths -------------------------------------------------------------------------

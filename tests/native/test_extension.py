@@ -40,7 +40,7 @@ def test_without_a_compiler_geon_is_installed_without_it(tmp_path):
     environment = {**os.environ, "CC": "a-compiler-that-is-not-there"}
     done = subprocess.run(run, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert not [*tmp_path.rglob("*.so")]
+    assert not [path for path in tmp_path.rglob("*.so") if path.parent.name != "prebuilt"]
 
 
 @pytest.mark.parametrize("module", ["native.entry", "pycuda.steady"])

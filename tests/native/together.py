@@ -9,6 +9,7 @@ from geon.transformers.native.objects import shared_object
 from geon.transformers.native.record import record_of
 from geon.transformers.native.runtime import NativeProgram
 from geon.transformers.native.transformer import NativeTransformer
+from geon.transformers.native.unit_texts import Functions
 
 # Work is divided among threads from a few statements on, so that small arrays are divided too. How
 # it is divided changes no result but for the order in which partial sums are added.
@@ -29,7 +30,7 @@ class Together:
         self.divided = divided
         self.missed = 0
         self.parts = {}  # of each module as it is by itself: its suffix, and as it is here
-        self.functions, self.made, self.bodies = {}, {}, []
+        self.functions, self.bodies = Common(), []
         self.others = {}  # units of functions that products call, of any transformer
         self.path = None
 
@@ -50,19 +51,16 @@ class Together:
         text = text_of(plan, linking, width)
         if text not in self.parts:
             suffix = f"_{len(self.parts)}"
-            part = Part(plan, linking, width, annotate=False, suffix=suffix, timed=False)
-            part.together = self
+            part = emit._Module(plan, linking, width, False, suffix, False, 1, Common.never)
+            part.functions = self.functions
             module = part.make()
             self.bodies.append(module.units[0].removeprefix(emit.LINK))
             self.others.update(dict.fromkeys(module.shared))
             self.parts[text] = suffix, module
-            self.last = part
 
     def compile(self):
         """Compile the unit."""
-        self.last.functions, self.last.made = self.functions, self.made
-        kernels = emit._Module.unit(self.last, list(self.functions), True)
-        units = [kernels + emit.LINK + "".join(self.bodies), *self.others]
+        units = [self.functions.together() + emit.LINK + "".join(self.bodies), *self.others]
         for usual, small in DIVIDED.items() if self.divided else ():
             units = [unit.replace(usual, small) for unit in units]
         toolchain = self.transformer().toolchain()
@@ -86,23 +84,25 @@ def text_of(plan, linking, width):
     return "\n".join(emit.make_module(plan, linking, width, False).units)
 
 
-class Part(emit._Module):
-    """A module without its kernels, which all parts share."""
+class Common(Functions):
+    """The functions of all modules, which have none of their own."""
 
-    def called(self, made, number, scope):
-        known = self.together.functions
-        if made.text in known:
-            self.functions[made.text] = known[made.text]
-        line = super().called(made, number, scope)
-        known[made.text] = self.functions[made.text]
-        self.together.made[made.text] = made
-        return line
+    def __init__(self):
+        super().__init__("", 0, 1, self.never)
+        self.divides = False
 
-    def units(self):
-        return [[]]
+    @staticmethod
+    def never(unit):
+        """No unit is begun while others are printed."""
+        raise AssertionError(unit)
 
-    def unit(self, texts, alone):
-        return ""
+    def units(self, floor_div):
+        self.divides |= floor_div
+        return [""]
+
+    def together(self):
+        """The unit of all of them."""
+        return self.unit(list(self.names), False, self.divides)
 
 
 class Member(NativeTransformer):

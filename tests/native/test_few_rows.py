@@ -36,7 +36,8 @@ def test_few_rows_are_right_at_every_depth(columns):
 
 
 @pytest.mark.parametrize(
-    "sizes", [(1, 1, 256, 256), (3, 1, 700, 130), (1, 7, 1541, 300), (1, 1, 5000, 1100)]
+    "sizes",
+    [(1, 1, 256, 256), (3, 1, 700, 130), (12, 2, 20000, 30), (1, 7, 1541, 300), (1, 1, 5000, 1100)],
 )
 def test_a_stream_in_parts_gives_the_same_bits_on_any_number_of_threads(sizes):
     """Threads divide what is read along memory, into parts that follow from the sizes alone."""

@@ -4,11 +4,11 @@
    neighbouring items: of the same columns where the right operand is larger than all else, so
    that each thread reads and packs few of them, else of the same rows, since threads that write
    parts of the same rows take lines of cache from each other. Only `part_depth`, `depth_block` and
-   `chain` enter results, and they follow from the sizes: what has few elements but long sums is
-   summed in parts. A block of a larger product goes by the sizes of the `whole` in this. Where sums
-   are long, `chain` terms are added in their own type, and the rest in double. Of what is packed
-   before the tasks that need it there are `packed_columns` of `packed_batches` at a time, 0 for
-   none, and `packed_block` in a task. */
+   `chain` enter results, and they follow from the sizes: what has few elements but long sums, or is
+   a stream, is summed in parts. A block of a larger product goes by the sizes of the `whole` in
+   this. Where sums are long, `chain` terms are added in their own type, and the rest in double. Of
+   what is packed before the tasks that need it there are `packed_columns` of `packed_batches` at a
+   time, 0 for none, and `packed_block` in a task. */
 struct geon_cut {
     int64_t row_block, column_block, depth_block, row_blocks, column_blocks, items, tasks;
     int64_t parts, part_depth, chain;
@@ -60,21 +60,22 @@ static QUICK int64_t geon_evened(int64_t columns, int64_t most, int64_t rows, in
     return best * PANEL;
 }
 
-/* The parts of sums: of what has few elements, where sums are long, and of a stream, so that tasks
-   divide what it reads along memory. Parts of narrow rows are a piece of each page: two threads read
-   them no faster than one does. */
+/* The parts of sums of few elements: of long sums, and of a stream, so that tasks divide what it
+   reads along memory. Parts of narrow rows are a piece of each page: two threads hardly read them
+   faster than one does. Where there are many batches, tasks divide these. */
 static QUICK int64_t geon_parts(const int64_t *whole, int64_t depth, int direct)
 {
     const double elements = (double)whole[0] * (double)whole[1] * (double)whole[2];
     const double bytes = (double)whole[0] * (double)whole[2] * (double)depth * TYPE_BYTES;
-    if (elements > FEW_ELEMENTS || whole[0] > MOST_PARTS / 2)
+    if (elements > FEW_ELEMENTS)
         return 1;
-    int64_t parts = depth >= 16384 ? depth / 8192 : 1;
+    int64_t parts = depth >= 16384 ? depth / 8192 : 1, most = MOST_PARTS;
     if (direct == 1) {
-        const int64_t most = LEAST(MOST_PARTS / whole[0], depth / PART_DEPTH);
+        most = LEAST(MOST_PARTS / whole[0], depth / PART_DEPTH);
         parts = bytes < (double)most * PART_BYTES ? (int64_t)(bytes / PART_BYTES) : most;
     }
-    return LEAST(parts > 0 ? parts : 1, MOST_PARTS);
+    parts = LEAST(parts, most);
+    return parts > 0 ? parts : 1;
 }
 
 static QUICK struct geon_cut geon_cut(

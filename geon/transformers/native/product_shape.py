@@ -100,8 +100,8 @@ MOST_PARTS = 16
 """The most parts of sums that are added up by several tasks."""
 
 PART_DEPTH = 128
-"""The fewest summed indices of a part of a stream: what parts come to is added up by one thread, in a
-hundredth of the time that the parts take."""
+"""The fewest summed indices of a part of a stream: what parts come to is added up by one thread, in
+a hundredth of the time that the parts take."""
 
 PART_BYTES = 1 << 17
 """The fewest bytes that a part of a stream reads: three microseconds from the last cache."""

@@ -20,6 +20,15 @@ def plan(seed, count):
     return made
 
 
+def enough(seed):
+    """The fewest programs of a run that together aim at every constant."""
+    first = {}
+    for number, together in enumerate(plan(seed, len(aims()))):  # as many aims, or more
+        for aim in together:
+            first.setdefault(aim.constant, number)
+    return max(first.values()) + 1
+
+
 def rounds(chosen):
     """All aims, in an order in which each constant comes early."""
     lists = [list(each) for each in aims().values()]

@@ -12,13 +12,13 @@ import geon
 
 from .constants import CONSTANTS, aims
 from .fuzz import can_sanitize, run
-from .planned import plan
+from .planned import enough, plan
 
 missing = geon.NativeTransformer.unavailable()
 pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
 
 FIXED = "fixed"
-ENOUGH = 140  # programs of which each constant has one
+ENOUGH = enough(FIXED)  # programs of which each constant has one
 NEW = 6
 HALVES = (0, 1)  # tests that pytest-xdist runs side by side
 

@@ -1,6 +1,6 @@
 """Two networks that learn to write text character by character: an LSTM, and a small transformer.
 
-    python examples/character_model.py [--network transformer] [--epochs 4] [--characters 400000]
+    python examples/character_model.py [--network transformer] [--epochs 6] [--characters 400000]
     python examples/character_model.py --sample "The " --length 300
 
 The text is that of Python's own help, which every CPython has as pydoc_data.topics. The last tenth
@@ -159,6 +159,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--sample", metavar="TEXT", default="The ", help="a beginning")
     parser.add_argument("--length", type=int, default=300, help="of what is written after it")
     options = parser.parse_args(argv)
+    strange = set(options.sample) - set(SYMBOLS)
+    if strange:
+        parser.error(f"--sample has {min(strange)!r}, and the text has only {SYMBOLS!r}")
 
     text = read(options.characters)
     cut = len(text) * 9 // 10

@@ -67,8 +67,7 @@ def build(seed: int, epochs: int) -> tuple[neon.Model, geon.Computation]:
     target = geon.placeholder([ax.N, PIXEL], name="target")
     layer = Autoencoder(geon.Random(seed, name="random"))
     rate = neon.schedules.OneCycle(0.003, epochs * -(-1197 // BATCH))
-    optimiser = neon.Averaged(neon.AdamW(rate, decay=0.01), 0.98)
-    model = neon.Model(layer, images, target, layer.cost, optimiser)
+    model = neon.Model(layer, images, target, layer.cost, neon.AdamW(rate, decay=0.01))
     code = geon.placeholder([ax.N, CODE], name="code")
     draw = model.transformer.computation(geon.sigmoid(layer.decoder(code)), code)
     return model, draw

@@ -289,8 +289,8 @@ def test_a_class_outside_raises_on_request(transformer):
         call = lambda: f(classes)  # noqa: B023, E731
         assert said(call, geon.IndexRangeError) == (
             f"i(N) (made at {INDEX}) used as positions at {made}, in the forward pass: {found} "
-            "where the axis has length 3; positions must lie in 0 to 2: check the data, or "
-            "geon.clip them"
+            "where the axis has length 3; positions must lie in 0 to 2: check the data, "
+            "make the axis longer, or geon.clip them"
         )
     with pytest.raises(geon.IndexRangeError, match=f"i.N. made at .*{made}: -1 to 0 where"):
         f.trace([0, -1])

@@ -36,6 +36,12 @@ def above_zero(what: str, name: str, value: Any) -> None:
         raise ArgumentError(f"{what}: {name}={value!r}; give a finite number above 0")
 
 
+def a_finite_number(what: str, name: str, value: Any) -> None:
+    """Raise ``ArgumentError`` for an argument that is no finite number."""
+    if not finite(value):
+        raise ArgumentError(f"{what}: {name}={value!r}; give a finite number")
+
+
 def share(what: str, name: str, value: Any) -> None:
     """Raise ``ArgumentError`` for an argument that is no number of at least 0 and less than 1."""
     if not finite(value) or not 0 <= value < 1:
@@ -44,11 +50,35 @@ def share(what: str, name: str, value: Any) -> None:
         )
 
 
+def a_function(what: str, name: str, value: Any) -> None:
+    """Raise ``ArgumentError`` for an argument that is no function of a tensor, or a class."""
+    if not callable(value) or isinstance(value, type):
+        raise ArgumentError(
+            f"{what}: {name}={value!r} is no function of a tensor; give one such as geon.relu"
+        )
+
+
+def a_number(what: str, name: str, value: Any) -> None:
+    """Raise ``ArgumentError`` for an argument that is no number; NaN is one."""
+    if not isinstance(value, Real):
+        raise ArgumentError(f"{what}: {name}={value!r}; give a number")
+
+
 def path(what: str, name: str, value: Any) -> Path:
     """A path; raise ``ArgumentError`` for an argument that is none."""
     if not isinstance(value, (str, os.PathLike)):
         raise ArgumentError(f"{what}: {name}={value!r}; give a path, as a text or a pathlib.Path")
     return Path(value)
+
+
+def made_folder(what: str, folder: Path) -> None:
+    """Make a folder and those it is in; ``ArgumentError`` where it cannot be made."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ArgumentError(
+            f"{what}: the folder {folder} cannot be made ({error.strerror}); give another path"
+        ) from None
 
 
 def stream(what: str, value: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...errors import AxisError
+from ...errors import ArgumentError, AxisError
 from ...op_graph.axes import Axis
 from ...op_graph.composites import onehot
 from ...op_graph.dtypes import kind
@@ -12,6 +12,7 @@ from ...op_graph.op_graph import Tensor
 from ...op_graph.own_axes import own_axis
 from ...op_graph.sites import describe, user_site
 from .axis import channel_axes
+from .checks import whole
 
 if TYPE_CHECKING:
     from ...op_graph.accepted import AxisLike
@@ -33,6 +34,18 @@ def class_axis(scores: Tensor, over: AxisLike | None, what: str) -> Axis:
 def numbers(t: Tensor, axis: Axis) -> bool:
     """Whether targets are class numbers."""
     return kind(t.dtype) == "i" and axis not in t.axes
+
+
+def a_class(what: str, name: str, number: int | None, axis: Axis) -> None:
+    """Raise ``ArgumentError`` for an argument that is the number of no class; None is none."""
+    count = axis.expression
+    if number is None or (
+        whole(number) and number >= 0 and not (isinstance(count, int) and number >= count)
+    ):
+        return
+    raise ArgumentError(
+        f"{what}: {name}={number!r} is no class of {axis}; give the number of one, from 0 on"
+    )
 
 
 def hits(scores: Tensor, t: Tensor, axis: Axis, what: str) -> Tensor:

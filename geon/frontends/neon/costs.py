@@ -30,7 +30,7 @@ from ...op_graph.op_graph import Tensor
 from ...op_graph.reductions import sum
 from ...op_graph.sites import describe, user_site
 from .axis import T, feature_axes
-from .checks import above_zero, not_negative
+from .checks import above_zero, finite, not_negative
 from .classes import class_axis, hits, numbers
 from .ctc import Alignment
 
@@ -48,7 +48,7 @@ def cross_entropy(
     share of the target is spread over all classes. A class number outside raises
     ``IndexRangeError`` when it is computed.
     """
-    if not 0 <= smoothing <= 1:
+    if not finite(smoothing) or not 0 <= smoothing <= 1:
         raise ArgumentError(
             f"cross_entropy at {describe(user_site())}: smoothing={smoothing!r} is a share of the "
             "target; give one from 0 to 1"

@@ -37,6 +37,7 @@ from ...op_graph.own_axes import axis_of
 from ...op_graph.reductions import tensor_size
 from ...op_graph.regions.scan import scan
 from ...op_graph.sites import describe, user_site
+from .checks import whole
 from .classes import class_axis
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Alignment:
                 f"{scores.file_info}); give integers over {self.batch} and an axis of their own"
             )
         count = self.classes.expression
-        if blank < 0 or (isinstance(count, int) and blank >= count):
+        if not whole(blank) or blank < 0 or (isinstance(count, int) and blank >= count):
             raise ArgumentError(
                 f"ctc at {describe(user_site())}: blank={blank} is no class of {self.classes}; "
                 "give its number"

@@ -20,7 +20,7 @@ from ...op_graph.elementwise import sqrt
 from ...op_graph.leaves import length_value
 from ...op_graph.op_graph import Tensor
 from ...op_graph.random import Random
-from .checks import stream
+from .checks import a_finite_number, stream
 
 if TYPE_CHECKING:
     from ...op_graph.accepted import TensorLike
@@ -43,12 +43,16 @@ class Constant:
 
 @dataclass(frozen=True)
 class Drawn:
-    """What draws from a stream; ``ArgumentError`` for what is none."""
+    """What draws from a stream; ``ArgumentError`` for what is none, and for other than numbers."""
 
     random: Random
 
     def __post_init__(self) -> None:
-        stream(type(self).__name__, self.random)
+        what = type(self).__name__
+        stream(what, self.random)
+        for name, value in vars(self).items():
+            if name != "random":
+                a_finite_number(what, name, value)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ from ...op_graph.movement import broadcast
 from ...op_graph.op_graph import Tensor
 from ...op_graph.ordered import top_k
 from ...op_graph.reductions import any, argmax
-from .classes import class_axis, hits
+from .checks import at_least_one
+from .classes import a_class, class_axis, hits
 from .costs import cross_entropy
 
 if TYPE_CHECKING:
@@ -89,6 +90,9 @@ class TopK(Metric):
     over: AxisLike | None = None
     name: str = "top_k"
 
+    def __post_init__(self) -> None:
+        at_least_one("TopK", "k", self.k)
+
     def each(self, y: Tensor, t: Tensor) -> list[Tensor]:
         """Whether each is among them."""
         axis = class_axis(y, self.over, self.name)
@@ -124,6 +128,7 @@ class F1(Metric):
         """The class of the highest score, and the right one."""
         axis = class_axis(y, self.over, self.name)
         hits(y, t, axis, self.name)
+        a_class(self.name, "positive", self.positive, axis)
         return [broadcast(argmax(y, axis), t.axes), t]
 
     def value(self, *arrays: Array[Any, Any]) -> float:
@@ -180,6 +185,7 @@ class RocArea(Metric):
             return [broadcast(y, t.axes), t]
         axis = class_axis(y, self.over, self.name)
         hits(y, t, axis, self.name)
+        a_class(self.name, "positive", self.positive, axis)
         score = softmax(y, axis)[{axis: self.positive}]
         return [broadcast(score, t.axes), equal(t, as_tensor(self.positive))]
 

@@ -18,7 +18,10 @@ def not_finite(count: int, total: int, first: Any) -> NonFiniteError:
 def outside(low: int, high: int, first: int, length: int) -> IndexRangeError:
     """The error about positions ``low`` to ``high`` along an axis, whose first is ``first``."""
     found = f"{low} to {high}" if low < high else str(low)
-    lie = f"positions must lie in {first} to {length - 1}: check the data, or geon.clip them"
+    lie = (
+        f"positions must lie in {first} to {length - 1}: check the data, make the axis longer, or "
+        "geon.clip them"
+    )
     empty = "there is no position in it: give an axis with elements"
     return IndexRangeError(
         f"{found} where the axis has length {length}; {lie if length else empty}"

@@ -157,3 +157,14 @@ def test_other_numbers_of_examples_need_another_transformer(make):
         f(np.ones((1, 3, 6)))
     other = make().computation([y, *cache.updates], x)
     assert other(np.ones((1, 3, 6)))[0].shape == (1, 3, 6)
+
+
+@pytest.mark.parametrize("kind", [neon.Recurrent, neon.LSTM, neon.GRU])
+def test_a_recurrent_layer_goes_on_for_more_times_than_there_are_places(transformer, kind):
+    layer, cache = kind(E, 0.3), neon.Cache(geon.Axis("place", 2), name="cache")
+    go_on = transformer.computation([layer(x, cache=cache), *cache.updates], x)
+    whole = transformer.computation(layer(x), x)
+    data = np.random.default_rng(0).normal(size=(2, 7, 6)).astype("float32")
+    parts = [go_on(data[:, k : k + 1])[0] for k in range(7)]
+    np.testing.assert_allclose(np.concatenate(parts, 1), whole(data), rtol=1e-4, atol=1e-5)
+    assert transformer.get(cache.position) == 7

@@ -341,3 +341,52 @@ def test_the_axes_are_open_and_no_length_is_set():
     assert not default_lengths()
     assert ax.channel_axes(geon.Axes(N, T, ax.D, H, W, K, E)) is geon.Axes(K, E)
     assert ax.feature_axes(geon.Axes(N, T, H, K)) is geon.Axes(H, K)
+
+
+# Layers of one's own ------------------------------------------------------------------------------
+
+
+def of_own(forward, inner=None):
+    """A layer whose class has this ``forward``, and maybe a layer inside."""
+    members = {} if forward is None else {"forward": forward}
+    layer = type("Own", (neon.Layer,), members)()
+    if inner is not None:
+        layer.inner = inner
+    return layer
+
+
+@pytest.mark.parametrize(
+    ("forward", "what"),
+    [
+        (None, r"Own at .*test_layer.py.*: has no forward; .*def forward\(self, x, training=None"),
+        (lambda self, x, training=None: None, "its forward gave None; let it return one tensor"),
+        (lambda self, x, training=None: (x, x), "its forward gave a tuple of 2; let it return one"),
+        (lambda self, x, training=None: 3.0, "its forward gave 3.0, which is float"),
+    ],
+)
+def test_a_forward_that_gives_no_tensor_is_refused(forward, what):
+    with pytest.raises(geon.ArgumentError, match=what):
+        of_own(forward)(rows(C))
+
+
+def test_a_layer_whose_subclass_begins_by_itself_is_a_layer():
+    class Own(neon.Layer):
+        def __init__(self):
+            self.inner = neon.Affine(K, 0.0)
+
+        def forward(self, x, training=None):
+            return self.inner(x, training=training)
+
+    layer = Own()
+    assert layer(rows(C)).axes is geon.Axes(N, K)
+    assert len(layer.parameters()) == 2 and layer.name is None
+
+
+def test_a_forward_without_training_is_that_of_a_layer_that_does_not_train():
+    x = rows(C)
+    alone = of_own(lambda self, x: geon.relu(x))
+    assert alone(x) is alone(x, training=neon.Training()) is geon.relu(x)
+    above = of_own(lambda self, x: self.inner(x), neon.Dropout(0.5, geon.Random(0)))
+    assert above(x) is x
+    with pytest.raises(geon.ArgumentError, match="layers inside of it are to train, and its forw"):
+        above(x, training=neon.Training())

@@ -26,6 +26,23 @@ REFUSED = {
         lambda: neon.LSTM(E, 0.1)(lines, mask=some),
         "float32; give truth values",
     ),
+    "windows without axes": (
+        lambda: neon.Convolution([ax.H, 3], Y, 0.1),
+        r"Convolution: windows=.* is no mapping .*\{H: 3, W: 3\}",
+    ),
+    "pools without axes": (lambda: neon.Pooling([ax.H]), "Pooling: windows=.* is no mapping"),
+    "a class of layers": (
+        lambda: neon.Sequential([neon.BatchNorm]),
+        r"BatchNorm is a class of layers and no layer; give one: BatchNorm\(",
+    ),
+    "a class of initialisers": (
+        lambda: neon.Affine(Y, neon.Glorot)(x),
+        r"Affine at .*test_refused.py.*: w is to begin with the class Glorot; .*neon.Glorot\(",
+    ),
+    "a function that returns nothing": (
+        lambda: neon.Sequential([lambda x: None])(x),
+        r"Activation at .*test_refused.py.*: its forward gave None; let it return one tensor",
+    ),
     "no list of layers": (lambda: neon.Sequential(neon.Affine(Y, 0.1)), "no list of layers"),
     "a seed for a stream": (lambda: neon.Glorot(0), r"random=0 .*geon.Random\(0"),
     "a seed for dropout": (lambda: neon.Dropout(0.5, 0), r"Dropout: random=0 .*geon.Random\(0"),

@@ -331,9 +331,10 @@ def test_nothing_at_the_end_costs_the_checkpoint_of_an_interrupted_run(make, tmp
             super().end(run)
 
     history = neon.History()
+    (tmp_path / "taken.png").mkdir()
     for number, (kind, others, error) in enumerate([
         (neon.Checkpoints, [Fails(OSError("the disk is full")), history], OSError),
-        (neon.Checkpoints, [neon.Curves(history, tmp_path / "no/such.png"), history], OSError),
+        (neon.Checkpoints, [neon.Curves(history, tmp_path / "taken.png"), history], OSError),
         (Slow, [history], KeyboardInterrupt),
     ]):  # fmt: skip
         folder = tmp_path / str(number)

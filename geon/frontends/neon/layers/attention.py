@@ -23,6 +23,7 @@ from ....op_graph.own_axes import axis_of
 from ....op_graph.sites import describe, user_site
 from ....op_graph.trigonometry import cos, sin
 from ..axis import T, feature_axes
+from ..checks import above_zero, whole
 from .axes import chosen, made_apart
 from .cache import Cache
 from .layer import Layer, Training, parameter_dtype
@@ -74,6 +75,13 @@ class MultiHeadAttention(Layer):
         self.heads, self.keys = of_known_length(heads, "heads"), of_known_length(keys, "keys")
         self.axes, self.init, self.bias = as_axes(axes), init, bias
         self.shared, self.queries = _grouped(self.heads, groups)
+        if rotary is not None:
+            above_zero("MultiHeadAttention", "rotary", rotary)
+        if dropout is not None and not isinstance(dropout, Layer):
+            raise ArgumentError(
+                f"MultiHeadAttention: dropout={dropout!r} is no layer; give one, such as "
+                "neon.Dropout(0.1, random)"
+            )
         if rotary is not None and length_of(self.keys) % 2:
             raise ArgumentError(
                 f"MultiHeadAttention: rotary turns pairs of elements, and keys is {self.keys}; "
@@ -85,7 +93,7 @@ class MultiHeadAttention(Layer):
     def forward(
         self,
         x: Tensor,
-        memory: Tensor | None = None,
+        memory: TensorLike | None = None,
         training: Training | None = None,
         mask: TensorLike | None = None,
         cache: Cache | None = None,
@@ -100,6 +108,7 @@ class MultiHeadAttention(Layer):
         seen are the cache's ``places``; the layer must be ``causal`` then. A call where no time is
         there to be seen raises ``GuardError``, unless there is a cache.
         """
+        memory = None if memory is None else as_tensor(memory)
         along = axis_of(x, self.along, repr(self))
         kept = x.axes.without(self.features(x, along))
         q = self.asked(x, along, "query", Axes(self.shared, self.queries, self.keys))
@@ -245,7 +254,7 @@ def _grouped(heads: Axis, groups: int | None) -> tuple[Axis, Axes]:
     """The axis of heads of keys and values, and the axis of queries that share one."""
     if groups is None:
         return heads, Axes()
-    if groups < 1 or length_of(heads) % groups:
+    if not whole(groups) or groups < 1 or length_of(heads) % groups:
         raise ArgumentError(
             f"MultiHeadAttention: {heads} cannot share {groups} heads of keys and values; give "
             "groups= a number that divides that of the heads"

@@ -26,8 +26,9 @@ class Cache:
     recurrent layer its state. All are persistent variables that are not trained, and so is
     ``position``: how many times were seen; where it is set to 0 the next call is the first.
     ``updates`` are the effects to be run with the call. As many examples as the first call has, has
-    each one in this transformer. A time for which there is no place raises ``IndexRangeError``,
-    which calls the times ``name.times``: more places are needed, or ``position`` is to be set to 0.
+    each one in this transformer. A time that a layer keeps and for which there is no place raises
+    ``IndexRangeError``, which calls the times ``name.times``: more places are needed, or
+    ``position`` is to be set to 0. A recurrent layer keeps no times, and needs no places.
     """
 
     def __init__(self, places: Axis, *, name: str | None = None) -> None:

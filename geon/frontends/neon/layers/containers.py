@@ -109,6 +109,11 @@ def as_layer(part: Part) -> Layer:
     """A layer, or a function as one."""
     if isinstance(part, Layer):
         return part
+    given: object = part
+    if isinstance(given, type) and issubclass(given, Layer):
+        raise ArgumentError(
+            f"{given.__name__} is a class of layers and no layer; give one: {given.__name__}(...)"
+        )
     if not callable(part):
         raise ArgumentError(f"{part!r} is neither a layer nor a function of a tensor; give one")
     return Activation(part)

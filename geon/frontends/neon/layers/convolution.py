@@ -15,6 +15,7 @@ from ....op_graph.pooling import average_pool, lp_pool, max_pool
 from ....op_graph.windows import Window
 from ..activations import identity
 from ..axis import channel_axes
+from ..checks import a_function
 from .axes import chosen, made_apart
 from .layer import Layer, Training, parameter_dtype
 from .linear import added
@@ -52,8 +53,10 @@ class Convolution(Layer):
         name: str | None = None,
     ) -> None:
         super().__init__(name)
+        checked_windows(type(self).__name__, windows)
         self.windows: dict[Any, Any] = dict(windows)
         self.axes, self.init = as_axes(axes), init
+        a_function(type(self).__name__, "activation", activation)
         self.bias, self.activation, self.over, self.apart = bias, activation, over, apart
 
     def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
@@ -130,6 +133,7 @@ class Pooling(Layer):
     ) -> None:
         super().__init__(name)
         check_flag("Pooling", "count_pad", count_pad)
+        checked_windows("Pooling", windows)
         if kind not in ("max", "average", "norm"):
             raise ArgumentError(
                 f"Pooling: there is no kind={kind!r}; give 'max', 'average' or 'norm'"
@@ -161,3 +165,12 @@ def _named(axis: str, window: Any) -> Window:
 def _own(window: Window) -> Axis:
     """The axis of the positions inside a window."""
     return new_axis(window.axis, "Convolution")
+
+
+def checked_windows(what: str, windows: Any) -> None:
+    """Raise ``ArgumentError`` for windows that are not told by their axes."""
+    if not isinstance(windows, Mapping):
+        raise ArgumentError(
+            f"{what}: windows={windows!r} is no mapping from axes to windows; give one, such as "
+            "{H: 3, W: 3}"
+        )

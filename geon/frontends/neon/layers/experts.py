@@ -23,6 +23,7 @@ from ....op_graph.ordered import cumsum, top_k
 from ....op_graph.reductions import sum, tensor_size
 from ....op_graph.sites import describe, user_site
 from ..axis import feature_axes
+from ..checks import finite, whole
 from .attention import length_of, of_known_length
 from .axes import chosen, made_apart
 from .layer import Layer, Training, parameter_dtype
@@ -67,19 +68,21 @@ class MixtureOfExperts(Layer):
     ) -> None:
         super().__init__(name)
         self.experts = of_known_length(experts, "experts", "MixtureOfExperts")
-        if not 1 <= k <= length_of(self.experts):
+        if not whole(k) or not 1 <= k <= length_of(self.experts):
             raise ArgumentError(
                 f"MixtureOfExperts: k={k!r} of {self.experts} are to be taken; give a number from "
                 "1 to that of the experts"
             )
-        if capacity is not None and not capacity > 0:
+        if capacity is not None and (not finite(capacity) or capacity <= 0):
             raise ArgumentError(
                 f"MixtureOfExperts: capacity={capacity!r} is how many times an even number of rows "
                 "an expert takes; give a number above 0, or None for all rows"
             )
         self.hidden, self.axes, self.init, self.bias = as_axes(hidden), as_axes(axes), init, bias
         self.activation, self.k, self.balance, self.over = activation, k, balance, over
-        self.capacity = None if capacity is None else Fraction(capacity).limit_denominator(1000)
+        self.capacity = None
+        if capacity is not None:  # in thousandths, since lengths are computed of integers
+            self.capacity = max(Fraction(capacity).limit_denominator(1000), Fraction(1, 1000))
 
     def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
         """The mixed results: x's axes that are left, then the layer's."""

@@ -10,7 +10,7 @@ from ....op_graph.dtypes import kind
 from ....op_graph.elementwise import cast, where
 from ....op_graph.op_graph import Tensor
 from ....op_graph.random import Random
-from ..checks import stream
+from ..checks import finite, stream
 from .axes import chosen
 from .layer import Layer, Training
 
@@ -59,7 +59,7 @@ class Dropout(Layer):
     ) -> None:
         super().__init__(name)
         stream("Dropout", random)
-        if not 0 <= rate < 1:
+        if not finite(rate) or not 0 <= rate < 1:
             raise ArgumentError(
                 f"Dropout: rate={rate!r} is the share of elements that become 0; give one of at "
                 "least 0 and less than 1"

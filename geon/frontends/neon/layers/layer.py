@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from ....errors import ArgumentError, AxisError
 from ....op_graph.axes import Axes, axes_may_equal
@@ -14,12 +14,12 @@ from ....op_graph.effects import assign
 from ....op_graph.leaves import variable
 from ....op_graph.op_graph import NO_AXES, Leaf, Tensor, VoidOp
 from ....op_graph.sites import describe, user_site
+from .cache import Cache
 from .calls import Calls
 
 if TYPE_CHECKING:
     from ....op_graph.accepted import DTypeLike
     from ..initialisers import First
-    from .cache import Cache
 
 
 class Training:
@@ -56,17 +56,25 @@ def takes(layer: Layer, option: str) -> bool:
 class Layer:
     """A callable on tensors with variables of its own, which its first call makes.
 
-    A subclass has ``forward(*inputs, training)``, which asks ``variable`` for what it keeps, and
-    calls other layers, its attributes. Called again a layer shares its variables. ``name`` is what
-    their names begin with; layers inside of a layer with a name are named by their places in it.
+    A subclass has ``forward(*inputs, training)``, which gives one tensor, asks ``variable`` for
+    what it keeps, and calls other layers, its attributes. Called again a layer shares its
+    variables. ``name`` is what their names begin with; layers inside of a layer with a name are
+    named by their places in it, where they have no name of their own.
     """
 
     forward: Callable[..., Tensor]
+    name: str | None
+    variables: dict[str, Leaf]
+    calls: Calls
+
+    def __new__(cls, *arguments: Any, **keywords: Any) -> Self:
+        """What each layer has, also one whose subclass begins with something else."""
+        made = super().__new__(cls)
+        made.name, made.variables, made.calls = None, {}, Calls()
+        return made
 
     def __init__(self, name: str | None = None) -> None:
         self.name = name
-        self.variables: dict[str, Leaf] = {}
-        self.calls = Calls()
 
     @property
     def remembers(self) -> bool:
@@ -84,12 +92,18 @@ class Layer:
 
         With ``cache`` layers that remember go on after the times of the calls before. ``options``
         are those of the layer's ``forward``. Raises ``ArgumentError`` for a ``training`` that can
-        hold no updates, for a ``cache`` that ``forward`` does not hand on, and for other options.
+        hold no updates, for a ``training`` and a ``cache`` that ``forward`` does not hand on, for
+        other options, and for a ``forward`` that gives no tensor.
         """
         if training is not None and not isinstance(training, Training):
             raise ArgumentError(
                 f"{self} at {describe(user_site())}: training={training!r} cannot hold what layers "
                 "keep of a batch; give training=neon.Training() and run its updates, or None"
+            )
+        if cache is not None and not isinstance(cache, Cache):
+            raise ArgumentError(
+                f"{self} at {describe(user_site())}: cache={cache!r} keeps nothing of the times "
+                'before; give cache=neon.Cache(geon.Axis("place", 64)), or None'
             )
         for place, layer in self.layers():
             if layer.name is None and self.name is not None:
@@ -103,10 +117,34 @@ class Layer:
                 )
             options["cache"] = cache
         self.check_options(options)
+        if self.takes_training(training):
+            options["training"] = training
         given = [as_tensor(x) for x in inputs]
-        result = self.forward(*given, training=training, **options)
+        result = self.forward(*given, **options)
+        if not isinstance(result, Tensor):
+            raise ArgumentError(
+                f"{self} at {describe(user_site())}: its forward gave {shown(result)}; let it "
+                "return one tensor"
+            )
         self.calls.add([*given, *options.values()], result)
         return result
+
+    def takes_training(self, training: Training | None) -> bool:
+        """Whether ``forward`` is to be told; ``ArgumentError`` where layers inside would not be."""
+        if not hasattr(self, "forward"):
+            raise ArgumentError(
+                f"{self} at {describe(user_site())}: has no forward; give its class one: "
+                "def forward(self, x, training=None)"
+            )
+        if takes(self, "training"):
+            return True
+        if training is not None and any(True for _ in self.layers()):
+            raise ArgumentError(
+                f"{self} at {describe(user_site())}: layers inside of it are to train, and its "
+                "forward takes no training to hand on; give it one: def forward(self, x, "
+                "training=None)"
+            )
+        return False
 
     def check_options(self, options: Mapping[str, Any]) -> None:
         """Raise ``ArgumentError`` for an option that ``forward`` does not take."""
@@ -124,14 +162,11 @@ class Layer:
                 )
 
     def layers(self) -> Iterator[tuple[str, Layer]]:
-        """The layers inside with their places: attributes, and elements of lists, ``all.0``."""
+        """The layers inside with their places: attributes, elements of lists, ``all.0``, and of
+        dictionaries, ``all.key``.
+        """
         for place, value in vars(self).items():
-            if isinstance(value, Layer):
-                yield place, value
-            elif isinstance(value, (list, tuple)):
-                for number, each in enumerate(value):
-                    if isinstance(each, Layer):
-                        yield f"{place}.{number}", each
+            yield from inside(place, value)
 
     def all_variables(self) -> list[Leaf]:
         """The variables made so far: the layer's own, then those of layers inside."""
@@ -163,6 +198,16 @@ class Layer:
         """
         made = self.variables.get(place)
         if made is None:
+            if first is None:
+                raise ArgumentError(
+                    f"{self} at {describe(user_site())}: nothing says what {place} is to begin "
+                    "with; give a number, an array, or an initialiser such as neon.Glorot(random)"
+                )
+            if isinstance(first, type):
+                raise ArgumentError(
+                    f"{self} at {describe(user_site())}: {place} is to begin with the class "
+                    f"{first.__name__}; give what the class makes, such as neon.Glorot(random)"
+                )
             value = first(axes, inputs, outputs) if callable(first) else first
             made = variable(
                 axes,
@@ -184,6 +229,25 @@ class Layer:
     def __repr__(self) -> str:
         kind = type(self).__name__
         return kind if self.name is None else f"{kind} {self.name!r}"
+
+
+def inside(place: str, value: Any) -> Iterator[tuple[str, Layer]]:
+    """The layers in a value, each with its place below that of the value."""
+    if isinstance(value, Layer):
+        yield place, value
+    elif isinstance(value, (list, tuple)):
+        for number, each in enumerate(value):
+            yield from inside(f"{place}.{number}", each)
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield from inside(f"{place}.{key}", each)
+
+
+def shown(result: Any) -> str:
+    """What a forward gave in the place of a tensor, for a message."""
+    if isinstance(result, (list, tuple)):
+        return f"a {type(result).__name__} of {len(result)}"
+    return "None" if result is None else f"{result!r}, which is {type(result).__name__}"
 
 
 def parameter_dtype(x: Tensor) -> str:

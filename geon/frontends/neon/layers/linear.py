@@ -15,7 +15,7 @@ from ....op_graph.op_graph import Leaf, Tensor, make
 from ....op_graph.sites import describe, user_site
 from ..activations import identity
 from ..axis import feature_axes
-from ..checks import whole
+from ..checks import a_function, whole
 from .axes import chosen, made_apart
 from .layer import Layer, Training, parameter_dtype
 
@@ -55,25 +55,28 @@ class Linear(Layer):
 
 
 class Affine(Linear):
-    """A product with weights ``w``, plus a bias ``b``, then an activation."""
+    """A product with weights ``w``, plus a bias ``b`` if it has one, then an activation."""
 
     def __init__(
         self,
         axes: NewAxes,
         init: First,
-        bias: First = 0.0,
+        bias: First | None = 0.0,
         activation: Callable[[Tensor], Tensor] = identity,
         *,
         over: AxesLike | None = None,
         name: str | None = None,
     ) -> None:
         super().__init__(axes, init, over=over, name=name)
+        a_function("Affine", "activation", activation)
         self.bias, self.activation = bias, activation
 
     def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
         """The activation of ``x`` times the weights plus the bias."""
         y = super().forward(x, training)
-        return self.activation(y + added(self, y, self.axes, self.bias))
+        if self.bias is not None:
+            y = y + added(self, y, self.axes, self.bias)
+        return self.activation(y)
 
 
 class Bias(Layer):
@@ -119,7 +122,7 @@ class LookupTable(Layer):
         self.init, self.pad, self.dtype = init, pad, dtype
         count = self.words.length
         known = isinstance(count, int)
-        if pad is not None and not (whole(pad) and (not known or -count <= pad < count)):
+        if pad is not None and not (whole(pad) and 0 <= pad and (not known or pad < count)):
             raise ArgumentError(
                 f"LookupTable: pad={pad!r} is no number of a row of {self.words}; give the integer "
                 "that stands for padding"

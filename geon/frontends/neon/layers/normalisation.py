@@ -16,6 +16,7 @@ from ....op_graph.op_graph import Leaf, Tensor
 from ....op_graph.reductions import tensor_size
 from ....op_graph.sites import describe, user_site
 from ..axis import channel_axes, feature_axes
+from ..checks import at_least_one, finite, not_negative
 from .axes import chosen
 from .layer import Layer, Training, parameter_dtype
 
@@ -30,6 +31,7 @@ class Norm(Layer):
         self, over: AxesLike | None = None, epsilon: float = 1e-5, *, name: str | None = None
     ) -> None:
         super().__init__(name)
+        not_negative(type(self).__name__, "epsilon", epsilon)
         self.over, self.epsilon = over, epsilon
 
     def scale(self, x: Tensor, axes: Axes) -> Leaf:
@@ -89,6 +91,7 @@ class GroupNorm(Norm):
         name: str | None = None,
     ) -> None:
         super().__init__(over, epsilon, name=name)
+        at_least_one("GroupNorm", "groups", groups)
         self.groups = groups
 
     def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
@@ -135,7 +138,7 @@ class BatchNorm(Norm):
         name: str | None = None,
     ) -> None:
         super().__init__(over, epsilon, name=name)
-        if not 0 <= momentum <= 1:
+        if not finite(momentum) or not 0 <= momentum <= 1:
             raise ArgumentError(
                 f"BatchNorm: momentum={momentum!r} is the share of the running statistics that "
                 "stays in a step; give one from 0 to 1"

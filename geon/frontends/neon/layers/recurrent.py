@@ -22,6 +22,7 @@ from ....op_graph.regions.scan import scan
 from ....op_graph.sites import describe, user_site
 from ....op_graph.trigonometry import tanh
 from ..axis import T, feature_axes
+from ..checks import a_function
 from .axes import chosen, made_apart
 from .layer import Layer, Training, parameter_dtype
 
@@ -143,6 +144,9 @@ class Recurrence(Layer):
         inputs = chosen(x, self.over, feature_axes(x.axes).without([along]), repr(self))
         x, inputs = made_apart(x, inputs, self.axes, repr(self))
         batch = x.axes.without(inputs).without([along])
+        counts = None if mask is None else self.fitting_mask(as_tensor(mask), along, batch)
+        if counts is not None:
+            x = where(counts, x, 0)  # padding may be NaN, and slopes of w are sums over all times
         dtype = parameter_dtype(x)
         gates = self.gate_axes()
         both = Axes(gates, self.axes)
@@ -163,8 +167,8 @@ class Recurrence(Layer):
             )
         first = tuple([start(value, whole, dtype) for value in given])
         parts = [dot(x, w, over=inputs) + b]
-        if mask is not None:
-            parts.append(self.fitting_mask(as_tensor(mask), along, batch))
+        if counts is not None:
+            parts.append(counts)
 
         def step(state: State, parts: Sequence[Tensor]) -> tuple[State, Tensor]:
             before = cast_axes(state[0], Axes(batch, old))
@@ -235,6 +239,7 @@ class Recurrent(Recurrence):
             axes, init, recurrent, bias,
             over=over, along=along, reverse=reverse, last=last, name=name,
         )  # fmt: skip
+        a_function("Recurrent", "activation", activation)
         self.activation = activation
 
     def cell(self, state: State, x: Tensor, h: Tensor, dtype: str) -> State:
@@ -295,6 +300,12 @@ class BiRNN(Layer):
         name: str | None = None,
     ) -> None:
         super().__init__(name)
+        for layer in (forward, backward):
+            if not isinstance(layer, Recurrence):
+                raise ArgumentError(
+                    f"BiRNN: {layer!r} does not go along time; give a neon.Recurrent, neon.LSTM or "
+                    "neon.GRU"
+                )
         if forward.reverse or not backward.reverse:
             raise ArgumentError(
                 "BiRNN: the first layer goes forward and the second one back; give the second, "

@@ -55,6 +55,11 @@ class Groups(Optimiser):
         name: str = "optimiser",
     ) -> None:
         super().__init__(0.0, clip=clip, name=name)
+        if not isinstance(groups, Mapping):
+            raise ArgumentError(
+                f"Groups: groups={groups!r} is no mapping; give one from what parameters are meant "
+                'to their optimisers, such as {"*.b": neon.SGD(0.1)}'
+            )
         self.keys = list(groups)
         self.optimisers = [*groups.values(), rest]
         for key, optimiser in [*groups.items(), ("rest", rest)]:
@@ -62,6 +67,12 @@ class Groups(Optimiser):
                 raise ArgumentError(
                     f"Groups: {optimiser!r} of {key!r} is no optimiser; give one, such as "
                     "neon.Adam(0.001), or None for parameters that stay as they are"
+                )
+        for key in self.keys:
+            if not isinstance(key, str) and not callable(key):
+                raise ArgumentError(
+                    f"Groups: {key!r} says of no parameter whether it is meant; give a pattern of "
+                    "names, neon.Tag, neon.Matrices() or a function"
                 )
         for number, optimiser in enumerate(self.optimisers):
             if optimiser is not None and optimiser.name is None:

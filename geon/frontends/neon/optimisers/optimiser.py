@@ -125,7 +125,14 @@ class Optimiser:
                 f"{type(self).__name__} at {describe(user_site())}: the cost {cost} (made at "
                 f"{cost.file_info}) is no scalar; take geon.mean of it"
             )
-        weights = self.chosen(trained(cost) if parameters is None else list(parameters))
+        weights = trained(cost) if parameters is None else list(parameters)
+        if not weights:
+            raise ArgumentError(
+                f"{type(self).__name__} at {describe(user_site())}: the cost {cost} (made at "
+                f"{cost.file_info}) depends on no variable that is trained; give a cost that does, "
+                "or the parameters"
+            )
+        weights = self.chosen(weights)
         return self.moves_of(cost, weights).effect()
 
     def moves_of(self, cost: Tensor, weights: Sequence[Leaf]) -> Moves:

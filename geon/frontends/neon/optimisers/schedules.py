@@ -7,7 +7,7 @@ are to take no steps.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -183,7 +183,7 @@ class Given:
     """The rate of each step from a list; the last one stays."""
 
     def __init__(self, rates: Sequence[float]) -> None:
-        if not len(rates):
+        if not isinstance(rates, Iterable) or not len(rates):
             raise ArgumentError("Given: no rate was given; give a list of at least one")
         for number, rate in enumerate(rates):
             not_negative("Given", f"rates[{number}]", rate)

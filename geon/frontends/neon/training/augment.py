@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ....errors import ArgumentError
-from ..checks import at_least_zero, finite, not_negative
+from ....op_graph.arrays import array_of
+from ....op_graph.keywords import check_flag
+from ..checks import a_number, at_least_zero, finite, not_negative, whole
 from .data import MadeOf, checked_padding, checked_seed
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ class Augmented(MadeOf):
     """``data`` with ``changes`` of an array of each batch, one after another.
 
     ``part`` is the number of the array, the first one by default. Raises ``ArgumentError`` for what
-    is no list of functions, and for a batch without that part.
+    is no list of functions, and for a batch without that part; ``FeedError`` for masked elements.
     """
 
     def __init__(self, data: Any, changes: Sequence[Change], seed: int, part: int = 0) -> None:
@@ -50,7 +52,8 @@ class Augmented(MadeOf):
                     f"Augmented: part={self.part} of a batch of {len(batch)} arrays; give the "
                     "number of one"
                 )
-            array = np.asarray(batch[self.part])
+            # Of its own, as a change may write into it, and data may give the same array again.
+            array = np.array(array_of(batch[self.part], f"Augmented: part {self.part} of a batch"))
             for change in self.changes:
                 array = change(random, array)
             yield (*batch[: self.part], array, *batch[self.part :][1:])
@@ -67,6 +70,7 @@ class Flip:
     rate: float = 0.5
 
     def __post_init__(self) -> None:
+        a_dim("Flip", self.dim)
         if not finite(self.rate) or not 0 <= self.rate <= 1:
             raise ArgumentError(f"Flip: rate={self.rate!r} is no chance; give one from 0 to 1")
 
@@ -88,6 +92,13 @@ class Crop:
 
     sizes: Mapping[int, int]
     middle: bool = False
+
+    def __post_init__(self) -> None:
+        by_dim("Crop", "sizes", self.sizes)
+        check_flag("Crop", "middle", self.middle)
+        for dim, size in self.sizes.items():
+            if not whole(size):
+                raise ArgumentError(f"Crop: sizes[{dim}]={size!r}; give an integer")
 
     def __call__(self, random: np.random.Generator, array: Array) -> Array:
         checked_dims("Crop", self.sizes, array)
@@ -120,6 +131,8 @@ class Pad:
     value: float = 0
 
     def __post_init__(self) -> None:
+        by_dim("Pad", "widths", self.widths)
+        a_number("Pad", "value", self.value)
         for dim, width in self.widths.items():
             at_least_zero("Pad", f"widths[{dim}]", width)
 
@@ -148,6 +161,25 @@ class Noise:
                 f"Noise: an array of {array.dtype} has no room for noise; give one of floats"
             )
         return (array + self.deviation * random.standard_normal(array.shape)).astype(array.dtype)
+
+
+def a_dim(what: str, dim: Any) -> None:
+    """Raise ``ArgumentError`` for what is no number of a dimension."""
+    if not whole(dim):
+        raise ArgumentError(
+            f"{what}: dimension {dim!r}; give an integer from 1 on, since 0 is that of the examples"
+        )
+
+
+def by_dim(what: str, name: str, given: Any) -> None:
+    """Raise ``ArgumentError`` for what is no mapping from dimensions."""
+    if not isinstance(given, Mapping):
+        raise ArgumentError(
+            f"{what}: {name}={given!r} is no mapping; give one from dimensions, such as "
+            f"{what}({{1: 4, 2: 4}})"
+        )
+    for dim in given:
+        a_dim(what, dim)
 
 
 def checked_dims(what: str, dims: Any, array: Array) -> None:

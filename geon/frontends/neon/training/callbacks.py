@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import os
 import re
@@ -11,7 +12,7 @@ from typing import Any
 
 from ....errors import ArgumentError, UnavailableError
 from ....op_graph.keywords import check_flag
-from ..checks import at_least_one
+from ..checks import at_least_one, made_folder
 from ..checks import path as as_path
 from .run import Callback, Run
 
@@ -75,15 +76,23 @@ class Watcher(Callback):
         if self.figure is None:
             return False
         if self.figure not in run.figures:
-            known = ", ".join(repr(name) for name in run.figures)
             raise ArgumentError(
-                f"there is no figure {self.figure!r} of an epoch; there are {known}"
+                f"{type(self).__name__}: there is no figure {self.figure!r} of an epoch; there are "
+                f"{', '.join(map(repr, run.figures))}{self._cure(run)}"
             )
         value, best = run.figures[self.figure], run.model.number(self.key)
         if not (value > best if self.highest else value < best):
             return False
         run.model.set_number(self.key, value)
         return True
+
+    def _cure(self, run: Run) -> str:
+        """What to do about a figure that there is not."""
+        name = str(self.figure)
+        if name.startswith("validation ") and name.removeprefix("validation ") in run.figures:
+            return "; give fit validation= data"
+        near = difflib.get_close_matches(name, run.figures, 1)
+        return f"; did you mean {near[0]!r}?" if near else ""
 
 
 class Checkpoints(Watcher):
@@ -114,7 +123,7 @@ class Checkpoints(Watcher):
 
     def begin(self, run: Run) -> None:
         """Make the folder."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        made_folder("Checkpoints", self.folder)
 
     def after_epoch(self, run: Run) -> None:
         """Write what is due."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ....errors import ArgumentError
 from ..axis import N
-from ..checks import at_least_one, at_least_zero
+from ..checks import at_least_one, at_least_zero, whole
+from .examples import Examples, count_of_examples
 
 if TYPE_CHECKING:
     from ....op_graph.op_graph import Leaf
@@ -33,9 +36,11 @@ class Batches:
     With a ``seed`` each epoch has an order of its own, which depends on the seed and the number of
     the epoch. ``last="drop"`` leaves out a last batch that is shorter. Arrays may be what NumPy
     indexes by lists of increasing numbers, such as memory-mapped files and data sets of HDF5: only
-    the rows of a batch are read. ``shard=(k, n)`` is the part k, from 0 on, of n parts of each
-    epoch, which share no example and have as many each; up to n - 1 examples are left out. Lists
-    are made arrays. Raises ``ArgumentError`` for arguments that are none of these.
+    the rows of a batch are read. Examples of labelled data lie along their dimension N, wherever it
+    is, and tables go by position. Without a seed batches are views that nobody may write into.
+    ``shard=(k, n)`` is the part k, from 0 on, of n parts of each epoch, which share no example and
+    have as many each; up to n - 1 examples are left out. Lists are made arrays. Raises
+    ``ArgumentError`` for arguments that are none of these.
     """
 
     def __init__(
@@ -46,25 +51,16 @@ class Batches:
         last: str = "keep",
         shard: tuple[int, int] = (0, 1),
     ) -> None:
-        arrays = tuple([np.array(a) if isinstance(a, (list, tuple)) else a for a in arrays])
-        for array in arrays:
-            if not hasattr(array, "__len__") or getattr(array, "shape", None) == ():
-                raise ArgumentError(f"Batches: {array!r} has no rows; give arrays")
-        lengths = {len(array) for array in arrays}
-        if len(lengths) != 1:
-            raise ArgumentError(
-                f"Batches: arrays of lengths {sorted(lengths)}; give at least one, all with a row "
-                "for each example"
-            )
+        self.examples = [Examples("Batches", array) for array in arrays]
+        self.length = count_of_examples("Batches", self.examples)
         at_least_one("Batches", "size", size)
         if last not in ("keep", "drop"):
             raise ArgumentError(f"Batches: there is no last={last!r}; give 'keep' or 'drop'")
         checked_seed("Batches", seed)
-        pair = isinstance(shard, tuple) and [type(number) for number in shard] == [int, int]
+        pair = isinstance(shard, (tuple, list)) and len(shard) == 2 and all(map(whole, shard))
         if not pair or not 0 <= shard[0] < shard[1]:
             raise ArgumentError(f"Batches: shard={shard!r}; give (k, n) with 0 <= k < n")
-        self.arrays, self.size, self.seed, self.last, self.shard = arrays, size, seed, last, shard
-        (self.length,) = lengths
+        self.size, self.seed, self.last, self.shard = size, seed, last, shard
 
     def __len__(self) -> int:
         """How many batches an epoch has."""
@@ -82,18 +78,29 @@ class Batches:
             place = order[begin : begin + self.size]
             if isinstance(place, range):
                 place = slice(place.start, place.stop, place.step)
-            yield tuple([rows(array, place) for array in self.arrays])
+            yield tuple([part.at(place) for part in self.examples])
 
 
 class Stream:
     """Batches that a function makes: ``make(number)`` is an iterable of those of an epoch."""
 
     def __init__(self, make: Callable[[int], Iterable[Batch]]) -> None:
+        if not callable(make):
+            raise ArgumentError(
+                f"Stream: make is {type(make).__name__} and no function of the number of an epoch; "
+                "give one, such as lambda number: batches"
+            )
         self.make = make
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
         """The batches of an epoch, from the one of number ``start`` on."""
-        return itertools.islice(iter(self.make(number)), start, None)
+        batches = self.make(number)
+        if not isinstance(batches, Iterable):
+            raise ArgumentError(
+                f"Stream: make({number}) gave {type(batches).__name__}; give an iterable of the "
+                "batches of an epoch"
+            )
+        return itertools.islice(iter(batches), start, None)
 
 
 def along_examples(leaves: Sequence[Leaf], arrays: Sequence[Any], size: int) -> Iterator[Batch]:
@@ -101,18 +108,18 @@ def along_examples(leaves: Sequence[Leaf], arrays: Sequence[Any], size: int) -> 
 
     What has no N is in each batch as it is.
     """
-    places = [leaf.axes.index(N) if N in leaf.axes else None for leaf in leaves]
-    pairs = list(zip(places, arrays, strict=True))
-    if all(place in (0, None) for place in places):
-        first = [array for place, array in pairs if place is not None]
-    else:
-        first = [np.moveaxis(np.asarray(a), place, 0) for place, a in pairs if place is not None]
-    for batch in Batches(*first, size=size).epoch(0):
-        parts = iter(batch)
-        yield tuple(
-            [a if place is None else np.moveaxis(next(parts), 0, place) if place else next(parts)
-             for place, a in pairs]
-        )  # fmt: skip
+    at_least_one("predict", "size", size)
+    parts = [
+        Examples("predict", array, leaf.axes.index(N)) if N in leaf.axes else None
+        for leaf, array in zip(leaves, arrays, strict=True)
+    ]
+    count = count_of_examples("predict", [part for part in parts if part is not None])
+    for begin in range(0, count, size):
+        place = slice(begin, begin + size)
+        yield tuple([
+            array if part is None else part.at(place)
+            for part, array in zip(parts, arrays, strict=True)
+        ])  # fmt: skip
 
 
 def checked_seed(what: str, seed: Any) -> None:
@@ -132,23 +139,19 @@ def checked_padding(what: str, name: str, value: float, dtype: Any, where: str) 
         )
 
 
-def rows(array: Any, place: Any) -> Any:
-    """The rows of an array at a slice, or at numbers, which are read in increasing order."""
-    if isinstance(place, slice) or type(array) is np.ndarray:
-        return array[place]
-    increasing = np.argsort(place)
-    back = np.empty_like(increasing)
-    back[increasing] = np.arange(len(place))
-    return np.asarray(array[place[increasing]])[back]
-
-
 def as_data(data: Any) -> Data:
     """Data, or an iterable of batches as data of which each epoch is all of it.
 
-    Raises ``ArgumentError`` for an iterator, which serves once, and what is no iterable.
+    Raises ``ArgumentError`` for an iterator, which serves once, what is no iterable, and data whose
+    ``epoch`` cannot begin in the middle.
     """
     if hasattr(data, "epoch"):
         made: Data = data
+        if not begins_anywhere(type(data)):  # type: ignore[arg-type]  # types can be hashed
+            raise ArgumentError(
+                f"the epoch of {data!r} does not take where to begin; give it as epoch(self, "
+                "number, start=0): the batches of an epoch, from the one of number start on"
+            )
         return made
     if not isinstance(data, Iterable) or isinstance(data, Iterator):
         raise ArgumentError(
@@ -156,6 +159,29 @@ def as_data(data: Any) -> Data:
             "neon.Stream(make), where make(number) is an iterable of the batches of an epoch"
         )
     return Stream(lambda number: data)
+
+
+@cache
+def begins_anywhere(kind: Any) -> bool:
+    """Whether the ``epoch`` of data of this type takes the number of an epoch and of a batch."""
+    epoch = getattr(kind, "epoch", None)
+    if epoch is None:
+        return True  # it is an attribute of the object itself
+    try:
+        inspect.signature(epoch).bind(None, 0, 0)
+    except TypeError:
+        return False
+    return True
+
+
+def checked_batch(batch: Any, wanted: Sequence[Leaf]) -> Batch:
+    """A batch that has an array for each of these; ``ArgumentError`` for what is no tuple."""
+    if not isinstance(batch, (tuple, list)):
+        raise ArgumentError(
+            f"a batch is {type(batch).__name__} and no tuple of arrays; give one for each of "
+            f"{', '.join(map(str, wanted))}, in this order"
+        )
+    return tuple(batch)
 
 
 def count_of(data: Data) -> int | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ....errors import ArgumentError, UnavailableError
+from ..checks import made_folder
 from ..checks import path as as_path
 from .run import Callback, Run
 
@@ -30,7 +31,9 @@ class History(Callback):
         self.records: list[dict[str, Any]] = []
 
     def begin(self, run: Run) -> None:
-        """Read what is there."""
+        """Read what is there, and make the folder."""
+        if self.path is not None:
+            made_folder(type(self).__name__, self.path.parent)
         if self.path is not None and self.path.exists():
             self.records = self.read(self.path)
         self.records = [record for record in self.records if record["epoch"] <= run.epoch]
@@ -95,19 +98,26 @@ class HDF5History(History):
             raise ArgumentError(
                 f"HDF5History: {path} is no file of HDF5; take it away, or give another path"
             )
-        with self.h5py.File(path, "r") as file:
-            columns = {name: file[name][:].tolist() for name in self._names(file)}
+        try:
+            with self.h5py.File(path, "r") as file:
+                columns = {name: file[name][:].tolist() for name in self._names(file)}
+        except OSError as error:
+            raise ArgumentError(
+                f"HDF5History: {path} cannot be read ({error}); take it away, or give another path"
+            ) from None
         rows = zip(*columns.values(), strict=True)
         return [dict(zip(columns, row, strict=True)) for row in rows]
 
     def write(self, path: Path) -> None:
         """Write a file with all records."""
         whole, self.records = self.records, []
-        with self.h5py.File(path, "w") as file:
+        made = path.with_name(f"{path.name}.new")  # a run that breaks off here leaves the old one
+        with self.h5py.File(made, "w") as file:
             file.create_dataset("epoch", (0,), "int64", maxshape=(None,))
         for record in whole:
             self.records.append(record)
-            self.add(path)
+            self.add(made)
+        os.replace(made, path)
 
     def add(self, path: Path) -> None:
         """Write the last record behind the others."""
@@ -178,6 +188,16 @@ class Curves(Callback):
             )
         self.history, self.path = history, as_path("Curves", "path", path)
         self.figures: Any = optional("matplotlib.figure", "Curves draws pictures", "matplotlib")
+        known = self.figures.Figure().canvas.get_supported_filetypes()
+        if self.path.suffix.removeprefix(".").lower() not in known:
+            raise ArgumentError(
+                f"Curves: path={os.fspath(path)!r} ends in no format of pictures; give one that "
+                f"ends in {', '.join('.' + ending for ending in known)}"
+            )
+
+    def begin(self, run: Run) -> None:
+        """Make the folder."""
+        made_folder("Curves", self.path.parent)
 
     def end(self, run: Run) -> None:
         """Draw all that the history has."""

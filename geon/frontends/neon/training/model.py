@@ -27,7 +27,7 @@ from ..checks import at_least_one, at_least_zero
 from ..layers import Layer, Training
 from ..metrics import Mean, Metric
 from ..optimisers import Optimiser
-from .data import Data, along_examples, as_data, count_of, ended
+from .data import Data, along_examples, as_data, checked_batch, count_of, ended
 from .figures import checked_figures, over_all
 from .run import Callback, HeldInterrupts, Run, in_order
 from .summary import Summary, summary
@@ -46,13 +46,14 @@ class Model:
     Its mean is what is trained, for costs of half formats in float32. Computations are made when
     they are first needed. All that training has reached is in variables of ``transformer``:
     weights, what the optimiser keeps, calls of random streams, and the place in the data, whose
-    names begin with ``name``. Where two models are trained in one transformer, give each a name.
+    names begin with ``name``. Where two models are trained in one transformer, give each a name;
+    optimisers without one are named after it.
 
     ``mask``, truth values over axes of the cost, says what counts in costs and metrics, such as
     what is no padding. It is computed of inputs, or a placeholder, which is given between the
     inputs and the target where it is no input. Where nothing of a batch counts its cost is 0.
-    Raises ``ArgumentError`` for figures of one name, ``DTypeError`` and ``AxisError`` for a mask
-    that does not fit, when it is first used.
+    Raises ``ArgumentError`` for figures of one name, and for what is no layer, placeholder, cost or
+    optimiser; ``DTypeError`` and ``AxisError`` for a mask that does not fit, when it is first used.
     """
 
     def __init__(
@@ -71,12 +72,14 @@ class Model:
         if not isinstance(name, str) or not name:
             raise ArgumentError(f"Model: name={name!r} is no text; give one such as 'fit'")
         self.name = name
+        self.inputs = checked_parts(layer, inputs, target, cost, optimiser)
         self.layer, self.target, self.cost, self.mask = layer, target, cost, mask
-        self.inputs = [inputs] if isinstance(inputs, Leaf) else list(inputs)
         self.given = [*self.inputs, target]  # what a batch has
         if isinstance(mask, Leaf) and not any(mask is x for x in self.inputs):
             self.given.insert(-1, mask)
         self.optimiser, self.metrics = optimiser, list(metrics)
+        if optimiser is not None and optimiser.name is None and name != FIT:
+            optimiser.name = f"{name}.optimiser"
         checked_figures(cost, self.metrics)
         self.transformer = make_transformer() if transformer is None else transformer
         self.place = persistent_tensor(PLACE, "float64", initial_value=0, name=f"{name}.place")
@@ -122,7 +125,7 @@ class Model:
             for name, first in callback.numbers.items():
                 self.add_number(name, first)
         if resume is not None:
-            self.transformer.restore(resume)
+            self.resume(resume)
         with ending(run, callbacks):
             run.epoch, run.batch = (int(number) for number in self.reached()[:2])
             for callback in callbacks:
@@ -130,7 +133,7 @@ class Model:
             while run.epoch < epochs and run.stop is None:
                 with ended(data.epoch(run.epoch, run.batch)) as batches:
                     for batch in batches:
-                        run.cost = float(step(*batch)[0])
+                        run.cost = float(step(*checked_batch(batch, self.given))[0])
                         run.batch, run.steps = run.batch + 1, run.steps + 1
                         for callback in callbacks:
                             callback.after_batch(run)
@@ -149,6 +152,17 @@ class Model:
                     for callback in callbacks:
                         callback.after_epoch(run)
         return run
+
+    def resume(self, path: str | os.PathLike[str]) -> None:
+        """Read all that a run has reached from a checkpoint of it."""
+        try:
+            self.transformer.restore(path)
+        except CheckpointError as error:
+            error.add_note(
+                "fit goes on with the layers, the optimiser and the callbacks that the run had; "
+                "model.restore takes the weights alone"
+            )
+            raise
 
     def _validated(
         self, validation: Data | Iterable[Any] | None, averaged: bool
@@ -215,14 +229,16 @@ class Model:
         metrics = [Mean(self.cost), *self.metrics]
         key = "averaged figures" if averaged else "figures"
         if key not in self._made:
-            result = self.averaged_result() if averaged else self.result
-            asked = [metric.each(result, self.target) for metric in metrics]
+            known = self.averaged() if averaged else {}
+            asked = [metric.each(self.result, self.target) for metric in metrics]
+            # A cost and metrics may have weights of their own.
+            asked = [[with_averages(x, known) for x in tensors] for tensors in asked]
             if self.mask is not None:
                 for tensors in asked:
                     tensors.append(over_all(self.mask, tensors[0]))
             self._made[key] = self.transformer.computation(asked, *self.given)
         with ended(as_data(data).epoch(0)) as given:
-            batches = [self._made[key](*batch) for batch in given]
+            batches = [self._made[key](*checked_batch(batch, self.given)) for batch in given]
         figures = {}
         for number, metric in enumerate(metrics):
             columns = zip(*[batch[number] for batch in batches], strict=True)
@@ -245,12 +261,12 @@ class Model:
         """
         key = "averaged predict" if averaged else "predict"
         if key not in self._made:
-            result = self.averaged_result() if averaged else self.result
+            result = with_averages(self.result, self.averaged()) if averaged else self.result
             if N in result.axes:
                 result = reorder(result, Axes(N, result.axes.without([N])))
             self._made[key] = self.transformer.computation(result, *self.inputs)
         predict = self._made[key]
-        if size is None:
+        if size is None or len(arrays) != len(self.inputs):
             return np.asarray(predict(*arrays))
         if N not in self.result.axes:
             raise ArgumentError(
@@ -260,8 +276,8 @@ class Model:
         parts = [predict(*batch) for batch in along_examples(self.inputs, arrays, size)]
         return np.concatenate(parts) if parts else np.asarray(predict(*arrays))
 
-    def averaged_result(self) -> Tensor:
-        """The result with the averages of weights in their places."""
+    def averaged(self) -> dict[Op, Op]:
+        """The weights and the averages that stand in their places."""
         if self.optimiser is not None:
             self.step()  # makes the averages
         averages = {} if self.optimiser is None else self.optimiser.averages()
@@ -269,10 +285,7 @@ class Model:
             raise ArgumentError(
                 "this model keeps no averages of weights; give optimiser=neon.Averaged(...)"
             )
-        known: dict[Op, Op] = {w: cast(kept, w.dtype) for w, kept in averages.items()}
-        result = substitute(self.result, known)
-        assert isinstance(result, Tensor)
-        return result
+        return {w: cast(kept, w.dtype) for w, kept in averages.items()}
 
     def summary(self) -> Summary:
         """A table of layers, as text and HTML: axes of results, variables, bytes, and operations.
@@ -324,6 +337,35 @@ class Model:
     def set_number(self, name: str, value: float) -> None:
         """Give it another value."""
         self.transformer.set(self._numbers[name], value)
+
+
+def checked_parts(layer: Any, inputs: Any, target: Any, cost: Any, optimiser: Any) -> list[Leaf]:
+    """The inputs of a model as a list; ``ArgumentError`` where one of its parts is none."""
+    listed = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+    wanted = {
+        "layer": (isinstance(layer, Layer), layer, "neon.Activation(function), or another layer"),
+        "cost": (callable(cost) and not isinstance(cost, type), cost, "neon.costs.cross_entropy"),
+        "optimiser": (
+            optimiser is None or isinstance(optimiser, Optimiser), optimiser, "neon.Adam(0.001)"
+        ),
+        "target": (isinstance(target, Leaf), target, 'geon.placeholder([N], name="t")'),
+        "inputs": (
+            bool(listed) and all(isinstance(x, Leaf) for x in listed),
+            inputs,
+            'geon.placeholder([N, C], name="x"), or a list of placeholders',
+        ),
+    }  # fmt: skip
+    for name, (fits, given, cure) in wanted.items():
+        if not fits:
+            raise ArgumentError(f"Model: {name}={given!r} cannot serve; give {cure}")
+    return listed
+
+
+def with_averages(x: Tensor, known: dict[Op, Op]) -> Tensor:
+    """A tensor with averages of weights in their places."""
+    result = substitute(x, known) if known else x
+    assert isinstance(result, Tensor)
+    return result
 
 
 def wide(costs: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from signal import SIG_DFL, SIGINT
+from signal import SIG_DFL, SIGINT, default_int_handler, raise_signal
 from typing import TYPE_CHECKING, Any
 
 from ....errors import ArgumentError
@@ -91,7 +91,10 @@ def in_order(callbacks: Sequence[Callback]) -> list[Callback]:
 
 
 class HeldInterrupts:
-    """A block of which Ctrl-C is raised at the end."""
+    """A block at whose end Ctrl-C reaches what it would have reached: most often it raises.
+
+    Where the block fails its error is what is raised.
+    """
 
     __slots__ = ("before", "caught", "held")
 
@@ -108,5 +111,8 @@ class HeldInterrupts:
     def __exit__(self, failed: object, *_: object) -> None:
         if self.held:
             signal(SIGINT, SIG_DFL if self.before is None else self.before)
-        if self.caught and failed is None:
+        if not self.caught or (failed is not None and self.before is default_int_handler):
+            return
+        if self.before is None:  # the handler was none of Python's
             raise KeyboardInterrupt
+        raise_signal(SIGINT)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ....errors import ArgumentError
+from ....op_graph.arrays import array_of
 from ..checks import at_least_one
 from .data import checked_padding, checked_seed
 
@@ -24,7 +25,8 @@ class Buckets:
     time, then the other columns; sequences end in ``pad`` and the mask in False, as long as the
     longest of the batch. With a ``seed`` examples are shuffled in their buckets, and then batches,
     by the seed and the number of the epoch. Raises ``ArgumentError`` for lengths that do not fit,
-    for what are no sequences, and for a ``pad`` that their dtype does not hold.
+    for what are no sequences, and for a ``pad`` that their dtype does not hold; ``FeedError`` for
+    masked elements.
     """
 
     def __init__(
@@ -36,6 +38,8 @@ class Buckets:
         pad: float = 0,
     ) -> None:
         at_least_one("Buckets", "size", size)
+        if not isinstance(edges, Iterable):
+            raise ArgumentError(f"Buckets: edges={edges!r}; give a list of lengths")
         if not columns or isinstance(columns[0], np.ndarray):
             raise ArgumentError("Buckets: the first column is a list of sequences; give one")
         checked_seed("Buckets", seed)
@@ -49,7 +53,7 @@ class Buckets:
         self.lengths = np.array([len(each) for each in columns[0]], "int64")
         for number, column in enumerate(columns):
             self._check(number, column)
-        self.dtypes = [self._dtype(number, column) for number, column in enumerate(columns)]
+        self.kinds = [self._kind(number, column) for number, column in enumerate(columns)]
         self.bucket = np.searchsorted(np.sort(np.asarray(edges)), self.lengths, side="right")
 
     def __len__(self) -> int:
@@ -61,8 +65,8 @@ class Buckets:
         for place in self._places(number)[start:]:
             longest = int(self.lengths[place].max())
             mask = np.arange(longest) < self.lengths[place, None]
-            pairs = zip(self.columns, self.dtypes, strict=True)
-            first, *others = [self._taken(column, dtype, place, mask) for column, dtype in pairs]
+            pairs = zip(self.columns, self.kinds, strict=True)
+            first, *others = [self._taken(column, kind, place, mask) for column, kind in pairs]
             yield (first, mask, *others)
 
     def _places(self, number: int) -> list[Any]:
@@ -76,31 +80,35 @@ class Buckets:
             found += [examples[k : k + self.size] for k in range(0, len(examples), self.size)]
         return found if random is None else [found[k] for k in random.permutation(len(found))]
 
-    def _taken(self, column: Any, dtype: Any, place: Any, mask: Any) -> Any:
+    def _taken(self, column: Any, kind: Any, place: Any, mask: Any) -> Any:
         if isinstance(column, np.ndarray):
             return column[place]
+        dtype, inner = kind
         parts = [np.asarray(column[k], dtype) for k in place]
-        inner = {part.shape[1:] for part in parts if part.size}
-        if len(inner) > 1:
-            raise ArgumentError(
-                f"Buckets: sequences of one column have elements of the shapes {sorted(inner)}; "
-                "give elements of one shape"
-            )
-        shape = (*mask.shape, *(inner.pop() if inner else ()))
-        made = np.full(shape, self.pad, dtype)
+        made = np.full((*mask.shape, *inner), self.pad, dtype)
         if mask.any():
             made[mask] = np.concatenate([part for part in parts if part.size])
         return made
 
-    def _dtype(self, number: int, column: Any) -> Any:
-        """The dtype of a column, whatever its batch: that of an empty list is no one's."""
+    def _kind(self, number: int, column: Any) -> Any:
+        """The dtype and the shape of an element of a column, whatever its batch.
+
+        Those of an empty list are no one's.
+        """
         if isinstance(column, np.ndarray):
-            return column.dtype
-        found = [np.asarray(each) for each in column]
-        known = [part for part in found if part.size] or found
+            return column.dtype, column.shape[1:]
+        where = f"Buckets: a sequence of column {number}"
+        found = [array_of(each, where) for each in column]
+        known = [x for x in found if x.size] or [x for x in found if x.ndim > 1] or found
+        inner = {part.shape[1:] for part in known} or {()}
+        if len(inner) > 1:
+            raise ArgumentError(
+                f"Buckets: sequences of column {number} have elements of the shapes "
+                f"{sorted(inner)}; give elements of one shape"
+            )
         dtype = np.result_type(*known) if known else np.dtype("float64")
         checked_padding("Buckets", "pad", self.pad, dtype, f"column {number}")
-        return dtype
+        return dtype, inner.pop()
 
     def _check(self, number: int, column: Any) -> None:
         count = len(self.lengths)

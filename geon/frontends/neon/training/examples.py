@@ -1,0 +1,92 @@
+"""``Examples``: an array, or what is read like one, by its examples along one dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ....errors import ArgumentError, FeedError
+from ....op_graph.arrays import is_masked
+from ....op_graph.labelled import dim_names, refuse_list
+from ..axis import N
+
+
+class Examples:
+    """An array whose examples lie along dimension ``dim``.
+
+    Those of labelled data lie along the dimension N, wherever that is; where no dimension has this
+    name along the only one without a name, and else along ``dim``. Tables go by position and not by
+    the labels of their rows. Lists are made arrays. Raises ``ArgumentError``, which begins with
+    ``what``, for what has no such dimension, and for lists of lists of several lengths.
+    """
+
+    def __init__(self, what: str, array: Any, dim: int = 0) -> None:
+        if isinstance(array, (list, tuple)):
+            array = made_array(what, array)
+        self.array, self.dim = array, self._place(array, dim)
+        if not hasattr(array, "__len__") or len(getattr(array, "shape", (1,))) <= self.dim:
+            raise ArgumentError(f"{what}: {array!r} has no rows; give arrays")
+
+    def _place(self, array: Any, dim: int) -> int:
+        names = dim_names(array)
+        if names is None:
+            return dim
+        if N.name in names:
+            return names.index(N.name)
+        return names.index(None) if names.count(None) == 1 else dim
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return int(self.array.shape[self.dim]) if self.dim else len(self.array)
+
+    def at(self, place: Any) -> Any:
+        """Those of a slice, which nobody may write into, or of numbers.
+
+        What is no array of NumPy's is read at increasing numbers, as HDF5 needs and disks like.
+        """
+        array, before = self.array, (slice(None),) * self.dim
+        if hasattr(array, "iloc"):
+            return array.iloc[(*before, place)]
+        if isinstance(place, slice):
+            return unwritten(array[(*before, place)])
+        if type(array) is np.ndarray or is_masked(array):
+            return array[(*before, place)]
+        increasing = np.argsort(place)
+        back = np.empty_like(increasing)
+        back[increasing] = np.arange(len(place))
+        found = array[(*before, place[increasing]) if before else place[increasing]]
+        if dim_names(found) is None:
+            found = np.asarray(found)
+        return found[(*before, back)]
+
+
+def count_of_examples(what: str, parts: Iterable[Examples]) -> int:
+    """How many examples arrays have; ``ArgumentError`` where not all have as many, or none is."""
+    lengths = {len(part) for part in parts}
+    if len(lengths) != 1:
+        raise ArgumentError(
+            f"{what}: arrays of lengths {sorted(lengths)}; give at least one, all with a row for "
+            "each example"
+        )
+    return lengths.pop()
+
+
+def made_array(what: str, values: Any) -> Any:
+    """An array of lists; ``FeedError`` for lists of labelled or masked arrays."""
+    refuse_list(values, f"{what}: an array", FeedError)
+    try:
+        return np.array(values)
+    except ValueError as failed:
+        raise ArgumentError(
+            f"{what}: a list whose elements are no array together ({failed}); neon.Buckets makes "
+            "batches of sequences of several lengths"
+        ) from None
+
+
+def unwritten(part: Any) -> Any:
+    """A view of data that stay as they are: what writes into it raises ``ValueError``."""
+    if isinstance(part, np.ndarray):
+        part.flags.writeable = False
+    return part

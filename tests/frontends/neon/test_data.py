@@ -440,3 +440,36 @@ FLIP, ROWS = neon.augment.Flip(1), np.ones((4, 2))
 def test_what_makes_no_batches_is_refused(build, what):
     with pytest.raises(geon.ArgumentError, match=what):
         build()
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+@pytest.mark.parametrize("last", ["keep", "drop"])
+@pytest.mark.parametrize("parts", [1, 2, 3])
+def test_parts_of_buckets_share_nothing_and_have_as_many_batches(seed, last, parts):
+    lengths = np.random.default_rng(1).integers(0, 12, 47)
+    texts = [np.arange(length) for length in lengths]
+    numbers = np.arange(47)
+    seen, counts = [], set()
+    for part in range(parts):
+        data = neon.Buckets(
+            texts, numbers, size=4, edges=[4, 8], seed=seed, last=last, shard=(part, parts)
+        )
+        found = list(data.epoch(2))
+        assert len(found) == len(data)
+        sizes = [len(batch[2]) for batch in found]
+        assert last == "keep" or set(sizes) == {4}
+        counts.add(tuple(sorted(sizes)))
+        seen += [number for batch in found for number in batch[2].tolist()]
+        for start in range(len(found) + 1):
+            alike(list(data.epoch(2, start)), found[start:])
+    assert len(counts) == 1 and len(set(seen)) == len(seen)
+    groups = np.searchsorted([4, 8], lengths, side="right")
+    whole = [count // parts for count in np.bincount(groups)]
+    kept = whole if last == "keep" else [count - count % 4 for count in whole]
+    assert len(seen) == parts * sum(kept)
+
+
+def test_a_division_of_buckets_that_is_none_is_refused():
+    for options, what in (({"last": "x"}, "last='x'"), ({"shard": (2, 2)}, r"shard=\(2, 2\)")):
+        with pytest.raises(geon.ArgumentError, match=f"Buckets: .*{what}"):
+            neon.Buckets([[1]], size=1, **options)

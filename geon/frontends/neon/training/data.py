@@ -53,13 +53,8 @@ class Batches:
     ) -> None:
         self.examples = [Examples("Batches", array) for array in arrays]
         self.length = count_of_examples("Batches", self.examples)
-        at_least_one("Batches", "size", size)
-        if last not in ("keep", "drop"):
-            raise ArgumentError(f"Batches: there is no last={last!r}; give 'keep' or 'drop'")
+        checked_division("Batches", size, last, shard)
         checked_seed("Batches", seed)
-        pair = isinstance(shard, (tuple, list)) and len(shard) == 2 and all(map(whole, shard))
-        if not pair or not 0 <= shard[0] < shard[1]:
-            raise ArgumentError(f"Batches: shard={shard!r}; give (k, n) with 0 <= k < n")
         self.size, self.seed, self.last, self.shard = size, seed, last, shard
 
     def __len__(self) -> int:
@@ -126,6 +121,16 @@ def checked_seed(what: str, seed: Any) -> None:
     """Raise ``ArgumentError`` for what is neither None nor an integer of at least 0."""
     if seed is not None:
         at_least_zero(what, "seed", seed)
+
+
+def checked_division(what: str, size: Any, last: Any, shard: Any) -> None:
+    """Raise ``ArgumentError`` for what does not say how examples are divided into batches."""
+    at_least_one(what, "size", size)
+    if last not in ("keep", "drop"):
+        raise ArgumentError(f"{what}: there is no last={last!r}; give 'keep' or 'drop'")
+    pair = isinstance(shard, (tuple, list)) and len(shard) == 2 and all(map(whole, shard))
+    if not pair or not 0 <= shard[0] < shard[1]:
+        raise ArgumentError(f"{what}: shard={shard!r}; give (k, n) with 0 <= k < n")
 
 
 def checked_padding(what: str, name: str, value: float, dtype: Any, where: str) -> None:

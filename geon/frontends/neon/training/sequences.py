@@ -9,8 +9,7 @@ import numpy as np
 
 from ....errors import ArgumentError
 from ....op_graph.arrays import array_of
-from ..checks import at_least_one
-from .data import checked_padding, checked_seed
+from .data import checked_division, checked_padding, checked_seed
 
 if TYPE_CHECKING:
     from .data import Batch
@@ -24,7 +23,9 @@ class Buckets:
     lengths where a new bucket begins. A batch has the first column, then a mask over examples and
     time, then the other columns; sequences end in ``pad`` and the mask in False, as long as the
     longest of the batch. With a ``seed`` examples are shuffled in their buckets, and then batches,
-    by the seed and the number of the epoch. Raises ``ArgumentError`` for lengths that do not fit,
+    by the seed and the number of the epoch. ``last="drop"`` leaves out a last batch of a bucket
+    that is shorter, and ``shard=(k, n)`` is the part k of n of each bucket, as in ``Batches``: all
+    parts have as many batches. Raises ``ArgumentError`` for lengths that do not fit,
     for what are no sequences, and for a ``pad`` that their dtype does not hold; ``FeedError`` for
     masked elements.
     """
@@ -36,14 +37,17 @@ class Buckets:
         edges: Sequence[int] = (),
         seed: int | None = None,
         pad: float = 0,
+        last: str = "keep",
+        shard: tuple[int, int] = (0, 1),
     ) -> None:
-        at_least_one("Buckets", "size", size)
+        checked_division("Buckets", size, last, shard)
         if not isinstance(edges, Iterable):
             raise ArgumentError(f"Buckets: edges={edges!r}; give a list of lengths")
         if not columns or isinstance(columns[0], np.ndarray):
             raise ArgumentError("Buckets: the first column is a list of sequences; give one")
         checked_seed("Buckets", seed)
         self.columns, self.size, self.seed, self.pad = columns, size, seed, pad
+        self.last, self.shard = last, shard
         for k, each in enumerate(columns[0]):
             if isinstance(each, str) or not hasattr(each, "__len__"):
                 raise ArgumentError(
@@ -72,12 +76,17 @@ class Buckets:
     def _places(self, number: int) -> list[Any]:
         """The numbers of the examples of each batch."""
         random = None if self.seed is None else np.random.default_rng([self.seed, number])
+        part, parts = self.shard
         found = []
         for bucket in np.unique(self.bucket):
             examples = np.flatnonzero(self.bucket == bucket)
             if random is not None:
                 examples = random.permutation(examples)
-            found += [examples[k : k + self.size] for k in range(0, len(examples), self.size)]
+            examples = examples[part : len(examples) // parts * parts : parts]
+            end = len(examples)
+            if self.last == "drop":
+                end -= end % self.size
+            found += [examples[k : k + self.size] for k in range(0, end, self.size)]
         return found if random is None else [found[k] for k in random.permutation(len(found))]
 
     def _taken(self, column: Any, kind: Any, place: Any, mask: Any) -> Any:

@@ -133,7 +133,9 @@ class Model:
             while run.epoch < epochs and run.stop is None:
                 with ended(data.epoch(run.epoch, run.batch)) as batches:
                     for batch in batches:
-                        run.cost = float(step(*checked_batch(batch, self.given))[0])
+                        if type(batch) is not tuple:
+                            batch = checked_batch(batch, self.given)
+                        run.cost = float(step(*batch)[0])
                         run.batch, run.steps = run.batch + 1, run.steps + 1
                         for callback in callbacks:
                             callback.after_batch(run)

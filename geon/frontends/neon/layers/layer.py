@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
 from ....errors import ArgumentError, AxisError
@@ -49,8 +50,16 @@ class Training:
 
 def takes(layer: Layer, option: str) -> bool:
     """Whether a layer's ``forward`` has an argument of this name, or takes any."""
-    taken = inspect.signature(layer.forward).parameters
-    return option in taken or any(each.kind is each.VAR_KEYWORD for each in taken.values())
+    forward = layer.forward
+    names, others = arguments(getattr(forward, "__func__", forward))
+    return others or option in names
+
+
+@lru_cache(1024)
+def arguments(function: Callable[..., Any]) -> tuple[frozenset[str], bool]:
+    """The names of a function's arguments, and whether it takes others by name."""
+    taken = inspect.signature(function).parameters
+    return frozenset(taken), any(each.kind is each.VAR_KEYWORD for each in taken.values())
 
 
 class Layer:

@@ -8,7 +8,8 @@ from ...errors import ArgumentError, AxisError
 from ...op_graph.axes import Axis
 from ...op_graph.composites import onehot
 from ...op_graph.dtypes import kind
-from ...op_graph.op_graph import Tensor
+from ...op_graph.indexing import CHECKED, held_by_int64
+from ...op_graph.op_graph import Tensor, make
 from ...op_graph.own_axes import own_axis
 from ...op_graph.sites import describe, user_site
 from .axis import channel_axes
@@ -46,6 +47,16 @@ def a_class(what: str, name: str, number: int | None, axis: Axis) -> None:
     raise ArgumentError(
         f"{what}: {name}={number!r} is no class of {axis}; give the number of one, from 0 on"
     )
+
+
+def known(scores: Tensor, t: Tensor, axis: Axis, what: str) -> Tensor:
+    """Class numbers for scores, which raise ``IndexRangeError`` where one is of no class.
+
+    Raises ``AxisError`` as ``hits`` does.
+    """
+    hits(scores, t, axis, what)
+    found: Tensor = make(CHECKED, (held_by_int64(t),), (axis.expression, False))
+    return found
 
 
 def hits(scores: Tensor, t: Tensor, axis: Axis, what: str) -> Tensor:

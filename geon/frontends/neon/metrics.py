@@ -1,7 +1,8 @@
 """Metrics: figures of a data set, computed from what a network says of each example.
 
 ``each`` gives tensors for a batch, and ``value`` a number from all batches' arrays of these, one
-after another; so batches may have any lengths.
+after another; so batches may have any lengths. A class number of which there is no class raises
+``IndexRangeError`` when it is computed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ...op_graph.op_graph import Tensor
 from ...op_graph.ordered import top_k
 from ...op_graph.reductions import any, argmax
 from .checks import at_least_one
-from .classes import a_class, class_axis, hits
+from .classes import a_class, class_axis, known
 from .costs import cross_entropy
 
 if TYPE_CHECKING:
@@ -74,8 +75,7 @@ class Accuracy(Metric):
     def each(self, y: Tensor, t: Tensor) -> list[Tensor]:
         """Whether each is right."""
         axis = class_axis(y, self.over, self.name)
-        hits(y, t, axis, self.name)
-        return [equal(argmax(y, axis), t)]
+        return [equal(argmax(y, axis), known(y, t, axis, self.name))]
 
     def value(self, *arrays: Array[Any, Any]) -> float:
         """The share."""
@@ -96,9 +96,8 @@ class TopK(Metric):
     def each(self, y: Tensor, t: Tensor) -> list[Tensor]:
         """Whether each is among them."""
         axis = class_axis(y, self.over, self.name)
-        hits(y, t, axis, self.name)
         _, best = top_k(y, self.k, axis)
-        return [any(equal(best, t), axis.name)]
+        return [any(equal(best, known(y, t, axis, self.name)), axis.name)]
 
     def value(self, *arrays: Array[Any, Any]) -> float:
         """The share."""
@@ -127,9 +126,8 @@ class F1(Metric):
     def each(self, y: Tensor, t: Tensor) -> list[Tensor]:
         """The class of the highest score, and the right one."""
         axis = class_axis(y, self.over, self.name)
-        hits(y, t, axis, self.name)
         a_class(self.name, "positive", self.positive, axis)
-        return [broadcast(argmax(y, axis), t.axes), t]
+        return [broadcast(argmax(y, axis), t.axes), known(y, t, axis, self.name)]
 
     def value(self, *arrays: Array[Any, Any]) -> float:
         """The figure; NaN where no class occurs."""
@@ -184,10 +182,10 @@ class RocArea(Metric):
         if self.positive is None:
             return [broadcast(y, t.axes), t]
         axis = class_axis(y, self.over, self.name)
-        hits(y, t, axis, self.name)
         a_class(self.name, "positive", self.positive, axis)
         score = softmax(y, axis)[{axis: self.positive}]
-        return [broadcast(score, t.axes), equal(t, as_tensor(self.positive))]
+        right = known(y, t, axis, self.name)
+        return [broadcast(score, t.axes), equal(right, as_tensor(self.positive))]
 
     def value(self, *arrays: Array[Any, Any]) -> float:
         """The area; NaN where one of the kinds is missing."""

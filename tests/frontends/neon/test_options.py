@@ -213,3 +213,26 @@ def test_updates_are_few_kernels_in_place(kind):
     assert more <= (1 if "clipped" not in kind else len(weights)), kernels
     of_slopes = 4 * sum(int(w.axes.size) for w in weights)
     assert step.peak_bytes({"N": 32}) <= slopes.peak_bytes({"N": 32}) - of_slopes
+
+
+@pytest.mark.parametrize("wrong", [-1, 4, 7])
+@pytest.mark.parametrize(
+    "metric",
+    [
+        neon.metrics.Accuracy(),
+        neon.metrics.TopK(2),
+        neon.metrics.F1(),
+        neon.metrics.Perplexity(),
+        neon.metrics.RocArea(positive=1),
+    ],
+    ids=lambda metric: metric.name,
+)
+def test_metrics_of_a_class_that_there_is_not(transformer, metric, wrong):
+    t = geon.placeholder([N], "int64", name="t")
+    each = transformer.computation(metric.each(x, t), x, t)
+    scores = RANDOM.normal(size=(3, 4))
+    metric.value(*each(scores, [0, 3, 1]))
+    with pytest.raises(
+        geon.IndexRangeError, match=rf"t\(N\) .*{wrong}.* where the axis has length 4"
+    ):
+        each(scores, [0, wrong, 1])

@@ -58,6 +58,15 @@ def test_tables_go_by_position(seed):
 
 
 @pytest.mark.parametrize("seed", [None, 0])
+def test_columns_of_sequences_go_by_position(seed):
+    texts = [np.full(length, float(length)) for length in (3, 1, 2, 4)]
+    column = pd.Series(texts, index=[3, 2, 1, 0])
+    for x, mask, t in neon.Buckets(column, texts, size=2, seed=seed).epoch(0):
+        np.testing.assert_array_equal(x, t)
+        assert (x[:, 0] == mask.sum(1)).all()
+
+
+@pytest.mark.parametrize("seed", [None, 0])
 def test_masked_elements_are_refused_in_every_order(transformer, seed):
     gaps = np.ma.masked_equal(VALUES, 5.0)
     made = sums(transformer, [N, T], [N, T])
@@ -145,6 +154,7 @@ def test_data_of_ones_own(transformer):
         (lambda made: made.predict(VALUES, VALUES, size=2), r"1 value is needed \(x\), and 2"),
         (lambda made: made.predict(size=2), "1 value is needed|no value"),
         (lambda made: made.predict(VALUES, size=0), "predict: size=0; give"),
+        (lambda made: neon.Buckets(3, size=1), "Buckets: column 0 is 3; give a list with a seq"),
         (lambda made: neon.Buckets([[1]], size=1, edges=5), "Buckets: edges=5; give a list"),
         (lambda made: neon.augment.Flip(1.0), "Flip: dimension 1.0; give an integer"),
         (lambda made: neon.augment.Crop([1]), r"Crop: sizes=\[1\] is no mapping"),

@@ -46,6 +46,14 @@ class Buckets:
         if not columns or isinstance(columns[0], np.ndarray):
             raise ArgumentError("Buckets: the first column is a list of sequences; give one")
         checked_seed("Buckets", seed)
+        for number, column in enumerate(columns):
+            if not isinstance(column, Iterable):
+                raise ArgumentError(
+                    f"Buckets: column {number} is {column!r}; give a list with a sequence for each "
+                    "example, or an array with a row for each"
+                )
+        # By position: a table's column would be asked for labels.
+        columns = tuple([c if isinstance(c, np.ndarray) else list(c) for c in columns])
         self.columns, self.size, self.seed, self.pad = columns, size, seed, pad
         self.last, self.shard = last, shard
         for k, each in enumerate(columns[0]):

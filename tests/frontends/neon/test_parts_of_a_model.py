@@ -10,7 +10,7 @@ from geon.frontends import neon
 from geon.frontends.neon import axis as ax
 from geon.frontends.neon.training.run import HeldInterrupts
 
-from .test_training import VALIDATION, batches, model, same
+from .test_training import VALIDATION, batches, interrupts, model, same  # noqa: F401
 
 N = ax.N
 C, Y = geon.Axis("C", 4), geon.Axis("Y", 3)
@@ -118,6 +118,7 @@ def test_an_interrupt_that_was_held_reaches_what_it_would_have_reached(handler, 
     assert raised is wanted and len(seen) == (handler == "own")
 
 
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_while_callbacks_count_loses_nothing(make, tmp_path):
     """It comes when one callback has counted an epoch and the next has not."""
 

@@ -362,15 +362,20 @@ def unwindow(y: Tensor, attrs: Attributes) -> Tensor:
 # For users --------------------------------------------------------------------------------------
 
 
-def placements(
-    x: Tensor, given: Mapping[AxisLike, Window | Axis | int], what: str
-) -> list[tuple[Axis, Window, Axis]]:
-    """Each axis of ``x`` that is ``given``, how windows lie along it, and the axis of positions."""
+def check_windows(given: Any, what: str) -> None:
+    """Raise ``ArgumentError`` for windows that are no mapping from axes."""
     if not isinstance(given, Mapping):
         raise ArgumentError(
             f"{what} at {describe(user_site())}: windows are a dict, such as "
             f"{{H: geon.Window(R, stride=2)}}, not {given!r}"
         )
+
+
+def placements(
+    x: Tensor, given: Mapping[AxisLike, Window | Axis | int], what: str
+) -> list[tuple[Axis, Window, Axis]]:
+    """Each axis of ``x`` that is ``given``, how windows lie along it, and the axis of positions."""
+    check_windows(given, what)
     found = []
     for along, each in by_own_axis(x, given, what).items():
         spec = each if isinstance(each, Window) else Window(each)

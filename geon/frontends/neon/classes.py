@@ -52,15 +52,21 @@ def a_class(what: str, name: str, number: int | None, axis: Axis) -> None:
 def known(scores: Tensor, t: Tensor, axis: Axis, what: str) -> Tensor:
     """Class numbers for scores, which raise ``IndexRangeError`` where one is of no class.
 
-    Raises ``AxisError`` as ``hits`` does.
+    Raises ``AxisError`` where ``t`` are no class numbers.
     """
-    hits(scores, t, axis, what)
+    check_numbers(scores, t, axis, what)
     found: Tensor = make(CHECKED, (held_by_int64(t),), (axis.expression, False))
     return found
 
 
 def hits(scores: Tensor, t: Tensor, axis: Axis, what: str) -> Tensor:
     """Where the right class is; ``AxisError`` where ``t`` are no class numbers for the scores."""
+    check_numbers(scores, t, axis, what)
+    return onehot(t, axis, "bool", checked=True)
+
+
+def check_numbers(scores: Tensor, t: Tensor, axis: Axis, what: str) -> None:
+    """Raise ``AxisError`` where ``t`` are no class numbers for the scores."""
     rest = scores.axes.without([axis])
     if not numbers(t, axis) or not t.axes.same_set(rest):
         raise AxisError(
@@ -68,4 +74,3 @@ def hits(scores: Tensor, t: Tensor, axis: Axis, what: str) -> Tensor:
             f"{t.dtype.name} has no class number for each score of {scores} (made at "
             f"{scores.file_info}); give integers over {rest}"
         )
-    return onehot(t, axis, "bool", checked=True)

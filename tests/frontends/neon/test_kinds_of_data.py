@@ -131,8 +131,8 @@ class Short(OfOwn):
 
 def test_data_of_ones_own(transformer):
     assert sums(transformer, [N, T], [N, T]).evaluate(OfOwn(2)) == {"cost": 0.0}
-    held = OfOwn(2)
-    held.__dict__["epoch"] = Short(2).epoch  # an attribute is taken as it is
+    held = Short(2)
+    held.__dict__["epoch"] = OfOwn(2).epoch  # an attribute of the object itself counts
     assert neon.Prefetch(held).data is held
 
 

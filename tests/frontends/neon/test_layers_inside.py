@@ -140,7 +140,7 @@ both = geon.placeholder([N, T, C, E], name="both")
 OVER = {
     "LayerNorm": without(neon.LayerNorm),
     "RMSNorm": without(neon.RMSNorm),
-    "GroupNorm": lambda over: neon.GroupNorm(2, over=over or E),
+    "GroupNorm": lambda over: neon.GroupNorm(2, over=over),
     "LSTM": lambda over: neon.LSTM(K, 0.1, over=over),
     "GRU": lambda over: neon.GRU(K, 0.1, over=over),
     "Linear": lambda over: neon.Linear(K, 0.1, over=over),

@@ -9,11 +9,13 @@ import geon
 from geon.frontends import neon
 from geon.frontends.neon import axis as ax
 
+missing = geon.NativeTransformer.unavailable()
 N, T, H = ax.N, ax.T, ax.H
 C, E, K, Y = geon.Axis("C", 4), geon.Axis("E", 3), geon.Axis("K", 2), geon.Axis("Y", 3)
 x = geon.placeholder([N, C], name="x")
 lines = geon.placeholder([N, T, C], name="lines")
 rows = geon.placeholder([N, H], name="rows")
+SAID = geon.placeholder([N, geon.Axis("label")], "int64", name="said")
 RANDOM = np.random.default_rng(0)
 
 
@@ -69,7 +71,7 @@ def test_margins_of_hinges(transformer):
     each = np.maximum(scores - right + 0.25, 0) * (np.arange(4) != labels[:, None])
     np.testing.assert_allclose(several, each.sum(1), rtol=1e-5)
     both = np.maximum(0.25 - scores * s, 0)
-    np.testing.assert_allclose(two, both.mean(1) if two.ndim == 1 else both, rtol=1e-5)
+    np.testing.assert_allclose(two, both.mean(1), rtol=1e-5)
 
 
 def test_an_activation_of_experts(transformer):
@@ -168,8 +170,8 @@ def test_a_metric_of_a_class_says_which_there_are(transformer):
         (lambda: neon.LSTM(E, 0.1)(lines, cache=5), "cache=5 keeps nothing .*give cache=neon.Cac"),
         (lambda: neon.metrics.TopK(0), "TopK: k=0; give an integer of at least 1"),
         (lambda: neon.costs.cross_entropy(x, 0, smoothing="a"), "smoothing='a'"),
-        (lambda: neon.costs.ctc(geon.placeholder([N, T, Y]), np.ones((2, 2), int), blank="a"),
-         "blank=a|axes"),
+        (lambda: neon.costs.ctc(geon.placeholder([N, T, Y]), SAID, blank="a"),
+         "blank=a is no class of Y:3"),
     ],
 )  # fmt: skip
 def test_what_would_be_no_number_is_refused(call, what):
@@ -177,12 +179,13 @@ def test_what_would_be_no_number_is_refused(call, what):
         call()
 
 
-def test_another_sequence_may_be_an_array(transformer):
+def test_another_sequence_may_be_given_by_name():
     seen = geon.Axis("S", 2)
     layer = neon.MultiHeadAttention(geon.Axis("head", 2), geon.Axis("key", 2), K, 0.1, seen=seen)
     memory = geon.constant(np.ones((2, 4), "float32"), [seen, C])
-    named = transformer.computation(layer(lines, memory=memory), lines)
-    np.testing.assert_allclose(named(np.ones((1, 3, 4)))[0, 0], named(np.ones((1, 1, 4)))[0, 0])
+    assert layer(lines, memory=memory) is layer(lines, memory)
+    with pytest.raises(geon.GeonError, match="axes"):
+        layer(lines, memory=np.ones((2, 4)))
 
 
 OPTIMISERS = {
@@ -194,11 +197,10 @@ OPTIMISERS = {
 }
 
 
+@pytest.mark.skipif(missing is not None, reason=str(missing))
 @pytest.mark.parametrize("kind", OPTIMISERS)
 def test_updates_are_few_kernels_in_place(kind):
     """Beside those of the slopes at most one for each weight, and no room for any of them."""
-    if geon.NativeTransformer.unavailable():
-        pytest.skip("there is no compiler")
     wide = [geon.Axis(name, 200) for name in "HIJK"]
     net = neon.Sequential([neon.Affine(axis, 0.01, activation=geon.tanh) for axis in wide])
     cost = geon.mean(geon.square(net(x)))

@@ -10,7 +10,7 @@ from geon.frontends import neon
 from geon.frontends.neon import axis as ax
 from geon.frontends.neon.training.run import HeldInterrupts
 
-from .test_training import VALIDATION, batches, interrupts, model, same  # noqa: F401
+from .test_training import VALIDATION, batches, model, same
 
 N = ax.N
 C, Y = geon.Axis("C", 4), geon.Axis("Y", 3)

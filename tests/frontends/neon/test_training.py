@@ -279,14 +279,6 @@ class Signal(neon.Callback):
             time.sleep(10)
 
 
-@pytest.fixture
-def interrupts():
-    """Ctrl-C as a user has it: whoever began the tests may ignore it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.parametrize("after", [0, 0.001, 0.003, 0.007, 0.013])
 @pytest.mark.usefixtures("interrupts")
 def test_a_signal_at_any_time_loses_nothing(make, tmp_path, after):

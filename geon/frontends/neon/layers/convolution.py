@@ -12,7 +12,7 @@ from ....op_graph.keywords import check_flag
 from ....op_graph.op_graph import Leaf, Tensor
 from ....op_graph.own_axes import by_own_axis
 from ....op_graph.pooling import average_pool, lp_pool, max_pool
-from ....op_graph.windows import Window
+from ....op_graph.windows import Window, check_windows
 from ..activations import identity
 from ..axis import channel_axes
 from ..checks import a_function
@@ -53,7 +53,7 @@ class Convolution(Layer):
         name: str | None = None,
     ) -> None:
         super().__init__(name)
-        checked_windows(type(self).__name__, windows)
+        check_windows(windows, type(self).__name__)
         self.windows: dict[Any, Any] = dict(windows)
         self.axes, self.init = as_axes(axes), init
         a_function(type(self).__name__, "activation", activation)
@@ -133,7 +133,7 @@ class Pooling(Layer):
     ) -> None:
         super().__init__(name)
         check_flag("Pooling", "count_pad", count_pad)
-        checked_windows("Pooling", windows)
+        check_windows(windows, "Pooling")
         if kind not in ("max", "average", "norm"):
             raise ArgumentError(
                 f"Pooling: there is no kind={kind!r}; give 'max', 'average' or 'norm'"
@@ -165,12 +165,3 @@ def _named(axis: str, window: Any) -> Window:
 def _own(window: Window) -> Axis:
     """The axis of the positions inside a window."""
     return new_axis(window.axis, "Convolution")
-
-
-def checked_windows(what: str, windows: Any) -> None:
-    """Raise ``ArgumentError`` for windows that are not told by their axes."""
-    if not isinstance(windows, Mapping):
-        raise ArgumentError(
-            f"{what}: windows={windows!r} is no mapping from axes to windows; give one, such as "
-            "{H: 3, W: 3}"
-        )

@@ -114,6 +114,11 @@ class Layer:
                 f"{self} at {describe(user_site())}: cache={cache!r} keeps nothing of the times "
                 'before; give cache=neon.Cache(geon.Axis("place", 64)), or None'
             )
+        if not hasattr(self, "forward"):
+            raise ArgumentError(
+                f"{self} at {describe(user_site())}: has no forward; give its class one: "
+                "def forward(self, x, training=None)"
+            )
         for place, layer in self.layers():
             if layer.name is None and self.name is not None:
                 layer.name = f"{self.name}.{place}"
@@ -140,14 +145,9 @@ class Layer:
 
     def takes_training(self, training: Training | None) -> bool:
         """Whether ``forward`` is to be told; ``ArgumentError`` where layers inside would not be."""
-        if not hasattr(self, "forward"):
-            raise ArgumentError(
-                f"{self} at {describe(user_site())}: has no forward; give its class one: "
-                "def forward(self, x, training=None)"
-            )
         if takes(self, "training"):
             return True
-        if training is not None and any(True for _ in self.layers()):
+        if training is not None and list(self.layers()):
             raise ArgumentError(
                 f"{self} at {describe(user_site())}: layers inside of it are to train, and its "
                 "forward takes no training to hand on; give it one: def forward(self, x, "
@@ -171,9 +171,7 @@ class Layer:
                 )
 
     def layers(self) -> Iterator[tuple[str, Layer]]:
-        """The layers inside with their places: attributes, elements of lists, ``all.0``, and of
-        dictionaries, ``all.key``.
-        """
+        """The layers inside with their places: attributes, and what is in them, as ``all.0``."""
         for place, value in vars(self).items():
             yield from inside(place, value)
 

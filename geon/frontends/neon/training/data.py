@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -36,7 +35,8 @@ class Batches:
     the epoch. ``last="drop"`` leaves out a last batch that is shorter. Arrays may be what NumPy
     indexes by lists of increasing numbers, such as memory-mapped files and data sets of HDF5: only
     the rows of a batch are read. Examples of labelled data lie along their dimension N, wherever it
-    is, and tables go by position. Without a seed batches are views that nobody may write into.
+    is, and tables go by position. Without a seed batches of NumPy's arrays are views that nobody
+    may write into.
     ``shard=(k, n)`` is the part k, from 0 on, of n parts of each epoch, which share no example and
     have as many each; up to n - 1 examples are left out. Lists are made arrays. Raises
     ``ArgumentError`` for arguments that are none of these.
@@ -58,8 +58,8 @@ class Batches:
 
     def __len__(self) -> int:
         """How many batches an epoch has."""
-        whole, rest = divmod(self.length // self.shard[1], self.size)
-        return whole + bool(rest and self.last == "keep")
+        full, rest = divmod(self.length // self.shard[1], self.size)
+        return full + bool(rest and self.last == "keep")
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
         """The batches of an epoch, from the one of number ``start`` on."""
@@ -72,7 +72,7 @@ class Batches:
             place = order[begin : begin + self.size]
             if isinstance(place, range):
                 place = slice(place.start, place.stop, place.step)
-            yield tuple([part.at(place) for part in self.examples])
+            yield tuple([each.at(place) for each in self.examples])
 
 
 class Stream:
@@ -151,7 +151,7 @@ def as_data(data: Any) -> Data:
     """
     if hasattr(data, "epoch"):
         made: Data = data
-        if not begins_anywhere(type(data)):  # type: ignore[arg-type]  # types can be hashed
+        if not begins_anywhere(made):
             raise ArgumentError(
                 f"the epoch of {data!r} does not take where to begin; give it as epoch(self, "
                 "number, start=0): the batches of an epoch, from the one of number start on"
@@ -165,14 +165,10 @@ def as_data(data: Any) -> Data:
     return Stream(lambda number: data)
 
 
-@cache
-def begins_anywhere(kind: Any) -> bool:
-    """Whether the ``epoch`` of data of this type takes the number of an epoch and of a batch."""
-    epoch = getattr(kind, "epoch", None)
-    if epoch is None:
-        return True  # it is an attribute of the object itself
+def begins_anywhere(data: Data) -> bool:
+    """Whether the ``epoch`` of data takes the number of an epoch and that of a batch."""
     try:
-        inspect.signature(epoch).bind(None, 0, 0)
+        inspect.signature(data.epoch).bind(0, 0)
     except TypeError:
         return False
     return True
@@ -210,8 +206,11 @@ class MadeOf:
         return count
 
 
-class ended:  # noqa: N801  # as in `with ended(batches)`; a generator for it takes twice as long
-    """Batches that are closed at the end of the block, where they can be."""
+class Ended:
+    """Batches that are closed at the end of the block, where they can be.
+
+    As a generator it would take twice as long, of each epoch.
+    """
 
     __slots__ = ("batches",)
 

@@ -42,24 +42,31 @@ class Examples:
         return int(self.array.shape[self.dim]) if self.dim else len(self.array)
 
     def at(self, place: Any) -> Any:
-        """Those of a slice, which nobody may write into, or of numbers.
+        """Those of a slice, which in an array of NumPy's nobody may write into, or of numbers.
 
         What is no array of NumPy's is read at increasing numbers, as HDF5 needs and disks like.
         """
-        array, before = self.array, (slice(None),) * self.dim
+        array = self.array
         if hasattr(array, "iloc"):
-            return array.iloc[(*before, place)]
+            return array.iloc[self.index(place)]
         if isinstance(place, slice):
-            return unwritten(array[(*before, place)])
+            found = array[self.index(place)]
+            if isinstance(array, np.ndarray):
+                found.flags.writeable = False
+            return found
         if type(array) is np.ndarray or is_masked(array):
-            return array[(*before, place)]
+            return array[self.index(place)]
         increasing = np.argsort(place)
         back = np.empty_like(increasing)
         back[increasing] = np.arange(len(place))
-        found = array[(*before, place[increasing]) if before else place[increasing]]
+        found = array[self.index(place[increasing])]
         if dim_names(found) is None:
             found = np.asarray(found)
-        return found[(*before, back)]
+        return found[self.index(back)]
+
+    def index(self, place: Any) -> Any:
+        """The index of a place along the dimension of the examples."""
+        return (*(slice(None),) * self.dim, place) if self.dim else place
 
 
 def count_of_examples(what: str, parts: Iterable[Examples]) -> int:
@@ -83,10 +90,3 @@ def made_array(what: str, values: Any) -> Any:
             f"{what}: a list whose elements are no array together ({failed}); neon.Buckets makes "
             "batches of sequences of several lengths"
         ) from None
-
-
-def unwritten(part: Any) -> Any:
-    """A view of data that stay as they are: what writes into it raises ``ValueError``."""
-    if isinstance(part, np.ndarray):
-        part.flags.writeable = False
-    return part

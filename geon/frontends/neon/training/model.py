@@ -27,7 +27,7 @@ from ..checks import at_least_one, at_least_zero
 from ..layers import Layer, Training
 from ..metrics import Mean, Metric
 from ..optimisers import Optimiser
-from .data import Data, along_examples, as_data, checked_batch, count_of, ended
+from .data import Data, Ended, along_examples, as_data, checked_batch, count_of
 from .figures import checked_figures, over_all
 from .run import Callback, HeldInterrupts, Run, in_order
 from .summary import Summary, summary
@@ -131,7 +131,7 @@ class Model:
             for callback in callbacks:
                 callback.begin(run)
             while run.epoch < epochs and run.stop is None:
-                with ended(data.epoch(run.epoch, run.batch)) as batches:
+                with Ended(data.epoch(run.epoch, run.batch)) as batches:
                     for batch in batches:
                         if type(batch) is not tuple:
                             batch = checked_batch(batch, self.given)
@@ -239,7 +239,7 @@ class Model:
                 for tensors in asked:
                     tensors.append(over_all(self.mask, tensors[0]))
             self._made[key] = self.transformer.computation(asked, *self.given)
-        with ended(as_data(data).epoch(0)) as given:
+        with Ended(as_data(data).epoch(0)) as given:
             batches = [self._made[key](*checked_batch(batch, self.given)) for batch in given]
         figures = {}
         for number, metric in enumerate(metrics):

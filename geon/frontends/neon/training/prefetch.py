@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..checks import at_least_one
-from .data import Data, MadeOf, ended
+from .data import Data, Ended, MadeOf
 
 if TYPE_CHECKING:
     from .data import Batch
@@ -66,7 +66,7 @@ class Worker:
     def run(self, data: Data, number: int, start: int) -> None:
         """Make batches until there are no more, one raises, or nobody asks for more."""
         try:
-            with ended(data.epoch(number, start)) as batches:
+            with Ended(data.epoch(number, start)) as batches:
                 for batch in batches:
                     self.put(own(batch), None)
                     if self.stopped.is_set():

@@ -415,6 +415,8 @@ PLACES = {
     ("transformers/native/product_shape.py", "RUN"): WINDOWS,
     ("transformers/native/product_shape.py", "RUNS"): WINDOWS,
     ("transformers/native/product_shape.py", "TALL"): WINDOWS,
+    ("transformers/native/product_shape.py", "Shape.placed"): WINDOWS,
+    ("transformers/native/c/product_places.h", "geon_placed_tiles"): WINDOWS,
     ("transformers/native/product_shape.py", "APART"): WINDOWS,
     ("transformers/native/product_shape.py", "BAND_PACKED_BYTES"): WINDOWS,
     ("transformers/native/c/product_block.h", ""): WINDOWS,

@@ -1,4 +1,5 @@
-"""Windows that tiles read where they overlap: in memory, and in bands of what some rows show."""
+"""Windows that tiles read where they overlap: in memory, and in bands of what some rows show, or
+some summed indices of a slope of filters."""
 
 import re
 
@@ -9,6 +10,7 @@ import geon
 from geon.op_graph.affine import variable
 from geon.op_graph.index_map import Guard
 from geon.transformers.kernels.types import Loop
+from geon.transformers.native import product_task
 from geon.transformers.native.product_bands import find_band, runs
 from geon.transformers.native.product_shape import BAND, BAND_BYTES, GROUP, RUN, RUNS, shape
 from geon.transformers.native.toolchain import find_toolchain
@@ -53,13 +55,26 @@ SHAPES = {
         [along(0, 12, 8, 3, 1, 2), along(1, 13, 8, 3, 1, 2)], 2, 5, 8),
     "one more": ([along(0, 12, 5, 3, 1, 2), along(1, 30, 13, 3, 1, 2)], 2, 5, 8),
     "runs just too short": (square(9, 9, dilation=2), 2, 4, 8),
+    "three channels": (square(11, 12), 2, 3, 17),
+    "three channels, images in parts": (square(96, 90), 2, 3, 16),
+    "channels that fill no vectors": (square(10, 9), 2, 21, 13),
+    "more columns than a block has": (square(7, 9), 3, 72, 11),
+    "more rows than a group has": (square(6, 7), 2, 32, GROUP + 3),
+    "one place": (square(1, 1), 1, 16, 8),
+    "no border, whole vectors": (square(16, 18, pad=0), 2, 16, 12),
+    "one vector": ([along(0, 20, 2)], 3, 8, 21),
+    "two vectors": ([along(0, 20, 2)], 3, 16, 9),
+    "four vectors": ([along(0, 20, 4, 2)], 3, 16, 21),
+    "five vectors": ([along(0, 20, 5, 2)], 3, 16, 6),
+    "an axis as long as a block of places": ([along(0, 384, 3)], 2, 16, 9),
+    "an axis longer than one": ([along(0, 385, 3)], 2, 16, 7),
 }  # fmt: skip
 
 
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", SHAPES)
-def test_convolutions_and_slopes_of_images_are_right(name, dtype):
+def test_convolutions_and_slopes_are_right(name, dtype):
     axes, n, c, k = SHAPES[name]
     x_axes = "".join(["N", *(each.name for each in axes), "C"])
     w_axes = "".join([*(each.positions for each in axes), "C", "K"])
@@ -75,9 +90,10 @@ def test_convolutions_and_slopes_of_images_are_right(name, dtype):
     found = []
     for threads in (1, 2):
         with geon.make_transformer("native", threads=threads) as transformer:
-            f = transformer.computation([y, geon.deriv(y, x, seed=g)], x, w, g)
+            f = transformer.computation([y, *geon.deriv(y, [x, w], seed=g)], x, w, g)
             found.append(f(*feeds))
-    for one, other, wanted in zip(*found, (ya, cases.slope_of_x(case, ga, wa)), strict=True):
+    slopes = cases.slope_of_x(case, ga, wa), cases.slope_of_w(case, ga, xa)
+    for one, other, wanted in zip(*found, (ya, *slopes), strict=True):
         np.testing.assert_array_equal(one, other)
         bound = (2e-5 if dtype == "float32" else 1e-13) * np.abs(wanted).max()
         np.testing.assert_allclose(one, wanted, 0, bound)
@@ -109,10 +125,62 @@ def test_windows_are_read_where_they_overlap(name, where):
 
 
 @needs_compiler
-@pytest.mark.parametrize(("wide", "apart"), [(13, False), (61, True)])
-def test_slopes_of_filters_go_along_lines_where_images_lie_apart(wide, apart):
-    """Along images else, on which no border is."""
-    case = cases.Case(square(9, wide), "NHWC", "RSCK", "C", {"N": 3, "C": 8, "K": 5, "G": 1}, {"N"})
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [
+        ("a band and its rest", "band"),
+        ("open lengths", "band"),
+        ("three channels", "band"),
+        ("channels that fill no vectors", "band"),
+        ("steps and apart", "band"),
+        ("no border, whole vectors", "memory"),
+        ("one more", None),
+    ],
+)
+def test_windows_of_slopes_are_read_where_they_overlap(name, where):
+    axes, n, c, k = SHAPES[name]
+    case = cases.Case(axes, "NHWC", "RSCK", "C", {"N": n, "C": c, "K": k, "G": 1}, {"N"})
+    x, w = (geon.placeholder([case.axis(a) for a in own]) for own in ("NHWC", "RSCK"))
+    y = geon.convolution(x, w, case.windows, ["C"])
+    g = geon.placeholder(y.axes)
+    with geon.make_transformer("native", threads=1) as transformer:
+        f = transformer.computation(geon.deriv(y, w, seed=g), x, g)
+        text = str(f.source).split("struct kernel_0_arguments", 1)[1]
+    is_read = ".band = kernel_0_places" in text
+    is_copied = re.search(r"geon_line_f32(_half)?\(place", text) is not None
+    assert (is_read, is_copied) == (where is not None, where == "band")
+    if name == "three channels":  # along lines, though images are near each other
+        assert "(12) - at_" in text
+
+
+@needs_compiler
+def test_packed_and_placed_windows_give_the_same_bits(monkeypatch):
+    """Sums are taken in one order, whatever tiles cover them."""
+    found = []
+    for most in (RUNS, 0):
+        monkeypatch.setattr(product_task, "RUNS", most)
+        for name in ("a band and its rest", "few filters of many places", "three channels"):
+            axes, n, c, k = SHAPES[name]
+            case = cases.Case(axes, "NHWC", "RSCK", "C", {"N": n, "C": c, "K": k, "G": 1}, {"N"})
+            x, w = (geon.placeholder([case.axis(a) for a in own]) for own in ("NHWC", "RSCK"))
+            y = geon.convolution(x, w, case.windows, ["C"])
+            g = geon.placeholder(y.axes)
+            random = np.random.default_rng(3)
+            feeds = [random.normal(size=case.lengths(own)) for own in ("NHWC", "NHWK")]
+            with geon.make_transformer("native", threads=2) as transformer:
+                f = transformer.computation(geon.deriv(y, w, seed=g), x, g)
+                assert ("kernel_0_places" in str(f.source)) == (most > 0)
+                found.append(f(*(feed.astype("float32") for feed in feeds)))
+    for one, other in zip(found[:3], found[3:], strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@needs_compiler
+@pytest.mark.parametrize(("wide", "apart"), [(13, False), (160, True)])
+def test_packed_slopes_of_filters_go_along_lines_where_images_lie_apart(wide, apart):
+    """Along images else, on which no border is. So many short runs are packed."""
+    axes = square(9, wide, pad=2, dilation=2)
+    case = cases.Case(axes, "NHWC", "RSCK", "C", {"N": 3, "C": 3, "K": 70, "G": 1}, {"N"})
     random = np.random.default_rng(wide)
     x, w = (geon.placeholder([case.axis(a) for a in own]) for own in ("NHWC", "RSCK"))
     y = geon.convolution(x, w, case.windows, ["C"])

@@ -123,6 +123,12 @@ MEASURED = """
             {"A": 400}, 0.6)
     measure("batches", geon.dot(batch, other, over=B), [batch, other],
             {"A": 90, "B": 80, "C": 1100, "D": 40}, 0.7)
+    taps, filters = geon.Axis("T", 5), geon.Axis("F", 64)
+    images = geon.placeholder([A, geon.Axis("P", 50), geon.Axis("Q", 100)])
+    kernel = geon.placeholder([taps, images.axes[2], filters])
+    shown = geon.convolution(images, kernel, {"P": geon.Window(taps, 1, pad=(2, 2))})
+    seed = geon.placeholder(shown.axes)
+    measure("filters", geon.deriv(shown, kernel, seed=seed), [images, seed], {"A": 100}, 0.5)
 """
 SLACK = 1 << 20  # code that is read for the first time, stacks, Python's own
 
@@ -131,7 +137,7 @@ SLACK = 1 << 20  # code that is read for the first time, stacks, Python's own
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_call_takes_what_it_says(threads):
     lines = [line.rsplit(" ", 3) for line in program(MEASURED, threads).splitlines()]
-    assert len(lines) == 24
+    assert len(lines) == 25
     wrong = []
     for name, *numbers in lines:
         taken, said, least = map(float, numbers)
@@ -436,7 +442,39 @@ GUARDED_BANDS = """
 """
 
 
-@pytest.mark.parametrize("text", [GUARDED, GUARDED_BANDS], ids=["products and sorts", "bands"])
+# Slopes of filters, whose columns are read from a band: of runs that fill vectors or not, in one
+# part or several, of few sums or many.
+GUARDED_PLACES = """
+    import numpy as np
+    import geon
+
+    N, R, S = geon.Axis("N"), geon.Axis("R", 3), geon.Axis("S", 3)
+    for high, channels, filters, counts in ((9, 16, 48, (1, 8)), (9, 3, 17, (1, 70)),
+                                            (90, 21, 5, (1, 2)), (6, 70, 100, (1, 300))):
+        C = geon.Axis("C", channels)
+        x = geon.placeholder([N, geon.Axis("H", high), geon.Axis("W", 10), C])
+        w = geon.placeholder([R, S, x.axes[3], geon.Axis("K", filters)])
+        spec = {"H": geon.Window(R, 1, pad=(1, 1)), "W": geon.Window(S, 1, pad=(1, 1))}
+        y = geon.convolution(x, w, spec)
+        g = geon.placeholder(y.axes)
+        for threads in (1, 3):
+            t = geon.NativeTransformer(threads=threads, sanitize=True)
+            f = t.computation(geon.deriv(y, w, seed=g), x, g)
+            assert "_places" in str(f.source)
+            for n in counts:
+                found = f(np.ones([n, high, 10, channels], np.float32),
+                          np.ones([n, high, 10, filters], np.float32))
+                for r, s in np.ndindex(3, 3):
+                    assert (found[r, s] == n * (high - (r != 1)) * (10 - (s != 1))).all()
+    print("done")
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [GUARDED, GUARDED_BANDS, GUARDED_PLACES],
+    ids=["products and sorts", "bands", "places"],
+)
 def test_kernels_stay_within_their_scratch_memory(text):
     done = run_sanitized("-c", textwrap.dedent(text))
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr[-4000:]

@@ -63,15 +63,22 @@ def _swapped(product: Product) -> Product:
     )
 
 
-def _ordered(product: Product) -> Product:
-    """The same product with each group's unit innermost."""
+def _ordered(product: Product, of: Shape) -> Product:
+    """The same product with each group's unit innermost.
+
+    What is summed goes along lines where columns are windows that tiles read there.
+    """
     left, right = product.left.unit, product.right.unit
-    return replace(
+    made = replace(
         product,
         rows=last(product.rows, left),
         columns=last(product.columns, product.store_unit, right),
-        summed=last(product.summed, left, right, _free(product)),
+        summed=last(product.summed, left, right),
     )
+    free = _free(product)
+    if free is None or ProductText(made, of).places() is not None:
+        return made
+    return replace(made, summed=last(product.summed, left, right, free))
 
 
 def _free(product: Product) -> str | None:
@@ -110,7 +117,7 @@ def oriented(product: Product, of: Shape) -> Product:
     columns, depth = size(product.columns), size(product.summed)
     few = isinstance(columns, int) and columns <= of.vector
     if isinstance(columns, int) and few and not ProductText(product, of).thin():
-        swapped = _ordered(_swapped(product))
+        swapped = _ordered(_swapped(product), of)
         streams = any(loop.name == product.left.unit for loop in product.rows)
         deep = streams or not isinstance(depth, int) or depth >= of.dots_from(columns)
         narrow = columns <= ProductText(swapped, of).few()
@@ -118,8 +125,8 @@ def oriented(product: Product, of: Shape) -> Product:
         if (packed or (narrow and deep)) and not _is_small(product.rows, of):
             return replace(swapped, kept=False)
     if _turns_more(product, of):
-        return replace(_ordered(_swapped(product)), kept=False)
-    return _ordered(product)
+        return replace(_ordered(_swapped(product), of), kept=False)
+    return _ordered(product, of)
 
 
 def _turns_more(product: Product, of: Shape) -> bool:
@@ -129,7 +136,7 @@ def _turns_more(product: Product, of: Shape) -> bool:
     Operands of one stride are left as they are, and so are short sums: of these results are
     written by tiles, of what is turned once more, across.
     """
-    ordered = _ordered(product)
+    ordered = _ordered(product, of)
     rows, columns, depth = map(size, (product.rows, product.columns, product.summed))
     if isinstance(depth, int) and isinstance(rows, int) and depth <= rows:
         return False

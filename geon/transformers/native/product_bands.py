@@ -144,6 +144,25 @@ def are_served(loops: Sequence[Loop], steps: Mapping[str, str]) -> bool:
     return run >= min(RUN, depth) and depth <= run * RUNS
 
 
+def filled(run: int, of: Shape) -> int:
+    """The elements of the vectors that read so many which adjoin."""
+    return -(-run // of.vector) * of.vector
+
+
+def overlap(strides: Mapping[str, Size], rows: Sequence[Loop], summed: Sequence[Loop]) -> bool:
+    """Whether windows of an operand without a border share elements: a loop goes on inside of what
+    another one reaches over.
+    """
+    for row in rows:
+        for tap in summed:
+            far, near = strides.get(row.name, 0), strides.get(tap.name, 0)
+            if not (isinstance(far, int) and isinstance(near, int) and far > 0 and near > 1):
+                continue
+            if far < near * known(tap) and (far % near == 0 or near % far == 0):
+                return True
+    return False
+
+
 def most_rows(summed: Sequence[Loop], of: Shape) -> int:
     """The most rows of windows at a time: of those in several blocks sums wait in memory."""
     return BAND if depth_of(summed) <= of.depth else GROUP
@@ -155,10 +174,12 @@ def find_band(
     rows: Sequence[Loop],
     summed: Sequence[Loop],
     of: Shape,
+    most: int | None = None,
 ) -> Band | None:
     """The band of an operand with such strides and borders; None where it has none, or a large one.
 
-    In which order `summed` is does not matter.
+    In which order `summed` is does not matter. Blocks are of `most` rows, or of as many as blocks
+    of rows have.
     """
     if not rows or not are_known(summed):
         return None
@@ -183,7 +204,7 @@ def find_band(
         inner[loop.name] = each
         each *= known(loop)
     planes = tuple([loop for loop in summed if loop.name not in taken | set(inner)])
-    found = Band(across, down, planes, others, inner, each, most_rows(summed, of))
+    found = Band(across, down, planes, others, inner, each, most or most_rows(summed, of))
     return found if found.elements * of.bytes <= BAND_BYTES else None
 
 

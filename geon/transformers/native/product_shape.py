@@ -21,6 +21,9 @@ begin in each."""
 RUNS = 64
 """The most runs of elements of a row of windows that tiles read where they overlap."""
 
+PACKING = 2
+"""How many cycles it takes to pack one element of windows; in one, two vectors are multiplied."""
+
 RUN = 5
 """The fewest elements that adjoin in windows that tiles read where they overlap."""
 
@@ -193,6 +196,11 @@ class Shape:
         registers = 2 if self.halved else 1  # of the processor with the wider ones
         return (12, 4) if self.vector * self.bytes * registers == 64 else (6, 4)
 
+    @property
+    def placed(self) -> int:
+        """Rows of a tile of three vectors, whose columns are windows at the place of each index."""
+        return 8 if self.heights[0] == 12 else 4
+
     def thin(self, rows: Size, columns: Size, depth: Size) -> bool | None:
         """Whether a product is `THIN`, as far as sizes tell; None where they are not known."""
         known = [size for size in (rows, columns) if isinstance(size, int)]
@@ -221,6 +229,7 @@ class Shape:
             "GROUP": GROUP,
             "BAND": BAND,
             "TALL": TALL,
+            "PLACED": self.placed,
             "FEW_STREAM": FEW["stream"],
             "FEW_DOTS": FEW["dots"],
             "DOT_VECTORS": DOT_VECTORS,

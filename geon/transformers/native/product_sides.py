@@ -5,7 +5,7 @@ say, as far as it enters the memory that the product works in.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...op_graph.dtypes import name_of
 from ..kernels.contraction import Contraction, bordered, stored, unit_of
@@ -15,6 +15,7 @@ from ..kernels.uses import Uses, joined
 from ..printing.c_expressions import C_TYPES
 from ..printing.contractions import PrintedElement
 from .product import oriented
+from .product_bands import filled
 from .product_borders import Border
 from .product_shape import GROUP, PANEL, shape
 from .product_task import Product, ProductText
@@ -31,7 +32,9 @@ class Sides:
     Rows are windows in a ``band`` of so many elements, or of none where they are read in place.
     Packing works in ``staged`` elements of either side for each summed index; without ``packs``
     neither is packed by a function of its own. ``step`` is the distance of a right operand's summed
-    indices, if its columns may adjoin, and 0 otherwise. What is not ``known`` is the most there is.
+    indices, if its columns may adjoin, and 0 otherwise. Of columns that are windows ``places`` are
+    the elements of their band, and how many of them sums have. What is not ``known`` is the most
+    there is.
     """
 
     turned: bool
@@ -40,6 +43,7 @@ class Sides:
     staged: tuple[int, int] = (GROUP, PANEL)
     packs: bool = True
     step: int = 1
+    places: tuple[int, int] | None = None
     known: bool = False
 
 
@@ -54,8 +58,12 @@ def sides(product: Product) -> tuple[Sides, ...]:
     for vector_bytes in reversed(VECTORS):
         made = oriented(product, of := shape(product.type, vector_bytes))
         turned = made.left is product.right
+        text = ProductText(made, of)
         if turned not in found:
-            found[turned] = _sides(ProductText(made, of), turned)
+            found[turned] = _sides(text, turned)
+        else:
+            most = _most(found[turned].places, _places(text))
+            found[turned] = replace(found[turned], places=most)
     return tuple(found.values())
 
 
@@ -72,8 +80,25 @@ def _sides(text: ProductText, turned: bool) -> Sides:
         (text.left.staged(True), text.right.staged(False)),
         left is None or right is None,
         step,
+        _places(text),
         True,
     )
+
+
+def _places(text: ProductText) -> tuple[int, int] | None:
+    """The elements of a band of columns that are windows, and how many of these sums have."""
+    found = text.places()
+    if found is None:
+        return None
+    offsets, run = found.runs()
+    return found.elements + text.beyond(found), len(offsets) * filled(run, text.of)
+
+
+def _most(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:
+    """The more of each, as runs fill vectors of some sizes only."""
+    if one is None or other is None:
+        return one or other
+    return max(one[0], other[0]), max(one[1], other[1])
 
 
 def contraction_sides(work: Contraction) -> tuple[Sides, ...]:

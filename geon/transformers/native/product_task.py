@@ -9,9 +9,9 @@ from ...op_graph.affine import Size
 from ..kernels.contraction import as_one
 from ..kernels.types import Loop
 from .product_band_text import BandText, PlacesText
-from .product_bands import are_known, are_served, find_band
+from .product_bands import are_known, are_served, filled, find_band, overlap
 from .product_packing import Packing
-from .product_shape import FEW, Shape
+from .product_shape import FEW, PACKING, RUNS, Shape
 from .product_views import Operand, View, view
 from .product_walk import Walker, at, indent, size
 from .whole import whole
@@ -150,32 +150,37 @@ class ProductText:
         packing = self.left if left else self.right
         found = packing.plain
         if found is None and left:
-            shown = self.shown()
+            shown = self.shown(self.windows(), "band")
             return f"{{.staged = {packing.staged(True)}, .pack = {self.pack('left')}{shown}}}"
         if found is None:
             thin = self.thin()
             lines = None if thin is False else self.pack("lines")
             panels = lines if thin else self.pack("panels")
             own = "" if lines is None else f", .pack_lines = {lines}"
-            return f"{{.staged = {packing.staged(False)}, .pack = {panels}{own}}}"
+            places = self.places()
+            beyond = 0 if places is None else self.beyond(places)
+            shown = self.shown(places, "places", beyond)
+            return f"{{.staged = {packing.staged(False)}, .pack = {panels}{own}{shown}}}"
         moves = left or any(found.strides[name] != 0 for name in found.batch)
         whole = int(found.whole and moves)
         line, summed = map(self.product.length, (found.line_step, found.summed_step))
         steps = f".line = {line}, .summed = {summed}, .whole = {whole}"
         return f"{{.at = {found.pointer}, {steps}}}"
 
-    def shown(self) -> str:
-        """What the left operand's part says where its rows are windows that tiles can read."""
-        windows = self.windows()
+    def shown(self, windows: BandText | PlacesText | None, part: str, beyond: int = 0) -> str:
+        """What an operand's part says where tiles can read it as windows, with so many elements
+        ``beyond`` a band.
+        """
         if windows is None:
             return ""
         offsets, run = windows.runs()
         places = {"to": f"{self.of.type} *restrict ", "rows": f"const {self.of.type} **"}
         block = dict.fromkeys(("row_start", "height"), "int64_t ")
-        name = self.function("band", {**block, **places}, windows.lines())
+        name = self.function(part, {**block, **places}, windows.lines())
         declared = f"(const int64_t[]){{{', '.join(offsets)}}}"
+        elements = windows.elements + beyond
         return (
-            f", .band = {name}, .band_rows = {windows.most}, .band_size = {windows.elements}, "
+            f", .band = {name}, .band_rows = {windows.most}, .band_size = {elements}, "
             f".run = {run}, .runs = {declared}"
         )
 
@@ -194,6 +199,52 @@ class ProductText:
                 return None
             found = BandText(operand, band, product.batch, rows, summed, self.walker, self.of.tag)
         return found if are_served(summed, found.steps) else None
+
+    def places(self) -> BandText | PlacesText | None:
+        """The right operand as windows at the place of each summed index; None if it is no such.
+
+        Rows are read beside each other, as they lie: where they do not, nothing is there.
+        """
+        product, operand = self.product, self.product.right
+        places, columns, rows = product.summed, product.columns, self.left.plain
+        if self.right.view is None or self.right.plain is not None or not are_known(columns):
+            return None
+        if rows is None or rows.line_step != 1 or not places or not columns:
+            return None
+        found: BandText | PlacesText
+        if operand.border is None:
+            if not overlap(operand.strides, places, columns):
+                return None
+            found = PlacesText(operand, product.batch, places, columns, self.walker, self.of)
+        else:
+            guards = operand.border.guards
+            band = find_band(operand.strides, guards, places, columns, self.of, self.of.depth)
+            if band is None:
+                return None
+            found = BandText(
+                operand, band, product.batch, places, columns, self.walker, self.of.tag
+            )
+        return found if self.are_placed(found) else None
+
+    def beyond(self, found: BandText | PlacesText) -> int:
+        """How many elements beyond a band vectors of its last run may read."""
+        run = found.runs()[1]
+        return filled(run, self.of) - run
+
+    def are_placed(self, found: BandText | PlacesText) -> bool:
+        """Whether columns had better be read as windows than be packed.
+
+        What vectors read beyond the ends of their runs is multiplied for nothing, for each row.
+        Beyond a band is its own memory, beyond an operand's there may be none.
+        """
+        offsets, run = found.runs()
+        columns, vector, rows = len(offsets) * run, self.of.vector, size(self.product.rows)
+        more = len(offsets) * filled(run, self.of) - filled(columns, self.of)
+        if columns < vector or len(offsets) > RUNS or (run % vector and not found.elements):
+            return False
+        return more == 0 or (
+            isinstance(rows, int) and more * rows <= PACKING * columns * 2 * vector
+        )
 
     def thin(self) -> bool | None:
         """Whether the product is one of few dot products; None where that is not known yet."""

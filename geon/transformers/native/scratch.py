@@ -224,7 +224,8 @@ class ProductScratch:
             rows, columns = columns, rows
         first = self._packs_first(side, rows, columns, depth, open)
         ways = []
-        if open or not first or self._packs_later(side, rows, depth):
+        later = side.places is not None or self._packs_later(side, rows, depth)
+        if open or not first or later:
             ways += [self._packed(side, rows, columns, depth, n) * n for n in range(1, threads + 1)]
         if rows <= max(FEW.values()):
             ways.append(self._direct(side, rows, columns, depth) * threads)
@@ -291,6 +292,7 @@ class ProductScratch:
     def _packed(self, side: Sides, rows: int, columns: int, depth: int, threads: int) -> int:
         """Elements of blocks that one of so many threads packs and multiplies by tiles."""
         of = self.of
+        band, columns = (0, columns) if side.places is None else side.places
         widest = max(of.packed_columns // threads, of.columns) if self.alone else of.columns
         width = min(widest, _up(columns, of.panel))
         deep = min(of.depth, _up(depth, 8))
@@ -298,7 +300,7 @@ class ProductScratch:
         groups = math.ceil(min(MOST_ROWS, _up(rows, 12)) / GROUP) if depth > of.depth else 1
         return (
             self._left(side, height, depth <= of.depth)
-            + _up(width * deep, 64)
+            + max(_up(width * deep, 64), _up(band, 64))
             + self._sums(groups * GROUP if groups > 1 else height, width, depth > of.long_depth)
             + self._staged(side, height, deep, width)
         )

@@ -119,11 +119,13 @@ static QUICK void geon_item(
         block->depth_run = left < cut->depth_block ? left : cut->depth_block;
         if (packed->at)
             block->panels = geon_packed_panels(run, block);
-        block->near = !run->direct && !packed->at && !right->pack && right->line == 1
+        block->near = !run->direct && !run->placed && !packed->at && !right->pack && right->line == 1
             && block->width % VECTOR == 0
             && block->depth_run * right->summed * TYPE_BYTES <= NEAR;
         if (run->direct == 2)
             geon_find_lines(run, block);
+        else if (run->placed)
+            geon_find_places(run, block);
         else if (!run->direct && !packed->at && !block->near && block->columns_packed != number)
             geon_pack_right(run, block);
         const int64_t rows = geon_group_rows(run, block);
@@ -152,7 +154,8 @@ static QUICK void geon_product_task(void *argument, int64_t index)
         geon_lines(run->direct ? product->rows * block.left_step : height * LEFT_LINE);
     const int64_t panels = geon_lines(
         run->thin ? product->columns * block.left_step
-        : run->direct || run->packed.at ? 0 : cut->column_block * cut->depth_block);
+        : run->direct || run->packed.at ? 0
+        : run->placed ? product->right.band_size : cut->column_block * cut->depth_block);
     const int64_t sums = geon_lines((groups > 1 ? groups * GROUP : height) * block.sums_step);
     const int64_t lines = LEAST(product->left.staged, product->rows);
     const int64_t deep = lines + (run->thin ? product->columns : product->right.staged);
@@ -209,10 +212,6 @@ static QUICK void geon_multiply_packed(struct geon_product_run *run, int32_t thr
 }
 
 /* The parts' sums added in order, in double, and stored. */
-#define LANES_ADDED (VECTOR / 2)
-typedef TYPE geon_added
-    __attribute__((vector_size(LANES_ADDED * TYPE_BYTES), aligned(TYPE_BYTES), may_alias));
-typedef double geon_total __attribute__((vector_size(LANES_ADDED * sizeof(double))));
 static QUICK void geon_add_parts(const struct geon_product_run *run, int64_t elements)
 {
     const geon_product *product = run->product;
@@ -232,16 +231,19 @@ static QUICK void geon_add_parts(const struct geon_product_run *run, int64_t ele
         sums[e] = (TYPE)total;
     }
     for (int64_t batch = 0; batch < product->batches; ++batch) {
-        const TYPE *of_batch = sums + batch * product->rows * product->columns;
+        const TYPE *of_batch = sums + batch * product->rows * run->columns;
         int64_t offsets[3];
         geon_place(product, batch, offsets);
-        if (product->result)
-            geon_write(product, product->result + offsets[2], 0, product->rows, 0,
-                       product->columns, of_batch, product->columns);
-        else
-            product->store(product->arguments, batch, 0, product->rows, 0, product->columns,
-                           of_batch, product->columns);
+        geon_put_sums(run, product->result + offsets[2], batch, 0, product->rows, 0, run->columns,
+                      of_batch, run->columns);
     }
+}
+
+/* The columns that sums of such a run have. */
+static QUICK int64_t geon_columns(const geon_product *product, int placed)
+{
+    const int64_t run = product->right.run;
+    return placed ? product->columns / run * geon_blocks(run, VECTOR) * VECTOR : product->columns;
 }
 
 /* Whether there are few rows and few columns, and both are long: their dot products are taken. A
@@ -296,9 +298,9 @@ static QUICK geon_product geon_turn(const geon_product *product)
 QUICK void TAG(geon_product)(const geon_product *told, int32_t threads)
 {
     const geon_product turned = geon_turn(told), *product = &turned;
-    const int64_t batches = product->batches, rows = product->rows, columns = product->columns;
+    const int64_t batches = product->batches, rows = product->rows;
     const int in_place = !product->right.pack && rows > 0;
-    if (batches <= 0 || rows <= 0 || columns <= 0)
+    if (batches <= 0 || rows <= 0 || product->columns <= 0)
         return;
     struct geon_product_run run;
     run.product = product;
@@ -315,6 +317,8 @@ QUICK void TAG(geon_product)(const geon_product *told, int32_t threads)
     else if (in_place && product->right.line != 1 && product->whole[1] <= FEW_DOTS
              && geon_dots_pay(product->whole[1], product->depth))
         run.direct = 2;
+    run.placed = product->right.band && !run.direct && !keeps && !told->whole[1];
+    const int64_t columns = run.columns = geon_columns(product, run.placed);
     run.cut = geon_cut(batches, rows, columns, product->depth, product->whole, run.direct,
                        run.thin, !told->whole[1], threads);
     run.packed = (struct geon_packed){NULL, 0, 0, columns};
@@ -322,7 +326,7 @@ QUICK void TAG(geon_product)(const geon_product *told, int32_t threads)
     /* A block of a larger product has no memory for it. */
     const int shows = product->left.band && !run.direct && !run.cut.is_long && run.cut.parts == 1;
     const int deep = product->depth > run.cut.depth_block;
-    if (!run.direct && !keeps && !told->whole[1] && !geon_lies_near(product, &run.cut))
+    if (!run.direct && !keeps && !told->whole[1] && !run.placed && !geon_lies_near(product, &run.cut))
         geon_cut_packed(&run.cut, batches, rows, columns, product->depth,
                         shows && product->left.band_size && deep, threads);
     /* A band has all summed indices of its rows: panels of all must be there. */

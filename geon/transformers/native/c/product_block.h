@@ -9,12 +9,15 @@ struct geon_packed {
 
 /* One run of a product. `direct` multiplies few rows by the right operand where it lies: 1 by
    streams of its rows, 2 by dot products with its columns, which are packed first where these are
-   few too, `thin`, and do not lie so. One that is `banded` reads windows where they overlap, in
-   blocks of at most BAND rows. `memory` is what tasks work in. */
+   few too, `thin`, and do not lie so. Windows are read where they overlap: rows of one that is
+   `banded`, in blocks of at most BAND rows, or columns of one that is `placed`, whose summed indices
+   are places. Of these there are more `columns` in sums than in the product, each run filled up to
+   vectors. `memory` is what tasks work in. */
 struct geon_product_run {
     const geon_product *product;
     struct geon_cut cut;
-    int direct, thin, banded;
+    int direct, thin, banded, placed;
+    int64_t columns;
     TYPE *part_sums, *memory;
     struct geon_packed packed;
 };
@@ -30,7 +33,8 @@ struct geon_block {
     int near;
     const TYPE *lines; /* columns whose elements adjoin, for dot products */
     int64_t line_step;
-    const TYPE *shown[BAND + 12]; /* the place of each row of windows */
+    const TYPE *shown[BAND + 12];   /* the place of each row of windows */
+    const TYPE *places[MOST_DEPTH]; /* of each summed index, where columns are windows */
 };
 
 /* Offsets of a batch in the left and the right operand and the result. */
@@ -47,24 +51,41 @@ static QUICK void geon_place(const geon_product *product, int64_t batch, int64_t
     }
 }
 
-/* Rows that lie side by side in memory, tile by tile side by side for each summed index; the last
-   tile's missing rows are zeros. */
+/* So many tiles of ROWS rows that lie side by side in memory, side by side for each summed index. */
+#define PACK_TILES(ROWS, count)                                                                   \
+    for (int64_t k = 0; k < depth; ++k)                                                           \
+        for (int64_t tile = 0; tile < (count); ++tile)                                            \
+            __builtin_memcpy(to + (tile * depth + k) * (ROWS), from + k * from_step + tile * (ROWS), \
+                             (ROWS) * sizeof *to);
+
+/* Rows that lie side by side in memory, tile by tile; the last tile's missing rows are zeros. Tiles
+   of places have a height of their own. */
 static QUICK void geon_pack_beside(
-    TYPE *restrict to, const TYPE *restrict from, int64_t from_step, int64_t depth, int64_t rows)
+    TYPE *restrict to, const TYPE *restrict from, int64_t from_step, int64_t depth, int64_t rows,
+    int placed)
 {
-    const struct geon_stack stack = geon_stack(rows);
-    const int64_t highs = LEAST(stack.highs, rows / HIGH);
-    for (int64_t k = 0; k < depth; ++k)
-        for (int64_t high = 0; high < highs; ++high)
-            __builtin_memcpy(to + (high * depth + k) * HIGH, from + k * from_step + high * HIGH,
-                             HIGH * sizeof *to);
-    for (int64_t row = highs * HIGH; row < rows;) {
-        const int64_t tile = row < stack.highs * HIGH ? HIGH : LOW;
-        if (rows - row < tile)
-            __builtin_memset(to + row * depth, 0, (size_t)(tile * depth) * sizeof *to);
-        TAG(geon_copy)(to + row * depth, tile, from + row, from_step, depth,
-                       LEAST(tile, rows - row));
-        row += tile;
+    const struct geon_stack stack = placed ? geon_placed_stack(rows) : geon_stack(rows);
+    const int64_t high = placed ? PLACED : HIGH;
+    const int64_t highs = LEAST(stack.highs, rows / high);
+    if (placed) {
+        PACK_TILES(PLACED, highs)
+    } else {
+        PACK_TILES(HIGH, highs)
+    }
+    int64_t row = highs * high;
+    if (stack.highs == highs) {
+        const int64_t lows = (rows - row) / LOW, done = row;
+        to += done * depth;
+        from += done;
+        PACK_TILES(LOW, lows)
+        to -= done * depth;
+        from -= done;
+        row += lows * LOW;
+    }
+    for (; row < rows; row += high) {
+        const int64_t tile = stack.highs == highs ? LOW : high;
+        __builtin_memset(to + row * depth, 0, (size_t)(tile * depth) * sizeof *to);
+        TAG(geon_copy)(to + row * depth, tile, from + row, from_step, depth, rows - row);
     }
 }
 
@@ -76,7 +97,7 @@ static QUICK void geon_pack_left(
     const int64_t depth_start = block->depth_start, depth_run = block->depth_run;
     const TYPE *from = block->rows_at + row_start * left->line + depth_start * left->summed;
     if (beside) {
-        geon_pack_beside(block->left, from, left->summed, depth_run, height);
+        geon_pack_beside(block->left, from, left->summed, depth_run, height, run->placed);
         return;
     }
     if (left->pack)
@@ -133,6 +154,13 @@ static QUICK void geon_show(const struct geon_product_run *run, struct geon_bloc
                             block->left, block->shown);
     for (int64_t r = count; r < count + 12; ++r)
         block->shown[r] = block->shown[count - 1];
+}
+
+/* Brings what the block's summed indices show into memory, and finds the place of each. */
+static QUICK void geon_find_places(const struct geon_product_run *run, struct geon_block *block)
+{
+    run->product->right.band(run->product->arguments, block->batch, block->depth_start,
+                             block->depth_run, block->panels, block->places);
 }
 
 /* Columns as dot products read them: where they lie, or packed as rows are. */
@@ -193,6 +221,14 @@ static QUICK struct geon_next geon_find_next(
     return next;
 }
 
+/* Sums and totals of so many neighbours. */
+#define LANES_ADDED (VECTOR / 2)
+typedef TYPE geon_added
+    __attribute__((vector_size(LANES_ADDED * TYPE_BYTES), aligned(TYPE_BYTES), may_alias));
+typedef double geon_total __attribute__((vector_size(LANES_ADDED * sizeof(double))));
+typedef double geon_totals __attribute__((
+    vector_size(LANES_ADDED * sizeof(double)), aligned(sizeof(double)), may_alias));
+
 /* The sums of some summed indices of a long product added to the totals of those before; after the
    last of all, the totals are the sums. */
 static QUICK void geon_add(
@@ -203,15 +239,21 @@ static QUICK void geon_add(
     const int last = depth_start + depth_run >= block->depth_last;
     double *totals = block->totals + (row_start - block->block_start) * block->sums_step;
     for (int64_t r = 0; r < height; ++r, out += block->sums_step, totals += block->sums_step) {
-        if (first)
-            for (int64_t c = 0; c < block->width; ++c)
-                totals[c] = out[c];
-        else
-            for (int64_t c = 0; c < block->width; ++c)
-                totals[c] += out[c];
-        if (last)
-            for (int64_t c = 0; c < block->width; ++c)
+        int64_t c = 0;
+        for (; c + LANES_ADDED <= block->width; c += LANES_ADDED) {
+            geon_total total = __builtin_convertvector(*(const geon_added *)(out + c), geon_total);
+            if (!first)
+                total += *(const geon_totals *)(totals + c);
+            if (last)
+                *(geon_added *)(out + c) = __builtin_convertvector(total, geon_added);
+            else
+                *(geon_totals *)(totals + c) = total;
+        }
+        for (; c < block->width; ++c) {
+            totals[c] = first ? out[c] : totals[c] + out[c];
+            if (last)
                 out[c] = (TYPE)totals[c];
+        }
     }
 }
 
@@ -227,14 +269,47 @@ static QUICK void geon_write(
         TAG(geon_copy)(result + row * line + column, line, out, sums_step, height, width);
 }
 
-/* The group's sums put by as its part's, written, or handed to the product's own function, which is
+/* Sums put where the product's own columns are: written, or handed to its own function. */
+static QUICK void geon_put_own(
+    const geon_product *product, TYPE *result, int64_t batch, int64_t row_start, int64_t height,
+    int64_t column, int64_t width, const TYPE *out, int64_t out_step)
+{
+    if (product->result)
+        geon_write(product, result, row_start, height, column, width, out, out_step);
+    else
+        product->store(product->arguments, batch, row_start, height, column, width, out, out_step);
+}
+
+/* The same of columns as sums have them, run by run where these are filled up. */
+static QUICK void geon_put_sums(
+    const struct geon_product_run *run, TYPE *result, int64_t batch, int64_t row_start,
+    int64_t height, int64_t column, int64_t width, const TYPE *out, int64_t out_step)
+{
+    const geon_product *product = run->product;
+    if (run->columns == product->columns) {
+        geon_put_own(product, result, batch, row_start, height, column, width, out, out_step);
+        return;
+    }
+    const int64_t each = product->right.run, filled = geon_blocks(each, VECTOR) * VECTOR;
+    int64_t some;
+    for (int64_t c = 0; c < width; c += some) {
+        const int64_t within = (column + c) % filled;
+        const int64_t rest = each - within, own = (column + c) / filled * each + within;
+        some = LEAST(filled - within, width - c);
+        if (rest > 0)
+            geon_put_own(product, result, batch, row_start, height, own, LEAST(rest, some),
+                         out + c, out_step);
+    }
+}
+
+/* The group's sums put by as its part's, or put to where they belong; the product's own function is
    given few columns without a gap between rows. */
 static QUICK void geon_put(
     const struct geon_product_run *run, const struct geon_block *block, int64_t row_start,
     int64_t height, TYPE *out, int64_t out_step)
 {
     const geon_product *product = run->product;
-    const int64_t columns = product->columns;
+    const int64_t columns = run->columns;
     if (columns < VECTOR && out_step != columns) {
         for (int64_t r = 1; r < height; ++r)
             for (int64_t c = 0; c < columns; ++c)
@@ -243,15 +318,12 @@ static QUICK void geon_put(
     }
     if (run->part_sums)
         TAG(geon_copy)(run->part_sums + ((block->part * product->batches + block->batch)
-                                         * product->rows + row_start) * product->columns
+                                         * product->rows + row_start) * columns
                            + block->column_start,
-                       product->columns, out, out_step, height, block->width);
-    else if (product->result)
-        geon_write(product, block->result, row_start, height, block->column_start, block->width,
-                   out, out_step);
+                       columns, out, out_step, height, block->width);
     else
-        product->store(product->arguments, block->batch, row_start, height, block->column_start,
-                       block->width, out, out_step);
+        geon_put_sums(run, block->result, block->batch, row_start, height, block->column_start,
+                      block->width, out, out_step);
 }
 
 /* Whether rows that tiles cover are read in place: they lie close, and columns are few. */
@@ -259,7 +331,7 @@ static QUICK int geon_rows_near(
     const struct geon_product_run *run, const struct geon_block *block, int whole)
 {
     const geon_operand *left = &run->product->left;
-    return !run->banded && !left->pack && left->summed == 1
+    return !run->banded && !run->placed && !left->pack && left->summed == 1
         && (run->thin || (whole && block->width <= NARROW * PANEL
                           && left->line * GROUP * TYPE_BYTES <= NEAR));
 }
@@ -270,7 +342,7 @@ static QUICK int geon_straight(
 {
     const geon_product *product = run->product;
     return whole && product->result && !product->across && !run->part_sums && !run->cut.is_long
-        && block->width % VECTOR == 0;
+        && run->columns == product->columns && block->width % VECTOR == 0;
 }
 
 /* The rows of a group: all of a block where nothing is packed, or put by, for a group of them, and
@@ -294,8 +366,9 @@ static QUICK void geon_group(
     const int64_t width = block->width, depth_run = block->depth_run;
     const int more = !run->cut.is_long && block->depth_start > block->depth_first;
     const struct geon_stack stack = geon_stack(height);
-    const int covered = run->banded ? height % LOW == 0
-                                    : stack.highs * HIGH + stack.lows * LOW == height;
+    const int covered = run->banded || run->placed
+        ? height % LOW == 0
+        : stack.highs * HIGH + stack.lows * LOW == height;
     const int whole = !run->direct && covered;
     const int near_rows = geon_rows_near(run, block, whole);
     const TYPE *rows = near_rows
@@ -337,6 +410,11 @@ static QUICK void geon_group(
                               block->near ? in_place : block->panels,
                               block->near ? PANEL : PANEL * depth_run,
                               block->near ? right->summed : PANEL, out, out_step, more);
+    else if (run->placed)
+        TAG(geon_placed_tiles)(height, width, depth_run, run->cut.chain, block->left,
+                               (struct geon_placed){block->places, right->runs, right->run,
+                                                    block->column_start},
+                               out, out_step, more);
     else {
         /* Of few terms: the next tile is multiplied while the results of one are written. */
         const int lowered = depth_run <= LOWERED && width > VECTOR && !beside && height % LOW == 0;

@@ -4,4 +4,5 @@
 #include "product_common.h"
 #include "product_moves.h"
 #include "product_windows.h"
+#include "product_places.h"
 #include "product_rows.h"

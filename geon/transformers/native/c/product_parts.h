@@ -40,3 +40,23 @@ __attribute__((visibility("hidden"))) void TAG(geon_stream)(
 __attribute__((visibility("hidden"))) void TAG(geon_dots)(
     int64_t rows, int64_t columns, int64_t depth, const TYPE *left, int64_t line,
     const TYPE *right, int64_t step, TYPE *out, int64_t out_step, int accumulate);
+
+/* Tiles of places, PLACED rows high and then LOW, that cover some rows. */
+static QUICK struct geon_stack geon_placed_stack(int64_t rows)
+{
+    return (struct geon_stack){rows / PLACED, geon_blocks(rows % PLACED, LOW)};
+}
+
+/* Columns that are windows: the place of each summed index, and where from there the runs of columns
+   begin, of `run` that adjoin. The first column is number `start`, where runs are filled up to vectors:
+   what the last vector of a run reads beyond it is of no use. */
+struct geon_placed {
+    const TYPE *const *places;
+    const int64_t *runs;
+    int64_t run, start;
+};
+
+/* All tiles of a group of rows, which are packed beside each other, against such columns. */
+__attribute__((visibility("hidden"))) void TAG(geon_placed_tiles)(
+    int64_t rows, int64_t columns, int64_t depth, int64_t chain, const TYPE *left,
+    struct geon_placed right, TYPE *out, int64_t out_step, int accumulate);

@@ -43,6 +43,7 @@
 #define TILE_SHARED_BY(width, a) TILE_SHARED_##width(a)
 #define TILE_SHARED_1(a) ((void)0)
 #define TILE_SHARED_2(a) USED(a)
+#define TILE_SHARED_3(a) USED(a)
 #define TILE_FMA(c, r) sum_##r##_##c = VECTOR_FMA(a, b_##c, sum_##r##_##c);
 #define TILE_USED(c, ...) USED(b_##c);
 #define TILE_STEP(u)                                                                              \

@@ -445,6 +445,7 @@ GUARDED_BANDS = """
 # Slopes of filters, whose columns are read from a band: of runs that fill vectors or not, in one
 # part or several, of few sums or many.
 GUARDED_PLACES = """
+    import re
     import numpy as np
     import geon
 
@@ -460,7 +461,8 @@ GUARDED_PLACES = """
         for threads in (1, 3):
             t = geon.NativeTransformer(threads=threads, sanitize=True)
             f = t.computation(geon.deriv(y, w, seed=g), x, g)
-            assert "_places" in str(f.source)
+            right = re.search(r"^ *\\.right = .*$", f.source, re.MULTILINE)
+            assert ".view = " in right.group()
             for n in counts:
                 found = f(np.ones([n, high, 10, channels], np.float32),
                           np.ones([n, high, 10, filters], np.float32))

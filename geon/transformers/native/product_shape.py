@@ -207,9 +207,11 @@ class Shape:
         shallow = isinstance(depth, int) and depth < 8 * self.vector
         if shallow or any(size > GROUP for size in known):
             return False
-        if len(known) < 2 or not isinstance(depth, int):
+        if len(known) < 2:
             return None
-        return known[0] * known[1] <= THIN
+        if known[0] * known[1] > THIN:
+            return False
+        return True if isinstance(depth, int) else None
 
     def dots_from(self, rows: int) -> int:
         """The fewest summed indices at which so few rows are dot products with columns in place:

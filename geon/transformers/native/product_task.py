@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...op_graph.affine import Size
+from ...op_graph.lengths import least_unless_zero
 from ..kernels.contraction import as_one
 from ..kernels.types import Loop
-from .product_band_text import BandText, PlacesText
+from .product_band_text import BandText, PlacesText, array
 from .product_bands import are_known, are_served, filled, find_band, overlap
 from .product_packing import Packing
-from .product_shape import FEW, PACKING, RUNS, Shape
+from .product_shape import FEW, GROUP, PACKING, RUNS, Shape
 from .product_views import Operand, View, view
 from .product_walk import Walker, at, indent, size
 from .whole import whole
@@ -149,58 +150,75 @@ class ProductText:
         """One operand's part of that."""
         packing = self.left if left else self.right
         found = packing.plain
-        if found is None and left:
-            shown = self.shown(self.windows(), "band")
-            return f"{{.staged = {packing.staged(True)}, .pack = {self.pack('left')}{shown}}}"
         if found is None:
-            thin = self.thin()
-            lines = None if thin is False else self.pack("lines")
-            panels = lines if thin else self.pack("panels")
-            own = "" if lines is None else f", .pack_lines = {lines}"
-            places = self.places()
-            beyond = 0 if places is None else self.beyond(places)
-            shown = self.shown(places, "places", beyond)
-            return f"{{.staged = {packing.staged(False)}, .pack = {panels}{own}{shown}}}"
+            staged = f".staged = {packing.staged(left)}"
+            packs = self.left_packs() if left else self.right_packs()
+            shown = self.shown(self.windows()) if left else self.shown_columns()
+            return f"{{{', '.join([staged, *packs, *shown])}}}"
         moves = left or any(found.strides[name] != 0 for name in found.batch)
         whole = int(found.whole and moves)
         line, summed = map(self.product.length, (found.line_step, found.summed_step))
         steps = f".line = {line}, .summed = {summed}, .whole = {whole}"
         return f"{{.at = {found.pointer}, {steps}}}"
 
-    def shown(self, windows: BandText | PlacesText | None, part: str, beyond: int = 0) -> str:
-        """What an operand's part says where tiles can read it as windows, with so many elements
-        ``beyond`` a band.
+    def left_packs(self) -> list[str]:
+        """The function that packs rows; windows of few elements are always read where they are, if
+        there are rows enough.
+        """
+        rows, depth = least_unless_zero(size(self.product.rows)), size(self.product.summed)
+        shallow = isinstance(depth, int) and depth <= self.of.depth
+        if shallow and rows > GROUP and not self.product.whole and self.windows() is not None:
+            return []
+        return [f".pack = {self.pack('left')}"]
+
+    def right_packs(self) -> list[str]:
+        """The functions that pack columns, in one way or another; none where they are windows that
+        are always read where they are.
+        """
+        thin, always = self.thin(), not self.product.kept and not self.product.whole
+        if thin is False and always and self.places() is not None:
+            return []
+        lines = None if thin is False else self.pack("lines")
+        panels = lines if thin else self.pack("panels")
+        own = [] if lines is None else [f".pack_lines = {lines}"]
+        return [f".pack = {panels}", *own]
+
+    def shown_columns(self) -> list[str]:
+        """What the right operand's part says where its columns are windows."""
+        places = self.places()
+        return [] if places is None else self.shown(places, self.beyond(places))
+
+    def shown(self, windows: PlacesText | None, beyond: int = 0) -> list[str]:
+        """What an operand's part says where tiles can read it as windows, and how many elements
+        they may read ``beyond`` a band.
         """
         if windows is None:
-            return ""
+            return []
         offsets, run = windows.runs()
-        places = {"to": f"{self.of.type} *restrict ", "rows": f"const {self.of.type} **"}
-        block = dict.fromkeys(("row_start", "height"), "int64_t ")
-        name = self.function(part, {**block, **places}, windows.lines())
-        declared = f"(const int64_t[]){{{', '.join(offsets)}}}"
+        view = f"&(const struct geon_view_{self.of.tag}){windows.view()}"
         elements = windows.elements + beyond
-        return (
-            f", .band = {name}, .band_rows = {windows.most}, .band_size = {elements}, "
-            f".run = {run}, .runs = {declared}"
-        )
+        return [
+            f".view = {view}, .band_rows = {windows.most}, .band_size = {elements}",
+            f".run = {run}, .runs = {array(offsets)}",
+        ]
 
-    def windows(self) -> BandText | PlacesText | None:
+    def windows(self) -> PlacesText | None:
         """The left operand as windows that tiles read where they overlap; None if it is no such."""
         product, operand = self.product, self.product.left
         rows, summed = product.rows, product.summed
         if self.left.view is None or not rows or not are_known(summed):
             return None
-        found: BandText | PlacesText
+        terms = (operand, product.batch, rows, summed, self.walker, self.of)
         if operand.border is None:
-            found = PlacesText(operand, product.batch, rows, summed, self.walker, self.of)
+            found = PlacesText(*terms)
         else:
             band = find_band(operand.strides, operand.border.guards, rows, summed, self.of)
             if band is None:
                 return None
-            found = BandText(operand, band, product.batch, rows, summed, self.walker, self.of.tag)
+            found = BandText(*terms, band)
         return found if are_served(summed, found.steps) else None
 
-    def places(self) -> BandText | PlacesText | None:
+    def places(self) -> PlacesText | None:
         """The right operand as windows at the place of each summed index; None if it is no such.
 
         Rows are read beside each other, as they lie: where they do not, nothing is there.
@@ -211,27 +229,25 @@ class ProductText:
             return None
         if rows is None or rows.line_step != 1 or not places or not columns:
             return None
-        found: BandText | PlacesText
+        terms = (operand, product.batch, places, columns, self.walker, self.of)
         if operand.border is None:
             if not overlap(operand.strides, places, columns):
                 return None
-            found = PlacesText(operand, product.batch, places, columns, self.walker, self.of)
+            found = PlacesText(*terms)
         else:
             guards = operand.border.guards
             band = find_band(operand.strides, guards, places, columns, self.of, self.of.depth)
             if band is None:
                 return None
-            found = BandText(
-                operand, band, product.batch, places, columns, self.walker, self.of.tag
-            )
+            found = BandText(*terms, band)
         return found if self.are_placed(found) else None
 
-    def beyond(self, found: BandText | PlacesText) -> int:
+    def beyond(self, found: PlacesText) -> int:
         """How many elements beyond a band vectors of its last run may read."""
         run = found.runs()[1]
-        return filled(run, self.of) - run
+        return filled(run, self.of) - run if found.elements else 0
 
-    def are_placed(self, found: BandText | PlacesText) -> bool:
+    def are_placed(self, found: PlacesText) -> bool:
         """Whether columns had better be read as windows than be packed.
 
         What vectors read beyond the ends of their runs is multiplied for nothing, for each row.

@@ -19,7 +19,7 @@ static QUICK int64_t geon_lines(int64_t elements)
 static QUICK int geon_lies_near(const geon_product *product, const struct geon_cut *cut)
 {
     const geon_operand *right = &product->right;
-    return !right->pack && right->line == 1 && product->columns % VECTOR == 0
+    return geon_is_plain(right) && right->line == 1 && product->columns % VECTOR == 0
         && cut->depth_block * right->summed * TYPE_BYTES <= NEAR;
 }
 
@@ -119,7 +119,7 @@ static QUICK void geon_item(
         block->depth_run = left < cut->depth_block ? left : cut->depth_block;
         if (packed->at)
             block->panels = geon_packed_panels(run, block);
-        block->near = !run->direct && !run->placed && !packed->at && !right->pack && right->line == 1
+        block->near = !run->direct && !run->placed && !packed->at && geon_is_plain(right) && right->line == 1
             && block->width % VECTOR == 0
             && block->depth_run * right->summed * TYPE_BYTES <= NEAR;
         if (run->direct == 2)
@@ -252,10 +252,10 @@ static QUICK int geon_is_thin(const geon_product *product)
 {
     const int64_t rows = product->whole[1], columns = product->whole[2];
     const int streams =
-        product->right.line == 1 && !product->right.pack && columns >= 3 * VECTOR;
+        product->right.line == 1 && geon_is_plain(&product->right) && columns >= 3 * VECTOR;
     return rows <= GROUP && columns <= GROUP && rows * columns <= THIN
         && product->depth >= 8 * VECTOR && !streams
-        && (!product->right.pack || product->right.pack_lines);
+        && (geon_is_plain(&product->right) || product->right.pack_lines);
 }
 
 /* Whether sums are long enough to be dot products of so few rows with columns where they lie: their
@@ -276,7 +276,7 @@ static QUICK geon_product geon_turn(const geon_product *product)
         turned.whole[2] = product->columns;
     }
     const int64_t rows = turned.whole[1], columns = turned.whole[2];
-    const int can = product->result && !product->left.pack && !product->right.pack
+    const int can = product->result && geon_is_plain(&product->left) && geon_is_plain(&product->right)
         && !geon_is_thin(&turned);
     const int64_t most = product->left.line == 1 ? LEAST(FEW_STREAM, VECTOR)
         : LEAST(FEW_DOTS, VECTOR);
@@ -299,7 +299,7 @@ QUICK void TAG(geon_product)(const geon_product *told, int32_t threads)
 {
     const geon_product turned = geon_turn(told), *product = &turned;
     const int64_t batches = product->batches, rows = product->rows;
-    const int in_place = !product->right.pack && rows > 0;
+    const int in_place = geon_is_plain(&product->right);
     if (batches <= 0 || rows <= 0 || product->columns <= 0)
         return;
     struct geon_product_run run;
@@ -317,14 +317,14 @@ QUICK void TAG(geon_product)(const geon_product *told, int32_t threads)
     else if (in_place && product->right.line != 1 && product->whole[1] <= FEW_DOTS
              && geon_dots_pay(product->whole[1], product->depth))
         run.direct = 2;
-    run.placed = product->right.band && !run.direct && !keeps && !told->whole[1];
+    run.placed = product->right.view && !run.direct && !keeps && !told->whole[1];
     const int64_t columns = run.columns = geon_columns(product, run.placed);
     run.cut = geon_cut(batches, rows, columns, product->depth, product->whole, run.direct,
                        run.thin, !told->whole[1], threads);
     run.packed = (struct geon_packed){NULL, 0, 0, columns};
     run.memory = (TYPE *)product->scratch;
     /* A block of a larger product has no memory for it. */
-    const int shows = product->left.band && !run.direct && !run.cut.is_long && run.cut.parts == 1;
+    const int shows = product->left.view && !run.direct && !run.cut.is_long && run.cut.parts == 1;
     const int deep = product->depth > run.cut.depth_block;
     if (!run.direct && !keeps && !told->whole[1] && !run.placed && !geon_lies_near(product, &run.cut))
         geon_cut_packed(&run.cut, batches, rows, columns, product->depth,

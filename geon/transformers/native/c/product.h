@@ -1,14 +1,45 @@
 /* The functions that all products of a TYPE share, and what a product's own text tells them;
    TAG(name) is the name with the type. */
 
+#ifndef GEON_BAND
+#define GEON_BAND
+/* Which positions along an axis are inside, as the first row sees them, from `low` to before `high`;
+   each row goes on by `step` of them, and where rows are positions these may be some `apart`. */
+struct geon_inside {
+    int64_t low, high, step, apart;
+};
+/* What some rows show, copied: lines, `line` elements apart, of positions of `each` elements, which lie
+   `far` apart in the operand. A row goes on by `step` positions and reaches over `span` of them, and
+   over `height` lines, which lie `down_far` apart; of the next index of loop `down` they begin
+   `down_step` below, 0 where there is no such loop. A line has `count` planes, one for each index of
+   `planes` loops, which are outside where one of the `guards` does not hold. */
+struct geon_band {
+    int64_t line, each, far, step, span, height, down, down_step, down_far;
+    struct geon_inside across, below;
+    int64_t planes, count;
+    const int64_t *plane_extents, *plane_strides;
+    int64_t guards;
+    const int64_t *guard;
+};
+#endif
+/* Rows in memory: so many loops of `batches` and then of rows, their `extents` and `strides`, the last
+   one innermost; without a `band` each row lies in the operand. */
+struct TAG(geon_view) {
+    const TYPE *from;
+    int64_t batches, loops;
+    const int64_t *extents, *strides;
+    const struct geon_band *band;
+};
+
 /* An operand in memory: its first element, and the distances of its lines (rows on the left,
    columns on the right) and of its summed indices, one of which is 1. `whole` says that lines and
    summed indices together are one run. Else `pack` writes the lines from `start` and the summed
    indices from `depth_start`; it works in `staged`, of so many elements per summed index and one
    per column. `pack_lines` writes columns of a right operand as rows of a left one are written.
-   Windows on the left lie in memory or in a `band`: that function copies what `count` rows show,
-   up to `band_rows`, into `band_size` elements, and gives the place of each row. From there a row's
-   summed indices are so many `runs`, of `run` elements that adjoin, at these offsets. */
+   Windows have a `view`: what up to `band_rows` show is copied into `band_size` elements, where there
+   is a border, and each row has a place there or in the operand. From there a row's summed indices
+   are so many `runs`, of `run` elements that adjoin, at these offsets. On the right rows are summed
+   indices, and these are columns. What is always read so has no `pack`. */
 struct TAG(geon_operand) {
     const TYPE *at;
     int64_t line, summed;
@@ -19,8 +50,7 @@ struct TAG(geon_operand) {
     void (*pack_lines)(const void *arguments, int64_t batch, int64_t start, int64_t count,
                        int64_t depth_start, int64_t depth_run, TYPE *to, int64_t step,
                        TYPE *staged);
-    void (*band)(const void *arguments, int64_t batch, int64_t row_start, int64_t count, TYPE *to,
-                 const TYPE **rows);
+    const struct TAG(geon_view) *view;
     int64_t band_rows, band_size, run;
     const int64_t *runs;
 };

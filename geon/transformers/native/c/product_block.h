@@ -37,6 +37,12 @@ struct geon_block {
     const TYPE *places[MOST_DEPTH]; /* of each summed index, where columns are windows */
 };
 
+/* Whether an operand is memory with one stride for its lines and one for its summed indices. */
+static QUICK int geon_is_plain(const geon_operand *operand)
+{
+    return !operand->pack && !operand->view;
+}
+
 /* Offsets of a batch in the left and the right operand and the result. */
 static QUICK void geon_place(const geon_product *product, int64_t batch, int64_t *offsets)
 {
@@ -150,8 +156,8 @@ static QUICK void geon_pack_right(
 static QUICK void geon_show(const struct geon_product_run *run, struct geon_block *block)
 {
     const int64_t count = block->block_end - block->block_start;
-    run->product->left.band(run->product->arguments, block->batch, block->block_start, count,
-                            block->left, block->shown);
+    TAG(geon_places)(run->product->left.view, block->batch, block->block_start, count, block->left,
+                     block->shown);
     for (int64_t r = count; r < count + 12; ++r)
         block->shown[r] = block->shown[count - 1];
 }
@@ -159,8 +165,8 @@ static QUICK void geon_show(const struct geon_product_run *run, struct geon_bloc
 /* Brings what the block's summed indices show into memory, and finds the place of each. */
 static QUICK void geon_find_places(const struct geon_product_run *run, struct geon_block *block)
 {
-    run->product->right.band(run->product->arguments, block->batch, block->depth_start,
-                             block->depth_run, block->panels, block->places);
+    TAG(geon_places)(run->product->right.view, block->batch, block->depth_start, block->depth_run,
+                     block->panels, block->places);
 }
 
 /* Columns as dot products read them: where they lie, or packed as rows are. */
@@ -169,7 +175,7 @@ static QUICK void geon_find_lines(const struct geon_product_run *run, struct geo
     const geon_operand *right = &run->product->right;
     const TYPE *from = block->columns_at + block->column_start * right->line
         + block->depth_start * right->summed;
-    if (!right->pack && right->summed == 1) {
+    if (geon_is_plain(right) && right->summed == 1) {
         block->lines = from;
         block->line_step = right->line;
         return;
@@ -331,7 +337,7 @@ static QUICK int geon_rows_near(
     const struct geon_product_run *run, const struct geon_block *block, int whole)
 {
     const geon_operand *left = &run->product->left;
-    return !run->banded && !run->placed && !left->pack && left->summed == 1
+    return !run->banded && !run->placed && geon_is_plain(left) && left->summed == 1
         && (run->thin || (whole && block->width <= NARROW * PANEL
                           && left->line * GROUP * TYPE_BYTES <= NEAR));
 }
@@ -373,7 +379,7 @@ static QUICK void geon_group(
     const int near_rows = geon_rows_near(run, block, whole);
     const TYPE *rows = near_rows
         ? block->rows_at + row_start * left->line + block->depth_start : block->left;
-    const int beside = !near_rows && !run->direct && !run->banded && !left->pack
+    const int beside = !near_rows && !run->direct && !run->banded && geon_is_plain(left)
         && left->summed != 1;
     const int64_t row_step = near_rows ? left->line : beside ? depth_run : block->left_step;
     const int straight = geon_straight(run, block, whole);

@@ -3,6 +3,7 @@
 
 #include "product_common.h"
 #include "product_moves.h"
+#include "product_view.h"
 #include "product_windows.h"
 #include "product_places.h"
 #include "product_rows.h"

@@ -41,6 +41,11 @@ __attribute__((visibility("hidden"))) void TAG(geon_dots)(
     int64_t rows, int64_t columns, int64_t depth, const TYPE *left, int64_t line,
     const TYPE *right, int64_t step, TYPE *out, int64_t out_step, int accumulate);
 
+/* The place of each of `count` rows of windows; what is shown beyond a border is brought `to` memory. */
+__attribute__((visibility("hidden"))) void TAG(geon_places)(
+    const struct TAG(geon_view) *view, int64_t batch, int64_t row_start, int64_t count, TYPE *to,
+    const TYPE **rows);
+
 /* Tiles of places, PLACED rows high and then LOW, that cover some rows. */
 static QUICK struct geon_stack geon_placed_stack(int64_t rows)
 {

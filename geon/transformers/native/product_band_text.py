@@ -118,7 +118,7 @@ class BandText(PlacesText):
             self.bounds("across", found.across),
             *self.down(),
         ]
-        if planes:
+        if planes or found.others:
             fields.append(f".planes = {len(planes)}, .count = {found.count}")
             fields.append(f".plane_extents = {self.array(loop.extent for loop in planes)}")
             fields.append(f".plane_strides = {self.array(strides)}")

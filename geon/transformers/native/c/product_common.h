@@ -1,10 +1,11 @@
 /* What both units of products begin with. */
 
-/* For functions written in vectors already: what more a compiler looks for costs it time. */
+/* For functions written in vectors already: what more a compiler looks for costs it time. Where their
+   loops happen to lie is 5 % of some. */
 #if defined(__clang__)
 #define QUICK_INSIDE
 #else
-#define QUICK_INSIDE __attribute__((optimize("O1")))
+#define QUICK_INSIDE __attribute__((optimize("O1", "align-loops=64")))
 #endif
 #define QUICK QUICK_INSIDE __attribute__((noinline))
 #define LEAST(a, b) ((a) < (b) ? (a) : (b))

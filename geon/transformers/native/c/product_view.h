@@ -1,7 +1,7 @@
 /* Windows that tiles read where they overlap: the place of each row, in the operand or in a band. */
 
 /* The indices of loops, row-major, at the flat one. */
-static QUICK void geon_indices(int64_t *at, const int64_t *extents, int64_t loops, int64_t flat)
+GEON_INLINE void geon_indices(int64_t *at, const int64_t *extents, int64_t loops, int64_t flat)
 {
     for (int64_t d = loops - 1; d > 0; --d) {
         at[d] = flat % extents[d];
@@ -12,7 +12,7 @@ static QUICK void geon_indices(int64_t *at, const int64_t *extents, int64_t loop
 }
 
 /* From the end of one run of the last loop to the next. */
-static QUICK void geon_carry(int64_t *at, const int64_t *extents, int64_t loops)
+GEON_INLINE void geon_carry(int64_t *at, const int64_t *extents, int64_t loops)
 {
     for (int64_t d = loops - 1; d > 0 && at[d] == extents[d]; --d) {
         at[d] = 0;
@@ -20,7 +20,7 @@ static QUICK void geon_carry(int64_t *at, const int64_t *extents, int64_t loops)
     }
 }
 
-static QUICK int64_t geon_offset(const int64_t *at, const int64_t *strides, int64_t loops)
+GEON_INLINE int64_t geon_offset(const int64_t *at, const int64_t *strides, int64_t loops)
 {
     int64_t offset = 0;
     for (int64_t d = 0; d < loops; ++d)
@@ -41,7 +41,7 @@ static QUICK int geon_are_inside(const struct geon_band *band, const int64_t *at
 }
 
 /* How many positions from a row's first one on are below a bound of those of the first row. */
-static QUICK int64_t geon_until(const struct geon_inside *inside, int64_t bound, int64_t row)
+GEON_INLINE int64_t geon_until(const struct geon_inside *inside, int64_t bound, int64_t row)
 {
     if (bound == INT64_MAX)
         return bound;
@@ -56,21 +56,17 @@ struct geon_lines {
 };
 
 /* One line of a band, plane by plane; `at` has room for the indices of planes. */
-static QUICK void geon_show_line(
-    const struct TAG(geon_view) *view, int64_t *at, const TYPE *from, int64_t wide, int is_inside,
-    TYPE *to)
+static QUICK void geon_show_planes(
+    const struct TAG(geon_view) *view, int64_t *at, const TYPE *from, int64_t wide, int64_t begin,
+    int64_t end, TYPE *to)
 {
     const struct geon_band *band = view->band;
-    const int64_t loops = view->batches + view->loops, row = at[loops - 1];
-    const int64_t begin = geon_until(&band->across, band->across.low, row);
-    const int64_t end = geon_until(&band->across, band->across.high, row);
-    const int64_t count = band->planes ? band->count : 1;
-    for (int64_t plane = 0; plane < count; ++plane) {
+    const int64_t loops = view->batches + view->loops, apart = band->line / band->count;
+    for (int64_t plane = 0; plane < band->count; ++plane, to += apart) {
         geon_indices(at + loops, band->plane_extents, band->planes, plane);
-        const int shows = is_inside && geon_are_inside(band, at, loops + band->planes);
-        TAG(geon_line)(to + plane * (band->line / count), from,
-                       geon_offset(at + loops, band->plane_strides, band->planes), band->far,
-                       band->each, wide, begin, shows ? end : 0);
+        TAG(geon_line)(to, from, geon_offset(at + loops, band->plane_strides, band->planes),
+                       band->far, band->each, wide, begin,
+                       geon_are_inside(band, at, loops + band->planes) ? end : 0);
     }
 }
 
@@ -80,20 +76,47 @@ static QUICK TYPE *geon_show_run(
     struct geon_lines *made)
 {
     const struct geon_band *band = view->band;
-    const int64_t row = at[view->batches + view->loops - 1];
+    const int64_t row = at[view->batches + view->loops - 1], line = band->line;
     const int64_t down = band->down_step ? at[band->down] : 0;
     const int below = made->before == 0 && down > 0 && band->down_step < band->height;
-    const int64_t fresh = below ? band->height - band->down_step : 0;
-    TYPE *place = below ? made->place + band->down_step * band->line : made->unused;
-    for (int64_t deep = fresh; deep < band->height; ++deep) {
+    const int64_t begin = geon_until(&band->across, band->across.low, row);
+    const int64_t end = geon_until(&band->across, band->across.high, row);
+    const int64_t wide = (run - 1) * band->step + band->span;
+    TYPE *place = below ? made->place + band->down_step * line : made->unused, *to = place;
+    int64_t deep = 0;
+    if (below) {
+        deep = band->height - band->down_step;
+        to += deep * line;
+        from += deep * band->down_far;
+    }
+    for (; deep < band->height; ++deep, to += line, from += band->down_far) {
         const int64_t position = down * band->down_step + deep;
         const int is_inside = !band->down_step
             || (position >= band->below.low && position < band->below.high);
-        geon_show_line(view, at, from + deep * band->down_far, (run - 1) * band->step + band->span,
-                       is_inside, place + deep * band->line);
+        if (band->planes || band->guards)
+            geon_show_planes(view, at, from, wide, begin, is_inside ? end : 0, to);
+        else
+            TAG(geon_line)(to, from, 0, band->far, band->each, wide, begin, is_inside ? end : 0);
     }
-    *made = (struct geon_lines){place, place + band->height * band->line, row};
+    *made = (struct geon_lines){place, place + band->height * line, row};
     return place;
+}
+
+/* Places of some rows, `step` elements apart. */
+#define PLACES (VECTOR * TYPE_BYTES / 8)
+typedef int64_t geon_some_places
+    __attribute__((vector_size(PLACES * 8), aligned(8), may_alias));
+static QUICK void geon_fill_places(const TYPE **rows, const TYPE *place, int64_t step, int64_t count)
+{
+    const int64_t bytes = step * TYPE_BYTES;
+    geon_some_places some = {0};
+    int64_t e = 0;
+    for (int64_t lane = 0; lane < PLACES; ++lane)
+        some[lane] = (int64_t)(intptr_t)place + lane * bytes;
+    for (; e + PLACES <= count; e += PLACES, some += PLACES * bytes)
+        *(geon_some_places *)(rows + e) = some;
+    for (; e < count; ++e)
+        rows[e] = place + e * step;
 }
 
 QUICK void TAG(geon_places)(
@@ -113,8 +136,7 @@ QUICK void TAG(geon_places)(
         run = LEAST(extents[last] - at[last], count - done);
         if (band)
             place = geon_show_run(view, at, place, run, &made);
-        for (int64_t e = 0; e < run; ++e)
-            rows[done + e] = place + e * step;
+        geon_fill_places(rows + done, place, step, run);
         at[last] += run;
         geon_carry(at + batches, extents + batches, view->loops);
     }

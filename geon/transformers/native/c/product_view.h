@@ -103,9 +103,9 @@ static QUICK TYPE *geon_show_run(
 }
 
 /* Places of some rows, `step` elements apart. */
-#define PLACES (VECTOR * TYPE_BYTES / 8)
-typedef int64_t geon_some_places
-    __attribute__((vector_size(PLACES * 8), aligned(8), may_alias));
+#define PLACES (VECTOR * TYPE_BYTES / (int64_t)sizeof(int64_t))
+typedef int64_t geon_some_places __attribute__((
+    vector_size(VECTOR * TYPE_BYTES), aligned(sizeof(int64_t)), may_alias));
 static QUICK void geon_fill_places(const TYPE **rows, const TYPE *place, int64_t step, int64_t count)
 {
     const int64_t bytes = step * TYPE_BYTES;

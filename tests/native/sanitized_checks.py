@@ -13,6 +13,7 @@ from geon.testing.samples import SAMPLES
 from tests import window_cases
 from tests.native.test_random_native import compare, drawn
 from tests.native.together import Together
+from tests.native.wide_convolutions import WideConvolution
 from tests.random_borders import Borders
 from tests.random_pools import Pooling
 
@@ -85,6 +86,20 @@ def test_random_borders():
     together.compile()
     for case in cases:
         assert_agrees(transformer, case.results, case.feeds())
+    assert not together.missed
+
+
+def test_random_wide_convolutions():
+    """What tiles read of windows in place, and copies of what is beyond borders."""
+    together = Together(divided=True, sanitize=True)
+    transformer = together.transformer(threads=3)
+    cases = [WideConvolution(seed) for seed in range(100, 112)]
+    made = [transformer.computation(case.results, *case.feeds()) for case in cases]
+    for f in made:
+        together.add(f)
+    together.compile()
+    for case, f in zip(cases, made, strict=True):
+        case.check(f(*case.feeds().values()))
     assert not together.missed
 
 

@@ -12,7 +12,7 @@ from tests import window_cases as cases
 CHANNELS = (1, 3, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 48, 64, 72)
 FILTERS = (1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 16, 17, 31, GROUP - 1, GROUP, GROUP + 1, 65)
 LENGTHS = (1, 2, 3, 7, 8, 9, 14, 16, 23, 31, 32, 33, 50)
-IMAGES = (1, 2, 3, 5, 11)
+IMAGES = (0, 1, 1, 2, 2, 3, 3, 5, 11)
 MOST = 1 << 23  # multiply-adds
 
 
@@ -57,6 +57,8 @@ def drawn(seed):
     spatial, positions = cases.SPATIAL[:count], cases.FILTER[:count]
     groups = "G" if random.integers(0, 4) == 0 else ""
     x_axes, w_axes = "N" + groups + spatial + "C", groups + positions + "CK"
+    if random.integers(0, 5) == 0:
+        x_axes = groups + spatial + "NC"
     if random.integers(0, 5) == 0:
         x_axes, w_axes = cases.shuffled(random, x_axes), cases.shuffled(random, w_axes)
     open_axes = {"N"} if random.integers(0, 2) else set()

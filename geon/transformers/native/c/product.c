@@ -119,8 +119,8 @@ static QUICK void geon_item(
         block->depth_run = left < cut->depth_block ? left : cut->depth_block;
         if (packed->at)
             block->panels = geon_packed_panels(run, block);
-        block->near = !run->direct && !run->placed && !packed->at && geon_is_plain(right) && right->line == 1
-            && block->width % VECTOR == 0
+        block->near = !run->direct && !run->placed && !packed->at && geon_is_plain(right)
+            && right->line == 1 && block->width % VECTOR == 0
             && block->depth_run * right->summed * TYPE_BYTES <= NEAR;
         if (run->direct == 2)
             geon_find_lines(run, block);
@@ -276,7 +276,8 @@ static QUICK geon_product geon_turn(const geon_product *product)
         turned.whole[2] = product->columns;
     }
     const int64_t rows = turned.whole[1], columns = turned.whole[2];
-    const int can = product->result && geon_is_plain(&product->left) && geon_is_plain(&product->right)
+    const int can = product->result && geon_is_plain(&product->left)
+        && geon_is_plain(&product->right)
         && !geon_is_thin(&turned);
     const int64_t most = product->left.line == 1 ? LEAST(FEW_STREAM, VECTOR)
         : LEAST(FEW_DOTS, VECTOR);
@@ -326,7 +327,8 @@ QUICK void TAG(geon_product)(const geon_product *told, int32_t threads)
     /* A block of a larger product has no memory for it. */
     const int shows = product->left.view && !run.direct && !run.cut.is_long && run.cut.parts == 1;
     const int deep = product->depth > run.cut.depth_block;
-    if (!run.direct && !keeps && !told->whole[1] && !run.placed && !geon_lies_near(product, &run.cut))
+    if (!run.direct && !keeps && !told->whole[1] && !run.placed
+            && !geon_lies_near(product, &run.cut))
         geon_cut_packed(&run.cut, batches, rows, columns, product->depth,
                         shows && product->left.band_size && deep, threads);
     /* A band has all summed indices of its rows: panels of all must be there. */

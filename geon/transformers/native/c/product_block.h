@@ -57,11 +57,13 @@ static QUICK void geon_place(const geon_product *product, int64_t batch, int64_t
     }
 }
 
-/* So many tiles of ROWS rows that lie side by side in memory, side by side for each summed index. */
-#define PACK_TILES(ROWS, count)                                                                   \
+/* Tiles of ROWS rows that lie side by side in memory, from `first` on: side by side for each summed
+   index. */
+#define PACK_TILES(ROWS, first, count)                                                            \
     for (int64_t k = 0; k < depth; ++k)                                                           \
         for (int64_t tile = 0; tile < (count); ++tile)                                            \
-            __builtin_memcpy(to + (tile * depth + k) * (ROWS), from + k * from_step + tile * (ROWS), \
+            __builtin_memcpy(to + (first) * depth + (tile * depth + k) * (ROWS),                  \
+                             from + k * from_step + (first) + tile * (ROWS),                      \
                              (ROWS) * sizeof *to);
 
 /* Rows that lie side by side in memory, tile by tile; the last tile's missing rows are zeros. Tiles
@@ -71,27 +73,18 @@ static QUICK void geon_pack_beside(
     int placed)
 {
     const struct geon_stack stack = placed ? geon_placed_stack(rows) : geon_stack(rows);
-    const int64_t high = placed ? PLACED : HIGH;
-    const int64_t highs = LEAST(stack.highs, rows / high);
+    const int64_t high = placed ? PLACED : HIGH, highs = LEAST(stack.highs, rows / high);
+    const int64_t lows = stack.highs == highs ? (rows - highs * high) / LOW : 0;
+    const int64_t done = highs * high + lows * LOW, last = stack.highs == highs ? LOW : high;
     if (placed) {
-        PACK_TILES(PLACED, highs)
+        PACK_TILES(PLACED, 0, highs)
     } else {
-        PACK_TILES(HIGH, highs)
+        PACK_TILES(HIGH, 0, highs)
     }
-    int64_t row = highs * high;
-    if (stack.highs == highs) {
-        const int64_t lows = (rows - row) / LOW, done = row;
-        to += done * depth;
-        from += done;
-        PACK_TILES(LOW, lows)
-        to -= done * depth;
-        from -= done;
-        row += lows * LOW;
-    }
-    for (; row < rows; row += high) {
-        const int64_t tile = stack.highs == highs ? LOW : high;
-        __builtin_memset(to + row * depth, 0, (size_t)(tile * depth) * sizeof *to);
-        TAG(geon_copy)(to + row * depth, tile, from + row, from_step, depth, rows - row);
+    PACK_TILES(LOW, highs * high, lows)
+    if (done < rows) {
+        __builtin_memset(to + done * depth, 0, (size_t)(last * depth) * sizeof *to);
+        TAG(geon_copy)(to + done * depth, last, from + done, from_step, depth, rows - done);
     }
 }
 

@@ -123,6 +123,8 @@ QUICK void TAG(geon_places)(
     const struct TAG(geon_view) *view, int64_t batch, int64_t row_start, int64_t count, TYPE *to,
     const TYPE **rows)
 {
+    if (count <= 0)
+        return; /* of none there may be loops without a turn */
     const struct geon_band *band = view->band;
     const int64_t batches = view->batches, loops = batches + view->loops, last = loops - 1;
     const int64_t *extents = view->extents;

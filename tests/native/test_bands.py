@@ -99,6 +99,29 @@ def test_convolutions_and_slopes_are_right(name, dtype):
         np.testing.assert_allclose(one, wanted, 0, bound)
 
 
+class Network:
+    """A convolution of the shape with this name, of images with channels innermost: what it takes,
+    its value, and the slope of its filters along ``g``.
+    """
+
+    def __init__(self, name, batch=None):
+        axes, n, c, k = SHAPES[name]
+        sizes = {"N": batch or n, "C": c, "K": k, "G": 1}
+        self.case = case = cases.Case(axes, "NHWC", "RSCK", "C", sizes, {"N"})
+        self.x, self.w = (geon.placeholder([case.axis(a) for a in own]) for own in ("NHWC", "RSCK"))
+        self.y = geon.convolution(self.x, self.w, case.windows, ["C"])
+        self.g = geon.placeholder(self.y.axes)
+        self.slope = geon.deriv(self.y, self.w, seed=self.g)
+
+    def value_by(self, transformer):
+        """The computation of its value."""
+        return transformer.computation(self.y, self.x, self.w)
+
+    def slope_by(self, transformer):
+        """The computation of its filters' slope."""
+        return transformer.computation(self.slope, self.x, self.g)
+
+
 def said(computation, side):
     """What the first kernel says of one side."""
     return re.search(rf"^ *\.{side} = .*$", computation.source, re.MULTILINE).group()
@@ -126,12 +149,8 @@ def read(computation, side):
     ],
 )
 def test_windows_are_read_where_they_overlap(name, where):
-    axes, _, c, k = SHAPES[name]
-    case = cases.Case(axes, "NHWC", "RSCK", "C", {"N": 1, "C": c, "K": k, "G": 1}, {"N"})
-    x, w = (geon.placeholder([case.axis(a) for a in own]) for own in ("NHWC", "RSCK"))
     with geon.make_transformer("native", threads=1) as transformer:
-        f = transformer.computation(geon.convolution(x, w, case.windows, ["C"]), x, w)
-        assert read(f, "left") == where
+        assert read(Network(name).value_by(transformer), "left") == where
 
 
 @needs_compiler
@@ -148,13 +167,8 @@ def test_windows_are_read_where_they_overlap(name, where):
     ],
 )
 def test_windows_of_slopes_are_read_where_they_overlap(name, where):
-    axes, n, c, k = SHAPES[name]
-    case = cases.Case(axes, "NHWC", "RSCK", "C", {"N": n, "C": c, "K": k, "G": 1}, {"N"})
-    x, w = (geon.placeholder([case.axis(a) for a in own]) for own in ("NHWC", "RSCK"))
-    y = geon.convolution(x, w, case.windows, ["C"])
-    g = geon.placeholder(y.axes)
     with geon.make_transformer("native", threads=1) as transformer:
-        f = transformer.computation(geon.deriv(y, w, seed=g), x, g)
+        f = Network(name).slope_by(transformer)
         assert read(f, "right") == where
         if name == "three channels":  # along lines, though images are near each other
             assert ".extents = (const int64_t[]){n0, 11, 12}" in f.source
@@ -165,15 +179,11 @@ def test_what_is_always_read_as_windows_is_not_packed():
     """A band has all summed indices, and of these there are more than a block in deep products."""
     found = {}
     for name in ("a band and its rest", "depth of some blocks", "one column", "three channels"):
-        axes, n, c, k = SHAPES[name]
-        case = cases.Case(axes, "NHWC", "RSCK", "C", {"N": n, "C": c, "K": k, "G": 1}, {"N"})
-        x, w = (geon.placeholder([case.axis(a) for a in own]) for own in ("NHWC", "RSCK"))
-        y = geon.convolution(x, w, case.windows, ["C"])
-        g = geon.placeholder(y.axes)
         with geon.make_transformer("native", threads=1) as transformer:
-            f = transformer.computation(y, x, w)
-            slope = transformer.computation(geon.deriv(y, w, seed=g), x, g)
-            found[name] = [".pack" in said(f, "left"), ".pack" in said(slope, "right")]
+            net = Network(name)
+            left = said(net.value_by(transformer), "left")
+            right = said(net.slope_by(transformer), "right")
+            found[name] = [".pack" in left, ".pack" in right]
     assert found == {
         "a band and its rest": [False, False],
         "depth of some blocks": [True, False],
@@ -183,25 +193,30 @@ def test_what_is_always_read_as_windows_is_not_packed():
 
 
 @needs_compiler
-def test_packed_and_placed_windows_give_the_same_bits(monkeypatch):
-    """Sums are taken in one order, whatever tiles cover them."""
+@pytest.mark.parametrize(
+    "name",
+    [
+        "few channels of many places",
+        "few filters of many places",
+        "three channels, images in parts",
+        "more columns than a block has",
+    ],
+)
+def test_packed_and_placed_windows_give_the_same_bits(name, monkeypatch, tmp_path):
+    """Sums of one order: along lines, as images lie apart."""
+    net, random = Network(name), np.random.default_rng(3)
+    feeds = [random.normal(size=net.case.lengths(own)) for own in ("NHWC", "NHWK")]
     found = []
     for most in (RUNS, 0):
         monkeypatch.setattr(product_task, "RUNS", most)
-        for name in ("a band and its rest", "few filters of many places", "three channels"):
-            axes, n, c, k = SHAPES[name]
-            case = cases.Case(axes, "NHWC", "RSCK", "C", {"N": n, "C": c, "K": k, "G": 1}, {"N"})
-            x, w = (geon.placeholder([case.axis(a) for a in own]) for own in ("NHWC", "RSCK"))
-            y = geon.convolution(x, w, case.windows, ["C"])
-            g = geon.placeholder(y.axes)
-            random = np.random.default_rng(3)
-            feeds = [random.normal(size=case.lengths(own)) for own in ("NHWC", "NHWK")]
-            with geon.make_transformer("native", threads=2) as transformer:
-                f = transformer.computation(geon.deriv(y, w, seed=g), x, g)
-                assert (read(f, "right") is not None) == (most > 0)
-                found.append(f(*(feed.astype("float32") for feed in feeds)))
-    for one, other in zip(found[:3], found[3:], strict=True):
-        np.testing.assert_array_equal(one, other)
+        # Programs are kept by what they compute, and these are two of one.
+        monkeypatch.setattr("geon.transformers.cache._programs", None)
+        monkeypatch.setenv("GEON_CACHE", str(tmp_path / str(most)))
+        with geon.make_transformer("native", threads=2) as transformer:
+            f = net.slope_by(transformer)
+            assert (read(f, "right") is not None) == (most > 0)
+            found.append(f(*(feed.astype("float32") for feed in feeds)))
+    np.testing.assert_array_equal(*found)
 
 
 @needs_compiler

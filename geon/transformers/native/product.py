@@ -76,7 +76,7 @@ def _ordered(product: Product, of: Shape) -> Product:
         summed=last(product.summed, left, right),
     )
     free = _free(product)
-    if free is None or ProductText(made, of).places() is not None:
+    if free is None or ProductText(made, of).places is not None:
         return made
     return replace(made, summed=last(product.summed, left, right, free))
 

@@ -27,7 +27,10 @@ class PlacesText:
     walker: Walker
     of: Shape
 
-    elements = 0
+    @property
+    def elements(self) -> int:
+        """How many elements are brought into memory for them."""
+        return 0
 
     @property
     def steps(self) -> dict[str, str]:
@@ -81,7 +84,7 @@ class BandText(PlacesText):
         return self.found.most
 
     @property
-    def elements(self) -> int:  # type: ignore[override]
+    def elements(self) -> int:
         """The size of a band."""
         return self.found.elements
 

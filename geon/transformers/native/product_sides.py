@@ -69,7 +69,7 @@ def sides(product: Product) -> tuple[Sides, ...]:
 
 def _sides(text: ProductText, turned: bool) -> Sides:
     left, right = text.left.plain, text.right.plain
-    windows = text.windows() if left is None else None
+    windows = text.windows if left is None else None
     step = 0
     if right is not None and (right.line_step == 1 or not isinstance(right.line_step, int)):
         step = right.summed_step if isinstance(right.summed_step, int) else 1
@@ -87,7 +87,7 @@ def _sides(text: ProductText, turned: bool) -> Sides:
 
 def _places(text: ProductText) -> tuple[int, int] | None:
     """The elements of a band of columns that are windows, and how many of these sums have."""
-    found = text.places()
+    found = text.places
     if found is None:
         return None
     offsets, run = found.runs()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from ...op_graph.affine import Size
 from ...op_graph.lengths import least_unless_zero
@@ -153,7 +154,7 @@ class ProductText:
         if found is None:
             staged = f".staged = {packing.staged(left)}"
             packs = self.left_packs() if left else self.right_packs()
-            shown = self.shown(self.windows()) if left else self.shown_columns()
+            shown = self.shown(self.windows) if left else self.shown_columns()
             return f"{{{', '.join([staged, *packs, *shown])}}}"
         moves = left or any(found.strides[name] != 0 for name in found.batch)
         whole = int(found.whole and moves)
@@ -167,7 +168,7 @@ class ProductText:
         """
         rows, depth = least_unless_zero(size(self.product.rows)), size(self.product.summed)
         shallow = isinstance(depth, int) and depth <= self.of.depth
-        if shallow and rows > GROUP and not self.product.whole and self.windows() is not None:
+        if shallow and rows > GROUP and not self.product.whole and self.windows is not None:
             return []
         return [f".pack = {self.pack('left')}"]
 
@@ -176,7 +177,7 @@ class ProductText:
         are always read where they are.
         """
         thin, always = self.thin(), not self.product.kept and not self.product.whole
-        if thin is False and always and self.places() is not None:
+        if thin is False and always and self.places is not None:
             return []
         lines = None if thin is False else self.pack("lines")
         panels = lines if thin else self.pack("panels")
@@ -185,7 +186,7 @@ class ProductText:
 
     def shown_columns(self) -> list[str]:
         """What the right operand's part says where its columns are windows."""
-        places = self.places()
+        places = self.places
         return [] if places is None else self.shown(places, self.beyond(places))
 
     def shown(self, windows: PlacesText | None, beyond: int = 0) -> list[str]:
@@ -202,22 +203,17 @@ class ProductText:
             f".run = {run}, .runs = {array(offsets)}",
         ]
 
+    @cached_property
     def windows(self) -> PlacesText | None:
         """The left operand as windows that tiles read where they overlap; None if it is no such."""
-        product, operand = self.product, self.product.left
-        rows, summed = product.rows, product.summed
-        if self.left.view is None or not rows or not are_known(summed):
+        product = self.product
+        if self.left.view is None or not product.rows or not are_known(product.summed):
             return None
-        terms = (operand, product.batch, rows, summed, self.walker, self.of)
-        if operand.border is None:
-            found = PlacesText(*terms)
-        else:
-            band = find_band(operand.strides, operand.border.guards, rows, summed, self.of)
-            if band is None:
-                return None
-            found = BandText(*terms, band)
-        return found if are_served(summed, found.steps) else None
+        found = self.windows_of(product.left, product.rows, product.summed)
+        served = found is not None and are_served(product.summed, found.steps)
+        return found if served else None
 
+    @cached_property
     def places(self) -> PlacesText | None:
         """The right operand as windows at the place of each summed index; None if it is no such.
 
@@ -229,18 +225,24 @@ class ProductText:
             return None
         if rows is None or rows.line_step != 1 or not places or not columns:
             return None
-        terms = (operand, product.batch, places, columns, self.walker, self.of)
+        if operand.border is None and not overlap(operand.strides, places, columns):
+            return None
+        found = self.windows_of(operand, places, columns, self.of.depth)
+        return found if found is not None and self.are_placed(found) else None
+
+    def windows_of(
+        self,
+        operand: Operand,
+        rows: tuple[Loop, ...],
+        summed: tuple[Loop, ...],
+        most: int | None = None,
+    ) -> PlacesText | None:
+        """An operand as windows of these rows, ``most`` at a time; None where no band has room."""
+        terms = (operand, self.product.batch, rows, summed, self.walker, self.of)
         if operand.border is None:
-            if not overlap(operand.strides, places, columns):
-                return None
-            found = PlacesText(*terms)
-        else:
-            guards = operand.border.guards
-            band = find_band(operand.strides, guards, places, columns, self.of, self.of.depth)
-            if band is None:
-                return None
-            found = BandText(*terms, band)
-        return found if self.are_placed(found) else None
+            return PlacesText(*terms)
+        band = find_band(operand.strides, operand.border.guards, rows, summed, self.of, most)
+        return None if band is None else BandText(*terms, band)
 
     def beyond(self, found: PlacesText) -> int:
         """How many elements beyond a band vectors of its last run may read."""

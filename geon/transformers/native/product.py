@@ -3,11 +3,11 @@
 A product is cut into items (blocks of rows and columns of one batch), which tasks of the thread
 pool share. An item walks the summed index in blocks: it packs its part of the right operand into
 panels two vectors wide, and for each group of rows packs the left operand's rows and runs register
-tiles over both; what is small, or kept packed, is read where it lies. Sums stay in the task's
-scratch memory until the last block is in, and the caller's `store` is then run once for each
-element; where it would do no more than store, tiles write the result themselves. Every sum is
-taken in the order of the summed index, or for few rows against a right operand adjacent along it
-in vector lanes; how many threads there are changes nothing.
+tiles over both; what is small, or kept packed, is read where it lies, and windows where they
+overlap. Sums stay in the task's scratch memory until the last block is in, and the caller's `store`
+is then run once for each element; where it would do no more than store, tiles write the result
+themselves. Every sum is taken in the order of the summed index, or for few rows against a right
+operand adjacent along it in vector lanes; how many threads there are changes nothing.
 """
 
 from __future__ import annotations

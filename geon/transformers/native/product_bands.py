@@ -178,7 +178,8 @@ def find_band(
 ) -> Band | None:
     """The band of an operand with such strides and borders; None where it has none, or a large one.
 
-    In which order `summed` is does not matter. Blocks are of `most` rows, or of as many as blocks
+    In which order `summed` is does not matter. Of columns that are windows rows are the summed
+    indices, and what is summed here the columns. Blocks are of `most` rows, or of as many as blocks
     of rows have.
     """
     if not rows or not are_known(summed):

@@ -24,6 +24,7 @@ STEPS = "steps of a loop, no length of data: tests/transformers/test_while.py go
 SEGMENTS = "steps of a loop, no length of data: tests/transformers/test_segments.py goes around it"
 FILLS = "bytes that are copied: tests/native/test_fill.py goes around it"
 WINDOWS = "rows and runs of windows: tests/native/test_bands.py goes around it"
+ALIKE = "rows that load much alike: tests/native/test_jam.py goes around it"
 PARTS = "parts of an operand: tests/native/test_joined_operands.py goes around it"
 
 FILES = {
@@ -32,6 +33,8 @@ FILES = {
     "transformers/native/c/sort_pairs.h": "rows that registers hold: what sorts them has how many",
     "transformers/native/c/sort_blocks.h": "rows and lanes of a block: LONGEST_BLOCK has how many",
     "transformers/native/c/sort_press.h": "lanes of a vector: LONGEST_BLOCK has how many",
+    "transformers/native/c/vectors.h": BITS,
+    "transformers/native/jam.py": ALIKE,
     "op_graph/approximations.py": FORMULA,
     "op_graph/normal.py": FORMULA,
     "op_graph/special.py": FORMULA,
@@ -271,6 +274,7 @@ PLACES = {
     ("transformers/native/entry.c", "read_number"): BITS,
     ("transformers/native/entry.c", "read_value"): BITS,
     ("transformers/native/nests.py", "GRAIN", 15): ROUNDING,
+    ("transformers/native/nests.py", "BORDER"): ALIKE,
     (
         "transformers/kernels/weights.py",
         "EXPENSIVE",

@@ -5,6 +5,7 @@ import pytest
 import geon
 from geon import Axis
 from geon.transformers.native import transformer
+from geon.transformers.native.emit import make_module
 from geon.transformers.native.product_kernels import product_units
 from geon.transformers.native.product_shape import shape
 
@@ -23,3 +24,30 @@ def test_what_products_share_is_begun_ahead(monkeypatch, dtype, type):
         assert begun == []
         native.begin(native.computation(geon.tanh(geon.dot(x, y)), x, y).stages(()).program)
         assert begun == [*product_units(shape(type, native.toolchain().vector_bytes))]
+
+
+def test_what_ops_call_of_the_library_is_begun_ahead(monkeypatch):
+    """The units that the program then needs, but extremes: those of short rows are loops."""
+    begun: list[str] = []
+    monkeypatch.setattr(transformer, "begin", lambda toolchain, text: begun.append(text))
+    m, k = Axis("M", 400), Axis("K", 50)
+    x, at = geon.placeholder([m, k]), geon.placeholder([k], "int64")
+    values = geon.placeholder([m, k])
+    results = [
+        geon.sort(x, m),
+        geon.argsort(x, m),
+        *geon.top_k(x, 3, m),
+        geon.cumsum(geon.cast(x, "int32"), k),
+        geon.cumprod(x, m),
+        geon.scatter(x, at, values, k, mode="add"),
+        geon.scatter(x, at, values, k),
+    ]
+    with geon.NativeTransformer() as native:
+        stages = native.computation(results, x, at, values).stages(())
+        native.begin(stages.program)
+        module = make_module(stages.plan, stages.linking, native.toolchain().vector_bytes, False)
+        assert set(begun) == set(module.shared)
+        assert len(begun) == len(set(begun)) > 6
+        begun.clear()
+        native.begin(native.computation(geon.argmax(x, k), x).stages(()).program)
+        assert begun == []

@@ -246,6 +246,27 @@ def test_sums_of_columns_that_fill_vectors_are_divided_along_turns(columns, turn
         np.testing.assert_allclose(value, right, rtol=1e-6, atol=1e-5 * turns**0.5)
 
 
+@pytest.mark.parametrize("columns, several", [(16, 4), (32, 2), (24, 4), (3, 32)])
+def test_parts_of_a_run_are_whole_turns_where_their_number_is_a_multiple(columns, several):
+    """Then there is one text of what a lane does; else one more for single turns, as many as are
+    left. A last part is as long as is left.
+    """
+    generator = np.random.default_rng(12)
+    for more, times in ((0, 1), (0, 777), (1, 778)):
+        turns = 4 * several + more
+        axes = [geon.Axis("N"), geon.Axis("T", turns), geon.Axis("M", columns)]
+        x = geon.placeholder(axes)
+        a = generator.normal(size=(times, turns, columns)).astype(np.float32)
+        with geon.NativeTransformer(threads=3) as transformer:
+            f = transformer.computation(geon.sum(x * x, out_axes=[axes[-1]]), x)
+            found = f(a)
+        text = str(f.source)
+        text = text[text.index("_part(void *argument") :]
+        assert text.count(" = x0[") == 1 + more
+        wide = (a.astype(np.float64) ** 2).sum((0, 1))
+        np.testing.assert_allclose(found, wide, rtol=1e-6, atol=1e-5)
+
+
 def strided(x):
     """A sum over each column of what is strided, and what is cut off at its ends, and its slope."""
     part, inner = x[:, ::2], x[:, 1:-2]

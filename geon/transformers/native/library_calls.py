@@ -14,6 +14,9 @@ from .naming import Function, KernelNames, head
 from .prefix import PREFIXES
 from .sorting import SORTS
 
+# Ops that nothing else computes; short rows of argmax and argmin are loops.
+CALLED = frozenset("sort argsort top_k cumsum cumprod scatter".split())
+
 
 def library_function(op: Op, names: KernelNames) -> Function:
     """The C function of an op that is a call of the library."""
@@ -23,6 +26,17 @@ def library_function(op: Op, names: KernelNames) -> Function:
     if name == "scatter":
         return _scatter(op, names)
     return _lines(op, names)
+
+
+def called(op: Op) -> FileFunction:
+    """The function of the library that an op calls, which is known before kernels are."""
+    name, x = op.primitive.name, op.args[0]
+    if name == "scatter":
+        return library_text(
+            f"scatter_{op.attrs[1]}", (name_of(op.dtype), name_of(op.args[1].dtype))
+        )
+    results = (name_of(op.dtype),) if name in PREFIXES else ()
+    return library_text(name, (name_of(x.dtype), *results))
 
 
 def finite_function(op: Op, names: KernelNames, infinite: bool) -> Function:
@@ -63,14 +77,12 @@ def _lines(op: Op, names: KernelNames) -> Function:
     """Work on each line along one axis: sorting, prefix sums, positions of extremes."""
     name, x = op.primitive.name, op.args[0]
     further: list[str] = []
-    dtypes: tuple[str, ...] = (name_of(x.dtype),)
     if name in PREFIXES:
-        dtypes = (name_of(x.dtype), name_of(op.dtype))
         further = [str(int(op.attrs[1])), str(int(op.attrs[2]))]
     elif name == "top_k":
         further = [names.length(op.attrs[1])]
     at = positions(op)[0] if name in ("argmax", "argmin") else x.axes.index(op.attrs[0])
-    function = library_text(name, dtypes)
+    function = called(op)
     sizes = [names.length(n) for n in _around(x, at)]
     works = [names.scratch() or "NULL"] if name in SORTS | PREFIXES else []
     arguments = ["threads", names.memory(x), names.memory(op), *works, *sizes, *further]
@@ -79,8 +91,7 @@ def _lines(op: Op, names: KernelNames) -> Function:
 
 def _scatter(op: Op, names: KernelNames) -> Function:
     x, index, value = op.args
-    dtypes = (name_of(op.dtype), name_of(index.dtype))
-    function = library_text(f"scatter_{op.attrs[1]}", dtypes)
+    function = called(op)
     sizes = [names.length(n) for n in _around(x, x.axes.index(op.attrs[0]))]
     count = names.length(index.axes.size)
     pointers = [names.memory(each) for each in (x, index, value, op)]

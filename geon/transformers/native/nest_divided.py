@@ -127,14 +127,14 @@ class DividedNest(NestTasks):
             *self.passes.statements(lines[:at]),  # what rows have for themselves, in each task
         ]
         extra = self.partial(first)
-        together = self.reads_together(first)
-        self.passes.whole_parts = together
+        at_once = self.turns_at_once(first)
+        self.passes.whole_parts = at_once > 1
         body = [*self.hidden("grain"), *top, *self.part_of_run(first)]
         self.passes.whole_parts = False
         held = max(self.known_lanes(), TILE)
         runs, each = (RUNS if held == TILE else WIDE_RUNS), "part * lanes + lane"
         lines = [
-            *self.shares(first, "lanes", runs, TOGETHER if together else 1),
+            *self.shares(first, "lanes", runs, at_once),
             *(f"{p.ctype} {p.name}[{runs} * {held}];" for p in extra[1:]),
             *self.launch(task, {"grain": "grain"} | {p.name: p.name for p in extra[1:]}),
         ]
@@ -181,11 +181,16 @@ class DividedNest(NestTasks):
             "const int64_t parts = (size + grain - 1) / grain;",
         ]
 
-    def reads_together(self, made: PrintedPass) -> bool:
-        """Whether some turns are read together, and there are as many times so many."""
-        if self.passes.is_run(made) or len(made.loops) != 1:
-            return False
-        return joins_turns(made) and is_multiple(made.loops[0].extent, TOGETHER)
+    def turns_at_once(self, made: PrintedPass) -> int:
+        """How many turns are beside each other, or read together, where all turns are a multiple of
+        that; else 1. Where parts are such multiples, there is no text for single turns.
+        """
+        if self.passes.is_run(made):
+            beside = self.passes.beside(made)
+            at_once = int(beside) if beside.isdigit() else 1
+        else:
+            at_once = TOGETHER if len(made.loops) == 1 and joins_turns(made) else 1
+        return at_once if is_multiple(made.loops[0].extent, at_once) else 1
 
     def part_of_run(self, made: PrintedPass) -> list[str]:
         """A task of one run: some of its turns, and where the partial values of each lane go."""

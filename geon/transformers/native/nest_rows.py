@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ...op_graph.lengths import product
 from ..kernels.types import Loop
 from ..printing.parameters import Parameter
-from ..printing.printed import PrintedPass
+from ..printing.printed import PrintedPass, PrintedTurns
 from ..printing.scalars import LANES
 from .lookups import asked_ahead
 from .loops import indented
@@ -50,11 +50,7 @@ class NestByRows(SharedNest):
             *top,
             *self.buffers(),
             *[line for made in nest.passes for line in patterns(made, self.names)],
-            *past.task([
-                "for (int64_t row = begin; row < end; row++) {",
-                *indented([*self.row_indices(), *self.rows_ahead(), *row]),
-                "}",
-            ]),
+            *past.task(self.row_loop([*self.rows_ahead(), *row])),
         ]  # fmt: skip
         extra = [Parameter(name, "int64_t", None, False) for name in self.divisors()]
         main = [
@@ -62,7 +58,7 @@ class NestByRows(SharedNest):
             *([] if cut is None else [f"const int64_t stretch = {self.stretch(cut)};"]),
             f"const int64_t rows = {' * '.join(counts)};",
             f"const int64_t work = {inner};",
-            "const int64_t grain = geon_grain(rows, work);",
+            *self.rows_of_task(),
             "const int64_t parts = rows > 0 ? (rows + grain - 1) / grain : 0;",
             *self.launch(task, {name: name for name in self.divisors()}),
         ]
@@ -71,6 +67,37 @@ class NestByRows(SharedNest):
             self.function(task, body, extra),
             [self.head(), "{", *indented(main), "}"],
         ])  # fmt: skip
+
+    def row_loop(self, row: list[str]) -> list[str]:
+        """The loop over the rows of a task; ``row`` are the statements of one."""
+        indices, jam = self.row_indices(), self.jam()
+        if jam is None:
+            head = "for (int64_t row = begin; row < end; row++) {"
+            return [head, *indented([*indices, *row]), "}"]
+        turns, some = jam.turns, self.passes.jammed(jam)
+        if jam.divide:
+            head = f"for (int64_t row = begin; row < end; row += {turns}) {{"
+            return [head, *indented([*indices, *some]), "}"]
+        last = self.nest.rows[-1]
+        fits = f"row + {turns} <= end && {last.name} + {turns} <= {self.passes.extent(last)}"
+        return [
+            "for (int64_t row = begin, turns; row < end; row += turns) {",
+            *indented([*indices, f"turns = {fits} ? {turns} : 1;", f"if (turns == {turns}) {{"]),
+            *indented([*indented(some), "} else {", *indented(row), "}"]),
+            "}",
+        ]
+
+    def jam(self) -> PrintedTurns | None:
+        """The rows that are taken together, unless rows are divided themselves."""
+        return self.nest.jammed if self.cut() is None else None
+
+    def rows_of_task(self) -> list[str]:
+        """The statements that find how many rows a task has."""
+        jam, grain = self.jam(), "geon_grain(rows, work)"
+        if jam is None or not jam.divide:
+            return [f"const int64_t grain = {grain};"]
+        turns = jam.turns
+        return [f"const int64_t grain = ({grain} + {turns - 1}) / {turns} * {turns};"]
 
     def rows_ahead(self) -> list[str]:
         """The statements that ask for what some rows further are looked up."""

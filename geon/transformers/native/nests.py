@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..kernels.regions import assumed
 from ..kernels.types import Nest
 from ..printing.nests import print_nest
 from ..printing.printed import PrintedNest
 from .dialect import array_strips
 from .draws import words_function
 from .fill import fill_function
+from .jam import jammed, print_jam
 from .loops import indented
 from .naming import NAME, Function, KernelNames
 from .nest_rows import NestByRows
 from .nest_tasks import printed_passes
-from .past import Passing, may_pass
+from .past import Passing, may_pass, stored
 from .tiles import TILE
+
+BORDER = 8  # times what a piece stores, of which the largest stores more: rows are taken one by one
 
 # How many turns of a loop one task takes. Below 2**17 statements the caller does all by itself:
 # that is less work than waking a thread. Else there are about sixteen tasks, so that threads end
@@ -67,11 +71,18 @@ def function_text(
     return f"{part}{head}\n{{\n{copy}    {name}_part({call});\n}}\n"
 
 
-def printed_nest(work: Nest, names: KernelNames, vector_bytes: int) -> PrintedNest:
-    """The statements of a nest, with strips where the instruction set has functions of them."""
+def printed_nest(
+    work: Nest, names: KernelNames, vector_bytes: int, *, jams: bool = True
+) -> PrintedNest:
+    """The statements of a nest, with strips where the instruction set has functions of them, and
+    where it ``jams``, some rows together.
+    """
     printed = print_nest(work, names, array_strips(vector_bytes))
     if any(made.windows for made in printed_passes(printed)):
         names.needs(words_function())
+    jam = jammed(work, vector_bytes) if jams else None
+    if jam is not None:
+        printed.jammed = print_jam(work, jam, names)
     return printed
 
 
@@ -80,10 +91,13 @@ def pieces_text(
 ) -> str:
     """The C functions of a nest that is computed by its pieces where lengths allow it."""
 
+    most = max(assumed(stored(piece)) for piece in work.pieces)
+
     def text(piece: Nest, called: str) -> str:
         if piece.short is not None:
             return short_text(piece, piece.short, names, vector_bytes, called, None)
-        printed = printed_nest(piece, names, vector_bytes)
+        border = assumed(stored(piece)) * BORDER < most
+        printed = printed_nest(piece, names, vector_bytes, jams=not border)
         # The whole is for short lengths, where there are pieces for others.
         much = piece is not work and passing is not None and may_pass(piece, passing.stored)
         return nest_text(printed, names, called, vector_bytes, passing if much else None)

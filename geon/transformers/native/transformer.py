@@ -28,6 +28,7 @@ from ..lowering.target import Arrangement, Layout, Target
 from ..printing.c_expressions import C_TYPES
 from .completeness import lacks
 from .emit import make_module
+from .library_calls import CALLED, called
 from .machine import MODEL, machine
 from .objects import begin, shared_object
 from .packed_copies import packed_copies
@@ -129,12 +130,19 @@ class NativeTransformer(Transformer):
         save(key, self.toolchain(), program.record)
 
     def begin(self, program: Program) -> None:
-        """The functions that all products share, which take a compiler as long as all stages."""
+        """What ops are known to call, which takes a compiler as long as all stages: the functions
+        that products share, and those of the library.
+        """
         toolchain = self.toolchain()
-        dots = [op for op in deep_order(program.roots) if op.primitive.name == "dot"]
-        for name in {name_of(op.dtype) for op in dots if is_product(op)}:
-            for unit in product_units(shape(C_TYPES[name], toolchain.vector_bytes)):
-                begin(toolchain, unit)
+        units: dict[str, None] = {}
+        for op in deep_order(program.roots):
+            if op.primitive.name == "dot" and is_product(op):
+                of = shape(C_TYPES[name_of(op.dtype)], toolchain.vector_bytes)
+                units.update(dict.fromkeys(product_units(of)))
+            elif op.primitive.name in CALLED:
+                units.update(dict.fromkeys(called(op).units))
+        for unit in units:
+            begin(toolchain, unit)
 
     def compile(self, plan: Plan, linking: Linking) -> NativeProgram:
         """The module of a plan, compiled and loaded."""

@@ -112,8 +112,8 @@ class Functions:
 @cache
 def small_functions() -> dict[str, str]:
     """Functions of units of kernels, by the name that kernels call."""
-    past = {"geon_past_put": c_text("past.h"), "geon_past_row": c_text("past_row.h")}
-    return {**OWN, **transposes(), **past}
+    files = {"geon_past_put": "past.h", "geon_past_row": "past_row.h", "geon_vectors": "vectors.h"}
+    return {**OWN, **transposes(), **{name: c_text(file) for name, file in files.items()}}
 
 
 @cache

@@ -93,7 +93,8 @@ class PrintedStore:
     Where the elements of the innermost loop adjoin, ``start`` is the pointer to that of the turn
     ``first_turn`` of the loop's variable, and ``index`` the place of the one at hand behind it.
     Where rows are taken side by side, such elements lie ``apart`` elements from the next. Where the
-    value is that of all elements of a strip, the function ``put`` writes it from the place on.
+    value is that of all elements of a strip, the function ``put`` writes it from the place on;
+    where it is a ``vector`` of that type, it begins there.
     """
 
     place: str
@@ -105,6 +106,7 @@ class PrintedStore:
     index: str = ""
     apart: Size = 0
     put: str = ""
+    vector: str = ""
 
     def __str__(self) -> str:
         return str(self.at(self.place))
@@ -113,6 +115,8 @@ class PrintedStore:
         """The statement that puts the value at a place."""
         if self.put:
             return StripCall(self.put, f"&{place}", (self.value,))
+        if self.vector:
+            place = f"GEON_AT({self.vector}, {place})"
         return f"{place} = {self.value};"
 
 
@@ -234,12 +238,28 @@ class PrintedArray:
     itemsize: int
 
 
+@dataclass(frozen=True, slots=True)
+class PrintedTurns:
+    """Some neighbouring ``turns`` of the innermost loop ``outer`` of rows as one pass, for that of
+    this ``number``, whose statements are of vectors of ``lanes`` elements. Where turns ``divide``
+    all, none is left, and no element is where vectors are all ``filled``.
+    """
+
+    made: PrintedPass
+    number: int
+    outer: Loop
+    turns: int
+    lanes: int
+    divide: bool
+    filled: bool
+
+
 @dataclass(slots=True)
 class PrintedNest:
     """The blocks of a nest: ``top`` runs once in each task, ``row`` for each row.
 
     ``ending`` is computed after all partial values were combined; ``arrays`` are what a task
-    declares for its rows.
+    declares for its rows. Some turns of the innermost loop of rows may be ``jammed``.
     """
 
     rows: tuple[Loop, ...]
@@ -252,6 +272,7 @@ class PrintedNest:
     apart: bool = False  # what is loaded to be reduced does not adjoin along lanes
     far: bool = False  # from turn to turn it lies further apart than from row to row
     hides: bool = False  # how far what is loaded lies apart is not for compilers to know
+    jammed: PrintedTurns | None = None
 
     @property
     def passes(self) -> list[PrintedPass]:

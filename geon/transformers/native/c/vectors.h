@@ -1,0 +1,33 @@
+/* Vectors of so many numbers, which lie in memory from any element on. */
+#define GEON_VECTOR(type, bytes, name)                                   \
+    typedef type name __attribute__((vector_size(bytes), unused));       \
+    typedef type name##_at                                               \
+        __attribute__((vector_size(bytes), aligned(sizeof(type)), may_alias, unused));
+GEON_VECTOR(float, 8, geon_f32x2)
+GEON_VECTOR(float, 16, geon_f32x4)
+GEON_VECTOR(float, 32, geon_f32x8)
+GEON_VECTOR(float, 64, geon_f32x16)
+GEON_VECTOR(int32_t, 8, geon_i32x2)
+GEON_VECTOR(int32_t, 16, geon_i32x4)
+GEON_VECTOR(int32_t, 32, geon_i32x8)
+GEON_VECTOR(int32_t, 64, geon_i32x16)
+GEON_VECTOR(double, 16, geon_f64x2)
+GEON_VECTOR(double, 32, geon_f64x4)
+GEON_VECTOR(double, 64, geon_f64x8)
+GEON_VECTOR(int64_t, 16, geon_i64x2)
+GEON_VECTOR(int64_t, 32, geon_i64x4)
+GEON_VECTOR(int64_t, 64, geon_i64x8)
+/* The vector that begins at a place. */
+#define GEON_AT(name, place) (*(name##_at *)&(place))
+/* Elements of a where a truth is all ones, of b where it is 0; both may be one number for all. */
+#define GEON_CHOSEN(name, bits, truth, a, b) \
+    ((name)(((bits)((a) - (name){0}) & (truth)) | ((bits)((b) - (name){0}) & ~(truth))))
+/* Lets a vector stay in its register: gcc loads it from memory again for each use, as long as that
+   holds it, and computes sums when they are stored, so that all terms wait in registers. */
+#if defined(__x86_64__) && !defined(__clang__)
+#define GEON_KEPT(x) __asm__("" : "+v"(x));
+#elif defined(__aarch64__) && !defined(__clang__)
+#define GEON_KEPT(x) __asm__("" : "+w"(x));
+#else
+#define GEON_KEPT(x)
+#endif

@@ -1,0 +1,165 @@
+"""Rows that are taken together because they load much alike: the same bits as one by one."""
+
+import numpy as np
+import pytest
+
+import geon
+from geon import Axis, Window
+from geon.transformers.native import nests, runtime
+from geon.transformers.native.toolchain import find_toolchain
+from tests.native.jammed_rows import JammedRows
+from tests.native.together import Together
+
+pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
+SEEDS = 60
+TAKEN = "GEON_AT(geon_"  # what text has that takes rows together
+
+
+def one_by_one(nest, vector_bytes):
+    """No rows are taken together."""
+
+
+def results_of(cases, threads):
+    """What a unit of all these cases computes, and whose text takes rows together."""
+    together = Together(divided=True)
+    transformer = together.transformer(threads=threads)
+    made = [transformer.computation(case.results, *case.leaves) for case in cases]
+    for f in made:
+        together.add(f)
+    together.compile()
+    found = [f(*case.arrays) for f, case in zip(made, cases, strict=True)]
+    assert not together.missed
+    return found, [TAKEN in f.source for f in made]
+
+
+def test_rows_taken_together_have_the_bits_of_single_ones(monkeypatch):
+    cases = [JammedRows(seed) for seed in range(SEEDS)]
+    found, taken = results_of(cases, 1)
+    divided, _ = results_of(cases, 3)
+    monkeypatch.setattr(nests, "jammed", one_by_one)
+    plain, none = results_of(cases, 1)
+    assert sum(taken) >= SEEDS // 6
+    assert not any(none)
+    for case, *each in zip(cases, found, divided, plain, strict=True):
+        for ours, others, theirs in zip(*map(as_list, each), strict=True):
+            np.testing.assert_array_equal(bits(ours), bits(theirs), err_msg=case.kind)
+            np.testing.assert_array_equal(bits(others), bits(theirs), err_msg=case.kind)
+
+
+def test_rows_taken_together_have_numpys_values():
+    cases = [JammedRows(seed) for seed in range(200, 200 + SEEDS // 2)]
+    found, taken = results_of(cases, 3)
+    assert sum(taken) >= SEEDS // 12
+    for case, results in zip(cases, found, strict=True):
+        with geon.NumPyTransformer() as numpy:
+            wanted = numpy.computation(case.results, *case.leaves)(*case.arrays)
+        for ours, right in zip(as_list(results), as_list(wanted), strict=True):
+            bound = 1e-4 * max(np.abs(right).max(initial=0), 1) if case.floats else 0
+            np.testing.assert_allclose(ours, right, 0, bound, err_msg=case.kind)
+
+
+def as_list(results):
+    """The results of a call as a list."""
+    return list(results) if isinstance(results, tuple | list) else [results]
+
+
+def bits(array):
+    """The bytes of an array's elements."""
+    return np.ascontiguousarray(array).view("u1")
+
+
+def depthwise(side, channels, end=lambda y: y, dtype="float32"):
+    """A filter of 3×3 for each channel of images, with its placeholders."""
+    n, h, w, c = Axis("N"), Axis("H", side), Axis("W", side), Axis("C", channels)
+    x = geon.placeholder([n, h, w, c], dtype)
+    r, s = Axis("R", 3), Axis("S", 3)
+    f = geon.placeholder([r, s, c], dtype)
+    spec = {h: Window(r, pad=(1, 1)), w: Window(s, pad=(1, 1))}
+    return end(geon.convolution(x, f, spec, [])), x, f
+
+
+@pytest.mark.parametrize("side", [10, 12, 13, 16, 18, 31])
+@pytest.mark.parametrize("past", [None, 64])
+def test_what_is_stored_past_the_caches(monkeypatch, side, past):
+    """Some rows at a time have as many streams; whatever is left begins where these end."""
+    if past is not None:
+        monkeypatch.setattr(runtime, "past_bytes", lambda: past)
+    y, x, f = depthwise(side, 80)
+    random = np.random.default_rng(side)
+    arrays = random.normal(size=(5, side, side, 80)), random.normal(size=(3, 3, 80))
+    given = [array.astype("float32") for array in arrays]
+    with geon.NativeTransformer(threads=2) as native, geon.NumPyTransformer() as numpy:
+        made = native.computation(y, x, f)
+        assert TAKEN in made.source
+        wanted = numpy.computation(y, x, f)(*given)
+        np.testing.assert_allclose(made(*given), wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_special_values_are_what_they_are_in_single_rows(monkeypatch):
+    y, x, f = depthwise(12, 32, lambda y: [geon.maximum(y, 0), geon.where(y < 1, -y, y / 0)])
+    random = np.random.default_rng(0)
+    given = [random.normal(size=shape).astype("float32") for shape in ((2, 12, 12, 32), (3, 3, 32))]
+    for value in (np.nan, -np.nan, np.inf, -np.inf, -0.0, 1e-45):
+        given[0].reshape(-1)[random.integers(0, given[0].size, 40)] = value
+    found = []
+    for decide in (nests.jammed, one_by_one):
+        monkeypatch.setattr(nests, "jammed", decide)
+        together = Together()
+        made = together.transformer().computation(y, x, f)
+        together.add(made)
+        together.compile()
+        assert (TAKEN in made.source) == (decide is not one_by_one)
+        found.append(made(*given))
+    for ours, theirs in zip(*found, strict=True):
+        same = bits(ours) == bits(theirs)
+        assert same.all() or np.isnan(ours[~same.reshape(*ours.shape, 4).all(-1)]).all()
+
+
+def test_a_variable_is_updated_in_place():
+    n, c = Axis("N", 100), Axis("C", 48)
+    x = geon.variable([n, c], initial_value=np.ones((100, 48), "float32"))
+    a, b, d, e, f = (geon.placeholder([c]) for _ in range(5))
+    update = geon.assign(x, (((x - a) * b + d) * e - f) * (a + b))
+    random = np.random.default_rng(0)
+    given = [random.normal(size=48).astype("float32") for _ in range(5)]
+    with geon.NativeTransformer(threads=2) as native, geon.NumPyTransformer() as numpy:
+        made = native.computation([update, x], a, b, d, e, f)
+        assert TAKEN in made.source
+        for transformer in (native, numpy):
+            step = transformer.computation(update, a, b, d, e, f)
+            for _ in range(3):
+                step(*given)
+        ours, right = (t.computation(x)() for t in (native, numpy))
+        np.testing.assert_allclose(ours, right, rtol=2e-5)
+
+
+@pytest.mark.parametrize(
+    "end, dtype",
+    [
+        (geon.exp, "float32"),  # no vector has it
+        (lambda y: geon.cast(y, "float64"), "float32"),  # of another width
+        (lambda y: y, "int8"),
+        (lambda y: y, "float16"),
+    ],
+)
+def test_what_vectors_do_not_have_stays_as_it_is(end, dtype):
+    y, x, f = depthwise(12, 32, end, dtype)
+    with geon.NativeTransformer(threads=1) as native:
+        assert TAKEN not in native.computation(y, x, f).source
+
+
+def test_rows_that_load_little_alike_stay_as_they_are():
+    n, h, c = Axis("N", 64), Axis("H", 64), Axis("C", 32)
+    x, f = geon.placeholder([n, h, c]), geon.placeholder([c])
+    with geon.NativeTransformer(threads=1) as native:
+        assert TAKEN not in native.computation(x * 2 + f, x, f).source
+
+
+def test_each_load_is_there_once():
+    """Of nine weights and four places under nine each, nine and eighteen are left."""
+    y, x, f = depthwise(34, 32)
+    with geon.NativeTransformer(threads=1) as native:
+        source = native.computation(y, x, f).source
+    body = source[source.index(TAKEN) :]
+    body = body[: body.index("}")]
+    assert body.count("GEON_AT(") == 9 + 3 * 6 + 4  # those loads, and stores

@@ -315,7 +315,8 @@ def test_a_kernel_says_what_its_text_calls_and_how_it_begins(name):
             continue
         made = function_of(f.plan, kernel, VECTOR_BYTES)
         own = made.text + "".join(made.shared)
-        called = {*mentioned(own), *(each for each in small_functions() if f"{each}(" in own)}
+        uses = {each: f"{each}(" for each in small_functions()} | {"geon_vectors": "GEON_AT("}
+        called = {*mentioned(own), *(each for each, use in uses.items() if use in own)}
         if isinstance(kernel.work, Nest):  # whether or not it is divided
             called.add("geon_grain")
         assert set(made.calls) == called

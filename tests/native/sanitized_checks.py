@@ -11,6 +11,7 @@ import geon
 from geon.testing import assert_agrees
 from geon.testing.samples import SAMPLES
 from tests import window_cases
+from tests.native.jammed_rows import JammedRows
 from tests.native.test_random_native import compare, drawn
 from tests.native.together import Together
 from tests.native.wide_convolutions import WideConvolution
@@ -100,6 +101,21 @@ def test_random_wide_convolutions():
     together.compile()
     for case, f in zip(cases, made, strict=True):
         case.check(f(*case.feeds().values()))
+    assert not together.missed
+
+
+def test_random_rows_that_are_taken_together():
+    """Vectors that begin anywhere, and what is left of rows and of their number."""
+    together = Together(divided=True, sanitize=True)
+    transformer = together.transformer(threads=3)
+    cases = [JammedRows(seed) for seed in range(400, 424)]
+    made = [transformer.computation(case.results, *case.leaves) for case in cases]
+    for f in made:
+        together.add(f)
+    together.compile()
+    assert sum("GEON_AT(" in f.source for f in made) > 4
+    for case, f in zip(cases, made, strict=True):
+        f(*case.arrays)
     assert not together.missed
 
 

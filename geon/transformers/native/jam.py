@@ -50,6 +50,7 @@ ROWS = {
     "minimum": "GEON_CHOSEN({type}, {bits}, ({0} < {1}) | ({0} != {0}), {0}, {1})",
     "where": "GEON_CHOSEN({type}, {bits}, {0}, {1}, {2})",
 }
+COMPARED = ("maximum", "minimum")  # with themselves, too
 TRUTHS = {
     **{row: f"{{0}} {sign} {{1}}" for row, sign in c_expressions.COMPARISONS.items()},
     **{row: f"{{0}} {sign} {{1}}" for row, sign in c_expressions.LOGICAL.items()},
@@ -298,6 +299,11 @@ class _JamPrinter:
             element = self.element(node.operand, moved(node.offset, self.jam.outer, turn))
             return f"GEON_AT({self.type(node.dtype)}, {element})"
         operands, bits = [self.operand(arg, turn) for arg in node.args], self.type(BOOL)
+        if node.row.name in COMPARED:  # what compares two numbers is 1, and no vector of ones
+            operands = [
+                text if id(arg) in self.wide else f"({text} - ({self.type(arg.dtype)}){{0}})"
+                for arg, text in zip(node.args, operands, strict=True)
+            ]
         if name_of(node.dtype) == "bool":
             return f"({bits})({TRUTHS[node.row.name].format(*operands)})"
         return ROWS[node.row.name].format(*operands, type=self.type(node.dtype), bits=bits)

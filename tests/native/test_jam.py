@@ -100,6 +100,26 @@ def test_what_is_stored_past_the_caches(monkeypatch, side, past):
         np.testing.assert_allclose(made(*given), wanted, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("rows", [0, 1, 3, 4, 5, 64, 67, 301])
+@pytest.mark.parametrize("past", [None, 64])
+def test_rows_that_share_parameters_alone_pass_by_the_caches_one_by_one(monkeypatch, rows, past):
+    """Memory is the limit of large ones, whatever is loaded once."""
+    if past is not None:
+        monkeypatch.setattr(runtime, "past_bytes", lambda: past)
+    n, c = Axis("N"), Axis("C", 80)
+    x, *parameters = (geon.placeholder(axes) for axes in ([n, c], *([c] for _ in range(6))))
+    a, b, d, e, f, g = parameters
+    y = (((x - a) * b + d) * e - f) * g
+    random = np.random.default_rng(rows)
+    given = [random.normal(size=shape).astype("float32") for shape in ((rows, 80), *[80] * 6)]
+    with geon.NativeTransformer(threads=2) as native, geon.NumPyTransformer() as numpy:
+        made = native.computation(y, x, *parameters)
+        assert TAKEN in made.source and "turns = !past && " in made.source
+        assert not any(TAKEN in line and "near_" in line for line in made.source.splitlines())
+        wanted = numpy.computation(y, x, *parameters)(*given)
+        np.testing.assert_allclose(made(*given), wanted, rtol=1e-5, atol=1e-5)
+
+
 def test_special_values_are_what_they_are_in_single_rows(monkeypatch):
     """Of vectors, and of numbers that are one for all of a vector."""
     one = geon.placeholder([])

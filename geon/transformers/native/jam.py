@@ -186,10 +186,22 @@ def moved(offset: Affine, loop: Loop, turn: int) -> Affine:
 
 def shares(nodes: list[Scalar], jam: Jam) -> bool:
     """Whether the turns load enough alike."""
+    each = loaded(nodes, jam)
+    return len(each) >= FEWEST * jam.turns and len(set(each)) <= SHARE * len(each)
+
+
+def overlaps(nodes: list[Scalar], jam: Jam) -> bool:
+    """Whether the turns share more than what is the same for all rows."""
+    moving = [x for x in nodes if isinstance(x, Load) and x.offset.step(jam.outer.name) != 0]
+    each = loaded(moving, jam)
+    return len(set(each)) < len(each)
+
+
+def loaded(nodes: Sequence[Scalar], jam: Jam) -> list[tuple[int, Affine]]:
+    """The vectors that all turns load: the numbers of operands, and where in these."""
     loads = [x for x in nodes if isinstance(x, Load) and x.offset.step(jam.inner.name) != 0]
     turns = range(jam.turns)
-    each = [(x.operand, moved(x.offset, jam.outer, turn)) for x in loads for turn in turns]
-    return len(loads) >= FEWEST and len(set(each)) <= SHARE * len(each)
+    return [(x.operand, moved(x.offset, jam.outer, turn)) for x in loads for turn in turns]
 
 
 def print_jam(nest: Nest, jam: Jam, names: KernelNames) -> PrintedTurns:
@@ -260,6 +272,7 @@ class _JamPrinter:
             jam.lanes,
             divide=is_multiple(jam.outer.extent, jam.turns),
             filled=is_multiple(jam.inner.extent, jam.lanes),
+            overlap=overlaps(self.nodes, jam),
         )
 
     def statement(self, node: Load | IndexNumber | Apply, turn: int) -> None:

@@ -10,6 +10,7 @@ from ..kernels.types import Loop
 from ..printing.parameters import Parameter
 from ..printing.printed import PrintedPass, PrintedTurns
 from ..printing.scalars import LANES
+from .jam_text import rows_together
 from .lookups import asked_ahead
 from .loops import indented
 from .nest_shared import SharedNest
@@ -74,12 +75,13 @@ class NestByRows(SharedNest):
         if jam is None:
             head = "for (int64_t row = begin; row < end; row++) {"
             return [head, *indented([*indices, *row]), "}"]
-        turns, some = jam.turns, self.passes.jammed(jam)
-        if jam.divide:
+        turns, some, last = jam.turns, rows_together(self.passes, jam), self.nest.rows[-1]
+        fits = f"row + {turns} <= end && {last.name} + {turns} <= {self.passes.extent(last)}"
+        if jam.divide and (jam.overlap or not self.passes.past.used):
             head = f"for (int64_t row = begin; row < end; row += {turns}) {{"
             return [head, *indented([*indices, *some]), "}"]
-        last = self.nest.rows[-1]
-        fits = f"row + {turns} <= end && {last.name} + {turns} <= {self.passes.extent(last)}"
+        if self.passes.past.used and not jam.overlap:
+            fits = f"!past && {fits}"  # memory is the limit of all that large arrays do
         return [
             "for (int64_t row = begin, turns; row < end; row += turns) {",
             *indented([*indices, f"turns = {fits} ? {turns} : 1;", f"if (turns == {turns}) {{"]),

@@ -14,7 +14,6 @@ from ..printing.printed import (
     PrintedNest,
     PrintedPass,
     PrintedStore,
-    PrintedTurns,
     lanes_start,
     turn_of,
 )
@@ -217,41 +216,6 @@ class Passes:
             return self.past.loop(self.chosen(made), loop, ends, run, divided=True, whole=True)
 
         return with_stages(made.stages, loop.name, bounds, loop.extent, part)
-
-    def jammed(self, jam: PrintedTurns) -> list[str]:
-        """The statements of some rows that are taken together: a loop over vectors, and for each
-        row what is left of it, and its other passes.
-        """
-        made = jam.made
-        (inner,), body, chosen = made.loops, self.elements(made), self.chosen(made)
-        end, row = self.extent(inner), jam.outer.name
-
-        def run(low: str, high: str) -> list[str]:
-            head = f"for (int64_t {inner.name} = {low}; {inner.name} < {high}; {inner.name} += "
-            return [f"{head}{jam.lanes}) {{", *indented(body), "}"]
-
-        def vectors(high: str) -> list[str]:
-            return self.past.loop(chosen, inner, ("0", high), run, divided=True, whole=True)
-
-        def each(passes: list[PrintedPass], bounds: tuple[str, str] | None = None) -> list[str]:
-            if not passes:
-                return []
-            past, self.past = self.past, Past(None, self.names)
-            known = [line for line in self.nest.row.lines if not isinstance(line, PrintedPass)]
-            lines = self.statements([*known, *passes], bounds)
-            self.past = past
-            return for_loop(
-                "turn", "0", str(jam.turns), [f"const int64_t {row} = first_row + turn;", *lines]
-            )
-
-        passes, k, filled = self.nest.passes, jam.number, f"{inner.name}_filled"
-        before, after = each(passes[:k]), each(passes[k + 1 :])
-        first = [f"const int64_t first_row = {row};"]
-        if jam.filled:
-            return [*first, *before, *vectors(end), *after]
-        first.append(f"const int64_t {filled} = ({end}) & -{jam.lanes};")
-        left = each(passes[k : k + 1], (filled, end))
-        return [*first, *before, *vectors(filled), *left, *after]
 
     def at_once(self, made: PrintedPass) -> int:
         """How many turns of a flat pass are taken at once: those of a vector, of some abreast, or

@@ -242,7 +242,8 @@ class PrintedArray:
 class PrintedTurns:
     """Some neighbouring ``turns`` of the innermost loop ``outer`` of rows as one pass, for that of
     this ``number``, whose statements are of vectors of ``lanes`` elements. Where turns ``divide``
-    all, none is left, and no element is where vectors are all ``filled``.
+    all, none is left, and no element is where vectors are all ``filled``. What turns load may
+    ``overlap``; else they share what is the same for all rows.
     """
 
     made: PrintedPass
@@ -252,6 +253,7 @@ class PrintedTurns:
     lanes: int
     divide: bool
     filled: bool
+    overlap: bool
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ INNER = (1, 3, 4, 7, 8, 12, 15, 16, 17, 20, 24, 31, 32, 33, 40, 63, 64, 65, 100,
 OUTER = (1, 3, 5, 8, 10, 11, 12, 13, 14, 16, 17, 22, 29, 40)
 MANY = (2, 40, 64, 65, 66, 67, 69, 72, 101)  # where there is one such axis alone
 DTYPES = ("float32", "float32", "float32", "float64", "int32", "int64")
-ENDS = ("none", "relu", "chosen", "scaled", "two")
+ENDS = ("none", "relu", "chosen", "scaled", "two", "lengths")
 
 
 class JammedRows:
@@ -117,6 +117,11 @@ class JammedRows:
             c = y.axes[-1]
             scale = self.leaf([Axis(c.name, c.length)], [self.shape[-1]])
             return [geon.minimum(y * scale, 7)]
+        if end == "lengths":
+            if not self.floats:
+                return [geon.absolute(y)]
+            length = geon.sqrt(y * y + 1)
+            return [length, y * geon.rsqrt(length), geon.absolute(y) + geon.reciprocal(length)]
         if end == "two":
             return [y, y - 1]
         return [y]

@@ -8,7 +8,7 @@ compilers that find vectors by themselves load each again from memory for each u
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...op_graph.affine import Affine
@@ -43,13 +43,21 @@ ROWS = {
     "add": "{0} + {1}",
     "subtract": "{0} - {1}",
     "multiply": "{0} * {1}",
-    "divide": "{0} / {1}",
     "negative": "-{0}",
     "square": "{0} * {0}",
     "maximum": "GEON_CHOSEN({type}, {bits}, ({0} > {1}) | ({0} != {0}), {0}, {1})",
     "minimum": "GEON_CHOSEN({type}, {bits}, ({0} < {1}) | ({0} != {0}), {0}, {1})",
     "where": "GEON_CHOSEN({type}, {bits}, {0}, {1}, {2})",
 }
+FLOAT_ROWS = {
+    **ROWS,
+    "divide": "{0} / {1}",
+    "reciprocal": "1 / {0}",
+    "absolute": "({type})(({bits})({0}) & {most})",  # without the sign
+    "sqrt": "GEON_ROOT_{type}({0})",
+    "rsqrt": "1 / GEON_ROOT_{type}({0})",
+}
+INTEGER_ROWS = {**ROWS, "absolute": "GEON_CHOSEN({type}, {bits}, {0} < 0, -{0}, {0})"}
 COMPARED = ("maximum", "minimum")  # with themselves, too
 TRUTHS = {
     **{row: f"{{0}} {sign} {{1}}" for row, sign in c_expressions.COMPARISONS.items()},
@@ -137,10 +145,9 @@ def are_vectors(nodes: list[Scalar], stores: Sequence[Store], inner: Loop, items
         if isinstance(node, Load):
             plain = is_direct(node.offset) and node.offset.step(inner.name) == 1
         elif isinstance(node, Apply) and name_of(node.dtype) == "bool":
-            return node.row.name in TRUTHS and all(is_known(arg) for arg in node.args)
+            return node.row.name in TRUTHS and all(map(is_known, node.args))
         elif isinstance(node, Apply):
-            plain = node.row.name in ROWS and all(is_known(arg) for arg in node.args)
-            plain = plain and (node.row.name != "divide" or kind(node.dtype) == "f")
+            plain = node.row.name in rows_of(node.dtype) and all(map(is_known, node.args))
         else:
             return False
         return plain and is_number(node.dtype)
@@ -161,6 +168,11 @@ def are_vectors(nodes: list[Scalar], stores: Sequence[Store], inner: Loop, items
         for store in stores
     )
     return stored and all(map(fits, nodes))
+
+
+def rows_of(dtype: DType) -> Mapping[str, str]:
+    """The texts of vectors of a dtype, by the names of their rows."""
+    return FLOAT_ROWS if kind(dtype) == "f" else INTEGER_ROWS
 
 
 def is_direct(offset: Affine) -> bool:
@@ -319,7 +331,9 @@ class _JamPrinter:
             ]
         if name_of(node.dtype) == "bool":
             return f"({bits})({TRUTHS[node.row.name].format(*operands)})"
-        return ROWS[node.row.name].format(*operands, type=self.type(node.dtype), bits=bits)
+        names = {"type": self.type(node.dtype), "bits": bits}
+        names["most"] = f"INT{8 * node.dtype.itemsize}_MAX"
+        return rows_of(node.dtype)[node.row.name].format(*operands, **names)
 
     def operand(self, node: Scalar, turn: int) -> str:
         """The name of a value of a turn, or what needs none."""

@@ -31,12 +31,7 @@ SHARE = 0.75  # of the loads is what is left at most
 MOST = 256  # nodes of an element: text grows with the turns
 MUCH = 64  # places of the two innermost loops of rows, of fewer of which there is too little to do
 LONG = 4  # vectors of a row, of fewer of which what fills no vector would be too much
-KINDS = {
-    "float32": "f32",
-    "float64": "f64",
-    "int32": "i32",
-    "int64": "i64",
-}  # as in vectors.h
+KINDS = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64"}  # of vectors.h
 
 # Rows of vectors, as ``c_expressions`` has them for numbers. Truths are ones in all bits, or none.
 ROWS = {
@@ -82,13 +77,9 @@ class Jam:
 
 def jammed(nest: Nest, vector_bytes: int) -> Jam | None:
     """The turns of a nest that are taken together; None where that would save too little."""
-    alone = not nest.ending and not nest.pieces
-    if (
-        not alone
-        or not nest.rows
-        or nest.across is not None
-        or not all(map(only_stores, nest.steps))
-    ):
+    if not nest.rows or nest.across is not None or nest.ending or nest.pieces:
+        return None
+    if not all(map(only_stores, nest.steps)):
         return None
     number = longest(nest.passes)
     step, outer = nest.passes[number], nest.rows[-1]
@@ -101,15 +92,17 @@ def jammed(nest: Nest, vector_bytes: int) -> Jam | None:
     if len(nodes) > MOST or not are_vectors(nodes, step.stores, inner, dtype.itemsize):
         return None
     turns = next((n for n in TURNS if is_multiple(outer.extent, n)), TURNS[0])
+    if isinstance(outer.extent, int) and outer.extent < turns:
+        return None
     found = Jam(step, number, outer, inner, turns, lanes)
     return found if shares(nodes, found) else None
 
 
 def only_stores(step: Pass | Store) -> bool:
     """Whether a step is a pass of one loop that does nothing but store."""
-    return (
-        isinstance(step, Pass) and len(step.loops) == 1 and not step.reductions and not step.keeps
-    )
+    if not isinstance(step, Pass) or len(step.loops) != 1:
+        return False
+    return not step.reductions and not step.keeps
 
 
 def longest(passes: Sequence[Pass]) -> int:

@@ -12,7 +12,7 @@ INNER = (1, 3, 4, 7, 8, 12, 15, 16, 17, 20, 24, 31, 32, 33, 40, 63, 64, 65, 100,
 OUTER = (1, 3, 5, 8, 10, 11, 12, 13, 14, 16, 17, 22, 29, 40)
 MANY = (2, 40, 64, 65, 66, 67, 69, 72, 101)  # where there is one such axis alone
 DTYPES = ("float32", "float32", "float32", "float64", "int32", "int64")
-ENDS = ("none", "relu", "chosen", "scaled", "two", "lengths")
+ENDS = ("none", "relu", "chosen", "scaled", "two", "lengths", "of rows")
 
 
 class JammedRows:
@@ -112,7 +112,19 @@ class JammedRows:
         if end == "relu":
             return [geon.maximum(y, 0)]
         if end == "chosen":
-            return [geon.where((y > 1) & ~(y >= 5), y * y, -y)]
+            first, second = y > 1, y >= 5
+            both = (
+                first & ~second,
+                geon.logical_or(geon.logical_not(first), second),
+                first ^ second,
+                geon.equal(first, second),
+                geon.less(first, second),  # no vectors: truths have no order there
+            )
+            return [geon.where(self.one(both), y * y, -y)]
+        if end == "of rows":
+            n = y.axes[0]
+            row = self.leaf([Axis(n.name, n.length)], [self.shape[0]])
+            return [y * (geon.exp(row / 9) if self.floats else row % 7) - row]
         if end == "scaled":
             c = y.axes[-1]
             scale = self.leaf([Axis(c.name, c.length)], [self.shape[-1]])

@@ -151,6 +151,31 @@ def test_special_values_are_what_they_are_in_single_rows(monkeypatch):
         )
 
 
+@pytest.mark.parametrize("compare", [geon.less, geon.less_equal, geon.greater, geon.greater_equal])
+def test_truths_are_ordered_as_numbers(compare):
+    y, x, f = depthwise(12, 32, lambda y: geon.where(compare(y > 0, y < 1), y, 2.0))
+    random = np.random.default_rng(0)
+    given = [random.normal(size=shape).astype("float32") for shape in ((2, 12, 12, 32), (3, 3, 32))]
+    with geon.NativeTransformer(threads=1) as native, geon.NumPyTransformer() as numpy:
+        wanted = numpy.computation(y, x, f)(*given)
+        np.testing.assert_allclose(
+            native.computation(y, x, f)(*given), wanted, rtol=1e-5, atol=1e-5
+        )
+
+
+def test_what_a_row_knows_is_computed_before_its_vectors():
+    n, c = Axis("N", 400), Axis("C", 512)
+    x, row = geon.placeholder([n, c]), geon.placeholder([n])
+    a, b, d, e, f = (geon.placeholder([c]) for _ in range(5))
+    y = (((x - a) * b + d) * e - f) * (a + e) * geon.exp(row)
+    with geon.NativeTransformer(threads=1) as native:
+        source = native.computation(y, x, row, a, b, d, e, f).source
+    begin, first = source.index("first_row = "), source.index(TAKEN)
+    assert source[begin:first].count("geon_exp_f32(") == 4  # rows
+    inside = source[first:]
+    assert "geon_exp" not in inside[: inside.index("}")]
+
+
 def test_a_variable_is_updated_in_place():
     n, c = Axis("N", 100), Axis("C", 48)
     x = geon.variable([n, c], initial_value=np.ones((100, 48), "float32"))

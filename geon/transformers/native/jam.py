@@ -54,11 +54,10 @@ FLOAT_ROWS = {
 }
 INTEGER_ROWS = {**ROWS, "absolute": "GEON_CHOSEN({type}, {bits}, {0} < 0, -{0}, {0})"}
 COMPARED = ("maximum", "minimum")  # with themselves, too
-TRUTHS = {
-    **{row: f"{{0}} {sign} {{1}}" for row, sign in c_expressions.COMPARISONS.items()},
-    **{row: f"{{0}} {sign} {{1}}" for row, sign in c_expressions.LOGICAL.items()},
-    "logical_not": "~{0}",
-}
+SIGNS = {**c_expressions.COMPARISONS, **c_expressions.BITWISE, **c_expressions.LOGICAL}
+TRUTHS = {row: f"{{0}} {sign} {{1}}" for row, sign in SIGNS.items()}
+TRUTHS |= dict.fromkeys(("logical_not", "bitwise_not"), "~{0}")
+ORDERED = ("less", "less_equal", "greater", "greater_equal")  # of truths, whose ones are negative
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +137,8 @@ def are_vectors(nodes: list[Scalar], stores: Sequence[Store], inner: Loop, items
         if isinstance(node, Load):
             plain = is_direct(node.offset) and node.offset.step(inner.name) == 1
         elif isinstance(node, Apply) and name_of(node.dtype) == "bool":
+            if node.row.name in ORDERED and name_of(node.args[0].dtype) == "bool":
+                return False
             return node.row.name in TRUTHS and all(map(is_known, node.args))
         elif isinstance(node, Apply):
             plain = node.row.name in rows_of(node.dtype) and all(map(is_known, node.args))
@@ -210,7 +211,7 @@ def loaded(nodes: Sequence[Scalar], jam: Jam) -> list[tuple[int, Affine]]:
 
 
 def print_jam(nest: Nest, jam: Jam, names: KernelNames) -> PrintedTurns:
-    """The statements of the turns, for a vector of elements."""
+    """The statements of the turns, for a vector of elements, and those before all vectors."""
     return _JamPrinter(nest, jam, names).printed()
 
 
@@ -222,6 +223,7 @@ class _JamPrinter:
         self.jam, self.kernel = jam, kernel
         self.depths = Depths.of(nest)
         self.scalars, self.block = ScalarPrinter(kernel, self.depths), Block()
+        self.known = Block()  # what is the same for all elements of a row
         self.nodes = list(walk(*[store.value for store in jam.step.stores]))
         self.wide = vectors(self.nodes, jam.inner)
         self.varying = self.varies()
@@ -271,6 +273,7 @@ class _JamPrinter:
         made.stores = [self.store(x, turn) for turn in range(jam.turns) for x in step.stores]
         return PrintedTurns(
             made,
+            self.known,
             jam.number,
             jam.outer,
             jam.turns,
@@ -285,10 +288,10 @@ class _JamPrinter:
         key = self.key(node, turn)
         if key in self.names:
             return
-        name = self.names[key] = f"t{len(self.names) + 1}"
+        name = self.names[key] = f"v{len(self.names) + 1}"  # rows have names, too
         if id(node) not in self.wide:
             ctype = c_expressions.C_TYPES[name_of(node.dtype)]
-            self.block.lines.append(f"const {ctype} {name} = {self.number(node, turn)};")
+            self.known.lines.append(f"const {ctype} {name} = {self.number(node, turn)};")
             return
         assert not isinstance(node, IndexNumber), "vectors are of what is loaded"
         self.block.lines.append(f"{self.type(node.dtype)} {name} = {self.vector(node, turn)};")

@@ -20,8 +20,8 @@ def rows_together(passes: Passes, jam: PrintedTurns) -> list[str]:
     Where rows share only what is the same for all, no store passes by the caches.
     """
     every, k, (inner,) = passes.nest.passes, jam.number, jam.made.loops
-    end, filled = passes.extent(inner), f"{inner.name}_filled"
-    first = [f"const int64_t {FIRST} = {jam.outer.name};"]
+    end, filled = passes.extent(inner), f"{inner.name}_whole"
+    first = [f"const int64_t {FIRST} = {jam.outer.name};", *map(str, jam.known.lines)]
     before = each_row(passes, jam, every[:k])
     after = each_row(passes, jam, every[k + 1 :])
     if jam.filled:

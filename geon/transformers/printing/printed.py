@@ -243,10 +243,12 @@ class PrintedTurns:
     """Some neighbouring ``turns`` of the innermost loop ``outer`` of rows as one pass, for that of
     this ``number``, whose statements are of vectors of ``lanes`` elements. Where turns ``divide``
     all, none is left, and no element is where vectors are all ``filled``. What turns load may
-    ``overlap``; else they share what is the same for all rows.
+    ``overlap``; else they share what is the same for all rows. What is ``known`` of these rows is
+    computed before all vectors.
     """
 
     made: PrintedPass
+    known: Block
     number: int
     outer: Loop
     turns: int

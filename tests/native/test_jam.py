@@ -184,8 +184,7 @@ def test_a_variable_is_updated_in_place():
     random = np.random.default_rng(0)
     given = [random.normal(size=48).astype("float32") for _ in range(5)]
     with geon.NativeTransformer(threads=2) as native, geon.NumPyTransformer() as numpy:
-        made = native.computation([update, x], a, b, d, e, f)
-        assert TAKEN in made.source
+        assert TAKEN in native.computation(update, a, b, d, e, f).source
         for transformer in (native, numpy):
             step = transformer.computation(update, a, b, d, e, f)
             for _ in range(3):

@@ -20,6 +20,7 @@ from ..kernels.scalar import Apply, IndexNumber, LengthNumber, Load, Number, Sca
 from ..kernels.types import Loop, Nest, Pass, Store
 from ..kernels.weights import weight
 from ..printing import c_expressions
+from ..printing.across import is_direct
 from ..printing.blocks import Block
 from ..printing.printed import PrintedPass, PrintedStore, PrintedTurns, first_turn
 from ..printing.scalars import ScalarPrinter
@@ -53,7 +54,6 @@ FLOAT_ROWS = {
     "rsqrt": "1 / GEON_ROOT_{type}({0})",
 }
 INTEGER_ROWS = {**ROWS, "absolute": "GEON_CHOSEN({type}, {bits}, {0} < 0, -{0}, {0})"}
-COMPARED = ("maximum", "minimum")  # with themselves, too
 SIGNS = {**c_expressions.COMPARISONS, **c_expressions.BITWISE, **c_expressions.LOGICAL}
 TRUTHS = {row: f"{{0}} {sign} {{1}}" for row, sign in SIGNS.items()}
 TRUTHS |= dict.fromkeys(("logical_not", "bitwise_not"), "~{0}")
@@ -167,11 +167,6 @@ def are_vectors(nodes: list[Scalar], stores: Sequence[Store], inner: Loop, items
 def rows_of(dtype: DType) -> Mapping[str, str]:
     """The texts of vectors of a dtype, by the names of their rows."""
     return FLOAT_ROWS if kind(dtype) == "f" else INTEGER_ROWS
-
-
-def is_direct(offset: Affine) -> bool:
-    """Whether an offset is one of loops' variables alone."""
-    return all(isinstance(atom, str) for atom in offset.terms)
 
 
 def vectors(nodes: list[Scalar], inner: Loop) -> set[int]:
@@ -288,7 +283,7 @@ class _JamPrinter:
         key = self.key(node, turn)
         if key in self.names:
             return
-        name = self.names[key] = f"v{len(self.names) + 1}"  # rows have names, too
+        name = self.names[key] = f"v{len(self.names) + 1}"  # no row's own
         if id(node) not in self.wide:
             ctype = c_expressions.C_TYPES[name_of(node.dtype)]
             self.known.lines.append(f"const {ctype} {name} = {self.number(node, turn)};")
@@ -319,17 +314,17 @@ class _JamPrinter:
         if isinstance(node, Load):
             element = self.element(node.operand, moved(node.offset, self.jam.outer, turn))
             return f"GEON_AT({self.type(node.dtype)}, {element})"
-        operands, bits = [self.operand(arg, turn) for arg in node.args], self.type(BOOL)
-        if node.row.name in COMPARED:  # what compares two numbers is 1, and no vector of ones
-            operands = [
-                text if id(arg) in self.wide else f"({text} - ({self.type(arg.dtype)}){{0}})"
-                for arg, text in zip(node.args, operands, strict=True)
-            ]
+        operands, bits = [self.spread(arg, turn) for arg in node.args], self.type(BOOL)
         if name_of(node.dtype) == "bool":
             return f"({bits})({TRUTHS[node.row.name].format(*operands)})"
         names = {"type": self.type(node.dtype), "bits": bits}
         names["most"] = f"INT{8 * node.dtype.itemsize}_MAX"
         return rows_of(node.dtype)[node.row.name].format(*operands, **names)
+
+    def spread(self, node: Scalar, turn: int) -> str:
+        """A value of a turn as a vector: a comparison of numbers would be 1, and not all ones."""
+        text = self.operand(node, turn)
+        return text if id(node) in self.wide else f"GEON_EACH({self.type(node.dtype)}, {text})"
 
     def operand(self, node: Scalar, turn: int) -> str:
         """The name of a value of a turn, or what needs none."""

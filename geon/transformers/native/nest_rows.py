@@ -81,7 +81,7 @@ class NestByRows(SharedNest):
             head = f"for (int64_t row = begin; row < end; row += {turns}) {{"
             return [head, *indented([*indices, *some]), "}"]
         if self.passes.past.used and not jam.overlap:
-            fits = f"!past && {fits}"  # memory is the limit of all that large arrays do
+            fits = f"!past && {fits}"  # memory is the limit there
         return [
             "for (int64_t row = begin, turns; row < end; row += turns) {",
             *indented([*indices, f"turns = {fits} ? {turns} : 1;", f"if (turns == {turns}) {{"]),

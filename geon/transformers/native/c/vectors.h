@@ -19,9 +19,11 @@ GEON_VECTOR(int64_t, 32, geon_i64x4)
 GEON_VECTOR(int64_t, 64, geon_i64x8)
 /* The vector that begins at a place. */
 #define GEON_AT(name, place) (*(name##_at *)&(place))
-/* Elements of a where a truth is all ones, of b where it is 0; both may be one number for all. */
+/* A number as a vector of it; a vector stays what it is. */
+#define GEON_EACH(name, x) ((x) - (name){0})
+/* Elements of a where a truth is all ones, of b where it is 0. */
 #define GEON_CHOSEN(name, bits, truth, a, b) \
-    ((name)(((bits)((a) - (name){0}) & (truth)) | ((bits)((b) - (name){0}) & ~(truth))))
+    ((name)(((bits)(a) & (truth)) | ((bits)(b) & ~(truth))))
 /* Square roots; compilers know the loop for one instruction where there is no name for that. */
 #if defined(__AVX512F__) && !defined(__clang__)
 #define GEON_ROOT_geon_f32x16(a) __builtin_ia32_sqrtps512_mask(a, a, 0xffff, 4)

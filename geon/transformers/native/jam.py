@@ -34,16 +34,17 @@ MUCH = 64  # places of the two innermost loops of rows, of fewer of which there 
 LONG = 4  # vectors of a row, of fewer of which what fills no vector would be too much
 KINDS = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64"}  # of vectors.h
 
-# Rows of vectors, as ``c_expressions`` has them for numbers. Truths are ones in all bits, or none.
+# Rows of vectors, as ``c_expressions`` has them for numbers; where the first operand must be a vector,
+# it is ``v0``. Truths are ones in all bits, or none.
 ROWS = {
     "add": "{0} + {1}",
     "subtract": "{0} - {1}",
     "multiply": "{0} * {1}",
     "negative": "-{0}",
     "square": "{0} * {0}",
-    "maximum": "GEON_CHOSEN({type}, {bits}, ({0} > {1}) | ({0} != {0}), {0}, {1})",
-    "minimum": "GEON_CHOSEN({type}, {bits}, ({0} < {1}) | ({0} != {0}), {0}, {1})",
-    "where": "GEON_CHOSEN({type}, {bits}, {0}, {1}, {2})",
+    "maximum": "GEON_CHOSEN({type}, {bits}, ({v0} > {1}) | ({v0} != {v0}), {v0}, {v1})",
+    "minimum": "GEON_CHOSEN({type}, {bits}, ({v0} < {1}) | ({v0} != {v0}), {v0}, {v1})",
+    "where": "GEON_CHOSEN({type}, {bits}, {0}, {v1}, {v2})",
 }
 FLOAT_ROWS = {
     **ROWS,
@@ -314,10 +315,11 @@ class _JamPrinter:
         if isinstance(node, Load):
             element = self.element(node.operand, moved(node.offset, self.jam.outer, turn))
             return f"GEON_AT({self.type(node.dtype)}, {element})"
-        operands, bits = [self.spread(arg, turn) for arg in node.args], self.type(BOOL)
+        operands, bits = [self.operand(arg, turn) for arg in node.args], self.type(BOOL)
         if name_of(node.dtype) == "bool":
             return f"({bits})({TRUTHS[node.row.name].format(*operands)})"
-        names = {"type": self.type(node.dtype), "bits": bits}
+        names = {f"v{k}": self.spread(arg, turn) for k, arg in enumerate(node.args)}
+        names |= {"type": self.type(node.dtype), "bits": bits}
         names["most"] = f"INT{8 * node.dtype.itemsize}_MAX"
         return rows_of(node.dtype)[node.row.name].format(*operands, **names)
 

@@ -34,8 +34,8 @@ MUCH = 64  # places of the two innermost loops of rows, of fewer of which there 
 LONG = 4  # vectors of a row, of fewer of which what fills no vector would be too much
 KINDS = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64"}  # of vectors.h
 
-# Rows of vectors, as ``c_expressions`` has them for numbers; where the first operand must be a vector,
-# it is ``v0``. Truths are ones in all bits, or none.
+# Rows of vectors, as ``c_expressions`` has them for numbers; the first operand is ``v0`` where it
+# must be a vector. Truths are ones in all bits, or none.
 ROWS = {
     "add": "{0} + {1}",
     "subtract": "{0} - {1}",

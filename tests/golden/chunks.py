@@ -7,6 +7,13 @@ from collections.abc import Iterator
 OWN = re.compile(r"\b(?:kernel_\d|constant_\d|geon_run\b)")
 # Every module declares this before it defines it.
 DECLARED = re.compile(r"int64_t geon_run\([^{}]*\);\s*")
+# What units have for each other is declared before it is defined, in the same words.
+EXPORTED = re.compile(r"__attribute__\(\(visibility\(\"hidden\"\)\)\) [^{}]*;\s*")
+
+
+def is_repeated(chunk: str) -> bool:
+    """Whether a part of a module says no more than a later one."""
+    return EXPORTED.fullmatch(chunk) is not None
 
 
 def is_own(chunk: str) -> bool:

@@ -15,7 +15,7 @@ from geon.transformers.native.transformer import TARGET
 from geon.transformers.pycuda.emit import make_module as make_cuda_module
 from geon.transformers.pycuda.transformer import CudaTransformer
 
-from .chunks import is_own, top_level
+from .chunks import is_own, is_repeated, top_level
 from .programs import NUMPY_ONLY, PROGRAMS, WITHOUT_C, WITHOUT_NUMPY
 from .table import table
 
@@ -91,7 +91,8 @@ def golden_texts() -> dict[str, str]:
     for name, f in computations.items():
         texts[f"{name}.kernels.txt"] = without_lines(f.explain("schedule"))
         texts[f"{name}.plan.txt"] = without_lines(f.explain("plan"))
-        chunks = list(top_level(without_lines(f.source)))
+        every = top_level(without_lines(f.source))
+        chunks = [chunk for chunk in every if not is_repeated(chunk)]
         if name not in WITHOUT_C:
             texts[f"{name}.c.txt"] = "\n".join(chunk for chunk in chunks if is_own(chunk))
         shared.update(dict.fromkeys(chunk for chunk in chunks if not is_own(chunk)))

@@ -14,6 +14,7 @@ from tests import window_cases
 from tests.native.jammed_rows import JammedRows
 from tests.native.test_random_native import compare, drawn
 from tests.native.together import Together
+from tests.native.vectored_nests import VectoredNest
 from tests.native.wide_convolutions import WideConvolution
 from tests.random_borders import Borders
 from tests.random_pools import Pooling
@@ -113,7 +114,22 @@ def test_random_rows_that_are_taken_together():
     for f in made:
         together.add(f)
     together.compile()
-    assert sum("GEON_AT(" in f.source for f in made) > 4
+    assert sum("first_row = " in f.source for f in made) > 4
+    for case, f in zip(cases, made, strict=True):
+        f(*case.arrays)
+    assert not together.missed
+
+
+def test_nests_of_vectors():
+    """Vectors of columns and of rows, whose last ones end where memory may."""
+    together = Together(divided=True, sanitize=True)
+    transformer = together.transformer(threads=3)
+    cases = [VectoredNest(seed) for seed in range(900, 930)]
+    made = [transformer.computation(case.results, *case.leaves) for case in cases]
+    for f in made:
+        together.add(f)
+    together.compile()
+    assert sum("GEON_AT(f" in f.source for f in made) > 15
     for case, f in zip(cases, made, strict=True):
         f(*case.arrays)
     assert not together.missed

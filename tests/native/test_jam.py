@@ -13,11 +13,11 @@ from tests.native.together import Together
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 SEEDS = 60
-TAKEN = "GEON_AT(geon_"  # what text has that takes rows together
+TAKEN = "const int64_t first_row = "  # what text has that takes rows together
 
 
-def one_by_one(nest, vector_bytes):
-    """No rows are taken together."""
+def no_vectors(nest, vector_bytes):
+    """No text is of vectors."""
 
 
 def results_of(cases, threads):
@@ -41,7 +41,7 @@ def test_rows_taken_together_have_the_bits_of_single_ones(monkeypatch):
     cases = [JammedRows(seed) for seed in range(SEEDS)]
     found, taken = results_of(cases, 1)
     divided, _ = results_of(cases, 3)
-    monkeypatch.setattr(nests, "jammed", one_by_one)
+    monkeypatch.setattr(nests, "jammed", no_vectors)
     plain, none = results_of(cases, 1)
     assert sum(taken) >= SEEDS // 6
     assert not any(none)
@@ -115,7 +115,8 @@ def test_rows_that_share_parameters_alone_pass_by_the_caches_one_by_one(monkeypa
     with geon.NativeTransformer(threads=2) as native, geon.NumPyTransformer() as numpy:
         made = native.computation(y, x, *parameters)
         assert TAKEN in made.source and "turns = !past && " in made.source
-        assert not any(TAKEN in line and "near_" in line for line in made.source.splitlines())
+        together = made.source[made.source.index(TAKEN) :]
+        assert "near_" not in together[: together.index("} else {")]
         wanted = numpy.computation(y, x, *parameters)(*given)
         np.testing.assert_allclose(made(*given), wanted, rtol=1e-5, atol=1e-5)
 
@@ -135,14 +136,14 @@ def test_special_values_are_what_they_are_in_single_rows(monkeypatch):
     for value in special:
         given[0].reshape(-1)[random.integers(0, given[0].size, 40)] = value
     found = []
-    for decide in (nests.jammed, one_by_one):
+    for decide in (nests.jammed, no_vectors):
         monkeypatch.setattr(nests, "jammed", decide)
         monkeypatch.setattr(cache, "_programs", None)
         together = Together()
         made = together.transformer().computation(y, x, f, one)
         together.add(made)
         together.compile()
-        assert (TAKEN in made.source) == (decide is not one_by_one)
+        assert (TAKEN in made.source) == (decide is not no_vectors)
         found.append([each for value in special for each in made(*given, np.float32(value))])
     for ours, theirs in zip(*found, strict=True):
         np.testing.assert_array_equal(ours, theirs)  # NaN where there is NaN
@@ -170,7 +171,8 @@ def test_what_a_row_knows_is_computed_before_its_vectors():
     y = (((x - a) * b + d) * e - f) * (a + e) * geon.exp(row)
     with geon.NativeTransformer(threads=1) as native:
         source = native.computation(y, x, row, a, b, d, e, f).source
-    begin, first = source.index("first_row = "), source.index(TAKEN)
+    begin = source.index(TAKEN)
+    first = source.index("GEON_AT(", begin)
     assert source[begin:first].count("geon_exp_f32(") == 4  # rows
     inside = source[first:]
     assert "geon_exp" not in inside[: inside.index("}")]

@@ -1,5 +1,7 @@
 """Sums and extremes along the first axis of few columns are right, whatever fills the vectors."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -262,7 +264,7 @@ def test_parts_of_a_run_are_whole_turns_where_their_number_is_a_multiple(columns
             found = f(a)
         text = str(f.source)
         text = text[text.index("_part(void *argument") :]
-        assert text.count(" = x0[") == 1 + more
+        assert len(re.findall(r" = (?:GEON_AT\(\w+, )?x0\[", text)) == 1 + more
         wide = (a.astype(np.float64) ** 2).sum((0, 1))
         np.testing.assert_allclose(found, wide, rtol=1e-6, atol=1e-5)
 

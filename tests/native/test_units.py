@@ -11,12 +11,12 @@ import pytest
 
 import geon
 from geon.transformers.kernels.types import Nest
-from geon.transformers.native import units
+from geon.transformers.native import objects, units
 from geon.transformers.native.emit import function_of, make_module
 from geon.transformers.native.library import library_text
 from geon.transformers.native.product_kernels import product_units
 from geon.transformers.native.product_shape import shape
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.native.toolchain import OF_VECTORS, find_toolchain
 from geon.transformers.native.unit_texts import small_functions
 from geon.transformers.native.units import LEAST, MOST, divided
 from tests.golden.chunks import top_level
@@ -66,7 +66,8 @@ def test_units_for_two_processors_have_what_one_unit_has():
         return make_module(f.plan, f.linking, VECTOR_BYTES, annotate=False, cores=cores)
 
     alone, two = module(1), module(2)
-    assert (len(alone.units), len(two.units)) == (1, 2)
+    assert (len(alone.units), len(two.units)) == (2, 3)
+    assert [unit.startswith(OF_VECTORS) for unit in two.units] == [False, False, True]
     assert alone.shared == two.shared == product_units(shape("float", VECTOR_BYTES))
 
     def kernels(module):
@@ -75,8 +76,8 @@ def test_units_for_two_processors_have_what_one_unit_has():
         return {text.removeprefix("static ") for text in texts if " kernel_" in text}
 
     assert kernels(alone) - kernels(two) == set()
-    larger, smaller = sorted(map(len, two.units), reverse=True)
-    assert larger < 1.3 * smaller
+    costs = sorted(map(objects.cost_of, two.units))
+    assert costs[-1] < 2 * costs[0]
 
 
 @pytest.mark.parametrize("cores", [1, 2, 3, 5])
@@ -225,7 +226,7 @@ print(count - len(made_of.units), len(made_of.shared))
 
 def test_what_products_share_is_compiled_at_installation(installed, tmp_path):
     """A machine's first program compiles its own units alone, in both types."""
-    assert len(list(installed.glob("*.o"))) == 4
+    assert len(list(installed.glob("*.o"))) == 4 + 2  # and what adds to rows
     double = FIRST.replace("product(geon.tanh)", "product(lambda x: geon.cast(x, 'float64'))")
     for number, program in enumerate((FIRST, double)):
         assert outcome(program, tmp_path / str(number), installed) == "0 2\n"

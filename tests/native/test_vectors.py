@@ -110,7 +110,16 @@ def test_truths_that_are_known_outside_of_a_loop_are_no_branches_in_it(parts, co
 
 
 def is_vector(text, folder):
-    """Whether gcc makes vectors, or a copy of memory, of each loop marked as one for them."""
+    """Whether all units are vectors."""
+    starts = r"(?m)^(?=(?:/\* of vectors \*/\n)?#include <stddef\.h>)"
+    units = [unit for unit in re.split(starts, text) if "kernel_" in unit]
+    return bool(units) and all(is_vector_unit(unit, folder) for unit in units)
+
+
+def is_vector_unit(text, folder):
+    """Whether gcc makes vectors, or a copy of memory, of each loop marked as one for them; text of
+    vectors has none.
+    """
     path = folder / "kernel.c"
     path.write_text(text)
     lines = list(enumerate(text.splitlines(), 1))
@@ -131,7 +140,9 @@ def is_vector(text, folder):
     found = {int(line) for line in re.findall(rf":(\d+):\d+: optimized:\s+(?:{made})", said)}
     ends = [end_of_loop(text.splitlines(), line) for line in loops]
     pairs = zip(loops, ends, strict=True)
-    return bool(loops) and all(not found.isdisjoint(range(*pair)) for pair in pairs)
+    return bool(loops or "GEON_AT(f" in text) and all(
+        not found.isdisjoint(range(*pair)) for pair in pairs
+    )
 
 
 def end_of_loop(lines, first):

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 
 from ...op_graph.affine import Affine
-from .scalar import NODES, Kept, Reduced, Running, Scalar, indices, inside, parts, walk
+from .scalar import (
+    NODES,
+    Contracted,
+    Kept,
+    Reduced,
+    Running,
+    Scalar,
+    indices,
+    inside,
+    parts,
+    walk,
+)
 from .types import Nest
 
 ROW, ELEMENT = 1, 2
@@ -47,7 +58,7 @@ class Depths:
         known += [self.index(index) for index in indices(value)]
         if isinstance(value, Reduced):
             known.append(self._reduced)
-        elif isinstance(value, (Kept, Running)):
+        elif isinstance(value, (Contracted, Kept, Running)):
             known.append(ELEMENT)
         return max(known, default=0)
 

@@ -17,8 +17,9 @@ from ...op_graph.lengths import is_multiple, product
 from ..kernels.types import Loop
 from ..printing import c_expressions
 from ..printing.printed import Accumulator
-from ..printing.scalars import LANES
-from .loops import for_loop, indented
+from .dialect import ArrayLanes
+from .loops import indented
+from .vector_rows import vector_type
 
 # The most terms that are added one after another in a sum's own dtype. 32 equal terms are off by
 # 5e-7 in float32 at most; their blocks cost nothing that can be measured where memory is the limit.
@@ -41,7 +42,6 @@ SIGNS = {
 }
 SETTLED = {"logical_or": "!=", "logical_and": "=="}  # how a truth that stays compares to 0
 Lines = list[str]
-OWN_LANES = "for (int64_t lane = 0; lane < lanes; lane++)"
 BLOCK_BEGIN, BLOCK_END = "BLOCK_BEGIN", "BLOCK_END"  # stand for the bounds of a block
 
 
@@ -54,14 +54,15 @@ class Accumulation:
     of its loop, as C, are taken ``beside`` each other, with accumulators for ``held`` lanes. A pass
     of ``truths`` does nothing but fold them. Where it ``narrows``, sums of narrow integers are
     taken in 32 bits. So many ``times`` as a vector has accumulators are there where the compiler
-    computes vectors abreast.
+    computes vectors abreast. Where statements are of so many elements as are ``taken`` at once,
+    accumulators are vectors of these.
     """
 
     def __init__(
         self,
         sums: Sequence[Accumulator],
         loops: Sequence[Loop],
-        lanes: bool,
+        lanes: ArrayLanes | None,
         width: int,
         extent: Callable[[Loop], str],
         beside: str = "1",
@@ -69,24 +70,25 @@ class Accumulation:
         truths: bool = False,
         narrows: bool = True,
         times: int = 1,
+        taken: int = 1,
     ) -> None:
         self.sums, self.loops, self.lanes, self.extent = sums, loops, lanes, extent
-        self.beside, self.truths = beside, truths
-        self.lane_loop = f"for (int64_t lane = 0; lane < {held}; lane++)"
-        self.block = CHAIN if lanes else CHAIN * width
+        self.beside, self.truths, self.taken = beside, truths, taken
+        self.lane_loop = "" if lanes is None else lanes.head(held)
+        self.block = CHAIN * width if lanes is None else CHAIN
         if self.truths:
-            self.block = TRUTHS_OF_LANE if lanes else TRUTHS
+            self.block = TRUTHS if lanes is None else TRUTHS_OF_LANE
         floats = any(map(is_float_sum, sums))
         extremes = any(total.spoiled for total in sums)
         # clang makes no vectors of a loop that finds an extreme of floats, which NaN may be.
-        self.serial = floats and extremes and not lanes and width > 1
+        self.serial = floats and extremes and lanes is None and width > 1
         self.times = times if floats and not extremes else 1
         terms = product(loop.extent for loop in loops)
         few = isinstance(terms, int) and terms < FEW_NARROW
         narrow = [] if few or not narrows else [t for t in sums if t.narrow is not None]
         if narrow and not floats:
             self.block = NARROW
-        self.whole_runs = lanes or truths or (bool(narrow) and not floats)
+        self.whole_runs = lanes is not None or truths or (bool(narrow) and not floats)
         self.level = self.block_level([loop.extent for loop in loops])
         if self.level is None and narrow:
             self.level = 0
@@ -120,7 +122,8 @@ class Accumulation:
     def turns(self) -> int:
         """How many turns of the loop that is cut make a block.
 
-        Blocks of a known length are equal, so that a compiler knows how long each is.
+        Blocks of a known length are equal, so that a compiler knows how long each is, and vectors
+        fill them.
         """
         assert self.level is not None
         most = max(1, self.block // self.inner())
@@ -129,7 +132,7 @@ class Accumulation:
             return most
         count = -(-extent // most)
         equal = -(-extent // count)
-        return equal if extent % equal == 0 else most
+        return equal if extent % equal == 0 and equal % self.taken == 0 else most
 
     def fills(self, number: int, cut: bool, bounds: tuple[str, str] | None) -> bool:
         """Whether the turns of each run of the innermost loop are known to be a multiple of a
@@ -146,7 +149,7 @@ class Accumulation:
 
     def clause(self) -> str:
         """What tells the compiler that partial values of these may be kept in vector lanes."""
-        if self.lanes:
+        if self.lanes is not None or self.taken > 1:
             return ""
         found = [f"reduction({SIGNS[t.row]}:{self.held_in(t)})" for t in self.sums]
         found += [f"reduction(|:{t.spoiled})" for t in self.sums if t.spoiled]
@@ -154,23 +157,51 @@ class Accumulation:
 
     def held_in(self, total: Accumulator) -> str:
         """The name of what takes the terms of a reduction."""
+        if self.taken > 1:
+            return f"{total.name}_each"
         return f"{total.name}_block" if total.name in self.narrow else total.name
 
-    def steps(self) -> Lines:
-        """The statements on one element."""
+    def first(self, total: Accumulator, value: str) -> str:
+        """The statement that declares what takes the terms of a reduction of vectors."""
+        ctype = vector_type(total.ctype, self.taken)
+        start = f"GEON_EACH({ctype}, {value})"
+        return f"{ctype} {self.held_in(total)} = {start};"
+
+    def folded(self, total: Accumulator) -> str:
+        """What the elements of such a vector are together."""
+        kind = vector_type(total.ctype, self.taken)
+        return f"{kind}_{total.row}({self.held_in(total)})"
+
+    def around_turns(self) -> tuple[Lines, Lines]:
+        """The statements before and after some turns of one vector of lanes, whose values are in
+        registers meanwhile: ``steps`` are ``held`` then.
+        """
+        if self.lanes is None or self.lanes.vectors is None:
+            return [], []
+        before, after = [], []
+        for total in self.sums:
+            place = self.of_lane(total.name, total.ctype)
+            before.append(f"{self.lanes.vectors.type(total.ctype)} {total.name}_held = {place};")
+            after.append(f"{place} = {total.name}_held;")
+        return before, after
+
+    def steps(self, held: bool = False) -> Lines:
+        """The statements on one element; lanes may be ``held`` in registers."""
+        if held and self.around_turns()[0]:
+            return [f"{t.name}_held = {t.step(f'{t.name}_held', t.text)};" for t in self.sums]
         found = []
         for total in self.sums:
-            held = f"{self.held_in(total)}[lane]" if self.lanes else self.held_in(total)
+            place = self.of_lane(self.held_in(total), total.ctype)
             if total.name in self.narrow:
-                found.append(f"{held} += {total.narrow};")
+                found.append(f"{place} += {total.narrow};")
                 continue
             if total.spoiled:
                 sign = ">" if total.row == "maximum" else "<"
-                found.append(f"{held} = {total.text} {sign} {held} ? {total.text} : {held};")
-                flag = f"{total.spoiled}[lane]" if self.lanes else total.spoiled
+                found.append(f"{place} = {total.text} {sign} {place} ? {total.text} : {place};")
+                flag = self.of_lane(total.spoiled, "int")
                 found.append(f"{flag} |= {total.text} != {total.text};")
                 continue
-            found.append(f"{held} = {total.step(held, total.text)};")
+            found.append(f"{place} = {total.step(place, total.text)};")
         return found
 
     def start(self) -> Lines:
@@ -179,20 +210,28 @@ class Accumulation:
         for total in self.sums:
             if total.name in self.blocked:
                 found += self.declared("double", wide(total), "0")
-                found += [f"{total.ctype} {total.name}[{LANES}];"] if self.lanes else []
+                found += [] if self.lanes is None else [self.lanes.array(total.ctype, total.name)]
+                continue
+            if self.taken > 1:
+                found.append(self.first(total, total.first))
                 continue
             found += self.declared(total.ctype, total.name, total.first)
-            if total.name in self.narrow and self.lanes:
-                found.append(f"int32_t {self.held_in(total)}[{LANES}];")
+            if total.name in self.narrow and self.lanes is not None:
+                found.append(self.lanes.array("int32_t", self.held_in(total)))
             if total.spoiled:
                 found += self.declared("int", total.spoiled, "0")
         return found
 
     def declared(self, ctype: str, name: str, value: str) -> Lines:
         """A variable that begins as ``value``, one for each lane."""
-        if not self.lanes:
+        if self.lanes is None:
             return [f"{ctype} {name} = {value};"]
-        return [f"{ctype} {name}[{LANES}];", f"{self.lane_loop} {name}[lane] = {value};"]
+        put = f"{self.lanes.at(name, ctype)} = {self.lanes.each(ctype, value)};"
+        return [self.lanes.array(ctype, name), f"{self.lane_loop} {put}"]
+
+    def of_lane(self, name: str, ctype: str) -> str:
+        """A variable, that of the lane at hand where there are lanes."""
+        return name if self.lanes is None else self.lanes.at(name, ctype)
 
     def blocks(self, run: Lines, variable: str, bounds: tuple[str, str] | None) -> Lines:
         """The loop that is cut, block by block.
@@ -240,10 +279,14 @@ class Accumulation:
         for total in self.sums:
             held, narrow = self.held_in(total), total.name in self.narrow
             if narrow or total.name in self.blocked:
-                if self.lanes:
-                    found.append(f"{self.lane_loop} {held}[lane] = 0;")
+                ctype = "int32_t" if narrow else total.ctype
+                if self.lanes is not None:
+                    zero = self.lanes.each(ctype, "0")
+                    found.append(f"{self.lane_loop} {self.lanes.at(held, ctype)} = {zero};")
+                elif self.taken > 1:
+                    found.append(self.first(total, "0.0f"))
                 else:
-                    found.append(f"{'int32_t' if narrow else total.ctype} {held} = 0;")
+                    found.append(f"{ctype} {held} = 0;")
         return found
 
     def after_block(self) -> Lines:
@@ -251,19 +294,22 @@ class Accumulation:
         found = []
         for total in self.sums:
             if total.name in self.blocked or total.name in self.narrow:
-                at = "[lane]" if self.lanes else ""
-                head = f"{self.lane_loop} " if self.lanes else ""
-                into = total.name if total.name in self.narrow else wide(total)
-                found.append(f"{head}{into}{at} += {self.held_in(total)}{at};")
+                narrow, held = total.name in self.narrow, self.held_in(total)
+                into = total.name if narrow else wide(total)
+                if self.lanes is None:
+                    found.append(f"{into} += {self.folded(total) if self.taken > 1 else held};")
+                    continue
+                ctype = total.ctype if narrow else "double"
+                added = self.lanes.converted("int32_t" if narrow else total.ctype, ctype, held)
+                found.append(f"{self.lane_loop} {self.lanes.at(into, ctype)} += {added};")
         return found + self.early_end()
 
     def early_end(self) -> Lines:
         """The statements that leave a loop whose truths are all decided."""
         if not self.truths:
             return []
-        at = "[lane]" if self.lanes else ""
-        each = [f"{t.name}{at} {SETTLED[t.row]} 0" for t in self.sums]
-        if not self.lanes:
+        each = [f"{self.of_lane(t.name, t.ctype)} {SETTLED[t.row]} 0" for t in self.sums]
+        if self.lanes is None:
             return [f"if ({' && '.join(each)}) break;"]
         return [
             f"{self.sums[0].ctype} open = 0;",
@@ -274,19 +320,28 @@ class Accumulation:
 
     def meet(self, held: str) -> Lines:
         """The statements that bring what turns beside each other gave to the first one's lanes."""
-        found = []
+        found: Lines = []
+        if self.lanes is None:
+            return found
+
+        def both(name: str, ctype: str) -> tuple[str, str]:
+            assert self.lanes is not None
+            return self.lanes.at(name, ctype), self.lanes.at(name, ctype, "turn + lane")
+
         for total in self.sums:
             if total.name in self.blocked:
-                found.append(f"{wide(total)}[lane] += {wide(total)}[turn + lane];")
+                own, other = both(wide(total), "double")
+                found.append(f"{own} += {other};")
                 continue
-            own, other = f"{total.name}[lane]", f"{total.name}[turn + lane]"
+            own, other = both(total.name, total.ctype)
             if total.spoiled:
                 sign = ">" if total.row == "maximum" else "<"
                 found.append(f"{own} = {other} {sign} {own} ? {other} : {own};")
-                found.append(f"{total.spoiled}[lane] |= {total.spoiled}[turn + lane];")
+                own, other = both(total.spoiled, "int")
+                found.append(f"{own} |= {other};")
                 continue
             found.append(f"{own} = {total.step(own, other)};")
-        return for_further_turns(held, found)
+        return for_further_turns(self.lanes, held, found)
 
     def end(self, partial: bool = False) -> Lines:
         """The statements after the loops: sums in their dtype, and a NaN that was met wins.
@@ -296,19 +351,19 @@ class Accumulation:
         found = []
         for total in self.sums:
             if total.name in self.blocked and not partial:
-                if self.lanes:
-                    line = f"{total.name}[lane] = ({total.ctype}){wide(total)}[lane];"
-                    found.append(f"{OWN_LANES} {line}")
+                if self.lanes is not None:
+                    found.append(self.lanes.narrowed(total.ctype, total.name, wide(total)))
                 else:
                     found.append(
                         f"const {total.ctype} {total.name} = ({total.ctype}){wide(total)};"
                     )
+            if self.taken > 1 and total.name not in self.blocked:
+                found.append(f"const {total.ctype} {total.name} = {self.folded(total)};")
             if total.spoiled:
                 nan = c_expressions.literal(float("nan"), total.dtype)
-                if self.lanes:
-                    found.append(
-                        f"{OWN_LANES} if ({total.spoiled}[lane]) {total.name}[lane] = {nan};"
-                    )
+                if self.lanes is not None:
+                    flag, held = self.of_lane(total.spoiled, "int"), self.of_lane(total.name, "")
+                    found.append(f"{self.lanes.head()} if ({flag}) {held} = {nan};")
                 else:
                     found.append(f"if ({total.spoiled}) {total.name} = {nan};")
         return found
@@ -324,9 +379,9 @@ def wide(total: Accumulator) -> str:
     return f"{total.name}_wide"
 
 
-def for_further_turns(held: str, statements: Lines) -> Lines:
+def for_further_turns(lanes: ArrayLanes, held: str, statements: Lines) -> Lines:
     """Statements for each lane of the turns beside the first one, with which there are ``held``."""
     if not statements:
         return []
     head = f"for (int64_t turn = lanes; turn < {held}; turn += lanes) {{"
-    return [head, *indented(for_loop("lane", "0", "lanes", statements)), "}"]
+    return [head, *indented(lanes.loop("0", "lanes", statements, pragma=False)), "}"]

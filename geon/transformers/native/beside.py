@@ -7,7 +7,8 @@ import math
 from ...op_graph.affine import Size
 from ...op_graph.lengths import least_unless_zero
 from ..printing.scalars import LANES
-from .loops import SIMD, for_loop, indented
+from .dialect import ArrayLanes
+from .loops import indented
 from .tiles import TILE
 
 
@@ -46,7 +47,13 @@ GEON_INLINE int64_t geon_beside(int64_t lanes, int64_t turns, int64_t vector)
 
 
 def turns_of_run(
-    name: str, bounds: tuple[str, str], beside: str, held: str, single: str, each: list[str]
+    name: str,
+    bounds: tuple[str, str],
+    beside: str,
+    held: str,
+    single: str,
+    each: list[str],
+    over: ArrayLanes,
 ) -> list[str]:
     """The loops of a run whose lanes do ``each``: over turns ``beside`` each other, which have so
     many lanes ``held``, and over single ones that are left.
@@ -60,7 +67,7 @@ def turns_of_run(
         several = f"{name} + {number} <= {end}; {name} += {number}"
         return [
             f"for (; {name} < {end}; {name}++) {{" if number == "1" else f"for (; {several}) {{",
-            *indented([SIMD, *for_loop("lane", "0", lanes, each)]),
+            *indented(over.loop("0", lanes, each)),
             "}",
         ]
 

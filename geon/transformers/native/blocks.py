@@ -81,7 +81,8 @@ def extremes_function(work: Extremes, names: StepNames, name: str) -> Function:
     head = f"static void {name}(int32_t threads, {names.declared()})"
     call = f"{found.name}(threads, {x}, {out} + {offset}, {lines}, {length}, 1);"
     text = "\n".join([head, "{", *indented([call]), "}", ""])
-    return Function(text, tuple(names.parameters), (found.header,), units=found.units)
+    parameters = tuple(names.parameters)
+    return Function(text, parameters, (found.header,), units=found.units, of_vectors=True)
 
 
 class _Writer:
@@ -95,12 +96,14 @@ class _Writer:
         """The functions of the steps, of a task, and the one that is called."""
         texts: list[str] = []
         steps: list[str] = []
+        of_vectors = True
         shared: dict[str, None] = {}
         units: dict[str, None] = {}
         self.names.scratch()
         for number in range(len(self.work.steps)):
             made, names = self.step(number)
             texts.append(made.text)
+            of_vectors &= made.of_vectors
             shared.update(dict.fromkeys(made.shared))
             units.update(dict.fromkeys(made.units))
             steps.append(self.called(f"{NAME}_step{number}", made, names))
@@ -110,7 +113,7 @@ class _Writer:
         lines = [*self.structure(), *self.task(steps), *main]
         text = "\n".join([*texts, *lines]) + "\n"
         parameters, calls = tuple(self.names.parameters), tuple(self.names.called)
-        return Function(text, parameters, tuple(shared), units=tuple(units), calls=calls)
+        return Function(text, parameters, tuple(shared), False, tuple(units), calls, of_vectors)
 
     def step(self, number: int) -> tuple[Function, StepNames]:
         """The function of a step, and what its parameters are."""

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ...op_graph.affine import Size
 from ...op_graph.dtypes import name_of
 from ..kernels.contraction import Access, Contraction, bordered, stored
-from ..kernels.scalar import Scalar
+from ..kernels.depths import ELEMENT, ROW, Depths
+from ..kernels.scalar import Load, Scalar, walk
+from ..kernels.types import Loop
 from ..kernels.uses import Uses, joined
+from ..printing.blocks import Block
 from ..printing.c_expressions import C_TYPES
 from ..printing.contractions import ContractionPrinter
+from .loops import SIMD
 from .naming import NAME, Function, KernelNames
 from .product import Operand, Product, product_text, shape_of
 from .product_kernels import product_header, product_units
 from .product_sides import described, no_element
+from .product_task import StoreText
+from .vector_lanes import Vectors
+from .vector_scalars import VectorScalars
+from .vectored import are_stored
 
 
 def contraction_function(
@@ -45,7 +54,9 @@ def contraction_function(
     needed = dict.fromkeys(shapes)
     headers = tuple([product_header(of) for of in needed])
     units = tuple([unit for of in needed for unit in product_units(of)])
-    return Function(text, tuple(names.parameters), headers, units=units)
+    # Each loop over elements says that it is to be vectors; all else is calls and numbers.
+    plain = SIMD in text
+    return Function(text, tuple(names.parameters), headers, units=units, of_vectors=not plain)
 
 
 class _Printer(ContractionPrinter):
@@ -82,7 +93,33 @@ class _Printer(ContractionPrinter):
             names.kept is not None,
             scratch is not None,
             stores_joined=self.stores_joined(),
+            vector_store=self.vector_store,
+            stored=self.memory_of([x.value for x in made.stores], [x.operand for x in made.stores]),
         )
+
+    def memory_of(self, values: Sequence[Scalar], operands: Sequence[int] = ()) -> frozenset[str]:
+        """The pointers of operands, and of those that values are computed of."""
+        loads = [node.operand for node in walk(*values) if isinstance(node, Load)]
+        return frozenset([self.names.operand(number) for number in (*operands, *loads)])
+
+    def vector_store(self, texts: Mapping[str, str], inner: Loop, count: int) -> StoreText | None:
+        """The statements that store ``count`` neighbouring elements of the product along a loop,
+        called ``value``; None where vectors have not all of them.
+        """
+        made = self.made
+        depths = Depths({each.name: ROW for each in self.loops} | {inner.name: ELEMENT}, 0)
+        if not are_stored(made.stores, inner, depths, made.dtype.itemsize):
+            return None
+        vectors = Vectors(count, made.dtype.itemsize, (inner.name,))
+        scalars = VectorScalars(self.parameters, depths, vectors, by_lanes=False)
+        scalars.spelled, scalars.contracted = texts, scalars.vector("value")
+        top = Block()
+        row = Block(top)
+        element = Block(row)
+        self.parameters.calls(["geon_vectors"])
+        stores = [self.put(scalars, element, store) for store in made.stores]
+        lines = [str(line) for line in (*element.lines, *stores)]
+        return StoreText(top.lines, row.lines, lines, vectors)
 
     def stores_joined(self) -> frozenset[tuple[str, str]]:
         """The pairs of loops of which the inner one may run on in all that is stored."""
@@ -97,6 +134,7 @@ class _Printer(ContractionPrinter):
         element = self.element(value)
         element({}, None)
         found, made = bordered(value, self.loops), described(value, self.loops, self.type)
+        made = replace(made, memory=self.memory_of([value]))
         if found is None:
             return replace(made, element=element)
         pointer = self.names.operand(found.operand)

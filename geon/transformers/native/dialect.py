@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..printing.scalars import LANES
 from ..printing.strips import STRIP
 from .loops import SIMD, for_loop
@@ -127,9 +129,11 @@ class ArrayLanes:
     tiles = flat = windows = stages = together = wraps = hides = fetches = True
     spares = False  # nor has it to: arrays without elements lie in zeros
 
-    def held(self, name: str) -> str:
+    vectors: Any = None  # that statements are of, where they are not of numbers
+
+    def held(self, name: str, ctype: str) -> str:
         """The value called ``name`` of the row that is at hand."""
-        return f"{name}[lane]"
+        return self.at(name, ctype)
 
     def alone(self, name: str) -> str:
         """An array of one, as states of lanes are arrays."""
@@ -137,17 +141,48 @@ class ArrayLanes:
 
     def let(self, ctype: str, name: str, text: str) -> list[str]:
         """The statements that make ``name`` the value ``text`` of each row."""
-        return [f"{ctype} {name}[{LANES}];", self.stored(f"{self.held(name)} = {text};", True)]
+        return [self.array(ctype, name), self.stored(f"{self.at(name, ctype)} = {text};", True)]
 
     def stored(self, statement: str, side_by_side: bool) -> str:
         """The statement, run for each row."""
-        if not side_by_side:
-            return statement
-        return f"for (int64_t lane = 0; lane < lanes; lane++) {statement}"
+        return f"{self.head()} {statement}" if side_by_side else statement
 
     def all(self, statements: list[str]) -> list[str]:
         """Statements that are run for each row, in one loop."""
-        return [SIMD, *for_loop("lane", "0", "lanes", statements)]
+        return self.loop("0", "lanes", statements)
+
+    def array_of(self, text: str) -> str | None:
+        """The array whose value at hand is called ``text``; None where it is none."""
+        name = text.removesuffix("[lane]")
+        return None if name == text else name
+
+    def array(self, ctype: str, name: str, size: int = LANES) -> str:
+        """The statement that declares an array over lanes."""
+        return f"{ctype} {name}[{size}];"
+
+    def at(self, name: str, ctype: str, index: str = "lane") -> str:
+        """An element of an array of ``ctype`` over lanes, that of the lane at hand."""
+        return f"{name}[{index}]"
+
+    def each(self, ctype: str, text: str) -> str:
+        """A number of ``ctype`` as the value of lanes."""
+        return text
+
+    def converted(self, ctype: str, to: str, name: str) -> str:
+        """What an array of ``ctype`` has of the lane at hand, as a value of a wider type."""
+        return self.at(name, ctype)
+
+    def narrowed(self, ctype: str, name: str, wide: str) -> str:
+        """The statement that makes an array of ``ctype`` what another one has in float64."""
+        return f"{self.head()} {name}[lane] = ({ctype}){wide}[lane];"
+
+    def head(self, high: str = "lanes", low: str = "0") -> str:
+        """The head of a loop over lanes, before one statement."""
+        return f"for (int64_t lane = {low}; lane < {high}; lane++)"
+
+    def loop(self, low: str, high: str, body: list[str], pragma: bool = True) -> list[str]:
+        """A loop over lanes, from which compilers make vectors where the ``pragma`` says so."""
+        return [*([SIMD] if pragma else []), *for_loop("lane", low, high, body)]
 
 
 STRIP_BYTES = 64  # of an instruction set that has all functions of strips

@@ -2,9 +2,9 @@
 
     python -m geon.transformers.native.installing FOLDER
 
-A compiler takes half a second for each of the units that products share, an eighth for the pool of
-threads, and a quarter to be asked what it can do. The first program of a machine, or of a container
-without a cache, would wait for these.
+A compiler takes half a second for each of the units that products share, a fifth for the slope of a
+table of which rows are looked up, an eighth for the pool of threads, and a quarter to be asked what
+it can do. The first program of a machine, or of a container without a cache, would wait for these.
 """
 
 from __future__ import annotations
@@ -14,16 +14,19 @@ import sys
 from pathlib import Path
 
 from .. import disk_cache
+from .library import library_text
 from .objects import unit_objects
 from .product_kernels import product_units
 from .product_shape import TAGS, shape
 from .threads import pool_library
 from .toolchain import find_toolchain, record_name, record_text
 
+POSITIONS = ("int32", "int64")  # dtypes of what rows of a table are mostly looked up by
+
 
 def install(folder: Path) -> None:
-    """Fill a folder, in place of what was there: the compiler as it is known, the pool, and what
-    products of each type share.
+    """Fill a folder, in place of what was there: the compiler as it is known, the pool, what
+    products of each type share, and what adds to rows of float32.
 
     Nothing without a compiler.
     """
@@ -33,6 +36,8 @@ def install(folder: Path) -> None:
         return
     folder.mkdir(parents=True)
     units = [u for type in TAGS for u in product_units(shape(type, toolchain.vector_bytes))]
+    for position in POSITIONS:
+        units += library_text("scatter_add", ("float32", position)).units
     name = record_name(toolchain.command)
     record = disk_cache.keep_bytes(name, record_text(toolchain))
     for made in (record, pool_library(toolchain), *unit_objects(toolchain, units)):

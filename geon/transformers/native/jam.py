@@ -8,15 +8,15 @@ compilers that find vectors by themselves load each again from memory for each u
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from ...op_graph.affine import Affine
-from ...op_graph.dtypes import BOOL, DType, kind, name_of
+from ...op_graph.dtypes import BOOL, DType, name_of
 from ...op_graph.lengths import is_multiple, product
 from ..kernels.depths import Depths
 from ..kernels.regions import assumed
-from ..kernels.scalar import Apply, IndexNumber, LengthNumber, Load, Number, Scalar, indices, walk
+from ..kernels.scalar import Apply, IndexNumber, Load, Scalar, indices, walk
 from ..kernels.types import Loop, Nest, Pass, Store
 from ..kernels.weights import weight
 from ..printing import c_expressions
@@ -25,6 +25,7 @@ from ..printing.blocks import Block
 from ..printing.printed import PrintedPass, PrintedStore, PrintedTurns, first_turn
 from ..printing.scalars import ScalarPrinter
 from .naming import KernelNames
+from .vector_rows import has_vector, is_number, row_text, vector_type, vectors
 
 TURNS = (4, 5, 3, 2)  # that are taken together, where they divide all: registers hold their sums
 FEWEST = 6  # vectors that an element loads: with fewer, memory is the limit
@@ -32,33 +33,6 @@ SHARE = 0.75  # of the loads is what is left at most
 MOST = 256  # nodes of an element: text grows with the turns
 MUCH = 64  # places of the two innermost loops of rows, of fewer of which there is too little to do
 LONG = 4  # vectors of a row, of fewer of which what fills no vector would be too much
-KINDS = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64"}  # of vectors.h
-
-# Rows of vectors, as ``c_expressions`` has them for numbers; the first operand is ``v0`` where it
-# must be a vector. Truths are ones in all bits, or none.
-ROWS = {
-    "add": "{0} + {1}",
-    "subtract": "{0} - {1}",
-    "multiply": "{0} * {1}",
-    "negative": "-{0}",
-    "square": "{0} * {0}",
-    "maximum": "GEON_CHOSEN({type}, {bits}, ({v0} > {1}) | ({v0} != {v0}), {v0}, {v1})",
-    "minimum": "GEON_CHOSEN({type}, {bits}, ({v0} < {1}) | ({v0} != {v0}), {v0}, {v1})",
-    "where": "GEON_CHOSEN({type}, {bits}, {0}, {v1}, {v2})",
-}
-FLOAT_ROWS = {
-    **ROWS,
-    "divide": "{0} / {1}",
-    "reciprocal": "1 / {0}",
-    "absolute": "({type})(({bits})({0}) & {most})",  # without the sign
-    "sqrt": "GEON_ROOT_{type}({0})",
-    "rsqrt": "1 / GEON_ROOT_{type}({0})",
-}
-INTEGER_ROWS = {**ROWS, "absolute": "GEON_CHOSEN({type}, {bits}, {0} < 0, -{0}, {0})"}
-SIGNS = {**c_expressions.COMPARISONS, **c_expressions.BITWISE, **c_expressions.LOGICAL}
-TRUTHS = {row: f"{{0}} {sign} {{1}}" for row, sign in SIGNS.items()}
-TRUTHS |= dict.fromkeys(("logical_not", "bitwise_not"), "~{0}")
-ORDERED = ("less", "less_equal", "greater", "greater_equal")  # of truths, whose ones are negative
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,58 +101,15 @@ def are_vectors(nodes: list[Scalar], stores: Sequence[Store], inner: Loop, items
     """Whether vectors have all that is computed: numbers of so many bytes, and truths; what is the
     same for all of a vector may be of any dtype.
     """
-    wide = vectors(nodes, inner)
-
-    def fits(node: Scalar) -> bool:
-        """Whether a node adjoins along the loop, or has a row of vectors."""
-        if id(node) not in wide:
-            return isinstance(node, (Number, LengthNumber, Load, IndexNumber, Apply)) and all(
-                is_direct(index) for index in indices(node)
-            )
-        if isinstance(node, Load):
-            plain = is_direct(node.offset) and node.offset.step(inner.name) == 1
-        elif isinstance(node, Apply) and name_of(node.dtype) == "bool":
-            if node.row.name in ORDERED and name_of(node.args[0].dtype) == "bool":
-                return False
-            return node.row.name in TRUTHS and all(map(is_known, node.args))
-        elif isinstance(node, Apply):
-            plain = node.row.name in rows_of(node.dtype) and all(map(is_known, node.args))
-        else:
-            return False
-        return plain and is_number(node.dtype)
-
-    def is_number(dtype: DType) -> bool:
-        """Whether there are vectors of a dtype, as wide as all others."""
-        return name_of(dtype) in KINDS and dtype.itemsize == itemsize
-
-    def is_known(node: Scalar) -> bool:
-        """Whether a node is a vector, or a number of a dtype that vectors have."""
-        return id(node) in wide or is_number(node.dtype)
-
+    wide = vectors(nodes, inner.name)
     stored = all(
         id(store.value) in wide
-        and is_number(store.dtype)
+        and is_number(store.dtype, itemsize)
         and is_direct(store.offset)
         and store.offset.step(inner.name) == 1
         for store in stores
     )
-    return stored and all(map(fits, nodes))
-
-
-def rows_of(dtype: DType) -> Mapping[str, str]:
-    """The texts of vectors of a dtype, by the names of their rows."""
-    return FLOAT_ROWS if kind(dtype) == "f" else INTEGER_ROWS
-
-
-def vectors(nodes: list[Scalar], inner: Loop) -> set[int]:
-    """The nodes that have a value for each element of a vector, by id."""
-    found: set[int] = set()
-    for node in nodes:
-        if any(index.step(inner.name) != 0 for index in indices(node)):
-            found.add(id(node))
-        elif isinstance(node, Apply) and any(id(arg) in found for arg in node.args):
-            found.add(id(node))
-    return found
+    return stored and all(has_vector(node, wide, inner.name, itemsize) for node in nodes)
 
 
 def moved(offset: Affine, loop: Loop, turn: int) -> Affine:
@@ -221,7 +152,7 @@ class _JamPrinter:
         self.scalars, self.block = ScalarPrinter(kernel, self.depths), Block()
         self.known = Block()  # what is the same for all elements of a row
         self.nodes = list(walk(*[store.value for store in jam.step.stores]))
-        self.wide = vectors(self.nodes, jam.inner)
+        self.wide = vectors(self.nodes, jam.inner.name)
         self.varying = self.varies()
         self.names: dict[Hashable, str] = {}
         self.users = self.counted()
@@ -229,8 +160,8 @@ class _JamPrinter:
     def type(self, dtype: DType) -> str:
         """The type of vectors of a dtype; of truths of values that are as wide as all."""
         if name_of(dtype) == "bool":
-            return f"geon_i{8 * self.jam.step.stores[0].dtype.itemsize}x{self.jam.lanes}"
-        return f"geon_{KINDS[name_of(dtype)]}x{self.jam.lanes}"
+            return f"i{8 * self.jam.step.stores[0].dtype.itemsize}x{self.jam.lanes}"
+        return vector_type(c_expressions.C_TYPES[name_of(dtype)], self.jam.lanes)
 
     def varies(self) -> set[int]:
         """The nodes that are other ones from turn to turn, by id."""
@@ -315,13 +246,10 @@ class _JamPrinter:
         if isinstance(node, Load):
             element = self.element(node.operand, moved(node.offset, self.jam.outer, turn))
             return f"GEON_AT({self.type(node.dtype)}, {element})"
-        operands, bits = [self.operand(arg, turn) for arg in node.args], self.type(BOOL)
-        if name_of(node.dtype) == "bool":
-            return f"({bits})({TRUTHS[node.row.name].format(*operands)})"
-        names = {f"v{k}": self.spread(arg, turn) for k, arg in enumerate(node.args)}
-        names |= {"type": self.type(node.dtype), "bits": bits}
-        names["most"] = f"INT{8 * node.dtype.itemsize}_MAX"
-        return rows_of(node.dtype)[node.row.name].format(*operands, **names)
+        operands = [self.operand(arg, turn) for arg in node.args]
+        each = [self.spread(arg, turn) for arg in node.args]
+        types = (self.type(node.dtype), self.type(BOOL))
+        return row_text(node.row.name, name_of(node.dtype), types, operands, each)
 
     def spread(self, node: Scalar, turn: int) -> str:
         """A value of a turn as a vector: a comparison of numbers would be 1, and not all ones."""

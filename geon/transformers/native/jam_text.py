@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 
 from ..printing.printed import PrintedPass, PrintedTurns
-from .loops import for_loop, indented
+from .loops import for_loop, stepped
 from .passes import Passes
 from .past import Past
 
@@ -40,12 +40,6 @@ def vectors(passes: Passes, jam: PrintedTurns, high: str) -> list[str]:
     found = passes.past.loop(chosen, inner, ("0", high), run, divided=True, whole=True)
     passes.past = past
     return found
-
-
-def stepped(variable: str, step: int, body: list[str], low: str, high: str) -> list[str]:
-    """A loop that takes so many elements at a time."""
-    head = f"for (int64_t {variable} = {low}; {variable} < {high}; {variable} += {step}) {{"
-    return [head, *indented(body), "}"]
 
 
 def each_row(

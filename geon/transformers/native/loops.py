@@ -14,3 +14,9 @@ def for_loop(variable: str, low: str, high: str, body: list[str]) -> list[str]:
     """A loop over ``body``."""
     head = f"for (int64_t {variable} = {low}; {variable} < {high}; {variable}++) {{"
     return [head, *indented(body), "}"]
+
+
+def stepped(variable: str, step: int, body: list[str], low: str, high: str) -> list[str]:
+    """A loop that takes so many elements at a time."""
+    head = f"for (int64_t {variable} = {low}; {variable} < {high}; {variable} += {step}) {{"
+    return [head, *indented(body), "}"]

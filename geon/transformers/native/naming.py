@@ -12,7 +12,6 @@ from ..kernels.types import Call, Region
 from ..lowering.kernel import Kernel
 from ..lowering.memory import Plan
 from ..lowering.places import place_of
-from ..printing.dialect import Lanes
 from ..printing.parameters import Parameter, Parameters, Place
 from .c_files import FileFunction
 from .dialect import ArrayLanes
@@ -32,7 +31,8 @@ class Function:
 
     ``shared`` are texts that several kernels need once in a unit, ``calls`` the helper functions
     that it calls; one that ``fails`` takes a report and returns whether it failed. ``units`` define
-    what else it calls, the same for all programs.
+    what else it calls, the same for all programs. One ``of_vectors`` has no loop that a compiler is
+    to find vectors for.
     """
 
     text: str
@@ -41,6 +41,7 @@ class Function:
     fails: bool = False
     units: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
+    of_vectors: bool = False
 
     @property
     def head(self) -> str:
@@ -68,7 +69,7 @@ class KernelNames(Parameters):
     are what is written, those of the kernel where not given.
     """
 
-    lanes: Lanes = ArrayLanes()
+    lanes: ArrayLanes = ArrayLanes()
 
     def __init__(
         self,
@@ -83,6 +84,7 @@ class KernelNames(Parameters):
         self.kept = self.keep()
         self.works: Parameter | None = None
         self.needed: dict[FileFunction, None] = {}
+        self.plain = False  # whether a nest is of numbers, and not of vectors
         operands = () if isinstance(kernel.work, Call | Region) else kernel.work.operands
         super().__init__(self.place, operands, results)
 

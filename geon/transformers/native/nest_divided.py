@@ -12,7 +12,7 @@ from ...op_graph.lengths import is_multiple, product
 from ..printing.parameters import Parameter
 from ..printing.printed import Accumulator, PrintedPass, RowStore
 from ..printing.scalars import LANES
-from .accumulate import OWN_LANES, is_float_sum, wide
+from .accumulate import is_float_sum, wide
 from .loops import for_loop, indented
 from .nest_tasks import NestTasks
 from .passes import DIVIDED
@@ -138,27 +138,29 @@ class DividedNest(NestTasks):
             *(f"{p.ctype} {p.name}[{runs} * {held}];" for p in extra[1:]),
             *self.launch(task, {"grain": "grain"} | {p.name: p.name for p in extra[1:]}),
         ]
-        before, after, combined = [], [], []
+        before, after, combined, over = [], [], [], self.passes.over
         for t in first.sums:
             total, start = (wide(t), "0") if is_float_sum(t) else (t.name, t.first)
-            before.append(f"{partial_type(t)} {total}[{held}];")
-            before.append(f"{OWN_LANES} {total}[lane] = {start};")
+            ctype = partial_type(t)
+            own, part = over.at(total, ctype), over.at(f"{t.name}_parts", ctype, each)
+            before.append(over.array(ctype, total, held))
+            before.append(f"{over.head()} {own} = {over.each(ctype, start)};")
             if is_float_sum(t):
-                combined.append(f"{total}[lane] += {t.name}_parts[{each}];")
-                after.append(f"{t.ctype} {t.name}[{held}];")
-                after.append(f"{OWN_LANES} {t.name}[lane] = ({t.ctype}){total}[lane];")
+                combined.append(f"{own} += {part};")
+                after.append(over.array(t.ctype, t.name, held))
+                after.append(over.narrowed(t.ctype, t.name, total))
             else:
-                step = t.step(f"{total}[lane]", f"{t.name}_parts[{each}]")
-                combined.append(f"{total}[lane] = {step};")
+                combined.append(f"{own} = {t.step(own, part)};")
         for state in first.states:
             for name, ctype, start in zip(state.names, state.ctypes, state.first, strict=True):
                 before.append(f"{ctype} {name}[{held}];")
-                before.append(f"{OWN_LANES} {name}[lane] = {start};")
+                before.append(f"{over.head()} {name}[lane] = {start};")
             combined += state.combine("[lane]", f"_parts[{each}]")
         if combined:
             lines.append("for (int64_t part = 0; part < parts; part++)")
-            one = [f"    {OWN_LANES} {line}" for line in combined]
-            lines += one if len(one) == 1 else indented(for_loop("lane", "0", "lanes", combined))
+            one = [f"    {over.head()} {line}" for line in combined]
+            many = over.loop("0", "lanes", combined, pragma=False)
+            lines += one if len(one) == 1 else indented(many)
         main = [*self.hidden("threads"), *top, *before, *lines, *after]
         main += self.passes.statements(rest)
         return self.whole([
@@ -200,11 +202,16 @@ class DividedNest(NestTasks):
             f"const int64_t end = begin + grain < {size} ? begin + grain : {size};",
             *self.passes.text(made, DIVIDED, partial=True),
         ]
+        over, each = self.passes.over, "task * lanes + lane"
         for t in made.sums:
-            held = wide(t) if t.name in work.blocked else t.name
-            lines.append(f"{OWN_LANES} {t.name}_parts[task * lanes + lane] = {held}[lane];")
+            blocked, ctype = t.name in work.blocked, partial_type(t)
+            part = over.at(f"{t.name}_parts", ctype, each)
+            held = over.converted(
+                *((ctype, ctype, wide(t)) if blocked else (t.ctype, ctype, t.name))
+            )
+            lines.append(f"{over.head()} {part} = {held};")
         for name in [name for state in made.states for name in state.names]:
-            lines.append(f"{OWN_LANES} {name}_parts[task * lanes + lane] = {name}[lane];")
+            lines.append(f"{over.head()} {name}_parts[{each}] = {name}[lane];")
         return lines
 
     def extent(self, made: PrintedPass) -> str:
@@ -247,6 +254,12 @@ class DividedNest(NestTasks):
             return False
         return is_multiple(made.loops[0].extent, self.passes.at_once(made))
 
+    def turns_of_part(self, made: PrintedPass) -> int:
+        """Of how many turns parts of a pass are multiples."""
+        if self.is_flat(made):
+            return self.passes.at_once(made)
+        return made.taken if made.divided == len(made.loops) - 1 else 1
+
     def divide(self, made: PrintedPass, task: str, told: Mapping[str, str]) -> list[str]:
         """The statements that run a pass in parts and combine its partial values in order.
 
@@ -263,8 +276,8 @@ class DividedNest(NestTasks):
         if made.sums or made.states:
             lines.append(f"if (grain < (size + {PARTS - 1}) / {PARTS}) "
                          f"grain = (size + {PARTS - 1}) / {PARTS};")  # fmt: skip
-        if self.is_flat(made):
-            at_once = self.passes.at_once(made)
+        at_once = self.turns_of_part(made)
+        if at_once > 1:
             lines.append(f"grain = (grain + {at_once - 1}) & -{at_once};")
         lines.append("const int64_t parts = (size + grain - 1) / grain;")
         lines += [f"{partial_type(t)} {t.name}_parts[{PARTS}];" for t in made.sums]

@@ -11,7 +11,7 @@ import math
 from ...op_graph.lengths import product
 from ..printing.printed import PrintedPass
 from ..printing.scalars import LANES
-from .accumulate import OWN_LANES, is_float_sum, wide
+from .accumulate import is_float_sum, wide
 from .loops import for_loop, indented
 from .nest_divided import (
     WIDE_RUNS,
@@ -92,10 +92,11 @@ class SharedNest(DividedNest):
             f"const int64_t end = begin + grain < {size} ? begin + grain : {size};",
         ]
         for t in made.sums:
-            each = f"{t.name}_own"
-            body.append(
-                f"{OWN_LANES} {each}[first_sum + lane] += {held.get(t.name, t.name)}[lane];"
-            )
+            each, over = f"{t.name}_own", self.passes.over
+            own = over.at(each, partial_type(t), "first_sum + lane")
+            ctype = partial_type(t) if t.name in held else t.ctype
+            added = over.converted(ctype, partial_type(t), held.get(t.name, t.name))
+            body.append(f"{over.head()} {own} += {added};")
             lines.append(f"{partial_type(t)} *const {each} = {t.name}_parts + task * {total};")
             lines.append(f"for (int64_t k = 0; k < {total}; k++) {each}[k] = 0;")
         if some == 1:
@@ -110,16 +111,18 @@ class SharedNest(DividedNest):
 
     def combined(self, made: PrintedPass, rows: int) -> list[str]:
         """The statements that add up, in order, what tasks gave for one row."""
-        found, lanes = [], self.known_lanes()
+        found, lanes, over = [], self.known_lanes(), self.passes.over
         for t in made.sums:
             place = f"part * {rows * lanes} + first_sum + lane"
+            ctype = partial_type(t)
+            own, part = over.at(wide(t), ctype), over.at(f"{t.name}_parts", ctype, place)
             found += [
-                f"{partial_type(t)} {wide(t)}[{lanes}];",
-                f"{OWN_LANES} {wide(t)}[lane] = 0;",
+                over.array(ctype, wide(t), lanes),
+                f"{over.head()} {own} = {over.each(ctype, '0')};",
                 "for (int64_t part = 0; part < parts; part++)",
-                f"    {OWN_LANES} {wide(t)}[lane] += {t.name}_parts[{place}];",
-                f"{t.ctype} {t.name}[{lanes}];",
-                f"{OWN_LANES} {t.name}[lane] = ({t.ctype}){wide(t)}[lane];",
+                f"    {over.head()} {own} += {part};",
+                over.array(t.ctype, t.name, lanes),
+                over.narrowed(t.ctype, t.name, wide(t)),
             ]
         return found
 

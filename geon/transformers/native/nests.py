@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from ..kernels.regions import assumed
 from ..kernels.types import Nest
@@ -18,6 +19,9 @@ from .nest_rows import NestByRows
 from .nest_tasks import printed_passes
 from .past import Passing, may_pass, stored
 from .tiles import TILE
+from .vector_lanes import VectorLanes, Vectors
+from .vector_scalars import VectorScalars
+from .vectored import vectored
 
 BORDER = 8  # times what a piece stores, of which the largest stores more: rows are taken one by one
 
@@ -45,7 +49,8 @@ def nest_function(
 ) -> Function:
     """The C function of a nest, with what it stores past the caches where that is much."""
     text = function_text(work, names, vector_bytes, name, passing)
-    return Function(text, tuple(names.parameters), names.headers, units=names.units)
+    parameters = tuple(names.parameters)
+    return Function(text, parameters, names.headers, units=names.units, of_vectors=not names.plain)
 
 
 def function_text(
@@ -77,12 +82,29 @@ def printed_nest(
     """The statements of a nest, with strips where the instruction set has functions of them, and
     where it ``jams``, some rows together.
     """
-    printed = print_nest(work, names, array_strips(vector_bytes))
+    jam = jammed(work, vector_bytes) if jams else None
+    found = vectored(work, vector_bytes) if jam is None else None
+    if found is None:
+        names.plain = True
+        printed = print_nest(work, names, array_strips(vector_bytes))
+    else:
+        printed = print_vectors(work, names, found)
     if any(made.windows for made in printed_passes(printed)):
         names.needs(words_function())
-    jam = jammed(work, vector_bytes) if jams else None
     if jam is not None:
         printed.jammed = print_jam(work, jam, names)
+    return printed
+
+
+def print_vectors(work: Nest, names: KernelNames, vectors: Vectors) -> PrintedNest:
+    """The statements of a nest, of vectors of rows side by side or of elements of passes."""
+    plain, by_lanes = names.lanes, work.across is not None
+    names.calls(["geon_vectors"])
+    if by_lanes:
+        names.lanes = VectorLanes(vectors)
+    scalars = partial(VectorScalars, vectors=vectors, by_lanes=by_lanes)
+    printed = print_nest(work, names, scalars=scalars)
+    names.lanes = plain
     return printed
 
 

@@ -20,7 +20,8 @@ from .. import disk_cache
 from ..environment import CACHE
 from . import prebuilt
 from .progress import Progress
-from .toolchain import CURE, Toolchain, link_by_itself, run_compiler
+from .toolchain import CURE, OF_VECTORS, Toolchain, link_by_itself, run_compiler
+from .units import VECTORS_COST
 
 # How many units this process gave to a compiler; linking is not counted.
 compiled = 0
@@ -42,13 +43,14 @@ def shared_object(
 
     It comes from the cache where it was made before. Several units are compiled side by side, equal
     ones once, each object kept for other shared objects too. Compiling longer than two seconds says
-    how far it is. ``own`` are units of one program, compiled with the toolchain's ``lean`` flags.
+    how far it is. ``own`` are units of one program, compiled with the toolchain's ``own_flags``.
     ``extra`` are flags for every run; ``name`` starts the file's name. The file may be removed by a
     later call of any process, a minute from now at the earliest: load it at once.
 
     Raises ``UnavailableError`` with the compiler's messages where a text does not compile.
     """
-    flags = dict.fromkeys(units, extra) | dict.fromkeys(own, (*toolchain.lean, *extra))
+    flags: dict[str, Sequence[str]] = dict.fromkeys(units, extra)
+    flags |= {unit: (*toolchain.own_flags(unit), *extra) for unit in own}
     texts = list(flags)
     if not texts:
         raise ValueError("no unit to compile")
@@ -171,7 +173,7 @@ def _objects(
         # What was begun has a processor; of the rest the longest come first: what is left at the
         # end is short, and no processor waits for long.
         ahead = set(_begun)
-        each = [(key not in ahead, -len(text)) for text, key in zip(texts, keys, strict=True)]
+        each = [(key not in ahead, -cost_of(text)) for text, key in zip(texts, keys, strict=True)]
         order = sorted(range(len(texts)), key=each.__getitem__)
         begun = {number: pool.submit(one, texts[number], keys[number]) for number in order}
         tasks = [begun[number] for number in range(len(texts))]
@@ -181,6 +183,11 @@ def _objects(
             # The first failure ends it: what was not begun is not compiled for nothing.
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def cost_of(unit: str) -> float:
+    """What a compiler takes for a unit, in characters of most."""
+    return len(unit) * (VECTORS_COST if unit.startswith(OF_VECTORS) else 1)
 
 
 def available() -> int:

@@ -22,10 +22,10 @@ from ..printing.strips import STRIP
 from .abreast import abreast
 from .accumulate import BLOCK_BEGIN, BLOCK_END, Accumulation, for_further_turns
 from .beside import turns_beside, turns_of_run
-from .dialect import strip_start
+from .dialect import ArrayLanes, strip_start
 from .draws import with_words
 from .lookups import asked_ahead
-from .loops import SIMD, for_loop, indented
+from .loops import SIMD, for_loop, indented, stepped
 from .naming import KernelNames
 from .past import Past
 from .stages import with_stages
@@ -50,7 +50,8 @@ class Passes:
     """Prints the passes of one nest."""
 
     def __init__(self, nest: PrintedNest, names: KernelNames, vector_bytes: int) -> None:
-        self.nest, self.names, self.vector_bytes = nest, names, vector_bytes
+        assert isinstance(nest.over, ArrayLanes), "rows side by side are arrays"
+        self.nest, self.names, self.vector_bytes, self.over = nest, names, vector_bytes, nest.over
         self.past = Past(None, names)  # of the task that is written
         self.whole_parts = False  # parts of a pass are of turns that are taken at once
         self.many_lanes = False  # lanes are enough for a loop, whatever open lengths are
@@ -87,8 +88,8 @@ class Passes:
             passes = bool(self.chosen(made))
             return tiled(made, self.names, self.row_of_tile(made), bounds, passes)
         work = self.accumulation(made)
-        body = self.elements(made)
-        body += work.steps()
+        elements = self.elements(made)
+        body = [*elements, *work.steps()]
         pragma = f"#pragma omp simd{work.clause()}"
         if flat and bounds is not None and made.strip is not None:
             return self.by_strips(made, bounds, made.loops[0].extent, True, pragma, body)
@@ -96,7 +97,7 @@ class Passes:
             return self.flat(made, bounds, body)
         outside = [] if made.around is None else made.around.lines
         known = [str(line) for line in outside]
-        each = body
+        each = [*elements, *work.steps(held=True)]
         if lanes:
             body = [*known, *self.by_words(made, "lane", ("0", "lanes"), LANES, pragma, body)]
         for k in range(len(made.loops) - 1, -1, -1):
@@ -114,7 +115,10 @@ class Passes:
                 run = self.by_words(made, turns.name, ends, most, pragma, body)
             elif lanes and k == len(made.loops) - 1 and joins_turns(made):
                 filled = work.fills(TOGETHER, cut, None if self.whole_parts else around)
-                run = turns_together(turns.name, *ends, filled, pragma, outside, each, body)
+                held = work.around_turns()
+                run = turns_together(
+                    turns.name, *ends, filled, self.over, outside, each, body, held
+                )
             else:
                 ends_early = work.early_end() if work.cuts and k < (work.level or 0) else []
                 ahead = asked_ahead(made, turns.name, ends[1], self.names.length)
@@ -142,6 +146,10 @@ class Passes:
 
         def plain(low: str, high: str) -> list[str]:
             wide = abreast(made, self.vector_bytes)
+            if lanes:
+                return self.over.loop(low, high, body)
+            if made.taken > 1:
+                return stepped(variable, made.taken, body, low, high)
             if wide is None:
                 return [pragma, *for_loop(variable, low, high, body)]
             return wide.loop(variable, (low, high), extent, pragma, body)
@@ -150,7 +158,10 @@ class Passes:
             if not chosen:
                 return plain(low, high)
             inner, ends = self.inner(made), (low, high)
-            return self.past.loop(chosen, inner, ends, plain, divided=divided, apart=lanes)
+            filled = made.taken > 1 or (lanes and self.over.vectors is not None)
+            return self.past.loop(
+                chosen, inner, ends, plain, divided=divided, whole=filled, apart=lanes
+            )
 
         return self.ahead(made, variable, bounds, extent, run)
 
@@ -205,7 +216,9 @@ class Passes:
             count = whole(f"{high} - {low}", loop.extent, self.at_once(made))
             lines = [f"const int64_t {loop.name} = {low} + turn;", *body]
             wide, ends = abreast(made, self.vector_bytes), ("0", "turns")
-            if wide is None:
+            if made.taken > 1:
+                turns = stepped("turn", made.taken, lines, *ends)
+            elif wide is None:
                 turns = [SIMD, *for_loop("turn", *ends, lines)]
             else:
                 turns = wide.blocks("turn", ends, SIMD, lines)
@@ -279,7 +292,7 @@ class Passes:
             low, high = bounds if bounds and k == 0 else ("0", self.extent(loops[k]))
             if lanes and k == len(loops) - 1 and joins_turns(made):
                 filled = bounds is None and is_multiple(loops[k].extent, TOGETHER)
-                body = turns_together(loops[k].name, low, high, filled, SIMD, [], each, body)
+                body = turns_together(loops[k].name, low, high, filled, self.over, [], each, body)
             elif lanes or count != "1" or k < len(loops) - 1:
                 body = for_loop(loops[k].name, low, high, body)
             else:
@@ -331,13 +344,14 @@ class Passes:
         return Accumulation(
             made.sums,
             made.loops,
-            lanes,
+            self.over if lanes else None,
             width,
             self.extent,
             beside,
             held,
             truths,
             narrows=made.strip is None and bool(made.loops),
+            taken=made.taken,
             times=1 if serial or made.strip is not None else self.at_once(made) // width,
         )
 
@@ -397,15 +411,19 @@ class Passes:
             ]
             each += [line for state in made.states for line in state.step]
         single = self.single_turns(loop, beside, bounds is not None and not self.whole_parts)
-        body = turns_of_run(loop.name, (begin, end), beside, held, single, each)
+        over = self.over
+        body = turns_of_run(loop.name, (begin, end), beside, held, single, each, over)
         if work.cuts:
             body = work.blocks(body, loop.name, bounds)
         if not beside.isdigit():
             sizes = f"{self.extent(self.nest.lanes)}, {self.extent(loop)}, {self.vector_bytes // 4}"
             self.names.calls(["geon_beside"])
             before.insert(0, f"const int64_t {beside} = geon_beside({sizes});")
-        copies = [f"{name}[turn + lane] = {name}[lane];" for name in made.of_lanes]
-        before += for_further_turns(held, copies)
+        copies = [
+            f"{over.at(name, ctype, 'turn + lane')} = {over.at(name, ctype)};"
+            for name, ctype in made.of_lanes.items()
+        ]
+        before += for_further_turns(over, held, copies)
         return [*before, *work.start(), *body, *work.meet(held), *met, *work.end(partial)]
 
     def single_turns(self, loop: Loop, beside: str, divided: bool) -> str:
@@ -441,7 +459,7 @@ class Passes:
             before.append(f"{ctype} {turns}[{LANES}];")
             put = f"{turns}[lane] = ({ctype})(lane / lanes);"
             before += for_loop("lane", "0", held, [put])
-        return before, for_further_turns(held, joined)
+        return before, for_further_turns(self.over, held, joined)
 
     def row_of_tile(self, made: PrintedPass) -> list[str]:
         """The loop along one row of a tile, of a pass across memory."""

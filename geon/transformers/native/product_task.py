@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from ...op_graph.affine import Size
-from ...op_graph.lengths import least_unless_zero
+from ...op_graph.lengths import is_multiple, least_unless_zero
 from ..kernels.contraction import as_one
 from ..kernels.types import Loop
 from .product_band_text import BandText, PlacesText, array
@@ -16,7 +17,23 @@ from .product_packing import Packing
 from .product_shape import FEW, GROUP, PACKING, RUNS, Shape
 from .product_views import Operand, View, view
 from .product_walk import Walker, at, indent, size
+from .vector_lanes import Vectors
 from .whole import whole
+
+
+class StoreText(NamedTuple):
+    """The statements that store a vector of sums, called ``value``, and what is computed before:
+    ``once``, and for each row of a block."""
+
+    once: list[str]
+    row: list[str]
+    lines: list[str]
+    vectors: Vectors
+
+
+def no_vectors(texts: Mapping[str, str], inner: Loop, count: int) -> StoreText | None:
+    """Elements are stored one by one."""
+    return None
 
 
 @dataclass(frozen=True)
@@ -33,7 +50,9 @@ class Product:
     `result` is the memory of a result of that type, where `store` does nothing but write there.
     A block of a larger product says with `whole` how many batches, rows and columns that has: sums
     are taken in the order that they have there. `stores_joined` are the pairs of loops of which the
-    inner one may run on instead of the outer one in all that is stored.
+    inner one may run on instead of the outer one in all that is stored. `vector_store` makes the
+    statements that store some neighbouring elements along a loop, where there are such. `stored`
+    are the pointers that stores name, where that is known.
     """
 
     name: str
@@ -53,6 +72,8 @@ class Product:
     scratch: bool = False
     whole: tuple[Size, ...] = ()
     stores_joined: frozenset[tuple[str, str]] = frozenset()
+    vector_store: Callable[[Mapping[str, str], Loop, int], StoreText | None] = no_vectors
+    stored: frozenset[str] | None = None
 
 
 class ProductText:
@@ -93,12 +114,16 @@ class ProductText:
         self.check()
         fields = self.fields()
         declared = ", ".join(["int32_t threads", *product.parameters.values()])
-        given = [f"const struct {name}_arguments geon_args = {{{', '.join(product.parameters)}}};"]
+        names = ", ".join(product.parameters)
+        given = [f"const struct {name}_arguments geon_args = {{{names}}};"]
+        if not self.told():
+            unused = ", ".join([f"(void){each}" for each in product.parameters])
+            given = [f"{unused};"] if unused else []
         return [
-            *(self.struct() if product.parameters else []),
+            *(self.struct() if self.told() else []),
             *self.functions,
             f"static void {name}({declared}) {{",
-            *indent(given if product.parameters else []),
+            *indent(given),
             f"  const struct geon_product_{tag} geon_problem = {{",
             *indent(fields, 2),
             "  };",
@@ -145,7 +170,11 @@ class ProductText:
             lines.append(".scratch = scratch,")
         if product.kept:
             lines.append(".kept = kept,")
-        return [*lines, ".arguments = &geon_args,"] if product.parameters else lines
+        return [*lines, ".arguments = &geon_args,"] if self.told() else lines
+
+    def told(self) -> bool:
+        """Whether functions of the product are told its arguments."""
+        return bool(self.functions and self.product.parameters)
 
     def operand(self, left: bool) -> str:
         """One operand's part of that."""
@@ -288,6 +317,7 @@ class ProductText:
                 "staged": f"{type} *restrict ",
             },
             packing.left() if rows else packing.right(),
+            packing.operand.memory,
         )
 
     def place(self) -> str:
@@ -300,23 +330,32 @@ class ProductText:
                 lines.append(f"geon_offsets[{number}] = {offset};")
         return self.function("place", {"geon_offsets": "int64_t *"}, lines)
 
-    def function(self, part: str, parameters: Mapping[str, str], lines: list[str]) -> str:
-        """Adds a function with the product's arguments and the indices of a batch; its name.
+    def function(
+        self,
+        part: str,
+        parameters: Mapping[str, str],
+        lines: list[str],
+        memory: frozenset[str] | None = frozenset(),
+    ) -> str:
+        """Adds a function with the product's lengths, the ``memory`` that it works on (all where
+        that is not known), and the indices of a batch; its name.
 
         ``parameters`` are its own ones' types, by their names.
         """
         name = f"{self.product.name}_{part}"
         unpacked = [
-            f"{declared} = geon_args->{argument}; (void){argument};"
+            f"{declared} = geon_args->{argument};"
+            + ("" if memory is not None and argument in memory else f" (void){argument};")
             for argument, declared in self.product.parameters.items()
+            if memory is None or argument in memory or "*" not in declared
         ]
         given = f"const struct {self.product.name}_arguments *geon_args = geon_arguments;"
+        unused = ", ".join([f"(void){each}" for each in ("geon_arguments", "batch", *parameters)])
         self.functions += [
             f"static void {name}(",
             "    const void *geon_arguments, int64_t batch,",
             f"    {', '.join(f'{ctype}{name}' for name, ctype in parameters.items())}) {{",
-            "  (void)geon_arguments, (void)batch;",
-            *(f"  (void){value};" for value in parameters),
+            f"  {unused};",
             *indent([given, *unpacked] if unpacked else []),
             *indent([*self.walker.decompose(self.product.batch, "batch"), *lines]),
             "}",
@@ -337,9 +376,22 @@ class ProductText:
         here += ["(void)here;" for _ in inner]
         indices.update({d.name: "here" for d in inner})
 
+        vectors = self.vector_store(inner, indices)
+
         def body(column: str, run: str) -> list[str]:
             """The statements on one run of columns."""
             turns = whole(run, inner[0].extent, self.of.vector) if inner else run
+            if vectors is not None:
+                start = vectors.vectors.place(type, f"line[{column} + e]")
+                value = f"const {vectors.vectors.type(type)} value = {start};"
+                loop = [*here, value, *vectors.lines]
+                return [
+                    f"const int64_t turns = {turns};",
+                    *vectors.row,
+                    f"for (int64_t e = 0; e < turns; e += {self.of.vector}) {{",
+                    *indent(loop),
+                    "}",
+                ]
             return [
                 f"const int64_t turns = {turns};",
                 "#pragma omp simd",
@@ -373,9 +425,17 @@ class ProductText:
                 ),
                 "}",
             ]
+        if vectors is not None:
+            lines = [*vectors.once, *lines]
         block = dict.fromkeys(("row_start", "height", "column_start", "width"), "int64_t ")
         sums = {"out": f"const {type} *restrict ", "sums_step": "int64_t "}
-        return self.function("store", {**block, **sums}, lines)
+        return self.function("store", {**block, **sums}, lines, product.stored)
+
+    def vector_store(self, inner: Sequence[Loop], indices: Mapping[str, str]) -> StoreText | None:
+        """The statements on vectors of columns, where these are known to fill them."""
+        if not inner or not is_multiple(inner[0].extent, self.of.vector) or inner[0].extent == 0:
+            return None
+        return self.product.vector_store(indices, inner[0], self.of.vector)
 
     def stores_run(self, rows: Sequence[Loop], columns: Sequence[Loop]) -> bool:
         """Whether all sums of a block are stored in one run: few columns, whose rows adjoin.

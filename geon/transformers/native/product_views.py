@@ -24,7 +24,8 @@ class Operand:
     `pointer[offset]` also says so with `pointer` and the stride in elements of each loop (0 for
     none), and with `border` where it is 0 instead.
     `unit` is the loop best walked innermost. `joined` are pairs of loops of which the inner one may
-    run on instead of the outer one.
+    run on instead of the outer one. `memory` are the pointers that elements are read from, where
+    that is known.
     """
 
     type: str
@@ -34,6 +35,7 @@ class Operand:
     unit: str | None
     border: Border | None = None
     joined: frozenset[tuple[str, str]] = frozenset()
+    memory: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)

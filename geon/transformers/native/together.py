@@ -6,8 +6,9 @@ several rows at once. They are combined in the same order as row by row.
 
 from __future__ import annotations
 
-from ..printing.blocks import KnownTruth
+from ..printing.blocks import Known
 from ..printing.printed import PrintedPass
+from .dialect import ArrayLanes
 from .loops import for_loop, indented
 
 TOGETHER = 4  # turns that are one loop over lanes (``GEON_FOUR_TURNS``),
@@ -32,44 +33,47 @@ def turns_together(
     low: str,
     high: str,
     filled: bool,
-    pragma: str,
+    over: ArrayLanes,
     known: list[object],
     each: list[str],
     single: list[str],
+    held: tuple[list[str], list[str]] = ([], []),
 ) -> list[str]:
     """A loop over turns of which each goes over all lanes, some turns by one loop over these.
 
     ``each`` are the statements of a lane, before which stands what is ``known`` of a turn;
     ``single`` is the loop of one turn, for those that are left over; none is where the loop is
-    ``filled``.
+    ``filled``. Before and after some turns of a lane stands what has its values ``held``.
     """
     first = f"{name}_first"
-    truths, told = turned_truths(name, first, known)
-    inside = [f"GEON_FOUR_TURNS({name}, {first},", *indented([*told, *each]), ")"]
+    values, told = of_turns(name, first, known)
+    before, after = held
+    turns = [f"GEON_FOUR_TURNS({name}, {first},", *indented([*told, *each]), ")"]
+    inside = [*before, *turns, *after]
     lines = [
         f"int64_t {first} = {low};",
         f"for (; {first} + {TOGETHER} <= {high}; {first} += {TOGETHER}) {{",
-        *indented([*truths, pragma, *for_loop("lane", "0", "lanes", inside)]),
+        *indented([*values, *over.loop("0", "lanes", inside)]),
         "}",
         *([] if filled else for_loop(name, first, high, single)),
     ]
     return ["{", *indented(lines), "}"]
 
 
-def turned_truths(name: str, first: str, known: list[object]) -> tuple[list[str], list[str]]:
-    """The statements that find what is ``known`` of the truths of some turns, before these, and
-    those that say in each turn what was found, and all else that is known.
+def of_turns(name: str, first: str, known: list[object]) -> tuple[list[str], list[str]]:
+    """The statements that find what is ``known`` of some turns, before these, and those that say in
+    each turn what was found, and all else that is known.
     """
     turn, found, told = f"{name} - {first}", list[str](), list[str]()
     for each in known:
         found.append(str(each))
-        if isinstance(each, KnownTruth):
+        if isinstance(each, Known) and each.named:
             found.append(f"{each.name}_turns[{turn}] = {each.name};")
-            told.append(f"const int32_t {each.name} = {each.name}_turns[{turn}];")
-        else:
+            told.append(f"const {each.ctype} {each.name} = {each.name}_turns[{turn}];")
+        elif not isinstance(each, Known):
             told.append(str(each))
-    truths = [each for each in known if isinstance(each, KnownTruth)]
-    if not truths:
+    values = [each for each in known if isinstance(each, Known) and each.named]
+    if not values:
         return [], told
-    arrays = [f"int32_t {each.name}_turns[{TOGETHER}];" for each in truths]
+    arrays = [f"{each.ctype} {each.name}_turns[{TOGETHER}];" for each in values]
     return arrays + for_loop(name, first, f"{first} + {TOGETHER}", found), told

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -148,7 +147,10 @@ class NativeTransformer(Transformer):
         """The module of a plan, compiled and loaded."""
         toolchain = self.toolchain()
         width = toolchain.vector_bytes
-        ready = partial(begin, toolchain, flags=toolchain.lean)
+
+        def ready(unit: str) -> None:
+            begin(toolchain, unit, toolchain.own_flags(unit))
+
         module = make_module(plan, linking, width, False, cores=processors(), ready=ready)
         path = shared_object(toolchain, module.shared, own=module.units)
         return NativeProgram(record_of(plan, module, path), path)

@@ -12,6 +12,7 @@ from .dialect import PRELUDE
 from .naming import NAME, Function
 from .nests import GRAIN
 from .tiles import LEAST_TURNED, REPEAT, TURNED, WORD
+from .toolchain import OF_VECTORS
 from .units import cost, divided, enough
 
 FLOOR_DIV = """\
@@ -44,6 +45,7 @@ class Functions:
         self.cost = 0  # of all so far
         self.begun: list[str] = []  # units
         self.waiting: list[str] = []  # texts that are in none
+        self.of_vectors: list[str] = []  # such texts of vectors
         self.declarations: list[str] = []  # of what units export
 
     def name(self, made: Function) -> str:
@@ -52,37 +54,62 @@ class Functions:
         if name is None:
             name = self.names[made.text] = f"kernel{self.suffix}_{len(self.names)}"
             self.made[made.text] = made
-            self.waiting.append(made.text)
-            self.cost += cost(made.text)
+            (self.of_vectors if made.of_vectors else self.waiting).append(made.text)
+            self.cost += self.cost_of(made.text)
             self.begin()
         return name
+
+    def cost_of(self, text: str) -> int:
+        """What a compiler takes for a function."""
+        return cost(text, self.made[text].of_vectors)
 
     def begin(self) -> None:
         """A unit of those that are in none, where a processor has nothing to do while others come.
 
         What is there for people or for measurements divides them no other way.
         """
-        waiting = sum(map(cost, self.waiting))
         expected = self.cost / len(self.names) * self.forms
-        free = len(self.begun) + 1 < self.cores
-        if free and enough(waiting, self.cost, expected, self.cores):
-            self.begun.append(self.unit(self.waiting))
-            self.waiting = []
-            self.ready(self.begun[-1])
+        for texts in (self.waiting, self.of_vectors):
+            waiting, free = sum(map(self.cost_of, texts)), len(self.begun) + 1 < self.cores
+            if free and enough(waiting, self.cost, expected, self.cores):
+                self.begun.append(self.unit(texts, of_vectors=texts is self.of_vectors))
+                texts.clear()
+                self.ready(self.begun[-1])
 
     def units(self, floor_div: bool) -> list[str]:
         """All units, the first with declarations of what the others have.
 
-        Loops, which are put behind the first one, may need ``floor_div``.
+        Loops, which are put behind the first one, may need ``floor_div``. Functions of vectors are
+        in units of their own, as passes for other text do them no good: gcc makes two of a loop
+        over two blocks of a row, and processors see no one stream in what these read then.
         """
-        groups = divided([cost(text) for text in self.waiting], self.first, self.cores)
-        first, *others = [[self.waiting[number] for number in group] for group in groups]
-        units = [*self.begun, *map(self.unit, others)]
+        plain, of_vectors = bool(self.waiting), self.groups(self.of_vectors, self.first)
+        first, *others = self.groups(self.waiting, self.first) if plain else of_vectors
+        units = [*self.begun, *[self.unit(texts, of_vectors=not plain) for texts in others]]
+        if plain:
+            units += [self.unit(texts, of_vectors=True) for texts in of_vectors if texts]
         declared = "".join(f"{each};\n" for each in self.declarations)
-        return [self.unit(first, bool(units), floor_div) + declared, *units]
+        made = self.unit(first, bool(units), floor_div, of_vectors=not plain and bool(first))
+        return [made + declared, *units]
 
-    def unit(self, texts: list[str], exported: bool = True, floor_div: bool = False) -> str:
-        """One unit: what its functions need, then these, ``exported`` where there are others."""
+    def groups(self, texts: list[str], first: int) -> list[list[str]]:
+        """The functions of each unit, of which the first takes ``first`` besides."""
+        costs, kinds = [self.cost_of(text) for text in texts], bool(self.waiting)
+        others = kinds and texts is self.of_vectors
+        groups = divided(costs, 0 if others else first, self.cores, others)
+        return [[texts[number] for number in group] for group in groups]
+
+    def unit(
+        self,
+        texts: list[str],
+        exported: bool = True,
+        floor_div: bool = False,
+        of_vectors: bool = False,
+    ) -> str:
+        """One unit: what its functions need, then these, ``exported`` where there are others.
+
+        Its first line says where it is ``of_vectors``.
+        """
         shared: dict[str, None] = {}
         calls: dict[str, None] = {"geon_floor_div": None} if floor_div else {}
         for text in texts:
@@ -93,7 +120,8 @@ class Functions:
         helpers = definitions([name for name in calls if name not in small])
         written = [self.exported(text) if exported else self.named(text) for text in texts]
         body = "\n".join([*shared, "\n".join(written)])
-        return "\n".join([PRELUDE, helpers, c_text("module.h"), *own, body])
+        prelude = f"{OF_VECTORS}\n{PRELUDE}" if of_vectors else PRELUDE
+        return "\n".join([prelude, helpers, c_text("module.h"), *own, body])
 
     def named(self, text: str) -> str:
         """A function under its name."""

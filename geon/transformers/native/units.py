@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 KERNEL = 2_000
+VECTORS_COST = 0.4  # of that, for text that is of vectors already
 CALL = 80  # what one call in ``geon_run`` has
 # What is less costs more to divide, by what each unit reads first and by linking, than it saves.
 LEAST = 8_000
@@ -16,9 +17,10 @@ LEAST = 8_000
 MOST = 96_000
 
 
-def cost(text: str) -> int:
+def cost(text: str, of_vectors: bool = False) -> int:
     """What a compiler takes for a kernel, in characters."""
-    return len(text) + KERNEL
+    every = len(text) + KERNEL
+    return round(every * VECTORS_COST) if of_vectors else every
 
 
 def enough(waiting: int, printed: int, expected: float, cores: int) -> bool:
@@ -31,11 +33,12 @@ def enough(waiting: int, printed: int, expected: float, cores: int) -> bool:
     return waiting >= max(2 * LEAST, MOST // cores) and expected - printed >= cores * waiting
 
 
-def sizes(total: int, cores: int) -> list[int]:
+def sizes(total: int, cores: int, others: bool = False) -> list[int]:
     """What the units of kernels of so much cost: as much each where there is no more than one for
-    each core, else those that are begun last are short, so that cores end at about one time.
+    each core and there are no ``others``, else those that are begun last are short, so that cores
+    end at about one time.
     """
-    if cores == 1 or total <= MOST * cores:
+    if cores == 1 or total < 2 * LEAST or (total <= MOST * cores and not others):
         count = max(1, min(cores, total // LEAST))
         return [-(-total // count)] * count
     found, rest = [], total
@@ -46,12 +49,13 @@ def sizes(total: int, cores: int) -> list[int]:
     return found
 
 
-def divided(costs: Sequence[int], first: int, cores: int) -> list[list[int]]:
-    """The numbers of the kernels of each unit, of which the first takes ``first`` besides.
+def divided(costs: Sequence[int], first: int, cores: int, others: bool = False) -> list[list[int]]:
+    """The numbers of the kernels of each unit, of which the first takes ``first`` besides; there
+    are ``others``, or not.
 
     The longest kernels come first, each to the unit that has the most room.
     """
-    room = sizes(first + sum(costs), cores)
+    room = sizes(first + sum(costs), cores, others)
     units: list[list[int]] = [[] for _ in room]
     room[0] -= first
     for number in sorted(range(len(costs)), key=lambda number: (-costs[number], number)):

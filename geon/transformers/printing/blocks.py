@@ -21,20 +21,29 @@ class StripCall:
         return f"{self.function}({', '.join([self.result, *self.operands])});"
 
 
-class KnownTruth(str):
-    """The statement of a truth called ``name`` that is known outside of the innermost loop.
-
-    gcc 12 makes a branch of a truth in that loop, which has no vectors then; a word of ones or
-    zeros it takes for a number.
+class Known(str):
+    """The statement of a value of ``ctype`` called ``name`` that is known outside of the innermost
+    loop, and computed there; inside it is ``named``, or not.
     """
 
     name: str
+    ctype: str
+    named: bool
 
-    def __new__(cls, name: str, conditions: str) -> KnownTruth:
-        """The statement that ``name`` is whether the conditions hold."""
-        made = super().__new__(cls, f"const int32_t {name} = -({conditions});")
-        made.name = name
+    def __new__(cls, ctype: str, name: str, text: str, named: bool = True) -> Known:
+        """The statement that ``name`` is the value of a text."""
+        made = super().__new__(cls, f"const {ctype} {name} = {text};")
+        made.name, made.ctype, made.named = name, ctype, named
         return made
+
+
+def known_truth(name: str, conditions: str) -> Known:
+    """The statement that ``name`` is whether the conditions hold.
+
+    gcc 12 makes a branch of a truth in the innermost loop, which has no vectors then; a word of
+    ones or zeros it takes for a number.
+    """
+    return Known("int32_t", name, f"-({conditions})")
 
 
 class Block:

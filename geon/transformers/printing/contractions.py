@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from ...op_graph.dtypes import name_of
 from ..kernels.contraction import Contraction
 from ..kernels.depths import ELEMENT, Depths
 from ..kernels.scalar import Scalar, Select, walk
+from ..kernels.types import Store
 from .blocks import Block
+from .c_types import C_TYPES
+from .printed import PrintedStore
 from .scalars import Names, ScalarPrinter, changes
 
 Texts = Mapping[str, str]  # of loops' variables
@@ -92,9 +96,13 @@ class ContractionPrinter:
         """The statements that store all results at one element of the product."""
         block = self.block(texts)
         self.scalars.contracted = value
-        stores = []
-        for store in self.made.stores:
-            text = self.scalars.value(block, store.value)
-            offset = self.scalars.index(block, store.offset)
-            stores.append(f"{self.names.operand(store.operand)}[{offset}] = {text};")
+        stores = [self.put(self.scalars, block, store) for store in self.made.stores]
         return [*block.lines, *stores]
+
+    def put(self, scalars: ScalarPrinter, block: Block, store: Store) -> str:
+        """The statement of a store, with what it needs written into ``block``."""
+        text, offset = scalars.value(block, store.value), scalars.index(block, store.offset)
+        ctype, operand = C_TYPES[name_of(store.dtype)], self.names.operand(store.operand)
+        text, vector = scalars.put(ctype, text)
+        made = PrintedStore(f"{operand}[{offset}]", text, ctype, store.operand, 0, vector=vector)
+        return str(made)

@@ -28,8 +28,11 @@ class Lanes(Protocol):
     hides: bool
     fetches: bool
 
-    def held(self, name: str) -> str:
-        """The value called ``name`` of the row that is at hand."""
+    def held(self, name: str, ctype: str) -> str:
+        """The value called ``name``, of this type, of the row that is at hand."""
+
+    def array_of(self, text: str) -> str | None:
+        """The array over lanes whose value at hand is called ``text``; None where it is none."""
 
     def alone(self, name: str) -> str:
         """The value called ``name`` of a state, where no rows are side by side."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ...op_graph.dtypes import name_of
@@ -90,24 +90,31 @@ def print_nest(
     strips: Strips | None = None,
     loaded: Mapping[Load, str] | None = None,
     kept_at: str = "",
+    scalars: Callable[[Names, Depths], ScalarPrinter] = ScalarPrinter,
 ) -> PrintedNest:
     """The statements of a nest; with ``strips`` the machine has functions of strips.
 
     ``loaded`` has the texts of elements that were read before the statements of one element.
-    ``kept_at`` is the index of elements of row arrays where it is not their own.
+    ``kept_at`` is the index of elements of row arrays where it is not their own. ``scalars`` writes
+    the values.
     """
-    printer = _NestPrinter(nest, names, strips, loaded or {})
+    printer = _NestPrinter(nest, names, strips, loaded or {}, scalars)
     printer.scalars.kept_at = kept_at
     return printer.printed()
 
 
 class _NestPrinter:
     def __init__(
-        self, nest: Nest, names: Names, strips: Strips | None, loaded: Mapping[Load, str]
+        self,
+        nest: Nest,
+        names: Names,
+        strips: Strips | None,
+        loaded: Mapping[Load, str],
+        scalars: Callable[[Names, Depths], ScalarPrinter],
     ) -> None:
         self.nest, self.names, self.strips, self.loaded = nest, names, strips, loaded
         self.depths = Depths.of(nest)
-        self.scalars = ScalarPrinter(names, self.depths)
+        self.scalars = scalars(names, self.depths)
         self.top = Block()
         self.row = Block(self.top, names.lanes if nest.across is not None else None)
         self.ending = Block()
@@ -143,6 +150,7 @@ class _NestPrinter:
             nest.across,
             *blocks,
             arrays,
+            self.names.lanes,
             nest.inside,
             apart=is_apart(nest),
             far=is_far(nest),
@@ -190,7 +198,9 @@ class _NestPrinter:
         dtype, operand = name_of(store.dtype), self.names.operand(store.operand)
         ctype = "uint8_t" if dtype == "bool" else c_expressions.C_TYPES[dtype]
         size = store.dtype.itemsize
-        plain = PrintedStore(f"{operand}[{offset}]", value, ctype, store.operand, size)
+        value, vector = self.scalars.put(ctype, value, of_row=not inner)
+        place = f"{operand}[{offset}]"
+        plain = PrintedStore(place, value, ctype, store.operand, size, vector=vector)
         if not inner or store.offset.step(inner[0]) != 1 or not is_direct(store.offset):
             return plain
         first, spelled = first_turn(inner[0]), self.scalars.spelled
@@ -260,7 +270,14 @@ class _NestPrinter:
             value = self.scalars.value(body, keep.value)
             self.array(self.nest.arrays[keep.number])
             self.keep(body, keep, value)
-        if strips is None and across is None and not made.windows and step.loops:
+        made.taken = self.scalars.width
+        if (
+            strips is None
+            and across is None
+            and not made.windows
+            and made.taken == 1
+            and step.loops
+        ):
             made.abreast = abreast(step, self.depths)
         if strips is not None:
             assert not made.windows, "what strips take draws nothing"
@@ -268,12 +285,16 @@ class _NestPrinter:
             made.fetched = self.fetched(row, strips, step)
         return made
 
-    def arrays_of_lanes(self, row: Block, step: Pass) -> list[str]:
-        """The arrays with an element for each lane that the elements of a pass are computed of."""
-        found = values_of_lanes(step, self.depths)
-        texts = [self.scalars.value(row, node) for node in found]
-        end = self.names.lanes.held("")
-        return list(dict.fromkeys([t.removesuffix(end) for t in texts if t.endswith(end)]))
+    def arrays_of_lanes(self, row: Block, step: Pass) -> dict[str, str]:
+        """The arrays with an element for each lane that the elements of a pass are computed of, and
+        the types of their elements.
+        """
+        found = {}
+        for node in values_of_lanes(step, self.depths):
+            array = self.names.lanes.array_of(self.scalars.value(row, node))
+            if array is not None:
+                found[array] = c_expressions.C_TYPES[name_of(node.dtype)]
+        return found
 
     def read_ahead(self, body: Block, made: PrintedPass, ahead: Sequence[Staged]) -> None:
         """Let a block read from the arrays that were filled ahead."""

@@ -9,6 +9,7 @@ from ...op_graph.affine import Size
 from ..kernels.types import Loop
 from . import c_expressions
 from .blocks import Block, StripCall
+from .dialect import Lanes
 from .lookups import PrintedLookup
 from .stages import PrintedStage
 
@@ -207,7 +208,7 @@ class PrintedPass:
     turned: list[TurnedLoad] = field(default_factory=list)
     windows: list[PrintedWindow] = field(default_factory=list)
     one_run: bool = False
-    of_lanes: list[str] = field(default_factory=list)
+    of_lanes: dict[str, str] = field(default_factory=dict)
     only_truths: bool = False
     number: int = 0
     stages: list[PrintedStage] = field(default_factory=list)
@@ -220,6 +221,7 @@ class PrintedPass:
     copies: bool = False  # the one load from a tile is all that is stored
     divided: int = 0  # the number of the loop that is
     most: int = 0  # turns of loops of open length, where these are few
+    taken: int = 1  # elements along the last loop that its statements are of
 
 
 class RowStore(str):
@@ -263,7 +265,8 @@ class PrintedNest:
     """The blocks of a nest: ``top`` runs once in each task, ``row`` for each row.
 
     ``ending`` is computed after all partial values were combined; ``arrays`` are what a task
-    declares for its rows. Some turns of the innermost loop of rows may be ``jammed``.
+    declares for its rows. Some turns of the innermost loop of rows may be ``jammed``. Statements of
+    rows side by side are ``over`` these.
     """
 
     rows: tuple[Loop, ...]
@@ -272,6 +275,7 @@ class PrintedNest:
     row: Block
     ending: Block
     arrays: list[PrintedArray]
+    over: Lanes
     inside: int = 0  # the last rows that follow each other for each part of the lanes
     apart: bool = False  # what is loaded to be reduced does not adjoin along lanes
     far: bool = False  # from turn to turn it lies further apart than from row to row

@@ -60,11 +60,12 @@ class ReductionPrinter:
         text = self.element(body, reduction, dtype)
         self.names.calls(c_expressions.calls(row, [dtype] * 2, dtype))  # of its steps
         name = self.scalars.fresh("s")
-        self.scalars.reduced[reduction.number, 0] = name if lanes is None else lanes.held(name)
         nan = row in ("maximum", "minimum") and kind(reduction.states[0]) == "f"
         first = c_expressions.literal(reduction.reducer.identity(reduction.states)[0], dtype)
         spoiled = f"{name}_nan" if nan else None
         ctype = truth_word(reduction) if dtype == "bool" else c_expressions.C_TYPES[dtype]
+        held = name if lanes is None else lanes.held(name, ctype)
+        self.scalars.reduced[reduction.number, 0] = held
         narrow = self.narrow_term(body, reduction) if row == "add" else None
         return Accumulator(name, ctype, row, dtype, text, first, spoiled, narrow)
 
@@ -104,7 +105,7 @@ class ReductionPrinter:
         name, spelled = self.scalars.fresh(), self.scalars.spelled
         text = self.scalars.index(body, at.index)
         turns = made.loops[0].name
-        turn = f"({turns} + {self.names.lanes.held(turn_of(made.number))})"
+        turn = f"({turns} + {self.names.lanes.held(turn_of(made.number), 'int64_t')})"
         self.scalars.spelled = {**spelled, turns: turn}
         beside = self.scalars.index(body, at.index)
         self.scalars.spelled = spelled
@@ -118,10 +119,12 @@ class ReductionPrinter:
         lanes = self.names.lanes
         dtypes = [name_of(dtype) for dtype in states]
         stem = self.scalars.fresh("s")
+        ctypes = tuple([c_expressions.C_TYPES[dtype] for dtype in dtypes])
         names = tuple([f"{stem}_{k}" for k in range(len(states))])
+        held = [lanes.held(name, ctype) for name, ctype in zip(names, ctypes, strict=True)]
         for k, name in enumerate(names):
-            self.scalars.running[k, False] = lanes.held(name)
-            reduced = lanes.alone(name) if row.lanes is None else lanes.held(name)
+            self.scalars.running[k, False] = held[k]
+            reduced = lanes.alone(name) if row.lanes is None else held[k]
             self.scalars.reduced[reduction.number, k] = reduced
 
         def running(other: bool) -> tuple[Running, ...]:
@@ -143,8 +146,8 @@ class ReductionPrinter:
         identity = reducer.identity(states)
         return StateAccumulator(
             names,
-            tuple([c_expressions.C_TYPES[dtype] for dtype in dtypes]),
+            ctypes,
             tuple([c_expressions.literal(v, d) for v, d in zip(identity, dtypes, strict=True)]),
-            [f"{lanes.held(name)} = {text};" for name, text in zip(names, texts, strict=True)],
+            [f"{name} = {text};" for name, text in zip(held, texts, strict=True)],
             combine,
         )

@@ -31,7 +31,7 @@ from ..kernels.scalar import (
     below,
 )
 from . import c_expressions
-from .blocks import Block, KnownTruth, StripCall
+from .blocks import Block, StripCall, known_truth
 from .dialect import Lanes, Strips
 
 HIDDEN = "one"  # a factor that compilers do not know
@@ -41,7 +41,9 @@ LANES = 512  # most rows computed side by side where neighbouring rows adjoin in
 class Names(Protocol):
     """What a kernel calls its memory and its lengths, and how it holds rows side by side."""
 
-    lanes: Lanes
+    @property
+    def lanes(self) -> Lanes:
+        """How rows are held side by side."""
 
     def operand(self, number: int) -> str:
         """The typed pointer to the memory of operand ``number``."""
@@ -70,6 +72,8 @@ def is_worse_known(step: Size) -> bool:
 class ScalarPrinter:
     """Writes the scalar code of one kernel.
 
+    Statements on elements are of ``width`` of them along the last loop.
+
     ``reduced`` are the names of finished reductions by number and part, ``running`` those of the
     state (and of the other state) that a reduction is at, ``kept`` those of row arrays,
     ``contracted`` is that of a contraction's sum, ``words`` those of random bits that were made
@@ -78,6 +82,8 @@ class ScalarPrinter:
     make worse vectors of what they know (``hides`` says that there are such). Choices whose guards
     are ``assumed`` to hold, or not to, are what they take then.
     """
+
+    width = 1
 
     def __init__(self, names: Names, depths: Depths) -> None:
         self.names, self.depths = names, depths
@@ -108,7 +114,7 @@ class ScalarPrinter:
             block.lines.append(f"const {ctype} {name} = {text};")
         else:
             block.lines += block.lanes.let(ctype, name, text)
-            name = block.lanes.held(name)
+            name = block.lanes.held(name, ctype)
         block.names[key] = name
         return name
 
@@ -210,7 +216,7 @@ class ScalarPrinter:
         if innermost or place.lanes is not None or not self.names.lanes.hides:
             return self.let(place, guards, "_Bool", conditions)
         name = place.names[guards] = self.fresh()
-        place.lines.append(KnownTruth(name, conditions))
+        place.lines.append(known_truth(name, conditions))
         return name
 
     def guard(self, block: Block, guard: Guard) -> list[str]:
@@ -278,7 +284,17 @@ class ScalarPrinter:
             adjoining = isinstance(value, Load) and self.load_strip(block, block.strip, value)
             if adjoining:
                 return adjoining
-        return self.let(block, value, ctype, TEXTS[type(value)](self, block, value))
+        return self.let(block, value, ctype, self.computed(block, value))
+
+    def computed(self, block: Block, value: Scalar) -> str:
+        """The expression of a value whose parts have theirs."""
+        return TEXTS[type(value)](self, block, value)
+
+    def put(self, ctype: str, text: str, of_row: bool = False) -> tuple[str, str]:
+        """The text that is stored of an element, or once ``of_row``, and the type of vectors where
+        it is one.
+        """
+        return text, ""
 
     def call_strip(self, block: Block, strip: Strips, value: Scalar, function: str) -> str:
         """The name of a value that a function of all elements of a strip computes."""
@@ -388,13 +404,19 @@ class ScalarPrinter:
         return wide if strip is None or strip_function(value, strip) is None else None
 
     def _select(self, block: Block, value: Select) -> str:
-        chosen = []
+        flags, texts = [], []
         rest: Scalar = value
         while isinstance(rest, Select):
-            flag = self.flag(block, rest.guards)
-            chosen.append(f"{flag} ? {self.value(block, rest.value)} : ")
+            flags.append(self.flag(block, rest.guards))
+            texts.append(self.value(block, rest.value))
             rest = rest.other
-        return "".join([*chosen, self.value(block, rest)])
+        ctype = c_expressions.C_TYPES[name_of(value.dtype)]
+        return self.choice(ctype, flags, [*texts, self.value(block, rest)])
+
+    def choice(self, ctype: str, flags: Sequence[str], texts: Sequence[str]) -> str:
+        """The text of the first flag that is set, or the last one."""
+        chosen = [f"{flag} ? {text} : " for flag, text in zip(flags, texts[:-1], strict=True)]
+        return "".join([*chosen, texts[-1]])
 
     def _random(self, block: Block, value: RandomBits) -> str:
         stream = [self.value(block, each) for each in (value.seed, value.draw, value.call)]

@@ -65,12 +65,12 @@ class TilePrinter:
         values = values_of_lanes(step, self.depths) if parts is None else parts.repeated
         for node in dict.fromkeys(values):
             name, dtype = self.scalars.fresh("tile"), name_of(node.dtype)
-            text, end = self.scalars.value(row, node), self.names.lanes.held("")
+            text, lanes = self.scalars.value(row, node), self.names.lanes
             ctype = c_expressions.C_TYPES[dtype]
-            if not text.endswith(end):
+            if lanes.array_of(text) is None:
                 text = self.scalars.let(row, node, ctype, text)
             ctype = "uint8_t" if dtype == "bool" else ctype  # which loads as vectors
-            start = f"{text.removesuffix(end)} + {lane}_tile"
+            start = f"{lanes.array_of(text)} + {lane}_tile"
             made.turned.append(TurnedLoad(name, ctype, node.dtype.itemsize, start, "0"))
             read = f"{name}[{step.loops[-1].name}]"
             made.body.names[node] = f"({read} != 0)" if dtype == "bool" else read

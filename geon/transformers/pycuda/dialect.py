@@ -59,9 +59,13 @@ class ThreadLanes:
     def __init__(self, tiles: bool = False) -> None:
         self.tiles = tiles
 
-    def held(self, name: str) -> str:
+    def held(self, name: str, ctype: str) -> str:
         """The value called ``name``, which each thread has of its row."""
         return name
+
+    def array_of(self, text: str) -> str | None:
+        """What each thread has is no array; its name is all there is."""
+        return text
 
     def alone(self, name: str) -> str:
         """The same where a row is by itself."""

@@ -3,50 +3,83 @@
     typedef type name __attribute__((vector_size(bytes), unused));       \
     typedef type name##_at                                               \
         __attribute__((vector_size(bytes), aligned(sizeof(type)), may_alias, unused));
-GEON_VECTOR(float, 8, geon_f32x2)
-GEON_VECTOR(float, 16, geon_f32x4)
-GEON_VECTOR(float, 32, geon_f32x8)
-GEON_VECTOR(float, 64, geon_f32x16)
-GEON_VECTOR(int32_t, 8, geon_i32x2)
-GEON_VECTOR(int32_t, 16, geon_i32x4)
-GEON_VECTOR(int32_t, 32, geon_i32x8)
-GEON_VECTOR(int32_t, 64, geon_i32x16)
-GEON_VECTOR(double, 16, geon_f64x2)
-GEON_VECTOR(double, 32, geon_f64x4)
-GEON_VECTOR(double, 64, geon_f64x8)
-GEON_VECTOR(int64_t, 16, geon_i64x2)
-GEON_VECTOR(int64_t, 32, geon_i64x4)
-GEON_VECTOR(int64_t, 64, geon_i64x8)
+GEON_VECTOR(float, 8, f32x2)
+GEON_VECTOR(float, 16, f32x4)
+GEON_VECTOR(float, 32, f32x8)
+GEON_VECTOR(float, 64, f32x16)
+GEON_VECTOR(int32_t, 8, i32x2)
+GEON_VECTOR(int32_t, 16, i32x4)
+GEON_VECTOR(int32_t, 32, i32x8)
+GEON_VECTOR(int32_t, 64, i32x16)
+GEON_VECTOR(double, 16, f64x2)
+GEON_VECTOR(double, 32, f64x4)
+GEON_VECTOR(double, 64, f64x8)
+GEON_VECTOR(int64_t, 16, i64x2)
+GEON_VECTOR(int64_t, 32, i64x4)
+GEON_VECTOR(int64_t, 64, i64x8)
+GEON_VECTOR(double, 128, f64x16) /* of two registers */
+#define GEON_IN_LINES __attribute__((aligned(64)))
 /* The vector that begins at a place. */
 #define GEON_AT(name, place) (*(name##_at *)&(place))
+/* The numbers of a vector in another type. */
+#define GEON_AS(name, x) __builtin_convertvector(x, name)
 /* A number as a vector of it; a vector stays what it is. */
 #define GEON_EACH(name, x) ((x) - (name){0})
 /* Elements of a where a truth is all ones, of b where it is 0. */
 #define GEON_CHOSEN(name, bits, truth, a, b) \
     ((name)(((bits)(a) & (truth)) | ((bits)(b) & ~(truth))))
+/* Elements of a vector folded into one, its halves first: in one order on every machine that has
+   vectors of this size. */
+#ifdef __clang__
+#define GEON_TURNED(x, turned, ...) __builtin_shufflevector(x, x, __VA_ARGS__)
+#else
+#define GEON_TURNED(x, turned, ...) __builtin_shuffle(x, (turned){__VA_ARGS__})
+#endif
+#define GEON_FOLDS(type, name, turned, FOLD) \
+    GEON_INLINE type name##_add(name x) { FOLD(turned, +) return x[0]; } \
+    GEON_INLINE type name##_multiply(name x) { FOLD(turned, *) return x[0]; }
+#define GEON_FOLD_2(turned, sign) x = x sign GEON_TURNED(x, turned, 1, 0);
+#define GEON_FOLD_4(turned, sign) \
+    x = x sign GEON_TURNED(x, turned, 2, 3, 0, 1); \
+    x = x sign GEON_TURNED(x, turned, 1, 0, 3, 2);
+#define GEON_FOLD_8(turned, sign) \
+    x = x sign GEON_TURNED(x, turned, 4, 5, 6, 7, 0, 1, 2, 3); \
+    x = x sign GEON_TURNED(x, turned, 2, 3, 0, 1, 6, 7, 4, 5); \
+    x = x sign GEON_TURNED(x, turned, 1, 0, 3, 2, 5, 4, 7, 6);
+#define GEON_FOLD_16(turned, sign) \
+    x = x sign GEON_TURNED(x, turned, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7); \
+    x = x sign GEON_TURNED(x, turned, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11); \
+    x = x sign GEON_TURNED(x, turned, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13); \
+    x = x sign GEON_TURNED(x, turned, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+GEON_FOLDS(float, f32x4, i32x4, GEON_FOLD_4)
+GEON_FOLDS(float, f32x8, i32x8, GEON_FOLD_8)
+GEON_FOLDS(float, f32x16, i32x16, GEON_FOLD_16)
+GEON_FOLDS(double, f64x2, i64x2, GEON_FOLD_2)
+GEON_FOLDS(double, f64x4, i64x4, GEON_FOLD_4)
+GEON_FOLDS(double, f64x8, i64x8, GEON_FOLD_8)
 /* Square roots; compilers know the loop for one instruction where there is no name for that. */
 #if defined(__AVX512F__) && !defined(__clang__)
-#define GEON_ROOT_geon_f32x16(a) __builtin_ia32_sqrtps512_mask(a, a, 0xffff, 4)
-#define GEON_ROOT_geon_f64x8(a) __builtin_ia32_sqrtpd512_mask(a, a, 0xff, 4)
+#define GEON_ROOT_f32x16(a) __builtin_ia32_sqrtps512_mask(a, a, 0xffff, 4)
+#define GEON_ROOT_f64x8(a) __builtin_ia32_sqrtpd512_mask(a, a, 0xff, 4)
 #else
-#define GEON_ROOT_geon_f32x16(a) GEON_ROOTS(geon_f32x16, sqrtf, a)
-#define GEON_ROOT_geon_f64x8(a) GEON_ROOTS(geon_f64x8, sqrt, a)
+#define GEON_ROOT_f32x16(a) GEON_ROOTS(f32x16, sqrtf, a)
+#define GEON_ROOT_f64x8(a) GEON_ROOTS(f64x8, sqrt, a)
 #endif
 #if defined(__AVX__) && !defined(__clang__)
-#define GEON_ROOT_geon_f32x8(a) __builtin_ia32_sqrtps256(a)
-#define GEON_ROOT_geon_f64x4(a) __builtin_ia32_sqrtpd256(a)
+#define GEON_ROOT_f32x8(a) __builtin_ia32_sqrtps256(a)
+#define GEON_ROOT_f64x4(a) __builtin_ia32_sqrtpd256(a)
 #else
-#define GEON_ROOT_geon_f32x8(a) GEON_ROOTS(geon_f32x8, sqrtf, a)
-#define GEON_ROOT_geon_f64x4(a) GEON_ROOTS(geon_f64x4, sqrt, a)
+#define GEON_ROOT_f32x8(a) GEON_ROOTS(f32x8, sqrtf, a)
+#define GEON_ROOT_f64x4(a) GEON_ROOTS(f64x4, sqrt, a)
 #endif
 #if defined(__SSE2__) && !defined(__clang__)
-#define GEON_ROOT_geon_f32x4(a) __builtin_ia32_sqrtps(a)
-#define GEON_ROOT_geon_f64x2(a) __builtin_ia32_sqrtpd(a)
+#define GEON_ROOT_f32x4(a) __builtin_ia32_sqrtps(a)
+#define GEON_ROOT_f64x2(a) __builtin_ia32_sqrtpd(a)
 #else
-#define GEON_ROOT_geon_f32x4(a) GEON_ROOTS(geon_f32x4, sqrtf, a)
-#define GEON_ROOT_geon_f64x2(a) GEON_ROOTS(geon_f64x2, sqrt, a)
+#define GEON_ROOT_f32x4(a) GEON_ROOTS(f32x4, sqrtf, a)
+#define GEON_ROOT_f64x2(a) GEON_ROOTS(f64x2, sqrt, a)
 #endif
-#define GEON_ROOT_geon_f32x2(a) GEON_ROOTS(geon_f32x2, sqrtf, a)
+#define GEON_ROOT_f32x2(a) GEON_ROOTS(f32x2, sqrtf, a)
 #define GEON_ROOTS(name, root, a)                                          \
     ({                                                                     \
         name of = a;                                                       \

@@ -1,0 +1,209 @@
+"""Nests that are text of vectors: values of plain text, and its bits but in sums of rows."""
+
+import numpy as np
+import pytest
+
+import geon
+from geon import Axis
+from geon.transformers import cache
+from geon.transformers.native import nests, runtime, toolchain
+from geon.transformers.native.emit import make_module
+from geon.transformers.native.toolchain import find_toolchain
+from tests.native.test_jam import as_list, bits, no_vectors
+from tests.native.together import Together
+from tests.native.vectored_nests import VectoredNest
+
+pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
+SEEDS = 90
+VECTORS = "GEON_AT(f"  # what text of vectors has
+EPSILON = {"float32": 2e-5, "float64": 1e-13, "int32": 0}
+
+
+def results_of(cases, threads):
+    """What a unit of all these cases computes, and whose text is of vectors.
+
+    Programs are kept by what they compute, not by how: none is taken that was made before.
+    """
+    cache._programs = None
+    together = Together(divided=True)
+    transformer = together.transformer(threads=threads)
+    made = [transformer.computation(case.results, *case.leaves) for case in cases]
+    for f in made:
+        together.add(f)
+    together.compile()
+    found = [as_list(f(*case.arrays)) for f, case in zip(made, cases, strict=True)]
+    assert not together.missed
+    return found, [VECTORS in f.source for f in made]
+
+
+def alike(ours, theirs, case):
+    """The bits of plain text, or where sums go along vectors its values."""
+    if not case.sums_along:
+        np.testing.assert_array_equal(bits(ours), bits(theirs), err_msg=case.kind)
+        return
+    bound = EPSILON[case.dtype] * max(np.abs(theirs).max(initial=0), 1)
+    np.testing.assert_allclose(ours, theirs, EPSILON[case.dtype], bound, err_msg=case.kind)
+
+
+def test_vectors_have_what_plain_text_has(monkeypatch):
+    cases = [VectoredNest(seed) for seed in range(SEEDS)]
+    found, vectors = results_of(cases, 1)
+    divided, _ = results_of(cases, 3)
+    monkeypatch.setattr(nests, "vectored", no_vectors)
+    monkeypatch.setattr(nests, "jammed", no_vectors)
+    plain, none = results_of(cases, 1)
+    assert sum(vectors) >= SEEDS // 2
+    assert not any(none)
+    for case, *each in zip(cases, found, divided, plain, strict=True):
+        for ours, others, theirs in zip(*each, strict=True):
+            np.testing.assert_array_equal(bits(ours), bits(others), err_msg=case.kind)
+            alike(ours, theirs, case)
+
+
+def test_vectors_have_numpys_values():
+    cases = [VectoredNest(seed) for seed in range(300, 300 + SEEDS // 2)]
+    found, vectors = results_of(cases, 2)
+    assert sum(vectors) >= SEEDS // 4
+    for case, results in zip(cases, found, strict=True):
+        with geon.NumPyTransformer() as numpy:
+            wanted = as_list(numpy.computation(case.results, *case.leaves)(*case.arrays))
+        for ours, right in zip(results, wanted, strict=True):
+            bound = 1e-4 * max(np.abs(right).max(initial=0), 1) if case.dtype != "int32" else 0
+            np.testing.assert_allclose(ours, right, 0, bound, err_msg=case.kind)
+
+
+def test_units_of_vectors_have_the_bits_of_others(monkeypatch):
+    """They are compiled with few passes, and the others with all."""
+    apart = []
+    for case in [VectoredNest(seed) for seed in range(600, 614)]:
+        found = []
+        for passes in (toolchain.FEW_PASSES, ()):
+            monkeypatch.setattr(toolchain, "FEW_PASSES", passes)
+            monkeypatch.setattr(cache, "_programs", None)
+            with geon.NativeTransformer(threads=2) as native:
+                f = native.computation(case.results, *case.leaves)
+                found.append(as_list(f(*case.arrays)))
+                apart.append(toolchain.OF_VECTORS in f.source)
+        for ours, theirs in zip(*found, strict=True):
+            np.testing.assert_array_equal(bits(ours), bits(theirs), err_msg=case.kind)
+    assert sum(apart) >= 2 * 4
+
+
+def test_text_of_vectors_is_in_units_of_its_own():
+    """A program of such text alone has one unit."""
+    n, c = Axis("N"), Axis("C", 64)
+    x = geon.placeholder([n, c])
+    for results, kinds in (
+        ([geon.sum(x, n), geon.sum(x, c)], [True]),
+        ([geon.exp(x)], [False]),
+        ([geon.sum(geon.exp(x)), geon.sum(x * x, n)], [False, True]),
+    ):
+        with geon.NativeTransformer(threads=1) as native:
+            f = native.computation(results, x)
+            made = make_module(f.plan, f.linking, 64, False, cores=2)
+        assert [unit.startswith(toolchain.OF_VECTORS) for unit in made.units] == kinds
+        assert [VECTORS in unit for unit in made.units] == kinds
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 33, 300])
+@pytest.mark.parametrize("columns", [16, 64, 272, 1040])
+@pytest.mark.parametrize("past", [None, 64])
+def test_what_is_stored_past_the_caches(monkeypatch, rows, columns, past):
+    if past is not None:
+        monkeypatch.setattr(runtime, "past_bytes", lambda: past)
+    n, c = Axis("N"), Axis("C", columns)
+    x, y = geon.placeholder([n, c]), geon.placeholder([c])
+    results = [x * y + 1, (x - geon.mean(x, c)) * 2, (x - geon.mean(x, n)) * y]
+    generator = np.random.default_rng(rows)
+    given = [generator.normal(size=shape).astype("float32") for shape in ((rows, columns), columns)]
+    with geon.NativeTransformer(threads=2) as native, geon.NumPyTransformer() as numpy:
+        f = native.computation(results, x, y)
+        assert VECTORS in f.source
+        with np.errstate(invalid="ignore"):
+            wanted = numpy.computation(results, x, y)(*given)
+        for ours, right in zip(f(*given), wanted, strict=True):
+            np.testing.assert_allclose(ours, right, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("make", [
+    lambda x, c: geon.sum(geon.exp(x), c),  # no vector has it
+    lambda x, c: geon.cast(x, "float64") * 2,  # of another width
+    lambda x, c: geon.cast(x, "float16") * 2,
+    lambda x, c: geon.max(x, c),  # NaN is the larger one
+    lambda x, c: geon.where(geon.iota(c) > 3, x, 0),  # chosen within a vector
+    lambda x, c: x * geon.cast(geon.iota(c), "float32"),
+])  # fmt: skip
+def test_all_else_is_plain(make):
+    n, c = Axis("N"), Axis("C", 64)
+    x = geon.placeholder([n, c])
+    assert VECTORS not in source_of(make(x, c), x)
+
+
+@pytest.mark.parametrize("length", [None, 40])
+def test_rows_that_fill_no_vector_or_have_an_open_length_are_plain(length):
+    n, c = Axis("N"), Axis("C", length)
+    x, y = geon.placeholder([n, c]), geon.placeholder([c])
+    assert VECTORS not in source_of(geon.sum(x * y, c), x, y)
+
+
+def source_of(result, *leaves):
+    """The text of a program."""
+    with geon.NativeTransformer(threads=1) as native:
+        return native.computation(result, *leaves).source
+
+
+def test_what_a_vector_has_in_common_is_computed_around_its_loop():
+    n, c = Axis("N", 400), Axis("C", 64)
+    x, row = geon.placeholder([n, c]), geon.placeholder([n])
+    source = source_of(geon.sum(x / geon.sqrt(row + 1), n), x, row)
+    source = source[source.index("kernel_0_rows(") :]
+    loop = source[source.index("for (int64_t lane = 0", source.index("sqrtf(")) :]
+    inside = loop[: loop.index("}")]
+    assert "sqrtf(" not in inside and "_held = " in inside
+    assert inside.count("_turns[") == 1  # the root; not what it is of
+
+
+def test_stores_of_products_are_vectors():
+    n, k, c = Axis("N"), Axis("K", 64), Axis("C", 48)
+    x, w, b = geon.placeholder([n, k]), geon.placeholder([k, c]), geon.placeholder([c])
+    y = geon.maximum(geon.dot(x, w) + b, 0) * 2
+    source = source_of([y, y - 1], x, w, b)
+    store = source[source.index("_store(") :]
+    store = store[: store.index("\n}\n")]
+    assert "value = GEON_AT(f" in store and "omp simd" not in store
+    generator = np.random.default_rng(0)
+    given = [generator.normal(size=s).astype("float32") for s in ((70, 64), (64, 48), 48)]
+    with geon.NativeTransformer(threads=2) as native, geon.NumPyTransformer() as numpy:
+        wanted = numpy.computation([y, y - 1], x, w, b)(*given)
+        for ours, right in zip(
+            native.computation([y, y - 1], x, w, b)(*given), wanted, strict=True
+        ):
+            np.testing.assert_allclose(ours, right, rtol=1e-5, atol=1e-4)
+
+
+def test_special_values_are_what_they_are_in_plain_text(monkeypatch):
+    n, c = Axis("N", 40), Axis("C", 64)
+    x, y, one = geon.placeholder([n, c]), geon.placeholder([n, c]), geon.placeholder([])
+    results = [
+        geon.maximum(x, y), geon.minimum(one, x), geon.where(x < one, -x, y / 0), geon.absolute(x),
+        geon.sqrt(x), geon.rsqrt(y), geon.sum(geon.maximum(x, one), n), geon.where(one > 0, x, y),
+    ]  # fmt: skip
+    generator = np.random.default_rng(0)
+    given = [generator.normal(size=(40, 64)).astype("float32") for _ in range(2)]
+    special = (np.nan, -np.nan, np.inf, -np.inf, -0.0, 1e-45)
+    for value in special:
+        for array in given:
+            array.reshape(-1)[generator.integers(0, array.size, 60)] = value
+    found = []
+    for decide in (nests.vectored, no_vectors):
+        monkeypatch.setattr(nests, "vectored", decide)
+        monkeypatch.setattr(cache, "_programs", None)
+        with geon.NativeTransformer(threads=1) as native:
+            f = native.computation(results, x, y, one)
+            assert (VECTORS in f.source) == (decide is not no_vectors)
+            found.append([each for value in special for each in f(*given, np.float32(value))])
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+        np.testing.assert_array_equal(
+            np.signbit(ours) & (ours == 0), np.signbit(theirs) & (theirs == 0)
+        )

@@ -163,6 +163,23 @@ def test_what_a_vector_has_in_common_is_computed_around_its_loop():
     assert inside.count("_turns[") == 1  # the root; not what it is of
 
 
+@pytest.mark.parametrize("value", [0, 1.5])
+@pytest.mark.parametrize("along", ["C", "M"])
+def test_products_of_numbers_are_reduced_beside_vectors(value, along):
+    """Where an array is padded, both factors are the same for all of a vector."""
+    n, m, c = Axis("N"), Axis("M", 3), Axis("C", 48)
+    b, x = geon.placeholder([n]), geon.placeholder([n, m, c])
+    wide = geon.pad(x, {along: (16, 32)}, value=value)
+    weights = geon.sqrt(b * b + 1)
+    y = geon.dot(wide, geon.broadcast(weights, wide.axes), n)
+    generator = np.random.default_rng(0)
+    given = [generator.normal(size=size).astype("float32") for size in (300, (300, 3, 48))]
+    with geon.NativeTransformer(threads=2) as native, geon.NumPyTransformer() as numpy:
+        f = native.computation(y, b, x)
+        assert VECTORS in f.source
+        np.testing.assert_allclose(f(*given), numpy.computation(y, b, x)(*given), 1e-4, 1e-3)
+
+
 def test_stores_of_products_are_vectors():
     n, k, c = Axis("N"), Axis("K", 64), Axis("C", 48)
     x, w, b = geon.placeholder([n, k]), geon.placeholder([k, c]), geon.placeholder([c])

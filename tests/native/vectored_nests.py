@@ -13,6 +13,7 @@ LEFT = (1, 4, 8, 15, 17, 24, 40, 100)
 OTHERS = (1, 2, 3, 5, 8, 31, 33, 64, 65, 130)
 DTYPES = ("float32", "float32", "float32", "float64")
 KINDS = ("columns", "columns", "normalised", "normalised", "rows", "rows", "layer", "plain", "all")
+WEIGHTED = 4  # one of so many programs of columns has weights of rows, and borders
 
 
 class VectoredNest:
@@ -79,7 +80,14 @@ class VectoredNest:
         x = self.leaf()
         outer = self.axes[: self.random.integers(1, len(self.axes))]
         terms = [self.chain(x) for _ in range(self.random.integers(1, 3))]
-        return [geon.sum(term, outer) for term in terms]
+        found = [geon.sum(term, outer) for term in terms]
+        if self.random.integers(0, WEIGHTED) == 0:
+            border = {self.one(self.axes[1:]): (16, 32)}
+            wide = geon.pad(x, border, value=self.one((0, 3)))
+            weights = self.leaf([0])
+            weights = self.one((weights, weights * 2, weights * weights + 1))
+            found.append(geon.dot(wide, geon.broadcast(weights, wide.axes), self.axes[:1]))
+        return found
 
     def normalised(self):
         """Normalised columns, and slopes through them."""

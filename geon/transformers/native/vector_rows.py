@@ -106,9 +106,12 @@ def vectors(nodes: Iterable[Scalar], loop: str, of_rows: Container[int] = ()) ->
     return found
 
 
-def has_vector(node: Scalar, wide: Container[int], loop: str, itemsize: int) -> bool:
+def has_vector(
+    node: Scalar, wide: Container[int], loop: str, itemsize: int, chooses: bool = False
+) -> bool:
     """Whether vectors have what a node is, one that is ``wide`` as numbers of so many bytes that
-    adjoin along a loop, or by a row; what is the same for all of a vector may be of any dtype.
+    adjoin along a loop, or by a row; what is the same for all of a vector may be of any dtype, and
+    where text ``chooses`` between vectors, a truth.
     """
     if id(node) not in wide:
         known = isinstance(node, (Number, LengthNumber, Load, IndexNumber, Apply))
@@ -120,4 +123,6 @@ def has_vector(node: Scalar, wide: Container[int], loop: str, itemsize: int) -> 
         return is_number(node.dtype, itemsize)
     if not isinstance(node, Apply) or not has_row(node, itemsize):
         return False
-    return all(id(arg) in wide or is_number(arg.dtype, itemsize) for arg in node.args)
+    chosen = chooses and node.row.name == "where" and id(node.args[0]) not in wide
+    args = node.args[1:] if chosen else node.args
+    return all(id(arg) in wide or is_number(arg.dtype, itemsize) for arg in args)

@@ -71,11 +71,6 @@ class VectorScalars(ScalarPrinter):
             if text in self.numbers:
                 self.numbers[text].named = True
 
-    def cast(self, block: Block, source: str, target: str, text: str) -> str:
-        """A text of dtype ``source`` in ``target``, as what is reduced is."""
-        self.name(text)
-        return super().cast(block, source, target, text)
-
     def expression(
         self,
         block: Block,
@@ -89,6 +84,8 @@ class VectorScalars(ScalarPrinter):
         if not any(map(self.is_vector, operands)):
             return super().expression(block, row, dtypes, result, operands, attrs)
         self.name(*operands)
+        if row == "where" and not self.is_vector(operands[0]):
+            return self.choice(C_TYPES[result], operands[:1], operands[1:])
         pairs = zip(dtypes, operands, strict=True)
         each = [t if d == "bool" else self.spread(C_TYPES[d], t) for d, t in pairs]
         types = (self.vectors.type(C_TYPES[result]), self.vectors.type("_Bool"))

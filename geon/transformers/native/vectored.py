@@ -101,7 +101,7 @@ def are_lanes(nest: Nest, lane: str, itemsize: int) -> bool:
             return False
         if isinstance(node, Load) and id(node) in of_rows and node.offset.step(lane) == 0:
             return is_direct(node.offset) and is_number(node.dtype, itemsize)
-        return has_vector(node, wide, lane, itemsize)
+        return has_vector(node, wide, lane, itemsize, chooses=True)
 
     if any(crosses(step, lane) for step in nest.passes) or not all(map(fits, nodes)):
         return False
@@ -137,7 +137,7 @@ def have_vectors(nodes: Sequence[Scalar], inner: str, itemsize: int) -> bool:
         if isinstance(node, Select):
             return is_choice(node, inner, itemsize)
         if id(node) in wide:
-            return has_vector(node, wide, inner, itemsize)
+            return has_vector(node, wide, inner, itemsize, chooses=True)
         return isinstance(node, KNOWN) and all(is_direct(index) for index in indices(node))
 
     return all(map(fits, nodes))

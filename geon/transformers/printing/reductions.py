@@ -50,6 +50,7 @@ class ReductionPrinter:
     def element(self, body: Block, reduction: Reduction, dtype: str) -> str:
         """What a reduction that folds a row takes of one element."""
         texts = [self.scalars.value(body, element) for element in reduction.elements]
+        self.scalars.name(*texts)
         if len(texts) == 2:
             return self.scalars.expression(body, "multiply", [dtype] * 2, dtype, texts)
         return self.scalars.cast(body, name_of(reduction.elements[0].dtype), dtype, texts[0])

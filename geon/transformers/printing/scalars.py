@@ -290,6 +290,9 @@ class ScalarPrinter:
         """The expression of a value whose parts have theirs."""
         return TEXTS[type(value)](self, block, value)
 
+    def name(self, *texts: str) -> None:
+        """Note that texts stand in the statements of an element, and not in what these name."""
+
     def put(self, ctype: str, text: str, of_row: bool = False) -> tuple[str, str]:
         """The text that is stored of an element, or once ``of_row``, and the type of vectors where
         it is one.

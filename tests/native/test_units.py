@@ -13,10 +13,11 @@ import geon
 from geon.transformers.kernels.types import Nest
 from geon.transformers.native import objects, units
 from geon.transformers.native.emit import function_of, make_module
+from geon.transformers.native.flags import OF_VECTORS
 from geon.transformers.native.library import library_text
 from geon.transformers.native.product_kernels import product_units
 from geon.transformers.native.product_shape import shape
-from geon.transformers.native.toolchain import OF_VECTORS, find_toolchain
+from geon.transformers.native.toolchain import find_toolchain
 from geon.transformers.native.unit_texts import small_functions
 from geon.transformers.native.units import LEAST, MOST, divided
 from tests.golden.chunks import top_level

@@ -19,8 +19,9 @@ from ...errors import GeonError, UnavailableError
 from .. import disk_cache
 from ..environment import CACHE
 from . import prebuilt
+from .flags import OF_VECTORS
 from .progress import Progress
-from .toolchain import CURE, OF_VECTORS, Toolchain, link_by_itself, run_compiler
+from .toolchain import CURE, Toolchain, link_by_itself, run_compiler
 from .units import VECTORS_COST
 
 # How many units this process gave to a compiler; linking is not counted.

@@ -9,10 +9,10 @@ from ..printing.helpers import definitions
 from .beside import BESIDE
 from .c_files import c_text, instance
 from .dialect import PRELUDE
+from .flags import OF_VECTORS
 from .naming import NAME, Function
 from .nests import GRAIN
 from .tiles import LEAST_TURNED, REPEAT, TURNED, WORD
-from .toolchain import OF_VECTORS
 from .units import cost, divided, enough
 
 FLOOR_DIV = """\

@@ -13,7 +13,7 @@ from geon.testing.samples import SAMPLES
 from tests import window_cases
 from tests.native.jammed_rows import JammedRows
 from tests.native.test_random_native import compare, drawn
-from tests.native.together import Together
+from tests.native.together import Together, results_of
 from tests.native.vectored_nests import VectoredNest
 from tests.native.wide_convolutions import WideConvolution
 from tests.random_borders import Borders
@@ -107,32 +107,14 @@ def test_random_wide_convolutions():
 
 def test_random_rows_that_are_taken_together():
     """Vectors that begin anywhere, and what is left of rows and of their number."""
-    together = Together(divided=True, sanitize=True)
-    transformer = together.transformer(threads=3)
     cases = [JammedRows(seed) for seed in range(400, 424)]
-    made = [transformer.computation(case.results, *case.leaves) for case in cases]
-    for f in made:
-        together.add(f)
-    together.compile()
-    assert sum("first_row = " in f.source for f in made) > 4
-    for case, f in zip(cases, made, strict=True):
-        f(*case.arrays)
-    assert not together.missed
+    assert sum(results_of(cases, 3, "first_row = ", sanitize=True)[1]) > 4
 
 
 def test_nests_of_vectors():
     """Vectors of columns and of rows, whose last ones end where memory may."""
-    together = Together(divided=True, sanitize=True)
-    transformer = together.transformer(threads=3)
     cases = [VectoredNest(seed) for seed in range(900, 930)]
-    made = [transformer.computation(case.results, *case.leaves) for case in cases]
-    for f in made:
-        together.add(f)
-    together.compile()
-    assert sum("GEON_AT(f" in f.source for f in made) > 15
-    for case, f in zip(cases, made, strict=True):
-        f(*case.arrays)
-    assert not together.missed
+    assert sum(results_of(cases, 3, "GEON_AT(f", sanitize=True)[1]) > 15
 
 
 # Open lengths -----------------------------------------------------------------------------------

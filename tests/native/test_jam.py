@@ -9,7 +9,7 @@ from geon.transformers import cache
 from geon.transformers.native import nests, runtime
 from geon.transformers.native.toolchain import find_toolchain
 from tests.native.jammed_rows import JammedRows
-from tests.native.together import Together
+from tests.native.together import Together, as_list, bits, results_of
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 SEEDS = 60
@@ -20,57 +20,30 @@ def no_vectors(nest, vector_bytes):
     """No text is of vectors."""
 
 
-def results_of(cases, threads):
-    """What a unit of all these cases computes, and whose text takes rows together.
-
-    Programs are kept by what they compute, not by how: none is taken that was made before.
-    """
-    cache._programs = None
-    together = Together(divided=True)
-    transformer = together.transformer(threads=threads)
-    made = [transformer.computation(case.results, *case.leaves) for case in cases]
-    for f in made:
-        together.add(f)
-    together.compile()
-    found = [f(*case.arrays) for f, case in zip(made, cases, strict=True)]
-    assert not together.missed
-    return found, [TAKEN in f.source for f in made]
-
-
 def test_rows_taken_together_have_the_bits_of_single_ones(monkeypatch):
     cases = [JammedRows(seed) for seed in range(SEEDS)]
-    found, taken = results_of(cases, 1)
-    divided, _ = results_of(cases, 3)
+    found, taken = results_of(cases, 1, TAKEN)
+    divided, _ = results_of(cases, 3, TAKEN)
     monkeypatch.setattr(nests, "jammed", no_vectors)
-    plain, none = results_of(cases, 1)
+    plain, none = results_of(cases, 1, TAKEN)
     assert sum(taken) >= SEEDS // 6
     assert not any(none)
     for case, *each in zip(cases, found, divided, plain, strict=True):
-        for ours, others, theirs in zip(*map(as_list, each), strict=True):
+        for ours, others, theirs in zip(*each, strict=True):
             np.testing.assert_array_equal(bits(ours), bits(theirs), err_msg=case.kind)
             np.testing.assert_array_equal(bits(others), bits(theirs), err_msg=case.kind)
 
 
 def test_rows_taken_together_have_numpys_values():
     cases = [JammedRows(seed) for seed in range(200, 200 + SEEDS // 2)]
-    found, taken = results_of(cases, 3)
+    found, taken = results_of(cases, 3, TAKEN)
     assert sum(taken) >= SEEDS // 12
     for case, results in zip(cases, found, strict=True):
         with geon.NumPyTransformer() as numpy:
             wanted = numpy.computation(case.results, *case.leaves)(*case.arrays)
-        for ours, right in zip(as_list(results), as_list(wanted), strict=True):
+        for ours, right in zip(results, as_list(wanted), strict=True):
             bound = 1e-4 * max(np.abs(right).max(initial=0), 1) if case.floats else 0
             np.testing.assert_allclose(ours, right, 0, bound, err_msg=case.kind)
-
-
-def as_list(results):
-    """The results of a call as a list."""
-    return list(results) if isinstance(results, tuple | list) else [results]
-
-
-def bits(array):
-    """The bytes of an array's elements."""
-    return np.ascontiguousarray(array).view("u1")
 
 
 def depthwise(side, channels, end=lambda y: y, dtype="float32"):

@@ -6,7 +6,7 @@ import configparser
 import ctypes
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -232,7 +232,7 @@ class Case:
 def module_units(products: Sequence[Product], vector_bytes: int, more: str = "") -> list[str]:
     """A whole module with one public function for each product, and ``more`` in the first unit."""
     shapes = [shape_of(product, vector_bytes) for product in products]
-    body = "\n".join(map(product_text, products, shapes))
+    body = "\n".join([product_text(*each)[0] for each in zip(products, shapes, strict=True)])
     runs = ""
     for p in products:
         head = f"void run_{p.name}({', '.join(['int32_t threads', *p.parameters.values()])})"
@@ -721,8 +721,8 @@ def test_sanitized_build_reads_and_writes_inside_its_arrays(tmp_path: Path) -> N
 
 
 def test_text_is_deterministic() -> None:
-    make: Callable[[], str] = lambda: product_text(cases()[4].product("p"), shape("float", 64))  # noqa: E731
-    assert make() == make()
+    first, second = (product_text(cases()[4].product("p"), shape("float", 64)) for _ in range(2))
+    assert first == second
 
 
 def test_a_units_text_has_all_that_it_is_made_of() -> None:

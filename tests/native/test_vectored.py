@@ -9,8 +9,7 @@ from geon.transformers import cache
 from geon.transformers.native import nests, runtime, toolchain
 from geon.transformers.native.emit import make_module
 from geon.transformers.native.toolchain import find_toolchain
-from tests.native.test_jam import as_list, bits, no_vectors
-from tests.native.together import Together
+from tests.native.together import as_list, bits, results_of
 from tests.native.vectored_nests import VectoredNest
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
@@ -19,21 +18,8 @@ VECTORS = "GEON_AT(f"  # what text of vectors has
 EPSILON = {"float32": 2e-5, "float64": 1e-13, "int32": 0}
 
 
-def results_of(cases, threads):
-    """What a unit of all these cases computes, and whose text is of vectors.
-
-    Programs are kept by what they compute, not by how: none is taken that was made before.
-    """
-    cache._programs = None
-    together = Together(divided=True)
-    transformer = together.transformer(threads=threads)
-    made = [transformer.computation(case.results, *case.leaves) for case in cases]
-    for f in made:
-        together.add(f)
-    together.compile()
-    found = [as_list(f(*case.arrays)) for f, case in zip(made, cases, strict=True)]
-    assert not together.missed
-    return found, [VECTORS in f.source for f in made]
+def no_vectors(nest, vector_bytes):
+    """No text is of vectors."""
 
 
 def alike(ours, theirs, case):
@@ -47,11 +33,11 @@ def alike(ours, theirs, case):
 
 def test_vectors_have_what_plain_text_has(monkeypatch):
     cases = [VectoredNest(seed) for seed in range(SEEDS)]
-    found, vectors = results_of(cases, 1)
-    divided, _ = results_of(cases, 3)
+    found, vectors = results_of(cases, 1, VECTORS)
+    divided, _ = results_of(cases, 3, VECTORS)
     monkeypatch.setattr(nests, "vectored", no_vectors)
     monkeypatch.setattr(nests, "jammed", no_vectors)
-    plain, none = results_of(cases, 1)
+    plain, none = results_of(cases, 1, VECTORS)
     assert sum(vectors) >= SEEDS // 2
     assert not any(none)
     for case, *each in zip(cases, found, divided, plain, strict=True):
@@ -62,7 +48,7 @@ def test_vectors_have_what_plain_text_has(monkeypatch):
 
 def test_vectors_have_numpys_values():
     cases = [VectoredNest(seed) for seed in range(300, 300 + SEEDS // 2)]
-    found, vectors = results_of(cases, 2)
+    found, vectors = results_of(cases, 2, VECTORS)
     assert sum(vectors) >= SEEDS // 4
     for case, results in zip(cases, found, strict=True):
         with geon.NumPyTransformer() as numpy:

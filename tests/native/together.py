@@ -3,6 +3,9 @@
 import dataclasses
 from pathlib import Path
 
+import numpy as np
+
+from geon.transformers import cache
 from geon.transformers.native import emit
 from geon.transformers.native.nests import GRAIN
 from geon.transformers.native.objects import shared_object
@@ -117,3 +120,30 @@ class Member(NativeTransformer):
     def compile(self, plan, linking):
         found = self.together.program(plan, linking, self.toolchain().vector_bytes)
         return super().compile(plan, linking) if found is None else found
+
+
+def results_of(cases, threads, mark, **options):
+    """What a unit of all these programs computes, as lists, and whose text has a mark.
+
+    Programs are kept by what they compute, not by how: none is taken that was made before.
+    """
+    cache._programs = None
+    together = Together(divided=True, **options)
+    transformer = together.transformer(threads=threads)
+    made = [transformer.computation(case.results, *case.leaves) for case in cases]
+    for f in made:
+        together.add(f)
+    together.compile()
+    found = [as_list(f(*case.arrays)) for f, case in zip(made, cases, strict=True)]
+    assert not together.missed
+    return found, [mark in f.source for f in made]
+
+
+def as_list(results):
+    """The results of a call as a list."""
+    return list(results) if isinstance(results, tuple | list) else [results]
+
+
+def bits(array):
+    """The bytes of an array's elements."""
+    return np.ascontiguousarray(array).view("u1")

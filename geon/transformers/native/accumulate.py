@@ -362,7 +362,8 @@ class Accumulation:
             if total.spoiled:
                 nan = c_expressions.literal(float("nan"), total.dtype)
                 if self.lanes is not None:
-                    flag, held = self.of_lane(total.spoiled, "int"), self.of_lane(total.name, "")
+                    flag = self.of_lane(total.spoiled, "int")
+                    held = self.of_lane(total.name, total.ctype)
                     found.append(f"{self.lanes.head()} if ({flag}) {held} = {nan};")
                 else:
                     found.append(f"if ({total.spoiled}) {total.name} = {nan};")

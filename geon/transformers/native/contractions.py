@@ -15,7 +15,6 @@ from ..kernels.uses import Uses, joined
 from ..printing.blocks import Block
 from ..printing.c_expressions import C_TYPES
 from ..printing.contractions import ContractionPrinter
-from .loops import SIMD
 from .naming import NAME, Function, KernelNames
 from .product import Operand, Product, product_text, shape_of
 from .product_kernels import product_header, product_units
@@ -45,7 +44,8 @@ def contraction_function(
         for part, each in zip(parts, called, strict=True)
     ]
     shapes = [shape_of(made, vector_bytes) for made in products]
-    text = "".join([product_text(made, of) for made, of in zip(products, shapes, strict=True)])
+    texts = [product_text(made, of) for made, of in zip(products, shapes, strict=True)]
+    text, loops = "".join([text for text, _ in texts]), any(loops for _, loops in texts)
     if work.pieces:
         given = ", ".join(["threads", *(p.name for p in names.parameters)])
         lines = [f"    {each}({given});" for each in called]
@@ -54,9 +54,7 @@ def contraction_function(
     needed = dict.fromkeys(shapes)
     headers = tuple([product_header(of) for of in needed])
     units = tuple([unit for of in needed for unit in product_units(of)])
-    # Each loop over elements says that it is to be vectors; all else is calls and numbers.
-    plain = SIMD in text
-    return Function(text, tuple(names.parameters), headers, units=units, of_vectors=not plain)
+    return Function(text, tuple(names.parameters), headers, units=units, of_vectors=not loops)
 
 
 class _Printer(ContractionPrinter):

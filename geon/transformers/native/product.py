@@ -42,13 +42,14 @@ def shape_of(product: Product, vector_bytes: int) -> Shape:
     return of if small or ProductText(made, of).thin() else half
 
 
-def product_text(product: Product, of: Shape) -> str:
-    """The C text of ``static void NAME(int32_t threads, <arguments>)`` and what only it needs.
+def product_text(product: Product, of: Shape) -> tuple[str, bool]:
+    """The C text of ``static void NAME(int32_t threads, <arguments>)`` and what only it needs, and
+    whether it has loops over elements, for which a compiler is to find vectors.
 
     It calls the functions of ``product_kernels``, whose header its unit needs.
     """
-    text = ProductText(oriented(product, of), of).make()
-    return "\n".join(text) + "\n"
+    made = ProductText(oriented(product, of), of)
+    return "\n".join(made.make()) + "\n", made.loops
 
 
 def _swapped(product: Product) -> Product:

@@ -77,11 +77,15 @@ class Product:
 
 
 class ProductText:
-    """The parts of one product's text."""
+    """The parts of one product's text.
+
+    Where it has ``loops``, these go over elements, and a compiler is to find vectors for them.
+    """
 
     def __init__(self, product: Product, of: Shape) -> None:
         self.product, self.of = product, of
         self.functions: list[str] = []
+        self.loops = False
         self.walker = walker = Walker(product.length)
         batch, summed = product.batch, product.summed
         self.left = Packing(product.left, of, batch, product.rows, summed, walker)
@@ -308,6 +312,7 @@ class ProductText:
         rows = to != "panels"
         start, count = ("row_start", "height") if rows else ("column_start", "width")
         step = "left_step" if rows else "depth_block"
+        self.loops |= packing.view is None
         return self.function(
             to,
             {
@@ -377,6 +382,7 @@ class ProductText:
         indices.update({d.name: "here" for d in inner})
 
         vectors = self.vector_store(inner, indices)
+        self.loops |= vectors is None
 
         def body(column: str, run: str) -> list[str]:
             """The statements on one run of columns."""

@@ -234,56 +234,62 @@ class _NestPrinter:
         if lanes.fetches:
             made.lookups = [self.looked_up(each, step) for each in lookups(self.nest, step)]
         if lanes.tiles and across is not None and crosses(step, across.name):
-            made.crosses = True
-            made.flat = lanes.flat and (
-                self.parts is not None or is_flat(step, across.name, self.depths, self.nest.most)
-            )
-            self.tiled.turn(made, step, across.name)
-            loads = across_loads(step, across.name)
-            made.copies = [id(store.value) for store in step.stores] == [id(x) for x in loads]
-            if made.flat:
-                self.tiled.repeat(row, made, step, across.name)
+            self.across_memory(row, made, step, across.name)
         self.scalars.words = {}
         if lanes.windows and not made.crosses:  # tiles do not follow the order of positions
             made.windows = [self.window(row, each) for each in runs(self.nest, step, self.depths)]
         if lanes.tiles and across is not None and not made.windows:
             made.one_run = is_one_run(step, across, self.depths)
-        for reduction in step.reductions:
-            if reduction.folds is not None:
-                made.sums.append(self.reductions.accumulator(body, reduction, row.lanes))
-            else:
-                if row.lanes is None and step.loops:
-                    self.reductions.narrow_position(body, reduction, step.loops[-1].name)
-                if made.one_run:
-                    self.reductions.position_of_run(body, reduction, made)
-                made.states.append(self.reductions.state(body, reduction, row))
-        inner = self.innermost(step, made.crosses)
-        spelled = self.scalars.spelled
-        if made.flat and across is not None:
-            self.scalars.spelled = {across.name: f"{across.name}_tile"}
-        for store in step.stores:
-            made.stores.append(self.store(body, store, inner))
-        self.scalars.spelled = spelled
+        made.taken = self.scalars.width
+        self.reduce(row, made, step)
+        self.put(made, step)
         if made.one_run:
             made.of_lanes = self.arrays_of_lanes(row, step)
-        for keep in step.keeps:
-            value = self.scalars.value(body, keep.value)
-            self.array(self.nest.arrays[keep.number])
-            self.keep(body, keep, value)
-        made.taken = self.scalars.width
-        if (
-            strips is None
-            and across is None
-            and not made.windows
-            and made.taken == 1
-            and step.loops
-        ):
+        plainly = strips is None and made.taken == 1 and not made.windows
+        if plainly and across is None and step.loops:
             made.abreast = abreast(step, self.depths)
         if strips is not None:
             assert not made.windows, "what strips take draws nothing"
             made.strip = self.print_strip(row, strips, step, made, ahead)
             made.fetched = self.fetched(row, strips, step)
         return made
+
+    def across_memory(self, row: Block, made: PrintedPass, step: Pass, lane: str) -> None:
+        """What a pass needs that stores across memory."""
+        made.crosses = True
+        flat = self.parts is not None or is_flat(step, lane, self.depths, self.nest.most)
+        made.flat = self.names.lanes.flat and flat
+        self.tiled.turn(made, step, lane)
+        loads = across_loads(step, lane)
+        made.copies = [id(store.value) for store in step.stores] == [id(x) for x in loads]
+        if made.flat:
+            self.tiled.repeat(row, made, step, lane)
+
+    def reduce(self, row: Block, made: PrintedPass, step: Pass) -> None:
+        """What a pass reduces of each element."""
+        for reduction in step.reductions:
+            if reduction.folds is not None:
+                made.sums.append(self.reductions.accumulator(made.body, reduction, row.lanes))
+                continue
+            if row.lanes is None and step.loops:
+                self.reductions.narrow_position(made.body, reduction, step.loops[-1].name)
+            if made.one_run:
+                self.reductions.position_of_run(made.body, reduction, made)
+            made.states.append(self.reductions.state(made.body, reduction, row))
+
+    def put(self, made: PrintedPass, step: Pass) -> None:
+        """What a pass stores, and keeps for later ones, of each element."""
+        inner, across = self.innermost(step, made.crosses), self.nest.across
+        spelled = self.scalars.spelled
+        if made.flat and across is not None:
+            self.scalars.spelled = {across.name: f"{across.name}_tile"}
+        for store in step.stores:
+            made.stores.append(self.store(made.body, store, inner))
+        self.scalars.spelled = spelled
+        for keep in step.keeps:
+            value = self.scalars.value(made.body, keep.value)
+            self.array(self.nest.arrays[keep.number])
+            self.keep(made.body, keep, value)
 
     def arrays_of_lanes(self, row: Block, step: Pass) -> dict[str, str]:
         """The arrays with an element for each lane that the elements of a pass are computed of, and

@@ -486,6 +486,7 @@ PLACES = {
     ("transformers/lowering/blocks.py", "MEMBERS"): "kernels, not lengths: how many become one",
     ("transformers/native/product_shape.py", "Shape.line"): "gaps of packed rows, for caches",
     ("transformers/native/product_shape.py", "shape"): BITS,
+    ("transformers/native/flags.py", "WIDE"): BITS,
     ("transformers/native/vector_lanes.py", "Vectors.__init__"): BITS,
     ("transformers/native/vector_rows.py", "row_text"): BITS,
     ("transformers/native/product_shape.py", "Shape.heights", 64): BITS,

@@ -16,15 +16,15 @@ SEEDS = 60
 TAKEN = "const int64_t first_row = "  # what text has that takes rows together
 
 
-def no_vectors(nest, vector_bytes):
-    """No text is of vectors."""
+def one_by_one(nest, vector_bytes):
+    """No rows are taken together."""
 
 
 def test_rows_taken_together_have_the_bits_of_single_ones(monkeypatch):
     cases = [JammedRows(seed) for seed in range(SEEDS)]
     found, taken = results_of(cases, 1, TAKEN)
     divided, _ = results_of(cases, 3, TAKEN)
-    monkeypatch.setattr(nests, "jammed", no_vectors)
+    monkeypatch.setattr(nests, "jammed", one_by_one)
     plain, none = results_of(cases, 1, TAKEN)
     assert sum(taken) >= SEEDS // 6
     assert not any(none)
@@ -109,14 +109,14 @@ def test_special_values_are_what_they_are_in_single_rows(monkeypatch):
     for value in special:
         given[0].reshape(-1)[random.integers(0, given[0].size, 40)] = value
     found = []
-    for decide in (nests.jammed, no_vectors):
+    for decide in (nests.jammed, one_by_one):
         monkeypatch.setattr(nests, "jammed", decide)
         monkeypatch.setattr(cache, "_programs", None)
         together = Together()
         made = together.transformer().computation(y, x, f, one)
         together.add(made)
         together.compile()
-        assert (TAKEN in made.source) == (decide is not no_vectors)
+        assert (TAKEN in made.source) == (decide is not one_by_one)
         found.append([each for value in special for each in made(*given, np.float32(value))])
     for ours, theirs in zip(*found, strict=True):
         np.testing.assert_array_equal(ours, theirs)  # NaN where there is NaN

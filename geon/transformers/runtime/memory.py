@@ -7,7 +7,9 @@ for it look into them; all else moves whole arrays in and out. What nothing refe
 from __future__ import annotations
 
 import math
+import mmap
 import os
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -19,6 +21,8 @@ Array = np.ndarray[Any, Any]
 
 LINE = 64
 """Bytes of a line of cache, at a multiple of which values begin: no vector of them is in two."""
+ADVISED = 1 << 22
+"""From so many bytes on NumPy asks the system for pages of 2 MiB, see `docs/decisions.md`."""
 
 
 class Memory(Protocol):
@@ -67,7 +71,7 @@ class HostMemory:
     def allocate(self, shape: tuple[int, ...], dtype: Any, alignment: int = LINE) -> Array:
         """A new array."""
         size = math.prod(shape) * np.dtype(dtype).itemsize
-        raw = np.empty(size + alignment, np.uint8)
+        raw = in_pages(size + alignment) if size >= ADVISED else np.empty(size + alignment, np.uint8)
         start = -raw.ctypes.data % alignment
         return raw[start : start + size].view(dtype).reshape(shape)
 
@@ -95,6 +99,17 @@ class HostMemory:
 
 
 HOST = HostMemory()
+
+
+def in_pages(size: int) -> Array:
+    """Memory in the pages that the system gives unasked: NumPy's elsewhere than on Linux."""
+    if sys.platform != "linux":
+        return np.empty(size, np.uint8)
+    try:
+        held = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"there is no room for {size:,} bytes: {error.strerror}") from error
+    return np.frombuffer(held, np.uint8)
 
 
 def own(array: Array) -> Array:

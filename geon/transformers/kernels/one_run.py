@@ -39,5 +39,5 @@ def values_of_lanes(step: Pass, depths: Depths) -> list[Scalar]:
     """What each lane has for all turns of a pass, and its elements are computed of."""
     used = step.computed
     for node in walk(*used):
-        used += below(node) if depths.value(node) == ELEMENT else []
+        used += below(node) if depths.value(node) == ELEMENT else ()
     return [node for node in used if depths.value(node) == ROW]

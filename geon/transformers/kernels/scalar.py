@@ -19,8 +19,14 @@ from ...op_graph.index_map import Guard
 from ...op_graph.registry import Primitive
 
 
+class Node:
+    """What is found of a node once, beside its fields: those that it stands on, by ``below``."""
+
+    __slots__ = ("under",)
+
+
 @dataclass(frozen=True, eq=False, slots=True)
-class Load:
+class Load(Node):
     """The element at ``offset`` of the kernel's operand number ``operand``."""
 
     operand: int
@@ -29,7 +35,7 @@ class Load:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Number:
+class Number(Node):
     """A constant."""
 
     value: Any
@@ -37,7 +43,7 @@ class Number:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class LengthNumber:
+class LengthNumber(Node):
     """An open length as a value."""
 
     length: Size
@@ -45,7 +51,7 @@ class LengthNumber:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class IndexNumber:
+class IndexNumber(Node):
     """An index as a value."""
 
     index: Affine
@@ -53,7 +59,7 @@ class IndexNumber:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Apply:
+class Apply(Node):
     """An elementwise row of scalars; a cast's target is ``dtype``."""
 
     row: Primitive
@@ -63,7 +69,7 @@ class Apply:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Select:
+class Select(Node):
     """``value`` where all ``guards`` hold, else ``other``; both can be computed everywhere."""
 
     guards: tuple[Guard, ...]
@@ -77,7 +83,7 @@ class Select:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Wrapped:
+class Wrapped(Node):
     """A position along ``length`` elements, which counts from their end where it is negative."""
 
     position: Scalar
@@ -90,7 +96,7 @@ class Wrapped:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class RandomBits:
+class RandomBits(Node):
     """Bits of draw number ``draw`` of a stream: those of its element number ``position``.
 
     ``op_graph.philox`` says which bits these are. The stream's ``seed``, ``draw`` and the number of
@@ -106,7 +112,7 @@ class RandomBits:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Reduced:
+class Reduced(Node):
     """Scalar ``part`` of the state that reduction ``number`` of the kernel ended with."""
 
     number: int
@@ -115,7 +121,7 @@ class Reduced:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Running:
+class Running(Node):
     """Scalar ``part`` of a state that a reduction is at; of the ``other`` one where two meet."""
 
     part: int
@@ -124,7 +130,7 @@ class Running:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Kept:
+class Kept(Node):
     """The element at ``offset`` of row array ``number``, which an earlier pass has filled."""
 
     number: int
@@ -133,7 +139,7 @@ class Kept:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Contracted:
+class Contracted(Node):
     """The finished sum of the kernel's contraction."""
 
     dtype: DType
@@ -153,7 +159,7 @@ Scalar = (
     | Kept
     | Contracted
 )
-Node = TypeVar("Node")
+Kind = TypeVar("Kind")
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +176,7 @@ class Code:
     def __init__(self) -> None:
         self._made: dict[Hashable, Any] = {}
 
-    def __call__(self, kind: type[Node], *fields: Any) -> Node:
+    def __call__(self, kind: type[Kind], *fields: Any) -> Kind:
         """The node of this kind with these fields."""
         key = (kind, *fields)
         found = self._made.get(key)
@@ -227,11 +233,14 @@ def inside(atom: Hashable) -> tuple[Affine, ...]:
     return ()
 
 
-def below(value: Scalar) -> list[Scalar]:
+def below(value: Scalar) -> tuple[Scalar, ...]:
     """The nodes that a node stands on, those in its indices among them."""
-    if isinstance(value, Apply):  # most are, and have no index
-        return list(value.args)
-    return [*parts(value), *(node for index in indices(value) for node in positions(index))]
+    try:
+        found: tuple[Scalar, ...] = value.under
+    except AttributeError:
+        found = (*parts(value), *[node for index in indices(value) for node in positions(index)])
+        object.__setattr__(value, "under", found)
+    return found
 
 
 def walk(*roots: Scalar, known: Container[int] = ()) -> Iterator[Scalar]:

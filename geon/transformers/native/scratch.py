@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from ...op_graph.affine import Size
@@ -48,11 +48,24 @@ WIDEST = 64  # bytes of the widest vectors, whose blocks take most
 def scratch_of(schedule: Schedule) -> dict[Op, Scratch]:
     """The scratch memory of a schedule's kernels, by their op."""
     found: dict[Op, Scratch] = {}
+    products: dict[Hashable, Scratch | None] = {}
     for kernel in schedule.kernels:
-        scratch = _of(kernel.work)
+        scratch = _alike(kernel.work, products)
         if scratch is not None:
             found[kernel.op] = scratch
     return found
+
+
+def _alike(work: Work, products: dict[Hashable, Scratch | None]) -> Scratch | None:
+    """That of a kernel; ``products`` has those of products, which need the same where they differ
+    in their operands alone, as ``alike`` lowers them: it takes long to find.
+    """
+    if not isinstance(work, Contraction):
+        return _of(work)
+    key = (work.left, work.right, work.stores)
+    if key not in products:
+        products[key] = _of(work)
+    return products[key]
 
 
 def _of(work: Work) -> Scratch | None:

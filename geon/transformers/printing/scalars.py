@@ -260,10 +260,11 @@ class ScalarPrinter:
         """The first of what a value is computed with that is to be named before it."""
         value = self.taken(value)
         wide = self.rounded(block, value)
-        found = below(value) if wide is None else [wide]
+        found = list(below(value)) if wide is None else [wide]
         while isinstance(value, Select) and isinstance(value.other, Select):
             value = value.other  # a chain of choices is one expression
-            found = [part for part in found if part is not value] + below(value)
+            found = [part for part in found if part is not value]
+            found += below(value)
         return next((part for part in found if not self.named(block, part)), None)
 
     def text(self, block: Block, value: Scalar) -> str:

@@ -484,6 +484,11 @@ PLACES = {
     ),
     ("transformers/lowering/blocks.py", "NOMINAL"): "stands for an open length",
     ("transformers/lowering/blocks.py", "MEMBERS"): "kernels, not lengths: how many become one",
+    (
+        "transformers/native/product_shape.py",
+        "HANDED",
+    ): "tests/native/test_stores_across.py is below, at and above it",
+    ("transformers/runtime/memory.py", "ADVISED"): "pages, not a way to compute",
     ("transformers/native/product_shape.py", "Shape.line"): "gaps of packed rows, for caches",
     ("transformers/native/product_shape.py", "shape"): BITS,
     ("transformers/native/flags.py", "WIDE"): BITS,

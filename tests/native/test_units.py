@@ -68,7 +68,7 @@ def test_units_for_two_processors_have_what_one_unit_has():
 
     alone, two = module(1), module(2)
     assert (len(alone.units), len(two.units)) == (2, 3)
-    assert [unit.startswith(OF_VECTORS) for unit in two.units] == [False, False, True]
+    assert [unit.startswith(OF_VECTORS) for unit in two.units] == [True, False, False]
     assert alone.shared == two.shared == product_units(shape("float", VECTOR_BYTES))
 
     def kernels(module):
@@ -83,7 +83,7 @@ def test_units_for_two_processors_have_what_one_unit_has():
 
 @pytest.mark.parametrize("cores", [1, 2, 3, 5])
 def test_units_are_begun_while_others_are_printed(monkeypatch, cores):
-    """At most one less than there are processors, each as it will be, whoever begins them."""
+    """As many as there are processors, none on one, each as it will be, whoever begins them."""
     monkeypatch.setattr("geon.transformers.native.units.LEAST", 1_000)
     monkeypatch.setattr("geon.transformers.native.units.MOST", 2_000 * cores)
     inputs = [geon.placeholder([geon.Axis(f"A{n}", n + 2)]) for n in range(40)]
@@ -94,7 +94,8 @@ def test_units_are_begun_while_others_are_printed(monkeypatch, cores):
         return make_module(f.plan, f.linking, VECTOR_BYTES, False, cores=cores, ready=ready)
 
     made = module(cores, ready.append)
-    assert len(ready) == cores - 1 and list(made.units[1:cores]) == ready
+    assert len(ready) == (cores if cores > 1 else 0)
+    assert list(made.units[1 : len(ready) + 1]) == ready
     assert not any("geon_run" in unit for unit in ready)
     assert module(cores, lambda unit: None).units == made.units
     assert defined(made) == defined(module(1, pytest.fail)) and len(defined(made)) == 40
@@ -110,6 +111,12 @@ def test_a_unit_that_is_most_of_a_program_is_not_begun_before_the_rest():
         (2 * LEAST, MOST, 99 * MOST, 64, True),
     ]:
         assert units.enough(waiting, printed, expected, cores) == begun
+    for waiting, expected, begun in [
+        (2 * LEAST - 1, 9 * MOST, False),
+        (2 * LEAST, 9 * MOST, True),
+        (2 * LEAST, 6 * LEAST - 1, False),
+    ]:
+        assert units.enough(waiting, waiting, expected, 2, first=True) == begun
 
 
 def defined(module):

@@ -23,6 +23,7 @@ class Node:
     """What is found of a node once, beside its fields: those that it stands on, by ``below``."""
 
     __slots__ = ("under",)
+    under: tuple[Scalar, ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -19,7 +19,7 @@ from .naming import NAME, Function, KernelNames
 from .product import Operand, Product, product_text, shape_of
 from .product_kernels import product_header, product_units
 from .product_sides import described, no_element
-from .product_task import StoreText
+from .product_told import StoreText
 from .vector_lanes import Vectors
 from .vector_scalars import VectorScalars
 from .vectored import are_stored

@@ -18,7 +18,8 @@ from dataclasses import replace
 
 from ..kernels.types import Loop
 from .product_shape import APART, HALVED_WORK, SIZES, TURNED, Shape, halved, shape
-from .product_task import Product, ProductText
+from .product_task import ProductText
+from .product_told import Product
 from .product_views import Operand
 from .product_walk import last, size
 

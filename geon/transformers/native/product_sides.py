@@ -18,7 +18,8 @@ from .product import oriented
 from .product_bands import filled
 from .product_borders import Border
 from .product_shape import GROUP, PANEL, shape
-from .product_task import Product, ProductText
+from .product_task import ProductText
+from .product_told import Product
 from .product_views import Operand
 
 VECTORS = (16, 32, 64)  # bytes: a plan does not know for which its text will be

@@ -2,78 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cached_property
-from typing import NamedTuple
 
-from ...op_graph.affine import Size
-from ...op_graph.lengths import is_multiple, least_unless_zero
-from ..kernels.contraction import as_one
+from ...op_graph.lengths import least_unless_zero
 from ..kernels.types import Loop
 from .product_band_text import BandText, PlacesText, array
 from .product_bands import are_known, are_served, filled, find_band, overlap
 from .product_packing import Packing
 from .product_shape import FEW, GROUP, PACKING, RUNS, Shape
+from .product_store import Storing
+from .product_told import Product
 from .product_views import Operand, View, view
-from .product_walk import Walker, at, indent, size
-from .vector_lanes import Vectors
-from .whole import whole
-
-
-class StoreText(NamedTuple):
-    """The statements that store a vector of sums, called ``value``, and what is computed before:
-    ``once``, and for each row of a block."""
-
-    once: list[str]
-    row: list[str]
-    lines: list[str]
-    vectors: Vectors
-
-
-def no_vectors(texts: Mapping[str, str], inner: Loop, count: int) -> StoreText | None:
-    """Elements are stored one by one."""
-    return None
-
-
-@dataclass(frozen=True)
-class Product:
-    """C[batch, rows, columns] = sum over summed of left[batch, rows, summed] * right[...].
-
-    `type` is "float" or "double", the type of the sums. `store` makes the C statements that store
-    one element from the indices' texts and the value's; `store_unit` is the loop along which stores
-    adjoin. `parameters` are the C declarations that all texts refer to, by their names, none of
-    which may be a name of the product's own functions (a `ValueError` says which). `length` writes
-    a length as C.
-    With `kept`, an argument of that name says where a packed copy of the right operand is kept;
-    with `scratch`, one of that name is the memory to work in (`scratch.ProductScratch` bytes).
-    `result` is the memory of a result of that type, where `store` does nothing but write there.
-    A block of a larger product says with `whole` how many batches, rows and columns that has: sums
-    are taken in the order that they have there. `stores_joined` are the pairs of loops of which the
-    inner one may run on instead of the outer one in all that is stored. `vector_store` makes the
-    statements that store some neighbouring elements along a loop, where there are such. `stored`
-    are the pointers that stores name, where that is known.
-    """
-
-    name: str
-    type: str
-    batch: tuple[Loop, ...]
-    rows: tuple[Loop, ...]
-    columns: tuple[Loop, ...]
-    summed: tuple[Loop, ...]
-    left: Operand
-    right: Operand
-    store: Callable[[Mapping[str, str], str], list[str]]
-    store_unit: str | None
-    parameters: Mapping[str, str]
-    length: Callable[[Size], str]
-    result: Operand | None = None
-    kept: bool = False
-    scratch: bool = False
-    whole: tuple[Size, ...] = ()
-    stores_joined: frozenset[tuple[str, str]] = frozenset()
-    vector_store: Callable[[Mapping[str, str], Loop, int], StoreText | None] = no_vectors
-    stored: frozenset[str] | None = None
+from .product_walk import Walker, indent, size
 
 
 class ProductText:
@@ -159,6 +100,7 @@ class ProductText:
         lines += [f".left = {self.operand(True)},", f".right = {self.operand(False)},"]
         if self.result is None:
             lines.append(f".store = {self.store()},")
+            lines += [".across = 1,"] * self.storing.across
         else:
             lines.append(f".result = {self.result.pointer},")
             across = self.result.summed_step != 1
@@ -369,89 +311,15 @@ class ProductText:
 
     def store(self) -> str:
         """The caller's statements on every element of the group."""
-        product, type = self.product, self.of.type
-        pairs = product.stores_joined
-        rows, outer_rows = as_one(product.rows, pairs)
-        columns, outer_columns = as_one(product.columns, pairs)
-        names = [d.name for d in (*product.batch, *rows, *columns)]
-        indices = {name: at(name) for name in names}
-        indices.update(dict.fromkeys((*outer_rows, *outer_columns), "0"))
-        inner = columns[-1:]
-        here = [f"const int64_t here = {at(d.name)} + e;" for d in inner]
-        here += ["(void)here;" for _ in inner]
-        indices.update({d.name: "here" for d in inner})
-
-        vectors = self.vector_store(inner, indices)
-        self.loops |= vectors is None
-
-        def body(column: str, run: str) -> list[str]:
-            """The statements on one run of columns."""
-            turns = whole(run, inner[0].extent, self.of.vector) if inner else run
-            if vectors is not None:
-                start = vectors.vectors.place(type, f"line[{column} + e]")
-                value = f"const {vectors.vectors.type(type)} value = {start};"
-                loop = [*here, value, *vectors.lines]
-                return [
-                    f"const int64_t turns = {turns};",
-                    *vectors.row,
-                    f"for (int64_t e = 0; e < turns; e += {self.of.vector}) {{",
-                    *indent(loop),
-                    "}",
-                ]
-            return [
-                f"const int64_t turns = {turns};",
-                "#pragma omp simd",
-                "for (int64_t e = 0; e < turns; ++e) {",
-                *indent(
-                    [
-                        *here,
-                        f"const {type} value = line[{column} + e];",
-                        *product.store(indices, "value"),
-                    ]
-                ),
-                "}",
-            ]
-
-        if self.stores_run(rows, columns):
-            lines = [
-                f"const {type} *restrict line = out;",
-                *self.walker.decompose(rows, "row_start"),
-                *self.walker.decompose(columns, "0"),
-                *body("0", "height * width"),
-            ]
-        else:
-            lines = [
-                "for (int64_t row = 0; row < height; ++row) {",
-                *indent(
-                    [
-                        f"const {type} *restrict line = out + row * sums_step;",
-                        *self.walker.decompose(rows, "row_start + row"),
-                        *self.walker.walk(columns, "column_start", "width", body),
-                    ]
-                ),
-                "}",
-            ]
-        if vectors is not None:
-            lines = [*vectors.once, *lines]
+        self.loops |= self.storing.loops
         block = dict.fromkeys(("row_start", "height", "column_start", "width"), "int64_t ")
-        sums = {"out": f"const {type} *restrict ", "sums_step": "int64_t "}
-        return self.function("store", {**block, **sums}, lines, product.stored)
+        sums = {"out": f"const {self.of.type} *restrict ", "sums_step": "int64_t "}
+        return self.function("store", {**block, **sums}, self.storing.lines(), self.product.stored)
 
-    def vector_store(self, inner: Sequence[Loop], indices: Mapping[str, str]) -> StoreText | None:
-        """The statements on vectors of columns, where these are known to fill them."""
-        if not inner or not is_multiple(inner[0].extent, self.of.vector) or inner[0].extent == 0:
-            return None
-        return self.product.vector_store(indices, inner[0], self.of.vector)
-
-    def stores_run(self, rows: Sequence[Loop], columns: Sequence[Loop]) -> bool:
-        """Whether all sums of a block are stored in one run: few columns, whose rows adjoin.
-
-        The driver gives sums of so few columns without a gap between rows.
-        """
-        count = size(columns)
-        if not (isinstance(count, int) and count < self.of.vector and len(rows) == 1):
-            return False
-        return len(columns) == 1 and (rows[0].name, columns[0].name) in self.product.stores_joined
+    @cached_property
+    def storing(self) -> Storing:
+        """What is done with sums."""
+        return Storing(self.product, self.of, self.walker, self.windows is not None)
 
 
 _OWN = frozenset(

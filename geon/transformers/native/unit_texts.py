@@ -68,36 +68,41 @@ class Functions:
 
         What is there for people or for measurements divides them no other way.
         """
+        if self.cores == 1 or len(self.begun) == self.cores:
+            return
         expected = self.cost / len(self.names) * self.forms
         for texts in (self.waiting, self.of_vectors):
-            waiting, free = sum(map(self.cost_of, texts)), len(self.begun) + 1 < self.cores
-            if free and enough(waiting, self.cost, expected, self.cores):
+            waiting = sum(map(self.cost_of, texts))
+            if enough(waiting, self.cost, expected, self.cores, first=not self.begun):
                 self.begun.append(self.unit(texts, of_vectors=texts is self.of_vectors))
                 texts.clear()
                 self.ready(self.begun[-1])
+                return
 
     def units(self, floor_div: bool) -> list[str]:
         """All units, the first with declarations of what the others have.
 
         Loops, which are put behind the first one, may need ``floor_div``. Functions of vectors are
         in units of their own, as passes for other text do them no good: gcc makes two of a loop
-        over two blocks of a row, and processors see no one stream in what these read then.
+        over two blocks of a row, and processors see no one stream in what these read then. The
+        first unit is one of these, as all passes take long over what calls all kernels, too.
         """
-        plain, of_vectors = bool(self.waiting), self.groups(self.of_vectors, self.first)
-        first, *others = self.groups(self.waiting, self.first) if plain else of_vectors
-        units = [*self.begun, *[self.unit(texts, of_vectors=not plain) for texts in others]]
-        if plain:
-            units += [self.unit(texts, of_vectors=True) for texts in of_vectors if texts]
+        vectors, kinds = bool(self.of_vectors), bool(self.of_vectors and self.waiting)
+        of_vectors = self.groups(self.of_vectors, self.first, kinds) if vectors else []
+        plain = self.groups(self.waiting, 0 if vectors else self.first)
+        first, *others = of_vectors or plain
+        units = [*self.begun, *[self.unit(texts, of_vectors=vectors) for texts in others]]
+        if kinds:
+            units += [self.unit(texts) for texts in plain]
         declared = "".join(f"{each};\n" for each in self.declarations)
-        made = self.unit(first, bool(units), floor_div, of_vectors=not plain and bool(first))
-        return [made + declared, *units]
+        return [self.unit(first, bool(units), floor_div, of_vectors=vectors) + declared, *units]
 
-    def groups(self, texts: list[str], first: int) -> list[list[str]]:
-        """The functions of each unit, of which the first takes ``first`` besides."""
-        costs, kinds = [self.cost_of(text) for text in texts], bool(self.waiting)
-        others = kinds and texts is self.of_vectors
-        groups = divided(costs, 0 if others else first, self.cores, others)
-        return [[texts[number] for number in group] for group in groups]
+    def groups(self, texts: list[str], first: int, others: bool = False) -> list[list[str]]:
+        """The functions of each unit, of which the first takes ``first`` besides, with units of
+        ``others`` or without.
+        """
+        costs = [self.cost_of(text) for text in texts]
+        return [[texts[n] for n in group] for group in divided(costs, first, self.cores, others)]
 
     def unit(
         self,

@@ -23,14 +23,16 @@ def cost(text: str, of_vectors: bool = False) -> int:
     return round(every * VECTORS_COST) if of_vectors else every
 
 
-def enough(waiting: int, printed: int, expected: float, cores: int) -> bool:
+def enough(waiting: int, printed: int, expected: float, cores: int, first: bool = False) -> bool:
     """Whether kernels that wait for a unit are begun while others are printed, by what they cost,
     what all that are printed do, and all that are expected to be.
 
-    A unit lasts until all are printed, with few cores, and is no longer than other units, with
-    many. It ends before what the cores share after that.
+    The first one is short, as till then a processor has nothing to do. A unit lasts until all are
+    printed, with few cores, and is no longer than other units, with many. It ends before what the
+    cores share after that.
     """
-    return waiting >= max(2 * LEAST, MOST // cores) and expected - printed >= cores * waiting
+    least = 2 * LEAST if first else max(2 * LEAST, MOST // cores)
+    return waiting >= least and expected - printed >= cores * waiting
 
 
 def sizes(total: int, cores: int, others: bool = False) -> list[int]:

@@ -71,7 +71,9 @@ class HostMemory:
     def allocate(self, shape: tuple[int, ...], dtype: Any, alignment: int = LINE) -> Array:
         """A new array."""
         size = math.prod(shape) * np.dtype(dtype).itemsize
-        raw = in_pages(size + alignment) if size >= ADVISED else np.empty(size + alignment, np.uint8)
+        raw = (
+            in_pages(size + alignment) if size >= ADVISED else np.empty(size + alignment, np.uint8)
+        )
         start = -raw.ctypes.data % alignment
         return raw[start : start + size].view(dtype).reshape(shape)
 

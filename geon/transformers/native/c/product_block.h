@@ -268,6 +268,23 @@ static QUICK void geon_write(
         TAG(geon_copy)(result + row * line + column, line, out, sums_step, height, width);
 }
 
+/* Sums turned, so that rows adjoin, and handed to the product's own function, which takes a column of
+   the product for a row: some at a time, all rows together where they are fewer than a vector. */
+static QUICK void geon_store_across(
+    const geon_product *product, int64_t batch, int64_t row_start, int64_t height, int64_t column,
+    int64_t width, const TYPE *out, int64_t out_step)
+{
+    TYPE lines[HANDED * HANDED];
+    for (int64_t r = 0; r < height; r += HANDED)
+        for (int64_t c = 0; c < width; c += HANDED) {
+            const int64_t rows = LEAST(height - r, HANDED);
+            const int64_t columns = LEAST(width - c, HANDED);
+            TAG(geon_transpose)(lines, rows, out + r * out_step + c, out_step, rows, columns);
+            product->store(product->arguments, batch, column + c, columns, row_start + r, rows,
+                           lines, rows);
+        }
+}
+
 /* Sums put where the product's own columns are: written, or handed to its own function. */
 static QUICK void geon_put_own(
     const geon_product *product, TYPE *result, int64_t batch, int64_t row_start, int64_t height,
@@ -275,6 +292,8 @@ static QUICK void geon_put_own(
 {
     if (product->result)
         geon_write(product, result, row_start, height, column, width, out, out_step);
+    else if (product->across)
+        geon_store_across(product, batch, row_start, height, column, width, out, out_step);
     else
         product->store(product->arguments, batch, row_start, height, column, width, out, out_step);
 }

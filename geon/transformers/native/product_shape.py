@@ -8,8 +8,8 @@ GROUP = 48
 """Rows of the left operand packed at a time: a multiple of every tile height."""
 
 HANDED = 64
-"""Rows and columns of sums that are turned at a time, where stores are across: 16 KB of float32, which
-stay in the first cache until they are stored; a multiple of every vector."""
+"""Rows and columns of sums that are turned at a time, where stores are across: so many float32 stay
+in the first cache until they are stored. It is a multiple of every vector."""
 
 BAND = 192
 """The most rows of windows whose places are brought into memory at a time: what they share is

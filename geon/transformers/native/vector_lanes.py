@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from ..printing.scalars import LANES
 from .dialect import ArrayLanes
@@ -38,6 +40,20 @@ class Vectors:
         return f"GEON_EACH({self.type(ctype)}, ({ctype}){text})"
 
 
+@dataclass(frozen=True, slots=True)
+class LaneValue:
+    """An array over lanes: its declaration, and the statement that gives a vector of it a value, in
+    a loop over lanes that has this ``head``.
+    """
+
+    declaration: str
+    head: str
+    statement: str
+
+    def __str__(self) -> str:
+        return f"{self.declaration} {self.head} {self.statement}"
+
+
 class VectorLanes(ArrayLanes):
     """Arrays over lanes, of which so many as a vector has are at hand from ``lane`` on."""
 
@@ -50,6 +66,17 @@ class VectorLanes(ArrayLanes):
         text = self.at(name, ctype)
         self.arrays[text] = name
         return text
+
+    def let(self, ctype: str, name: str, text: str) -> list[Any]:
+        """What makes ``name`` the value ``text`` of each row."""
+        statement = f"{self.at(name, ctype)} = {text};"
+        return [LaneValue(self.array(ctype, name), self.head(), statement)]
+
+    def values(self, run: Sequence[LaneValue]) -> list[str]:
+        """The statements of values one after another: one loop, as each takes a compiler long."""
+        made = [each.statement for each in run]
+        loop = [f"{self.head()} {made[0]}"] if len(made) == 1 else self.all(made)
+        return [*(each.declaration for each in run), *loop]
 
     def array_of(self, text: str) -> str | None:
         """The array whose values at hand are called ``text``; None where it is none."""

@@ -9,6 +9,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,13 @@ import numpy as np
 from ...op_graph.dtypes import as_dtype
 from .counting import MULTIPLY_ADD
 
+Array = np.ndarray[Any, Any]
+
 # Reads and writes for which rates are known, in the order of ``Ceilings.rates``.
 MIXES = ((1, 0), (0, 1), (1, 1), (2, 1), (3, 1))
+# The share of writes of each, in order, and which it is.
+BY_SHARE = sorted((write / (read + write), k) for k, (read, write) in enumerate(MIXES))
+SHARES = [share for share, _ in BY_SHARE]
 
 
 @dataclass(frozen=True)
@@ -44,13 +50,12 @@ class Ceilings:
         """
         share = writes / (reads + writes) if reads + writes else 0.0
         table = self.plain if plain and self.plain else self.rates
-        points = sorted(
-            (write / (read + write), self._at(size, rates))
-            for (read, write), rates in zip(MIXES, table, strict=True)
+        k = min(max(bisect_left(SHARES, share), 1), len(SHARES) - 1)
+        (low, less), (high, more) = BY_SHARE[k - 1], BY_SHARE[k]
+        slow, fast = (
+            interpolated(self.sizes, table[less], size),
+            interpolated(self.sizes, table[more], size),
         )
-        shares = [each for each, _ in points]
-        k = min(max(bisect_left(shares, share), 1), len(points) - 1)
-        (low, slow), (high, fast) = points[k - 1], points[k]
         part = min(max((share - low) / (high - low), 0.0), 1.0)
         return 1 / ((1 - part) / slow + part / fast)
 
@@ -60,10 +65,6 @@ class Ceilings:
         if not self.plain:
             return False
         return all(self.rates[k][-1] > self.plain[k][-1] for k in (2, 3))
-
-    def _at(self, size: float, rates: tuple[float, ...]) -> float:
-        logarithms = [math.log(each) for each in self.sizes]
-        return float(np.interp(math.log(max(size, 1)), logarithms, rates))
 
     def flops(self, dtype: Any) -> float:
         """Operations a second on elements of a dtype.
@@ -151,8 +152,7 @@ class Speeds:
 
     def at(self, table: tuple[float, ...], size: float) -> float:
         """The seconds of a table, ``far`` or ``latency``, in memory of ``size`` bytes."""
-        logarithms = [math.log(each) for each in self.sizes]
-        return float(np.interp(math.log(max(size, 1)), logarithms, table))
+        return interpolated(self.sizes, table, size)
 
 
 @dataclass(frozen=True)
@@ -196,3 +196,13 @@ def row_cost(rows: Mapping[tuple[str, str], RowCost], row: str, dtype: str) -> R
 
 _ONE = RowCost()
 _FUSED = RowCost(operations=2)
+
+
+def interpolated(sizes: tuple[int, ...], table: tuple[float, ...], size: float) -> float:
+    """A number between those of a table for these sizes, linear in their logarithm."""
+    return float(np.interp(math.log(max(size, 1)), _logarithms(sizes), table))
+
+
+@cache
+def _logarithms(sizes: tuple[int, ...]) -> Array:
+    return np.array([math.log(each) for each in sizes])

@@ -39,7 +39,7 @@ LEAN = tuple(
 # A unit that begins with this line has no loop that a compiler is to find vectors for. With the few
 # passes of -Og gcc takes less than half of the time for it; `docs/decisions.md` has what it costs.
 OF_VECTORS = "/* of vectors */"
-FEW_PASSES = ("-Og",)
+FEW_PASSES = ("-Og", "-fira-region=one")
 # Without these, code would be wrong or could not be loaded: a compiler must know them.
 NEEDED = ("-std=gnu11", "-O2", "-ffp-contract=off", "-fwrapv", "-fPIC")
 # Tried in place of one that a compiler does not know.

@@ -13,6 +13,7 @@ from .ways import store_past
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 
 N, R, C = (geon.Axis(name) for name in "NRC")
+PUTS = ("geon_past_put(&", "geon_past_row(y", "GEON_PUT(f")
 LINE = 16  # float32 of a line of cache
 # Around a line, what is too few, a block of float64 and of float32, and several of them.
 LENGTHS = [1, 2, LINE - 1, LINE, LINE + 1, past.SHORT - 1, past.SHORT, past.SHORT + 1]
@@ -21,7 +22,7 @@ LENGTHS += [48, 49, 127, 128, 129, 143, past.LONG - 1, past.LONG, past.LONG + 1,
 
 def stores_past(computation):
     """Whether a computation has a way past the caches."""
-    return any(put in computation.source for put in ("geon_past_put(&", "geon_past_row(y"))
+    return any(put in computation.source for put in PUTS)
 
 
 def listed(found):
@@ -107,6 +108,34 @@ def test_many_rows_and_long_ones(name):
     lengths = [4096, 100_003] if name in ("sum", "exp") else [4096, 20_011]
     wanted = bits(PROGRAMS[name], machine.NEVER, 2, lengths=lengths)
     assert bits(PROGRAMS[name], 1, 2, lengths=lengths) == wanted
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("channels", [64, 80, 320, 1040])
+def test_vectors_of_rows_side_by_side(channels, dtype):
+    """They are stored as they are, past the caches where each begins with one of a line."""
+    c = geon.Axis("C", channels)
+    x = geon.placeholder([N, c], dtype)
+    results = [x - geon.mean(x, N), x * geon.mean(x, N)]
+    a = values((70, channels), dtype)
+    a[~np.isfinite(a)] = 1
+    with geon.make_transformer("native", threads=2) as transformer:
+        f = transformer.computation(results, x)
+        assert stores_past(f)
+        store_past(f, machine.NEVER)
+        wanted = f(a)
+        store_past(f, 1)
+        for before in [0, 1, 8, 16]:
+            rooms = [np.full(a.size + 64, 7, dtype) for _ in wanted]
+            starts = [-room.ctypes.data % 64 // room.itemsize + before for room in rooms]
+            out = [
+                room[start : start + a.size].reshape(a.shape)
+                for room, start in zip(rooms, starts, strict=True)
+            ]
+            f(a, out=out)
+            for one, other, room, start in zip(out, wanted, rooms, starts, strict=True):
+                assert one.tobytes() == other.tobytes()
+                assert np.all(room[:start] == 7) and np.all(room[start + a.size :] == 7)
 
 
 @pytest.mark.parametrize("length", [(1 << 20) + 16, (1 << 20) + 5])

@@ -82,8 +82,7 @@ def printed_nest(
     """The statements of a nest, with strips where the instruction set has functions of them, and
     where it ``jams``, some rows together.
     """
-    jam = jammed(work, vector_bytes) if jams else None
-    found = vectored(work, vector_bytes) if jam is None else None
+    jam, found = jammed(work, vector_bytes) if jams else None, vectored(work, vector_bytes)
     if found is None:
         names.plain = True
         printed = print_nest(work, names, array_strips(vector_bytes))

@@ -165,6 +165,8 @@ class Passes:
             if not chosen:
                 return plain(low, high)
             inner, ends = self.inner(made), (low, high)
+            if self.is_direct(chosen):
+                return self.past.direct(chosen, inner, ends, plain)
             filled = made.taken > 1 or (lanes and self.over.vectors is not None)
             return self.past.loop(
                 chosen, inner, ends, plain, divided=divided, whole=filled, apart=lanes
@@ -259,8 +261,15 @@ class Passes:
 
     def elements(self, made: PrintedPass) -> list[str]:
         """The statements of one element."""
-        chosen = self.chosen(made)
-        return [str(x) for x in self.past.statements(chosen, [*made.body.lines, *made.stores])]
+        chosen, lines = self.chosen(made), [*made.body.lines, *made.stores]
+        return [str(x) for x in self.past.statements(chosen, lines, self.is_direct(chosen))]
+
+    def is_direct(self, chosen: list[PrintedStore]) -> bool:
+        """Whether such stores are of whole vectors, of rows side by side."""
+        vectors = None if self.nest.lanes is None else self.over.vectors
+        return vectors is not None and all(
+            store.itemsize * vectors.count == self.vector_bytes for store in chosen
+        )
 
     def stateful(
         self, made: PrintedPass, bounds: tuple[str, str] | None, partial: bool

@@ -3,7 +3,8 @@
 A line of cache that is written as a whole past the caches need not be read first, so that a sum of
 two arrays moves three of them and not four. The elements of some turns of an innermost loop are
 computed into the nearest cache and copied from there; whether that is done is known in each call,
-by the bytes that the nest stores and reads.
+by the bytes that the nest stores and reads. Vectors of rows side by side are whole parts of lines,
+and are stored past them as they are.
 """
 
 from __future__ import annotations
@@ -118,8 +119,8 @@ class Past:
     def __init__(self, passing: Passing | None, names: KernelNames) -> None:
         self.passing, self.names = passing, names
         self.used: dict[str, None] = {}
-        self.rows = False  # whether rows of tiles are stored past the caches,
-        self.plain = False  # and whether others are
+        self.rows = False  # whether rows of tiles, or vectors, are stored past the caches,
+        self.plain = False  # and whether what is not across memory is
         self.asked = False  # whether a statement goes by it
 
     def chosen(self, made: PrintedPass, inner: Loop) -> list[PrintedStore]:
@@ -138,14 +139,20 @@ class Past:
         found = [x for x in found if may_begin(x) or wide * x.itemsize >= WIDE or x.apart == wide]
         return found if len(found) <= MOST else []
 
-    def statements(self, chosen: list[PrintedStore], lines: Iterable[object]) -> list[object]:
-        """Statements where the stores that are ``chosen`` go into memory to be copied from."""
+    def statements(
+        self, chosen: list[PrintedStore], lines: Iterable[object], direct: bool = False
+    ) -> list[object]:
+        """Statements where the stores that are ``chosen`` go into memory to be copied from, or are
+        themselves past the caches where they are ``direct``.
+        """
         numbers = {store.start: k for k, store in enumerate(chosen)}
 
         def put(line: object) -> object:
             if not isinstance(line, PrintedStore):
                 return line
             k = numbers.get(line.start)
+            if k is not None and direct:
+                return f"GEON_PUT({line.vector}, passes, {line.place}, {line.value});"
             return line.at(line.place if k is None else f"near_{k}[{line.index}]")
 
         return [put(line) for line in lines]
@@ -198,6 +205,24 @@ class Past:
                 "}",
             ]
         return ["{", *indented([*begin, *lines]), "}"] if begin else lines
+
+    def direct(
+        self,
+        chosen: list[PrintedStore],
+        inner: Loop,
+        bounds: tuple[str, str],
+        run: Callable[[str, str], list[str]],
+    ) -> list[str]:
+        """The loop ``run`` between bounds, whose stores are ``direct``: of whole vectors, which pass
+        by the caches where all of them begin with one of what a line is written by.
+        """
+        self.rows = True
+        first = first_turn(inner.name)
+        starts = [f"(uintptr_t)({store.start})" for store in chosen]
+        steps = [f"({self.names.length(x.apart * x.itemsize)})" for x in chosen]
+        lies = f"(({' | '.join(dict.fromkeys([*starts, *steps]))}) & {LINE - 1}) == 0"
+        begin = [f"const int64_t {first} = {bounds[0]};", f"const _Bool passes = past && {lies};"]
+        return ["{", *indented([*begin, *run(*bounds)]), "}"]
 
     def fetched(self, operand: int, fetch: str) -> str:
         """The statement that brings near what will be stored, unless it is stored past the caches:
@@ -285,7 +310,7 @@ class Past:
         begin = [f"const _Bool past = geon_is_past({stored}, {touched});"]
         begin += [f"struct geon_past {name} = {{.held = 0}};" for name in self.used]
         ends = [f"geon_past_end(&{name});" for name in self.used]
-        ends += ["geon_past_rows_end(past);"] if self.rows else []
+        ends += ["geon_past_done(past);"] if self.rows else []
         return [*begin, *lines, *ends]
 
 

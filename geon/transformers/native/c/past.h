@@ -24,6 +24,13 @@ GEON_INLINE void geon_past_line(char *to, const char *from)
         PAST_STORE((geon_past_vector *)(to + k), *(const geon_past_source *)(from + k));
 }
 
+/* Lets all that was written past the caches, if it was, be seen by other threads. */
+GEON_INLINE void geon_past_done(_Bool past)
+{
+    if (past)
+        PAST_DONE();
+}
+
 /* How many of the elements that are left are computed before they are written: `most`, or as many
    as there are before a line begins, since what is computed then lies as lines do. */
 GEON_INLINE int64_t geon_past_turns(const void *place, int64_t size, int64_t left, int64_t most)

@@ -22,9 +22,3 @@ static __attribute__((noinline, unused)) void geon_past_row(void *place, const v
         geon_past_line(to, from);
     geon_past_few(to, from, end - from);
 }
-
-GEON_INLINE void geon_past_rows_end(_Bool past)
-{
-    if (past)
-        PAST_DONE();
-}

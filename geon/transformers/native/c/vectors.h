@@ -21,6 +21,15 @@ GEON_VECTOR(double, 128, f64x16) /* of two registers */
 #define GEON_IN_LINES __attribute__((aligned(64)))
 /* The vector that begins at a place. */
 #define GEON_AT(name, place) (*(name##_at *)&(place))
+/* A vector put there, past the caches or not: then the place is one of a vector. */
+#define GEON_PUT(name, past, place, value)                                       \
+    do {                                                                         \
+        const name geon_put = value;                                             \
+        if (past)                                                                \
+            PAST_STORE((geon_past_vector *)&(place), (geon_past_vector)geon_put); \
+        else                                                                     \
+            GEON_AT(name, place) = geon_put;                                     \
+    } while (0)
 /* The numbers of a vector in another type. */
 #define GEON_AS(name, x) __builtin_convertvector(x, name)
 /* A number as a vector of it; a vector stays what it is. */

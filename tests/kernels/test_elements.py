@@ -14,6 +14,7 @@ from geon.transformers.kernels.scalar import (
     Load,
     Select,
     Wrapped,
+    below,
     parts,
     walk,
 )
@@ -57,6 +58,15 @@ def test_a_node_is_walked_once_after_what_it_computes_with_positions_too():
     assert before[id(at)] < before[id(place)] < before[id(x)] < before[id(root)]
     assert all(before[id(part)] < before[id(node)] for node in found for part in parts(node))
     assert [type(node) for node in walk(root, known={id(x)})] == [Apply, Apply]
+
+
+def test_what_a_node_stands_on_is_found_once():
+    code = Code()
+    at = code(Load, 0, variable("i"), INT64)
+    x = code(Load, 1, variable(code(Wrapped, at, 7)) * 4, FLOAT32)
+    y = code.apply(add, x, code.number(1.0, FLOAT32))
+    assert [type(node) for node in below(x)] == [Wrapped] and below(at) == ()
+    assert below(y) == y.args and all(below(node) is below(node) for node in (at, x, y))
 
 
 def test_equal_code_is_one_node_and_zeros_of_two_signs_are_two():

@@ -15,7 +15,7 @@ import pytest
 import geon
 from geon.transformers.lowering.memory import Buffer, place_plan
 from geon.transformers.lowering.verify import verify_plan
-from geon.transformers.native import runtime
+from geon.transformers.native import runtime, scratch
 from geon.transformers.native.product_shape import shape
 from geon.transformers.native.scratch import ProductScratch
 from geon.transformers.native.toolchain import find_toolchain
@@ -23,7 +23,7 @@ from tests.native.test_sanitized import run as run_sanitized
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 
-A, B, C, D = (geon.Axis(name) for name in "ABCD")
+A, B, C, D, N = (geon.Axis(name) for name in "ABCDN")
 
 
 # Each large array is a mapping of its own, of pages that are counted one by one.
@@ -52,7 +52,7 @@ MEASURED = """
     from geon.transformers.native import result_pool
 
     threads = int(sys.argv[1])
-    A, B, C, D = (geon.Axis(name) for name in "ABCD")
+    A, B, C, D, N = (geon.Axis(name) for name in "ABCDN")
     libc = ctypes.CDLL(None)
 
     def status(name):
@@ -191,6 +191,21 @@ def test_where_there_is_no_memory_nothing_is_changed(threads, tmp_path):
 
 
 # Alignment --------------------------------------------------------------------------------------
+
+
+def test_products_of_one_form_are_looked_at_once(monkeypatch):
+    looked_at = []
+    found = scratch.product_scratch
+    monkeypatch.setattr(
+        scratch, "product_scratch", lambda work: (looked_at.append(work), found(work))[1]
+    )
+    a, b = A.with_length(40), B.with_length(50)
+    x = [geon.placeholder([N, a]) for _ in range(5)]
+    w, other = geon.placeholder([a, b]), geon.placeholder([a, B.with_length(60)])
+    with geon.make_transformer("native", threads=1) as transformer:
+        results = [geon.dot(each, w) for each in x] + [geon.dot(x[0], other)]
+        f = transformer.computation(results, *x, w, other)
+        assert len(f.plan.scratch) == 6 and len(looked_at) == 2
 
 
 def test_buffers_lie_at_multiples_of_the_targets_alignment(monkeypatch):
@@ -391,7 +406,7 @@ GUARDED = """
     import numpy as np
     import geon
 
-    A, B, C, D = (geon.Axis(name) for name in "ABCD")
+    A, B, C, D, N = (geon.Axis(name) for name in "ABCDN")
     x, y, z = geon.placeholder([A, B]), geon.placeholder([B, C]), geon.placeholder([C, B])
     s, u = geon.placeholder([A, B, D]), geon.placeholder([C, B, D])
     results = [

@@ -1,13 +1,15 @@
 """Memory: shared code moves whole arrays in and out, and looks at no element by itself."""
 
 import gc
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import geon
 from geon.testing import assert_agrees
-from geon.transformers.runtime.memory import HOST, carried
+from geon.transformers.runtime.memory import ADVISED, HOST, carried
 from tests.transformers.apart_memory import ApartMemory, ApartTransformer, Handle
 
 C, D = geon.Axis("C", 4), geon.Axis("D", 3)
@@ -209,3 +211,36 @@ def test_the_memory_of_the_host(shape, alignment):
     out = HOST.copy_out(value)
     assert out is not value and not np.shares_memory(out, value)
     np.testing.assert_array_equal(out, array)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc says how pages are asked for")
+@pytest.mark.parametrize("size", [1, ADVISED - 1, ADVISED, 3 * ADVISED + 5])
+def test_no_large_pages_are_asked_for(size):
+    """Values begin where they are asked to, are written and read, and given back in the end."""
+    value = HOST.allocate((size,), np.uint8, 256)
+    address = value.ctypes.data
+    assert address % 256 == 0 and value.shape == (size,)
+    value[:] = 3
+    assert int(value.sum()) == 3 * size
+    if size >= ADVISED:
+        assert "hg" not in flags_at(address)
+    del value
+    gc.collect()
+
+
+def flags_at(address):
+    """The flags of the mapping that an address is in, as Linux names them."""
+    inside = False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        first = line.split()[0]
+        if "-" in first and not first.endswith(":"):
+            low, high = (int(part, 16) for part in first.split("-"))
+            inside = low <= address < high
+        elif inside and first == "VmFlags:":
+            return line.split()[1:]
+    raise AssertionError(f"no mapping has {address:x}")
+
+
+def test_memory_that_is_not_there_is_an_error_before_anything_is_changed():
+    with pytest.raises(MemoryError, match="no room for 4,611,686,018,427,387,968 bytes"):
+        HOST.allocate((1 << 62,), np.uint8)

@@ -213,8 +213,8 @@ class Past:
         bounds: tuple[str, str],
         run: Callable[[str, str], list[str]],
     ) -> list[str]:
-        """The loop ``run`` between bounds, whose stores are ``direct``: of whole vectors, which pass
-        by the caches where all of them begin with one of what a line is written by.
+        """The loop ``run`` between bounds, whose stores are ``direct``: of whole vectors, which
+        pass by the caches where the first of each loop begins a line.
         """
         self.rows = True
         first = first_turn(inner.name)

@@ -72,11 +72,15 @@ def made_by() -> str:
 
 
 def _stats(folder: str, within: str) -> Iterator[str]:
-    """The path, the size and the time of each file of geon's own in a folder."""
-    with os.scandir(folder) as entries:
+    """The path, the size and the time of each file of geon's own in a folder that can be read."""
+    try:
+        entries = os.scandir(folder)
+    except PermissionError:
+        return
+    with entries:
         for entry in entries:
             name = f"{within}{entry.name}"
-            if entry.is_dir():
+            if entry.is_dir(follow_symlinks=False):
                 yield from _stats(entry.path, f"{name}/")
             elif entry.name.endswith(SOURCES):
                 status = entry.stat()

@@ -488,6 +488,10 @@ PLACES = {
         "transformers/native/product_shape.py",
         "HANDED",
     ): "tests/native/test_stores_across.py is below, at and above it",
+    (
+        "transformers/native/product_shape.py",
+        "WHOLE",
+    ): "tests/native/test_narrow_vectors.py is at, below and above what it gives for packed lines",
     ("transformers/runtime/memory.py", "ADVISED"): "pages, not a way to compute",
     ("transformers/native/product_shape.py", "Shape.line"): "gaps of packed rows, for caches",
     ("transformers/native/product_shape.py", "shape"): BITS,

@@ -58,9 +58,14 @@ def after(name, made, threads=None, steps=2):
 
 def agree(kind, count, channels, dtype):
     """The text, which gives on one thread and on three what NumPy does."""
-    expected, _ = after("numpy", kind(count, channels, dtype))
-    for threads in (1, 3):
-        found, source = after("native", kind(count, channels, dtype), threads)
+    return compared(lambda: kind(count, channels, dtype), dtype, (1, 3))
+
+
+def compared(made, dtype, each):
+    """The same of any program, on so many threads each."""
+    expected, _ = after("numpy", made())
+    for threads in each:
+        found, source = after("native", made(), threads)
         for value, other in zip(found, expected, strict=True):
             scale = np.abs(other).max()
             tolerance = 2e-5 if dtype == "float32" else 1e-12
@@ -84,6 +89,35 @@ def test_filters(count, channels, dtype):
 )
 def test_weights(count, channels, dtype):
     agree(weights, count, channels, dtype)
+
+
+@compiled
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize(
+    ("sizes", "batch", "dtype"),
+    [
+        ((10, 16, 200), 300, "float32"),
+        ((9, 16, 200), 1000, "float32"),
+        ((5, 32, 200), 300, "float32"),
+        ((3, 48, 200), 300, "float32"),
+        ((3, 16, 90), 300, "float32"),
+        ((40, 8, 400), 1000, "float64"),
+        ((40, 16, 700), 1000, "float32"),
+    ],
+)
+def test_rows_of_several_loops(sizes, batch, dtype, known):
+    """They do not join in the weights, so that blocks begin anywhere in the inner one."""
+    n = geon.Axis("N", batch) if known else geon.Axis("N")
+    a, b, k = (geon.Axis(name, size) for name, size in zip("ABK", sizes, strict=True))
+
+    def made():
+        x, g = geon.placeholder([n, a, b], dtype), geon.placeholder([n, k], dtype)
+        shape = (sizes[0], sizes[2], sizes[1])
+        w = geon.variable([a, k, b], dtype, initial_value=numbers(shape, dtype), name="w")
+        data = [numbers((batch, *sizes[:2]), dtype, 1), numbers((batch, sizes[2]), dtype, 2)]
+        return geon.sum(geon.dot(x, w, [a, b]) * (g * 0.5)), w, (x, g), data
+
+    compared(made, dtype, (1, 2, 3))
 
 
 @compiled

@@ -119,8 +119,8 @@ class Past:
     def __init__(self, passing: Passing | None, names: KernelNames) -> None:
         self.passing, self.names = passing, names
         self.used: dict[str, None] = {}
-        self.rows = False  # whether rows of tiles, or vectors, are stored past the caches,
-        self.plain = False  # and whether what is not across memory is
+        self.plain = False  # whether what is not across memory is stored past the caches,
+        self.fenced = False  # and whether something that nothing ends is: rows of tiles, vectors
         self.asked = False  # whether a statement goes by it
 
     def chosen(self, made: PrintedPass, inner: Loop) -> list[PrintedStore]:
@@ -216,7 +216,7 @@ class Past:
         """The loop ``run`` between bounds, whose stores are ``direct``: of whole vectors, which
         pass by the caches where the first of each loop begins a line.
         """
-        self.rows = True
+        self.plain = self.fenced = True
         first = first_turn(inner.name)
         starts = [f"(uintptr_t)({store.start})" for store in chosen]
         steps = [f"({self.names.length(x.apart * x.itemsize)})" for x in chosen]
@@ -248,7 +248,7 @@ class Past:
         if not chosen:
             return run(*bounds)
         adjoin = all(store.apart == wide for store in chosen)
-        self.rows = self.rows or not adjoin
+        self.fenced = self.fenced or not adjoin
         return self.blocks(chosen, inner, bounds, run, "past", True, rows=not adjoin)
 
     def blocks(
@@ -300,7 +300,7 @@ class Past:
 
     def task(self, lines: list[str]) -> list[str]:
         """The statements of a task, with what they are written through."""
-        if not self.used and not self.rows and not self.asked:
+        if not self.used and not self.fenced and not self.asked:
             return lines
         assert self.passing is not None
         times = 1 if self.plain else ACROSS
@@ -310,7 +310,7 @@ class Past:
         begin = [f"const _Bool past = geon_is_past({stored}, {touched});"]
         begin += [f"struct geon_past {name} = {{.held = 0}};" for name in self.used]
         ends = [f"geon_past_end(&{name});" for name in self.used]
-        ends += ["geon_past_done(past);"] if self.rows else []
+        ends += ["geon_past_done(past);"] if self.fenced else []
         return [*begin, *lines, *ends]
 
 

@@ -10,7 +10,7 @@ from ..kernels.contraction import as_one
 from ..kernels.types import Loop
 from ..printing.contractions import PrintedElement
 from .product_moves import Moves
-from .product_shape import GROUP, SHALLOW, Shape
+from .product_shape import GROUP, SHALLOW, WHOLE, Shape
 from .product_views import Operand, View, view
 from .product_walk import Walker, at, indent, size
 
@@ -70,8 +70,12 @@ class Packing:
         return (outer[0].name, inner[0].name) in self.operand.joined
 
     def runs_along_lines(self, left: bool) -> bool:
-        """Whether elements are computed as one run, the rows or columns of an index adjoining."""
-        most = GROUP if left else self.of.panel
+        """Whether elements are computed as one run, the rows or columns of an index adjoining.
+
+        A block has all of them: of columns that are packed as rows are, these are no more than
+        `WHOLE` panels.
+        """
+        most = min(GROUP, WHOLE * self.of.panel) if left else self.of.panel
         return self.along_lines and self.is_run(self.own_summed, self.own_lines, most)
 
     @property

@@ -7,6 +7,9 @@ from ...op_graph.affine import Size
 GROUP = 48
 """Rows of the left operand packed at a time: a multiple of every tile height."""
 
+WHOLE = 4
+"""Panels of columns that are never cut into several blocks."""
+
 HANDED = 64
 """Rows and columns of sums that are turned at a time, where stores are across: so many float32 stay
 in the first cache until they are stored. It is a multiple of every vector."""
@@ -234,6 +237,7 @@ class Shape:
             "LOW": low,
             "GROUP": GROUP,
             "HANDED": HANDED,
+            "WHOLE": WHOLE,
             "BAND": BAND,
             "TALL": TALL,
             "PLACED": self.placed,

@@ -87,17 +87,16 @@ class Storing:
         ]
 
     def filled(self) -> bool:
-        """Whether blocks are known to begin and to end where vectors of them do.
+        """Whether blocks are known to begin and to end where vectors of columns do.
 
-        Blocks of columns do so where a product's columns do, as panels are some vectors wide. Those
-        of rows are some tiles high, except where one has all rows: few that are not read in bands.
+        Blocks of a product's columns do so where their innermost loop does, as panels are some
+        vectors wide. Those of rows are some tiles high, which is no multiple of a vector, except
+        where all rows are one block: few, in all loops together, that are not read in bands.
         """
-        if not self.columns:
+        if not self.columns or not is_multiple(self.columns[-1].extent, self.of.vector):
             return False
-        extent = self.columns[-1].extent
-        if not is_multiple(extent, self.of.vector):
-            return False
-        few = not self.banded and isinstance(extent, int) and extent <= GROUP
+        rows = size(self.columns)
+        few = not self.banded and isinstance(rows, int) and rows <= GROUP
         return few or not self.across
 
     def by_vectors(self, inner: Sequence[Loop]) -> StoreText | None:

@@ -85,7 +85,8 @@ class Functions:
         Loops, which are put behind the first one, may need ``floor_div``. Functions of vectors are
         in units of their own, as passes for other text do them no good: gcc makes two of a loop
         over two blocks of a row, and processors see no one stream in what these read then. The
-        first unit is one of these, as all passes take long over what calls all kernels, too.
+        first unit is one of these, if there are any, as all passes take long over what calls all
+        kernels, too.
         """
         vectors, kinds = bool(self.of_vectors), bool(self.of_vectors and self.waiting)
         of_vectors = self.groups(self.of_vectors, self.first, kinds) if vectors else []

@@ -109,8 +109,8 @@ def in_pages(size: int) -> Array:
         return np.empty(size, np.uint8)
     try:
         held = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    except OSError as error:
-        raise MemoryError(f"there is no room for {size:,} bytes: {error.strerror}") from error
+    except (OSError, OverflowError) as error:
+        raise MemoryError(f"there is no room for {size:,} bytes: {error}") from error
     return np.frombuffer(held, np.uint8)
 
 

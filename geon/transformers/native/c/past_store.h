@@ -1,7 +1,8 @@
-/* Stores that pass by the caches: a line that is written as a whole need not be read first. */
+/* Stores that pass by the caches: a line that is written as a whole need not be read first. They are
+   as wide as vectors of generated text are. */
 #if defined(__AVX512F__)
 #define PAST_WIDTH 64
-#elif defined(__AVX__)
+#elif defined(__AVX2__)
 #define PAST_WIDTH 32
 #else
 #define PAST_WIDTH 16
@@ -15,7 +16,7 @@
 #elif defined(__AVX512F__)
 #define PAST_STORE(place, value) __builtin_ia32_movntps512((float *)(place), value)
 #define PAST_DONE() __builtin_ia32_sfence()
-#elif defined(__AVX__)
+#elif defined(__AVX2__)
 #define PAST_STORE(place, value) __builtin_ia32_movntps256((float *)(place), value)
 #define PAST_DONE() __builtin_ia32_sfence()
 #elif defined(__SSE__)

@@ -96,7 +96,7 @@ static QUICK struct geon_cut geon_cut(
     s.duration = work < INT32_MAX ? (int32_t)work / WORK_RATE : INT32_MAX;
     /* Streams go through long runs; where one block has all columns, two threads share much work. */
     const int halves = columns <= MOST_COLUMNS && work > 2e5;
-    const int64_t least = direct != 1 ? 4 * PANEL : halves ? MOST_COLUMNS / 2 : MOST_COLUMNS;
+    const int64_t least = direct != 1 ? WHOLE * PANEL : halves ? MOST_COLUMNS / 2 : MOST_COLUMNS;
     const int64_t wanted = threads > 1 && work > 1e5 ? 2 * (int64_t)threads : 1;
     int64_t row_block = geon_share(rows, MOST_ROWS, 12);
     int64_t column_block = geon_share(columns, wide, PANEL);

@@ -121,6 +121,31 @@ def test_rows_of_several_loops(sizes, batch, dtype, known):
 
 
 @compiled
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("windows", "channels"), [((2, 3), 8), ((2, 1), 24), ((3, 3), 16), ((2, 2), 15), ((2, 2), 12)]
+)
+def test_runs_of_columns_that_fill_no_vectors(windows, channels, dtype):
+    """Windows are summed run by run, though all columns together fill vectors."""
+    n, h, w = geon.Axis("N"), geon.Axis("H", 8), geon.Axis("W", 6)
+    r, s = (geon.Axis(name, size) for name, size in zip("RS", windows, strict=True))
+    c, k = geon.Axis("C", channels), geon.Axis("K", 33)
+
+    def made():
+        x = geon.placeholder([n, h, w, c], dtype)
+        shape = (33, *windows, channels)
+        own = geon.variable([k, r, s, c], dtype, initial_value=numbers(shape, dtype), name="w")
+        places = {"H": geon.Window(r, pad=(1, 1)), "W": geon.Window(s, pad=(1, 1))}
+        y = geon.convolution(x, own, places, c)
+        high, wide = 11 - windows[0], 9 - windows[1]
+        g = geon.placeholder([n, h.with_length(high), w.with_length(wide), k], dtype)
+        data = [numbers((20, 8, 6, channels), dtype, 1), numbers((20, high, wide, 33), dtype, 2)]
+        return geon.sum(y * g), own, (x, g), data
+
+    compared(made, dtype, (1, 3))
+
+
+@compiled
 def test_blocks_are_turned_where_rows_are_enough(monkeypatch):
     for count, rest in [(2, False), (32, False), (48, False), (64, True)]:
         source = agree(filters, count, 16, "float32")

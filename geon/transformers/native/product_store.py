@@ -18,11 +18,16 @@ class Storing:
 
     Where elements that are stored adjoin along rows, the driver turns the block (``across``), so
     that what is a row here is a column of the product. ``loops`` says whether there are loops over
-    elements, for which a compiler is to find vectors.
+    elements, for which a compiler is to find vectors. Rows are read in bands where they are
+    ``banded``; columns that are windows are summed, and come here, in runs of so many as a ``run``
+    has.
     """
 
-    def __init__(self, product: Product, of: Shape, walker: Walker, banded: bool) -> None:
-        self.product, self.of, self.walker, self.banded = product, of, walker, banded
+    def __init__(
+        self, product: Product, of: Shape, walker: Walker, banded: bool, run: int | None
+    ) -> None:
+        self.product, self.of, self.walker = product, of, walker
+        self.banded, self.run = banded, run
         self.across = is_across(product, of)
         pairs = product.stores_joined
         order = (product.columns, product.rows) if self.across else (product.rows, product.columns)
@@ -90,14 +95,16 @@ class Storing:
         """Whether blocks are known to begin and to end where vectors of columns do.
 
         Blocks of a product's columns do so where their innermost loop does, as panels are some
-        vectors wide. Those of rows are some tiles high, which is no multiple of a vector, except
-        where all rows are one block: few, in all loops together, that are not read in bands.
+        vectors wide, and so must their runs. Those of rows are some tiles high, which is no
+        multiple of a vector, except where all rows are one block: few, in all loops together, that
+        are not read in bands.
         """
         if not self.columns or not is_multiple(self.columns[-1].extent, self.of.vector):
             return False
+        if not self.across:
+            return self.run is None or self.run % self.of.vector == 0
         rows = size(self.columns)
-        few = not self.banded and isinstance(rows, int) and rows <= GROUP
-        return few or not self.across
+        return not self.banded and isinstance(rows, int) and rows <= GROUP
 
     def by_vectors(self, inner: Sequence[Loop]) -> StoreText | None:
         """The statements on vectors of columns, where all elements are in such ones, or most."""

@@ -319,7 +319,8 @@ class ProductText:
     @cached_property
     def storing(self) -> Storing:
         """What is done with sums."""
-        return Storing(self.product, self.of, self.walker, self.windows is not None)
+        run = None if self.places is None else self.places.runs()[1]
+        return Storing(self.product, self.of, self.walker, self.windows is not None, run)
 
 
 _OWN = frozenset(

@@ -332,7 +332,7 @@ def test_float32_rows_become_vector_instructions(tmp_path):
     path.write_text(text)
     # Equal functions are folded into one before loops are looked at, unless told otherwise.
     report = ["-fno-ipa-icf", "-fopt-info-vec-optimized", "-S", str(path), "-o", "/dev/null"]
-    command = [COMPILER, *STANDARD, *FAST, *report]
+    command = [COMPILER, *STANDARD, *FAST, *find_toolchain().flags, *report]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     reported = [int(n) for n in re.findall(r"vectors\.c:(\d+):\d+: optimized: loop", done.stderr)]
     lost = [k for k, (a, b) in lines.items() if not any(a <= n <= b for n in reported)]

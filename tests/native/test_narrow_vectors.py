@@ -4,7 +4,6 @@ import os
 import platform
 import subprocess
 import sys
-import textwrap
 
 import pytest
 
@@ -65,7 +64,7 @@ print("all agree")
 def test_values_are_those_of_numpy(flags, width):
     if found.vector_bytes < 32:
         pytest.skip("this processor has such vectors itself")
-    text = textwrap.dedent(PROGRAM).replace("WIDTH", str(width))
+    text = PROGRAM.replace("WIDTH", str(width))
     environment = {**os.environ, "CC": f"{found.command[0]} {flags}"}
     ran = subprocess.run(
         [sys.executable, "-c", text], env=environment, capture_output=True, text=True

@@ -223,7 +223,7 @@ def test_no_large_pages_are_asked_for(size):
     value[:] = 3
     assert int(value.sum()) == 3 * size
     if size >= ADVISED:
-        assert "hg" not in flags_at(address)
+        assert "hg" not in flags_at(address + size // 2)  # NumPy asks for all but the ends
     del value
     gc.collect()
 

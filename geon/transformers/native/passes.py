@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable
-from typing import cast
 
 from ...op_graph.affine import Size
 from ...op_graph.lengths import is_multiple, product
@@ -34,7 +33,7 @@ from .stages import with_stages
 from .strips import fetches, strip_loop
 from .tiles import TILE, tiled, turns_of, width
 from .together import TOGETHER, joins_turns, turns_together
-from .vector_lanes import LaneValue, VectorLanes
+from .vector_lanes import LaneValue, values_together
 from .whole import whole
 
 SHORT_ROW = 8  # vectors of elements below which states in lanes cost more than they save,
@@ -66,11 +65,12 @@ class Passes:
     def statements(self, lines: list[object], bounds: tuple[str, str] | None = None) -> list[str]:
         """The statements of a block, its passes as loops, which ``bounds`` may cut."""
         found: list[str] = []
-        for kind, run in itertools.groupby(lines, type):
-            if kind is LaneValue:
-                found += cast(VectorLanes, self.over).values(cast(list[LaneValue], list(run)))
+        for _, run in itertools.groupby(lines, type):
+            some = list(run)
+            if values := [line for line in some if isinstance(line, LaneValue)]:
+                found += values_together(values)
                 continue
-            for line in run:
+            for line in some:
                 found += self.text(line, bounds) if isinstance(line, PrintedPass) else [str(line)]
         return found
 

@@ -8,7 +8,7 @@ GROUP = 48
 """Rows of the left operand packed at a time: a multiple of every tile height."""
 
 WHOLE = 4
-"""Panels of columns that are never cut into several blocks."""
+"""Panels of columns that few rows are multiplied by in one block."""
 
 HANDED = 64
 """Rows and columns of sums that are turned at a time, where stores are across: so many float32 stay

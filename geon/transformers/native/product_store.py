@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from ...op_graph.lengths import is_multiple, least_unless_zero
 from ..kernels.contraction import as_one
 from ..kernels.types import Loop
+from .loops import SIMD
 from .product_shape import GROUP, Shape
 from .product_told import Product, StoreText
 from .product_walk import Walker, at, indent, size
-from .whole import whole
 
 
 class Storing:
@@ -43,8 +43,7 @@ class Storing:
         self.loops = self.vectors is None
 
     def lines(self) -> list[str]:
-        """All statements, on ``height`` rows of ``width`` sums, ``sums_step`` apart from ``out``
-        on."""
+        """All statements, on ``height`` rows of ``width`` sums, which lie ``sums_step`` apart."""
         type, walker = self.of.type, self.walker
         if self.runs_on():
             return [
@@ -64,32 +63,21 @@ class Storing:
     def body(self, column: str, run: str) -> list[str]:
         """The statements on one run of columns."""
         type, made, filled = self.of.type, self.vectors, self.filled()
-        turns = whole(run, self.columns[-1].extent, self.of.vector) if filled else run
-        single = [
-            *self.here,
-            f"const {type} value = line[{column} + e];",
-            *self.product.store(self.indices, "value"),
-        ]
+        turns = f"({run}) & -{self.of.vector}" if filled or made is not None else run
+        lines = [f"const int64_t turns = {turns};"]
         if made is None:
-            head = ["#pragma omp simd", "for (int64_t e = 0; e < turns; ++e) {"]
-            return [f"const int64_t turns = {turns};", *head, *indent(single), "}"]
-        start = made.vectors.place(type, f"line[{column} + e]")
-        vector = f"const {made.vectors.type(type)} value = {start};"
-        several = f"e < turns; e += {self.of.vector}"
-        loop = [*indent([*self.here, vector, *made.lines]), "}"]
-        if filled:
-            turned = [f"const int64_t turns = {turns};", *made.row]
-            return [*turned, f"for (int64_t e = 0; {several}) {{", *loop]
-        return [
-            f"const int64_t turns = ({run}) & -{self.of.vector};",
-            *made.row,
-            "int64_t e = 0;",
-            f"for (; {several}) {{",
-            *loop,
-            f"for (; e < {run}; ++e) {{",
-            *indent(single),
-            "}",
-        ]
+            return [*lines, SIMD, *self.singly(column, "int64_t e = 0; e < turns")]
+        value = made.vectors.place(type, f"line[{column} + e]")
+        each = [*self.here, f"const {made.vectors.type(type)} value = {value};", *made.lines]
+        lines += [*made.row, "int64_t e = 0;", f"for (; e < turns; e += {self.of.vector}) {{"]
+        lines += [*indent(each), "}"]
+        return lines if filled else [*lines, *self.singly(column, f"; e < {run}")]
+
+    def singly(self, column: str, turns: str) -> list[str]:
+        """The loop over single elements of a run."""
+        value = f"const {self.of.type} value = line[{column} + e];"
+        each = [*self.here, value, *self.product.store(self.indices, "value")]
+        return [f"for ({turns}; ++e) {{", *indent(each), "}"]
 
     def filled(self) -> bool:
         """Whether blocks are known to begin and to end where vectors of columns do.

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..printing.scalars import LANES
 from .dialect import ArrayLanes
-from .loops import stepped
+from .loops import indented, stepped
 from .vector_rows import vector_type
 
 ZEROS = ("0", "0.0f", "0.0")
@@ -72,12 +72,6 @@ class VectorLanes(ArrayLanes):
         statement = f"{self.at(name, ctype)} = {text};"
         return [LaneValue(self.array(ctype, name), self.head(), statement)]
 
-    def values(self, run: Sequence[LaneValue]) -> list[str]:
-        """The statements of values one after another: one loop, as each takes a compiler long."""
-        made = [each.statement for each in run]
-        loop = [f"{self.head()} {made[0]}"] if len(made) == 1 else self.all(made)
-        return [*(each.declaration for each in run), *loop]
-
     def array_of(self, text: str) -> str | None:
         """The array whose values at hand are called ``text``; None where it is none."""
         return self.arrays.get(text)
@@ -112,3 +106,11 @@ class VectorLanes(ArrayLanes):
     def loop(self, low: str, high: str, body: list[str], pragma: bool = True) -> list[str]:
         """A loop over lanes."""
         return stepped("lane", self.vectors.count, body, low, high)
+
+
+def values_together(run: Sequence[LaneValue]) -> list[str]:
+    """The statements of values one after another: one loop, as each takes a compiler long."""
+    declared, made = [each.declaration for each in run], [each.statement for each in run]
+    if len(made) == 1:
+        return [*declared, f"{run[0].head} {made[0]}"]
+    return [*declared, f"{run[0].head} {{", *indented(made), "}"]

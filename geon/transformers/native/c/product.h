@@ -58,9 +58,10 @@ struct TAG(geon_operand) {
    it there is one batch. `result` is memory that has the sums as they are, rows `result_line`
    apart; else `store` does something with them. `kept` is a copy of the right operand, packed as
    a whole, or NULL. One that is `turned` has its operands exchanged. A result that is `across` has
-   columns `result_line` apart, and rows adjoin; a `store` is then given columns for rows. `scratch` is memory to work in, a part for each thread (`working.ProductScratch`). What is a
-   block of a larger product has that one's batches, rows and columns in `whole`, so that its sums
-   are taken in the same order. */
+   columns `result_line` apart, and rows adjoin; a `store` is then given columns for rows. `scratch`
+   is memory to work in, a part for each thread (`scratch.ProductScratch`). What is a block of a
+   larger product has that one's batches, rows and columns in `whole`, so that its sums are taken in
+   the same order. */
 struct TAG(geon_product) {
     int64_t batches, rows, columns, depth;
     struct TAG(geon_operand) left, right;

@@ -1,5 +1,8 @@
 """What every layer does: variables at the first call, sharing, names, training as an argument."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -336,9 +339,20 @@ def test_a_variable_may_have_open_axes(transformer):
 
 
 def test_the_axes_are_open_and_no_length_is_set():
+    """No length at all, in a process of its own: other tests set some."""
     for name in "NTCDHWY":
         assert getattr(ax, name) == geon.Axis(name)
         assert name not in default_lengths()
+    program = (
+        "import geon, geon.frontends.neon as neon\n"
+        "from geon.op_graph.default_lengths import default_lengths\n"
+        "from geon.frontends.neon.axis import C, N\n"
+        "H = geon.Axis('H', 4)\n"
+        "neon.Linear([H], neon.Glorot(geon.Random(0)))(geon.placeholder([N, C.with_length(3)]))\n"
+        "print(default_lengths())\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ran.stdout == "{}\n", ran.stderr
     assert ax.channel_axes(geon.Axes(N, T, ax.D, H, W, K, E)) is geon.Axes(K, E)
     assert ax.feature_axes(geon.Axes(N, T, H, K)) is geon.Axes(H, K)
 

@@ -112,6 +112,34 @@ def test_wrong_code_is_caught(what):
     assert done.returncode != 0 and report in done.stderr, done.stderr
 
 
+MEMORY_GIVEN_AGAIN = """
+    import ctypes  # the sanitizer sees what the C library writes, and not what NumPy does
+    import numpy as np
+    from geon.transformers.native.sanitizing import RedZones
+    from geon.transformers.runtime.memory import ADVISED, HOST, LINE, has_sanitizer
+
+    assert has_sanitizer()
+    for _ in range(20):
+        apart = RedZones([ADVISED, ADVISED], 64)
+        size = apart.arena.size
+        del apart
+        again = HOST.allocate((size,), np.uint8)
+        ctypes.memset(again.ctypes.data, 1, size)
+        del again
+    print("all of it is written", flush=True)
+    over = HOST.allocate((ADVISED,), np.uint8)
+    ctypes.memset(over.ctypes.data, 1, ADVISED + 2 * LINE)  # room to align is one
+    print("not caught")
+"""
+
+
+def test_large_arenas_leave_no_marks_and_large_values_have_ends():
+    """Memory of red zones may be used when it is given again; what lies past a value may not."""
+    done = run("-c", textwrap.dedent(MEMORY_GIVEN_AGAIN))
+    assert done.stdout == "all of it is written\n", done.stderr
+    assert done.returncode != 0 and "heap-buffer-overflow" in done.stderr
+
+
 def test_it_is_an_option_of_make_transformer():
     environment()
     with pytest.raises(UnavailableError, match="address sanitizer; run\n  LD_PRELOAD="):

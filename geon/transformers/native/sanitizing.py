@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import UnavailableError
-from ..runtime.memory import HOST
+from ..runtime.memory import HOST, has_sanitizer
 from ..runtime.place import place
 from .runtime import Bound, Functions, NativeProgram
 from .toolchain import Toolchain, sanitizer_environment
@@ -24,7 +24,7 @@ def require_sanitizer(toolchain: Toolchain) -> None:
 
     Its runtime must be loaded before anything else, so it cannot be loaded now.
     """
-    if hasattr(ctypes.CDLL(None), "__asan_poison_memory_region"):
+    if has_sanitizer():
         return
     values = sanitizer_environment(toolchain)
     variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in values.items())

@@ -6,11 +6,13 @@ for it look into them; all else moves whole arrays in and out. What nothing refe
 
 from __future__ import annotations
 
+import ctypes
 import math
 import mmap
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -104,14 +106,24 @@ HOST = HostMemory()
 
 
 def in_pages(size: int) -> Array:
-    """Memory in the pages that the system gives unasked: NumPy's elsewhere than on Linux."""
-    if sys.platform != "linux":
+    """Memory in the pages that the system gives unasked: NumPy's elsewhere than on Linux.
+
+    And NumPy's under the address sanitizer, which knows the ends of what its own allocator gives,
+    and lets it be used when it is given again.
+    """
+    if sys.platform != "linux" or has_sanitizer():
         return np.empty(size, np.uint8)
     try:
         held = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except (OSError, OverflowError) as error:
         raise MemoryError(f"there is no room for {size:,} bytes: {error}") from error
     return np.frombuffer(held, np.uint8)
+
+
+@cache
+def has_sanitizer() -> bool:
+    """Whether this process was started with the address sanitizer."""
+    return hasattr(ctypes.CDLL(None), "__asan_poison_memory_region")
 
 
 def own(array: Array) -> Array:

@@ -331,6 +331,10 @@ class Transformer:
         self.coordinates[self._slot(variable)] = coordinates
 
     def _slot(self, variable: Op | str) -> Slot:
+        known = self.variables.known(variable) if isinstance(variable, Leaf) else None
+        if known is not None:
+            self.state.usable()
+            return known
         if isinstance(variable, str):
             with self.lock:
                 self.state.usable()

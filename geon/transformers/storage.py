@@ -78,6 +78,10 @@ class Variables(Generic[First]):
         for leaf, slot in self._slots.items():
             slot.name, slot.label = leaf.name, _label(leaf)
 
+    def known(self, leaf: Leaf) -> Slot | None:
+        """The slot of a variable that was met; None for any other leaf."""
+        return self._slots.get(leaf)
+
     def slot(self, leaf: Leaf) -> Slot:
         """The slot of a variable."""
         return self._slots[leaf]

@@ -312,7 +312,8 @@ class State:
     def get(self, slot: Slot) -> Any:
         """A copy of a variable's value; it is initialized where it is not yet set."""
         while True:
-            self.ensure([slot], [slot], {})
+            if not slot.ready:
+                self.ensure([slot], [slot], {})
             with Reading(self.access):
                 self.usable()
                 if slot.ready:
@@ -343,7 +344,8 @@ class State:
     def exchange(self, slot: Slot, value: Any) -> Any:
         """A copy of a variable's value, which is set to a user's array before anybody sees it."""
         while True:
-            self.ensure([slot], [slot], {})
+            if not slot.ready:
+                self.ensure([slot], [slot], {})
             with self.lock:
                 self.usable()
                 if not slot.ready:

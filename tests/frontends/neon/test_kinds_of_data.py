@@ -1,5 +1,7 @@
 """Batches of labelled data, tables, masked arrays and lists; what is none is refused."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -134,6 +136,35 @@ def test_data_of_ones_own(transformer):
     held = Short(2)
     held.__dict__["epoch"] = OfOwn(2).epoch  # an attribute of the object itself counts
     assert neon.Prefetch(held).data is held
+
+
+class OfItsClass:
+    """Data whose ``epoch`` knows no object."""
+
+    @staticmethod
+    def epoch(number, start=0):
+        return OfOwn(2).epoch(number, start)
+
+
+class NeedsMore:
+    @staticmethod
+    def epoch(number, start, more):
+        raise AssertionError("it is not called")
+
+
+class Called:
+    """Data whose ``epoch`` is an object that is called."""
+
+    epoch = staticmethod(functools.partial(OfOwn.epoch, OfOwn(2)))
+
+
+def test_an_epoch_is_anything_that_can_be_called(transformer):
+    for made in (OfItsClass(), OfItsClass, Called()):
+        for _ in range(2):  # the second is told what the first was
+            assert sums(transformer, [N, T], [N, T]).evaluate(made) == {"cost": 0.0}
+    for _ in range(2):
+        with pytest.raises(geon.ArgumentError, match=r"epoch\(self, number, start=0\)"):
+            neon.Prefetch(NeedsMore())
 
 
 @pytest.mark.parametrize(

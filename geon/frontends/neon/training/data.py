@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from functools import lru_cache
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -167,11 +169,23 @@ def as_data(data: Any) -> Data:
 
 def begins_anywhere(data: Data) -> bool:
     """Whether the ``epoch`` of data takes the number of an epoch and that of a batch."""
+    function = getattr(data.epoch, "__func__", None)
+    if isinstance(function, FunctionType):
+        return takes_known(function, 3)
+    return takes(data.epoch, 2)
+
+
+def takes(function: Callable[..., Any], count: int) -> bool:
+    """Whether a function can be called with so many arguments by position."""
     try:
-        inspect.signature(data.epoch).bind(0, 0)
+        inspect.signature(function).bind(*range(count))
     except TypeError:
         return False
     return True
+
+
+# To look takes longer than all else that fit does before it trains.
+takes_known = lru_cache(maxsize=64)(takes)
 
 
 def checked_batch(batch: Any, wanted: Sequence[Leaf]) -> Batch:

@@ -127,7 +127,7 @@ class Model:
         if resume is not None:
             self.resume(resume)
         with ending(run, callbacks):
-            run.epoch, run.batch = (int(number) for number in self.reached()[:2])
+            run.epoch, run.batch = map(int, self.reached().tolist()[:2])
             for callback in callbacks:
                 callback.begin(run)
             while run.epoch < epochs and run.stop is None:
@@ -178,8 +178,8 @@ class Model:
     def _next_epoch(self, number: int) -> float:
         """The mean cost of the epoch that ends, after which epoch ``number`` begins."""
         begun = np.array([number, 0.0, 0.0, 0.0])
-        _, _, total, count = self.transformer.exchange(self.place, begun)
-        return float(total / count) if count else float("nan")
+        _, _, total, count = self.transformer.exchange(self.place, begun).tolist()
+        return total / count if count else float("nan")
 
     def reached(self) -> np.ndarray[Any, Any]:
         """Epochs done, batches done of the next, and the sum and the number of its costs."""

@@ -41,7 +41,8 @@ def bench(tmp_path: Path, *options: str) -> dict:
 
 
 def test_two_workloads(tmp_path):
-    run = bench(tmp_path, "--only", "gelu,logistic")
+    written = tmp_path / "page.md"
+    run = bench(tmp_path, "--only", "gelu,logistic", "--page", str(written))
     assert [row["name"] for row in run["workloads"]] == ["gelu", "logistic"]
     assert run["contenders"] == ["geon", "numpy"] and not run["missing"]
     for row in run["workloads"]:
@@ -55,6 +56,8 @@ def test_two_workloads(tmp_path):
         assert run["workloads"][0]["share"] > 0
     page = report.page(run)
     assert "tanh-GELU" in page and run["machine"]["processor"] in page
+    assert written.read_text() == page and ".png" not in page
+    assert "(some.png)" in report.page(run, "some.png")
 
 
 def test_work_that_moves_elements(tmp_path):

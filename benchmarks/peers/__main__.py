@@ -46,6 +46,7 @@ def options(argv: Sequence[str] | None) -> argparse.Namespace:
                         help="a git revision of geon that is measured, too")  # fmt: skip
     parser.add_argument("--quick", action="store_true", help="a trial run on small sizes")
     parser.add_argument("--out", type=Path, help="where the JSON goes")
+    parser.add_argument("--page", type=Path, help="where tables go, as a page without a picture")
     chosen = parser.parse_args(argv)
     for given, known in ((chosen.only, names), (chosen.contenders, list(CONTENDERS))):
         for name in given or ():
@@ -56,25 +57,36 @@ def options(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def machine() -> dict[str, Any]:
     """What the figures depend on."""
-    processor = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text().splitlines():
-            if line.startswith("model name"):
-                processor = line.split(":", 1)[1].strip()
-                break
     command = ceilings.compiler()
     said = "none"
     if command is not None:
         ran = subprocess.run([*command, "--version"], capture_output=True, text=True)
         said = (ran.stdout.splitlines() or ["unknown"])[0]
     return {
-        "processor": processor,
+        "processor": processor(),
         "processors": os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "compiler": said,
     }
+
+
+def processor() -> str:
+    """Its name and, where the system tells, its widest vectors: names of machines that are lent
+    may hide what they are.
+    """
+    name, widest = platform.processor() or platform.machine(), ""
+    info = Path("/proc/cpuinfo")
+    for line in info.read_text().splitlines() if info.exists() else ():
+        key, _, value = line.partition(":")
+        if key.strip() == "model name":
+            name = value.strip()
+        if key.strip() == "flags":
+            has = value.split()
+            known = {"avx512f": " with AVX-512", "avx2": " with AVX2"}
+            widest = next((text for flag, text in known.items() if flag in has), "")
+            break
+    return name + widest
 
 
 def say(text: str) -> None:
@@ -210,10 +222,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     path = chosen.out or (HERE / "results.json" if whole else None)
     if path is not None:
         path.write_text(json.dumps(run, indent=1, ensure_ascii=False) + "\n")
+    if chosen.page is not None:
+        chosen.page.write_text(report.page(run))
     if whole:
         from .picture import draw
 
-        (HERE.parent / "RESULTS.md").write_text(report.page(run))
+        (HERE.parent / "RESULTS.md").write_text(report.page(run, "RESULTS.png"))
         try:
             draw(run, HERE.parent / "RESULTS.png")
         except ImportError as error:

@@ -121,7 +121,7 @@ def ceiling_lines(run: Row) -> list[str]:
     found = run["ceilings"]
     if found is None:
         return [f"The ceilings were not measured: {run['ceilings_reason']}."]
-    sizes = sorted(next(iter(found["bytes"].values())))
+    sizes = sorted(next(iter(found["bytes"].values())), key=int)
     speed = ", ".join(f"float{bits}: {rate / 1e9:.0f}" for bits, rate in found["fma"].items())
     rows = [
         [mix, *(f"{rates[size] / 1e9:.0f}" for size in sizes)]
@@ -175,8 +175,8 @@ def text(run: Row) -> str:
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 
-def page(run: Row) -> str:
-    """``RESULTS.md``."""
+def page(run: Row, picture: str | None = None) -> str:
+    """The page of a run, such as ``RESULTS.md``, with a picture where one lies beside it."""
     machine = run["machine"]
     versions = ", ".join(f"{CONTENDERS[n]} {v}" for n, v in run["versions"].items())
     lines = [
@@ -199,8 +199,7 @@ def page(run: Row) -> str:
         "",
         mean_line(run),
         "",
-        "![Time of each peer over geon's](RESULTS.png)",
-        "",
+        *([f"![Time of each peer over geon's]({picture})", ""] if picture else []),
         "## Compiling and importing",
         "",
         "In fresh processes: from the first op written to the first result, without the time of a "

@@ -11,6 +11,8 @@ from typing import Any
 from ...errors import ArgumentError
 from ...op_graph.random import Random
 
+# Types of Python's own come before abstract ones, which take some microseconds to tell.
+
 
 def at_least_one(what: str, name: str, value: Any) -> None:
     """Raise ``ArgumentError`` for an argument that is no integer of at least 1."""
@@ -92,9 +94,10 @@ def stream(what: str, value: Any) -> None:
 
 def whole(value: Any) -> bool:
     """Whether a value is an integer of Python or NumPy."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
+    return isinstance(value, (int, Integral)) and not isinstance(value, bool)
 
 
 def finite(value: Any) -> bool:
     """Whether a value is a finite number of Python or NumPy."""
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    number = isinstance(value, (int, float, Real)) and not isinstance(value, bool)
+    return number and math.isfinite(value)

@@ -93,7 +93,7 @@ def restore_state(state: State, path: str | os.PathLike[str], choice: Choice) ->
                 state.memory.copy_in(array) if slot.value is None else None for slot, array in pairs
             ]  # before any changes: there may be no memory for one
             state.tentative = []
-            state.version += 1
+            state.wrote()
             for (slot, array), copy in zip(pairs, copies, strict=True):
                 if slot.value is None:
                     slot.value, slot.shape = copy, array.shape

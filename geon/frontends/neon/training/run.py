@@ -72,7 +72,7 @@ def in_order(callbacks: Sequence[Callback]) -> list[Callback]:
 
     Raises ``ArgumentError`` for what is none, and for two that keep one number.
     """
-    listed = list(callbacks) if isinstance(callbacks, Iterable) else [callbacks]
+    listed = list(callbacks) if isinstance(callbacks, (list, tuple, Iterable)) else [callbacks]
     if listed == [callbacks] or not all(isinstance(each, Callback) for each in listed):
         raise ArgumentError(
             f"fit: callbacks={callbacks!r} is no list of callbacks; give callbacks="

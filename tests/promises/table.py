@@ -1,57 +1,28 @@
-"""The tables: rows of promise and test, and what is wrong with them."""
+"""The tables of promises: rows of promise and tests, and what is wrong with a row."""
 
 import ast
 import functools
-import json
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
-from .sentences import ROOT, Sentence, all_sentences, promising
-
 FOLDER = Path(__file__).parent
-DESIGN = "design.toml"
-REASONS = ("definition", "explanation", "measurement", "planned", "project")
+ROOT = FOLDER.parent.parent
+TABLES = ("readme.toml", "design.toml")
+REASONS = ("planned", "measurement")
 
 Value = str | list[str]
 
 
-def rows(path: Path) -> Iterator[tuple[Sentence, Value]]:
-    """The rows of one table."""
-    for place, entries in tomllib.loads(path.read_text()).items():
-        for text, value in entries.items():
-            yield Sentence(place, text), value
-
-
-def quoted() -> dict[Sentence, Value]:
-    """The rows that quote the project's own text."""
-    tables = [path for path in sorted(FOLDER.glob("*.toml")) if path.name != DESIGN]
-    return {sentence: value for path in tables for sentence, value in rows(path)}
-
-
-def design() -> dict[Sentence, Value]:
-    """The rows about the design."""
-    return dict(rows(FOLDER / DESIGN))
-
-
-def missing(known: Mapping[Sentence, Value], found: Iterable[Sentence]) -> list[Sentence]:
-    """The sentences that promise something and are in no row."""
-    return [s for s in dict.fromkeys(found) if promising(s) and s not in known]
-
-
-def changed(known: Mapping[Sentence, Value], found: Iterable[Sentence]) -> list[Sentence]:
-    """The rows whose words stand there no more."""
-    present = set(found)
-    return [sentence for sentence in known if sentence not in present]
-
-
-def nodes(value: Value) -> list[str]:
-    """The tests of a row."""
-    return [] if isinstance(value, str) else value
+def rows(name: str) -> Iterator[tuple[str, str, Value]]:
+    """Yield (chapter, promise, value) for each row of the table in the file ``name``."""
+    for chapter, entries in tomllib.loads((FOLDER / name).read_text()).items():
+        for promise, value in entries.items():
+            yield chapter, promise, value
 
 
 def wrong_value(value: Value) -> str | None:
-    """What is wrong with the value of a row."""
+    """Return what is wrong with the value of a row, or None."""
     if isinstance(value, list):
         if not value:
             return "names no test"
@@ -63,7 +34,7 @@ def wrong_value(value: Value) -> str | None:
 
 
 def exists(node: str) -> bool:
-    """Whether pytest collects a test of this name: a function of a file that it looks into."""
+    """Return whether pytest collects a test of this name."""
     file, _, name = node.partition("::")
     inside = file.startswith(("tests/", "geon/testing/")) and Path(file).name.startswith("test_")
     return inside and name.startswith("test_") and name in functions(file)
@@ -71,33 +42,9 @@ def exists(node: str) -> bool:
 
 @functools.cache
 def functions(file: str) -> frozenset[str]:
-    """The names of the functions of a file; none where there is no such file."""
+    """Return the names of the top-level functions of a file; none where there is no such file."""
     path = ROOT / file
     if not path.is_file():
         return frozenset()
     body = ast.parse(path.read_text()).body
     return frozenset(node.name for node in body if isinstance(node, ast.FunctionDef))
-
-
-def key(text: str) -> str:
-    """A sentence as a key of TOML."""
-    return json.dumps(text, ensure_ascii=False) if "'" in text else f"'{text}'"
-
-
-def shown(found: Iterable[Sentence]) -> str:
-    """Sentences as they stand in a table, without a value."""
-    lines: list[str] = []
-    place = None
-    for sentence in found:
-        if sentence.place != place:
-            place = sentence.place
-            lines += ["", f'["{place}"]']
-        lines.append(f"{key(sentence.text)} = ")
-    return "\n".join(lines)
-
-
-def report() -> str:
-    """What to put into the tables and what to take out; empty where they fit the text."""
-    known, found = quoted(), list(all_sentences())
-    parts = [("to be put in:", missing(known, found)), ("to be taken out:", changed(known, found))]
-    return "\n\n".join(f"{what}\n{shown(which)}" for what, which in parts if which)

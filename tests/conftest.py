@@ -1,4 +1,4 @@
-"""What holds for the whole session: every plan is verified, and generated tests are repeatable.
+"""Settings of the whole session: plans are verified, generated tests are repeatable.
 
 What computes numbers uses the fixture ``transformer`` (or ``make``), and so runs on each of geon's
 own transformers.
@@ -18,7 +18,7 @@ from geon.testing.fixtures import (  # noqa: F401  # pytest finds them by name
     transformer,
     transformer_name,
 )
-from tests import identity_watch
+from tests import identity_watch, tiers
 
 # Before geon compiles anything; `geon.transformers.environment` reads it.
 os.environ["GEON_DEBUG"] = ",".join(
@@ -36,14 +36,22 @@ COMMON = {
     "print_blob": True,
     "report_multiple_bugs": False,  # a program's file name is new: each example another
 }
-settings.register_profile("short", derandomize=True, max_examples=150, database=None, **COMMON)
+settings.register_profile("short", derandomize=True, max_examples=20, database=None, **COMMON)
+settings.register_profile("all", derandomize=True, max_examples=150, database=None, **COMMON)
 settings.register_profile("long", max_examples=5000, **COMMON)
-settings.load_profile("short")
+
+
+def pytest_addoption(parser):
+    """Add the options that choose how much of the tests runs."""
+    tiers.add_options(parser)
 
 
 def pytest_configure(config):
     """Keep compiled code in pytest's own cache, and watch that geon compares no ops by ``==``."""
     identity_watch.start()
+    tiers.configure(config)
+    if not config.getoption("--hypothesis-profile", None):
+        settings.load_profile("all" if config.option.all else "short")
     if "GEON_CACHE" in os.environ:
         return
     cache = getattr(config, "cache", None)
@@ -60,19 +68,30 @@ LONG_ON_HOST = ("test_long_sums.py", "test_ctrl_c_during_a_call", "test_time_gro
 
 
 def pytest_collection_modifyitems(config, items):
-    """With ``--transformer`` only what runs on that one: each test of a transformer, once."""
+    """Choose the tests of a run of this size, and with ``--transformer`` those that run on it."""
     named = [item.nodeid for item in items if " at 0x" in item.nodeid]
     if named:
         raise pytest.UsageError(f"{named[0]} has an address in its name: give it an id")
-    if config.getoption("--transformer") is None:
-        return
-    kept = [item for item in items if "transformer_name" in getattr(item, "fixturenames", ())]
-    kept = [item for item in kept if "transformer_name" not in names_of_parameters(item)]
+    kept = items
+    if config.getoption("--transformer") is not None:
+        kept = [item for item in kept if "transformer_name" in getattr(item, "fixturenames", ())]
+        kept = [item for item in kept if "transformer_name" not in names_of_parameters(item)]
     if config.getoption("--transformer") == "cuda-on-host":
         kept = [item for item in kept if not any(part in item.nodeid for part in LONG_ON_HOST)]
+    kept = tiers.select(config, kept)
     chosen = set(map(id, kept))
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in chosen])
     items[:] = kept
+
+
+def pytest_report_header(config):
+    """Say which tests run."""
+    return tiers.header(config)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Print where the time went."""
+    tiers.summarize(terminalreporter, config)
 
 
 def names_of_parameters(item):

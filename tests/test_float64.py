@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import geon
+from geon.testing.cases import for_each
 from tests.float64_cases import CASES, WHOLE, A, B, Case, precisely
 
 RELATIVE = 1e-15
@@ -120,7 +121,7 @@ def check(label, case, value, wanted):
         assert error <= RELATIVE * abs(want), f"{label}: {got!r} is {float(error):.2e} off"
 
 
-@pytest.mark.parametrize("name", FIRST_VALUES)
+@for_each("name", FIRST_VALUES)
 def test_first_values_keep_their_digits(name, transformer):
     values = [[0.1, 0.2, 0.3], [0.1] * 3, [0.7, 0.2, 0.7]]
     mask = geon.constant(np.array([True, False, True]), A)
@@ -132,7 +133,7 @@ def test_first_values_keep_their_digits(name, transformer):
         np.testing.assert_array_equal(transformer.get(variable), np.array(wanted))
 
 
-@pytest.mark.parametrize("low", [0.1, "list"])
+@for_each("low", [0.1, "list"])
 def test_draws_have_float64_parameters(low, transformer):
     bound = geon.constant([0.1, 0.2, 0.3], A) if low == "list" else low
     low_row = np.array([[0.1], [0.2], [0.3]]) if low == "list" else low
@@ -158,7 +159,7 @@ WHOLE_FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", WHOLE_FORMS)
+@for_each("form", WHOLE_FORMS)
 def test_large_integers_are_exact(form, transformer):
     x, weak = WHOLE_NUMBERS, WHOLE_FORMS[form]
     made = [x + weak, geon.maximum(x, weak), geon.where(x > 0, x, weak)]
@@ -168,7 +169,7 @@ def test_large_integers_are_exact(form, transformer):
 
 
 # What is computed of integers is an int64 that only data can tell.
-@pytest.mark.parametrize("form", [form for form in WHOLE_FORMS if form != "computed"])
+@for_each("form", [form for form in WHOLE_FORMS if form != "computed"])
 def test_integers_out_of_range_raise_where_they_meet_the_dtype(form):
     small = geon.placeholder(A, "int8")
     with pytest.raises(geon.DTypeError, match=f"{LARGE} does not fit int8"):

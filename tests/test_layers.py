@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import geon
+from geon.testing.cases import for_each
 
 ROOT = Path(geon.__file__).parent
 TARGETS = sorted(
@@ -127,7 +128,7 @@ def may(module, other):
     )
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
+@for_each("module", sorted(MODULES))
 def test_imports_only_what_is_below(module):
     wrong = sorted({other for other in imported(module) if not may(module, other)})
     assert not wrong, f"{module} imports {', '.join(wrong)}"
@@ -210,7 +211,7 @@ OPTIONAL = {"sympy", "mpmath", "ml_dtypes", "cachetools", "safetensors", "sklear
             "matplotlib", "scipy", "hypothesis", "pytest", "h5py", "tensorboardX"}  # fmt: skip
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
+@for_each("module", sorted(MODULES))
 def test_other_packages_are_imported_where_they_are_used(module):
     if module.startswith("geon.testing"):
         return

@@ -13,6 +13,7 @@ import pytest
 
 import geon
 from geon.op_graph.build import Elementwise
+from geon.testing.cases import for_each
 
 GOLDEN = Path(__file__).parent / "golden" / "signatures.txt"
 
@@ -51,15 +52,13 @@ KEYWORDS = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each("name", NAMES)
 def test_the_name_is_there(name):
     assert callable(getattr(geon, name))
     assert name in dir(geon)
 
 
-@pytest.mark.parametrize(
-    ("keyword", "function"), [(k, f) for k, names in KEYWORDS.items() for f in names.split()]
-)
+@for_each(("keyword", "function"), [(k, f) for k, names in KEYWORDS.items() for f in names.split()])
 def test_the_keyword_has_the_same_name_everywhere(keyword, function):
     assert keyword in inspect.signature(getattr(geon, function)).parameters
 

@@ -7,6 +7,7 @@ import pandas
 import pytest
 
 import geon
+from geon.testing.cases import for_each
 from tests.op_graph.computing import compute
 
 C, N = geon.Axis("C", 3), geon.Axis("N")
@@ -68,8 +69,8 @@ def test_a_constant_has_axes_of_the_names():
     assert geon.constant(PLAIN, [C, N]).axes is made.axes
 
 
-@pytest.mark.parametrize("name", ARITHMETIC + COMPARISONS)
-@pytest.mark.parametrize("table", [FRAME, FRAME.T, SERIES])
+@for_each("name", ARITHMETIC + COMPARISONS)
+@for_each("table", [FRAME, FRAME.T, SERIES])
 def test_operators_build_ops_from_either_side(name, table, transformer):
     x = placeholder()
     apply = getattr(operator, name)

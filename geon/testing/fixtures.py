@@ -1,11 +1,13 @@
 """Fixtures that give a test each transformer in turn; a ``conftest.py`` imports them by name.
 
 ``make`` is a function that makes transformers of the tested kind, ``transformer`` a new one.
-Without ``--transformer`` a test that uses them runs once for each of geon's own.
+Without ``--transformer`` a test that uses them runs once for each of geon's own, except for those
+whose device this machine does not have.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -15,6 +17,7 @@ from geon.transformers.choosing import BUILT_IN, transformer_class
 
 MakeTransformer = Callable[..., Transformer]
 # So a load that nothing takes is made too, and what is not optimised compiles in half the time.
+NEED_A_DEVICE = ("pycuda",)
 CHECKED: dict[str, dict[str, object]] = {"cuda-on-host": {"checks": "loads"}}
 
 
@@ -28,7 +31,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         "transformer_name" in m.args[0] for m in metafunc.definition.iter_markers("parametrize")
     )
     if asked is None and not own and "transformer_name" in metafunc.fixturenames:
-        metafunc.parametrize("transformer_name", [_parameter(name) for name in sorted(BUILT_IN)])
+        names = [name for name in sorted(BUILT_IN) if not is_without_device(name)]
+        metafunc.parametrize("transformer_name", [_parameter(name) for name in names])
+
+
+@functools.cache
+def is_without_device(name: str) -> bool:
+    """Return whether a transformer needs a device that this machine lacks."""
+    return name in NEED_A_DEVICE and transformer_class(name).unavailable() is not None
 
 
 def _parameter(name: str) -> object:

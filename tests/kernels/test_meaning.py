@@ -3,6 +3,7 @@
 import pytest
 
 from geon.op_graph.op_graph import storage_leaves
+from geon.testing.cases import for_each
 from geon.testing.running import compute_samples
 from geon.testing.samples import SAMPLES
 from tests.native.test_random_native import drawn
@@ -13,7 +14,7 @@ from .transformer import KernelsTransformer
 EVERY = [sample for samples in SAMPLES.values() for sample in samples]
 
 
-@pytest.mark.parametrize("sample", EVERY, ids=str)
+@for_each("sample", EVERY, ids=str)
 def test_every_sample(sample):
     with KernelsTransformer() as transformer:
         compute_samples(transformer, sample)

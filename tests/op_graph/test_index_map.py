@@ -11,6 +11,7 @@ from geon.op_graph.interpret import Bound, interpret
 from geon.op_graph.moved import moved
 from geon.op_graph.op_graph import post_order
 from geon.op_graph.registry import PRIMITIVES
+from geon.testing.cases import for_each
 from geon.testing.samples import SAMPLES
 
 ROWS = [row for row in PRIMITIVES.values() if row.index_map is not None]
@@ -30,7 +31,7 @@ def ops_with_maps(sample):
             yield bounds[op], [values[arg] for arg in op.args]
 
 
-@pytest.mark.parametrize("sample", MOVING, ids=str)
+@for_each("sample", MOVING, ids=str)
 def test_a_map_says_what_the_reference_computes(sample):
     for op, arrays in ops_with_maps(sample):
         if op.primitive.reference is None:
@@ -46,7 +47,7 @@ def test_every_row_that_moves_elements_has_samples():
     assert set(ROWS) <= seen
 
 
-@pytest.mark.parametrize("sample", MOVING, ids=str)
+@for_each("sample", MOVING, ids=str)
 def test_a_view_is_one_piece_and_the_last_piece_has_no_guards(sample):
     for op, _ in ops_with_maps(sample):
         pieces = op.primitive.index_map(op, identity(op.axes.names))

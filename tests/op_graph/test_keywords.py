@@ -8,6 +8,7 @@ import pytest
 
 import geon
 import geon.frontends.neon
+from geon.testing.cases import for_each
 
 A, B = geon.Axis("A", 2), geon.Axis("B", 3)
 X = geon.placeholder([A, B], name="x")
@@ -42,7 +43,7 @@ WRONG = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", WRONG)
+@for_each("case", WRONG)
 def test_arguments_of_other_libraries_are_answered(case):
     build, cure = WRONG[case]
     with pytest.raises(geon.ArgumentError) as caught:
@@ -88,7 +89,7 @@ FUNCTIONS = [
 ]
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@for_each("name", FUNCTIONS)
 def test_what_the_page_of_each_function_says_of_errors(name):
     function = getattr(geon, name)
     with pytest.raises(geon.ArgumentError):
@@ -138,7 +139,7 @@ def flags_of(module):
                     yield pytest.param(function, parameter.name, id=f"{shown}-{parameter.name}")
 
 
-@pytest.mark.parametrize(("function", "flag"), [*flags_of(geon), *flags_of(geon.frontends.neon)])
+@for_each(("function", "flag"), [*flags_of(geon), *flags_of(geon.frontends.neon)])
 def test_what_is_no_flag_is_refused(function, flag):
     """A text such as "no" would be true. Other arguments are those of no function."""
     required = [

@@ -13,6 +13,7 @@ from geon.op_graph.op_graph import post_order
 from geon.op_graph.reduced import CODE, reduced, start, stepped
 from geon.op_graph.reductions import reduce
 from geon.op_graph.registry import PRIMITIVES
+from geon.testing.cases import for_each
 from geon.testing.samples import SAMPLES
 from tests.transformers.special_values import special_values
 
@@ -34,7 +35,7 @@ def close(got, expected, exact):
         np.testing.assert_allclose(got, expected, rtol=2e-5)
 
 
-@pytest.mark.parametrize("sample", SAMPLES["reduction"], ids=str)
+@for_each("sample", SAMPLES["reduction"], ids=str)
 def test_a_reducer_says_what_the_reference_computes(sample):
     for dtype in sample.dtypes:
         results, feeds = sample.results(dtype)
@@ -82,9 +83,9 @@ def in_parts(reducer, x, dtype, cuts, order):
 CUTS = [([], [0]), ([9], [0, 1]), ([9], [1, 0]), ([0, 5, 5, 20, 24], [3, 0, 5, 1, 4, 2])]
 
 
-@pytest.mark.parametrize("cuts, order", CUTS, ids=str)
-@pytest.mark.parametrize("dtype", [name for name in DTYPES if name not in reducers.HALVES])
-@pytest.mark.parametrize("name", ROWS)
+@for_each("cuts, order", CUTS, ids=str)
+@for_each("dtype", [name for name in DTYPES if name not in reducers.HALVES])
+@for_each("name", ROWS)
 def test_parts_in_any_order_are_the_whole(name, dtype, cuts, order):
     x = rows_of(dtype)
     leaf = geon.placeholder([A, N], dtype)
@@ -106,9 +107,9 @@ def test_parts_in_any_order_are_the_whole(name, dtype, cuts, order):
         close(got, expected, True)
 
 
-@pytest.mark.parametrize("cuts, order", CUTS, ids=str)
-@pytest.mark.parametrize("dtype", [name for name in DTYPES if name not in reducers.HALVES])
-@pytest.mark.parametrize("find", [np.argmax, np.argmin])
+@for_each("cuts, order", CUTS, ids=str)
+@for_each("dtype", [name for name in DTYPES if name not in reducers.HALVES])
+@for_each("find", [np.argmax, np.argmin])
 def test_positions_in_order_take_a_shorter_step(find, dtype, cuts, order):
     """It does not compare positions; parts still meet in any order."""
     x = rows_of(dtype)
@@ -118,7 +119,7 @@ def test_positions_in_order_take_a_shorter_step(find, dtype, cuts, order):
     np.testing.assert_array_equal(got, find(x, 1))
 
 
-@pytest.mark.parametrize("name", ["sum", "prod", "any", "all"])
+@for_each("name", ["sum", "prod", "any", "all"])
 def test_nothing_is_the_identity(name):
     op = getattr(geon, name)(geon.placeholder(geon.Axis("N", 0)))
     bound = Bound(op, {}, (Bound(op.args[0], {}, ()),))
@@ -127,7 +128,7 @@ def test_nothing_is_the_identity(name):
     assert ROWS[name].reducer.empty
 
 
-@pytest.mark.parametrize("name", ["max", "min", "argmax", "argmin"])
+@for_each("name", ["max", "min", "argmax", "argmin"])
 def test_nothing_has_no_extreme(name):
     assert not ROWS[name].reducer.empty
     with pytest.raises(geon.AxisError, match="no value for 0"):
@@ -143,8 +144,8 @@ def finite(dtype):
     return np.random.default_rng(2).normal(size=(5, 24)).astype(dtype) * 10 + 30
 
 
-@pytest.mark.parametrize("cuts, order", CUTS, ids=str)
-@pytest.mark.parametrize("dtype", FLOAT)
+@for_each("cuts, order", CUTS, ids=str)
+@for_each("dtype", FLOAT)
 def test_mean_and_variance_in_one_pass(dtype, cuts, order):
     x = finite(dtype)
     mean, variance = in_parts(reducers.MOMENTS, x, x.dtype, cuts, order)
@@ -171,8 +172,8 @@ def test_moments_of_what_is_not_finite_and_of_nothing():
     assert np.isnan(none).all()
 
 
-@pytest.mark.parametrize("cuts, order", CUTS, ids=str)
-@pytest.mark.parametrize("dtype", FLOAT)
+@for_each("cuts, order", CUTS, ids=str)
+@for_each("dtype", FLOAT)
 def test_log_sum_exp_in_one_pass(dtype, cuts, order):
     for x in (finite(dtype) * 20, rows_of(dtype)):
         with np.errstate(all="ignore"):
@@ -188,8 +189,8 @@ def test_log_sum_exp_of_nothing():
     np.testing.assert_array_equal(got, [-np.inf, -np.inf])
 
 
-@pytest.mark.parametrize("cuts, order", CUTS, ids=str)
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@for_each("cuts, order", CUTS, ids=str)
+@for_each("dtype", ["float32", "float64", "int32"])
 def test_any_nan(dtype, cuts, order):
     x = rows_of(dtype)
     (got,) = in_parts(reducers.ANY_NAN, x, named_dtype("bool"), cuts, order)

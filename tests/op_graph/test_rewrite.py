@@ -13,6 +13,7 @@ from geon.op_graph.rewrite import LOOP_GUARD, RuleSet, rewrite
 from geon.op_graph.simplify import simplify_rules
 from geon.op_graph.slicing import _update
 from geon.op_graph.stabilise import STABLE, stabilise
+from geon.testing.cases import for_each
 
 from .computing import compute, shape
 
@@ -246,8 +247,8 @@ def test_every_rule_is_fuzzed():
     assert set(MATCHES) == set(RULES)
 
 
-@pytest.mark.parametrize("name", MATCHES)
-@pytest.mark.parametrize("seed", range(12))
+@for_each("name", MATCHES)
+@for_each("seed", range(12))
 def test_a_rule_fires_and_keeps_the_value(name, seed):
     make = Maker(seed)
     op = MATCHES[name](make)
@@ -259,7 +260,7 @@ def test_a_rule_fires_and_keeps_the_value(name, seed):
     )
 
 
-@pytest.mark.parametrize("name", MATCHES)
+@for_each("name", MATCHES)
 def test_a_rule_does_not_fire_on_what_it_does_not_match(name):
     make = Maker(0)
     x, y = make.leaf(AXES), make.leaf(AXES)

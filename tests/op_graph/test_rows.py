@@ -11,6 +11,7 @@ from geon.op_graph.dtypes import as_dtype, kind
 from geon.op_graph.interpret import completeness
 from geon.op_graph.op_graph import post_order
 from geon.op_graph.registry import KINDS, PRIMITIVES
+from geon.testing.cases import for_each
 
 from .computing import compute, gradients_by_differences, shape
 from .samples import NOT_DIFFERENTIABLE, SAMPLES, A, B, Sample
@@ -86,7 +87,7 @@ CASES = [
 # What every row says -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("row", PRIMITIVES.values(), ids=str)
+@for_each("row", PRIMITIVES.values(), ids=str)
 def test_every_row_has_a_sentence_and_a_kind(row):
     assert row.doc.endswith(".") and row.kind in KINDS and row.name
 
@@ -128,7 +129,7 @@ def test_every_elementwise_row_has_a_domain_for_each_operand():
 # Values ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("row", ROWS, ids=str)
+@for_each("row", ROWS, ids=str)
 def test_elementwise_value_over_unequal_axes(row):
     feeds = operands(row)
     op = row(*feeds)
@@ -174,7 +175,7 @@ EXPECTED_DTYPE = {
 }
 
 
-@pytest.mark.parametrize("row", ROWS, ids=str)
+@for_each("row", ROWS, ids=str)
 def test_elementwise_dtype_follows_its_rule(row):
     for given, expected in EXPECTED_DTYPE[row.rule].items():
         dtypes = [given] * row.arity
@@ -317,7 +318,7 @@ def test_derivative_is_what_sympy_says(row):
             np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14, err_msg=str(x))
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.name not in GENERATED], ids=str)
+@for_each("row", [row for row in ROWS if row.name not in GENERATED], ids=str)
 def test_rows_without_floats_have_no_derivative(row):
     feeds = operands(row)
     y = row(*feeds)

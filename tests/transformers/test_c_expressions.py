@@ -13,6 +13,7 @@ from geon.op_graph.dtypes import DTYPES, FLOATS, as_dtype, resolve
 from geon.op_graph.elementwise import copy
 from geon.op_graph.interpret import interpret
 from geon.op_graph.registry import PRIMITIVES
+from geon.testing.cases import for_each
 from geon.transformers.native.dialect import PRELUDE
 from geon.transformers.native.toolchain import find_toolchain
 from geon.transformers.printing.c_expressions import (
@@ -201,7 +202,7 @@ def test_a_row_that_is_not_there_is_named():
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ROWS)
+@for_each("name", ROWS)
 def test_values_are_those_of_the_reference(library, name, capfd):
     mine = [case for case in CASES if case[0] == name]
     assert mine

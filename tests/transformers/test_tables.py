@@ -9,6 +9,7 @@ from geon.op_graph.dtypes import FLOATS
 from geon.op_graph.reductions import FIRST_MAX, reduce
 from geon.op_graph.registry import PRIMITIVES
 from geon.op_graph.simplify import simplify_rules
+from geon.testing.cases import for_each
 from geon.transformers.lowering import rules
 from geon.transformers.numpy.completeness import REGIONS
 from geon.transformers.numpy.kernels import SPECIAL
@@ -83,8 +84,8 @@ def outcome(op, leaves, arrays):
     return f(*arrays), compute(op, dict(zip(leaves, arrays, strict=True)), lengths)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", ROWS)
+@for_each("dtype", DTYPES)
+@for_each("name", ROWS)
 def test_row_at_special_values(name, dtype):
     row = ROWS[name]
     leaves, arrays = operands(row.arity, dtype)
@@ -101,16 +102,16 @@ def test_row_at_special_values(name, dtype):
         assert_close(got, expected, ULPS.get(name, 4), f"{name} of {dtype}")
 
 
-@pytest.mark.parametrize("target", DTYPES)
-@pytest.mark.parametrize("source", DTYPES)
+@for_each("target", DTYPES)
+@for_each("source", DTYPES)
 def test_cast_at_special_values(source, target):
     x = geon.placeholder([A], source)
     got, expected = outcome(geon.cast(x, target), [x], [special_values(source)])
     assert_equal_bits(got, expected, f"cast of {source} to {target}")
 
 
-@pytest.mark.parametrize("order", range(4))
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@for_each("order", range(4))
+@for_each("dtype", ["float32", "float64"])
 def test_polygamma_at_special_values(order, dtype):
     x = geon.placeholder([A], dtype)
     values = special_values(dtype)
@@ -139,8 +140,8 @@ ALONG = {
 }
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", ALONG)
+@for_each("dtype", DTYPES)
+@for_each("name", ALONG)
 def test_row_along_an_axis_at_special_values(name, dtype):
     values = np.resize(np.random.default_rng(3).permutation(special_values(dtype)), 40)
     x = geon.placeholder([geon.Axis("A", 40)], dtype)
@@ -152,7 +153,7 @@ def test_row_along_an_axis_at_special_values(name, dtype):
     assert_equal_bits(got, expected, f"{name} of {dtype}")
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@for_each("dtype", DTYPES)
 def test_products_of_every_dtype(dtype):
     random = np.random.default_rng(0)
     K = geon.Axis("K")

@@ -23,8 +23,9 @@ def for_each(
 
     Takes what ``pytest.mark.parametrize`` takes: ``names`` separated by commas, and for several
     names tuples of values, or ``pytest.param`` without marks. A table of a thousand cheap cases
-    then costs one set-up and one report. Fixtures are shared by the cases. Raises one ``AssertionError`` that names each case that
-    failed, with the first one as its cause; skips if every case does.
+    then costs one set-up and one report. Fixtures are shared by the cases. Raises one
+    ``AssertionError`` that names each case that failed, with the first one as its cause; skips if
+    every case does.
     """
     split = names.split(",") if isinstance(names, str) else names
     parameters = [name.strip() for name in split]

@@ -12,10 +12,10 @@ from geon.transformers.pycuda.nvrtc import by_nvcc, find_nvcc
 from tests.cuda import test_attention, test_products, test_whole_loops
 from tests.golden import registers
 from tests.golden.emitting import cuda
-from tests.golden.programs import PROGRAMS, WITHOUT_C
+from tests.golden.programs import PROGRAMS
 
 pytestmark = pytest.mark.skipif(find_nvcc() is None, reason="there is no nvcc")
-NAMES = [name for name in PROGRAMS if name not in WITHOUT_C]
+NAMES = list(PROGRAMS)
 
 
 @pytest.mark.parametrize("architecture", registers.ARCHITECTURES)

@@ -14,13 +14,13 @@ from geon.transformers.pycuda.emit import PRELUDE
 from geon.transformers.pycuda.gpu import architecture
 from tests.cuda import test_beside, test_nvcc, test_whole_loops
 from tests.golden.emitting import Cuda
-from tests.golden.programs import PROGRAMS, WITHOUT_C
+from tests.golden.programs import PROGRAMS
 from tests.transformers.test_c_expressions import CASES, HALVES, ROWS
 
 pytestmark = pytest.mark.skipif(
     nvrtc.find_nvrtc() is None, reason="cuda-bindings or NVRTC is not installed"
 )
-NAMES = [name for name in PROGRAMS if name not in WITHOUT_C]
+NAMES = list(PROGRAMS)
 ARCHITECTURE = architecture("a device", 9, 0)
 N = geon.Axis("N")
 

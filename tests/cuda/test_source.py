@@ -13,7 +13,7 @@ from geon.transformers.pycuda import gpu, host, nvrtc
 from geon.transformers.pycuda.emit import make_module
 from geon.transformers.pycuda.source import LEAST, Piece, Source
 from tests.golden.emitting import Cuda
-from tests.golden.programs import PROGRAMS, WITHOUT_C
+from tests.golden.programs import PROGRAMS
 
 from . import fake_cuda, test_beside, test_whole_loops
 from .devices import transformer_on
@@ -58,10 +58,9 @@ def test_little_work_is_one_group():
 def sources():
     """Modules with helpers between kernels, with joined kernels, and with whole loops."""
     transformer = Cuda()
-    for name in PROGRAMS:
-        if name not in WITHOUT_C:
-            results, inputs = PROGRAMS[name]()
-            yield transformer.computation(results, *inputs)
+    for make in PROGRAMS.values():
+        results, inputs = make()
+        yield transformer.computation(results, *inputs)
     slopes, update = test_beside.many(6)
     yield transformer.computation(update, *slopes)
     for result in test_whole_loops.results().values():

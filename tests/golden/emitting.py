@@ -16,7 +16,7 @@ from geon.transformers.pycuda.emit import make_module as make_cuda_module
 from geon.transformers.pycuda.transformer import CudaTransformer
 
 from .chunks import is_own, is_repeated, top_level
-from .programs import NUMPY_ONLY, PROGRAMS, WITHOUT_C, WITHOUT_NUMPY
+from .programs import NUMPY_ONLY, PROGRAMS, WITH_NUMPY_TEXT, WITH_TEXT
 from .table import table
 
 FOLDER = Path(__file__).parent
@@ -60,8 +60,8 @@ def cuda(name: str, own: bool = True) -> Any:
 
 
 def whole_cuda() -> dict[str, str]:
-    """The modules that have golden kernels, by program."""
-    return {name: cuda(name, own=False).source for name in PROGRAMS if name not in WITHOUT_C}
+    """Return the whole CUDA module of each program."""
+    return {name: cuda(name, own=False).source for name in PROGRAMS}
 
 
 def native(name: str) -> Any:
@@ -91,16 +91,15 @@ def golden_texts() -> dict[str, str]:
     for name, f in computations.items():
         texts[f"{name}.kernels.txt"] = without_lines(f.explain("schedule"))
         texts[f"{name}.plan.txt"] = without_lines(f.explain("plan"))
-        every = top_level(without_lines(f.source))
-        chunks = [chunk for chunk in every if not is_repeated(chunk)]
-        if name not in WITHOUT_C:
+        if name in WITH_TEXT:
+            every = top_level(without_lines(f.source))
+            chunks = [chunk for chunk in every if not is_repeated(chunk)]
             texts[f"{name}.c.txt"] = "\n".join(chunk for chunk in chunks if is_own(chunk))
-        shared.update(dict.fromkeys(chunk for chunk in chunks if not is_own(chunk)))
-    for name in PROGRAMS:
-        if name not in WITHOUT_C:
-            texts[f"{name}.cu.txt"] = without_lines(cuda(name).source)
+            shared.update(dict.fromkeys(chunk for chunk in chunks if not is_own(chunk)))
+    for name in WITH_TEXT:
+        texts[f"{name}.cu.txt"] = without_lines(cuda(name).source)
     texts["shared.c.txt"] = "\n".join(shared)
-    for name in [*NUMPY_ONLY, *(name for name in PROGRAMS if name not in WITHOUT_NUMPY)]:
+    for name in WITH_NUMPY_TEXT:
         texts[f"{name}.py.txt"] = numpy_source(name)
     return texts
 

@@ -259,6 +259,10 @@ PROGRAMS: Programs = {
     )
 }  # fmt: skip
 NUMPY_ONLY: Programs = {made.__name__: made for made in (chain, logistic_regression, perceptron)}
-# What would be long and show little that others do not.
-WITHOUT_C = frozenset({"block"})
-WITHOUT_NUMPY = frozenset({"block", "block_gradient", "digits_step", "strided_convolution"})
+# Programs with golden text: two whole ones, and the shortest of each class of kernel (an update of
+# many variables, rows in one pass, an update of a slice, library calls around nests).
+WITH_TEXT = (
+    "digits_predict", "layer_norm_gradient",
+    "adam", "softmax", "strided_slice_gradient", "embedding_step",
+)  # fmt: skip
+WITH_NUMPY_TEXT = ("perceptron", "layer_norm_gradient", "strided_slice_gradient")

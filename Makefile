@@ -12,18 +12,32 @@ METADATA := setup.cfg pyproject.toml setup.py geon/transformers/native/entry.c g
 	$(wildcard geon/transformers/native/c/product*)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test docs bench compile-times bench-numpy bench-random fuzz fuzz-large fuzz-speed clean
+# Tests start many processes: each finds the bytecode of the others.
+export PYTHONPYCACHEPREFIX ?= $(CURDIR)/$(VENV)/bytecode
+unexport PYTHONDONTWRITEBYTECODE
+PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal $(TEST_OPTIONS)
+# A share of `make test-all`, such as PART=2/4.
+PART ?= 1/1
+
+.PHONY: demo test test-tiny test-all docs bench compile-times bench-numpy bench-random fuzz fuzz-large fuzz-speed clean
 
 demo: $(VENV)/installed-examples  ## Train on handwritten digits, then predict in a second process.
 	$(BIN)/python examples/digits.py train
 	$(BIN)/python examples/digits.py predict
 
-test: $(VENV)/installed-test  ## Everything that must hold: format, lint, types, tests, README, docs.
+test-tiny: $(VENV)/installed-test  ## A few seconds, no compiler: build, derive, NumPy, dump.
+	$(BIN)/python -m pytest -q tests/tiny
+
+test: $(VENV)/installed-test  ## What must hold before a change lands: format, lint, types, tests, README, docs.
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --transformer cuda-on-host tests geon/testing
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
+	$(PYTEST) --transformer cuda-on-host tests geon/testing
+	$(PYTEST)
+
+test-all: $(VENV)/installed-test  ## All tests with all their cases; PART=2/4 for the second of four shares.
+	$(PYTEST) --all --part $(PART) --transformer cuda-on-host tests geon/testing
+	$(PYTEST) --all --part $(PART)
 
 docs: $(VENV)/installed-test  ## Build the documentation into site/.
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

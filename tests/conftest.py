@@ -36,9 +36,13 @@ COMMON = {
     "print_blob": True,
     "report_multiple_bugs": False,  # a program's file name is new: each example another
 }
-settings.register_profile("short", derandomize=True, max_examples=20, database=None, **COMMON)
-settings.register_profile("all", derandomize=True, max_examples=150, database=None, **COMMON)
-settings.register_profile("long", max_examples=5000, **COMMON)
+settings.register_profile(
+    "short", derandomize=True, max_examples=tiers.SHORT_EXAMPLES, database=None, **COMMON
+)
+settings.register_profile(
+    "all", derandomize=True, max_examples=tiers.ALL_EXAMPLES, database=None, **COMMON
+)
+settings.register_profile("long", max_examples=tiers.LONG_EXAMPLES, **COMMON)
 
 
 def pytest_addoption(parser):

@@ -86,7 +86,7 @@ PARTS = [
 def test_random_graphs(theme, effects, number):
     name = f"{theme}{'-effects' if effects else ''}-{number}"
 
-    count = settings.default.max_examples // (LONGER if theme == "nests" else 1)
+    count = max(1, settings.default.max_examples // (LONGER if theme == "nests" else 1))
 
     @seed(number)
     @settings(settings.default, max_examples=count)

@@ -12,6 +12,7 @@ from scipy.signal import correlate
 
 import geon
 from tests import window_cases as cases
+from tests.tiers import scaled
 
 N, H, W, C, K = (geon.Axis(name) for name in "NHWCK")
 R, S = geon.Axis("R", 3), geon.Axis("S", 2)
@@ -33,7 +34,7 @@ def placeholders(case):
 @pytest.mark.parametrize("part", range(10))
 def test_random_convolutions_and_their_derivatives(part, transformer_name, make):
     """Forward, both slopes, the slopes of these, and the transposed convolution."""
-    count = SEEDS.get(transformer_name, ELSEWHERE) // 10 or 1
+    count = scaled(SEEDS.get(transformer_name, ELSEWHERE)) // 10 or 1
     transformer = make()
     for seed in range(part * count, (part + 1) * count):
         case, random = cases.convolution_case(seed)
@@ -111,7 +112,7 @@ def naive_pooled(case, x, g, u):
 
 @pytest.mark.parametrize("part", range(5))
 def test_random_poolings_and_their_derivatives(part, transformer_name, make):
-    count = SEEDS.get(transformer_name, ELSEWHERE) // 20 or 1
+    count = scaled(SEEDS.get(transformer_name, ELSEWHERE)) // 20 or 1
     transformer = make()
     for seed in range(part * count, (part + 1) * count):
         case, random = cases.pooling_case(seed)

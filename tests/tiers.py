@@ -17,12 +17,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from geon.testing.fixtures import NEED_A_DEVICE, is_without_device
 
 SLOWEST_FILES = 25
 SLOWEST_TESTS = 30
 SECONDS_PER_DAY = 86400
+SHORT_EXAMPLES, ALL_EXAMPLES, LONG_EXAMPLES = 20, 150, 5000  # of Hypothesis, for one test
 # Flags after all others for units of one program: half the time of the usual ones, see
 # docs/decisions.md.
 FEW_PASSES = "-Og"
@@ -78,6 +80,14 @@ def header(config: pytest.Config) -> str:
     absent = [name for name in NEED_A_DEVICE if is_without_device(name)]
     left = "".join(f"; none on {name}, whose device is not here" for name in absent)
     return f"tests: {which}{left}"
+
+
+def scaled(count: int) -> int:
+    """Return how many of ``count`` random cases a run of this size has, at least one.
+
+    All of them with ``--all``, as many more or fewer elsewhere as Hypothesis' profile has examples.
+    """
+    return max(1, count * settings.default.max_examples // ALL_EXAMPLES)
 
 
 # Choice -------------------------------------------------------------------------------------------

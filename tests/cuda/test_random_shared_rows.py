@@ -3,15 +3,15 @@ writes what another one uses without a barrier between them.
 """
 
 import pytest
-from hypothesis import settings
 
 import geon
 from geon.transformers.pycuda import host
 from tests.random_shared_rows import Maker
+from tests.tiers import scaled
 
 pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")
 
-PROGRAMS = settings.default.max_examples // 15  # 10, and more with --hypothesis-profile=long
+PROGRAMS = scaled(10)  # 10, and more with --hypothesis-profile=long
 
 
 @pytest.mark.parametrize("number", range(PROGRAMS))

@@ -13,11 +13,12 @@ from geon.op_graph.op_graph import post_order
 from tests.native.together import Together
 from tests.random_graphs import graphs
 from tests.test_random_graphs import FAILURES, PARTS, THEMES, check, programs
+from tests.tiers import scaled
 
 missing = geon.NativeTransformer.unavailable()
 pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
 
-UNITS = settings.default.max_examples // 50  # 3, and more with --hypothesis-profile=long
+UNITS = scaled(3)  # 3, and more with --hypothesis-profile=long
 EACH = 4  # graphs of every part in a unit
 OF = 4  # graphs drawn for each that is compiled
 

@@ -3,16 +3,16 @@ plan and without, on any threads.
 """
 
 import pytest
-from hypothesis import settings
 
 import geon
 from tests.native.together import Together
 from tests.random_shared_rows import Maker
+from tests.tiers import scaled
 
 missing = geon.NativeTransformer.unavailable()
 pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
 
-UNITS = settings.default.max_examples // 70  # 2, and more with --hypothesis-profile=long
+UNITS = scaled(2)  # 2, and more with --hypothesis-profile=long
 PROGRAMS = 60  # in each unit
 WAYS = ((2, True), (1, True), (1, False))  # how many threads, and whether memory is planned
 

@@ -4,18 +4,18 @@ nothing written beside results.
 
 import numpy as np
 import pytest
-from hypothesis import settings
 
 import geon
 from geon.op_graph.dtypes import kind
 from geon.op_graph.op_graph import post_order
 from tests.native.together import Together
 from tests.random_short_rows import Maker
+from tests.tiers import scaled
 
 missing = geon.NativeTransformer.unavailable()
 pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
 
-UNITS = settings.default.max_examples // 35  # 4, and more with --hypothesis-profile=long
+UNITS = scaled(4)  # 4, and more with --hypothesis-profile=long
 PROGRAMS = 40  # in each unit
 GUARD = 256  # bytes before and after a result
 MARK = 0xA5

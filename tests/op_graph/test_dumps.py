@@ -19,6 +19,7 @@ from geon.op_graph.dumps import canonical, dumps, loads, loads_case
 from geon.op_graph.op_graph import post_order, same_ops
 from geon.op_graph.registry import PRIMITIVES
 from tests.op_graph.graphs import GRAPHS, C, H, N, constants, leaves, training
+from tests.tiers import scaled
 
 graphs = pytest.mark.parametrize("graph", GRAPHS, ids=lambda graph: graph.__name__)
 
@@ -304,7 +305,7 @@ SOURCES = [dumps(graph()) for graph in GRAPHS]
 PIECES = sorted({part for text in SOURCES for part in text.replace(",", " ").split()})
 
 
-@settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=scaled(1000), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_a_mutated_text_is_read_or_refused(data):
     text = data.draw(st.sampled_from(SOURCES))
@@ -316,7 +317,7 @@ def test_a_mutated_text_is_read_or_refused(data):
     _read_or_refuse(text)
 
 
-@settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=scaled(1000), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_a_flipped_field_is_read_or_refused(data):
     lines = data.draw(st.sampled_from(SOURCES)).split("\n")[:-1]

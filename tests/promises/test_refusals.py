@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import geon
+from tests.tiers import scaled
 
 N = geon.Axis("N")
 FLOATS = {
@@ -118,7 +119,7 @@ def part(whole, chain):
     return whole
 
 
-@settings(settings.default, max_examples=400)
+@settings(settings.default, max_examples=scaled(400))
 @given(targets(), targets(), st.booleans())
 def test_unordered_assignments_that_overlap_are_always_an_error(first, second, grouped):
     """And those that pass do what NumPy does, in either order."""
@@ -141,7 +142,7 @@ def test_unordered_assignments_that_overlap_are_always_an_error(first, second, g
     np.testing.assert_array_equal(transformer.get(v), expected)
 
 
-@settings(settings.default, max_examples=100)
+@settings(settings.default, max_examples=scaled(100))
 @given(targets(), targets())
 def test_an_order_settles_every_overlap(first, second):
     v = geon.Variable([geon.Axis("R", ROWS), geon.Axis("C", COLUMNS)], initial_value=0)

@@ -46,6 +46,7 @@ def passed(chosen: str) -> int:
     return int(found[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "chosen, least",
     [("cbrt", 25), ("overlaps or view_layout", 60), ("any_nan", 20)],

@@ -40,6 +40,7 @@ def bench(tmp_path: Path, *options: str) -> dict:
     return json.loads(out.read_text())
 
 
+@pytest.mark.slow
 def test_two_workloads(tmp_path):
     written = tmp_path / "page.md"
     run = bench(tmp_path, "--only", "gelu,logistic", "--page", str(written))
@@ -60,6 +61,7 @@ def test_two_workloads(tmp_path):
     assert "(some.png)" in report.page(run, "some.png")
 
 
+@pytest.mark.slow
 def test_work_that_moves_elements(tmp_path):
     names = [workload.name for workload in workloads.MOVES]
     run = bench(tmp_path, "--only", ",".join(names))
@@ -86,6 +88,7 @@ def test_peers_compute_the_same(contender):
         assert same is None, (workload.name, same)
 
 
+@pytest.mark.slow
 def test_loops(tmp_path):
     names = [workload.name for workload in workloads.LOOPS]
     run = bench(tmp_path, "--only", ",".join(names))
@@ -98,6 +101,7 @@ SHARED = [(each, "LOOPS", 4) for each in ("jax", "torch", "numba", "c")]
 SHARED += [(each, "NETS", 4) for each in ("jax", "torch")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("contender", "kind", "least"), SHARED)
 def test_peers_compute_the_same_loops_and_networks(contender, kind, least):
     """The small sizes, in this process."""
@@ -129,6 +133,7 @@ def test_loops_by_hand_need_a_compiler_that_works(monkeypatch):
         c_work.start(1)
 
 
+@pytest.mark.slow
 def test_what_fit_costs_is_printed():
     ran = subprocess.run(
         [sys.executable, "-m", "benchmarks.fitting", "--batches", "2", "--rounds", "1"],
@@ -145,6 +150,7 @@ def test_what_fit_costs_is_printed():
         assert least > 0 and 0.2 < ratio < 50
 
 
+@pytest.mark.slow
 def test_compile_time_and_import(tmp_path):
     run = bench(tmp_path, "--only", "compile-chain-gradient,import")
     (row,) = run["compile"]

@@ -19,6 +19,7 @@ def words(text: str) -> list[str]:
     return re.findall(r"[a-z]{3,}", text.lower())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("network", "epochs"), [("lstm", "4"), ("transformer", "6")])
 def test_fewer_bits_than_a_markov_model_and_a_sample(
     network: str, epochs: str, capsys: pytest.CaptureFixture[str]

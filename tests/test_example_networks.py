@@ -33,12 +33,14 @@ def accuracy(network: str, seed: int) -> float:
     return model.evaluate(digit_networks.batches(digits.load().test))["accuracy"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("network", "least"), [("products", 0.97), ("convolutional", 0.985)])
 def test_median_accuracy_of_five_seeds_on_held_out_images(network: str, least: float) -> None:
     reached = [accuracy(network, seed) for seed in range(5)]
     assert np.median(reached) >= least, reached
 
 
+@pytest.mark.slow
 def test_a_run_that_was_interrupted_is_resumed(tmp_path: Path) -> None:
     class Interrupt(neon.Callback):
         def after_batch(self, run: neon.Run) -> None:

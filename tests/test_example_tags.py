@@ -8,6 +8,7 @@ import pytest
 import python_tags
 
 
+@pytest.mark.slow
 def test_more_is_right_than_in_a_table_and_a_page_is_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

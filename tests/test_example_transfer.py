@@ -11,6 +11,7 @@ import pytest
 from geon.frontends import neon
 
 
+@pytest.mark.slow
 def test_a_transferred_body_reads_more_rightly(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -94,6 +94,7 @@ SMALL = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", SMALL)
 def test_a_program_is_the_same_again_for_the_same_seed(
     program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

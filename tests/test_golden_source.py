@@ -63,6 +63,7 @@ def test_the_emitted_source_is_the_golden_one(emitted):
     )
 
 
+@pytest.mark.slow
 def test_it_depends_on_no_seed_no_folder_and_no_compiler(emitted, tmp_path):
     changed = {"PYTHONHASHSEED": "2", "PATH": "", "CC": str(tmp_path / "none"), "GEON_THREADS": "3"}
     other = emitted_elsewhere(tmp_path, **changed)

@@ -45,6 +45,7 @@ def test_a_test_that_hangs_ends(where, tmp_path, pytestconfig):
     assert "test_it" in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
 def test_interrupts_are_tested_where_they_were_ignored():

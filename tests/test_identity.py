@@ -26,6 +26,7 @@ PLAIN = {"tests", "testing"}
 # By types ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_geon_compares_no_ops(tmp_path):
     assert compared.comparisons(ROOT, tmp_path) == []
 
@@ -64,6 +65,7 @@ def right(x: Op, xs: set[Op], known: dict[Op, int], rules: tuple[Callable[[Op], 
 """
 
 
+@pytest.mark.slow
 def test_what_compares_ops_is_found(tmp_path):
     wrong = tmp_path / "package" / "wrong.py"
     wrong.parent.mkdir()

@@ -95,6 +95,7 @@ def test_a_computation_larger_than_memory_is_refused_before_allocation(transform
 
 
 # What a C compiler takes for each op is a hundred times what all else takes.
+@pytest.mark.slow
 @pytest.mark.parametrize(("transformer_name", "deep"), [("numpy", DEEP), ("native", DEEP // 25)])
 def test_a_deep_graph(monkeypatch, make, deep):
     monkeypatch.delenv("GEON_DEBUG", raising=False)  # the verifier is no part of the figure
@@ -116,6 +117,7 @@ def test_a_deep_graph(monkeypatch, make, deep):
     assert interned_count() - before < 100
 
 
+@pytest.mark.slow
 def test_a_deep_graph_is_written_and_read():
     y = x = geon.placeholder()
     for _ in range(DEEP // 4):

@@ -82,6 +82,7 @@ PARTS = [
 ]
 
 
+@pytest.mark.cases()
 @pytest.mark.parametrize(("theme", "effects", "number"), PARTS)
 def test_random_graphs(theme, effects, number):
     name = f"{theme}{'-effects' if effects else ''}-{number}"

@@ -41,6 +41,7 @@ def test_a_seed_gives_one_program():
     assert str(grown("other", 0, small=True)) != str(grown("fixed", 0, small=True))
 
 
+@pytest.mark.slow
 def test_programs_are_as_large_as_they_say_and_of_all_kinds():
     found = set()
     for number in range(60):
@@ -233,6 +234,7 @@ def test_what_is_special_about_a_kernel():
 # The tools ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @needs_native
 def test_kernels_of_some_programs_are_measured(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(fuzz_speed, "FILES", tmp_path)
@@ -257,6 +259,7 @@ def test_kernels_of_some_programs_are_measured(tmp_path, capsys, monkeypatch):
     assert "0: " not in capsys.readouterr().out.split("kernels took")[0]
 
 
+@pytest.mark.slow
 @needs_native
 def test_a_program_that_takes_too_long_or_fails_is_said(tmp_path):
     found = []

@@ -47,13 +47,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def configure(config: pytest.Config) -> None:
-    """Register the markers, settle the seed for all workers, and choose the compiler's passes."""
-    config.addinivalue_line("markers", "slow: left out of `make test`; run by `make test-all`")
-    config.addinivalue_line(
-        "markers",
-        "cases(strength=1): `make test` runs cases that have each value of each parameter, with "
-        "strength=2 each pair of values; `make test-all` runs all",
-    )
+    """Settle the seed for all workers, and choose the compiler's passes."""
     if config.option.cases_seed is None:
         config.option.cases_seed = int(time.time()) // SECONDS_PER_DAY
     if not config.option.all:
@@ -131,9 +125,15 @@ def some(group: Sequence[pytest.Item], config: pytest.Config) -> Iterable[pytest
 
 
 def levels(group: Sequence[pytest.Item]) -> list[tuple[int, ...]]:
-    """Return for each case the index of its value in each independent parameter."""
-    rows = [tuple(item.callspec.indices.items()) for item in group]  # type: ignore[attr-defined]
-    columns = {tuple(row[k][1] for row in rows): None for k in range(len(rows[0]))}
+    """Return for each case the number of its value in each independent parameter.
+
+    Parameters whose values always change together count as one.
+    """
+    rows = [item.callspec.params for item in group]  # type: ignore[attr-defined]
+    columns: dict[tuple[int, ...], None] = {}
+    for name in rows[0]:
+        numbers: dict[int, int] = {}
+        columns[tuple(numbers.setdefault(id(row[name]), len(numbers)) for row in rows)] = None
     return list(zip(*columns, strict=True))
 
 

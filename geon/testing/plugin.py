@@ -17,6 +17,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse a transformer that is not there or cannot be used here, saying what mends it."""
     config.addinivalue_line("markers", "gpu: needs an NVIDIA GPU")
+    config.addinivalue_line("markers", "slow: one that geon's own `make test` leaves out")
+    config.addinivalue_line(
+        "markers",
+        "cases(strength=1): geon's own `make test` runs cases that have each value of each "
+        "parameter, with strength=2 each pair of values",
+    )
     name = config.getoption("--transformer")
     if name is not None:
         from geon.errors import UnavailableError

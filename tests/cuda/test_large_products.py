@@ -46,6 +46,7 @@ def cuda(small):
         yield made
 
 
+@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", NEAR)
 @pytest.mark.parametrize(("left", "right"), ORDERS)
 def test_operands_as_they_lie(dtype, left, right, cuda):
@@ -157,6 +158,7 @@ def test_from_where_on_tiles_are_large(n, c, m, large):
         assert ("geon_multiply_in_steps<" in source) == large
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_nvcc() is None, reason="there is no nvcc")
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90a"])
 def test_large_tiles_compile(architecture, small):

@@ -93,6 +93,7 @@ def both():
         yield cuda, numpy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GRAPHS)
 def test_open_lengths(name, both):
     graph = GRAPHS[name]
@@ -105,6 +106,7 @@ def test_open_lengths(name, both):
         compare(f(*given), g(*given), (name, n, c))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", LONG)
 def test_many_elements(length, both):
     for name in ("everything", "softmax", "extremes", "elements"):
@@ -116,6 +118,7 @@ def test_many_elements(length, both):
             compare(f(*given), g(*given), (name, n, c))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GRAPHS)
 def test_known_lengths(name, both):
     graph = GRAPHS[name]

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.skipif(find_nvcc() is None, reason="there is no nvcc")
 NAMES = list(PROGRAMS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", registers.ARCHITECTURES)
 @pytest.mark.parametrize("name", NAMES)
 def test_golden_kernels_compile(name, architecture):
@@ -75,6 +76,7 @@ def of_files(dtype):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", registers.ARCHITECTURES)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_attention_products_and_sorts_compile(dtype, architecture):
@@ -85,6 +87,7 @@ def test_attention_products_and_sorts_compile(dtype, architecture):
             assert all(used <= 255 and spilled <= 128 for used, spilled in found.values()), found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", test_whole_loops.results())
 def test_whole_loops_compile(name):
     with geon.make_transformer("cuda-on-host") as transformer:

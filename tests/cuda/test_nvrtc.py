@@ -62,6 +62,7 @@ def applied(name, inputs, result):
     return ROWS[name].apply(*inputs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_elementwise_row(dtype):
     inputs = {}
@@ -75,6 +76,7 @@ def test_every_elementwise_row(dtype):
     assert compiles(results, inputs.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64"])
 @pytest.mark.parametrize("kind", SAMPLES)
 def test_every_other_row(kind, dtype):
@@ -93,6 +95,7 @@ def test_golden_kernels(name):
     assert compiles(results, inputs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtype", "tf32"),
     [("float32", False), ("float32", True), *((d, False) for d in ("float64", *HALVES))],
@@ -110,6 +113,7 @@ def test_joined_kernels_and_random_numbers():
     assert compiles([random.normal(axes), random.uniform(axes)], [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", test_whole_loops.results())
 def test_loops_of_one_launch(name):
     assert compiles(test_whole_loops.results()[name], test_whole_loops.INPUTS)

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is n
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", on_gpu.PARTS)
 def test_a_part_runs(part, capsys):
     on_gpu.main([part, "--transformer", "cuda-on-host", "--small"])

@@ -67,6 +67,7 @@ def test_kernels_have_none(name):
             f(*data(n, c)[: len(inputs)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(1, all_elements.PIECE + 3), (3, 3000)])
 def test_long_ones_have_none(shape):
     with geon.make_transformer("cuda-on-host", checks="races") as transformer:

@@ -37,6 +37,7 @@ def run(what):
     return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_kernels_stay_inside():
     done = run("everything")
     assert done.returncode == 0, done.stderr[-4000:]

@@ -41,6 +41,7 @@ def expected(how, x, at, values):
     return x
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "int32", "float16"])
 @pytest.mark.parametrize("how", ["set", "add"])
 @pytest.mark.parametrize("n", [5, 300])

@@ -55,6 +55,7 @@ def order(x, descending=False):
     return np.argsort(-ranks if descending else ranks, axis=1, kind="stable")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_lines_in_order(dtype):
     x = geon.placeholder([A, N, B], dtype, name="x")
@@ -70,6 +71,7 @@ def test_lines_in_order(dtype):
                 assert g(given).tobytes() == np.take_along_axis(given, expected, 1).tobytes(), shape
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "int16", "bfloat16"])
 @pytest.mark.parametrize("k", [1, sorting.FEW])
 def test_top_k(dtype, k):

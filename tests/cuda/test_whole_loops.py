@@ -126,6 +126,7 @@ def steps_of(f):
 CALLS = [(2, 3, 3), (3, 0, 0), (1, 4, 9), (0, 2, 2), (300, 1, 1), (2, 2, 2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", results())
 def test_one_launch_gives_the_same_bits_as_one_each_turn(name, monkeypatch):
     made = results()[name]
@@ -161,6 +162,7 @@ def test_lengths_say_what_is_small():
     assert begun == [True, True, False]
 
 
+@pytest.mark.cases()
 @pytest.mark.parametrize("turns", [0, 1, 3, 4, 5, 8, 11])
 @pytest.mark.parametrize("limit", [None, 9])
 def test_launches_share_the_turns_of_a_loop_without_end(turns, limit, monkeypatch):

@@ -159,6 +159,7 @@ def test_pieces_give_the_bits_of_the_whole(name):
         np.testing.assert_allclose(f(x), g(x), rtol=1e-6, err_msg=f"{n} by {c}")
 
 
+@pytest.mark.cases()
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize(
     "where", [(0, None, 2), (1, None, 2), (2, -1, 3), (5, 19, 7), (3, None, 9)]
@@ -209,6 +210,7 @@ def test_random_borders(part):
             np.testing.assert_allclose(a, b, 1e-6, 1e-9, err_msg=f"{case.what} {case.known}")
 
 
+@pytest.mark.slow
 def test_axes_along_which_nothing_is_chosen_have_no_pieces(monkeypatch):
     """To look for what is chosen along all axes finds no other pieces."""
 

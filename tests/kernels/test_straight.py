@@ -55,6 +55,7 @@ def test_neighbours_share_what_they_load():
     assert len(offsets) < 9 * 2
 
 
+@pytest.mark.cases()
 @pytest.mark.parametrize("axes", [(N, H, W, C), OPEN], ids=["known", "open"])
 @pytest.mark.parametrize(("stride", "pad"), list(itertools.product([1, 2, 3], [0, 1])))
 def test_pieces_give_what_the_whole_does(axes, stride, pad):
@@ -66,6 +67,7 @@ def test_pieces_give_what_the_whole_does(axes, stride, pad):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, CHAIN - 1, CHAIN, CHAIN + 1, MOST - 1, MOST, MOST + 1])
 def test_stretches_of_elements(count):
     x = geon.placeholder([geon.Axis("T", 90), C])
@@ -80,6 +82,7 @@ def test_stretches_of_elements(count):
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", [9, 10, 11])
 @pytest.mark.parametrize("size", [4, 7])
 def test_wide_windows_with_borders(side, size):
@@ -95,6 +98,7 @@ def test_wide_windows_with_borders(side, size):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("side", "other", "size", "pad"),
     [(23, 5, 7, (3, 2)), (18, 10, 7, (2, 4)), (None, 5, 4, 3), (None, 5, 6, (4, 5))],
@@ -113,6 +117,7 @@ def test_borders_that_turns_do_not_divide(side, other, size, pad):
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "of"), [(2, 2), (8, 2), (9, 2), (4, 3), (5, 3)])
 def test_windows_side_by_side(size, of):
     """Up to eight elements apart their slope is a sum over up to 64 positions; else flattened."""

@@ -32,11 +32,13 @@ def run_all(seed, numbers, count):
     assert sorted(outcome.passed) == list(numbers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("half", HALVES)
 def test_each_constant(half):
     run_all(FIXED, list(range(half, ENOUGH, len(HALVES))), ENOUGH)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("half", HALVES)
 def test_programs_of_a_new_seed(half):
     seed = secrets.token_hex(4)

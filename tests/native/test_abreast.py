@@ -26,6 +26,7 @@ def data(size, dtype):
     return np.random.default_rng(size).normal(size=size).astype(dtype)
 
 
+@pytest.mark.cases()
 @pytest.mark.parametrize("is_open", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_elements_have_the_bits_of_those_one_after_another(dtype, is_open):

@@ -331,6 +331,7 @@ def outcome(f, value):
     return result.dtype, result.tobytes()
 
 
+@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_numbers_are_read_as_the_long_way_reads_them(transformer, monkeypatch, dtype):
     x = geon.placeholder(dtype=dtype, name="x")
@@ -404,6 +405,7 @@ def test_no_memory_for_results_is_an_error_and_nothing_else(short):
 # Memory -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_counts_of_references_stay(transformer):
     x = geon.placeholder([A])
     f = transformer.computation([x + 1, x * 2], x)
@@ -502,6 +504,7 @@ def test_inputs_are_read_in_place(transformer):
 # Several at once --------------------------------------------------------------------------------
 
 
+@pytest.mark.cases()
 @pytest.mark.parametrize("axis", [A, K], ids=["short", "long"])
 def test_threads_share_a_computation(transformer, switch_often, axis):
     x = geon.placeholder([axis])

@@ -10,9 +10,10 @@ from geon.transformers.native import nests, runtime
 from geon.transformers.native.toolchain import find_toolchain
 from tests.native.jammed_rows import JammedRows
 from tests.native.together import Together, as_list, bits, results_of
+from tests.tiers import scaled
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
-SEEDS = 60
+SEEDS = scaled(60)
 TAKEN = "const int64_t first_row = "  # what text has that takes rows together
 
 
@@ -34,6 +35,7 @@ def test_rows_taken_together_have_the_bits_of_single_ones(monkeypatch):
             np.testing.assert_array_equal(bits(others), bits(theirs), err_msg=case.kind)
 
 
+@pytest.mark.slow
 def test_rows_taken_together_have_numpys_values():
     cases = [JammedRows(seed) for seed in range(200, 200 + SEEDS // 2)]
     found, taken = results_of(cases, 3, TAKEN)
@@ -56,6 +58,7 @@ def depthwise(side, channels, end=lambda y: y, dtype="float32"):
     return end(geon.convolution(x, f, spec, [])), x, f
 
 
+@pytest.mark.cases()
 @pytest.mark.parametrize("side", [10, 12, 13, 16, 18, 31])
 @pytest.mark.parametrize("past", [None, 64])
 def test_what_is_stored_past_the_caches(monkeypatch, side, past):

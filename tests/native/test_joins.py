@@ -47,6 +47,7 @@ def joined(x, y, axes):
     return found
 
 
+@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("lengths", [(2, 3, 5), (1, 1, 300), (40, 7, 1), (9, 8, 33)], ids=str)
 def test_dtypes_and_axes(dtype, lengths):
@@ -77,6 +78,7 @@ def test_orders_of_axes_and_lengths(name):
                 np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [*range(1, 20), 63, 64, 65, 200])
 def test_widths_near_the_constants(width):
     n, c = geon.Axis("N", 37), geon.Axis("C", width)

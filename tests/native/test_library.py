@@ -220,6 +220,7 @@ THREADS = (1, 2)
 GUARD = 256  # bytes on both sides of scratch memory
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ORDERED)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_sorting(library, dtype, shape, capfd):
@@ -238,6 +239,7 @@ def test_sorting(library, dtype, shape, capfd):
     assert "runtime error" not in capfd.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ORDERED)
 def test_lines_of_a_few_elements(library, dtype, capfd):
     for n in range(2, 10):
@@ -255,6 +257,7 @@ def test_lines_of_a_few_elements(library, dtype, capfd):
     assert "runtime error" not in capfd.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
 @pytest.mark.parametrize("row", ["sort", "argsort", "top_k"])
 def test_a_long_line_is_sorted_the_same_on_any_number_of_threads(library, row, dtype):
@@ -282,6 +285,7 @@ def test_a_long_line_is_sorted_the_same_on_any_number_of_threads(library, row, d
             same(outs[0], np.ascontiguousarray(wanted), f"{row} of {shape}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ORDERED)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_the_largest(library, dtype, shape, capfd):
@@ -296,6 +300,7 @@ def test_the_largest(library, dtype, shape, capfd):
     assert "runtime error" not in capfd.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ["argsort", "top_k"])
 @pytest.mark.parametrize("dtype", ["int64", "uint64", "float64"])
 @pytest.mark.parametrize("run", [LONGEST_RUN - 1, LONGEST_RUN, LONGEST_RUN + 1, 700])
@@ -319,6 +324,7 @@ def test_elements_of_64_bits_that_begin_alike(library, row, dtype, run):
             same(out, np.ascontiguousarray(wanted[:, :k]), f"{row} of {n} in {count} runs, {k}")
 
 
+@pytest.mark.cases()
 @pytest.mark.parametrize("row", ["argmax", "argmin"])
 @pytest.mark.parametrize("dtype", ORDERED)
 def test_extremes(library, row, dtype, capfd):
@@ -375,6 +381,7 @@ PREFIX_SHAPES = [
 ]  # fmt: skip
 
 
+@pytest.mark.cases()
 @pytest.mark.parametrize("row", ["cumsum", "cumprod"])
 @pytest.mark.parametrize(
     "dtypes", [("int64",), ("uint64",), ("float32",), ("float64",), ("int8", "int64")], ids=str
@@ -406,6 +413,7 @@ def test_running_totals(library, row, dtypes, capfd):
     assert "runtime error" not in capfd.readouterr().err
 
 
+@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(1, 100_001, 1), (20, 3000, 1), (1, 40_000, 7), (2, 999, 600)])
 def test_running_sums_are_accurate(library, dtype, shape):
@@ -459,6 +467,7 @@ def scattered(mode, x, positions, value):
     return out
 
 
+@pytest.mark.cases()
 @pytest.mark.parametrize("mode", ["set", "add"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_scatter(library, mode, dtype, capfd):
@@ -479,6 +488,7 @@ def test_scatter(library, mode, dtype, capfd):
     assert "runtime error" not in capfd.readouterr().err
 
 
+@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "float32", "float64"])
 @pytest.mark.parametrize("size", [
     (1, 1, 1, GRAIN), (1, 1, 1, GRAIN - 1), (1, 1000, 1, GRAIN), (2, 5, 3, GRAIN // 3 + 1),
@@ -507,6 +517,7 @@ def test_values_added_in_copies(library, dtype, size):
     same(x, expected, f"scatter {size} in place")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["set", "add"])
 @pytest.mark.parametrize("dtype", ["float64", "int32"])
 @pytest.mark.parametrize("size", [
@@ -548,6 +559,7 @@ def test_bits_of_added_values_do_not_depend_on_threads(library, dtype):
     same(found[0][:, 40:], x[:, 40:], "places where nothing is added")
 
 
+@pytest.mark.cases()
 @pytest.mark.parametrize("index", INTEGERS)
 def test_positions_of_every_integer_dtype(library, index):
     x, value = np.zeros((2, 6, 3), np.float32), np.arange(24, dtype=np.float32).reshape(2, 4, 3)
@@ -557,6 +569,7 @@ def test_positions_of_every_integer_dtype(library, index):
     same(out, scattered("set", x, positions.astype(np.int64), value), index)
 
 
+@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_values_that_are_not_finite_are_counted(library, dtype):
     random = np.random.default_rng(9)
@@ -601,6 +614,7 @@ def test_a_long_line_takes_all_threads(library, row):
     assert library.runs() == before + 3
 
 
+@pytest.mark.cases()
 @pytest.mark.parametrize("row", ["sort", "argsort"])
 @pytest.mark.parametrize("dtype", ["int16", "float32", "float64"])
 def test_sorts_use_all_of_their_scratch_memory(library, row, dtype):

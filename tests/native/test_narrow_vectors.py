@@ -58,6 +58,7 @@ print("all agree")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flags", "width"), [("-mno-avx512f", 32), ("-mno-avx512f -mno-avx2", 16), ("-mno-avx", 16)]
 )

@@ -289,6 +289,7 @@ def program(text: str, driver_path: Path, **environment: str) -> str:
     return done.stdout
 
 
+@pytest.mark.cases()
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 8, 40])
 @pytest.mark.parametrize("tasks", [0, 1, 2, 3, 17, 1000])
 def test_each_task_runs_once(driver, pool, tasks, count):
@@ -514,6 +515,7 @@ for _ in range(20):
     )
 
 
+@pytest.mark.slow
 def test_a_fork_while_another_thread_uses_the_pool(driver_path):
     program(
         """

@@ -542,6 +542,7 @@ def test_dots_of_a_few_rows_are_shared_by_columns(tmp_path: Path) -> None:
     check_all(found, 64, tmp_path)
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("vector_bytes", [16, 32, 64])
 def test_packing_first_changes_no_bits(
@@ -697,6 +698,7 @@ def sanitized_main(every: Sequence[Case]) -> str:
     return "\n".join([*lines, "  return 0;", "}", ""])
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_sanitized_build_reads_and_writes_inside_its_arrays(tmp_path: Path) -> None:
     every = [

@@ -144,6 +144,7 @@ def check(seed):
             np.testing.assert_allclose(value, other, rtol=close, atol=close * scale, err_msg=seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(8))
 def test_updates_are_those_of_numpy(part):
     for seed in range(8 * part, 8 * part + 8):

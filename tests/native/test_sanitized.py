@@ -40,6 +40,7 @@ def run(*arguments):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["samples or lengths", "random"])
 def test_a_part_of_the_numeric_suite(part):
     done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", "-k", part,

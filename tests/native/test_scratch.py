@@ -382,6 +382,7 @@ def sized(draw):
     return max(0, around + draw.randrange(-3, 4)) if draw.random() < 0.7 else draw.randrange(5000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("type", ["float", "double"])
 def test_the_bound_of_a_product_is_above_all_sizes(type):
     draw = random.Random(5)

@@ -73,6 +73,7 @@ def compared(made, dtype, each):
     return source
 
 
+@pytest.mark.cases()
 @compiled
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("channels", [1, 3, 16])
@@ -81,6 +82,7 @@ def test_filters(count, channels, dtype):
     agree(filters, count, channels, dtype)
 
 
+@pytest.mark.cases()
 @compiled
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
@@ -91,6 +93,7 @@ def test_weights(count, channels, dtype):
     agree(weights, count, channels, dtype)
 
 
+@pytest.mark.cases()
 @compiled
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize(
@@ -120,6 +123,7 @@ def test_rows_of_several_loops(sizes, batch, dtype, known):
     compared(made, dtype, (1, 2, 3))
 
 
+@pytest.mark.cases()
 @compiled
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(

@@ -82,6 +82,7 @@ def test_open_lengths_are_as_known_ones():
             np.testing.assert_array_equal(found[1], wanted * 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", SHALLOW)
 def test_narrow_products_of_shallow_rows_are_right(depth):
     generator = np.random.default_rng(depth)
@@ -134,6 +135,7 @@ def test_axes_of_one_element_make_no_vector_a_matrix(depth, computed):
         assert kinds in schedule.splitlines()[0], schedule
 
 
+@pytest.mark.cases()
 @pytest.mark.parametrize("order", ["BKR", "KBR", "BRK", "RBK"])
 @pytest.mark.parametrize("sizes", [(3, 5, 7), (8, 8, 100), (4, 64, 64), (2, 1024, 1024)])
 def test_many_matrices_and_vectors_side_by_side(order, sizes):

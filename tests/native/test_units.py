@@ -232,6 +232,7 @@ print(count - len(made_of.units), len(made_of.shared))
 """
 
 
+@pytest.mark.slow
 def test_what_products_share_is_compiled_at_installation(installed, tmp_path):
     """A machine's first program compiles its own units alone, in both types."""
     assert len(list(installed.glob("*.o"))) == 4 + 2  # and what adds to rows
@@ -251,6 +252,7 @@ def test_an_installation_knows_the_compiler_and_has_the_pool(installed, tmp_path
     assert outcome(program, tmp_path / "cache", installed) == "0 0 0 prebuilt\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["cut", "changed", "renamed", "folder", "empty"])
 def test_a_damaged_object_of_the_installation_is_compiled_again(installed, tmp_path, damage):
     folder = tmp_path / "prebuilt"

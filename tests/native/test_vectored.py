@@ -11,9 +11,10 @@ from geon.transformers.native.emit import make_module
 from geon.transformers.native.toolchain import find_toolchain
 from tests.native.together import as_list, bits, results_of
 from tests.native.vectored_nests import VectoredNest
+from tests.tiers import scaled
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
-SEEDS = 90
+SEEDS = scaled(90)
 VECTORS = "GEON_AT(f"  # what text of vectors has
 EPSILON = {"float32": 2e-5, "float64": 1e-13, "int32": 0}
 
@@ -91,6 +92,7 @@ def test_text_of_vectors_is_in_units_of_its_own():
         assert [VECTORS in unit for unit in made.units] == kinds
 
 
+@pytest.mark.cases()
 @pytest.mark.parametrize("rows", [0, 1, 2, 33, 300])
 @pytest.mark.parametrize("columns", [16, 64, 272, 1040])
 @pytest.mark.parametrize("past", [None, 64])

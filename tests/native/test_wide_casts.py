@@ -42,6 +42,7 @@ def cast(data, target):
         return transformer.computation(geon.cast(x, target), x)(data)
 
 
+@pytest.mark.cases()
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("source", WIDE, ids=str)
 @pytest.mark.parametrize("target", FLOATS, ids=str)
@@ -50,6 +51,7 @@ def test_integers_become_the_nearest_floats(source, target, count):
     assert cast(data, target).tobytes() == data.astype(target).tobytes()
 
 
+@pytest.mark.cases()
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("target", WIDE, ids=str)
 @pytest.mark.parametrize("source", FLOATS, ids=str)

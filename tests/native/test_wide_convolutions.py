@@ -10,6 +10,7 @@ from tests.native.wide_convolutions import WideConvolution
 SEEDS = 60
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 @pytest.mark.parametrize("part", range(2))
 def test_random_wide_convolutions_and_their_slopes(part):

@@ -39,6 +39,7 @@ def large_case(seed):
     return cases.Case(axes, x_axes, w_axes, "C", sizes, {"N"} if seed % 2 else set()), random
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(24))
 def test_convolutions_and_slopes_are_right_and_equal_on_two_threads(seed, make_native):
     case, random = large_case(seed)

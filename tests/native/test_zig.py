@@ -73,6 +73,7 @@ def products(x):
 PROGRAMS = [elementary, reductions, halves, moves, products]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("made", PROGRAMS)
 def test_values_are_those_of_numpy(zig, made, dtype):

@@ -106,6 +106,7 @@ def read_or_refused(text):
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_a_changed_dump_is_refused_or_compiles(sources, seed):
     chosen, taken = random.Random(seed), 0

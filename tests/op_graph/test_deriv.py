@@ -401,6 +401,7 @@ def chain(x, depth):
     return y
 
 
+@pytest.mark.slow
 def test_a_deep_chain_is_derived_without_recursion():
     x, _ = scalar(0.5)
     y = chain(x, DEPTH)

@@ -368,6 +368,7 @@ def test_another_process_reads_and_writes_the_same_text():
     subprocess.run(run, input=json.dumps(texts), text=True, check=True)
 
 
+@pytest.mark.slow
 def test_a_deep_graph_is_dumped_and_read():
     x = geon.placeholder([N, C], name="x")
     y = x

@@ -53,6 +53,7 @@ def check_against_scipy(indices, width, dtype, ulps):
     assert error.max() <= ulps
 
 
+@pytest.mark.slow
 def test_float32_is_within_9_1_ulp_on_the_whole_grid():
     with np.errstate(all="raise"):
         check_against_scipy(np.arange(1 << 24), 24, "float32", 9.1)

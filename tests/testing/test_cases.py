@@ -3,6 +3,7 @@
 import pytest
 
 from geon.testing.cases import for_each
+from tests import tiers
 
 
 def test_each_case_runs_once_with_its_values():
@@ -37,3 +38,31 @@ def test_a_table_is_skipped_only_if_each_case_is():
     table(least=1)
     with pytest.raises(pytest.skip.Exception):
         table(least=0)
+
+
+# Choice of cases by size of a run -----------------------------------------------------------------
+
+
+def test_chosen_cases_have_each_value_or_each_pair_of_values():
+    rows = [(a, b, c) for a in range(3) for b in range(4) for c in range(2)]
+    ones = [rows[k] for k in tiers.covering(rows, 1, "seed")]
+    assert len(ones) == 4
+    assert [{row[k] for row in ones} for k in range(3)] == [set(range(n)) for n in (3, 4, 2)]
+    pairs = [rows[k] for k in tiers.covering(rows, 2, "seed")]
+    assert 12 <= len(pairs) < 24
+    for k, m in ((0, 1), (0, 2), (1, 2)):
+        assert {(r[k], r[m]) for r in pairs} == {(r[k], r[m]) for r in rows}
+
+
+def test_another_seed_chooses_other_cases():
+    rows = [(a, b) for a in range(4) for b in range(4)]
+    chosen = {tuple(tiers.covering(rows, 1, str(seed))) for seed in range(10)}
+    assert len(chosen) > 5 and all(len(each) == 4 for each in chosen)
+    assert tiers.covering(rows, 1, "3") == tiers.covering(rows, 1, "3")
+
+
+def test_a_share_is_two_numbers():
+    assert tiers.part("1/1") == (0, 1) and tiers.part("2/4") == (1, 4)
+    for wrong in ("", "0/4", "5/4", "2", "a/b"):
+        with pytest.raises(pytest.UsageError, match="give a share"):
+            tiers.part(wrong)

@@ -50,6 +50,7 @@ def test_a_transformer_of_a_third_party_passes(tmp_path):
     assert int(re.search(r"(\d+) passed", done.stdout)[1]) > 400
 
 
+@pytest.mark.slow
 def test_one_whose_values_lie_apart_from_numpy_passes(tmp_path):
     source = Path(interpreter_transformer.__file__)
     (tmp_path / source.name).write_text(source.read_text())

@@ -121,6 +121,7 @@ def pure_function(made):
     return functional(made if isinstance(made, list) else [made])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graph", GRAPHS, ids=lambda graph: graph.__name__)
 def test_time_grows_as_the_graph(transformer, graph):
     """A graph takes as long as as many small ones as it is large.

@@ -102,6 +102,7 @@ compiled = pytest.mark.skipif(find_toolchain() is None, reason=missing_compiler(
 FORMS = ["scalar", "rows", "kernels", "nest", "branch", "until"]
 
 
+@pytest.mark.cases()
 @compiled
 @pytest.mark.parametrize("writing", ["w", "-"])
 @pytest.mark.parametrize(
@@ -111,6 +112,7 @@ def test_native_loops_end(form, threads, writing):
     assert max(ran(ENDLESS, "native", threads, form, writing)) < SOON
 
 
+@pytest.mark.cases()
 @pytest.mark.parametrize("writing", ["w", "-"])
 @pytest.mark.parametrize("form", ["kernels", "branch", "until"])
 def test_numpy_loops_end(form, writing):
@@ -188,6 +190,7 @@ SHORT_WAY = """
 """
 
 
+@pytest.mark.cases()
 @compiled
 @pytest.mark.parametrize("writing", ["w", "-"])
 @pytest.mark.parametrize("form", ["rows", "kernels"])
@@ -224,6 +227,7 @@ OTHER_THREAD = """
 """
 
 
+@pytest.mark.cases()
 @compiled
 @pytest.mark.parametrize("program", [OWN_HANDLER, OTHER_THREAD], ids=["handler", "thread"])
 @pytest.mark.parametrize("form", ["rows", "kernels"])

@@ -355,6 +355,7 @@ def test_names_lines_and_dumps_stay():
     np.testing.assert_array_equal(f.trace(X[0])[-1].value, f(X[0]))
 
 
+@pytest.mark.slow
 def test_many_checkpoints_one_after_another_and_in_each_other():
     x = y = geon.placeholder([H])
     step = geon.checkpoint(lambda h: geon.sin(geon.tanh(h)))

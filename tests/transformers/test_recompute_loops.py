@@ -110,6 +110,7 @@ def recurrent(layers):
     return [loss, *geon.deriv(loss, ws)], x
 
 
+@pytest.mark.slow
 def test_layers_of_loops_fit_a_budget(make):
     """The plan is fullest where one loop's stack is computed again and its last carry is not."""
     results, x = recurrent(2)
@@ -142,6 +143,7 @@ def keeps(number):
     return lambda op: op.primitive.name == "region_result" and op.attrs[0] == number
 
 
+@pytest.mark.cases()
 @pytest.mark.parametrize("build", [apart, one_on_another])
 def test_marks_that_keep_one_result_of_several(build, make, monkeypatch):
     steps = geon.Axis("T", 6)

@@ -62,6 +62,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.cases()
 @pytest.mark.parametrize(("length", "segments", "order", "reverse"), CASES)
 def test_values_and_derivatives_are_those_of_all_steps_at_once(
     length, segments, order, reverse, make
@@ -77,6 +78,7 @@ def test_values_and_derivatives_are_those_of_all_steps_at_once(
         close(one, other)
 
 
+@pytest.mark.slow
 def test_forward_mode_and_many_seeds(make):
     found = []
     for segments in (None, (2, 2)):
@@ -103,6 +105,7 @@ def nested(x, w, m, segments):
     return geon.sum(last * last) + geon.sum(seen * seen)
 
 
+@pytest.mark.cases()
 @pytest.mark.parametrize("segments", [2, (2, 3)])
 def test_loops_in_loops(segments, make):
     found = []
@@ -123,6 +126,7 @@ def walked(x, segments, reverse):
     return end, last, steps, mapped
 
 
+@pytest.mark.cases()
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("length", [13, 16])
 def test_loops_without_carries_are_run_in_the_segments_of_others(length, reverse, transformer):
@@ -232,6 +236,7 @@ def test_a_budget_runs_loops_in_segments(budget, transformer):
     assert "steps along T" in f.explain("simplify")
 
 
+@pytest.mark.slow
 def test_a_budget_of_a_loop_gives_the_same(make):
     inputs = leaves(60)
     loss, _, n = net(*inputs)

@@ -378,6 +378,7 @@ INTERRUPTED = """
 """
 
 
+@pytest.mark.cases()
 @pytest.mark.timeout(310)
 @pytest.mark.parametrize("writing", [True, False])
 def test_an_interrupted_call(transformer_name, writing):
@@ -468,6 +469,7 @@ def test_threads_that_fork_wait_for_each_other(tmp_path):
     assert program(MANY_FORKS, "numpy", 10, tmp_path) == "160 False\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["numpy", "native"])
 @pytest.mark.parametrize("size", [3, 1_000_000])
 def test_a_child_that_was_forked_amid_calls_has_values_of_one_instant(name, size, tmp_path):

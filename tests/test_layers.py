@@ -5,6 +5,7 @@ errors <- op_graph <- transformers <- targets, and runtime under all of transfor
 
 import ast
 import sys
+from importlib.util import resolve_name
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,10 @@ ALLOWED = {
         "geon.transformers.kernels*",
         "geon.transformers.lowering*",
         "geon.transformers.runtime*",
+        "geon.transformers.sizes*",
     ],
+    # What a call of a recalled program evaluates, which loads no stage.
+    "geon.transformers.sizes": ["geon.op_graph.dtypes", "geon.op_graph.lengths"],
     # Its text is part of written modules; these two need errors alone, as it does.
     "geon.transformers.runtime": [
         "geon.errors",
@@ -49,7 +53,7 @@ SHARED = [
     *(f"geon.transformers.{path.stem}" for path in (ROOT / "transformers").glob("*.py")),
 ]
 # The way of a program: kernels are data, which lowering makes and printing writes.
-BELOW = ["geon.errors", "geon.op_graph*"]
+BELOW = ["geon.errors", "geon.op_graph*", "geon.transformers.sizes*"]
 ALLOWED["geon.transformers.kernels"] = BELOW
 ALLOWED["geon.transformers.lowering"] = [
     *BELOW,
@@ -64,6 +68,7 @@ for target in TARGETS:
         "geon.transformers.lowering*",
         "geon.transformers.printing*",
         "geon.transformers.runtime*",
+        "geon.transformers.sizes*",
     ]
 
 
@@ -152,10 +157,21 @@ def test_no_files_import_each_other_in_circles():
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == {"b", "c"}
 
 
-# What a function of ``transformers`` imports from geon, because few need it and loading it takes a
-# while; the list may shrink.
+# What ``transformers`` import from geon when they first use it, in a function or by
+# ``LaterModule``: what a recalled program does not need, and what few need; the list may shrink.
 LATER = {
-    ("geon.transformers.compile", "geon.transformers.lowering.verify"),
+    ("geon.transformers.base", "geon.transformers.labels"),
+    ("geon.transformers.base", "geon.transformers.runtime.selection"),
+    ("geon.transformers.base", "geon.transformers.runtime.stored"),
+    ("geon.transformers.compile", "geon.transformers.pipeline"),
+    ("geon.transformers.computation", "geon.transformers.explain"),
+    ("geon.transformers.computation", "geon.transformers.messages"),
+    ("geon.transformers.computation", "geon.transformers.reports"),
+    ("geon.transformers.computation", "geon.transformers.trace"),
+    ("geon.transformers.native.transformer", "geon.transformers.native.compiler"),
+    ("geon.transformers.native.transformer", "geon.transformers.native.target"),
+    ("geon.transformers.origins", "geon.op_graph.kept_axes"),
+    ("geon.transformers.pipeline", "geon.transformers.lowering.verify"),
     ("geon.transformers.reports", "geon.op_graph.pictures"),
     ("geon.transformers.printing.helpers", "geon.transformers.printing.elementary"),
     ("geon.transformers.numpy.transformer", "geon.transformers.numpy.module"),
@@ -170,9 +186,49 @@ def test_what_is_imported_is_imported_at_the_top():
         (module, other)
         for module in MODULES
         if module.startswith("geon.transformers")
-        for other in set(imported(module)) - set(imported(module, top_level))
+        for other in set(imported(module)) - set(imported(module, top_level)) - typed(module)
     }
-    assert found == LATER
+    assert found | {edge for module in MODULES for edge in by_later(module)} == LATER
+
+
+def by_later(module):
+    """The modules that a module imports by ``LaterModule`` or ``later_target``, as edges.
+
+    Those of ``LaterModule`` are imported for type checkers too, so that the rules above see them.
+    """
+    package = module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            if node.func.id == "LaterModule":
+                other = resolve_name(node.args[0].value, package)
+                assert other in typed(module), f"{module} says {other} to no type checker"
+                yield module, other
+            elif node.func.id == "later_target":
+                last = node.args[0].values[-1].value
+                yield module, f"{package}{last}"
+
+
+# Stages 3 to 6, and what people ask of a program.
+STAGES = (
+    *("geon.transformers.lowering", "geon.transformers.kernels", "geon.transformers.printing"),
+    *("geon.transformers.pipeline", "geon.transformers.explain", "geon.transformers.reports"),
+    *("geon.transformers.messages", "geon.transformers.trace", "geon.transformers.labels"),
+    *("geon.transformers.native.compiler", "geon.transformers.native.target"),
+)
+
+
+def test_what_calls_a_recalled_program_imports_no_stage():
+    """Nothing that the native transformer and the parts of its records import, does."""
+    sizes = [m for m in MODULES if ".sizes" in m]
+    assert len(sizes) > 10
+    waiting = ["geon", "geon.transformers.native.transformer", *sizes]
+    reached = set(waiting)
+    while waiting:
+        new = set(imported(waiting.pop(), top_level)) & MODULES.keys() - reached
+        reached |= new
+        waiting += new
+    assert "geon.transformers.native.runtime" in reached
+    assert not [m for m in reached if (m + ".").startswith(tuple(f"{s}." for s in STAGES))]
 
 
 @pytest.mark.parametrize(

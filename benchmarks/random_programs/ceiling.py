@@ -24,12 +24,13 @@ from geon.op_graph.lengths import evaluate
 from geon.op_graph.op_graph import Leaf, Op, post_order
 from geon.transformers.kernels.blocked import Blocked
 from geon.transformers.kernels.costs import Cost, cost_of
-from geon.transformers.kernels.machine import Ceilings, Machine
+from geon.transformers.kernels.machine import Machine
 from geon.transformers.kernels.reach import LINE
 from geon.transformers.kernels.scalar import NODES, Load, inside, walk
 from geon.transformers.kernels.types import Call, Nest
 from geon.transformers.lowering.predictions import operand_places
 from geon.transformers.lowering.schedule import Schedule
+from geon.transformers.sizes.ceilings import Ceilings
 
 SORTS = frozenset({"sort", "argsort", "top_k"})
 POSITION = 8  # bytes

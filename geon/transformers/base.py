@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from ..errors import ArgumentError, UnavailableError
-from ..op_graph.accepted import FeedLike, Lengths, Results
 from ..op_graph.coordinates import coordinates_of
 from ..op_graph.default_lengths import default_lengths, default_origin
 from ..op_graph.effects import without_follows
@@ -18,22 +17,32 @@ from ..op_graph.familiar import TRANSFORMERS, missing_member
 from ..op_graph.keywords import explained
 from ..op_graph.op_graph import Leaf, Op, Tensor
 from .choosing import transformer_class
-from .compile import Stages
 from .computation import Computation
 from .environment import default_transformer
-from .labels import LabelledComputation
-from .linking import Linking
-from .lowering.memory import Plan
-from .lowering.program import Program
-from .lowering.target import Target
+from .later import LaterModule, has_target, outline_of
 from .open_lengths import named_lengths
 from .plain import guard_of, input_of
 from .runtime.calls import Call
 from .runtime.memory import HOST, Memory, carried
-from .runtime.selection import Choice, Restored
 from .runtime.state import Slot, State
-from .runtime.stored import restore_state, save_state, slot_named, values_of
 from .storage import Variables
+
+if TYPE_CHECKING:
+    from ..op_graph.accepted import FeedLike, Lengths, Results
+    from . import labels as labelled
+    from .compile import Stages
+    from .linking import Linking
+    from .lowering.memory import Plan
+    from .lowering.program import Program
+    from .lowering.target import Target
+    from .runtime import selection, stored
+    from .runtime.selection import Restored
+else:
+    labelled = LaterModule(".labels", __package__)  # few ask for labels
+    selection = LaterModule(
+        ".runtime.selection", __package__
+    )  # and not every program for checkpoints
+    stored = LaterModule(".runtime.stored", __package__)
 
 
 class Transformer:
@@ -48,7 +57,7 @@ class Transformer:
 
     @explained
     def __init__(self) -> None:
-        if not hasattr(self, "target"):
+        if not has_target(self):
             raise UnavailableError(
                 f"{type(self).__name__} is for no device, only its subclasses are; use "
                 "geon.make_transformer() or geon.NumPyTransformer()"
@@ -56,7 +65,7 @@ class Transformer:
         missing = self.unavailable()
         if missing is not None:
             raise UnavailableError(
-                f"the transformer {self.target.name!r} cannot be used: {missing}"
+                f"the transformer {outline_of(self).name!r} cannot be used: {missing}"
             )
         self.memory = self.make_memory()
         self.state = State(default_lengths, self.memory, default_origin)
@@ -87,7 +96,7 @@ class Transformer:
         ``UnavailableError`` where there is none.
         """
         raise UnavailableError(
-            f"the transformer {self.target.name!r} makes no text of its programs, since "
+            f"the transformer {outline_of(self).name!r} makes no text of its programs, since "
             f'{type(self).__name__} has no method emit: explain("plan") shows what is computed, '
             'and geon.make_transformer("numpy") has the source of the same computation'
         )
@@ -105,8 +114,8 @@ class Transformer:
         must read variables and large constants from what ``bind`` is given.
         """
         raise UnavailableError(
-            f"the transformer {self.target.name!r} compiles nothing, since {type(self).__name__} "
-            "has no method compile; write one that makes functions of a plan"
+            f"the transformer {outline_of(self).name!r} compiles nothing, since "
+            f"{type(self).__name__} has no method compile; write one that makes functions of a plan"
         )
 
     def recall(self, key: str) -> Any:
@@ -135,14 +144,14 @@ class Transformer:
     ) -> Any:
         """What ``profile`` of a computation gives; ``UnavailableError`` where there is nothing."""
         raise UnavailableError(
-            f"the transformer {self.target.name!r} does not time its kernels: "
+            f"the transformer {outline_of(self).name!r} does not time its kernels: "
             'geon.make_transformer("native") does'
         )
 
     def c_function(self, computation: Computation) -> Any:
         """The C function of a computation; ``UnavailableError`` where there is none."""
         raise UnavailableError(
-            f"the transformer {self.target.name!r} compiles to no C function: "
+            f"the transformer {outline_of(self).name!r} compiles to no C function: "
             'geon.make_transformer("native") does'
         )
 
@@ -177,7 +186,7 @@ class Transformer:
             [guard_of(guard) for guard in request.guards],
             request.lengths,
             self.state,
-            self.target.alignment,
+            outline_of(self).alignment,
             request.specialization,
         )
 
@@ -233,7 +242,7 @@ class Transformer:
                 "labels=True makes arrays of xarray, which lie in the memory of the processor: "
                 "leave out on_device=True"
             )
-        made = (LabelledComputation if labels else Computation)(
+        made = (labelled.LabelledComputation if labels else Computation)(
             self,
             results,
             placeholders,
@@ -309,7 +318,7 @@ class Transformer:
         """
         with self.lock:
             self.variables.rename()
-            entries, arrays = values_of(self.state)
+            entries, arrays = stored.values_of(self.state)
         return {entry.key: array for entry, array in zip(entries, arrays, strict=True)}
 
     def _lengths(self, lengths: Any) -> dict[str, int]:
@@ -339,7 +348,7 @@ class Transformer:
             with self.lock:
                 self.state.usable()
                 self.variables.rename()
-                return slot_named(self.state, variable)
+                return stored.slot_named(self.state, variable)
         leaf = without_follows(variable) if isinstance(variable, Op) else variable
         if not isinstance(leaf, Leaf) or not leaf.info.stored:
             raise ArgumentError(
@@ -362,7 +371,7 @@ class Transformer:
         """
         with self.lock:
             self.variables.rename()
-            save_state(self.state, path)
+            stored.save_state(self.state, path)
 
     @explained
     def restore(
@@ -383,10 +392,10 @@ class Transformer:
         ``*`` is any text. Everything is checked before anything changes: ``CheckpointError`` names
         the entry that does not fit, and state is as it was.
         """
-        choice = Choice(strict, only, rename)
+        choice = selection.Choice(strict, only, rename)
         with self.lock:
             self.variables.rename()
-            return restore_state(self.state, path, choice)
+            return stored.restore_state(self.state, path, choice)
 
     @explained
     def write(self, path: str | os.PathLike[str]) -> None:
@@ -429,7 +438,7 @@ class Transformer:
         )
 
     def __repr__(self) -> str:
-        return f"<{self.target.name} transformer of {len(self.state.slots)} variables>"
+        return f"<{outline_of(self).name} transformer of {len(self.state.slots)} variables>"
 
     def __enter__(self) -> Transformer:
         return self

@@ -1,26 +1,31 @@
 """Stages 3 to 6, in order: from the pure graph of a computation to a program.
 
 Each stage is run once for a graph, when what it makes is first asked for, by a call or by a person.
+The modules of stages 3 to 5 are imported when one of them is first run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ..op_graph.functional import Functional
-from ..op_graph.op_graph import Leaf
-from ..op_graph.regions.segments import MARKED, Division
 from . import cache
 from .environment import debugging
+from .later import LaterModule, outline_of
 from .linking import Linking
-from .lowering.budget import Budget, Fitting
-from .lowering.layout import lay_out
-from .lowering.memory import Plan, plan_memory
-from .lowering.program import Program, build_program
-from .lowering.schedule import Schedule, schedule
-from .lowering.target import Target
-from .request import Request
+
+if TYPE_CHECKING:
+    from ..op_graph.functional import Functional
+    from ..op_graph.op_graph import Leaf
+    from . import pipeline
+    from .lowering.memory import Plan
+    from .lowering.program import Program
+    from .lowering.schedule import Schedule
+    from .lowering.target import Target
+    from .request import Request
+    from .sizes.budget import Budget
+else:
+    pipeline = LaterModule(".pipeline", __package__)  # a program that is recalled runs no stage
 
 
 class Compiler(Protocol):
@@ -60,21 +65,11 @@ class Stages:
     @property
     def program(self) -> Program:
         """Stage 3: the simplified graph, of the request's own copies, fitted to its memory."""
-        made: Program = self.once("program", self._fitted)
+        made: Program = self.once(
+            "program",
+            lambda: pipeline.simplified(self.request, self.pure, self.compiler.target, self.budget),
+        )
         return made
-
-    def _fitted(self) -> Program:
-        made, budget = self._built(again=True), self.budget
-        if budget is None:
-            return made
-        request = self.request
-        target, check = self.compiler.target, request.check
-
-        def divided(division: Division) -> Program:
-            return self._built(again=True, division=division)
-
-        fitting = Fitting(budget, target, request.own, check, request.planned)
-        return fitting.fitted(made, divided)
 
     @property
     def budget(self) -> Budget | None:
@@ -87,32 +82,28 @@ class Stages:
     @property
     def kept(self) -> Plan:
         """The plan in which nothing is computed again."""
-        made: Plan = self.once("kept", lambda: self._planned(self._built(again=False)))
+        made: Plan = self.once("kept", self._kept)
         return made
 
-    def _built(self, again: bool, division: Division = MARKED) -> Program:
-        pure = self.request.copied(self.pure)
+    def _kept(self) -> Plan:
         request, target = self.request, self.compiler.target
-        return build_program(pure, target, request.own, again, request.check, division)
-
-    def _planned(self, program: Program) -> Plan:
-        return plan_memory(self._scheduled(program), reuse=self.request.planned)
-
-    def _scheduled(self, program: Program) -> Schedule:
-        target, own, check = self.compiler.target, self.request.own, self.request.check
-        return schedule(lay_out(program, target, own, check), target, own, check)
+        program = pipeline.built(request, self.pure, target, again=False)
+        return pipeline.planned(request, pipeline.scheduled(request, program, target))
 
     @property
     def schedule(self) -> Schedule:
         """Stage 4: kernels in order."""
-        made: Schedule = self.once("schedule", lambda: self._scheduled(self.program))
+        made: Schedule = self.once(
+            "schedule",
+            lambda: pipeline.scheduled(self.request, self.program, self.compiler.target),
+        )
         return made
 
     @property
     def plan(self) -> Plan:
         """Stage 5: the home of each value."""
         made: Plan = self.once(
-            "plan", lambda: _verified(plan_memory(self.schedule, reuse=self.request.planned))
+            "plan", lambda: pipeline.verified(pipeline.planned(self.request, self.schedule))
         )
         return made
 
@@ -121,7 +112,7 @@ class Stages:
         """Stage 6: the program, which all graphs of this structure share."""
         key = cache.structure_key(
             self.linking.text,
-            self.compiler.target.name,
+            outline_of(self.compiler).name,
             self.linking.signature(),
             self.request.check,
             self.request.planned,
@@ -163,11 +154,3 @@ class Stages:
             if name not in self._made:
                 self._made[name] = make()
             return self._made[name]
-
-
-def _verified(plan: Plan) -> Plan:
-    if debugging("verify"):
-        from .lowering.verify import verify_plan  # here because only tests need it
-
-        verify_plan(plan)
-    return plan

@@ -15,29 +15,37 @@ from ..errors import (
     NonFiniteError,
     SizeError,
 )
-from ..op_graph.accepted import FeedLike, Lengths, Results
 from ..op_graph.familiar import COMPUTATIONS, missing_member
-from ..op_graph.functional import Functional
 from ..op_graph.keywords import explained
-from ..op_graph.lengths import Length
 from ..op_graph.op_graph import Leaf, Op, Tensor, among
 from ..op_graph.weak import without_effect
 from .compile import Stages
 from .entering import at_entry
-from .explain import explain
-from .linking import Linking
-from .lowering.memory import Plan
-from .lowering.program import Program
-from .messages import about_ops, with_placeholders
+from .later import LaterModule, outline_of
 from .origins import Moved
-from .owner import Owner
 from .plain import result_of
-from .reports import dumped, html, peak_bytes
 from .request import Request, checked_name
 from .runtime.arguments import arrange
 from .runtime.destinations import Destinations, Result
 from .started import Ended, Pending, Started
-from .trace import TraceEntry, trace
+
+if TYPE_CHECKING:
+    from ..op_graph.accepted import FeedLike, Lengths, Results
+    from ..op_graph.functional import Functional
+    from ..op_graph.lengths import Length
+    from . import explain as explaining
+    from . import messages, reports
+    from . import trace as tracing
+    from .linking import Linking
+    from .lowering.memory import Plan
+    from .lowering.program import Program
+    from .owner import Owner
+    from .trace import TraceEntry
+else:  # what people ask for, and what errors say
+    explaining = LaterModule(".explain", __package__)
+    messages = LaterModule(".messages", __package__)
+    reports = LaterModule(".reports", __package__)
+    tracing = LaterModule(".trace", __package__)
 
 # Errors of a call that say which ops, and which of its values, they are about.
 ABOUT_OPS = (AxisError, DeviceError, IndexRangeError, NonFiniteError, SizeError)
@@ -108,7 +116,7 @@ class Computation:
             try:
                 values = call.enter(*args)
             except ABOUT_OPS as error:
-                raise about_ops(error, self.stages(), args) from None
+                raise messages.about_ops(error, self.stages(), args) from None
             if values is not NotImplemented:
                 self.moved.forget()
                 if self.single and values and not self.keep:
@@ -158,14 +166,14 @@ class Computation:
         try:
             return call.begin(*args)
         except ABOUT_OPS as error:
-            raise about_ops(error, self.stages(), args) from None
+            raise messages.about_ops(error, self.stages(), args) from None
 
     def _finished(self, pending: Pending, given: tuple[Op, ...]) -> Any:
         """What a call gives that was begun; its arrays may have other values by now."""
         try:
             values = pending.finish()
         except ABOUT_OPS as error:
-            raise about_ops(error, self.stages(given), None) from None
+            raise messages.about_ops(error, self.stages(given), None) from None
         return self._structured(values)
 
     def _prepared(
@@ -195,14 +203,14 @@ class Computation:
         try:
             yield
         except ABOUT_OPS as error:
-            raise about_ops(error, self.stages(given), args) from None
+            raise messages.about_ops(error, self.stages(given), args) from None
 
     def arranged(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments of a call as one value for each placeholder, in order."""
         try:
             return tuple(arrange(self.names, len(self.placeholders), args, keywords))
         except ArgumentError as error:
-            raise with_placeholders(error, self.placeholders) from None
+            raise messages.with_placeholders(error, self.placeholders) from None
 
     def _structured(self, values: tuple[Any, ...]) -> Any:
         if self.single and not self.keep:
@@ -325,7 +333,7 @@ class Computation:
 
     def explain(self, stage: str = "plan") -> str:
         """What a stage made, as text: one of build, functional, simplify, schedule, plan, emit."""
-        return explain(self.stages(), stage, self.transformer.threads)
+        return explaining.explain(self.stages(), stage, self.transformer.threads)
 
     def peak_bytes(self, lengths: Lengths | None = None) -> int | Length:
         """Bytes that a call takes beside its inputs and the variables: arena, results, kept copies.
@@ -336,7 +344,7 @@ class Computation:
         Otherwise it is an expression over the open names: the sum of all buffers and results, as if
         no buffer shared memory with another, without alignment.
         """
-        return peak_bytes(self.stages(), lengths, self.transformer.threads)
+        return reports.peak_bytes(self.stages(), lengths, self.transformer.threads)
 
     @explained
     def trace(self, *args: FeedLike, steps: bool = False, **keywords: FeedLike) -> list[TraceEntry]:
@@ -346,7 +354,7 @@ class Computation:
         in the branch that is taken. A placeholder named ``steps`` is given by position.
         """
         known, lengths = self._at_entry(args, keywords)
-        return trace(self.pure, known, lengths, self.given, steps)
+        return tracing.trace(self.pure, known, lengths, self.given, steps)
 
     def profile(self, *args: FeedLike, repeats: int = 20, **keywords: FeedLike) -> Sequence[Any]:
         """How long each kernel takes, what it moves and computes, and how near that is to what the
@@ -373,7 +381,7 @@ class Computation:
         ``python -m geon replay FILE`` computes it again, ``geon.loads`` reads the graph. Takes what
         a call takes, and raises what a call raises before it computes; changes no variable.
         """
-        return dumped(self.request, *self._at_entry(args, keywords))
+        return reports.dumped(self.request, *self._at_entry(args, keywords))
 
     def _at_entry(
         self, args: Sequence[Any], keywords: Mapping[str, Any]
@@ -381,7 +389,9 @@ class Computation:
         return at_entry(self.transformer, self.stages(), self.arranged(args, keywords))
 
     def _repr_html_(self) -> str:
-        return html(self.stages(), self.transformer.target.name, self.transformer.threads)
+        return reports.html(
+            self.stages(), outline_of(self.transformer).name, self.transformer.threads
+        )
 
     def __reduce__(self) -> Any:
         raise ArgumentError(
@@ -396,4 +406,4 @@ class Computation:
 
     def __repr__(self) -> str:
         shown = ", ".join(map(str, self.results))
-        return f"<computation of {shown} by {self.transformer.target.name}>"
+        return f"<computation of {shown} by {outline_of(self.transformer).name}>"

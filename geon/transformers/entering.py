@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..op_graph.op_graph import Leaf
-from .compile import Stages
-from .owner import Owner
+if TYPE_CHECKING:
+    from ..op_graph.op_graph import Leaf
+    from .compile import Stages
+    from .owner import Owner
 
 Array = np.ndarray[Any, Any]
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..op_graph.attributes import Frozen
-from ..op_graph.dumps import canonical
-from ..op_graph.functional import Functional
+from ..op_graph.canonical import canonical
 from ..op_graph.op_graph import Leaf, post_order
+
+if TYPE_CHECKING:
+    from ..op_graph.functional import Functional
 
 NOTHING: dict[Leaf, Leaf] = {}
 

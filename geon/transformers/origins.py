@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from ..op_graph.constants import CONSTANT
-from ..op_graph.kept_axes import kept_axes
 from ..op_graph.op_graph import Leaf, Op, Tensor, post_order
-from .owner import Owner
-from .request import Request
+from .later import LaterModule
+
+if TYPE_CHECKING:
+    from ..op_graph import kept_axes as keeping
+    from .owner import Owner
+    from .request import Request
+else:
+    keeping = LaterModule("..op_graph.kept_axes", __package__)  # where data had coordinates
 
 Kept = Mapping[str, frozenset[Op]]
 
@@ -32,7 +38,7 @@ class Origins:
         """By the name of each axis that ``op`` keeps the ops that it keeps it from."""
         return {
             name: frozenset([self._made.get(leaf, leaf) for leaf in leaves])
-            for name, leaves in kept_axes(op).items()
+            for name, leaves in keeping.kept_axes(op).items()
         }
 
 

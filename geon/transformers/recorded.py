@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import os
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +21,12 @@ from ..op_graph.dump_values import read_length, write_length
 from ..op_graph.lengths import Length
 from . import disk_cache
 
+EXPRESSIONS = f"{__package__}.printing.c_expressions"
 SOURCES = (".py", ".c", ".h", ".cuh", ".hpp", ".cpp")
 
 
-def plain(value: Any, parts: Sequence[type]) -> Any:
-    """A value as JSON has values; ``parts`` are the classes of what it is made of."""
+def plain(value: Any, parts: Mapping[str, str]) -> Any:
+    """A value as JSON has values; ``parts`` has the modules of the classes that it is made of."""
     if isinstance(value, Length):
         return {"length": write_length(value)}
     if isinstance(value, np.dtype):
@@ -36,7 +39,7 @@ def plain(value: Any, parts: Sequence[type]) -> Any:
         return {"set": [plain(each, parts) for each in sorted(value, key=str)]}
     if isinstance(value, dict):
         return {"table": [[key, plain(each, parts)] for key, each in value.items()]}
-    if type(value) in parts:
+    if parts.get(type(value).__name__) == type(value).__module__:
         fields = [field.name for field in dataclasses.fields(value) if field.init]
         found = {name: plain(getattr(value, name), parts) for name in fields}
         return {"is": type(value).__name__, **found}
@@ -44,14 +47,14 @@ def plain(value: Any, parts: Sequence[type]) -> Any:
     return value
 
 
-def made(value: Any, parts: Sequence[type]) -> Any:
+def made(value: Any, parts: Mapping[str, str]) -> Any:
     """What ``plain`` wrote."""
     if isinstance(value, list):
         return tuple([made(each, parts) for each in value])
     if not isinstance(value, dict):
         return value
     if "is" in value:
-        (kind,) = (part for part in parts if part.__name__ == value["is"])
+        kind = getattr(importlib.import_module(parts[value["is"]]), value["is"])
         return kind(**{name: made(each, parts) for name, each in value.items() if name != "is"})
     if "length" in value:
         return read_length(value["length"])
@@ -69,6 +72,18 @@ def made(value: Any, parts: Sequence[type]) -> Any:
 def made_by() -> str:
     """What tells one state of geon's own files from another: their paths, sizes and times."""
     return disk_cache.digest(*sorted(_stats(str(Path(__file__).parents[1]), "")))
+
+
+def changed_texts() -> str:
+    """Return the rows of C expressions that a user added or changed, as text; "" for none.
+
+    The text of geon's own rows is part of ``made_by``. A program that changes rows has imported the
+    module that has them: where nothing has imported it, no row was changed.
+    """
+    if EXPRESSIONS not in sys.modules:
+        return ""
+    changed = importlib.import_module(EXPRESSIONS).changed_rows()
+    return repr(sorted(changed.items())) if changed else ""
 
 
 def _stats(folder: str, within: str) -> Iterator[str]:

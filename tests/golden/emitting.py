@@ -11,7 +11,7 @@ from geon.transformers.base import Transformer
 from geon.transformers.linking import Linking
 from geon.transformers.lowering.memory import Plan
 from geon.transformers.native.emit import make_module
-from geon.transformers.native.transformer import TARGET
+from geon.transformers.native.target import TARGET
 from geon.transformers.pycuda.emit import make_module as make_cuda_module
 from geon.transformers.pycuda.transformer import CudaTransformer
 

@@ -11,7 +11,7 @@ from geon.op_graph.interpret import interpret
 from geon.op_graph.lengths import evaluate
 from geon.op_graph.op_graph import Leaf, post_order
 from geon.transformers.kernels.types import Call, Region
-from geon.transformers.native.transformer import TARGET
+from geon.transformers.native.target import TARGET
 
 from .running import run
 

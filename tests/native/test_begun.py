@@ -4,7 +4,7 @@ import pytest
 
 import geon
 from geon import Axis
-from geon.transformers.native import transformer
+from geon.transformers.native import compiler
 from geon.transformers.native.emit import make_module
 from geon.transformers.native.product_kernels import product_units
 from geon.transformers.native.product_shape import shape
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
 @pytest.mark.parametrize("dtype, type", [("float32", "float"), ("float64", "double")])
 def test_what_products_share_is_begun_ahead(monkeypatch, dtype, type):
     begun: list[str] = []
-    monkeypatch.setattr(transformer, "begin", lambda toolchain, text: begun.append(text))
+    monkeypatch.setattr(compiler, "begin", lambda toolchain, text: begun.append(text))
     m, k, n = Axis("M", 40), Axis("K", 50), Axis("N", 60)
     x, y = geon.placeholder([m, k], dtype), geon.placeholder([k, n], dtype)
     with geon.NativeTransformer() as native:
@@ -29,7 +29,7 @@ def test_what_products_share_is_begun_ahead(monkeypatch, dtype, type):
 def test_what_ops_call_of_the_library_is_begun_ahead(monkeypatch):
     """The units that the program then needs, but extremes: those of short rows are loops."""
     begun: list[str] = []
-    monkeypatch.setattr(transformer, "begin", lambda toolchain, text: begun.append(text))
+    monkeypatch.setattr(compiler, "begin", lambda toolchain, text: begun.append(text))
     m, k = Axis("M", 400), Axis("K", 50)
     x, at = geon.placeholder([m, k]), geon.placeholder([k], "int64")
     values = geon.placeholder([m, k])

@@ -10,13 +10,14 @@ import pytest
 import geon
 from geon.transformers import cache
 from geon.transformers.kernels import blocked, pieces
-from geon.transformers.kernels.blocked import FEWEST_ROWS, LEAST_ROWS, MOST_ROWS, Blocked
+from geon.transformers.kernels.blocked import Blocked
 from geon.transformers.kernels.costs import cost_of
 from geon.transformers.kernels.structure import structure
 from geon.transformers.lowering.fusion import walk
 from geon.transformers.lowering.memory import place_plan
 from geon.transformers.lowering.verify import verify_plan
 from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.sizes.blocks import FEWEST_ROWS, LEAST_ROWS, MOST_ROWS
 from tests.kernels.transformer import KernelsTransformer
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")

@@ -12,7 +12,7 @@ import geon
 from geon.op_graph.dtypes import DTYPES, FLOATS, SIGNED, UNSIGNED, as_dtype
 from geon.op_graph.lengths import evaluate
 from geon.transformers import disk_cache
-from geon.transformers.native.c_files import c_text
+from geon.transformers.native.c_texts import c_text
 from geon.transformers.native.dialect import PRELUDE
 from geon.transformers.native.library import LIBRARY, library_text
 from geon.transformers.native.prefix import (

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.kernels.machine import Ceilings
-from geon.transformers.native import machine, past, runtime
+from geon.transformers.native import caches, past, runtime
 from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.sizes.ceilings import Ceilings
 
 from .ways import store_past
 
@@ -97,7 +97,7 @@ def bits(program, least, threads=1, plan=True, lengths=LENGTHS):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_bits_are_those_of_ordinary_stores(name):
-    wanted = bits(PROGRAMS[name], machine.NEVER)
+    wanted = bits(PROGRAMS[name], caches.NEVER)
     for threads, plan in [(1, True), (2, True), (2, False)]:
         assert bits(PROGRAMS[name], 1, threads, plan) == wanted
 
@@ -106,7 +106,7 @@ def test_bits_are_those_of_ordinary_stores(name):
 def test_many_rows_and_long_ones(name):
     """Each task then writes many lines, and tasks' parts adjoin inside of lines."""
     lengths = [4096, 100_003] if name in ("sum", "exp") else [4096, 20_011]
-    wanted = bits(PROGRAMS[name], machine.NEVER, 2, lengths=lengths)
+    wanted = bits(PROGRAMS[name], caches.NEVER, 2, lengths=lengths)
     assert bits(PROGRAMS[name], 1, 2, lengths=lengths) == wanted
 
 
@@ -122,7 +122,7 @@ def test_vectors_of_rows_side_by_side(channels, dtype):
     with geon.make_transformer("native", threads=2) as transformer:
         f = transformer.computation(results, x)
         assert stores_past(f)
-        store_past(f, machine.NEVER)
+        store_past(f, caches.NEVER)
         wanted = f(a)
         store_past(f, 1)
         for before in [0, 1, 8, 16]:
@@ -148,7 +148,7 @@ def test_results_and_operands_begin_anywhere(length):
     with geon.make_transformer("native", threads=2) as transformer:
         f = transformer.computation(results, x, y)
         assert stores_past(f)
-        store_past(f, machine.NEVER)
+        store_past(f, caches.NEVER)
         wanted = f(a, b)
         store_past(f, 1)
         for before in [0, 1, 3, 15]:
@@ -182,7 +182,7 @@ def test_tiles(shape, dtype):
     with geon.make_transformer("native", threads=2) as transformer:
         f = transformer.computation(results, *inputs)
         assert stores_past(f)
-        for least, begins in [(machine.NEVER, [0]), (1, [0, 1, 3])]:
+        for least, begins in [(caches.NEVER, [0]), (1, [0, 1, 3])]:
             store_past(f, least)
             for before in begins:
                 room = np.full(a.size + 40, 7, dtype)
@@ -286,10 +286,10 @@ def test_borders_of_open_lengths_stay():
 
 
 def test_what_the_last_cache_holds_stays_in_it(monkeypatch):
-    monkeypatch.setattr(machine, "kept_ceilings", lambda threads: None)
+    monkeypatch.setattr(caches, "kept_ceilings", lambda threads: None)
     for cache, least in [(64 << 20, 64 << 20), (1 << 20, 4 * past.LEAST)]:
-        monkeypatch.setattr(machine, "caches_of", lambda cache=cache: (1 << 15, 1 << 20, cache))
-        assert machine.past_bytes() == least
+        monkeypatch.setattr(caches, "caches_of", lambda cache=cache: (1 << 15, 1 << 20, cache))
+        assert caches.past_bytes() == least
 
 
 def test_what_is_counted():
@@ -307,13 +307,13 @@ def test_what_is_counted():
 
 
 def test_measured_ceilings_say_whether_it_is_faster(monkeypatch):
-    known = max(machine.caches_of()[-1], 4 * machine.LEAST)
-    for faster, least in [(1.5, known), (1.0, machine.NEVER)]:
+    known = max(caches.caches_of()[-1], 4 * caches.LEAST)
+    for faster, least in [(1.5, known), (1.0, caches.NEVER)]:
         plain = ((10e9, 5e9),) * 5
         rates = tuple((a, b * faster) for a, b in plain)
         found = Ceilings(1, (1 << 20, 1 << 30), rates, {4: 1e9, 8: 1e9}, plain)
-        monkeypatch.setattr(machine, "kept_ceilings", lambda threads, found=found: found)
-        assert machine.past_bytes() == least
+        monkeypatch.setattr(caches, "kept_ceilings", lambda threads, found=found: found)
+        assert caches.past_bytes() == least
 
 
 def test_a_program_is_told_when_it_is_loaded(monkeypatch):

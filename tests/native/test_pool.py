@@ -15,7 +15,7 @@ import pytest
 
 from geon.errors import ArgumentError
 from geon.transformers.native import threads, toolchain
-from geon.transformers.native.c_files import FOLDER
+from geon.transformers.native.c_texts import FOLDER
 from geon.transformers.native.objects import shared_object
 
 if toolchain.find_toolchain() is None:

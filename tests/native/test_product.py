@@ -20,7 +20,7 @@ from geon.op_graph.lengths import Length
 from geon.transformers.kernels.contraction import merged
 from geon.transformers.kernels.types import Loop
 from geon.transformers.native import scratch
-from geon.transformers.native.c_files import FOLDER, c_text
+from geon.transformers.native.c_texts import FOLDER, c_text
 from geon.transformers.native.dialect import PRELUDE
 from geon.transformers.native.product import (
     Operand,
@@ -32,7 +32,7 @@ from geon.transformers.native.product import (
 from geon.transformers.native.product_kernels import product_header, product_units
 from geon.transformers.native.product_shape import PACKED_BYTES, PACKED_WORK, TAGS, shape
 from geon.transformers.native.product_sides import no_element, sides
-from geon.transformers.native.scratch import ProductScratch
+from geon.transformers.native.sizes.products import ProductScratch
 from geon.transformers.printing.contractions import PrintedElement
 from geon.transformers.printing.lengths import c_length
 

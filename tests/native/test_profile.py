@@ -11,7 +11,6 @@ import pytest
 import geon
 from geon.transformers import disk_cache
 from geon.transformers.kernels.costs import cost_of
-from geon.transformers.kernels.machine import MIXES, Ceilings
 from geon.transformers.lowering.predictions import operand_places, predictions
 from geon.transformers.native import ceilings as ceilings_module
 from geon.transformers.native import speeds as speeds_module
@@ -22,6 +21,7 @@ from geon.transformers.native.naming import place_of
 from geon.transformers.native.profile import KernelProfile, Profile
 from geon.transformers.native.speeds import kept_speeds, speeds
 from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.sizes.ceilings import MIXES, Ceilings
 
 from ..transformers.made_machine import made
 

@@ -83,9 +83,9 @@ WRONG = {
 WRONG_MODULE = """
     import numpy as np
     import geon
-    from geon.transformers.native import transformer
+    from geon.transformers.native import compiler
 
-    build = transformer.shared_object
+    build = compiler.shared_object
 
     def build_wrong(toolchain, units, own):
         assert {right!r} in own[0], own[0]
@@ -95,7 +95,7 @@ WRONG_MODULE = """
     t = geon.NativeTransformer(sanitize=True)
     f = t.computation({result}, x)
     assert len(f.plan.buffers) == {buffers}
-    transformer.shared_object = build_wrong
+    compiler.shared_object = build_wrong
     print("reached", flush=True)
     f(np.ones(3, np.float32))
     print("not caught")

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.lowering.memory import Buffer, place_plan
+from geon.transformers.lowering.memory import place_plan
 from geon.transformers.lowering.verify import verify_plan
 from geon.transformers.native import runtime, scratch
 from geon.transformers.native.product_shape import shape
-from geon.transformers.native.scratch import ProductScratch
+from geon.transformers.native.sizes.products import ProductScratch
 from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.sizes.buffers import Buffer
 from tests.native.test_sanitized import run as run_sanitized
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")

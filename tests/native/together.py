@@ -7,9 +7,9 @@ import numpy as np
 
 from geon.transformers import cache
 from geon.transformers.native import emit
+from geon.transformers.native.compiler import record_of
 from geon.transformers.native.nests import GRAIN
 from geon.transformers.native.objects import shared_object
-from geon.transformers.native.record import record_of
 from geon.transformers.native.runtime import NativeProgram
 from geon.transformers.native.transformer import NativeTransformer
 from geon.transformers.native.unit_texts import Functions

@@ -12,7 +12,7 @@ import geon
 from geon.errors import ArgumentError, FeedError, IndexRangeError
 from geon.op_graph.op_graph import post_order
 from geon.transformers import cache
-from geon.transformers import compile as stages
+from geon.transformers import pipeline as stages
 
 C3, N4 = geon.Axis("C", 3), geon.Axis("N", 4)
 

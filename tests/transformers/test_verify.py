@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 import geon
 from geon.transformers.environment import debugging
-from geon.transformers.lowering.memory import Buffer, Home, place_plan
+from geon.transformers.lowering.memory import Home, place_plan
 from geon.transformers.lowering.verify import verify_plan
+from geon.transformers.sizes.buffers import Buffer
 
 N, H, K = geon.Axis("N"), geon.Axis("H"), geon.Axis("K")
 

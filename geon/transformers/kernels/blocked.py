@@ -13,6 +13,7 @@ from ...op_graph.axes import Axis
 from ...op_graph.index_map import Index
 from ...op_graph.lengths import Length, evaluate, product
 from ...op_graph.op_graph import Op, among, same_ops
+from ..sizes.blocks import Cut
 from .contraction import Contraction, make_contraction
 from .elements import Operands
 from .pieces import make_nest
@@ -21,12 +22,6 @@ from .types import Call, Chain, Fused, Nest
 # Open lengths of a block, which no axis of a user is called.
 ROWS, FIRST_ROW, BATCH = "<rows of a block>", "<first row of a block>", "<batch index {0}>"
 COUNT, FIRST = Length.of(ROWS), Length.of(FIRST_ROW)
-BLOCK = 1 << 19  # bytes of the values of one block: half of what stays in the second cache
-LEAST_ROWS = 96  # of a block, even where that is more bytes: an operand is packed for each block
-MOST_ROWS = 480
-LINE = 64  # bytes of a line of cache, at which each memory of a block begins
-BLOCKS = 16  # wanted of all, so that threads end together
-FEWEST_ROWS = 24  # of a block, for the sake of that
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -61,41 +56,6 @@ class Place:
     inner: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """How rows are cut into blocks: for each index over ``batch`` those of ``rows``.
-
-    ``memory`` has the bytes that each inner memory has for one row.
-    """
-
-    batch: tuple[Size, ...]
-    rows: Size
-    memory: tuple[Size, ...]
-
-    def parts(self, lengths: Mapping[str, int]) -> int:
-        """How many blocks the rows of a batch are cut into, each of as many rows or one more."""
-        rows, batches = evaluate(self.rows, lengths), evaluate(product(self.batch), lengths)
-        each = max(sum(evaluate(size, lengths) for size in self.memory), 1)
-        most = min(max(BLOCK // each, LEAST_ROWS), MOST_ROWS)
-        few = min(up(BLOCKS, max(batches, 1)), up(rows, FEWEST_ROWS))
-        return max(up(rows, most), few, 1)
-
-    def blocks(self, lengths: Mapping[str, int]) -> int:
-        """How many blocks there are of all batches."""
-        rows = evaluate(self.rows, lengths)
-        return evaluate(product(self.batch), lengths) * self.parts(lengths) if rows else 0
-
-    def bytes(self, lengths: Mapping[str, int]) -> int:
-        """The bytes of all inner memory, for the largest block."""
-        rows = up(evaluate(self.rows, lengths), self.parts(lengths))
-        return sum(up(rows * evaluate(size, lengths), LINE) * LINE for size in self.memory)
-
-    def most(self) -> Size:
-        """An expression over open lengths that is never less than ``bytes``."""
-        each: Size = sum(self.memory)
-        return each * LEAST_ROWS + BLOCK + LINE * len(self.memory)
-
-
 @dataclass(frozen=True, eq=False, slots=True)
 class Blocked:
     """The ``steps`` in order, for one block after the other of those that ``cut`` makes.
@@ -121,11 +81,6 @@ class Blocked:
         for number, size in reversed(list(enumerate(self.cut.batch))):
             batch, found[BATCH.format(number)] = divmod(batch, evaluate(size, lengths))
         return found
-
-
-def up(total: int, each: int) -> int:
-    """The quotient rounded up."""
-    return -(-total // each)
 
 
 class StepOperands(Operands):

@@ -19,6 +19,7 @@ from ...op_graph.op_graph import Leaf, Op, deep_order, post_order
 from ...op_graph.regions.segment_numbers import ForBytes
 from ...op_graph.regions.segments import Division
 from ..kernels.costs import cost_of
+from ..sizes.budget import Budget
 from .kernel import Kernel
 from .layout import lay_out
 from .memory import Plan, place_plan, plan_memory
@@ -32,15 +33,6 @@ from .target import Target
 SEGMENTS = ((1, 4), (1, 1 << 62), (2, 1 << 62), (3, 1 << 62))
 NEAR = 8  # kernels before the fullest one that are looked at
 BYTES_OF_A_STEP = 16  # that are moved in the time of one step, of targets without a model
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """The bytes that a call may take beside inputs and variables, of lengths and threads."""
-
-    bytes: int
-    lengths: tuple[tuple[str, int], ...]
-    threads: int
 
 
 @dataclass(frozen=True, eq=False, slots=True)

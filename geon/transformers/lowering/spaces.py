@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 
 from ...op_graph.axes import Axis
-from ...op_graph.lengths import Length, evaluate
 from ..kernels.ordered import OrderedLoop
 from ..kernels.types import Region
+from ..sizes.spaces import Space
 from .kernel import Kernel
 from .memory import Plan
-
-Space = frozenset[tuple[str, int | Length]]
 
 
 def space_of(kernel: Kernel) -> Space:
@@ -42,17 +39,3 @@ def spaces_of(plan: Plan) -> Iterator[Space]:
         for inner in inside.plans:
             for space in spaces_of(inner):
                 yield space | around
-
-
-def beyond_counting(spaces: Iterable[Space], lengths: Mapping[str, int]) -> int:
-    """Bytes that stand for loops that cannot be counted in 64 bits, so that these are refused."""
-    walked = 4 * max([walks(space, lengths) for space in spaces], default=0)
-    return walked if walked >= 2**63 else 0
-
-
-def walks(space: Space, lengths: Mapping[str, int]) -> int:
-    """The indices that a kernel goes over; of an axis in parts and as a whole, the whole's."""
-    longest: dict[str, int] = {}
-    for name, length in space:
-        longest[name] = max(longest.get(name, 0), evaluate(length, lengths))
-    return math.prod(longest.values())

@@ -9,7 +9,7 @@ from typing import Any
 from ...op_graph.op_graph import Op
 from ...op_graph.rewrite import RuleSet
 from ..kernels.machine import Machine
-from .scratch import Scratch
+from ..sizes.scratch import Scratch
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,7 @@ from ...op_graph.lengths import Length, product
 from ...op_graph.op_graph import Op
 from ..kernels.blocked import (
     BATCH,
-    BLOCK,
-    BLOCKS,
-    FEWEST_ROWS,
     FIRST_ROW,
-    LEAST_ROWS,
-    LINE,
-    MOST_ROWS,
     ROWS,
     Blocked,
     Extremes,
@@ -26,6 +20,7 @@ from ..kernels.blocked import (
 from ..kernels.contraction import Contraction
 from ..lowering.kernel import Kernel
 from ..lowering.memory import Plan
+from ..sizes.blocks import BLOCK, BLOCKS, FEWEST_ROWS, LEAST_ROWS, LINE, MOST_ROWS
 from .contractions import contraction_function
 from .library import library_text
 from .naming import NAME, Function, KernelNames, Parameter, Place

@@ -16,8 +16,8 @@ import numpy as np
 
 from ...errors import UnavailableError
 from .. import disk_cache
-from ..kernels.machine import MIXES, Ceilings
-from .c_files import c_text
+from ..sizes.ceilings import MIXES, Ceilings
+from .c_texts import c_text
 from .objects import shared_object
 from .threads import default_threads, load_pool
 from .toolchain import Toolchain, find_toolchain, missing_compiler

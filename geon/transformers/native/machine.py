@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
-
-from ..kernels.machine import MIXES, Ceilings, Machine, Speeds, Tile
+from ..kernels.machine import Machine, Speeds, Tile
 from ..printing.row_costs import ROW_COSTS
 from ..printing.scalars import LANES
+from ..sizes.ceilings import MIXES, Ceilings
+from .caches import CACHES, caches_of
 from .ceilings import ceilings, kept_ceilings
-from .past import LEAST
 from .product_shape import DOT_ROWS, FEW, MOST_ROWS, shape
 from .speeds import kept_speeds, speeds
 from .threads import processors
 from .toolchain import Toolchain, find_toolchain
 
-NEVER = (1 << 63) - 1
-CACHES = (32 << 10, 1 << 20, 32 << 20)  # where the system does not say
-PROCESSOR = Path("/sys/devices/system/cpu/cpu0")
-CACHE_FILES = ("type", "level", "size")
 # A processor with vectors of 32 bytes at 3 GHz: what is predicted with before anything is measured.
 _SIZES = (32 << 10, 512 << 10, 8 << 20, 128 << 20)
 _RATES = tuple([(100e9, 60e9, 30e9, 12e9)] * len(MIXES))
@@ -60,18 +54,6 @@ def machine(threads: int, toolchain: Toolchain | None = None, *, measure: bool =
         rows=ROW_COSTS,
         side_by_side=LANES,
     )
-
-
-def past_bytes() -> int:
-    """The bytes that a kernel may store and read before it stores them past the caches.
-
-    Those of the last cache: of more, what was stored first is gone when the next kernel reads it.
-    Never so many where it was measured that such stores are not the faster ones.
-    """
-    known = kept_ceilings(1)
-    if known is not None and not known.passes():
-        return NEVER
-    return max(caches_of()[-1], 4 * LEAST)
 
 
 def _measured(
@@ -122,20 +104,3 @@ MODEL = Machine(
     rows=ROW_COSTS,
     side_by_side=LANES,
 )
-
-
-@cache
-def caches_of(folder: Path = PROCESSOR) -> tuple[int, ...]:
-    """The bytes of a processor's caches for data, nearest first; ``CACHES`` where it is not told.
-
-    Linux describes them in ``folder``, each in a folder of its own (Documentation/ABI, cacheinfo).
-    """
-    found: dict[int, int] = {}
-    for each in folder.glob("cache/index*"):
-        try:
-            kind, level, size = ((each / name).read_text().strip() for name in CACHE_FILES)
-            if kind != "Instruction":
-                found[int(level)] = int(size.removesuffix("K")) << 10
-        except (OSError, ValueError):  # a machine that says it in another way
-            return CACHES
-    return tuple([found[level] for level in sorted(found)]) if len(found) > 1 else CACHES

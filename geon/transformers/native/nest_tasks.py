@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ...op_graph.affine import Size
 from ..kernels.types import Nest, RowArray
-from ..lowering.scratch import lines
 from ..printing.parameters import Parameter
 from ..printing.printed import PrintedArray, PrintedNest, PrintedPass
 from ..printing.scalars import HIDDEN
+from ..sizes.scratch import lines
 from .draws import declared
 from .loops import indented
 from .naming import KernelNames

@@ -8,49 +8,16 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Collection, Set
 
 from ...op_graph.bound import is_bound
-from ...op_graph.lengths import Length, evaluate
 from ...op_graph.op_graph import Leaf, Op
 from ..kernels.contraction import Contraction
 from ..kernels.elements import passed
 from ..lowering.kernel import Kernel
 from ..lowering.schedule import Schedule
 from .product_shape import KEPT_FROM, KEPT_ROWS, LEAST_COLUMNS, PANEL
-
-Size = int | Length
-
-
-@dataclass(frozen=True, slots=True)
-class PackedCopy:
-    """The packed copy of a product's operand: ``size`` bytes, where it has that many ``rows``.
-
-    ``constant`` says that no variable enters it.
-    """
-
-    size: Size
-    rows: Size
-    constant: bool
-
-    lasting: bool = True
-
-    def bytes(self, lengths: Mapping[str, int], threads: int = 1) -> int:
-        """The bytes of the copy under ``lengths``: none where packing costs little, or nothing."""
-        return evaluate(self.size, lengths) if pays(evaluate(self.rows, lengths)) else 0
-
-    def most(self, threads: int) -> Size:
-        """An expression over open lengths that is never less than ``bytes``."""
-        return self.size
-
-
-def pays(rows: int) -> bool:
-    """Whether a product of so many rows is worth a copy.
-
-    Fewer rows read the operand where it lies; of more, packing is a small part.
-    """
-    return KEPT_FROM <= rows <= KEPT_ROWS
+from .sizes.products import PackedCopy, pays
 
 
 def pays_text(rows: str) -> str:

@@ -17,12 +17,12 @@ from ...op_graph.lengths import product
 from ..kernels.scalar import Load, Scalar, walk
 from ..kernels.types import Loop, Nest, Pass, Store
 from ..printing.printed import PrintedPass, PrintedStore, first_turn
+from .caches import LEAST
 from .loops import indented
 from .naming import KernelNames
 from .tiles import WIDE, width
 
 LINE = 64  # bytes of a line of cache
-LEAST = 1 << 22  # bytes that stay in some cache of every machine
 STAGE = 1 << 10  # bytes of each store that are computed before they are copied
 SHORT = 64  # turns of a loop below which it is not worth it
 LONG = 256  # turns of a loop from which on one text does for both ways

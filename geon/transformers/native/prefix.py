@@ -5,26 +5,17 @@ The C is in ``c/cumulative.c`` and ``c/scan.h``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
-from ...op_graph.affine import Size
 from ...op_graph.dtypes import FLOATS, name_of
-from ...op_graph.lengths import evaluate, product
+from ...op_graph.lengths import product
 from ...op_graph.op_graph import Op
 from ..printing.c_expressions import ARITHMETIC, calls, literal
 from ..printing.c_types import C_TYPES, SUFFIXES
 from .c_files import FileFunction, file_function
+from .sizes.prefixes import FEW_LINES, FEW_PIECES, LEAST_ROWS, PIECE, WIDTH, PartTotals
 
 PREFIXES = frozenset(("cumsum", "cumprod"))
-WIDTH = 512  # columns side by side, whose totals stay in the first cache
 ROWS = 16  # rows of wide blocks that are gone over together, while their pages are known
-PIECE = 8192  # elements of a part of a long line: some 4 microseconds
-LEAST_ROWS = 64  # and how long it is at least, for wide ones
-FEW_LINES = 16  # blocks of lines that are too few to divide the work by
-FEW_PIECES = 4  # parts that are not worth finding totals first
 GRAIN = 16384  # elements that are worth a task of their own
-TOTAL_BYTES = 8
 
 
 def cumulative_text(row: str, dtype: str, result: str | None = None) -> FileFunction:
@@ -76,33 +67,3 @@ def prefix_scratch(op: Op) -> PartTotals | None:
     at = op.axes.names.index(op.attrs[0])
     lengths = op.axes.lengths
     return PartTotals(product(lengths[:at]), lengths[at], product(lengths[at + 1 :]))
-
-
-@dataclass(frozen=True, slots=True)
-class PartTotals:
-    """A total for each part that long lines of (outer, n, inner) are cut into.
-
-    How they are cut follows from the lengths; threads share these totals.
-    """
-
-    outer: Size
-    n: Size
-    inner: Size
-    lasting: bool = False
-
-    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """The bytes of all totals."""
-        outer, n, inner = (evaluate(size, lengths) for size in (self.outer, self.n, self.inner))
-        if not outer * n * inner or outer * -(-inner // WIDTH) >= FEW_LINES:
-            return 0
-        length = max(PIECE // min(inner, WIDTH), LEAST_ROWS)
-        if n < FEW_PIECES * length:
-            return 0
-        return outer * -(-n // length) * inner * TOTAL_BYTES
-
-    def most(self, threads: int) -> Size:
-        """An expression over open lengths that is never less than ``bytes``."""
-        length = LEAST_ROWS
-        if isinstance(self.inner, int):
-            length = max(PIECE // min(max(self.inner, 1), WIDTH), LEAST_ROWS)
-        return self.outer * ((self.n + length - 1) // length) * self.inner * TOTAL_BYTES

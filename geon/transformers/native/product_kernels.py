@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from .c_files import c_text, defines
+from .c_files import defines
+from .c_texts import c_text
 from .dialect import PRELUDE
 from .product_shape import TAGS, Shape
 

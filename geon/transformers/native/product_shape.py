@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from ...op_graph.affine import Size
+from ..sizes.scratch import Size
 
 GROUP = 48
 """Rows of the left operand packed at a time: a multiple of every tile height."""

@@ -5,7 +5,7 @@ say, as far as it enters the memory that the product works in.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...op_graph.dtypes import name_of
 from ..kernels.contraction import Contraction, bordered, stored, unit_of
@@ -17,40 +17,13 @@ from ..printing.contractions import PrintedElement
 from .product import oriented
 from .product_bands import filled
 from .product_borders import Border
-from .product_shape import GROUP, PANEL, shape
+from .product_shape import shape
 from .product_task import ProductText
 from .product_told import Product
 from .product_views import Operand
+from .sizes.products import Sides
 
 VECTORS = (16, 32, 64)  # bytes: a plan does not know for which its text will be
-
-
-@dataclass(frozen=True, slots=True)
-class Sides:
-    """Operands as a product's text has them: rows and columns are ``turned``, or as they were, and
-    the driver may exchange them ``again``.
-
-    Rows are windows in a ``band`` of so many elements, or of none where they are read in place.
-    Packing works in ``staged`` elements of either side for each summed index; without ``packs``
-    neither is packed by a function of its own. ``step`` is the distance of a right operand's summed
-    indices, if its columns may adjoin, and 0 otherwise. Of columns that are windows ``places`` are
-    the elements of their band, and how many of them sums have. What is not ``known`` is the most
-    there is.
-    """
-
-    turned: bool
-    again: bool = True
-    band: int | None = None
-    staged: tuple[int, int] = (GROUP, PANEL)
-    packs: bool = True
-    step: int = 1
-    places: tuple[int, int] | None = None
-    known: bool = False
-
-
-def unknown(band: int | None = None) -> tuple[Sides, ...]:
-    """Of a product of which no more is known than the band that either operand may have."""
-    return Sides(False, band=band), Sides(True, band=band)
 
 
 def sides(product: Product) -> tuple[Sides, ...]:

@@ -23,10 +23,10 @@ from ..lowering.predictions import Predicted, predictions
 from ..messages import about_ops
 from ..profile_table import KernelProfile, Profile, checked_repeats, computed, quiet
 from .c_function import Table
+from .compiler import record_of
 from .emit import REPORTED, make_module
 from .machine import machine
 from .objects import shared_object
-from .record import record_of
 from .runtime import SHOW, Bound, NativeProgram
 from .threads import processors
 from .toolchain import Toolchain

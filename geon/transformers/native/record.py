@@ -7,30 +7,40 @@ a program that was compiled before runs no stage of it.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ...op_graph.lengths import Length
 from .. import disk_cache, recorded
-from ..kernels.blocked import Cut
-from ..lowering.looping import Loops, loops_of
-from ..lowering.memory import Buffer, Plan, kernels_of
-from ..lowering.schedule import bytes_of
-from ..lowering.scratch import PerThread
-from ..lowering.spaces import Space, spaces_of
-from ..printing import c_expressions
-from .emit import KEPT, Module
-from .packed_copies import PackedCopy
-from .prefix import PartTotals
-from .product_shape import Shape
-from .scattering import Copies
-from .scratch import BlockedScratch, OneOf, ProductScratch, Sides
-from .sorting import SortScratch
-from .toolchain import Toolchain
 
-Size = int | Length
+if TYPE_CHECKING:
+    from ..lowering.looping import Loops
+    from ..sizes.buffers import Buffer
+    from ..sizes.scratch import Size
+    from ..sizes.spaces import Space
+    from .sizes.products import PackedCopy
+    from .toolchain import Toolchain
+
+ALL = "geon.transformers.sizes"
+OWN = f"{__package__}.sizes"
+# The classes of what records are made of, and their modules, which are imported where a record has
+# such a part.
+PARTS = {
+    "Record": __name__,
+    "Shown": __name__,
+    "Buffer": f"{ALL}.buffers",
+    "PerThread": f"{ALL}.scratch",
+    "Cut": f"{ALL}.blocks",
+    "BlockedScratch": f"{OWN}.chains",
+    "Copies": f"{OWN}.scatters",
+    "PartTotals": f"{OWN}.prefixes",
+    "SortScratch": f"{OWN}.sorts",
+    "OneOf": f"{OWN}.products",
+    "PackedCopy": f"{OWN}.products",
+    "ProductScratch": f"{OWN}.products",
+    "Sides": f"{OWN}.products",
+    "Shape": f"{__package__}.product_shape",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,38 +83,6 @@ class Record:
     stops: bool
 
 
-def record_of(plan: Plan, module: Module, path: Path, suffix: str = "") -> Record:
-    """The record of a plan whose module was compiled."""
-    outputs, kernels = plan.schedule.program.outputs, list(kernels_of(plan))
-    raising = {number for number, kernel in kernels if kernel.raises}
-    return Record(
-        path.name,
-        suffix,
-        len(module.pointers),
-        KEPT in module.pointers,
-        module.lengths,
-        tuple(Counter(spaces_of(plan)).items()),
-        tuple(plan.buffers),
-        plan.schedule.target.alignment,
-        tuple(plan.lifetimes),
-        tuple(plan.kept.values()),
-        tuple([bytes_of(op) for op in outputs]),
-        tuple([(op.axes.lengths, op.dtype) for op in outputs]),
-        {
-            number: Shown(kernel.op.attrs[0], kernel.op.axes.lengths, kernel.op.dtype)
-            for number, kernel in kernels
-            if kernel.op.primitive.name == "print"
-        },
-        {
-            number: kernel.op.attrs if kernel.op.primitive.name == "checked" else None
-            for number, kernel in kernels
-            if kernel.raises
-        },
-        {number: around for number, around in loops_of(plan).items() if number in raising},
-        any(kernel.stops for kernel in plan.schedule.kernels),
-    )
-
-
 # On disk ------------------------------------------------------------------------------------------
 
 
@@ -133,14 +111,8 @@ def made(value: Any) -> Any:
     return recorded.made(value, PARTS)
 
 
-PARTS: tuple[type, ...] = (
-    Record, Shown, Buffer, PackedCopy, Copies, PerThread, PartTotals, ProductScratch, Sides,
-    SortScratch, OneOf, BlockedScratch, Cut, Shape,
-)  # fmt: skip
-
-
 def _name(key: str, toolchain: Toolchain) -> str:
     flags = (*toolchain.flags, *toolchain.lean)
     parts = (*toolchain.command, toolchain.version, *flags, toolchain.cpu)
-    tables = repr(sorted(c_expressions.tables().items()))  # which a user may have added to
-    return f"program-{disk_cache.digest('program', key, recorded.made_by(), tables, *parts)}"
+    made_by = recorded.made_by(), recorded.changed_texts()
+    return f"program-{disk_cache.digest('program', key, *made_by, *parts)}"

@@ -7,24 +7,26 @@ import ctypes
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from ...errors import GeonError
 from ...op_graph.lengths import evaluate
-from ..lowering.spaces import beyond_counting, walks
 from ..runtime.found import not_finite, outside
 from ..runtime.memory import HOST
 from ..runtime.readers_writer import raises_at_once
 from ..runtime.steps import at_steps
+from ..sizes.spaces import beyond_counting, walks
+from .caches import past_bytes
 from .entry import Entry, extension
-from .machine import past_bytes
 from .nothing import nothing, zeros
-from .record import Record
 from .result_pool import maker, new_result
 from .threads import load_pool
+
+if TYPE_CHECKING:
+    from .record import Record
 
 Array = np.ndarray[Any, Any]
 # Elements that kernels go over, from which on other Python threads may run meanwhile: they take

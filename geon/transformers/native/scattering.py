@@ -5,21 +5,15 @@ The C is in ``c/scatter.c``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
-from ...op_graph.affine import Size
 from ...op_graph.dtypes import HALVES
-from ...op_graph.lengths import evaluate, product
+from ...op_graph.lengths import product
 from ...op_graph.op_graph import Op
 from ..printing.c_expressions import cast, cast_calls, expression
 from ..printing.c_types import C_TYPES, SUFFIXES
 from .c_files import FileFunction, file_function
+from .sizes.scatters import FEW_PLACES, GRAIN, MOST_PARTS, Copies
 
-GRAIN = 65536  # elements that are worth more than one task: some 50 microseconds
 COLUMNS = 512  # columns of a task at least: memory brings long runs sooner than parts of them
-FEW_PLACES = 8  # values for each place of all copies, so that these take less than the values
-MOST_PARTS = 16  # copies, each of which a thread may add in
 PIECE = 4096  # elements of the copies that are added by one task
 FAR = 1 << 23  # bytes of places from which on caches hold few of them
 AHEAD = 32  # positions between one whose place is fetched and the one that is put
@@ -69,31 +63,3 @@ def scatter_scratch(op: Op) -> Copies | None:
     at, lengths = x.axes.index(op.attrs[0]), x.axes.lengths
     sizes = (product(lengths[:at]), lengths[at], product(lengths[at + 1 :]), index.axes.size)
     return Copies(*sizes, op.dtype.itemsize)
-
-
-@dataclass(frozen=True, slots=True)
-class Copies:
-    """Copies of places that parts of m values are added in, each (outer, n, inner).
-
-    How many there are follows from the lengths; threads share them.
-    """
-
-    outer: Size
-    n: Size
-    inner: Size
-    m: Size
-    itemsize: int
-    lasting: bool = False
-
-    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """The bytes of all copies, at most an eighth of the values'."""
-        sizes = (self.outer, self.n, self.inner, self.m)
-        outer, n, inner, m = (evaluate(size, lengths) for size in sizes)
-        if not outer * n * inner or outer >= MOST_PARTS or m * inner < GRAIN:
-            return 0
-        parts = min(m // (FEW_PLACES * n), MOST_PARTS)
-        return parts * outer * n * inner * self.itemsize if parts > 1 else 0
-
-    def most(self, threads: int) -> Size:
-        """An expression over open lengths that is never less than ``bytes``."""
-        return self.outer * self.inner * (self.m // FEW_PLACES) * self.itemsize

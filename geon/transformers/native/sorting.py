@@ -16,70 +16,16 @@ few. Other words are sorted by the bytes of their keys, and bytes are counted.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from ...op_graph.affine import Size
 from ...op_graph.dtypes import named_dtype
-from ...op_graph.lengths import Length, evaluate
-from ..lowering.scratch import lines
 from ..printing.c_types import C_TYPES, SUFFIXES
 from .c_files import FileFunction, file_function, instance
+from .sizes.sorts import CACHE_LINE, GRAIN, NARROW_ROWS, TILE, word_bytes
 
 SORTS = frozenset(("sort", "argsort", "top_k"))
 HELPERS = ("KEY_OF", "BITS_OF", "OF_BITS")  # macros that are helper functions
 MOST_ROWS = 1024  # elements of the longest lines that are sorted side by side by wide vectors
-NARROW_ROWS = 256  # and by vectors of two numbers
-CACHE_LINE = 64  # bytes of long lines side by side that are brought together
-TILE = 1 << 22  # bytes of long lines that are brought side by side
 SHORTEST_SHARED = 1 << 16  # elements of the shortest line that all threads sort together
-_GRAIN = 16384  # elements that are worth a task of their own: some 100 microseconds
-
-
-def lines_of_task(length: int | Length) -> int | Length:
-    """How many lines of this length one task sorts."""
-    return 1 + _GRAIN // (length + 1)
-
-
-def word_bytes(row: str, dtype: str) -> int:
-    """The bytes of a word in which ``row`` sorts elements of ``dtype``."""
-    return named_dtype(dtype).itemsize if row == "sort" else 8
-
-
-@dataclass(frozen=True, slots=True)
-class SortScratch:
-    """What each thread of a sort works in: two words for each element of a line, and where
-    lines run across memory room for some long ones.
-
-    ``sizes`` are (outer, n, inner) of what is sorted, of which ``k`` elements are found.
-    """
-
-    row: str
-    dtype: str
-    sizes: tuple[Size, Size, Size]
-    k: Size
-    lasting: bool = False
-
-    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """The bytes of all parts for a call on so many threads."""
-        outer, n, inner = (evaluate(size, lengths) for size in self.sizes)
-        k, tasks = evaluate(self.k, lengths), -(-outer * inner // evaluate(lines_of_task(n), {}))
-        element = named_dtype(self.dtype).itemsize
-        line = n * element + k * (element if self.row == "sort" else 8)
-        turned = min(TILE // (line + 1), CACHE_LINE // element, inner)
-        tile = 0 if n <= NARROW_ROWS or turned < 2 else lines(turned * line)
-        return evaluate(self._words(n) + tile, {}) * max(1, min(threads, tasks))
-
-    def most(self, threads: int) -> Size:
-        """An expression over open lengths that is never less than ``bytes``."""
-        if all(isinstance(size, int) for size in (*self.sizes, self.k)):
-            return self.bytes({}, threads)
-        tile = 0 if self.sizes[2] == 1 else TILE + 64
-        return (self._words(self.sizes[1]) + tile) * threads
-
-    def _words(self, n: Size) -> Size:
-        if named_dtype(self.dtype).itemsize == 1:
-            return 0  # bytes are counted
-        return lines(2 * n * word_bytes(self.row, self.dtype))
 
 
 def row_down(row: str, dtype: str) -> int:
@@ -95,7 +41,7 @@ def _keys(dtype: str) -> dict[str, object]:
     """The macros of elements' keys."""
     size = named_dtype(dtype).itemsize
     macros: dict[str, object] = {"KEY": f"uint{8 * size}_t", "KEY_BYTES": size}
-    macros |= {"KEY_OF": f"geon_key_{SUFFIXES[dtype]}", "GRAIN": _GRAIN}
+    macros |= {"KEY_OF": f"geon_key_{SUFFIXES[dtype]}", "GRAIN": GRAIN}
     macros |= {
         "TILE": TILE,
         "CACHE_LINE": CACHE_LINE,

@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import disk_cache
 from ..kernels.machine import Speeds
-from .c_files import c_text
+from .c_texts import c_text
 from .objects import shared_object
 from .threads import load_pool
 from .toolchain import Toolchain

@@ -14,7 +14,7 @@ from ...errors import ArgumentError, UnavailableError
 from ...version import __version__
 from ..disk_cache import fork_safe_lock
 from ..environment import THREADS, setting
-from .c_files import c_text
+from .c_texts import c_text
 from .objects import available, shared_object
 from .toolchain import Toolchain, find_toolchain, missing_compiler
 

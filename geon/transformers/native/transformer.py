@@ -4,69 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import ArgumentError, UnavailableError
-from ...op_graph.dtypes import name_of
 from ...op_graph.keywords import explained
-from ...op_graph.op_graph import Op, deep_order
-from ...op_graph.registry import PRIMITIVES
 from ..base import Transformer
-from ..compile import Stages
-from ..computation import Computation
-from ..linking import Linking
-from ..lowering.fusion import fusion_groups, is_product
-from ..lowering.loop_rules import LAST, RULES
-from ..lowering.memory import Plan
-from ..lowering.program import Program
-from ..lowering.short_sums import SHORT_SUMS
-from ..lowering.split_folds import SPLIT_FOLDS
-from ..lowering.target import Arrangement, Layout, Target
-from ..printing.c_expressions import C_TYPES
-from .completeness import lacks
-from .emit import make_module
-from .library_calls import CALLED, called
-from .machine import MODEL, machine
-from .objects import begin, shared_object
-from .packed_copies import packed_copies
-from .product_kernels import product_units
-from .product_shape import shape
-from .record import load, record_of, save
+from ..later import LaterModule, later_target
+from .record import load, save
 from .runtime import NativeProgram, prepare
-from .scratch import scratch_of
-from .threads import MOST_THREADS, default_threads, processors
+from .threads import MOST_THREADS, default_threads
 from .toolchain import find_toolchain, missing_compiler, sanitized
 
-
-def arrange(op: Op, x: Layout, y: Layout) -> Arrangement:
-    """Operands as they lie, the result in the order of its axes."""
-    return Arrangement((None, None), op.axes.names)
-
-
-TARGET = Target(
-    name="native",
-    rules=RULES,
-    arrange=arrange,
-    in_place={name: row.in_place for name, row in PRIMITIVES.items() if row.in_place},
-    hidden={},
-    contiguous={
-        **{row.name: tuple(range(8)) for row in PRIMITIVES.values() if row.cost == "kernel"},
-        "print": (0,),
-    },
-    group=fusion_groups,
-    last=LAST,
-    fused=SHORT_SUMS | SPLIT_FOLDS,
-    packed=packed_copies,
-    scratch=scratch_of,
-    lacks=lacks,
-    machine=machine,
-    model=MODEL,
-    scattered=32,  # 0.5 ns, where a multiply-add takes 0.02
-    orders=True,
-    stops=("scan", "while"),
-)
+if TYPE_CHECKING:
+    from ..compile import Stages
+    from ..computation import Computation
+    from ..linking import Linking
+    from ..lowering.memory import Plan
+    from ..lowering.program import Program
+    from ..lowering.target import Target
+    from . import compiler
+else:
+    compiler = LaterModule(".compiler", __package__)  # a program that is recalled is not compiled
 
 
 class NativeTransformer(Transformer):
@@ -77,7 +37,7 @@ class NativeTransformer(Transformer):
     process with a report of the first error; ``UnavailableError`` says how to start a process so.
     """
 
-    target = TARGET
+    target: Target = later_target(f"{__package__}.target", "native", alignment=64)
 
     @explained
     def __init__(self, threads: int | None = None, *, sanitize: bool = False) -> None:
@@ -95,7 +55,7 @@ class NativeTransformer(Transformer):
             from .sanitizing import require_sanitizer  # few need it
 
             require_sanitizer(self.toolchain())
-            self.target = dataclasses.replace(TARGET, name="native, sanitized")
+            self.target = dataclasses.replace(self.target, name="native, sanitized")
 
     @property
     def threads(self) -> int:
@@ -109,8 +69,7 @@ class NativeTransformer(Transformer):
 
     def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
         """The C text of a plan."""
-        width = self.toolchain().vector_bytes
-        return make_module(plan, linking, width, annotate, cores=processors()).source
+        return compiler.emitted(plan, linking, self.toolchain(), annotate)
 
     def toolchain(self) -> Any:
         """The compiler that is used; ``UnavailableError`` where there is none."""
@@ -132,28 +91,11 @@ class NativeTransformer(Transformer):
         """What ops are known to call, which takes a compiler as long as all stages: the functions
         that products share, and those of the library.
         """
-        toolchain = self.toolchain()
-        units: dict[str, None] = {}
-        for op in deep_order(program.roots):
-            if op.primitive.name == "dot" and is_product(op):
-                of = shape(C_TYPES[name_of(op.dtype)], toolchain.vector_bytes)
-                units.update(dict.fromkeys(product_units(of)))
-            elif op.primitive.name in CALLED:
-                units.update(dict.fromkeys(called(op).units))
-        for unit in units:
-            begin(toolchain, unit)
+        compiler.begin_known(program, self.toolchain())
 
     def compile(self, plan: Plan, linking: Linking) -> NativeProgram:
         """The module of a plan, compiled and loaded."""
-        toolchain = self.toolchain()
-        width = toolchain.vector_bytes
-
-        def ready(unit: str) -> None:
-            begin(toolchain, unit, toolchain.own_flags(unit))
-
-        module = make_module(plan, linking, width, False, cores=processors(), ready=ready)
-        path = shared_object(toolchain, module.shared, own=module.units)
-        return NativeProgram(record_of(plan, module, path), path)
+        return NativeProgram(*compiler.compiled(plan, linking, self.toolchain()))
 
     def profile(
         self,

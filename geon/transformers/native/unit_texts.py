@@ -7,7 +7,8 @@ from functools import cache
 
 from ..printing.helpers import definitions
 from .beside import BESIDE
-from .c_files import c_text, instance
+from .c_files import instance
+from .c_texts import c_text
 from .dialect import PRELUDE
 from .flags import OF_VECTORS
 from .naming import NAME, Function

@@ -172,6 +172,15 @@ def tables() -> dict[str, str]:
     return {f"{name} {row}": text for name, table in found.items() for row, text in table.items()}
 
 
+_OWN_ROWS = tables()
+
+
+def changed_rows() -> dict[str, str | None]:
+    """Return the rows that a user added or changed, by table and row; None for one taken away."""
+    now = tables()
+    return {row: now.get(row) for row in now | _OWN_ROWS if now.get(row) != _OWN_ROWS.get(row)}
+
+
 @cache
 def accepts(name: str, dtype: str) -> bool:
     """Whether the row has an expression whose operands (of ``where``: the chosen) are ``dtype``."""

@@ -18,10 +18,10 @@ from ...errors import DeviceError, GeonError
 from ...op_graph.affine import Size
 from ...op_graph.lengths import evaluate
 from ..environment import debugging
-from ..lowering.memory import Buffer
 from ..runtime.found import not_finite, outside
 from ..runtime.readers_writer import stop_if_interrupted
 from ..runtime.steps import at_steps
+from ..sizes.buffers import Buffer
 from .bare import Bare, Begun, Calling, Clear, Lanes, Read, Waiting, bare_waves, turns_of
 from .begun import Run, SteadyRun
 from .device import Array, Device

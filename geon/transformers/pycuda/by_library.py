@@ -20,10 +20,10 @@ from ..kernels.scalar import Load, walk
 from ..lowering.kernel import Kernel
 from ..lowering.places import place_of
 from ..lowering.schedule import Schedule
-from ..lowering.scratch import Scratch
 from ..printing.c_expressions import C_TYPES
 from ..printing.contractions import ContractionPrinter
 from ..printing.parameters import Place
+from ..sizes.scratch import Scratch
 from .asking import LibraryWork
 from .convolutions import convolution_of
 from .launches import Grid

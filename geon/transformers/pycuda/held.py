@@ -8,7 +8,7 @@ from ...op_graph.affine import Size
 from ...op_graph.lengths import product
 from ..kernels.scalar import Kept, Scalar, walk
 from ..kernels.types import Nest, Pass, RowArray, Store
-from ..lowering.scratch import lines as up_to_lines
+from ..sizes.scratch import lines as up_to_lines
 from .teams import CHAIN, SHORT, THREADS, WARP, Team
 
 HELD = CHAIN  # elements of an array of a row that a thread holds in registers

@@ -12,9 +12,9 @@ from dataclasses import replace
 from ...op_graph.affine import Size
 from ...op_graph.lengths import product
 from ..kernels.types import Loop, Nest, Pass
-from ..lowering.scratch import lines as up_to_lines
 from ..printing.nests import print_nest
 from ..printing.printed import PrintedNest, PrintedPass, RowStore
+from ..sizes.scratch import lines as up_to_lines
 from .all_elements import PARTS, PIECE, all_functions
 from .columns import column_functions, cut, states
 from .fours import Fours, elements_of, fits, fours_of, turns_by_fours

@@ -9,7 +9,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ...op_graph.lengths import evaluate
-from ..lowering.spaces import beyond_counting
+from ..sizes.spaces import beyond_counting
 from .bound import Bound
 from .device import Device
 from .memory import DeviceArray, DeviceMemory

@@ -13,10 +13,11 @@ from typing import Any
 from ...op_graph.affine import Size
 from .. import disk_cache, recorded
 from ..lowering.looping import Loops, loops_of
-from ..lowering.memory import Buffer, Plan, kernels_of
+from ..lowering.memory import Plan, kernels_of
 from ..lowering.schedule import bytes_of
-from ..lowering.spaces import Space, spaces_of
-from ..printing import c_expressions
+from ..lowering.spaces import spaces_of
+from ..sizes.buffers import Buffer
+from ..sizes.spaces import Space
 from . import asking, convolution, launches, scratch, sorting
 from .by_library import LibraryScratch
 from .device import Signature, Stages
@@ -86,18 +87,21 @@ def made(value: Any) -> Any:
     return recorded.made(value, PARTS)
 
 
-PARTS: tuple[type, ...] = (
-    Record, Module, Source, Piece, Signature, Stages, Buffer, LibraryScratch, scratch.Slots,
-    scratch.Bytes, scratch.Columns, scratch.PartSums, scratch.RowParts, scratch.Largest,
-    launches.Parts, launches.Grid, launches.Grids, launches.Launch, launches.Fixed, launches.Copy,
-    launches.Show, launches.Choice, launches.Turns, launches.Turn, launches.Round,
-    launches.Until, launches.Stack, launches.Carry, launches.Timed,
-    launches.Branches,
-    asking.Ask, asking.Product, asking.Strides, convolution.Convolution, convolution.Spatial,
-    sorting.SortMemory,
-)  # fmt: skip
+PARTS = {
+    kind.__name__: kind.__module__
+    for kind in (
+        Record, Module, Source, Piece, Signature, Stages, Buffer, LibraryScratch, scratch.Slots,
+        scratch.Bytes, scratch.Columns, scratch.PartSums, scratch.RowParts, scratch.Largest,
+        launches.Parts, launches.Grid, launches.Grids, launches.Launch, launches.Fixed,
+        launches.Copy, launches.Show, launches.Choice, launches.Turns, launches.Turn,
+        launches.Round, launches.Until, launches.Stack, launches.Carry, launches.Timed,
+        launches.Branches,
+        asking.Ask, asking.Product, asking.Strides, convolution.Convolution, convolution.Spatial,
+        sorting.SortMemory,
+    )
+}  # fmt: skip
 
 
 def _name(key: str) -> str:
-    tables = repr(sorted(c_expressions.tables().items()))  # which a user may have added to
-    return f"program-{disk_cache.digest('cuda program', key, recorded.made_by(), tables)}"
+    made_by = recorded.made_by(), recorded.changed_texts()
+    return f"program-{disk_cache.digest('cuda program', key, *made_by)}"

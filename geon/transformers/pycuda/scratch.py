@@ -12,7 +12,7 @@ from ..kernels.contraction import Contraction
 from ..kernels.lower import Work
 from ..kernels.types import Call, Nest
 from ..lowering.schedule import Schedule
-from ..lowering.scratch import Scratch
+from ..sizes.scratch import Scratch
 from .columns import TEAM, blocks_of, cut, most_bytes, states
 from .contractions import cut_deep, results, tiles_of
 from .cuda_target import takes_tf32

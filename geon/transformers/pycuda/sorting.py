@@ -13,9 +13,9 @@ from ...op_graph.affine import Size
 from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import evaluate, product
 from ...op_graph.op_graph import Op
-from ..lowering.scratch import lines as up_to_lines
 from ..printing.c_types import SUFFIXES
 from ..printing.parameters import Parameter
+from ..sizes.scratch import lines as up_to_lines
 from .launches import Fixed, Grid
 from .naming import Either, Function, KernelNames, Part
 

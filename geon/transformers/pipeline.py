@@ -1,0 +1,70 @@
+"""Stages 3 to 5 of a request, as functions from frozen values to the next.
+
+``Stages`` imports this module when it first runs a stage. Nothing else that a call of a recalled
+program needs imports a stage.
+"""
+
+from __future__ import annotations
+
+from ..op_graph.functional import Functional
+from ..op_graph.regions.segments import MARKED, Division
+from .environment import debugging
+from .lowering.budget import Fitting
+from .lowering.layout import lay_out
+from .lowering.memory import Plan, plan_memory
+from .lowering.program import Program, build_program
+from .lowering.schedule import Schedule, schedule
+from .lowering.target import Target
+from .request import Request
+from .sizes.budget import Budget
+
+
+def simplified(
+    request: Request, pure: Functional, target: Target, budget: Budget | None
+) -> Program:
+    """Return the simplified graph of a request, of the request's own copies.
+
+    With a ``budget`` values are computed again as far as the budget asks for; ``SizeError`` where
+    nothing fits into it.
+    """
+    made = built(request, pure, target, again=True)
+    if budget is None:
+        return made
+
+    def divided(division: Division) -> Program:
+        return built(request, pure, target, again=True, division=division)
+
+    fitting = Fitting(budget, target, request.own, request.check, request.planned)
+    return fitting.fitted(made, divided)
+
+
+def built(
+    request: Request,
+    pure: Functional,
+    target: Target,
+    again: bool,
+    division: Division = MARKED,
+) -> Program:
+    """Return the simplified graph; ``again`` allows values to be computed again."""
+    copied = request.copied(pure)
+    return build_program(copied, target, request.own, again, request.check, division)
+
+
+def scheduled(request: Request, program: Program, target: Target) -> Schedule:
+    """Return the kernels of a simplified graph, in order."""
+    own, check = request.own, request.check
+    return schedule(lay_out(program, target, own, check), target, own, check)
+
+
+def planned(request: Request, kernels: Schedule) -> Plan:
+    """Return the plan of a schedule: the home of each value."""
+    return plan_memory(kernels, reuse=request.planned)
+
+
+def verified(plan: Plan) -> Plan:
+    """Return the plan, which the verifier checks where GEON_DEBUG has the word ``verify``."""
+    if debugging("verify"):
+        from .lowering.verify import verify_plan  # here because only tests need it
+
+        verify_plan(plan)
+    return plan

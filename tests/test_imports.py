@@ -1,12 +1,16 @@
 """``import geon`` is cheap and quiet, and the package says what it is."""
 
 import logging
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import geon
+from geon.transformers.native.toolchain import find_toolchain
 
 LOADED = """
 import sys
@@ -44,6 +48,82 @@ def test_building_and_deriving_load_nothing_more() -> None:
         "y = geon.deriv(geon.sum(geon.tanh(x[1:]) * 2), x)\n",
     )
     assert not loaded(program) & set(LAZY)
+
+
+# The modules of geon beyond the graph that a call of a program from the disk cache loads. What is
+# new here is loaded by every process that calls anything: import it where it is used, or list it.
+OF_A_CALL = {
+    "transformers": "base cache choosing compile computation disk_cache entering environment"
+    " extensions later linking memory_given open_lengths origins plain recorded request results"
+    " started storage",
+    "transformers.native": "c_texts caches ceilings entry flags nothing objects prebuilt"
+    " product_shape progress record result_pool runtime sizes sizes.products threads toolchain"
+    " transformer units",
+    "transformers.runtime": "arguments calls destinations dims feeding found memory place"
+    " readers_writer slot state steps structure",
+    "transformers.sizes": "budget buffers ceilings scratch spaces",
+}
+# Modules of the graph: nearly all are rows, which `import geon` loads.
+MOST_OF_THE_GRAPH = 100
+STAGES = ("lowering", "kernels", "printing", "pipeline", "native.compiler", "native.target")
+SMALL = """
+import sys
+import numpy as np
+import geon
+N, C, H = geon.Axis("N"), geon.Axis("C", 4), geon.Axis("H", 3)
+x = geon.placeholder([N, C])
+w = geon.Variable([C, H], initial_value=0.1, name="w")
+with geon.make_transformer("native", threads=2) as transformer:
+    transformer.computation(geon.mean(geon.tanh(geon.dot(x, w))), x)(np.ones((5, 4)))
+print(*sys.modules)
+"""
+STEP = """
+import sys
+import numpy as np
+import geon
+from geon.frontends import neon
+N, C, H = geon.Axis("N"), geon.Axis("C", 4), geon.Axis("H", 3)
+x, y = geon.placeholder([N, C]), geon.placeholder([N, H])
+w = geon.Variable([C, H], initial_value=0.1, name="w")
+loss = geon.mean(geon.square(geon.dot(x, w) - y))
+step = neon.Adam(0.01)(loss)
+with geon.make_transformer("native", threads=2) as transformer:
+    transformer.computation([loss, step], x, y)(np.ones((5, 4)), np.ones((5, 3)))
+print(*sys.modules)
+"""
+
+
+def loaded_when_cached(program: str, cache: Path) -> tuple[set[str], set[str]]:
+    """The modules, and those of geon, that a program loads which another process has compiled."""
+    environment = {**os.environ, "GEON_CACHE": str(cache), "GEON_DEBUG": ""}
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, env=environment
+        )
+        assert done.returncode == 0, done.stderr
+    every = set(done.stdout.split())
+    return every, {name for name in every if name.partition(".")[0] == "geon"}
+
+
+@pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
+def test_a_call_of_a_cached_program_loads_no_stage(tmp_path: Path) -> None:
+    every, found = loaded_when_cached(SMALL, tmp_path)
+    expected = {"geon", "geon.errors", "geon.version"} | {f"geon.{name}" for name in OF_A_CALL}
+    expected |= {"geon.transformers." + name for name in ("native", "runtime", "sizes")}
+    for package, names in OF_A_CALL.items():
+        expected |= {f"geon.{package}.{name}" for name in names.split()}
+    graph = {name for name in found if name.startswith("geon.op_graph")}
+    assert found - graph == expected
+    assert len(graph) <= MOST_OF_THE_GRAPH
+    assert not every & (set(LAZY) - {"cachetools", "hashlib"})
+
+
+@pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
+def test_a_cached_step_of_training_loads_no_stage(tmp_path: Path) -> None:
+    every, found = loaded_when_cached(STEP, tmp_path)
+    stages = tuple(f"geon.transformers.{stage}" for stage in STAGES)
+    assert not [name for name in found if name.startswith(stages)]
+    assert not every & (set(LAZY) - {"cachetools", "hashlib"})
 
 
 def test_a_tensor_is_shown_in_a_notebook_that_has_shown_nothing_else() -> None:

@@ -1,7 +1,10 @@
 """A program that some process compiled is found by its graph, before any stage of it runs."""
 
+import dataclasses
+import importlib
 import json
 import os
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +13,13 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native.record import made, plain
+from geon.transformers import recorded, sizes
+from geon.transformers.later import LaterTarget, outline_of
+from geon.transformers.native import sizes as native_sizes
+from geon.transformers.native.record import PARTS, made, plain
+from geon.transformers.native.target import TARGET
 from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.printing import c_expressions
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 ROOT = Path(__file__).parents[2]
@@ -138,3 +146,53 @@ def test_what_is_kept_is_json_and_reads_as_it_was():
         record = f.stages().compiled.record
     assert record.kept and record.shown and record.checks and record.buffers
     assert made(json.loads(json.dumps(plain(record)))) == record
+
+
+def test_all_scratch_memory_can_be_kept():
+    """The class of each size that depends on lengths is among the parts of records."""
+    kinds = [
+        kind
+        for package in (sizes, native_sizes)
+        for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
+        for kind in vars(importlib.import_module(found.name)).values()
+        if dataclasses.is_dataclass(kind) and kind.__module__ == found.name
+    ]
+    assert len(kinds) > 10
+    other = {"Budget", "Ceilings"}  # what a call is asked for, and what a machine can do
+    assert {k.__name__ for k in kinds if PARTS.get(k.__name__) != k.__module__} == other
+    for name, module in PARTS.items():
+        assert dataclasses.is_dataclass(getattr(importlib.import_module(module), name))
+
+
+def test_the_key_has_the_rows_that_were_changed_alone(monkeypatch):
+    """Where the module of the rows is not imported nobody can have changed them: the key is that of
+    a process which has imported it and changed none."""
+    assert recorded.changed_texts() == ""
+    with monkeypatch.context() as patch:
+        patch.delitem(sys.modules, c_expressions.__name__)
+        assert recorded.changed_texts() == ""
+    monkeypatch.setitem(c_expressions.FLOAT_ROWS, "twice", "{0} + {0}")
+    added = recorded.changed_texts()
+    monkeypatch.setitem(c_expressions.FLOAT_ROWS, "square", "{0} * {0} * {0}")
+    changed = recorded.changed_texts()
+    monkeypatch.delitem(c_expressions.FLOAT_ROWS, "square")
+    assert len({"", added, changed, recorded.changed_texts()}) == 4
+    assert c_expressions.__name__ == recorded.EXPRESSIONS
+
+
+def test_a_target_is_read_on_class_and_instance_and_may_be_stated():
+    own = dataclasses.replace(TARGET, name="own")
+
+    class Own(geon.NativeTransformer):
+        """A transformer that states its target, as those of other packages do."""
+
+        target = own
+
+    assert isinstance(vars(geon.NativeTransformer)["target"], LaterTarget)
+    assert geon.NativeTransformer.target is TARGET
+    with geon.NativeTransformer() as transformer, Own() as stated:
+        assert transformer.target is TARGET and stated.target is own
+        assert (outline_of(transformer).name, outline_of(stated).name) == ("native", "own")
+        stated.target = dataclasses.replace(own, name="its own")
+        assert outline_of(stated).name == "its own"
+        assert "its own" in repr(stated)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 import re
@@ -91,6 +90,8 @@ class Watcher(Callback):
         name = str(self.figure)
         if name.startswith("validation ") and name.removeprefix("validation ") in run.figures:
             return "; give fit validation= data"
+        import difflib  # here because only this message needs it
+
         near = difflib.get_close_matches(name, run.figures, 1)
         return f"; did you mean {near[0]!r}?" if near else ""
 

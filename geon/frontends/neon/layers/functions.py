@@ -72,4 +72,4 @@ class Dropout(Layer):
             return x
         axes = chosen(x, self.axes, x.axes, repr(self)) if len(x.axes) else x.axes
         kept = self.random.bernoulli(axes, 1 - self.rate, "bool")
-        return where(kept, x / (1 - self.rate), 0)
+        return where(kept, x / (1 - self.rate), 0, axes=x.axes)

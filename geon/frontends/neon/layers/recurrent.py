@@ -146,7 +146,8 @@ class Recurrence(Layer):
         batch = x.axes.without(inputs).without([along])
         counts = None if mask is None else self.fitting_mask(as_tensor(mask), along, batch)
         if counts is not None:
-            x = where(counts, x, 0)  # padding may be NaN, and slopes of w are sums over all times
+            # Padding may be NaN, and slopes of w are sums over all times.
+            x = where(counts, x, 0, axes=x.axes)
         dtype = parameter_dtype(x)
         gates = self.gate_axes()
         both = Axes(gates, self.axes)

@@ -1,8 +1,9 @@
 """Initialisers: what a variable of a layer begins with.
 
 Each is called with the axes of the variable, those that its layer sums over (``inputs``) and those
-that it makes (``outputs``), and gives an ``initial_value``. Numbers and arrays serve as well. What
-is random takes a ``geon.Random``, which numbers its draws, so no two variables begin alike.
+that it makes (``outputs``), and gives an ``initial_value``. Other axes, such as groups of filters,
+gates or experts, have a matrix each. Numbers and arrays serve as well. What is random takes a
+``geon.Random``, which numbers its draws, so no two variables begin alike.
 """
 
 from __future__ import annotations
@@ -120,18 +121,25 @@ class Kaiming(Drawn):
 
 @dataclass(frozen=True)
 class Identity:
-    """``gain`` from each input to the output of the same number, 0 elsewhere."""
+    """``gain`` from each input to the output of the same number, 0 elsewhere, in each group."""
 
     gain: float = 1.0
 
     def __call__(self, axes: Axes, inputs: Axes, outputs: Axes) -> Callable[[Axes], Array]:
-        return lambda axes: _placed(self.gain * np.eye(*_sizes(axes, inputs)), axes, inputs)
+        def first(axes: Axes) -> Array:
+            groups = _groups(axes, inputs, outputs)
+            count, rows, columns = _sizes(axes, inputs, groups)
+            matrices = np.broadcast_to(self.gain * np.eye(rows, columns), (count, rows, columns))
+            return _placed(matrices, axes, inputs, groups)
+
+        return first
 
 
 @dataclass(frozen=True)
 class Orthogonal(Drawn):
     """A random matrix of inputs by outputs with orthonormal rows or columns, times ``gain``.
 
+    Each group of filters, gate or expert has a matrix of its own.
     A. Saxe, J. McClelland and S. Ganguli, "Exact solutions to the nonlinear dynamics of learning in
     deep linear neural networks", ICLR 2014.
     """
@@ -142,14 +150,17 @@ class Orthogonal(Drawn):
         numbers = _numbers(self.random)
 
         def first(axes: Axes) -> Array:
-            rows, columns = _sizes(axes, inputs)
-            if not rows or not columns:
-                return _placed(np.zeros((rows, columns)), axes, inputs)
-            drawn = numbers().normal(size=(max(rows, columns), min(rows, columns)))
+            groups = _groups(axes, inputs, outputs)
+            count, rows, columns = _sizes(axes, inputs, groups)
+            if not count or not rows or not columns:
+                return _placed(np.zeros((count, rows, columns)), axes, inputs, groups)
+            drawn = numbers().normal(size=(count, max(rows, columns), min(rows, columns)))
             basis, upper = np.linalg.qr(drawn)
             # With these signs all orthogonal matrices are equally likely.
-            basis = basis * np.where(np.diagonal(upper) < 0, -1, 1)
-            return _placed(self.gain * (basis if rows >= columns else basis.T), axes, inputs)
+            basis = basis * np.where(np.diagonal(upper, axis1=1, axis2=2) < 0, -1, 1)[:, None]
+            if rows < columns:
+                basis = basis.transpose(0, 2, 1)
+            return _placed(self.gain * basis, axes, inputs, groups)
 
         return first
 
@@ -173,11 +184,12 @@ class Sparse(Drawn):
         numbers = _numbers(self.random)
 
         def first(axes: Axes) -> Array:
-            rows, columns = _sizes(axes, inputs)
+            _, rows, columns = _sizes(axes, inputs, Axes())
             generator = numbers()
             order = generator.random((rows, columns)).argsort(axis=0)
             drawn = generator.normal(0, self.std, (rows, columns))
-            return _placed(np.where(order < math.ceil(self.share * rows), 0, drawn), axes, inputs)
+            kept = np.where(order < math.ceil(self.share * rows), 0, drawn)
+            return _placed(kept, axes, inputs, Axes())
 
         return first
 
@@ -188,13 +200,23 @@ def _numbers(random: Random) -> Callable[[], np.random.Generator]:
     return lambda: np.random.default_rng([seed, draw])
 
 
-def _sizes(axes: Axes, inputs: Axes) -> tuple[int, int]:
-    """Rows and columns of a variable over ``axes`` as a matrix: its inputs by all else."""
-    return int(axes.only(inputs).size), int(axes.without(inputs).size)
+def _groups(axes: Axes, inputs: Axes, outputs: Axes) -> Axes:
+    """Return the axes that are neither summed nor made; all are made where none is given."""
+    rest = axes.without(inputs)
+    return rest.without(outputs) if len(outputs) else Axes()
 
 
-def _placed(matrix: Array, axes: Axes, inputs: Axes) -> Array:
-    """A matrix as the array over ``axes`` of a variable with these inputs."""
-    apart = Axes(axes.only(inputs), axes.without(inputs))
-    whole = matrix.reshape([int(length) for length in apart.lengths])
+def _sizes(axes: Axes, inputs: Axes, groups: Axes) -> tuple[int, int, int]:
+    """Return the number of matrices in a variable over ``axes``, their rows and their columns.
+
+    There is one for each of the ``groups``; its rows are the inputs and its columns all else.
+    """
+    columns = axes.without(inputs).without(groups)
+    return int(groups.size), int(axes.only(inputs).size), int(columns.size)
+
+
+def _placed(matrices: Array, axes: Axes, inputs: Axes, groups: Axes) -> Array:
+    """Return the matrices of ``_sizes`` as the array over ``axes``."""
+    apart = Axes(groups, axes.only(inputs), axes.without(inputs).without(groups))
+    whole = matrices.reshape([int(length) for length in apart.lengths])
     return whole.transpose([apart.index(axis) for axis in axes])

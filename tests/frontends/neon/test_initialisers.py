@@ -5,13 +5,15 @@ import pytest
 
 import geon
 from geon.frontends import neon
+from geon.frontends.neon import axis as ax
 
 L, J, K = geon.Axis("L", 30), geon.Axis("J", 20), geon.Axis("K", 50)
 
 
-def drawn(transformer, init, axes=(L, K, J), inputs=(L, J), outputs=(K,)):
+def drawn(transformer, init, axes=(L, K, J), inputs=(L, J)):
     """The first value of a variable, as a matrix of inputs by outputs."""
-    axes, inputs, outputs = geon.Axes(axes), geon.Axes(inputs), geon.Axes(outputs)
+    axes, inputs = geon.Axes(axes), geon.Axes(inputs)
+    outputs = axes.without(inputs)
     v = geon.Variable(axes, initial_value=init(axes, inputs, outputs), name="v")
     value = transformer.get(v)
     order = [axes.index(axis) for axis in (*inputs, *axes.without(inputs))]
@@ -62,6 +64,44 @@ def test_orthogonal(transformer, axes, inputs):
     value = drawn(transformer, neon.Orthogonal(geon.Random(0), 2.0), axes, inputs)
     product = value.T @ value if value.shape[0] >= value.shape[1] else value @ value.T
     np.testing.assert_allclose(product, 4 * np.eye(len(product)), atol=2e-5)
+
+
+def test_groups_filters_gates_and_experts_have_a_matrix_each(transformer):
+    """Orthogonal and Identity fill it for each; Sparse leaves out a share of each column."""
+    x = geon.placeholder([ax.N, ax.T, geon.Axis("G", 2), geon.Axis("C", 6)], name="x")
+    rows = {"over": ["C"]}
+    made = {  # layers, the variable, its groups and inputs
+        "groups": (
+            lambda i: neon.Convolution({ax.T: 2}, K, i, apart="G"), "w", "G", ["T.window", "C"],
+        ),
+        "channels": (
+            lambda i: neon.Convolution({ax.T: 3}, [], i, apart=["G", "C"]), "w", "GC", ["T.window"],
+        ),
+        "transposed": (
+            lambda i: neon.Deconvolution({ax.T: 2}, K, i, apart="G"), "w", "G", ["T.window", "C"],
+        ),
+        "gates": (lambda i: neon.LSTM(K, i, **rows), "w", ["gate"], ["C"]),
+        "states": (lambda i: neon.GRU(K, i, **rows), "u", ["gate"], ["K'"]),
+        "experts": (
+            lambda i: neon.MixtureOfExperts(geon.Axis("E", 3), J, K, i, **rows), "w", "E", ["C"],
+        ),
+        "one": (lambda i: neon.Linear(K, i, **rows), "w", "", ["C"]),
+    }  # fmt: skip
+    wrong = []
+    for name, (build, place, groups, inputs) in made.items():
+        for init in (neon.Orthogonal(geon.Random(0), 2.0), neon.Identity(2.0)):
+            layer = build(init)
+            layer(x)
+            leaf = layer.variables[place]
+            apart = [leaf.axes[each] for each in groups]
+            inner = geon.Axes([leaf.axes[each] for each in inputs])
+            order = [*apart, *inner, *leaf.axes.without(apart).without(inner)]
+            value = transformer.get(leaf).transpose([leaf.axes.index(axis) for axis in order])
+            for each in value.reshape(int(geon.Axes(apart).size), int(inner.size), -1):
+                short = each if each.shape[0] <= each.shape[1] else each.T
+                if not np.allclose(short @ short.T, 4 * np.eye(len(short)), atol=2e-5):
+                    wrong.append((name, init))
+    assert not wrong
 
 
 def test_identity(transformer):

@@ -6,13 +6,14 @@ count as float32 wherever a fraction can come out; float16 and bfloat16 accumula
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError, AxisError, DTypeError
 from . import activations, reductions
 from .axes import Axes, Axis, new_axis
 from .build import Elementwise
-from .constants import as_tensor
+from .constants import as_tensor, scalar_value
 from .dtypes import FLOAT32, INT64, kind, sum_dtype
 from .elementwise import (
     cast,
@@ -23,10 +24,12 @@ from .elementwise import (
     log,
     maximum,
     minimum,
+    multiply,
     sqrt,
     square,
     stop_gradient,
     subtract,
+    weighted_product,
     where,
 )
 from .indexing import CHECKED, held_by_int64
@@ -57,6 +60,17 @@ def _wide(x: Tensor) -> Tensor:
 
 def _named(x: Tensor, name: str | None) -> Tensor:
     return annotate(x, name, (), ())
+
+
+def weighted(weight: TensorLike, x: TensorLike) -> Tensor:
+    """Return ``weight * x``, which is 0 where ``weight`` is 0 and ``x`` is infinite.
+
+    The derivatives in both arguments are 0 there, too. NaN stays NaN.
+    """
+    x = as_tensor(x, near=weight)
+    weight = as_tensor(weight, near=x)
+    row = multiply if scalar_value(weight) else weighted_product
+    return row.apply(weight, x)
 
 
 # Statistics -------------------------------------------------------------------------------------
@@ -185,15 +199,18 @@ def logsumexp(
 ) -> Tensor:
     """log(sum(exp(x))) over ``reduction_axes``, or over all but ``out_axes``, without overflow.
 
-    -inf where all elements are. Integers and bool give float32. Raises ``AxisError`` for axes
-    of length 0.
+    -inf where all elements are -inf, and the derivative is 0 there: a row of which a mask leaves
+    nothing needs no guard. Integers and bool give float32. Raises ``AxisError`` for axes of
+    length 0.
     """
     x = _floating(x)
     axes = _some_elements(x, "logsumexp", reduced_names(x, "logsumexp", reduction_axes, out_axes))
     largest = stop_gradient(reductions.max(x, axes))
     shift = where(isfinite(largest), largest, 0)
     total = reductions.sum(exp(subtract.apply(x, shift)), axes)
-    made = log(total) + shift
+    # Without the inner choice the derivative for a row of -inf would be 0 times an infinity.
+    none = equal(total, 0)
+    made = where(none, -math.inf, log(where(none, 1, total)) + shift)
     if out_axes is not None:
         made = reorder(made, out_axes)
     return _named(made, name)
@@ -206,8 +223,9 @@ def softmax(
     """exp(x) / sum(exp(x)), where the sum is over ``normalization_axes``, without overflow.
 
     They may be left out where ``x`` has one axis. Has the axes of ``x``; integers and bool give
-    float32. Elements over ``normalization_axes`` that are all -inf give NaN. The logarithm of it
-    is exact however far out. Raises ``AxisError`` when it is not said what to normalise over.
+    float32. The logarithm of it is exact however far out. Where all elements over
+    ``normalization_axes`` are -inf, they are 0 / 0: the result and its derivative are NaN. Raises
+    ``AxisError`` when it is not said what to normalise over.
     """
     x = _floating(x)
     axes = _normalized(x, "softmax", normalization_axes)
@@ -397,11 +415,11 @@ def interpolation(
 ) -> Tensor:
     """The point between ``x`` and ``y`` at ``weight``: (1 - weight) * x + weight * y.
 
-    x where ``weight`` is 0, y where it is 1; beyond these it continues on the line. ``weight`` is
-    a number or a tensor, for example one over the batch axis.
+    x where ``weight`` is 0, y where it is 1, also where the other is infinite; beyond these it
+    continues on the line. ``weight`` is a number or a tensor, for example one over the batch axis.
     """
     weight = as_tensor(weight, near=x)
-    return _named((1 - weight) * x + weight * y, name)
+    return _named(weighted(1 - weight, x) + weighted(weight, y), name)
 
 
 SYNTAX["mean"] = mean

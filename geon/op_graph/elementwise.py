@@ -23,6 +23,7 @@ from .build import Elementwise, elementwise
 from .constants import as_tensor, scalar_value
 from .dtypes import as_dtype, kind, named_dtype
 from .keywords import explained
+from .logic import logical_and
 from .op_graph import Op, Tensor, annotate, make
 from .operators import SYNTAX
 from .registry import Inferred, Primitive
@@ -291,6 +292,23 @@ isnan = elementwise("isnan", "Whether x is not a number.", np.isnan, (None,), ru
 isinf = elementwise("isinf", "Whether x is infinite.", np.isinf, (None,), rule="predicate")
 isfinite = elementwise("isfinite", "Whether x is neither infinite nor not a number.", np.isfinite,
                        (None,), rule="predicate")  # fmt: skip
+
+
+def without_weight(x: Any, y: Any) -> Tensor:
+    """Return y, and 0 where y is infinite and its weight x is 0."""
+    return where.apply(logical_and.apply(equal.apply(x, 0), isinf.apply(y)), 0, y)
+
+
+# A row, since its derivative in y is the weight alone: that of the choice would need y again.
+weighted_product = elementwise(
+    "weighted_product",
+    "x * y, and 0 where x is 0 and y infinite.",
+    lambda x, y: np.where((x == 0) & np.isinf(y), np.zeros_like(x), x * y),
+    (lambda out, x, y: without_weight(x, y), lambda out, x, y: x),
+    arity=2,
+    rule="float",
+    sympy="x * y",
+)
 
 # Rounding ---------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,22 @@ if TYPE_CHECKING:
     from .accepted import AxisLike, Follows, Tags, TensorLike
 
 Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """What positions are for, in messages about those that lie outside of their axis.
+
+    ``used`` says as what they are used, ``cure`` what to do about one that is outside.
+    """
+
+    used: str
+    cure: str
+
+
+# By the tag that checked positions, or what is checked, have.
+PURPOSES: dict[str, Purpose] = {}
+POSITIONS = Purpose("used as positions", "check the data, make the axis longer, or geon.clip them")
 
 
 def gathered_axes(x: Axes, index: Axes, axis: str) -> Axes:
@@ -75,9 +92,10 @@ def _checked_reference(op: Op, index: Array, *extremes: Array) -> Array:
     length, from_end = op.attrs
     low = -length if from_end else 0
     if index.size and (index.min() < low or index.max() >= length):
+        more = " or more" if is_held(op.args[0]) else ""
         raise IndexRangeError(
-            f"{op.args[0]} made at {op.file_info}: {index.min()} to {index.max()} where the axis "
-            f"has length {length}"
+            f"{before_int64(op.args[0])} made at {op.file_info}: {index.min()} to {index.max()}"
+            f"{more} where the axis has length {length}"
         )
     return index
 
@@ -253,6 +271,17 @@ def before_int64(index: Op) -> Op:
         index = index.args[0]
     held = index.dtype is UINT64 and index.primitive.name == "minimum" and index.name is None
     return index.args[0] if held else index
+
+
+def is_held(index: Op) -> bool:
+    """Return True where int64 holds positions of uint64 that were larger as its largest number."""
+    return before_int64(index).dtype is UINT64
+
+
+def purpose_of(op: Op) -> Purpose:
+    """Return what the positions that ``op`` checks are for."""
+    found = [PURPOSES[tag] for tag in PURPOSES if tag in op.tags | before_int64(op.args[0]).tags]
+    return found[0] if len(found) == 1 else POSITIONS  # equal ops of several purposes are one
 
 
 @explained

@@ -7,13 +7,16 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from ..errors import AxisError
+from .composites import weighted
 from .constants import as_tensor
 from .dtypes import FLOAT32, kind
-from .elementwise import log
+from .elementwise import equal, log, where
 from .keywords import explained
+from .logic import logical_and
 from .op_graph import Leaf, Op, Tensor, annotate
 from .reductions import SUM, reduce
 from .sites import describe, user_site
+from .stabilise import has_stable_form
 from .weak import in_dtype, strengthen
 
 if TYPE_CHECKING:
@@ -35,12 +38,13 @@ def cross_entropy_binary(
     ``y`` are probabilities, ``t`` probabilities, 0 and 1, or truth values. Summed over
     ``reduction_axes``, or over all but ``out_axes``, or over all. In nats; in bits with
     ``usebits``. Where ``y`` is a ``sigmoid``, value and derivatives are exact however far out;
-    elsewhere y = 0 or 1 makes it infinite, or NaN where t agrees. Warns where ``y`` can be seen to
+    elsewhere y = 0 or 1 may make it infinite. A term of weight 0, which is t or 1 - t, is 0, also
+    where its logarithm is infinite, and so are its derivatives. Warns where ``y`` can be seen to
     be scores: a product with weights, also under ``tanh``, ``relu`` and the like, or a logarithm.
     """
     y, t = _operands(y, t)
     _warn_of_scores(y, "cross_entropy_binary", "sigmoid")
-    entropy = t * log(y) + (1 - t) * log(1 - y)
+    entropy = _weighted_log(t, y) + _weighted_log(1 - t, 1 - y)
     return _cost("cross_entropy_binary", entropy, usebits, reduction_axes, out_axes, name)
 
 
@@ -59,10 +63,10 @@ def cross_entropy_multi(
     ``y`` are probabilities of classes, ``t`` probabilities or a ``onehot`` tensor. Summed over
     ``reduction_axes``, or over all but ``out_axes``, or over all: with ``out_axes=[N]`` there is
     a cost for each example of the batch. In nats; in bits with ``usebits``. Where ``y`` is a
-    ``softmax``, value and derivatives are exact however far out; elsewhere y = 0 makes it
-    infinite, or NaN where t is 0 too. Raises ``AxisError`` for a ``t`` of class numbers. Warns
-    where ``y`` can be seen to be scores: a product with weights, also under ``tanh``, ``relu`` and
-    the like, or a logarithm.
+    ``softmax``, value and derivatives are exact however far out. A class whose t is 0 adds 0, also
+    where its y is 0, and has the derivatives 0 there. Raises ``AxisError`` for a ``t`` of class
+    numbers. Warns where ``y`` can be seen to be scores: a product with weights, also under
+    ``tanh``, ``relu`` and the like, or a logarithm.
     """
     y, given = as_tensor(y), as_tensor(t, near=y)
     missing = [axis.name for axis in y.axes if axis not in given.axes]
@@ -75,7 +79,8 @@ def cross_entropy_multi(
         )
     _warn_of_scores(y, "cross_entropy_multi", "softmax")
     y, t = _operands(y, given)
-    return _cost("cross_entropy_multi", t * log(y), usebits, reduction_axes, out_axes, name)
+    entropy = _weighted_log(t, y)
+    return _cost("cross_entropy_multi", entropy, usebits, reduction_axes, out_axes, name)
 
 
 # What gives weighted sums of its operands, or only moves them.
@@ -129,6 +134,19 @@ def _operands(y: Any, t: Any) -> tuple[Tensor, Tensor]:
     return y, t
 
 
+def _weighted_log(weight: Tensor, y: Tensor) -> Tensor:
+    """Return ``weight * log(y)``, which is 0 where both are 0, with derivatives that are 0 there.
+
+    A logarithm that has a stable form is finite wherever its argument is, and so are its slopes;
+    those of another one are infinite at 0, so its argument is replaced where the weight is 0.
+    """
+    logarithm = log(y)
+    if has_stable_form(logarithm):
+        return weighted(weight, logarithm)
+    none = logical_and.apply(equal(weight, 0), equal(y, 0))
+    return weight * log(where.apply(none, 1, y))
+
+
 def _cost(
     what: str,
     entropy: Tensor,
@@ -137,7 +155,7 @@ def _cost(
     out_axes: Any,
     name: str | None,
 ) -> Tensor:
-    made = -reduce(SUM, entropy, reduction_axes, out_axes, what=what)
+    made = 0 - reduce(SUM, entropy, reduction_axes, out_axes, what=what)  # no cost is -0.0
     if usebits:
         made = made / math.log(2)
     return annotate(made, name, (), ())

@@ -76,6 +76,26 @@ def _extreme_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     return _reduce(SUM, multiply.apply(t, share), names)
 
 
+def _inside(x: Tensor) -> Tensor | None:
+    """Return which elements of windows lie inside of what they show; None where all do.
+
+    The result is over the axes of the windows and of their positions alone.
+    """
+    rows: list[Op] = []
+    inner: Op = x
+    while inner.primitive.name in ("window", "padded_windows"):
+        rows.append(inner)
+        inner = inner.args[0]
+    if "padded_windows" not in [row.primitive.name for row in rows]:
+        return None
+    names = {row.attrs[0] for row in rows}
+    ones = broadcast(number(True, BOOL), [axis for axis in inner.axes if axis.name in names])
+    outside = (number(False, BOOL),)
+    for row in reversed(rows):
+        ones = make(row.primitive, (ones, *outside[: len(row.args) - 1]), row.attrs)
+    return ones
+
+
 def _first_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     """The tangent of the element that was found first, by its position among the reduced."""
     x: Any = op.args[0]
@@ -85,7 +105,14 @@ def _first_linearise(op: Op, i: int, t: Tensor) -> Tensor:
         place = add.apply(place * length_value(x.axes[name].expression), iota(x.axes[name]))
     count = product(x.axes[name].expression for name in names)
     held = INT32 if isinstance(count, int) and count < np.iinfo(INT32).max else INT64
-    found = broadcast(cast(_reduce(ARGMAX, x, names), held), x.axes)
+    place_found = cast(_reduce(ARGMAX, x, names), held)
+    inside = _inside(x)
+    if inside is not None:
+        # A window of -inf alone ties with its padding: its first element inside has the derivative.
+        largest: Any = op
+        first = cast(_reduce(ARGMAX, inside, names), held)
+        place_found = where.apply(equal(largest, -math.inf), first, place_found)
+    found = broadcast(place_found, x.axes)
     hit = equal.apply(found, cast(place, held))
     return _reduce(SUM, where.apply(hit, t, number(0, t.dtype)), names)
 

@@ -9,21 +9,22 @@ from ..errors import ArgumentError, AxisError
 from .attributes import as_int, is_axis, is_names
 from .axes import Axes, Axis, axes_of, new_axis
 from .build import meet
-from .composites import _floating
+from .composites import _floating, weighted
 from .constants import as_tensor, number
+from .dtypes import INT64
 from .elementwise import equal, maximum, minimum, where
 from .index_map import Index, Map, viewed
-from .indexing import gather
+from .indexing import _gather
 from .joining import concat
 from .keywords import explained
 from .leaves import iota, length_value
 from .lengths import Length
 from .movement import broadcast, rename, reorder
-from .op_graph import Op, Tensor, annotate, make
+from .op_graph import Guard, Op, Tensor, annotate, make
 from .own_axes import by_own_axis, has_axes, named_axes, own_axis
 from .registry import Inferred, Primitive, need
 from .sites import describe, user_site
-from .weak import in_dtype, like
+from .weak import in_dtype, like, strengthen
 
 if TYPE_CHECKING:
     from .accepted import AxesLike, AxisLike, Follows, Tags, TensorLike
@@ -46,7 +47,8 @@ def resize(
     an element is: ``centers`` lays the middles of elements over each other, ``corners`` (of
     ``linear``) the first and last elements, ``starts`` (of ``nearest``) where elements begin.
     Places are found in integers, so they are exact. Linear makes float32 of integers and bool.
-    Raises ``AxisError`` for a length below 1 and ``ArgumentError`` for another mode.
+    Raises ``AxisError`` for a length below 1 and for an axis without elements, and
+    ``ArgumentError`` for another mode.
     """
     made = as_tensor(x)
     known = {"linear": ("centers", "corners"), "nearest": ("centers", "starts")}
@@ -66,11 +68,26 @@ def resize(
             )
         axis = made.axes[along]
         longer = axis.with_length(length)
+        guards = _some(made, axis)
         if mode == "nearest":
-            made = gather(made, _nearest(axis, longer, align), along)
+            made = _gather(made, strengthen(_nearest(axis, longer, align), INT64), along, guards)
         else:
-            made = _between(made, axis, longer, align)
+            made = _between(made, axis, longer, align, guards)
     return annotate(made, name, tags, follows)
+
+
+def _some(x: Tensor, axis: Axis) -> tuple[Guard, ...]:
+    """Return the guard that an open axis has an element; raise ``AxisError`` where it has none."""
+    size = axis.expression
+    if isinstance(size, int) and size:
+        return ()
+    meaning = (
+        f"resize at {describe(user_site())}: the axis {axis} of {x} (made at {x.file_info}) has no "
+        "element that another length could show; give it at least one"
+    )
+    if isinstance(size, int):
+        raise AxisError(meaning)
+    return (Guard("<=", 1, size, meaning),)
 
 
 def _nearest(axis: Axis, longer: Axis, align: str) -> Tensor:
@@ -80,7 +97,7 @@ def _nearest(axis: Axis, longer: Axis, align: str) -> Tensor:
     return (2 * iota(longer) + 1) * old // (2 * new)
 
 
-def _between(x: Tensor, axis: Axis, longer: Axis, align: str) -> Tensor:
+def _between(x: Tensor, axis: Axis, longer: Axis, align: str, guards: tuple[Guard, ...]) -> Tensor:
     """Each element from the two around its place, a quotient of integers."""
     old, new = length_value(axis.expression), length_value(longer.expression)
     place: Any = iota(longer)
@@ -93,8 +110,9 @@ def _between(x: Tensor, axis: Axis, longer: Axis, align: str) -> Tensor:
     low = place // whole
     high = minimum(low + 1, old - 1)
     part = like(place - low * whole, x) / in_dtype(whole, x.dtype)
-    first, second = (gather(x, at, axis) for at in (low, high))
-    return reorder(first * (1 - part) + second * part, first.axes)
+    first, second = (_gather(x, strengthen(at, INT64), axis.name, guards) for at in (low, high))
+    # At a place that is an element's own, the other one has weight 0 and may be infinite.
+    return reorder(weighted(1 - part, first) + weighted(part, second), first.axes)
 
 
 @explained

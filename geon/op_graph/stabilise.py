@@ -104,6 +104,11 @@ def log_of_one_plus_exp(op: Op) -> Op | None:
 STABLE = stable.done()
 
 
+def has_stable_form(op: Op) -> bool:
+    """Return True where a rule of this stage replaces ``op`` itself."""
+    return any(rule(op) is not None for rule in STABLE.rules.get(op.primitive.name, ()))
+
+
 def stabilise(x: Op) -> Op:
     """``x`` in a form that is exact where the one written is not."""
     return rewrite([x], STABLE, {})[0]

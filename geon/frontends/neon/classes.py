@@ -8,7 +8,7 @@ from ...errors import ArgumentError, AxisError
 from ...op_graph.axes import Axis
 from ...op_graph.composites import onehot
 from ...op_graph.dtypes import kind
-from ...op_graph.indexing import CHECKED, held_by_int64
+from ...op_graph.indexing import CHECKED, PURPOSES, Purpose, held_by_int64
 from ...op_graph.op_graph import Tensor, make
 from ...op_graph.own_axes import own_axis
 from ...op_graph.sites import describe, user_site
@@ -17,6 +17,14 @@ from .checks import whole
 
 if TYPE_CHECKING:
     from ...op_graph.accepted import AxisLike
+
+
+CLASS_NUMBER = "class number"
+PURPOSES[CLASS_NUMBER] = Purpose(
+    "used as class numbers",
+    "check the data, or give the axis of the classes more elements; examples that a number such "
+    "as -100 marks do not count with mask= of neon.Model, and need the number of some class",
+)
 
 
 def class_axis(scores: Tensor, over: AxisLike | None, what: str) -> Axis:
@@ -56,13 +64,13 @@ def known(scores: Tensor, t: Tensor, axis: Axis, what: str) -> Tensor:
     """
     check_numbers(scores, t, axis, what)
     found: Tensor = make(CHECKED, (held_by_int64(t),), (axis.expression, False))
+    found.add_tags(CLASS_NUMBER)
     return found
 
 
 def hits(scores: Tensor, t: Tensor, axis: Axis, what: str) -> Tensor:
     """Where the right class is; ``AxisError`` where ``t`` are no class numbers for the scores."""
-    check_numbers(scores, t, axis, what)
-    return onehot(t, axis, "bool", checked=True)
+    return onehot(known(scores, t, axis, what), axis, "bool")
 
 
 def check_numbers(scores: Tensor, t: Tensor, axis: Axis, what: str) -> None:

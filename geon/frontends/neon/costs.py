@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import ArgumentError, AxisError
-from ...op_graph.composites import log_softmax, mean
+from ...op_graph.composites import log_softmax, mean, weighted
 from ...op_graph.constants import as_tensor
 from ...op_graph.dtypes import kind
 from ...op_graph.elementwise import (
     absolute,
     cast,
     expm1,
+    isinf,
     maximum,
     power,
     softplus,
@@ -67,16 +68,16 @@ def cross_entropy(
                 f"neither as class numbers, which are integers over {rest}, nor as probabilities "
                 f"over {scores.axes}; give a target over one of these"
             )
-        right = sum(t * logs, axis)
-    if not smoothing:
-        return -right
-    return -((1 - smoothing) * right + smoothing * mean(logs, axis))
+        right = sum(weighted(t, logs), axis)
+    if smoothing:
+        right = weighted(1 - smoothing, right) + smoothing * mean(logs, axis)
+    return 0 - right  # no cost is -0.0
 
 
 def binary_cross_entropy(scores: TensorLike, t: TensorLike) -> Tensor:
     """-log of the probability of each truth value, in nats; t are 0 and 1 or probabilities."""
     x, t = _pair(scores, t, "binary_cross_entropy")
-    return _each(softplus(x) - x * t)
+    return _each(weighted(t, softplus(-x)) + weighted(1 - t, softplus(x)))
 
 
 def squared_error(y: TensorLike, t: TensorLike) -> Tensor:
@@ -99,7 +100,9 @@ def huber(y: TensorLike, t: TensorLike, delta: float = 1.0) -> Tensor:
     above_zero("huber", "delta", delta)
     y, t = _pair(y, t, "huber")
     far = absolute(y - t)
-    return _each(where(far <= delta, square(far) / 2, delta * (far - delta / 2)))
+    near = far <= delta
+    # Without the inner choice the slope for an infinite distance would be 0 times an infinity.
+    return _each(where(near, square(where(near, far, 0)) / 2, delta * (far - delta / 2)))
 
 
 def hinge(
@@ -137,7 +140,9 @@ def focal(
     right = sum(where(hit, log_softmax(scores, axis), 0), axis)
     # Below 1, a power's slope at 0 is infinite; at the least number it is not, and makes 0 of 0.
     others = maximum(-expm1(right), least(right.dtype))
-    return -power(others, gamma) * right
+    # The slope of this factor vanishes where the logarithm is infinite.
+    others = where(isinf(right), 1, others)
+    return 0 - power(others, gamma) * right  # no cost is -0.0
 
 
 def ctc(

@@ -7,7 +7,7 @@ what cannot be is 0 and not NaN.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from ...op_graph.elementwise import (
     stop_gradient,
     where,
 )
-from ...op_graph.indexing import CHECKED, gather
+from ...op_graph.indexing import CHECKED, gather, held_by_int64
 from ...op_graph.joining import pad
 from ...op_graph.leaves import iota
 from ...op_graph.logic import logical_and, logical_or
@@ -38,7 +38,7 @@ from ...op_graph.reductions import tensor_size
 from ...op_graph.regions.scan import scan
 from ...op_graph.sites import describe, user_site
 from .checks import whole
-from .classes import class_axis
+from .classes import CLASS_NUMBER, class_axis
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +89,7 @@ class Alignment:
             if given is not None:
                 wrong = logical_or(less(given, 0), greater.apply(given, most))
                 never = logical_or.apply(never, wrong)
-        return where(never, np.inf, -total)
+        return where(never, np.inf, 0 - total)  # no cost is -0.0
 
     def reached(self, lengths: Tensor | None, label_lengths: Tensor | None) -> Tensor:
         """The log-probability of each state after the last time."""
@@ -120,20 +120,24 @@ class Alignment:
     def said(self, label_lengths: Tensor | None) -> tuple[Tensor, Tensor]:
         """What each state says; whether it may come two states after another, with no blank."""
         place = iota(self.state) // 2
-        here, before = (self.padded(widths, label_lengths) for widths in ((0, 1), (1, 0)))
-        here, before = (gather(each, place, self.row) for each in (here, before))
+        labels = self.counted_labels(label_lengths)
+        padded = [pad(labels, {self.row: widths}, value=self.blank) for widths in ((0, 1), (1, 0))]
+        here, before = (gather(each, place, self.row) for each in padded)
         odd = equal(iota(self.state) % 2, 1)
         skips = logical_and.apply(odd, not_equal(here, before))
-        said = where.apply(odd, here, self.blank)
-        return make(CHECKED, (said,), (self.classes.expression, False)), skips
+        return where.apply(odd, here, self.blank), skips
 
-    def padded(self, widths: tuple[int, int], label_lengths: Tensor | None) -> Tensor:
-        """The labels that count, and blanks."""
-        labels = pad(cast(self.labels, "int64"), {self.row: widths}, value=self.blank)
-        own = labels.axes[self.row.name]
+    def counted_labels(self, label_lengths: Tensor | None) -> Tensor:
+        """The labels that count, which are class numbers, and blanks for the others."""
+        held: Any = held_by_int64(self.labels)
+        labels = cast(held, "int64")
         if label_lengths is not None:
-            labels = where(outer(less, iota(own) - widths[0], label_lengths), labels, self.blank)
-        return labels
+            counted = outer(less, iota(self.row), label_lengths)
+            # Under the name of the labels, which messages show.
+            labels = where(counted, labels, self.blank, name=self.labels.name or "labels")
+        known: Tensor = make(CHECKED, (labels,), (self.classes.expression, False))
+        known.add_tags(CLASS_NUMBER)
+        return known
 
     def shifted(self, x: Tensor, by: int) -> Tensor:
         """What was in the state so many before."""

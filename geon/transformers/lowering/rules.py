@@ -9,9 +9,11 @@ from ...op_graph import approximations, tails
 from ...op_graph.axes import Axes, Axis
 from ...op_graph.copies import with_args
 from ...op_graph.dtypes import FLOAT32, INT64, name_of
-from ...op_graph.elementwise import CAST, add, cast, less, where
+from ...op_graph.elementwise import CAST, add, cast, less, multiply, where, without_weight
 from ...op_graph.indexing import (
     CHECKED,
+    PURPOSES,
+    Purpose,
     _gather,
     _scatter,
     gather_plan,
@@ -65,6 +67,13 @@ def erfcx_derivative(op: Op) -> Op | None:
     return tails.erfcx_derivative(op.attrs[0], op.args[0], GEON_OPS)
 
 
+@lower.on("weighted_product")
+def weighted_product(op: Op) -> Op | None:
+    """A product with what is left of the second factor where the first one is 0."""
+    weight, x = op.args
+    return multiply.apply(weight, without_weight(weight, x))
+
+
 @lower.on("lgamma")
 def lgamma(op: Op) -> Op | None:
     """lgamma by series and reflection; see ``approximations``."""
@@ -103,7 +112,11 @@ def positions(op: Op) -> Op | None:
     return intern(ComputationOp, row, (*op.args[:first], *new), op.attrs, op.axes, op.dtype)
 
 
-NUMBER_OF_BRANCH = "number of a branch"  # by which messages know what a position is for
+NUMBER_OF_BRANCH = "number of a branch"
+PURPOSES[NUMBER_OF_BRANCH] = Purpose(
+    "used as the number of a branch of a case without default=",
+    "check the data, or give the case a default=",
+)
 
 
 @lower.on("case")

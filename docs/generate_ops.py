@@ -67,6 +67,16 @@ def table(heading: str, columns: tuple[str, ...], rows: Iterable[tuple[str, ...]
     return f"## {heading}\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
+# Of functions that are more than the row of their name, what their pages say.
+DERIVATIVES = {
+    "top_k": (
+        "that of the values, of any order, goes to the elements that were found; the positions, "
+        "which are integers, have none"
+    ),
+    "sequential": "that of the last item, of any order, with variables as they were assigned",
+}
+
+
 def derivative(row: "Primitive") -> str:
     """What the table says of the derivative of a row."""
     if not row.differentiable:
@@ -247,7 +257,9 @@ def facts(name: str, function: Any) -> list[str]:
         both = "" if count == 1 else " (operands of one dtype)"
         found.append(f"**dtypes**{both}: {said}.")
     row = PRIMITIVES.get(name)
-    if row is not None:
+    if name in DERIVATIVES:
+        found.append(f"**Derivative**: {DERIVATIVES[name]}.")
+    elif row is not None and (row.differentiable or row.kind not in ("leaf", "effect")):
         told = {"": "none: `geon.deriv` through it raises `DerivativeError`", "yes": "of any order"}
         found.append(f"**Derivative**: {told.get(derivative(row), 'zero, by decision')}.")
     ways = [OPERATORS[name]] if name in OPERATORS else []

@@ -288,10 +288,16 @@ def meet(
             "ask for the length it has, or take a part of it"
         )
     else:
+        cure = "give both the same length, or one of them another axis with geon.rename"
+        if 1 in (a, b):
+            single = x if a == 1 else y
+            cure += (
+                f"; length 1 is not stretched: {single.name or 'x'}[{{{name}: 0}}] is the element "
+                f"of {single}, which meets all others"
+            )
         meaning = (
             f"{here} and {b} in {y}\n"
-            f"  {x} made at {x.file_info}\n  {y} made at {y.file_info}\n"
-            "give both the same length, or one of them another axis with geon.rename"
+            f"  {x} made at {x.file_info}\n  {y} made at {y.file_info}\n{cure}"
         )
     if isinstance(a - b, int):
         raise AxisError(meaning)

@@ -148,7 +148,7 @@ FUNCTIONS = {
     "take_along_axis": "geon.take_along(x, index, A)",
     "tensor": "geon.constant(values, axes=[...])",
     "tensordot": "geon.dot(x, y, over=axes)",
-    "tile": "geon.broadcast(x, axes)",
+    "tile": "geon.concat([x, x], A); along a new axis geon.broadcast(x, axes)",
     "trace": "geon.sum(geon.diagonal(x, [A, B]))",
     "transpose": "geon.reorder(x, axes); operations match axes by name and need no transpose",
     "tril": "geon.where(geon.outer(geon.greater_equal, geon.iota(A), geon.iota(B)), x, 0)",
@@ -161,7 +161,7 @@ FUNCTIONS = {
     "var": "geon.variance(x, A)",
     "vmap": "nothing: give a tensor one more axis, and all that is made of it has that axis",
     "vstack": "geon.concat([x, y], A)",
-    "xlogy": "geon.where(x == 0, 0, x * geon.log(y))",
+    "xlogy": "x * geon.log(geon.where(x == 0, 1, y))",
     "zeros": "geon.constant(0.0, axes=[...])",
     "zeros_like": "geon.constant(0.0, axes=x.axes)",
 }

@@ -13,20 +13,21 @@ from ..errors import (
     AxisError,
     DeviceError,
     GeonError,
+    IndexRangeError,
     NonFiniteError,
     SizeError,
 )
 from ..op_graph.dtypes import kind
-from ..op_graph.indexing import before_int64
+from ..op_graph.indexing import before_int64, is_held, purpose_of
 from ..op_graph.lengths import evaluate, names_of
 from ..op_graph.nodes import made_at, sites_of
 from ..op_graph.op_graph import Leaf, Op, post_order
 from .compile import Stages
 from .lowering.memory import Plan
-from .lowering.rules import NUMBER_OF_BRANCH
 from .lowering.schedule import bytes_of
 from .plain import input_label
 from .runtime.calls import explained
+from .runtime.found import outside
 from .runtime.steps import shown_steps
 
 # Ops whose values a kernel may compute without memory for them, beside those that have a home.
@@ -42,9 +43,7 @@ def described(op: Op) -> str:
     made = "made"
     if op.primitive.name == "checked":
         index = before_int64(op.args[0])
-        shown, made = f"{index} (made at {made_at(index)})", "used as positions"
-        if NUMBER_OF_BRANCH in op.tags:
-            made = "used as the number of a branch of a case without default="
+        shown, made = f"{index} (made at {made_at(index)})", purpose_of(op).used
     return f"{shown} {made} at {made_at(op)}, in the {'derivative' if derived else 'forward'} pass"
 
 
@@ -67,6 +66,8 @@ def about_ops(error: GeonError, stages: Stages, fed: Sequence[Any] | None) -> Ex
         if blamed:
             where = f"{described(op)}{shown_steps(error)}"
             return NonFiniteError(f"{blamed}: feed finite ones\n  {where}: {error}")
+    if isinstance(error, IndexRangeError) and getattr(error, "kernel", None) is not None:
+        error = with_purpose(error, stages.plan.kernel_at(error.kernel).op)  # type: ignore[attr-defined]
     if isinstance(error, AxisError) and error.open_name is not None:
         return with_open_axis(error, [*stages.request.results, *stages.request.pure.roots])
     if isinstance(error, SizeError) and error.lengths is not None:
@@ -74,6 +75,16 @@ def about_ops(error: GeonError, stages: Stages, fed: Sequence[Any] | None) -> Ex
     if isinstance(error, DeviceError) and error.lost:
         return with_kernels(error, stages.plan)
     return explained(error, lambda kernel: described(stages.plan.kernel_at(kernel).op))
+
+
+def with_purpose(error: IndexRangeError, op: Op) -> IndexRangeError:
+    """An error about positions with the cure for what ``op`` checks them for."""
+    positions = getattr(error, "positions", None)
+    if positions is None or op.primitive.name != "checked":
+        return error
+    made = outside(*positions, purpose_of(op).cure, is_held(op.args[0]))
+    vars(made).update(vars(error))
+    return made
 
 
 def around(step: int, plan: Plan) -> Op:

@@ -15,14 +15,25 @@ def not_finite(count: int, total: int, first: Any) -> NonFiniteError:
     )
 
 
-def outside(low: int, high: int, first: int, length: int) -> IndexRangeError:
-    """The error about positions ``low`` to ``high`` along an axis, whose first is ``first``."""
+CURE = "check the data, make the axis longer, or geon.clip them"
+INT64_MAX = 2**63 - 1
+
+
+def outside(
+    low: int, high: int, first: int, length: int, cure: str = CURE, held: bool = False
+) -> IndexRangeError:
+    """The error about positions ``low`` to ``high`` along an axis, whose first is ``first``.
+
+    Where they are ``held``, the largest of int64 stands for all that are larger.
+    """
     found = f"{low} to {high}" if low < high else str(low)
-    lie = (
-        f"positions must lie in {first} to {length - 1}: check the data, make the axis longer, or "
-        "geon.clip them"
-    )
+    if held and high == INT64_MAX:
+        found += " or more"
+    lie = f"positions must lie in {first} to {length - 1}: {cure}"
     empty = "there is no position in it: give an axis with elements"
-    return IndexRangeError(
+    error = IndexRangeError(
         f"{found} where the axis has length {length}; {lie if length else empty}"
     )
+    # By these whoever knows the op can say more.
+    error.positions = (low, high, first, length)  # type: ignore[attr-defined]
+    return error

@@ -8,7 +8,7 @@ from ....errors import ArgumentError
 from ....op_graph.axes import Axes, Axis, new_axis
 from ....op_graph.effects import assign
 from ....op_graph.elementwise import add, cast, less, where
-from ....op_graph.indexing import scatter
+from ....op_graph.indexing import PURPOSES, Purpose, scatter
 from ....op_graph.leaves import iota, persistent_tensor
 from ....op_graph.op_graph import Leaf, Tensor, VoidOp
 from ....op_graph.reductions import tensor_size
@@ -17,6 +17,14 @@ from ....op_graph.sites import describe, user_site
 if TYPE_CHECKING:
     from ....op_graph.accepted import DTypeLike
     from .layer import Layer
+
+
+TIME_OF_CACHE = "time of a cache"
+PURPOSES[TIME_OF_CACHE] = Purpose(
+    "kept in a cache",
+    "the cache is full: give neon.Cache an axis of more places, or set its position to 0, which "
+    "begins another sequence",
+)
 
 
 class Cache:
@@ -50,7 +58,9 @@ class Cache:
             )
         self._layers.append(layer)
         self._updates[self.position] = self.position + tensor_size(x, [along])
-        return add(self.position, iota(along), name=f"{self.name or 'cache'}.times")
+        times = add(self.position, iota(along), name=f"{self.name or 'cache'}.times")
+        times.add_tags(TIME_OF_CACHE)
+        return times
 
     def variable(self, axes: Axes, dtype: DTypeLike, place: str) -> Leaf:
         """A variable for the layer that has entered last."""

@@ -9,7 +9,7 @@ from ....op_graph.axes import Axes, Axis, as_axes, new_axis
 from ....op_graph.contraction import dot
 from ....op_graph.dtypes import kind
 from ....op_graph.elementwise import not_equal, where
-from ....op_graph.indexing import CHECKED, gather, held_by_int64
+from ....op_graph.indexing import CHECKED, PURPOSES, Purpose, gather, held_by_int64
 from ....op_graph.movement import broadcast
 from ....op_graph.op_graph import Leaf, Tensor, make
 from ....op_graph.sites import describe, user_site
@@ -100,6 +100,14 @@ def added(layer: Layer, x: Tensor, axes: Axes, first: First) -> Leaf:
     return layer.variable("b", own, first, outputs=own, dtype=parameter_dtype(x))
 
 
+ROW_OF_TABLE = "row of a table"
+PURPOSES[ROW_OF_TABLE] = Purpose(
+    "used as rows of a table",
+    "check the data, or give the table more words; a number that stands for padding has a row, "
+    "which pad= of neon.LookupTable names",
+)
+
+
 class LookupTable(Layer):
     """A row ``w`` over ``axes`` for each number of ``words``: numbers in, rows out.
 
@@ -145,5 +153,6 @@ class LookupTable(Layer):
         )
         # Rows count from the first one alone: a number below 0 is a mistake, such as padding.
         places = make(CHECKED, (held_by_int64(x),), (self.words.expression, False))
+        places.add_tags(ROW_OF_TABLE)
         rows = broadcast(gather(w, places, self.words), Axes(x.axes, self.axes))
         return rows if self.pad is None else where(not_equal(x, self.pad), rows, 0)

@@ -341,6 +341,26 @@ def test_extremes(library, row, dtype, capfd):
     assert "runtime error" not in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("row", ["argmax", "argmin"])
+@pytest.mark.parametrize("dtype", ["int8", "float32", "float64"])
+def test_extremes_of_lines_that_threads_share(library, row, dtype):
+    """Lines in parts have the first of equal extremes, and the first NaN, of the whole line."""
+    extreme = 1 if row == "argmax" else -1
+    for shape in [(1, 600_001, 1), (2, 550_000, 1), (1, 530_000, 2)]:
+        x = np.zeros(shape, dtype)
+        marks = [[], [shape[1] - 1], [shape[1] - 1, 300_000], [7, 300_000, 299_999], [299_999]]
+        for places in marks:
+            given = x.copy()
+            given[:, places] = extreme
+            kinds = [given]
+            if dtype in FLOATS and places:
+                kinds += [np.where(given == 0, given, np.nan).astype(dtype), -given * 0]
+            for each in kinds:
+                out = np.full((shape[0], shape[2]), -1)
+                call(library, row, (dtype,), 4, each, out, *shape)
+                same(out, getattr(np, row)(each, axis=1), f"{row} of {shape} {dtype} {places}")
+
+
 def call_prefix(library, row, dtypes, threads, x, out, *args):
     """Call a prefix sum with as much scratch memory as is planned, between bytes that must stay."""
     totals = PartTotals(*x.shape)

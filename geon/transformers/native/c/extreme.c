@@ -1,5 +1,6 @@
 /* The position of each line's extreme: of the largest key, or for LEAST of the smallest, NaN being
    extreme in both. Blocks find their largest in vectors; only one above what was found is searched.
+   Lines that are fewer than would keep all threads busy are shared out in parts.
    Floats that adjoin are compared as they are, unless they are few: keys cost several times that.
    */
 #include "extreme.h"
@@ -106,29 +107,78 @@ static int64_t PART(adjoining)(const TYPE *x, int64_t n)
 }
 #endif
 
+/* The position of the extreme of a line whose elements are `inner` apart. */
+static int64_t PART(position)(const TYPE *x, int64_t n, int64_t inner)
+{
+    return inner == 1 ? PART(adjoining)(x, n) : PART(line)(x, n, inner);
+}
+
 struct PART(lines) {
     const TYPE *x;
     int64_t *out, lines, n, inner, each;
+    int64_t parts, size, *found; /* of each line, where lines are fewer than threads */
 };
+
+GEON_INLINE const TYPE *PART(begin)(const struct PART(lines) *all, int64_t line)
+{
+    return all->x + line / all->inner * all->n * all->inner + line % all->inner;
+}
 
 static void PART(task)(void *argument, int64_t index)
 {
     const struct PART(lines) *all = argument;
     int64_t start = index * all->each, end = start + all->each;
-    for (int64_t line = start; line < end && line < all->lines; line++) {
-        if (all->inner == 1)
-            all->out[line] = PART(adjoining)(all->x + line * all->n, all->n);
-        else
-            all->out[line] = PART(line)(all->x + line / all->inner * all->n * all->inner
-                                        + line % all->inner, all->n, all->inner);
+    for (int64_t line = start; line < end && line < all->lines; line++)
+        all->out[line] = PART(position)(PART(begin)(all, line), all->n, all->inner);
+}
+
+static void PART(part)(void *argument, int64_t index)
+{
+    const struct PART(lines) *all = argument;
+    const int64_t start = index % all->parts * all->size, left = all->n - start;
+    const TYPE *x = PART(begin)(all, index / all->parts) + start * all->inner;
+    all->found[index] = start + PART(position)(x, left < all->size ? left : all->size, all->inner);
+}
+
+/* Parts of a line come in order: a later one counts where its key is larger. */
+static void PART(join)(const struct PART(lines) *all)
+{
+    for (int64_t line = 0; line < all->lines; line++) {
+        const TYPE *x = PART(begin)(all, line);
+        const int64_t *found = all->found + line * all->parts;
+        int64_t best = found[0];
+        for (int64_t part = 1; part < all->parts; part++)
+            if (PART(key)(x[found[part] * all->inner]) > PART(key)(x[best * all->inner]))
+                best = found[part];
+        all->out[line] = best;
     }
 }
+
+#define MAX_PARTS 512 /* of all lines together */
+#define PART_GRAINS 16 /* tasks' worth of elements that the least part of a line has */
 
 void NAME(int32_t threads, const TYPE *x, int64_t *out, int64_t outer, int64_t n,
           int64_t inner)
 {
-    int64_t each = 1 + 4 * GRAIN / (n + 1);
-    struct PART(lines) all = {x, out, outer * inner, n, inner, each};
-    if (all.lines)
-        geon_pool_run(PART(task), &all, (all.lines + each - 1) / each, threads);
+    int64_t each = 1 + 4 * GRAIN / (n + 1), found[MAX_PARTS];
+    struct PART(lines) all = {x, out, outer * inner, n, inner, each, 1, n, found};
+    if (!all.lines)
+        return;
+    if (threads > 1 && all.lines < 2 * threads && n >= 2 * PART_GRAINS * GRAIN) {
+        int64_t parts = (4 * (int64_t)threads + all.lines - 1) / all.lines;
+        if (parts > n / (PART_GRAINS * GRAIN))
+            parts = n / (PART_GRAINS * GRAIN);
+        if (parts > MAX_PARTS / all.lines)
+            parts = MAX_PARTS / all.lines;
+        if (parts > 1) {
+            all.size = (n + parts - 1) / parts;
+            all.parts = (n + all.size - 1) / all.size;
+            geon_pool_run(PART(part), &all, all.lines * all.parts, threads);
+            PART(join)(&all);
+            return;
+        }
+    }
+    geon_pool_run(PART(task), &all, (all.lines + each - 1) / each, threads);
 }
+#undef MAX_PARTS
+#undef PART_GRAINS

@@ -56,7 +56,7 @@ OF_A_CALL = {
     "transformers": "base cache choosing compile computation disk_cache entering environment"
     " extensions later linking memory_given open_lengths origins plain recorded request results"
     " started storage",
-    "transformers.native": "c_texts caches ceilings entry flags nothing objects prebuilt"
+    "transformers.native": "c_texts caches ceilings entry flags flushing nothing objects prebuilt"
     " product_shape progress record result_pool runtime sizes sizes.products threads toolchain"
     " transformer units",
     "transformers.runtime": "arguments calls destinations dims feeding found memory place"

@@ -82,7 +82,7 @@ def with_purpose(error: IndexRangeError, op: Op) -> IndexRangeError:
     positions = getattr(error, "positions", None)
     if positions is None or op.primitive.name != "checked":
         return error
-    made = outside(*positions, purpose_of(op).cure, is_held(op.args[0]))
+    made = outside(*positions, cure=purpose_of(op).cure, held=is_held(op.args[0]))
     vars(made).update(vars(error))
     return made
 

@@ -17,6 +17,9 @@ from .kernels.machine import Ceilings
 from .lowering.groups import is_region_result
 
 UNKNOWN = math.nan  # seconds that nobody predicts for a machine
+# What of a kernel's time must go, where subnormal numbers are flushed, for it to be marked.
+MIN_SUBNORMAL_SHARE = 1 / 3
+MIN_SUBNORMAL_SECONDS = 2e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +33,8 @@ class KernelProfile:
     traffic or arithmetic take at the machine's ceilings, whichever are more (the roofline model);
     both are NaN where the machine's ceilings are not known.
     Of a loop or branch, ``inner`` are the kernels in it, in the order they run; what is said of one
-    is that of its ``runs`` together.
+    is that of its ``runs`` together. ``subnormal`` is the share of the time that goes where
+    subnormal numbers are flushed to zero, NaN where that was not measured.
     """
 
     number: int
@@ -46,6 +50,14 @@ class KernelProfile:
     operations: Mapping[str, int]
     runs: int = 1
     inner: tuple[KernelProfile, ...] = ()
+    subnormal: float = UNKNOWN
+
+    @property
+    def slowed(self) -> bool:
+        """Whether it spends a third of its time, and 2 us, on subnormal numbers."""
+        return self.subnormal >= MIN_SUBNORMAL_SHARE and (
+            self.subnormal * self.seconds >= MIN_SUBNORMAL_SECONDS
+        )
 
     @property
     def bytes(self) -> int:
@@ -171,10 +183,21 @@ def _table(profile: Profile) -> list[str]:
     calls = f"{profile.repeats} call{'' if profile.repeats == 1 else 's'}"
     return [
         *shown,
+        *_slowed(profile.kernels),
         kernels,
         f"a call {1e6 * profile.call_seconds:.1f} us, outside kernels "
         f"{1e6 * profile.outside_seconds:.1f} us",
         f"medians of {calls} on {where}",
+    ]
+
+
+def _slowed(rows: Sequence[KernelProfile]) -> list[str]:
+    """A line about each kernel that spends its time on subnormal numbers."""
+    return [
+        f"kernel {row.number} spends {row.subnormal:.0%} of its time on subnormal numbers: "
+        "flush_subnormals=True of the native transformer takes them for 0"
+        for row in rows
+        if row.slowed
     ]
 
 

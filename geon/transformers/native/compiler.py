@@ -25,10 +25,13 @@ from .threads import processors
 from .toolchain import Toolchain
 
 
-def emitted(plan: Plan, linking: Linking, toolchain: Toolchain, annotate: bool) -> str:
+def emitted(
+    plan: Plan, linking: Linking, toolchain: Toolchain, annotate: bool, flushes: bool = False
+) -> str:
     """Return the C text of a plan; with the user's names and lines where ``annotate``."""
     width = toolchain.vector_bytes
-    return make_module(plan, linking, width, annotate, cores=processors()).source
+    module = make_module(plan, linking, width, annotate, cores=processors(), flushes=flushes)
+    return module.source
 
 
 def begin_known(program: Program, toolchain: Toolchain) -> None:
@@ -46,14 +49,21 @@ def begin_known(program: Program, toolchain: Toolchain) -> None:
         begin(toolchain, unit)
 
 
-def compiled(plan: Plan, linking: Linking, toolchain: Toolchain) -> tuple[Record, Path]:
-    """Return the record of a plan, and the shared object that it was compiled to."""
+def compiled(
+    plan: Plan, linking: Linking, toolchain: Toolchain, flushes: bool = False
+) -> tuple[Record, Path]:
+    """Return the record of a plan, and the shared object that it was compiled to.
+
+    With ``flushes`` its functions flush subnormal numbers to zero.
+    """
     width = toolchain.vector_bytes
 
     def ready(unit: str) -> None:
         begin(toolchain, unit, toolchain.own_flags(unit))
 
-    module = make_module(plan, linking, width, False, cores=processors(), ready=ready)
+    module = make_module(
+        plan, linking, width, False, cores=processors(), ready=ready, flushes=flushes
+    )
     path = shared_object(toolchain, module.shared, own=module.units)
     return record_of(plan, module, path), path
 

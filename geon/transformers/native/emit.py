@@ -70,6 +70,16 @@ void geon_link(void *run, void *run_short, void *seat, void *interrupt, void *wa
 RUN = """\
 int64_t geon_run{0}(void *const *p, const int64_t *n, int32_t threads, int64_t *report,
                     void (*show)(int64_t kernel, const void *data))"""
+# Bits 15 and 6 of the control word of x86-64: subnormal results, and operands, are 0.
+FLUSHED = """\
+{{
+    const unsigned control = __builtin_ia32_stmxcsr();
+    __builtin_ia32_ldmxcsr(control | 0x8040);
+    const int64_t failed = geon_run{0}(p, n, threads, report, show);
+    __builtin_ia32_ldmxcsr(control);
+    return failed;
+}}
+"""
 # The clock of POSIX by hand, since <time.h> takes as long to read as a kernel takes to compile.
 CLOCK = """\
 struct geon_time {
@@ -163,6 +173,7 @@ def make_module(
     timed: bool = False,
     cores: int = 1,
     ready: Callable[[str], None] = lambda unit: None,
+    flushes: bool = False,
 ) -> Module:
     """The C module of a plan; with the user's names and lines where ``annotate``.
 
@@ -170,9 +181,10 @@ def make_module(
     ``timed``, a call puts the time in nanoseconds when it begins, and after each kernel, into its
     report behind the first ``REPORTED`` numbers; behind that it adds up, for each of the kernels in
     ``kernels_inside``, the nanoseconds and how often it ran. There are units for so many ``cores``
-    to compile side by side, of which ``ready`` is given some while others are printed.
+    to compile side by side, of which ``ready`` is given some while others are printed. Where it
+    ``flushes``, subnormal numbers are 0 while a call runs.
     """
-    work = _Module(plan, linking, vector_bytes, annotate, suffix, timed, cores, ready)
+    work = _Module(plan, linking, vector_bytes, annotate, suffix, timed, cores, ready, flushes)
     return work.make()
 
 
@@ -187,9 +199,11 @@ class _Module:
         timed: bool,
         cores: int,
         ready: Callable[[str], None],
+        flushes: bool,
     ) -> None:
         self.plan, self.linking, self.annotate = plan, linking, annotate
         self.vector_bytes, self.suffix, self.timed = vector_bytes, suffix, timed
+        self.flushes = flushes
         self.table = native_pointers(plan, linking)
         self.where = {place: k for k, place in enumerate(self.table)}
         self.lengths = open_lengths(plan)
@@ -213,28 +227,37 @@ class _Module:
             calls.append([f"geon_wrote(p[{self.where[KEPT]}]);"])
         for number, kernel in enumerate(self.plan.schedule.kernels):
             calls.append([*self.call(self.top, number, kernel), *self.time(number + 1)])
-        body = self.run(calls)
+        body = self.flushing(calls) if self.flushes else self.run(calls, self.suffix)
         first, *others = self.functions.units(self.divides)
         first += (CLOCK if self.timed else "") + LINK + "".join(self.statics)
         first += "\n".join([*self.loops, *body])
         return Module((first, *others), tuple(self.common), tuple(self.table), tuple(self.lengths))
 
-    def run(self, calls: list[list[str]]) -> list[str]:
+    def flushing(self, calls: list[list[str]]) -> list[str]:
+        """The text of ``geon_run`` that flushes subnormal numbers in this thread while it runs.
+
+        The pool gives its threads the control word of the thread that calls it.
+        """
+        inner = f"{self.suffix}_flushed"
+        head = RUN.format(self.suffix)
+        return [*self.run(calls, inner), f"{head};", head, FLUSHED.format(inner)]
+
+    def run(self, calls: list[list[str]], suffix: str) -> list[str]:
         """The text of ``geon_run`` of the lines for each kernel; a long one is several functions.
 
         Compilers take more than linear time for a function of many thousand calls.
         """
         parts = in_parts(calls, RUN_LINES)
         if len(parts) == 1:
-            return [f"{RUN.format(self.suffix)};", RUN.format(self.suffix), *self.body(parts[0])]
+            return [f"{RUN.format(suffix)};", RUN.format(suffix), *self.body(parts[0])]
         lines: list[str] = []
         rest = "(p, n, threads, report, show)"
         steps = ["int64_t failed;"]
         for k, part in enumerate(parts):
-            head = RUN.format(f"{self.suffix}_part_{k}")
+            head = RUN.format(f"{suffix}_part_{k}")
             lines += [f"static __attribute__((noinline)) {head}", *self.body(part)]
-            steps.append(f"if ((failed = geon_run{self.suffix}_part_{k}{rest})) return failed;")
-        head = RUN.format(self.suffix)
+            steps.append(f"if ((failed = geon_run{suffix}_part_{k}{rest})) return failed;")
+        head = RUN.format(suffix)
         return [*lines, f"{head};", head, *self.body(steps)]
 
     def body(self, lines: list[str]) -> list[str]:

@@ -21,10 +21,18 @@ from ..lowering.memory import Plan
 from ..lowering.places import place_of
 from ..lowering.predictions import Predicted, predictions
 from ..messages import about_ops
-from ..profile_table import KernelProfile, Profile, checked_repeats, computed, quiet
+from ..profile_table import (
+    UNKNOWN,
+    KernelProfile,
+    Profile,
+    checked_repeats,
+    computed,
+    quiet,
+)
 from .c_function import Table
 from .compiler import record_of
 from .emit import REPORTED, make_module
+from .flushing import flushed, is_possible
 from .machine import machine
 from .objects import shared_object
 from .runtime import SHOW, Bound, NativeProgram
@@ -40,16 +48,18 @@ def profile(
     args: Sequence[Any],
     keywords: Mapping[str, Any],
     repeats: int,
+    flushes: bool,
 ) -> Profile:
     """The profile of a computation for these values of its placeholders.
 
-    ``toolchain`` compiles the module that looks at the clock.
+    ``toolchain`` compiles the module that looks at the clock, which ``flushes`` subnormal numbers
+    where calls do.
     """
     checked_repeats(repeats)
     values = (*computation.arranged(args, keywords), *computation.given.values())
     given = tuple(computation.given)
     try:
-        return _Work(toolchain, computation, given).profile(values, repeats)
+        return _Work(toolchain, computation, given, flushes).profile(values, repeats)
     except (AxisError, IndexRangeError, NonFiniteError, SizeError) as error:
         raise about_ops(error, computation.stages(given), values) from None
 
@@ -59,15 +69,21 @@ class _Work:
     and one with the same kernels that looks at the clock between them."""
 
     def __init__(
-        self, toolchain: Toolchain, computation: Computation, given: tuple[Op, ...]
+        self,
+        toolchain: Toolchain,
+        computation: Computation,
+        given: tuple[Op, ...],
+        flushes: bool,
     ) -> None:
-        self.toolchain = toolchain
+        self.toolchain, self.flushes = toolchain, flushes
         self.transformer, self.stages = computation.transformer, computation.stages(given)
         self.program: NativeProgram = self.stages.compiled
         self.plan = self.stages.plan
         kernels = self.plan.schedule.kernels
         self.inside = [each for k in kernels for each in kernels_inside(self.plan, k)]
-        self.timed = self.stages.once("timed", lambda: timed_program(toolchain, self.stages))
+        self.timed = self.stages.once(
+            "timed", lambda: timed_program(toolchain, self.stages, self.flushes)
+        )
         self.table: Table
 
     def call(self) -> Callable[..., Any]:
@@ -102,20 +118,31 @@ class _Work:
         call = self.call()
         calls: list[float] = []
         times: list[list[int]] = []
+        flushed_times: list[list[int]] = []
 
         def whole() -> None:
             begin = time.perf_counter()
             call(*values)
             calls.append(time.perf_counter() - begin)
 
-        def timed() -> None:
+        def renewed() -> None:
             self.table.feed(inputs)
             self.table.renew()
             report = self.table.report
             report[REPORTED:] = [0] * (len(report) - REPORTED)
+
+        def timed() -> None:
+            renewed()
             if self.table.run(self.transformer.threads):
                 call(*values)  # fails as well, variables being as they were, and says why
             times.append(self.table.report[REPORTED:])
+
+        def without_subnormals() -> None:
+            renewed()
+            with flushed():
+                failed = self.table.run(self.transformer.threads)
+            if not failed:
+                flushed_times.append(self.table.report[REPORTED:])
 
         with quiet(bool(self.program.record.shown)):
             call(*values)
@@ -127,28 +154,43 @@ class _Work:
                 # fall on one of the two alone.
                 for run in (timed, whole) if turn % 2 else (whole, timed):
                     run()
+            # Last, since they leave no subnormal number in the copies of variables.
+            for _ in range(repeats if is_possible() and not self.flushes else 0):
+                without_subnormals()
         threads = self.transformer.threads
         found = machine(threads, self.toolchain, measure=True)
         count = len(self.plan.schedule.kernels)
-        rows = _Rows(self.table.bound.lengths, found, threads, times, count + 1).rows(self.plan)
+        made = _Rows(self.table.bound.lengths, found, threads, times, flushed_times, count + 1)
+        rows = made.rows(self.plan)
         # The fastest ones are those that other programs disturbed least.
         outside = min(calls) - 1e-9 * min(each[count] - each[0] for each in times)
         call_seconds = statistics.median(calls)
         return Profile(rows, call_seconds, max(outside, 0.0), threads, repeats, found.on(threads))
 
 
-def timed_program(toolchain: Toolchain, stages: Stages) -> NativeProgram:
+def timed_program(toolchain: Toolchain, stages: Stages, flushes: bool) -> NativeProgram:
     """The module of a plan with a look at the clock after each kernel, some 30 ns each."""
     width = toolchain.vector_bytes
     module = make_module(
-        stages.plan, stages.linking, width, annotate=False, timed=True, cores=processors()
+        stages.plan,
+        stages.linking,
+        width,
+        annotate=False,
+        timed=True,
+        cores=processors(),
+        flushes=flushes,
     )
     path = shared_object(toolchain, module.shared, own=module.units)
     return NativeProgram(record_of(stages.plan, module, path), path)
 
 
+def _between(number: int, times: Sequence[int]) -> int:
+    """The nanoseconds of a kernel of the program."""
+    return times[number + 1] - times[number]
+
+
 class _Rows:
-    """Rows of kernels from the ``times`` of calls.
+    """Rows of kernels from the ``times`` of calls, and those of ``flushed`` ones, if any.
 
     A call has the nanoseconds when each kernel ended, and from ``at`` on, for each kernel of a
     body, those it took and how often it ran.
@@ -160,26 +202,38 @@ class _Rows:
         machine: Machine,
         threads: int,
         times: Sequence[Sequence[int]],
+        flushed: Sequence[Sequence[int]],
         at: int,
     ) -> None:
         self.lengths, self.machine, self.threads = lengths, machine, threads
-        self.times, self.at = times, at
+        self.times, self.flushed, self.at = times, flushed, at
 
     def rows(self, plan: Plan) -> tuple[KernelProfile, ...]:
         """The rows of the kernels of a program."""
         found = []
         for number, (kernel, expected) in enumerate(self.expected(plan)):
-            took = statistics.median(each[number + 1] - each[number] for each in self.times)
-            found.append(self.row(plan, number, kernel, expected, took, 1))
+            took, slow = self.taken(partial(_between, number))
+            found.append(self.row(plan, number, kernel, expected, took, slow, 1))
         return tuple(found)
 
     def inner(self, plan: Plan) -> Iterator[KernelProfile]:
         """The rows of the kernels of a body."""
         for number, (kernel, expected) in enumerate(self.expected(plan)):
-            took = statistics.median(each[self.at] for each in self.times)
+            took, slow = self.taken(lambda each: each[self.at])
             runs = self.times[-1][self.at + 1]
             self.at += 2
-            yield self.row(plan, number, kernel, expected, took, runs)
+            yield self.row(plan, number, kernel, expected, took, slow, runs)
+
+    def taken(self, of: Callable[[Sequence[int]], int]) -> tuple[float, float]:
+        """The nanoseconds of one kernel, and the share of them that subnormal numbers take.
+
+        The share is that of the fastest calls, which other programs disturbed least.
+        """
+        took = statistics.median(map(of, self.times))
+        if not self.flushed:
+            return took, UNKNOWN
+        least, flushed = (max(min(map(of, each)), 1) for each in (self.times, self.flushed))
+        return took, max(0.0, 1 - flushed / least)
 
     def expected(self, plan: Plan) -> Iterator[tuple[Kernel, Predicted]]:
         """The kernels of a plan with what one run of each should take."""
@@ -188,7 +242,14 @@ class _Rows:
         return zip(plan.schedule.kernels, found, strict=True)
 
     def row(
-        self, plan: Plan, number: int, kernel: Kernel, expected: Predicted, took: float, runs: int
+        self,
+        plan: Plan,
+        number: int,
+        kernel: Kernel,
+        expected: Predicted,
+        took: float,
+        subnormal: float,
+        runs: int,
     ) -> KernelProfile:
         """The row of a kernel that took so many nanoseconds in its ``runs``."""
         cost, limits = expected.cost, self.machine.on(self.threads)
@@ -209,4 +270,5 @@ class _Rows:
             {dtype: runs * count for dtype, count in operations.items()},
             runs,
             () if inside is None else tuple([r for p in inside.plans for r in self.inner(p)]),
+            subnormal,
         )

@@ -86,6 +86,10 @@ def _load() -> Pool:
     library.geon_pool_configure.argtypes = (ctypes.c_int32, ctypes.c_int32)
     library.geon_get_version.restype = ctypes.c_char_p
     library.geon_pool_configure(processors(), default_threads())
+    library.geon_flush_subnormals.restype = ctypes.c_uint64
+    library.geon_flush_subnormals.argtypes = ()
+    library.geon_set_arithmetic.restype = None
+    library.geon_set_arithmetic.argtypes = (ctypes.c_uint64,)
     library.geon_watch.restype = library.geon_unwatch.restype = None
     library.geon_watch.argtypes = library.geon_unwatch.argtypes = ()
     return Pool(

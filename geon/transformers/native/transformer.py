@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import ArgumentError, UnavailableError
-from ...op_graph.keywords import explained
+from ...op_graph.keywords import check_flag, explained
 from ..base import Transformer
 from ..later import LaterModule, later_target
+from . import flushing
 from .record import load, save
 from .runtime import NativeProgram, prepare
 from .threads import MOST_THREADS, default_threads
@@ -35,27 +36,41 @@ class NativeTransformer(Transformer):
     ``threads`` is how many threads a call may use: ``GEON_THREADS``, else one for each processor.
     With ``sanitize`` compiled code checks every access to memory and all arithmetic, and ends the
     process with a report of the first error; ``UnavailableError`` says how to start a process so.
+    With ``flush_subnormals`` results and operands that are too small for a normal number (less than
+    1e-38 of float32) are 0 in compiled code, for which many processors take a hundred cycles each;
+    ``UnavailableError`` where the processor is not x86-64.
     """
 
     target: Target = later_target(f"{__package__}.target", "native", alignment=64)
 
     @explained
-    def __init__(self, threads: int | None = None, *, sanitize: bool = False) -> None:
+    def __init__(
+        self,
+        threads: int | None = None,
+        *,
+        sanitize: bool = False,
+        flush_subnormals: bool = False,
+    ) -> None:
         given = isinstance(threads, (int, np.integer)) and not isinstance(threads, bool)
         if threads is not None and not (given and 1 <= threads <= MOST_THREADS):
             raise ArgumentError(
                 f"threads={threads!r}: give a number of threads, 1 to {MOST_THREADS}, or None for "
                 "one for each processor"
             )
+        check_flag("NativeTransformer", "flush_subnormals", flush_subnormals)
+        if flush_subnormals and not flushing.is_possible():
+            raise UnavailableError(flushing.missing())
         super().__init__()
         self._threads = int(threads or default_threads())
-        self.sanitize = sanitize
+        self.sanitize, self.flush_subnormals = sanitize, flush_subnormals
         prepare()
         if sanitize:
             from .sanitizing import require_sanitizer  # few need it
 
             require_sanitizer(self.toolchain())
-            self.target = dataclasses.replace(self.target, name="native, sanitized")
+        names = ["native", *["sanitized"] * sanitize, *["flushing"] * flush_subnormals]
+        if len(names) > 1:
+            self.target = dataclasses.replace(self.target, name=", ".join(names))
 
     @property
     def threads(self) -> int:
@@ -69,7 +84,7 @@ class NativeTransformer(Transformer):
 
     def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
         """The C text of a plan."""
-        return compiler.emitted(plan, linking, self.toolchain(), annotate)
+        return compiler.emitted(plan, linking, self.toolchain(), annotate, self.flush_subnormals)
 
     def toolchain(self) -> Any:
         """The compiler that is used; ``UnavailableError`` where there is none."""
@@ -95,7 +110,8 @@ class NativeTransformer(Transformer):
 
     def compile(self, plan: Plan, linking: Linking) -> NativeProgram:
         """The module of a plan, compiled and loaded."""
-        return NativeProgram(*compiler.compiled(plan, linking, self.toolchain()))
+        toolchain = self.toolchain()
+        return NativeProgram(*compiler.compiled(plan, linking, toolchain, self.flush_subnormals))
 
     def profile(
         self,
@@ -107,7 +123,8 @@ class NativeTransformer(Transformer):
         """The time of each kernel, and what the machine could do."""
         from .profile import profile  # here because few need it, and it takes a while to load
 
-        return profile(self.toolchain(), computation, args, keywords, repeats)
+        flushes = self.flush_subnormals
+        return profile(self.toolchain(), computation, args, keywords, repeats, flushes)
 
     def c_function(self, computation: Computation) -> Any:
         """The C function that calls of a computation run."""

@@ -82,7 +82,8 @@ def with_purpose(error: IndexRangeError, op: Op) -> IndexRangeError:
     positions = getattr(error, "positions", None)
     if positions is None or op.primitive.name != "checked":
         return error
-    made = outside(*positions, cure=purpose_of(op).cure, held=is_held(op.args[0]))
+    low, high, first, length = positions
+    made = outside(low, high, first, length, purpose_of(op).cure, is_held(op.args[0]))
     vars(made).update(vars(error))
     return made
 

@@ -1,21 +1,27 @@
 """Composites: plain functions made of primitives, which need no derivative and no text of a target.
 
 Statistics, the softmax family, activations, and a few ways to combine tensors. Integers and bool
-count as float32 wherever a fraction can come out; float16 and bfloat16 accumulate in float32.
+are converted to float32 before they are added up wherever the result is a float; float16 and
+bfloat16 are added up in float32, and rounded at the end.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
+from functools import reduce as fold
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError, AxisError, DTypeError
 from . import activations, reductions
+from .accumulation import floating, widened
 from .axes import Axes, Axis, new_axis
 from .build import Elementwise
 from .constants import as_tensor, scalar_value
-from .dtypes import FLOAT32, INT64, kind, sum_dtype
+from .dtypes import INT64, accumulator, kind, sum_dtype
 from .elementwise import (
+    absolute,
+    add,
     cast,
     equal,
     exp,
@@ -43,19 +49,6 @@ from .weak import in_dtype
 
 if TYPE_CHECKING:
     from .accepted import AxesLike, DTypeLike, Follows, Tags, TensorLike
-
-HALVES = ("float16", "bfloat16")
-
-
-def _floating(x: Any) -> Tensor:
-    """``x``, or float32 for integers and bool."""
-    x = as_tensor(x)
-    return x if kind(x.dtype) == "f" else in_dtype(x, FLOAT32)
-
-
-def _wide(x: Tensor) -> Tensor:
-    """``x``, or float32 for the half formats: what sums of many elements are made in."""
-    return cast(x, FLOAT32) if x.dtype.name in HALVES else x
 
 
 def _named(x: Tensor, name: str | None) -> Tensor:
@@ -86,12 +79,12 @@ def mean(
 ) -> Tensor:
     """The mean over ``reduction_axes``, or over all but ``out_axes``, or over all.
 
-    Integers and bool give float32. The mean of nothing is NaN.
+    Integers and bool are converted to float32, which the result has. The mean of nothing is NaN.
     """
-    x = as_tensor(x)
-    total = reduce(SUM, _wide(x), reduction_axes, out_axes, what="mean")
+    x = floating(as_tensor(x))
+    total = reduce(SUM, widened(x), reduction_axes, out_axes, what="mean")
     made = total / tensor_size(x, reduction_axes, out_axes=out_axes)
-    return _named(in_dtype(made, x.dtype if kind(x.dtype) == "f" else FLOAT32), name)
+    return _named(in_dtype(made, x.dtype), name)
 
 
 @explained
@@ -109,7 +102,7 @@ def variance(
     of elements less ``correction`` (0: of a population, 1: estimated from a sample), NaN or
     infinite where that is 0 or less. Integers and bool give float32.
     """
-    x = _floating(x)
+    x = floating(as_tensor(x))
     made = _variance(x, "variance", reduction_axes, out_axes, correction)
     return _named(in_dtype(made, x.dtype), name)
 
@@ -127,14 +120,14 @@ def std(
 
     Its derivative is 0 where all elements are equal.
     """
-    x = _floating(x)
+    x = floating(as_tensor(x))
     made = _root(_variance(x, "std", reduction_axes, out_axes, correction))
     return _named(in_dtype(made, x.dtype), name)
 
 
 def _variance(x: Tensor, what: str, reduction_axes: Any, out_axes: Any, correction: int) -> Tensor:
     axes = x.axes.only(reduced_names(x, what, reduction_axes, out_axes))
-    wide = _wide(x)
+    wide = widened(x)
     distance = subtract.apply(wide, mean(wide, axes))
     total = reductions.sum(square(distance), reduction_axes, out_axes=out_axes)
     size = tensor_size(x, axes)
@@ -157,10 +150,11 @@ def squared_L2(
 ) -> Tensor:
     """The sum of squares over ``reduction_axes``, or over all but ``out_axes``, or over all.
 
-    bool and small integers give int64.
+    bool and small integers give int64. Like ``sum`` it wraps around where integers do not hold the
+    result, and is infinite where a float does not; ``L2_norm`` does neither.
     """
     x = as_tensor(x)
-    made = _squared_L2(x, "squared_L2", reduction_axes, out_axes)
+    made = reduce(SUM, square(widened(x)), reduction_axes, out_axes, what="squared_L2")
     return _named(in_dtype(made, sum_dtype(x.dtype)), name)
 
 
@@ -174,16 +168,43 @@ def L2_norm(
 ) -> Tensor:
     """The square root of ``squared_L2``, which has the same arguments.
 
-    Integers and bool give float32. Its derivative is 0 where all elements are 0.
+    Elements are scaled before they are squared, so that no square overflows or vanishes. Integers
+    and bool are converted to float32, which the result has. Its derivative is 0 where all elements
+    are 0.
     """
-    x = as_tensor(x)
-    made = _root(_floating(_squared_L2(x, "L2_norm", reduction_axes, out_axes)))
-    return _named(in_dtype(made, x.dtype if kind(x.dtype) == "f" else FLOAT32), name)
+    x = floating(as_tensor(x))
+    made = wide_norm([x], "L2_norm", reduction_axes, out_axes)
+    return _named(in_dtype(made, x.dtype), name)
 
 
-def _squared_L2(x: Tensor, what: str, reduction_axes: Any, out_axes: Any) -> Tensor:
-    wide = in_dtype(_wide(x), sum_dtype(_wide(x).dtype))
-    return reduce(SUM, square(wide), reduction_axes, out_axes, what=what)
+# Exponents of two: elements whose sizes add up to more than 2**MEDIUM_LIMITS[1], or to less than
+# 2**MEDIUM_LIMITS[0], are multiplied by 2**-SCALE or 2**SCALE before they are squared. In between,
+# and after that, neither the square of the largest nor the sum of 2**30 squares leaves the range.
+MEDIUM_LIMITS = {"float32": (-20, 60), "float64": (-200, 500)}
+SCALE = {"float32": 80, "float64": 560}
+
+
+def wide_norm(
+    xs: Sequence[Tensor], what: str, reduction_axes: Any = None, out_axes: Any = None
+) -> Tensor:
+    """Return the common L2 norm of tensors of float dtypes, in the dtype that holds sums of these.
+
+    Powers of two scale the elements, which rounds nothing. The method is that of nrm2 in E.
+    Anderson, "Algorithm 978: safe scaling in the level 1 BLAS", 2017, with one scale for all.
+    """
+    dtype = max((accumulator(x.dtype) for x in xs), key=lambda dtype: dtype.itemsize)
+    wide = [in_dtype(x, dtype) for x in xs]
+
+    def total(terms: Iterable[Tensor]) -> Tensor:
+        return fold(add, [reduce(SUM, x, reduction_axes, out_axes, what=what) for x in terms])
+
+    if all(x.dtype.name == "float16" for x in xs):  # float32 holds their squares
+        return _root(total(square(x) for x in wide))
+    exponent, (low, high) = SCALE[dtype.name], MEDIUM_LIMITS[dtype.name]
+    down, up = 2.0**-exponent, 2.0**exponent
+    size = stop_gradient(total(absolute(x) * down for x in wide))
+    scale = where(size > down * 2.0**high, down, where(size < down * 2.0**low, up, 1))
+    return _root(total(square(x * scale) for x in wide)) / scale
 
 
 # The softmax family -----------------------------------------------------------------------------
@@ -203,17 +224,18 @@ def logsumexp(
     nothing needs no guard. Integers and bool give float32. Raises ``AxisError`` for axes of
     length 0.
     """
-    x = _floating(x)
+    x = floating(as_tensor(x))
     axes = _some_elements(x, "logsumexp", reduced_names(x, "logsumexp", reduction_axes, out_axes))
-    largest = stop_gradient(reductions.max(x, axes))
+    wide = widened(x)
+    largest = stop_gradient(reductions.max(wide, axes))
     shift = where(isfinite(largest), largest, 0)
-    total = reductions.sum(exp(subtract.apply(x, shift)), axes)
+    total = reductions.sum(exp(subtract.apply(wide, shift)), axes)
     # Without the inner choice the derivative for a row of -inf would be 0 times an infinity.
     none = equal(total, 0)
     made = where(none, -math.inf, log(where(none, 1, total)) + shift)
     if out_axes is not None:
         made = reorder(made, out_axes)
-    return _named(made, name)
+    return _named(in_dtype(made, x.dtype), name)
 
 
 @explained
@@ -227,11 +249,11 @@ def softmax(
     ``normalization_axes`` are -inf, they are 0 / 0: the result and its derivative are NaN. Raises
     ``AxisError`` when it is not said what to normalise over.
     """
-    x = _floating(x)
+    x = floating(as_tensor(x))
     axes = _normalized(x, "softmax", normalization_axes)
     # In this form the rule for log(exp(z) / s) makes a logarithm of it stable.
-    powers = exp(_shifted(x, axes))
-    return _named(powers / reductions.sum(powers, axes), name)
+    powers = exp(_shifted(widened(x), axes))
+    return _named(in_dtype(powers / reductions.sum(powers, axes), x.dtype), name)
 
 
 @explained
@@ -239,10 +261,10 @@ def log_softmax(
     x: TensorLike, normalization_axes: AxesLike | None = None, *, name: str | None = None
 ) -> Tensor:
     """The logarithm of ``softmax``, which has the same arguments."""
-    x = _floating(x)
+    x = floating(as_tensor(x))
     axes = _normalized(x, "log_softmax", normalization_axes)
-    shifted = _shifted(x, axes)
-    return _named(shifted - log(reductions.sum(exp(shifted), axes)), name)
+    shifted = _shifted(widened(x), axes)
+    return _named(in_dtype(shifted - log(reductions.sum(exp(shifted), axes)), x.dtype), name)
 
 
 def _shifted(x: Tensor, axes: Axes) -> Tensor:

@@ -189,6 +189,15 @@ def sum_dtype(dtype: DType) -> DType:
     return INT64 if dtype.name in SMALL_INTEGERS else dtype
 
 
+@cache
+def accumulator(dtype: DType) -> DType:
+    """The dtype that holds a sum of values of ``dtype`` until it is rounded once at the end.
+
+    float32 for halves, int64 for bool and small integers, else ``dtype`` itself.
+    """
+    return FLOAT32 if name_of(dtype) in HALVES else sum_dtype(dtype)
+
+
 # The dtype each operand is converted to, the dtype of the result, and whether that stays weak.
 Resolution = tuple[tuple[DType, ...], DType, bool]
 

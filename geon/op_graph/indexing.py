@@ -13,7 +13,7 @@ from .attributes import is_flag, is_length, is_mode, is_name
 from .axes import Axes, Axis, axes_may_equal
 from .build import meet
 from .constants import as_tensor
-from .dtypes import INT64, UINT64, is_number, kind
+from .dtypes import HALVES, INT64, UINT64, DType, accumulator, is_number, kind, name_of
 from .elementwise import absolute, add, cast, equal, maximum, minimum, multiply, same, where
 from .index_map import Index, Map, Position, viewed
 from .keywords import explained
@@ -117,7 +117,7 @@ def _scatter_reference(op: Op, x: Array, index: Array, value: Array) -> Array:
     check_range(op, index, x_axes[axis])
     batch, own, rest = gather_plan(op, x_axes, index_axes)
     order = [x_axes.index(n) for n in [*batch, axis, *rest]]
-    out = np.array(x.transpose(order))
+    out = np.array(x.transpose(order), total_dtype(op))
     names = op.args[2].axes.names
     values = value.transpose([names.index(n) for n in [*batch, *own, *rest]])
     place = _grids(op, x_axes, index_axes, index)
@@ -126,6 +126,12 @@ def _scatter_reference(op: Op, x: Array, index: Array, value: Array) -> Array:
     else:
         out[place] = values
     return out.transpose(np.argsort(order))
+
+
+def total_dtype(op: Op) -> DType:
+    """The dtype in which a scatter holds its places: float32 where it adds halves."""
+    halves = op.attrs[1] == "add" and name_of(op.dtype) in HALVES
+    return accumulator(op.dtype) if halves else op.dtype
 
 
 def _gather_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
@@ -327,6 +333,7 @@ def scatter(
 
     ``index`` as in ``gather``; ``value`` is broadcast over the axes ``gather`` would have. Where an
     index repeats, ``mode="add"`` adds all and ``mode="set"`` keeps the last in row-major order.
+    float16 and bfloat16 are added in float32 and rounded once.
     """
     x, index = as_tensor(x), _index(index, "scatter")
     if mode not in ("set", "add"):

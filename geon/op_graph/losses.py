@@ -7,6 +7,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from ..errors import AxisError
+from .accumulation import widened
 from .composites import weighted
 from .constants import as_tensor
 from .dtypes import FLOAT32, kind
@@ -155,7 +156,8 @@ def _cost(
     out_axes: Any,
     name: str | None,
 ) -> Tensor:
-    made = 0 - reduce(SUM, entropy, reduction_axes, out_axes, what=what)  # no cost is -0.0
+    total = reduce(SUM, widened(entropy), reduction_axes, out_axes, what=what)
+    made = 0 - total  # no cost is -0.0
     if usebits:
         made = made / math.log(2)
-    return annotate(made, name, (), ())
+    return annotate(in_dtype(made, entropy.dtype), name, (), ())

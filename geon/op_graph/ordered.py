@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import AxisError
+from .accumulation import rounded, widened
 from .attributes import is_count, is_flag, is_name
 from .axes import Axes, Axis
 from .constants import as_tensor
-from .dtypes import INT64, sum_dtype
+from .dtypes import INT64, accumulator, sum_dtype
 from .elementwise import multiply, same
 from .indexing import gather
 from .keywords import explained
@@ -34,7 +35,7 @@ def _cumulative(ufunc: np.ufunc) -> Any:
     def evaluate(op: Op, x: Array) -> Array:
         name, exclusive, reverse = op.attrs
         position = op.axes.index(name)
-        moved = np.moveaxis(x.astype(op.dtype), position, 0)
+        moved = np.moveaxis(x.astype(accumulator(op.dtype)), position, 0)
         moved = moved[::-1] if reverse else moved
         total = ufunc.accumulate(moved, axis=0)
         if exclusive:
@@ -56,9 +57,10 @@ def _cumprod_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     name, exclusive, reverse = op.attrs
     x: Any = op.args[0]
     axis = x.axes[name]
-    before = cumprod(x, axis, exclusive=True, reverse=reverse)
-    shift = multiply.apply(before, t)
-    return recurrence(x, shift, axis, exclusive=exclusive, reverse=reverse)
+    before = cumprod(widened(x), axis, exclusive=True, reverse=reverse)
+    shift = multiply.apply(before, widened(t))
+    made = recurrence(widened(x), shift, axis, exclusive=exclusive, reverse=reverse)
+    return rounded(made, op.dtype)
 
 
 def _sort_linearise(op: Op, i: int, t: Tensor) -> Tensor:

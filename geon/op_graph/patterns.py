@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .dtypes import HALVES, kind, name_of
 from .movement import broadcast
 from .op_graph import Op, Tensor
 from .registry import PRIMITIVES
@@ -23,6 +24,15 @@ def tensor(x: Op) -> Tensor:
 def repeated(op: Op) -> Op:
     """What ``op`` is, or repeats along other axes."""
     return op.args[0] if is_of(op, "broadcast") else op
+
+
+def unrounded(op: Op) -> Op:
+    """What ``op`` is before it is rounded to a half, and widened again if it is."""
+    while is_of(op, "cast") and kind(op.args[0].dtype) == "f":
+        if not {name_of(op.dtype), name_of(op.args[0].dtype)}.intersection(HALVES):
+            break
+        op = op.args[0]
+    return op
 
 
 def over_axes(x: Any, op: Op) -> Tensor:

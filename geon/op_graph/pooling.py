@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import ArgumentError, DTypeError
+from .accumulation import floating, widened
 from .affine import Size
 from .axes import Axes, Axis
-from .composites import _floating, _wide
 from .constants import as_tensor, number
 from .dtypes import INT64, kind
 from .elementwise import absolute, greater, power, where
@@ -76,14 +76,14 @@ def average_pool(
     float32. Where a window has no element its mean is NaN. Raises ``AxisError`` where no window
     fits.
     """
-    given = as_tensor(x)
-    x = _wide(_floating(given))
+    given = floating(as_tensor(x))
+    x = widened(given)
     placed = placements(x, windows, "average_pool")
     seen = windowed(x, placed, 0, "average_pool")
     total = sum_over(seen, tuple([axis.name for axis in _positions(placed)]))
     for axis, spec, positions in placed:
         total = total / _counted(place(axis, spec, positions, "average_pool"), count_pad)
-    return annotate(in_dtype(total, _floating(given).dtype), name, tags, follows)
+    return annotate(in_dtype(total, given.dtype), name, tags, follows)
 
 
 @explained
@@ -103,9 +103,9 @@ def lp_pool(
     """
     if not isinstance(p, (int, float)) or not p > 0:
         raise ArgumentError(f"lp_pool at {describe(user_site())}: p must be more than 0, not {p!r}")
-    given = _floating(x)
+    given = floating(as_tensor(x))
     placed = placements(given, windows, "lp_pool")
-    powers = power(absolute(_wide(given)), p)
+    powers = power(absolute(widened(given)), p)
     seen = windowed(powers, placed, 0, "lp_pool")
     total = sum_over(seen, tuple([axis.name for axis in _positions(placed)]))
     some = greater(total, 0)

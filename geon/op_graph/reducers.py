@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .dtypes import BOOL, FLOAT32, FLOAT64, INT64, DType, kind
+from .dtypes import BOOL, FLOAT64, INT64, DType, accumulator, kind
 from .elementwise import (
     add,
     divide,
@@ -36,7 +36,6 @@ from .logic import logical_and, logical_not, logical_or
 
 Scalar = Any  # what the builder makes; each has a ``dtype``
 State = tuple[Scalar, ...]
-HALVES = ("float16", "bfloat16")
 
 
 class Code(Protocol):
@@ -105,8 +104,8 @@ def in_order(reducer: Reducer) -> Reducer:
 
 
 def _result(element: DType, result: DType) -> tuple[DType, ...]:
-    """Halves are accumulated in float32."""
-    return (FLOAT32 if result.name in HALVES else result,)
+    """The dtype that holds the sum or product."""
+    return (accumulator(result),)
 
 
 def _itself(code: Code, state: State) -> State:

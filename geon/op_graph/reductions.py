@@ -15,10 +15,11 @@ import numpy as np
 
 from ..errors import AxisError, DTypeError
 from . import reducers
+from .accumulation import rounded, widened
 from .attributes import is_names
 from .axes import Axis
 from .constants import as_tensor, number
-from .dtypes import BOOL, INT32, INT64, DType, kind, sum_dtype
+from .dtypes import BOOL, INT32, INT64, DType, accumulator, kind, sum_dtype
 from .elementwise import add, cast, equal, multiply, where
 from .keywords import explained
 from .leaves import iota, length_value
@@ -46,13 +47,9 @@ def positions(op: Op) -> tuple[int, ...]:
 
 def _reference(reduce: Callable[..., Any]) -> Callable[..., Array]:
     def evaluate(op: Op, x: Array) -> Array:
-        return np.asarray(reduce(x.astype(_accumulator(op)), axis=positions(op)))
+        return np.asarray(reduce(x.astype(accumulator(op.dtype)), axis=positions(op)))
 
     return evaluate
-
-
-def _accumulator(op: Op) -> Any:
-    return np.float32 if op.dtype.name in ("float16", "bfloat16") else op.dtype
 
 
 def _index_reference(find: Callable[..., Any]) -> Callable[..., Array]:
@@ -70,10 +67,10 @@ def _index_reference(find: Callable[..., Any]) -> Callable[..., Array]:
 def _extreme_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     x, names = op.args[0], op.attrs[0]
     largest: Any = op
-    hit = cast(equal.apply(x, broadcast(largest, x.axes)), op.dtype)
+    hit = cast(equal.apply(x, broadcast(largest, x.axes)), accumulator(op.dtype))
     count = _reduce(SUM, hit, names)
     share = hit / broadcast(count, x.axes)
-    return _reduce(SUM, multiply.apply(t, share), names)
+    return rounded(_reduce(SUM, multiply.apply(widened(t), share), names), op.dtype)
 
 
 def _inside(x: Tensor) -> Tensor | None:
@@ -125,9 +122,9 @@ def _prod_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     axis = Axis("_".join(names), group.size)
     while axis in x.axes.without(names):
         axis = axis.prime
-    flat, tangent = flatten(x, group, axis), flatten(t, group, axis)
+    flat, tangent = flatten(widened(x), group, axis), flatten(widened(t), group, axis)
     others = cumprod(flat, axis, exclusive=True) * cumprod(flat, axis, exclusive=True, reverse=True)
-    return _reduce(SUM, multiply.apply(tangent, others), (axis.name,))
+    return rounded(_reduce(SUM, multiply.apply(tangent, others), (axis.name,)), op.dtype)
 
 
 def reducing(what: str, dtype: Callable[[Op], DType], empty: bool = True) -> Any:

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError, AxisError
+from .accumulation import floating, widened
 from .attributes import as_int, is_axis, is_names
 from .axes import Axes, Axis, axes_of, new_axis
 from .build import meet
-from .composites import _floating, weighted
+from .composites import weighted
 from .constants import as_tensor, number
 from .dtypes import INT64
 from .elementwise import equal, maximum, minimum, where
@@ -58,7 +59,7 @@ def resize(
             "'linear' with 'centers' or 'corners', or 'nearest' with 'centers' or 'starts'"
         )
     if mode == "linear":
-        made = _floating(made)
+        made = floating(made)
     for along, length in by_own_axis(made, lengths, "resize").items():
         length = length.expression if isinstance(length, Axis) else as_int(length)
         if not isinstance(length, Length) and (type(length) is not int or length < 1):
@@ -109,10 +110,14 @@ def _between(x: Tensor, axis: Axis, longer: Axis, align: str, guards: tuple[Guar
         place = maximum((2 * place + 1) * old - new, 0)
     low = place // whole
     high = minimum(low + 1, old - 1)
-    part = like(place - low * whole, x) / in_dtype(whole, x.dtype)
-    first, second = (_gather(x, strengthen(at, INT64), axis.name, guards) for at in (low, high))
+    wide = widened(x)
+    part = like(place - low * whole, wide) / in_dtype(whole, wide.dtype)
+    first, second = (
+        widened(_gather(x, strengthen(at, INT64), axis.name, guards)) for at in (low, high)
+    )
     # At a place that is an element's own, the other one has weight 0 and may be infinite.
-    return reorder(weighted(1 - part, first) + weighted(part, second), first.axes)
+    between = weighted(1 - part, first) + weighted(part, second)
+    return in_dtype(reorder(between, first.axes), x.dtype)
 
 
 @explained

@@ -6,9 +6,9 @@ Rules keep values. Each is one pattern and one replacement; see ``rewrite`` for 
 from __future__ import annotations
 
 from .constants import is_constant
-from .elementwise import log, softplus, subtract
+from .elementwise import cast, log, softplus, subtract
 from .op_graph import Op
-from .patterns import is_of, over_axes, tensor
+from .patterns import is_of, over_axes, tensor, unrounded
 from .rewrite import Rules, rewrite
 from .special import erf, erfc, log_ndtr, ndtr
 
@@ -24,10 +24,11 @@ def log_of_exp(op: Op) -> Op | None:
 
 @stable.on("log")
 def log_of_exp_over(op: Op) -> Op | None:
-    """log(exp(z) / s) is z - log(s): a softmax far out."""
-    ratio = op.args[0]
+    """log(exp(z) / s) is z - log(s): a softmax far out, which is rounded at the end for halves."""
+    ratio = unrounded(op.args[0])
     if is_of(ratio, "divide") and is_of(ratio.args[0], "exp"):
-        return over_axes(subtract.apply(ratio.args[0].args[0], log.apply(ratio.args[1])), op)
+        made = subtract.apply(ratio.args[0].args[0], log.apply(ratio.args[1]))
+        return over_axes(cast(made, op.dtype), op)
     return None
 
 

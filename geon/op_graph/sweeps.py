@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from ..errors import DerivativeError
+from .accumulation import accumulated, rounded
 from .building import building
 from .constants import as_tensor, is_constant, scalar_value
 from .copies import with_args
 from .dtypes import FLOAT32, HALVES, kind, name_of
-from .elementwise import add, cast, multiply, negative
+from .elementwise import CAST, cast, multiply, negative
 from .leaves import placeholder
 from .movement import broadcast, sum_to
 from .op_graph import NO_AXES, Op, RegionOp, Tensor, post_order
@@ -29,15 +30,22 @@ def reverse_mode(
 ) -> dict[Op, Tensor]:
     """The cotangent of every target that ``y`` reaches, from the cotangent ``seed`` of ``y``.
 
-    Ops in ``known`` are taken as independent of the targets, so that nothing below is walked.
+    Each has the dtype of its target. Ops in ``known`` are taken as independent of the targets, so
+    that nothing below is walked.
     """
-    return cotangents({y: seed}, targets, known)
+    found = cotangents({y: seed}, targets, known)
+    return {op: rounded(g, op.dtype) for op, g in found.items()}
 
 
 def cotangents(
     seeds: Mapping[Op, Tensor], targets: Sequence[Op], known: Set[Op] = frozenset()
 ) -> dict[Op, Tensor]:
-    """The same of several ops together, from the cotangent of each in ``seeds``."""
+    """The same of several ops together, from the cotangent of each in ``seeds``.
+
+    Seeds and results may be totals, in the accumulator dtype of their op. A total is rounded where
+    a rule takes it, but for regions, which go on adding to it, for casts, and where a partial is a
+    number: so through the sums of a chain of ``x + f(x)`` it is rounded once.
+    """
     order = post_order(seeds, known)
     wanted = set(targets)
     on_path: set[Op] = set()
@@ -63,8 +71,7 @@ def cotangents(
             if op in wanted and g is not None:
                 kept[op] = g
             for arg, part in found:
-                total = parts.get(arg)
-                parts[arg] = part if total is None else add.apply(total, part)
+                parts[arg] = accumulated(parts.get(arg), part)
     return kept
 
 
@@ -85,11 +92,14 @@ def _cotangents_of_region(
 
 def _cotangents(op: Op, g: Tensor, on_path: set[Op]) -> Iterator[tuple[Op, Tensor]]:
     """The cotangents of the arguments on the path, from the cotangent ``g`` of the result."""
-    vjp = op.primitive.vjp
-    every = vjp(g, op) if vjp is not None else None
+    row = op.primitive
+    narrow = rounded(g, op.dtype)
+    every = row.vjp(narrow, op) if row.vjp is not None else None
     for i, arg in enumerate(op.args):
         if arg in on_path and kind(arg.dtype) == "f":
-            part = every[i] if every is not None else _cotangent(op, i, arg, g)
+            hands_on = row is CAST or (row.partials is not None and not callable(row.partials[i]))
+            given = g if hands_on else narrow
+            part = every[i] if every is not None else _cotangent(op, i, arg, given)
             if part is not None:
                 yield arg, part
 
@@ -240,15 +250,18 @@ def _tangent(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | Non
         return pushed
     if row.partials is not None:
         return _sum(
-            _times_partial(op, i, row.partials[i], broadcast(found[op.args[i]], op.axes))
-            for i in moving
+            op,
+            (
+                _times_partial(op, i, row.partials[i], broadcast(found[op.args[i]], op.axes))
+                for i in moving
+            ),
         )
     if row.transpose is not None and row.multilinear:
-        return _sum(_replaced(op, {i: found[op.args[i]]}) for i in moving)
+        return _sum(op, (_replaced(op, {i: found[op.args[i]]}) for i in moving))
     if row.transpose is not None:
         return _tangent_of_linear(op, moving, found)
     if row.linearise is not None:
-        return _sum(row.linearise(op, i, found[op.args[i]]) for i in moving)
+        return _sum(op, (row.linearise(op, i, found[op.args[i]]) for i in moving))
     raise _missing(op)
 
 
@@ -267,9 +280,10 @@ def _replaced(op: Op, new: Mapping[int, Tensor]) -> Tensor:
     return made
 
 
-def _sum(parts: Iterable[Tensor | None]) -> Tensor | None:
+def _sum(op: Op, parts: Iterable[Tensor | None]) -> Tensor | None:
+    """The sum of the tangents of ``op``, in its dtype."""
     total: Tensor | None = None
     for part in parts:
         if part is not None:
-            total = part if total is None else add.apply(total, part)
-    return total
+            total = accumulated(total, part)
+    return None if total is None else rounded(total, op.dtype)

@@ -7,7 +7,7 @@ import pytest
 
 import geon
 from geon.op_graph import reducers
-from geon.op_graph.dtypes import DTYPES, FLOATS, named_dtype
+from geon.op_graph.dtypes import DTYPES, FLOATS, HALVES, named_dtype
 from geon.op_graph.interpret import Bound, interpret
 from geon.op_graph.op_graph import post_order
 from geon.op_graph.reduced import CODE, reduced, start, stepped
@@ -44,9 +44,9 @@ def test_a_reducer_says_what_the_reference_computes(sample):
             if op.primitive.reducer is not None:
                 bound = Bound(op, {}, tuple(Bound(arg, {}, ()) for arg in op.args))
                 x = values[op.args[0]]
-                wide = x.astype(np.float32) if x.dtype.name in reducers.HALVES else x
+                wide = x.astype(np.float32) if x.dtype.name in HALVES else x
                 got = reduced(bound, wide).astype(op.dtype)
-                rough = op.dtype.name in reducers.HALVES
+                rough = op.dtype.name in HALVES
                 wanted = values[op]
                 if rough:
                     np.testing.assert_allclose(
@@ -84,7 +84,7 @@ CUTS = [([], [0]), ([9], [0, 1]), ([9], [1, 0]), ([0, 5, 5, 20, 24], [3, 0, 5, 1
 
 
 @for_each("cuts, order", CUTS, ids=str)
-@for_each("dtype", [name for name in DTYPES if name not in reducers.HALVES])
+@for_each("dtype", [name for name in DTYPES if name not in HALVES])
 @for_each("name", ROWS)
 def test_parts_in_any_order_are_the_whole(name, dtype, cuts, order):
     x = rows_of(dtype)
@@ -108,7 +108,7 @@ def test_parts_in_any_order_are_the_whole(name, dtype, cuts, order):
 
 
 @for_each("cuts, order", CUTS, ids=str)
-@for_each("dtype", [name for name in DTYPES if name not in reducers.HALVES])
+@for_each("dtype", [name for name in DTYPES if name not in HALVES])
 @for_each("find", [np.argmax, np.argmin])
 def test_positions_in_order_take_a_shorter_step(find, dtype, cuts, order):
     """It does not compare positions; parts still meet in any order."""

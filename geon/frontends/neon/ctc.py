@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import ArgumentError, AxisError, DTypeError
+from ...op_graph.accumulation import floating, widened
 from ...op_graph.axes import Axis
-from ...op_graph.composites import HALVES, log_softmax, logsumexp, outer
+from ...op_graph.composites import log_softmax, logsumexp, outer
 from ...op_graph.dtypes import kind
 from ...op_graph.elementwise import (
     cast,
@@ -94,10 +95,7 @@ class Alignment:
     def reached(self, lengths: Tensor | None, label_lengths: Tensor | None) -> Tensor:
         """The log-probability of each state after the last time."""
         said, skips = self.said(label_lengths)
-        scores = self.scores
-        logs = log_softmax(
-            cast(scores, "float32") if scores.dtype.name in HALVES else scores, self.classes
-        )
+        logs = log_softmax(widened(floating(self.scores)), self.classes)
         state = iota(self.state)
         odd = equal(state % 2, 1)
         emitted = maximum(gather(logs, said, self.classes), NEVER)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import ArgumentError, DTypeError, IndexRangeError
+from ..accumulation import accumulated, widened
 from ..adopting import adopt, notes_of
 from ..attributes import is_flag
 from ..axes import Axes
@@ -91,13 +92,14 @@ def case_vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None
         results = Opened(body, shared).results
         starts: dict[Op, Tensor] = {}
         for k, seed in seeds.items():
-            known = starts.get(results[k])
-            starts[results[k]] = seed if known is None else known + seed
+            starts[results[k]] = accumulated(starts.get(results[k]), seed)
         found.append(cotangents(starts, targets))
     reached = [k for k, leaf in enumerate(shared) if any(leaf in each for each in found)]
     if not reached:
         return [None] * len(op.args)
-    roots = [[_or_zeros(each.get(shared[k]), shared[k]) for k in reached] for each in found]
+    roots = [
+        [widened(_or_zeros(each.get(shared[k]), shared[k])) for k in reached] for each in found
+    ]
     named: dict[Op, Any] = dict(zip(shared, op.args, strict=True))
     named.update({seed: given[k] for k, seed in seeds.items()})
     made = dict(zip(reached, make_case(op.args[0], roots, op.attrs[1], named), strict=True))

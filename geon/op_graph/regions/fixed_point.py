@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError, DTypeError
+from ..accumulation import accumulated, total_of, widened
 from ..attributes import is_count
 from ..axes import Axes
 from ..build import over
 from ..constants import as_tensor
 from ..dtypes import FLOAT32, DType, kind
-from ..elementwise import absolute, add, cast, greater, maximum, subtract
+from ..elementwise import absolute, cast, greater, maximum, subtract
 from ..functional import substitute
 from ..joining import pad
 from ..keywords import explained
@@ -113,17 +114,16 @@ def _vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None]:
     sought = [leaf for leaf, asked in zip(read, wanted[a.captures], strict=True) if asked]
     if not sought or all(v is None for v in given):
         return [None] * len(op.args)
-    bars, turning = [like(leaf) for leaf in here], [like(leaf) for leaf in here]
+    bars, turning = [total_of(leaf) for leaf in here], [total_of(leaf) for leaf in here]
     seeds: dict[Op, Tensor] = {}
     for result, u in zip(opened.results, turning, strict=True):
-        known = seeds.get(result)
-        seeds[result] = u if known is None else add.apply(known, u)
+        seeds[result] = accumulated(seeds.get(result), u)
     found = cotangents(seeds, [*here, *sought])
     results = [
-        add.apply(broadcast(found[leaf], leaf.axes), v) if leaf in found else v
+        accumulated(broadcast(found[leaf], leaf.axes), v) if leaf in found else v
         for leaf, v in zip(here, bars, strict=True)
     ]
-    begun = [_or_zeros(v, leaf) for v, leaf in zip(given, here, strict=True)]
+    begun = [widened(_or_zeros(v, leaf)) for v, leaf in zip(given, here, strict=True)]
     named = _values(op, a, opened)
     named.update(zip(bars, begun, strict=True))
     made = _make(op.primitive, a.limit, begun, turning, results, _scaled(op, begun), named)

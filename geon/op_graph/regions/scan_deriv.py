@@ -2,7 +2,7 @@
 
 The reverse of a scan goes the other way over the carries as each step found them, which the scan
 itself stacks when it is asked for these too. Its carries are the cotangents of the carries, and
-totals of those of what all steps read.
+totals of those of what all steps read. Both are in the accumulator dtype: steps add to them.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..accumulation import accumulated, rounded, total_of, widened
 from ..body import Body
 from ..copies import with_bodies
 from ..dtypes import kind
-from ..elementwise import add
 from ..functional import substitute
 from ..movement import broadcast
 from ..op_graph import Op, RegionOp, Tensor, post_order
@@ -48,32 +48,33 @@ class Reverse:
         """The cotangent of each argument, None for zero."""
         count, first = self.a.carries, self.a.before_captures
         results = self.opened.results
-        moving = {k: like(results[k]) for k in range(count) if kind(results[k].dtype) == "f"}
+        moving = {k: total_of(results[k]) for k in range(count) if kind(results[k].dtype) == "f"}
         values = {k: like(results[k]) for k in range(count, len(results)) if self.given[k]
                   is not None}  # fmt: skip
         seeds: dict[Op, Tensor] = {}
         for k, seed in {**moving, **values}.items():
-            known = seeds.get(results[k])
-            seeds[results[k]] = seed if known is None else add.apply(known, seed)
+            seeds[results[k]] = accumulated(seeds.get(results[k]), seed)
         floats = [leaf for k, leaf in enumerate(self.arguments) if self.wanted[k]]
         found = cotangents(seeds, floats) if seeds else {}
-        bars = [self.over(found.get(leaf), leaf) for leaf in self.arguments]
-        totals = {k: like(leaf) for k, leaf in enumerate(self.arguments)
+        bars: list[Any] = [self.over(found.get(leaf), leaf) for leaf in self.arguments]
+        totals = {k: total_of(leaf) for k, leaf in enumerate(self.arguments)
                   if k >= first and bars[k] is not None}  # fmt: skip
-        out = [zeros(leaf) if bars[k] is None else bars[k]
-               for k, leaf in enumerate(self.arguments) if k in moving]  # fmt: skip
-        out += [add.apply(total, bars[k]) for k, total in totals.items()]
+        out = [zeros(total) if bars[k] is None else widened(bars[k])
+               for k, total in moving.items()]  # fmt: skip
+        out += [accumulated(total, bars[k]) for k, total in totals.items()]
         stacked = [k for k in range(count, first) if bars[k] is not None]
-        out += [bars[k] for k in stacked]
+        out += [rounded(bars[k], self.arguments[k].dtype) for k in stacked]
         roots: list[Tensor] = [value for value in out if value is not None]
         kept = {op: like(op) for op in self.kept(roots)}
         stand: dict[Op, Op] = dict(kept)
         roots = substituted(roots, stand)
         used = set(post_order(roots))
         read = [k for k in range(first) if self.arguments[k] in used]
-        xs = [*self.histories(read, list(kept)), *(self.given[k] for k in values)]
-        init = [self.given[k] if self.given[k] is not None else zeros(self.arguments[k])
-                for k in moving]  # fmt: skip
+        given: list[Any] = list(self.given)
+        xs = [*self.histories(read, list(kept)),
+              *(rounded(given[k], results[k].dtype) for k in values)]  # fmt: skip
+        init = [zeros(total) if given[k] is None else widened(given[k])
+                for k, total in moving.items()]  # fmt: skip
         init += [zeros(total) for total in totals.values()]
         leaves = [*moving.values(), *totals.values(), *(self.arguments[k] for k in read),
                   *kept.values(), *values.values(), self.step]  # fmt: skip

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..accumulation import accumulated, total_of, widened
 from ..axes import Axes, Axis
 from ..body import Body
 from ..constants import as_tensor
 from ..dtypes import INT64, kind
-from ..elementwise import add, cast, equal, less, maximum, minimum, where
+from ..elementwise import cast, equal, less, maximum, minimum, where
 from ..functional import substitute
 from ..further import fresh_axes, names_below
 from ..leaves import placeholder
@@ -99,10 +100,11 @@ class _Segmented:
             length = maximum(_ceiling(self.count, SEGMENTS * PARTS), 1) * PARTS
         segments = _integer(_ceiling(self.count, length))
         starts = self.starts(length, segments)
-        bars = [self.given[k] for k in self.moving]
-        init = [zeros(self.op.args[k]) if bar is None else bar
-                for k, bar in zip(self.moving, bars, strict=True)]  # fmt: skip
-        init += [zeros(self.captures[k]) for k in self.sought]
+        totals = [total_of(self.parameters[k]) for k in self.moving]
+        totals += [total_of(self.captures[k]) for k in self.sought]
+        bars = [*(self.given[k] for k in self.moving), *(None for _ in self.sought)]
+        init = [zeros(total) if bar is None else widened(bar)
+                for total, bar in zip(totals, bars, strict=True)]  # fmt: skip
         state, passing, at = self.state(), [like(bar) for bar in init], placeholder((), "int64")
         steps = minimum(length, self.count - at * length)
         results = self.reversed(state, at * length, steps, passing)
@@ -177,10 +179,10 @@ class _Segmented:
             seeds[last[k]] = bar
         targets = [*(first[k] for k in self.moving), *(self.captures[k] for k in self.sought)]
         found = cotangents(seeds, targets)
-        made = [broadcast(found[t], t.axes) if t in found else zeros(t) for t in targets]
+        made = [widened(broadcast(found[t], t.axes) if t in found else zeros(t)) for t in targets]
         totals = passing[len(self.moving) :]
         made[len(self.moving) :] = [
-            add.apply(total, each)
+            accumulated(total, each)
             for total, each in zip(totals, made[len(self.moving) :], strict=True)
         ]
         known: dict[Op, Op] = dict(zip(first, begun, strict=True))

@@ -8,7 +8,7 @@ from typing import Any
 from ...op_graph import approximations, tails
 from ...op_graph.axes import Axes, Axis
 from ...op_graph.copies import with_args
-from ...op_graph.dtypes import FLOAT32, INT64, name_of
+from ...op_graph.dtypes import FLOAT32, HALVES, INT64, name_of
 from ...op_graph.elementwise import CAST, add, cast, less, multiply, where, without_weight
 from ...op_graph.indexing import (
     CHECKED,
@@ -19,6 +19,7 @@ from ...op_graph.indexing import (
     gather_plan,
     gathered_axes,
     held_by_int64,
+    total_dtype,
 )
 from ...op_graph.interpret import COMPUTING
 from ...op_graph.leaves import iota, length_value
@@ -31,8 +32,6 @@ from ...op_graph.regions.fixed_point import as_while
 from ...op_graph.registry import PRIMITIVES
 from ...op_graph.rewrite import Rules, RuleSet
 from ...op_graph.slicing import SLICE, UPDATE
-
-HALVES = ("float16", "bfloat16")
 
 lower = Rules("lower")
 
@@ -155,6 +154,18 @@ def gather(op: Op) -> Op | None:
     flat, joined = _flattened(x, index.axes, group)
     place = _place(checked, axis, group, joined, op)
     return reorder(_gather(flat, place, joined.name), op.axes)
+
+
+@lower.on("scatter")
+def scatter_of_halves(op: Op) -> Op | None:
+    """Halves are added to places in float32, and each place is rounded once."""
+    total = total_dtype(op)
+    if total is op.dtype:
+        return None
+    x: Any = op.args[0]
+    value: Any = op.args[2]
+    axis, mode = op.attrs
+    return cast(_scatter(cast(x, total), op.args[1], cast(value, total), axis, mode), op.dtype)
 
 
 @lower.on("scatter")

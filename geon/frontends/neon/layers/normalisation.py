@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ....errors import ArgumentError, AxisError
+from ....op_graph.accumulation import floating, widened
 from ....op_graph.axes import Axes, Axis
-from ....op_graph.composites import HALVES, mean, variance
+from ....op_graph.composites import mean, variance
 from ....op_graph.elementwise import cast, maximum, rsqrt, square, where
 from ....op_graph.movement import flatten, reorder, unflatten
 from ....op_graph.op_graph import Leaf, Tensor
@@ -56,7 +57,7 @@ class LayerNorm(Norm):
     def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
         """``x`` normed."""
         axes = chosen(x, self.over, feature_axes(x.axes), repr(self))
-        w = wide(x)
+        w = widened(floating(x))
         y = self.normed(w, mean(w, axes), variance(w, axes))
         return cast(y * self.scale(x, axes) + self.shift(x, axes), parameter_dtype(x))
 
@@ -70,7 +71,7 @@ class RMSNorm(Norm):
     def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
         """``x`` normed."""
         axes = chosen(x, self.over, feature_axes(x.axes), repr(self))
-        w = wide(x)
+        w = widened(floating(x))
         y = w * rsqrt(mean(square(w), axes) + self.epsilon)
         return cast(y * self.scale(x, axes), parameter_dtype(x))
 
@@ -111,7 +112,7 @@ class GroupNorm(Norm):
             )
         group = Axis(f"{channels.name}.group", self.groups)
         inside = Axis(f"{channels.name}.inside", length // self.groups)
-        w = unflatten(wide(x), channels, [group, inside])
+        w = unflatten(widened(floating(x)), channels, [group, inside])
         over = feature_axes(w.axes).without([group])
         y = flatten(self.normed(w, mean(w, over), variance(w, over)), [group, inside], channels)
         y = reorder(y, x.axes)
@@ -148,7 +149,7 @@ class BatchNorm(Norm):
     def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
         """``x`` normed; what the running statistics become is kept in ``training``."""
         axes = chosen(x, self.over, channel_axes(x.axes), repr(self))
-        w, others = wide(x), x.axes.without(axes)
+        w, others = widened(floating(x)), x.axes.without(axes)
         middle, spread = self.running(w, axes)
         if training is not None:
             if not len(others):
@@ -170,14 +171,9 @@ class BatchNorm(Norm):
         return cast(y * self.scale(x, axes) + self.shift(x, axes), parameter_dtype(x))
 
     def running(self, x: Tensor, axes: Axes) -> tuple[Leaf, Leaf]:
-        """The running mean and variance, which are not trained."""
+        """The running mean and variance of ``x``, which are not trained."""
         middle, spread = (
-            self.variable(place, axes, first, dtype=parameter_dtype(x), trainable=False)
+            self.variable(place, axes, first, dtype=x.dtype, trainable=False)
             for place, first in (("mean", 0.0), ("variance", 1.0))
         )
         return middle, spread
-
-
-def wide(x: Tensor) -> Tensor:
-    """``x``, or float32 for integers and the half formats."""
-    return cast(x, "float32") if x.dtype.name in HALVES or x.dtype.name[:5] != "float" else x

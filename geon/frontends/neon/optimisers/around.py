@@ -7,12 +7,13 @@ from functools import reduce
 
 from ....errors import ArgumentError
 from ....op_graph.constants import as_tensor
+from ....op_graph.dtypes import accumulator
 from ....op_graph.elementwise import cast, isfinite, maximum, minimum, where
 from ....op_graph.logic import logical_and
 from ....op_graph.op_graph import Leaf, Tensor
 from ....op_graph.reductions import all
 from ..checks import above_zero, at_least_one, share
-from .optimiser import Moves, Optimiser, wide
+from .optimiser import Moves, Optimiser
 
 LEAST_SCALE = 2.0**-24  # from where a scale still comes back in a few dozen growths
 MOST_SCALE = 2.0**127  # the largest power of two of a float32
@@ -81,7 +82,7 @@ class Accumulated(Around):
         count = self.state(None, "batches")
         due = count + 1 >= self.batches
         sums = [
-            (self.state(w, "sum"), self.state(w, "sum") + cast(slope, wide(slope.dtype)))
+            (self.state(w, "sum"), self.state(w, "sum") + cast(slope, accumulator(slope.dtype)))
             for w, slope in zip(weights, slopes, strict=True)
         ]
         moves = self.inner.moves(weights, [total / self.batches for _, total in sums]).only(due)
@@ -109,7 +110,7 @@ class Averaged(Around):
         """What a step makes of weights, and of their averages."""
         moves = self.inner.moves(weights, slopes)
         for w in weights:
-            kept = self.state(w, "average", cast(w, wide(w.dtype)))
+            kept = self.state(w, "average", cast(w, accumulator(w.dtype)))
             new = cast(moves.changes[w], kept.dtype)
             moves.changes[kept] = self.smoothing * kept + (1 - self.smoothing) * new
             self.kept[w] = kept
@@ -149,7 +150,7 @@ class Scaled(Around):
     def moves(self, weights: Sequence[Leaf], slopes: Sequence[Tensor]) -> Moves:
         """What a step makes where all slopes are finite, and the next scale."""
         scale, good = self.scale, self.state(None, "good")
-        real = [cast(slope, wide(slope.dtype)) / scale for slope in slopes]
+        real = [cast(slope, accumulator(slope.dtype)) / scale for slope in slopes]
         finite = reduce(logical_and, [all(isfinite(slope)) for slope in real], as_tensor(True))
         grown = good + 1 >= self.every
         moves = self.inner.moves(weights, real).only(finite)

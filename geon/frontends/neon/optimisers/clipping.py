@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import TypeAlias
 
-from ....op_graph.composites import L2_norm, clip, squared_L2
-from ....op_graph.elementwise import add, maximum, sqrt
+from ....op_graph.accumulation import widened
+from ....op_graph.composites import clip, wide_norm
+from ....op_graph.elementwise import maximum
 from ....op_graph.op_graph import Tensor
+from ....op_graph.weak import in_dtype
 from ..checks import above_zero
 
 Clip: TypeAlias = Callable[[Sequence[Tensor]], list[Tensor]]
@@ -36,15 +37,22 @@ class ByNorm(Clipping):
     """Each slope scaled so that its norm is at most ``largest``."""
 
     def __call__(self, slopes: Sequence[Tensor]) -> list[Tensor]:
-        return [self.largest / maximum(L2_norm(s), self.largest) * s for s in slopes]
+        return [clipped([slope], self.largest)[0] for slope in slopes]
 
 
 class ByGlobalNorm(Clipping):
     """All slopes scaled by one factor, so that their common norm is at most ``largest``."""
 
     def __call__(self, slopes: Sequence[Tensor]) -> list[Tensor]:
-        if not slopes:
-            return []
-        norm = sqrt(reduce(add, [squared_L2(slope) for slope in slopes]))
-        factor = self.largest / maximum(norm, self.largest)
-        return [factor * slope for slope in slopes]
+        return clipped(slopes, self.largest)
+
+
+def clipped(slopes: Sequence[Tensor], largest: float) -> list[Tensor]:
+    """Return the slopes times one factor, by which their common norm is at most ``largest``.
+
+    The norm of halves is in float32, since a half may not hold it.
+    """
+    if not slopes:
+        return []
+    factor = largest / maximum(wide_norm(slopes, "clip"), largest)
+    return [in_dtype(factor * widened(slope), slope.dtype) for slope in slopes]

@@ -9,10 +9,11 @@ from typing import Any
 
 from ....errors import ArgumentError
 from ....op_graph.axes import Axis
+from ....op_graph.composites import wide_norm
 from ....op_graph.constants import as_tensor
 from ....op_graph.contraction import dot
 from ....op_graph.deriv import deriv
-from ....op_graph.dtypes import as_dtype
+from ....op_graph.dtypes import accumulator
 from ....op_graph.elementwise import add, cast, maximum, sqrt, where
 from ....op_graph.functional import substitute
 from ....op_graph.joining import concat
@@ -22,7 +23,7 @@ from ....op_graph.op_graph import Leaf, Op, Tensor
 from ....op_graph.regions.scan import scan
 from ....op_graph.regions.while_loop import while_loop
 from ..checks import at_least_one
-from .optimiser import Moves, Optimiser, Rate, wide
+from .optimiser import Moves, Optimiser, Rate
 
 LEAST_COSINE = 1e-8  # of a change of weights with that of slopes, for them to tell a curvature
 ENOUGH = 1e-4  # of the decrease that the slope foretells
@@ -72,13 +73,13 @@ class Search:
 
     def __init__(self, optimiser: LBFGS, cost: Tensor, weights: Sequence[Leaf]) -> None:
         self.optimiser, self.weights, self.state = optimiser, list(weights), optimiser.state
-        doubles = any(as_dtype(wide(w.dtype)).name == "float64" for w in weights)
+        doubles = any(accumulator(w.dtype).name == "float64" for w in weights)
         self.real = "float64" if doubles else "float32"
-        self.values = [cast(w, wide(w.dtype)) for w in weights]
+        self.values = [cast(w, accumulator(w.dtype)) for w in weights]
         if optimiser.decay:
             cost = cost + optimiser.decay / 2 * self.inner(self.values, self.values)
         self.cost = cast(cost, self.real)
-        self.slopes = [cast(slope, wide(slope.dtype)) for slope in deriv(cost, self.weights)]
+        self.slopes = [cast(slope, accumulator(slope.dtype)) for slope in deriv(cost, self.weights)]
         self.axis = Axis("history", optimiser.history)
         while any(self.axis.name in w.axes for w in weights):
             self.axis = self.axis.prime
@@ -136,7 +137,7 @@ class Search:
             return self.plus(r, share - rho * self.inner(y, r), s), None
 
         q, shares = scan(back, self.slopes, (told, rho), over=self.axis, reverse=True)
-        first = 1 / maximum(1, sqrt(self.inner(self.slopes, self.slopes)))
+        first = 1 / maximum(1, wide_norm(self.slopes, "LBFGS"))
         start = [cast(where(size > 0, size, first) * x, x.dtype) for x in q]
         r, _ = scan(forth, start, (told, rho, shares), over=self.axis)
         return [-x for x in r]

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ....errors import ArgumentError
 from ....op_graph.axes import Axis
-from ....op_graph.composites import HALVES
 from ....op_graph.constants import as_tensor
 from ....op_graph.deriv import deriv
-from ....op_graph.dtypes import DType
+from ....op_graph.dtypes import accumulator
 from ....op_graph.effects import assign, doall
 from ....op_graph.elementwise import cast, where
 from ....op_graph.keywords import check_flag
@@ -163,7 +162,7 @@ class Optimiser:
         step = Step(self, rate, cast(count, "float32") + 1)
         step.set(count, count + 1)
         for w, slope in zip(weights, self.clip(slopes) if self.clip else slopes, strict=True):
-            value, slope = (cast(x, wide(x.dtype)) for x in (w, slope))
+            value, slope = (cast(x, accumulator(x.dtype)) for x in (w, slope))
             if self.decay and not self.decoupled:
                 slope = slope + self.decay * value
             new = self.moved(w, value, slope, step)
@@ -200,7 +199,7 @@ class Optimiser:
             if w is not None:
                 name = None if w.name is None else f"{self.name or 'optimiser'}.{w.name}.{what}"
             axes = [*([] if along is None else [along]), *(() if w is None else w.axes)]
-            kind = dtype if w is None else wide(w.dtype)
+            kind = dtype if w is None else accumulator(w.dtype)
             found = persistent_tensor(axes, kind, initial_value=first, name=name)
             self.variables[key] = found
         return found
@@ -221,8 +220,3 @@ def checked_rate(what: str, rate: Any) -> None:
 def trained(cost: Tensor) -> list[Leaf]:
     """The trained variables that a cost depends on."""
     return [leaf for leaf in cost.variables() if isinstance(leaf, Leaf)]
-
-
-def wide(dtype: DType) -> DType | str:
-    """The dtype in which a weight is moved."""
-    return "float32" if dtype.name in HALVES else dtype

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....errors import ArgumentError, CheckpointError, NonFiniteError
+from ....op_graph.accumulation import widened
 from ....op_graph.axes import Axes, Axis
-from ....op_graph.composites import HALVES, mean
+from ....op_graph.composites import mean
 from ....op_graph.effects import assign
 from ....op_graph.elementwise import cast, maximum, where
 from ....op_graph.functional import substitute
@@ -195,7 +196,7 @@ class Model:
             if self.optimiser is None:
                 raise ArgumentError("this model has no optimiser to train with; give optimiser=")
             training = Training()
-            each = wide(self.cost(self.layer(*self.inputs, training=training), self.target))
+            each = widened(self.cost(self.layer(*self.inputs, training=training), self.target))
             total, count = self.counted(each)
             cost = mean(each) if self.mask is None else total / cast(maximum(count, 1), each.dtype)
             moved = [0.0 * count, 0.0 * count + 1, cast(total, "float64"), count]
@@ -368,11 +369,6 @@ def with_averages(x: Tensor, known: dict[Op, Op]) -> Tensor:
     result = substitute(x, known) if known else x
     assert isinstance(result, Tensor)
     return result
-
-
-def wide(costs: Tensor) -> Tensor:
-    """Costs whose sum, and number, their dtype holds: those of half formats in float32."""
-    return cast(costs, "float32") if costs.dtype.name in HALVES else costs
 
 
 def averages_in(path: str | os.PathLike[str], names: Sequence[str]) -> Callable[[str], str | None]:

@@ -177,11 +177,12 @@ def L2_norm(
     return _named(in_dtype(made, x.dtype), name)
 
 
-# Exponents of two: elements whose sizes add up to more than 2**MEDIUM_LIMITS[1], or to less than
-# 2**MEDIUM_LIMITS[0], are multiplied by 2**-SCALE or 2**SCALE before they are squared. In between,
-# and after that, neither the square of the largest nor the sum of 2**30 squares leaves the range.
-MEDIUM_LIMITS = {"float32": (-20, 60), "float64": (-200, 500)}
-SCALE = {"float32": 80, "float64": 560}
+# Exponents of two. Elements whose sizes add up to less than 2**MEDIUM_LIMITS[0] are multiplied by
+# 2**SCALE before they are squared, and those with more than 2**MEDIUM_LIMITS[1] by 2**-SCALE. Then
+# squares of normal numbers do not vanish, their sum is in range where the norm is, and so are the
+# factors of the derivative, for up to 2**27 elements.
+MEDIUM_LIMITS = {"float32": (-35, 60), "float64": (-200, 500)}
+SCALE = {"float32": 74, "float64": 560}
 
 
 def wide_norm(

@@ -110,6 +110,34 @@ def test_statistics_of_integers_are_float32(dtype):
     np.testing.assert_allclose(value(norm, {x: data}), np.sqrt(np.sum(exact**2)), rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64"])
+def test_integers_are_floats_before_they_are_added_up(dtype):
+    data = np.full(4, np.iinfo(dtype).max // 2 + 1, dtype)
+    x = leaf(data, B)
+    exact = float(data[0])
+    for ours, theirs in [(geon.mean, exact), (geon.std, 0), (geon.L2_norm, 2 * exact)]:
+        np.testing.assert_allclose(value(ours(x), {x: data}), theirs, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float64"])
+def test_norms_scale_before_they_square(dtype):
+    """As nrm2 of the BLAS: also the slope, and where nothing, infinities and NaN are."""
+    dtype = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    limits, near = ml_dtypes.finfo(dtype), 2 * float(ml_dtypes.finfo(dtype).eps)
+    largest, least = float(limits.max) / 8, float(limits.smallest_normal) * 8
+    for size in (least, 2.0**-30, 1.0, 2.0**50, largest):
+        data = np.array([3 * size, 4 * size], dtype)
+        x = leaf(data, geon.Axis("L", 2))
+        norm = geon.L2_norm(x)
+        found = value(norm, {x: data}), value(geon.deriv(norm, x), {x: data})
+        np.testing.assert_allclose(float(found[0]), 5 * size, rtol=near)
+        np.testing.assert_allclose(found[1].astype(float), [0.6, 0.8], rtol=near)
+    for data, wanted in [([], 0), ([math.inf, 1], math.inf), ([math.inf, math.nan], math.nan)]:
+        data = np.array(data, dtype)
+        x = leaf(data, geon.Axis("L", len(data)))
+        np.testing.assert_equal(float(value(geon.L2_norm(x), {x: data})), wanted)
+
+
 def test_a_far_mean_does_not_spoil_the_variance():
     data = (1e5 + samples(4)).astype(np.float32)
     x = leaf(data, B)

@@ -5,10 +5,9 @@ The C is in ``c/scatter.c``.
 
 from __future__ import annotations
 
-from ...op_graph.dtypes import HALVES
 from ...op_graph.lengths import product
 from ...op_graph.op_graph import Op
-from ..printing.c_expressions import cast, cast_calls, expression
+from ..printing.c_expressions import expression
 from ..printing.c_types import C_TYPES, SUFFIXES
 from .c_files import FileFunction, file_function
 from .sizes.scatters import FEW_PLACES, GRAIN, MOST_PARTS, Copies
@@ -26,7 +25,8 @@ def scatter_text(mode: str, dtype: str, index: str) -> FileFunction:
 
     ``positions`` has m integers of dtype ``index`` that lie inside the axis, negative ones counted
     from its end; ``value`` is (outer, m, inner). They are set or added in order, so that of two at
-    one place the later stays. ``out`` may be ``x``; ``scratch`` is what ``Copies`` says.
+    one place the later stays. Halves are set only: lowering adds them as float32. ``out`` may be
+    ``x``; ``scratch`` is what ``Copies`` says.
     """
     stored = "value" if mode == "set" else _sum(dtype, "place", "value")
     types = {"TYPE": C_TYPES[dtype], "INDEX": C_TYPES[index]}
@@ -36,23 +36,18 @@ def scatter_text(mode: str, dtype: str, index: str) -> FileFunction:
     macros |= {"MOST_PARTS": MOST_PARTS, "PIECE": PIECE}
     macros |= {"FAR": FAR, "AHEAD": AHEAD, "LISTED": LISTED, "MOST_RANGES": MOST_RANGES}
     name = f"geon_scatter_{mode}_{SUFFIXES[dtype]}_{SUFFIXES[index]}"
-    added = mode == "add" and dtype in HALVES
-    called = cast_calls(dtype, "float32") + cast_calls("float32", dtype) if added else ()
-    return file_function("scatter", name, types, macros, calls=called)
+    return file_function("scatter", name, types, macros)
 
 
 def _sum(dtype: str, x: str, y: str) -> str:
     if dtype == "bool":
         return expression("maximum", (dtype, dtype), dtype, (x, y))
-    if dtype in HALVES:
-        wide = (cast(dtype, "float32", x), cast(dtype, "float32", y))
-        return cast("float32", dtype, expression("add", ("float32",) * 2, "float32", wide))
     return expression("add", (dtype, dtype), dtype, (x, y))
 
 
 def _nothing(dtype: str) -> str:
-    """What changes no element that it is added to: of floats -0, or the bits of it."""
-    return "0x8000" if dtype in HALVES else "-0.0" if dtype.startswith("float") else "0"
+    """What changes no element that it is added to: of floats -0."""
+    return "-0.0" if dtype.startswith("float") else "0"
 
 
 def scatter_scratch(op: Op) -> Copies | None:

@@ -7,7 +7,7 @@ ones adjoin: then each run of these is a thread's for each column, which goes th
 from __future__ import annotations
 
 from ...op_graph.affine import Size
-from ...op_graph.dtypes import HALVES, name_of
+from ...op_graph.dtypes import name_of
 from ...op_graph.op_graph import Op
 from ..printing import c_expressions
 from ..printing.c_functions import C_TYPES
@@ -49,7 +49,7 @@ class _Writer:
         self.n, self.inner_text, self.m_text = map(names.length, (n, self.inner, self.m))
         self.dtype = name_of(op.dtype)
         self.sets = op.attrs[1] == "set"
-        self.stored = "element" if self.sets else _sum(self.dtype, names)
+        self.stored = "element" if self.sets else _sum(self.dtype)
         digits = -(-max(n - 1, 1).bit_length() // 8) if isinstance(n, int) else 4
         key = f"(uint32_t)({self.position('place')})"
         memory = position_memory(op)
@@ -142,15 +142,10 @@ class _Writer:
         return self.names.function(body, Grid(size, THREADS), THREADS, False)
 
 
-def _sum(dtype: str, names: KernelNames) -> str:
-    """``old`` and ``element`` added."""
+def _sum(dtype: str) -> str:
+    """``old`` and ``element`` added; halves are added as float32."""
     if dtype == "bool":
         return "old | element"
-    if dtype in HALVES:
-        names.calls([*c_expressions.cast_calls(dtype, "float32"),
-                     *c_expressions.cast_calls("float32", dtype)])  # fmt: skip
-        wide = [c_expressions.cast(dtype, "float32", each) for each in ("old", "element")]
-        return c_expressions.cast("float32", dtype, f"({wide[0]} + {wide[1]})")
     return c_expressions.expression("add", (dtype, dtype), dtype, ("old", "element"))
 
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ....errors import ArgumentError, AxisError
+from ....op_graph.accumulation import widened
 from ....op_graph.activations import gelu
 from ....op_graph.axes import Axes, Axis, as_axes
 from ....op_graph.composites import onehot, softmax
@@ -175,6 +176,7 @@ class MixtureOfExperts(Layer):
 
     def evenness(self, likely: Tensor, which: Tensor, row: Axis) -> Tensor:
         """1 where rows are even among the experts, and more where they are not."""
+        likely = widened(likely)
         count = maximum(cast(tensor_size(likely, [row]), likely.dtype), 1)
         taken = onehot(which, self.experts, likely.dtype)
         share = stop_gradient(sum(taken, out_axes=[self.experts])) / (count * self.k)

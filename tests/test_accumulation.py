@@ -293,6 +293,18 @@ def products(given):
     return [*geon.deriv(geon.sum(y), [x, w]), geon.contract([x, w], out_axes=[T])]
 
 
+@case
+def balance_of_experts(given):
+    row, expert = geon.Axis("N", 70_000), geon.Axis("E", 2)
+    x, layer = (
+        given([row, H], 0),
+        neon.MixtureOfExperts(expert, geon.Axis("F", 1), T, 0.0, balance=1.0),
+    )
+    training = neon.Training()
+    layer(x, training=training)
+    return [geon.cast(cost, given.dtype) for cost in training.costs]
+
+
 # Norms ------------------------------------------------------------------------------------------
 
 

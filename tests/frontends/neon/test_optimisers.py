@@ -129,6 +129,19 @@ def test_clipping_by_value_and_by_the_common_norm(transformer):
             close(array, arrays[f"out{dims}"])
 
 
+@pytest.mark.parametrize("by", [neon.ByNorm, neon.ByGlobalNorm])
+@pytest.mark.parametrize(
+    ("dtype", "size"),
+    [("float16", 30000), ("bfloat16", 3e30), ("float32", 3e20), ("float32", 3e-30)],
+)
+def test_slopes_of_any_size_are_clipped(transformer, by, dtype, size):
+    """The squares of these are out of the range of their dtype."""
+    x = geon.placeholder([A], dtype)
+    largest = min(size, 1.0)
+    (found,) = transformer.computation(by(largest)([x]), x)([size, size])
+    np.testing.assert_allclose(found.astype(float), largest * np.sqrt(0.5), rtol=1e-2)
+
+
 def test_clipping_by_the_norm_of_each(transformer):
     small, large = np.array([0.3, 0.4], "float32"), np.array([3.0, 4.0], "float32")
     found = clipped(transformer, neon.ByNorm(1.0), [small, large])

@@ -171,9 +171,9 @@ class BatchNorm(Norm):
         return cast(y * self.scale(x, axes) + self.shift(x, axes), parameter_dtype(x))
 
     def running(self, x: Tensor, axes: Axes) -> tuple[Leaf, Leaf]:
-        """The running mean and variance of ``x``, which are not trained."""
+        """The running mean and variance, which are not trained."""
         middle, spread = (
-            self.variable(place, axes, first, dtype=x.dtype, trainable=False)
+            self.variable(place, axes, first, dtype=parameter_dtype(x), trainable=False)
             for place, first in (("mean", 0.0), ("variance", 1.0))
         )
         return middle, spread

@@ -321,7 +321,8 @@ CONSTANTS = (
     _c("pool.c", "MOST_SHARES", "lane", "size", many=1000),
     _c("pool.c", "STACK_BYTES", "row", each=(8, 4), many=0),
     _shared("runtime/place", "SMALL_PLAN", "steps", many=0),
-    _shared("lowering/schedule", "MOVED_FIRST", "results"),
+    _shared("lowering/order", "MAX_READERS", "results"),
+    _shared("lowering/order", "MAX_STEPS", "steps", many=0),
     # NumPy.
     _shared("numpy/runtime", "_blocks", "shifted"),
     _shared("numpy/operands", "CARVED_TOGETHER", "results"),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -28,10 +27,10 @@ from .groups import Group, is_region_result, one_each
 from .infinities import infinities
 from .kernel import Kernel
 from .layout import LaidOut, lay_out
+from .order import Step, order_of_least_memory
 from .program import Program
 from .target import Layout, Target
 
-MOVED_FIRST = 4
 PARTIAL = ("update", "scatter")  # rows whose first argument they change in places
 NOMINAL_LENGTH = 64  # what an open length counts as where only the order of kernels depends on it
 
@@ -62,6 +61,12 @@ class Schedule:
 def bytes_of(op: Op) -> int | Length:
     """The bytes of a value."""
     return _bytes(op.axes.size, op.dtype.itemsize)
+
+
+def nominal(op: Op) -> int:
+    """Return the bytes of a value, with open lengths at a nominal one."""
+    size = bytes_of(op)
+    return evaluate(size, dict.fromkeys(names_of(size), NOMINAL_LENGTH))
 
 
 @lru_cache(maxsize=4096)
@@ -116,6 +121,7 @@ class _Work:
         self.readers: dict[Op, list[Group]] = {}
         self.storage: dict[Op, Leaf] = {}
         self.infinite = infinities(ops) if check else {}
+        self.outputs = set(self.program.outputs)
 
     def connect(self) -> None:
         """Edges from each kernel to those that read its result, and the readers of each value."""
@@ -189,7 +195,7 @@ class _Work:
                 self.edge(reader, group)
             self.storage[op] = leaf
             updates.append((leaf, op))
-        self.early_kernels = early
+        self.early_groups = early
         program = self.program
         self.program = replace(program, updates=tuple(updates))
 
@@ -239,60 +245,35 @@ class _Work:
         self.edge(self.makers[op], group)
         return late
 
-    def size(self, group: Group) -> int:
-        """Bytes that a kernel adds to the arena, with open lengths at a nominal value."""
-        total = 0
-        for op in group.results:
-            if op not in self.storage and op not in self.outputs:
-                length = bytes_of(op)
-                total += evaluate(length, dict.fromkeys(names_of(length), NOMINAL_LENGTH))
-        return total
-
     def run(self) -> list[Group]:
-        """A topological order: what can raise first, then what frees memory, then depth first."""
-        self.outputs = set(self.program.outputs)
-        rank = self.ranks()
-        sizes = {group: self.size(group) for group in self.groups}
-        each = {op: sizes[g] if len(g.results) == 1 else 0 for g in self.groups for op in g.results}
-        left = {value: len(readers) for value, readers in self.readers.items()}
-        heap: list[tuple[int, int, tuple[int, int, int], Group]] = []
-        ready: set[Group] = set()
-
-        def push(group: Group) -> None:
-            freed = sum(each.get(v, 0) for v in group.reads if left[v] == 1)
-            grows = int(not 0 < freed >= sizes[group])
-            heapq.heappush(heap, (int(group not in self.early_kernels), grows, rank[group], group))
-
+        """Return the groups in order: what can raise first, then as memory is lowest."""
+        numbers = {group: k for k, group in enumerate(self.groups)}
+        values: dict[Op, int] = {}
         for group in self.groups:
-            if not self.waits[group]:
-                ready.add(group)
-                push(group)
-        order: list[Group] = []
-        done: set[Group] = set()
+            for op in group.results:
+                if op not in self.storage and op not in self.outputs:
+                    values[op] = len(values)
+        ranks = self.ranks()
+        steps = [
+            Step(
+                tuple([values[op] for op in group.reads if op in values]),
+                tuple([values[op] for op in group.results if op in values]),
+                tuple(self.joins(group, values)),
+                tuple([numbers[after] for after in self.after[group]]),
+                ranks[group],
+                group in self.early_groups,
+            )
+            for group in self.groups
+        ]
+        return [self.groups[k] for k in order_of_least_memory(steps, list(map(nominal, values)))]
 
-        def run(group: Group) -> None:
-            done.add(group)
-            order.append(group)
-            for value in group.reads:
-                left[value] -= 1
-                if left[value] == 1:
-                    last = next(r for r in self.readers[value] if r not in done)
-                    if last in ready:
-                        push(last)
-            for after in self.after[group]:
-                self.waits[after] -= 1
-                if not self.waits[after]:
-                    ready.add(after)
-                    push(after)
-
-        while heap:
-            group = heapq.heappop(heap)[-1]
-            if group not in done:
-                for other in self.better_first(group, ready, done, sizes):
-                    run(other)
-                run(group)
-        assert len(order) == len(self.groups), "the schedule has a cycle"
-        return order
+    def joins(self, group: Group, values: dict[Op, int]) -> Iterator[tuple[int, int]]:
+        """Return each result with each value whose memory may hold it, of those in the arena."""
+        for op in group.results:
+            if op in values:
+                for value in group.in_place[op]:
+                    if value in values:
+                        yield values[op], values[value]
 
     def ranks(self) -> dict[Group, tuple[int, int, int]]:
         """Depth-first positions; what waits for nothing comes just before what needs it first."""
@@ -303,24 +284,6 @@ class _Work:
                 first = min(position[after] for after in self.after[group])
                 ranks[group] = (max(k, first), 0, k)
         return ranks
-
-    def better_first(
-        self, group: Group, ready: set[Group], done: set[Group], sizes: dict[Group, int]
-    ) -> list[Group]:
-        """Smaller kernels that are ready and read a value that this could then be computed in."""
-        for value in (v for values in group.in_place.values() for v in values):
-            if isinstance(value, Leaf) or len(self.readers[value]) > MOVED_FIRST:
-                continue
-            others = [r for r in self.readers[value] if r is not group and r not in done]
-            if others:
-                if all(r in ready and sizes[r] < sizes[group] and self.free(r) for r in others):
-                    return others
-        return []
-
-    def free(self, group: Group) -> bool:
-        """Whether a kernel neither writes a variable nor belongs to those that run first."""
-        written = any(op in self.storage for op in group.results)
-        return not written and group not in self.early_kernels
 
     @cached_property
     def computed(self) -> set[Op]:

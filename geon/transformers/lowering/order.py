@@ -1,0 +1,242 @@
+"""Order kernels for low memory: a pure function of a graph of numbers.
+
+Two orders are made and the one with the lower peak is taken; on a tie the first, in which kernels
+stand depth first, so that a kernel soon follows the kernel whose result it reads. The second order
+looks further than one kernel: when all readers of a value are ready, it runs them, and what they
+make possible, as soon as this leaves less memory taken than before.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+MAX_READERS = 8  # readers of a value, not run so far, that are run together
+MAX_STEPS = 64  # kernels that are looked ahead until less memory is taken than at the start
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Step:
+    """A kernel as numbers: the values that it ``reads`` and ``makes`` in the arena.
+
+    Each of ``joins`` is a value that it makes and one that it reads, in whose memory the first may
+    lie. ``after`` are the steps that wait for this one, once for each reason. ``rank`` is its place
+    in a depth-first order. Steps that are ``early`` come before all others.
+    """
+
+    reads: tuple[int, ...]
+    makes: tuple[int, ...]
+    joins: tuple[tuple[int, int], ...]
+    after: tuple[int, ...]
+    rank: tuple[int, ...]
+    early: bool = False
+
+
+def order_of_least_memory(steps: Sequence[Step], sizes: Sequence[int]) -> list[int]:
+    """Return the numbers of all steps in the better of two orders; ``sizes`` are those of values,
+    in bytes."""
+    graph = _Graph(steps, sizes)
+    orders = [_Listing(graph).run(ahead) for ahead in (False, True)]
+    assert all(len(order) == len(steps) for order in orders), "the schedule has a cycle"
+    return min(orders, key=graph.peak)
+
+
+class _Graph:
+    """What all orders have in common."""
+
+    def __init__(self, steps: Sequence[Step], sizes: Sequence[int]) -> None:
+        self.steps, self.sizes = steps, sizes
+        self.readers: list[list[int]] = [[] for _ in sizes]
+        self.waits = [0] * len(steps)
+        self.made = [sum(sizes[v] for v in step.makes) for step in steps]
+        for k, step in enumerate(steps):
+            for v in step.reads:
+                self.readers[v].append(k)
+            for after in step.after:
+                self.waits[after] += 1
+
+    def freed(self, k: int, left: Sequence[int]) -> int:
+        """Return the bytes of the values that a step is the last one to read.
+
+        ``left`` has for each value the number of readers that have not run, this step among them.
+        """
+        return sum(self.sizes[v] for v in self.steps[k].reads if left[v] == 1)
+
+    def rise(self, k: int, left: Sequence[int]) -> int:
+        """Return the bytes that are taken while a step runs beside those taken before it."""
+        rise, used = self.made[k], set[int]()
+        for made, read in self.steps[k].joins if rise else ():
+            if left[read] == 1 and made not in used and read not in used:
+                used |= {made, read}
+                rise -= self.sizes[made]
+        return rise
+
+    def peak(self, order: Sequence[int]) -> int:
+        """Return the most bytes that values take at one time in an order."""
+        left = [len(readers) for readers in self.readers]
+        now = peak = 0
+        for k in order:
+            peak = max(peak, now + self.rise(k, left))
+            now += self.made[k] - self.freed(k, left)
+            for v in self.steps[k].reads:
+                left[v] -= 1
+        return peak
+
+
+class _Listing:
+    """A list of steps that grows by what is ready."""
+
+    def __init__(self, graph: _Graph) -> None:
+        self.graph = graph
+        self.left = [len(readers) for readers in graph.readers]  # readers that have not run
+        self.unready = self.left.copy()  # of these, the ones that wait for other steps
+        self.waits = graph.waits.copy()
+        self.done = [False] * len(graph.steps)
+        self.early = sum(step.early for step in graph.steps)  # early steps that have not run
+        self.order: list[int] = []
+        self.ready: list[tuple[bool, bool, tuple[int, ...], int]] = []
+        self.touched: dict[int, None] = {}  # values with other readers left than were looked at
+        self.closing: list[tuple[int, int, int]] = []  # costs of freeing values, with these
+
+    def run(self, ahead: bool) -> list[int]:
+        """Return the order; with ``ahead`` readers of a value run together to free memory."""
+        for k, waits in enumerate(self.waits):
+            if not waits:
+                self.make_ready(k)
+        while self.ready:
+            if ahead and self.close():
+                continue
+            k = heapq.heappop(self.ready)[-1]
+            if not self.done[k]:
+                for other in self.better_first(k):
+                    self.step(other)
+                self.step(k)
+        return self.order
+
+    def push(self, k: int) -> None:
+        """Offer a ready step: before others if it frees as much as it makes."""
+        step = self.graph.steps[k]
+        grows = not 0 < self.graph.freed(k, self.left) >= self.graph.made[k]
+        heapq.heappush(self.ready, (not step.early, grows, step.rank, k))
+
+    def make_ready(self, k: int) -> None:
+        """Note that a step waits for nothing more."""
+        for v in self.graph.steps[k].reads:
+            self.unready[v] -= 1
+            if not self.unready[v]:
+                self.touched[v] = None
+        self.push(k)
+
+    def step(self, k: int) -> None:
+        """Run a step."""
+        step = self.graph.steps[k]
+        self.done[k] = True
+        self.order.append(k)
+        for v in step.reads:
+            self.left[v] -= 1
+            if self.left[v] and not self.unready[v]:
+                self.touched[v] = None
+                if self.left[v] == 1:
+                    self.push(next(self.remaining(v)))
+        for after in step.after:
+            self.waits[after] -= 1
+            if not self.waits[after]:
+                self.make_ready(after)
+        self.early -= step.early
+        if step.early and not self.early:  # now the readers of all values may run
+            self.touched = {v: None for v, left in enumerate(self.left) if left}
+
+    def remaining(self, v: int) -> Iterator[int]:
+        """Return the readers of a value that have not run."""
+        return (k for k in self.graph.readers[v] if not self.done[k])
+
+    def better_first(self, k: int) -> list[int]:
+        """Return ready steps that make less and read a value in whose memory this step could then
+        put its result."""
+        made, steps = self.graph.made, self.graph.steps
+        for _, v in steps[k].joins:
+            if not self.unready[v] and 1 < self.left[v] <= MAX_READERS:
+                others = [each for each in self.remaining(v) if each != k]
+                if all(made[each] < made[k] and self.may_run(each) for each in others):
+                    return others
+        return []
+
+    def may_run(self, k: int) -> bool:
+        """Return whether no early step must come before."""
+        return self.graph.steps[k].early or not self.early
+
+    # Readers together ---------------------------------------------------------------------------
+
+    def close(self) -> bool:
+        """Free the value that takes the least memory meanwhile, if less is taken after it."""
+        for v in self.touched:
+            found = self.together(v)
+            if found is not None:
+                heapq.heappush(self.closing, (found[0], found[1], v))
+        self.touched = {}
+        while self.closing:
+            *cost, v = heapq.heappop(self.closing)
+            found = self.together(v)
+            if found is None:
+                continue
+            peak, now, steps = found
+            if [peak, now] > cost and self.closing:  # other steps ran since
+                heapq.heappush(self.closing, (peak, now, v))
+                continue
+            for k in steps:
+                self.step(k)
+            return True
+        return False
+
+    def together(self, v: int) -> tuple[int, int, list[int]] | None:
+        """Return the steps that free a value, with some that become possible, if less memory is
+        taken after them; before these the bytes taken while they run and after them."""
+        graph = self.graph
+        if self.unready[v] or not 0 < self.left[v] <= MAX_READERS:
+            return None
+        readers = list(self.remaining(v))
+        if not all(map(self.may_run, readers)):
+            return None
+        joining = {k for k in readers if any(read == v for _, read in graph.steps[k].joins)}
+        readers.sort(key=lambda k: (k in joining, graph.made[k], graph.steps[k].rank))
+        possible = readers[::-1]
+        order: list[int] = []
+        now = peak = 0
+        while possible and len(order) < MAX_STEPS:
+            k = possible.pop()
+            change = graph.made[k] - graph.freed(k, self.left)
+            if self.done[k] or (len(order) >= len(readers) and change > 0):
+                continue
+            peak = max(peak, now + graph.rise(k, self.left))
+            now += change
+            order.append(k)
+            self.done[k] = True
+            for read in graph.steps[k].reads:
+                self.left[read] -= 1
+            for after in graph.steps[k].after:
+                self.waits[after] -= 1
+            if len(order) < len(readers):
+                continue
+            if now < 0:
+                break
+            possible += self.made_possible(order if len(order) == len(readers) else [k])
+        for k in order:
+            self.done[k] = False
+            for read in graph.steps[k].reads:
+                self.left[read] += 1
+            for after in graph.steps[k].after:
+                self.waits[after] += 1
+        return (peak, now, order) if now < 0 else None
+
+    def made_possible(self, steps: Sequence[int]) -> Iterator[int]:
+        """Return steps that are ready after some, or free a value as others have run."""
+        for k in steps:
+            for v in self.graph.steps[k].reads:
+                if self.left[v] == 1:
+                    last = next(self.remaining(v))
+                    if not self.waits[last] and self.may_run(last):
+                        yield last
+            for after in self.graph.steps[k].after:
+                if not self.waits[after] and self.may_run(after):
+                    yield after

@@ -1,0 +1,94 @@
+"""Orders of kernels: nothing before what it needs, and low memory in blocks with bias and gelu."""
+
+import random
+
+import pytest
+
+import geon
+from geon.transformers.lowering.order import Step, order_of_least_memory
+
+N, E, F = geon.Axis("N", 512), geon.Axis("E", 64), geon.Axis("F", 256)
+HIDDEN, VISIBLE = 4 * 512 * 256, 4 * 512 * 64  # bytes of values
+
+
+def made_at_random(dice, count):
+    """Steps that each make one value, of which later ones read some, and the sizes of these."""
+    reads = [dice.sample(range(k), min(k, dice.randrange(3))) for k in range(count)]
+    steps = []
+    for k in range(count):
+        after = tuple([j for j in range(k + 1, count) if k in reads[j]])
+        joins = tuple([(k, v) for v in reads[k][:1]])
+        early = k < count // 4 and not dice.randrange(2) and not reads[k]
+        steps.append(Step(tuple(reads[k]), (k,), joins, after, (k,), early))
+    return steps, [dice.choice([0, 1, 10, 100]) for _ in range(count)]
+
+
+def test_steps_stand_after_what_they_wait_for():
+    wrong = []
+    for seed in range(200):
+        steps, sizes = made_at_random(random.Random(seed), 30)
+        order = order_of_least_memory(steps, sizes)
+        place = {k: at for at, k in enumerate(order)}
+        early = sum(step.early for step in steps)
+        if sorted(order) != list(range(len(steps))):
+            wrong.append((seed, "not all steps once"))
+        if any(place[k] > place[j] for k, step in enumerate(steps) for j in step.after):
+            wrong.append((seed, "a step before one that it waits for"))
+        if not all(steps[k].early for k in order[:early]):
+            wrong.append((seed, "others before early steps"))
+        if order != order_of_least_memory(steps, sizes):
+            wrong.append((seed, "two orders of one graph"))
+    assert not wrong
+
+
+def test_readers_that_free_a_value_together_run_together():
+    """A large value of two readers, neither of which frees it alone, beside a long chain."""
+    # 0 makes a; 1 and 2 read a and make little; 3, 4, 5 each make a large value from the last.
+    steps = [
+        Step((), (0,), (), (1, 2, 3), (0,)),
+        Step((0,), (1,), (), (6,), (5,)),
+        Step((0,), (2,), (), (6,), (6,)),
+        Step((), (3,), (), (4,), (1,)),
+        Step((3,), (4,), (), (5,), (2,)),
+        Step((4,), (5,), (), (6,), (3,)),
+        Step((1, 2, 5), (), (), (), (7,)),
+    ]
+    order = order_of_least_memory(steps, [100, 1, 1, 100, 100, 100])
+    assert set(order[:3]) == {0, 1, 2}
+
+
+def blocks(count, wrap, bias, function):
+    """The loss of blocks ``h + f(h u + b) v``, and its derivatives by all weights."""
+    x, ws = geon.placeholder([N, E], name="x"), []
+    h = x
+    for _ in range(count):
+        u, v = geon.Variable([E, F], initial_value=0.1), geon.Variable([F, E], initial_value=0.1)
+        b = geon.Variable([F], initial_value=0.1) if bias else 0
+        ws += [u, v, b] if bias else [u, v]
+
+        def block(h, u=u, v=v, b=b):
+            return h + geon.dot(function(geon.dot(h, u) + b), v)
+
+        h = wrap(block)(h)
+    loss = geon.mean(geon.square(h))
+    return [loss, *geon.deriv(loss, ws)], x
+
+
+def peak(make, count, wrap, bias=True, function=geon.gelu):
+    """The bytes of a call beside its results."""
+    results, x = blocks(count, wrap, bias, function)
+    f = make().computation(results, x)
+    return f.peak_bytes() - sum(4 * each.axes.size for each in results)
+
+
+@pytest.mark.parametrize("function", [geon.tanh, geon.gelu])
+def test_each_block_under_a_checkpoint_keeps_its_argument_alone(make, function):
+    """Neither sums for biases nor weight gradients are left for the end."""
+    few, many = (peak(make, count, geon.checkpoint, function=function) for count in (6, 10))
+    assert many - few <= 4 * VISIBLE * 1.05
+
+
+def test_a_bias_takes_no_memory(make):
+    for wrap in (geon.checkpoint, lambda function: function):
+        without, bias = (peak(make, 8, wrap, each, geon.tanh) for each in (False, True))
+        assert bias <= 1.02 * without

@@ -6,6 +6,9 @@ from typing import Any
 
 from ..errors import ArgumentError
 
+# The tag of a variable that a frontend named where its user gave no name; several may have one.
+DEFAULT_NAME = "default name"
+
 
 def checked_name(name: Any) -> str:
     """The name as Python's own string; ``ArgumentError`` for what no file can hold as a text."""

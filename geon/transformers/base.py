@@ -231,7 +231,8 @@ class Transformer:
         take by DLPack or CUDA's array interface and NumPy by a copy, a CPU NumPy's arrays. With
         ``labels=True`` results are arrays of xarray with the coordinates of the inputs, those of a
         dictionary a dataset: see ``LabelledComputation``. Raises ``ArgumentError`` for a
-        placeholder that is needed but not listed, for labels of results that stay on a device and
+        placeholder that is needed but not listed, for a variable with the name of another variable
+        of the transformer, for labels of results that stay on a device and
         for ``memory`` where a length is open, and ``GuardError`` for a length in ``specialize``
         that the graph excludes. What compiles it raises ``SizeError`` where no choice fits into
         ``memory``, and says the least that one takes.
@@ -256,8 +257,8 @@ class Transformer:
             on_device=on_device,
         )
         with self.lock:
-            self.computations.append(made)
             self.variables.add(made.linking.stored(made.linking.variables))
+            self.computations.append(made)
         return made
 
     # Storage ------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from ..errors import FeedError, GeonError
+from ..errors import ArgumentError, FeedError, GeonError
 from ..op_graph.arrays import array_of
 from ..op_graph.axes import Axes
 from ..op_graph.building import building
@@ -19,6 +19,7 @@ from ..op_graph.functional import substitute
 from ..op_graph.interning import OwnTable
 from ..op_graph.labelled import by_name
 from ..op_graph.lengths import Length
+from ..op_graph.names import DEFAULT_NAME
 from ..op_graph.op_graph import Leaf, Op, Tensor, post_order, storage_leaves
 from .plain import dims_of
 from .runtime.state import Slot, State
@@ -47,12 +48,19 @@ class Variables(Generic[First]):
         return list(self._slots)
 
     def add(self, leaves: Iterable[Leaf]) -> None:
-        """Know these variables, and those that their initial values use."""
+        """Register these variables, and those that their initial values use.
+
+        Raises ``ArgumentError``, and registers none, where two variables have one name.
+        """
         waiting = list(leaves)
-        new = []
+        new: dict[Leaf, None] = {}
         for leaf in waiting:
-            if leaf in self._slots or not leaf.info.stored:
+            if leaf in self._slots or leaf in new or not leaf.info.stored:
                 continue
+            new[leaf] = None
+            waiting += storage_leaves(*_first_ops(leaf))
+        self._refuse_one_name(new)
+        for leaf in new:
             self._slots[leaf] = Slot(
                 _label(leaf),
                 leaf.name,
@@ -62,8 +70,6 @@ class Variables(Generic[First]):
                 leaf.persistent,
                 learned(leaf),
             )
-            new.append(leaf)
-            waiting += storage_leaves(*_first_ops(leaf))
         for leaf in new:
             slot = self._slots[leaf]
             slot.reads = tuple(self._slots[other] for other in _reads(leaf))
@@ -72,6 +78,25 @@ class Variables(Generic[First]):
                 targets = {without_follows(op.args[0]) for op in leaf.initializers if op.args}
                 slot.alone = targets <= {leaf}
             self.state.slots.append(slot)
+
+    def _refuse_one_name(self, new: Iterable[Leaf]) -> None:
+        """Raise ``ArgumentError`` for a new variable with the name of another one."""
+        named: dict[str, Leaf] | None = None
+        for leaf in new:
+            if not _is_named(leaf):
+                continue
+            if named is None:
+                named = {str(known.name): known for known in self._slots if _is_named(known)}
+            first = named.setdefault(str(leaf.name), leaf)
+            if first is not leaf:
+                raise ArgumentError(
+                    f"two variables of this transformer are named {leaf.name!r}: {first} made at "
+                    f"{first.file_info}, and another {leaf} made at {leaf.file_info}; each has a "
+                    "value of its own, so what trains one does not change the other; make the "
+                    "variable once, outside of the function that is called twice, and give it to "
+                    "the function, or give each variable its own name; a model that is made anew "
+                    "needs a new transformer"
+                )
 
     def rename(self) -> None:
         """Take over the names that variables were given since they were met."""
@@ -172,6 +197,11 @@ def _uncounted(op: Op) -> Op:
     counters = {o.args[0] for o in ops if o.primitive.name == "random_bits"} - assigned
     zeros: dict[Op, Op] = {counter: number(0, UINT64) for counter in counters}
     return substitute(op, zeros) if zeros else op
+
+
+def _is_named(leaf: Leaf) -> bool:
+    """Whether the user gave a variable its name."""
+    return leaf.name is not None and DEFAULT_NAME not in leaf.tags
 
 
 def _called_what(leaf: Leaf) -> str:

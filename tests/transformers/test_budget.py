@@ -81,7 +81,8 @@ def test_cheaper_values_are_computed_again_first():
     assert count(whole, "dot") <= dots[0] <= dots[1] <= dots[2]
 
 
-def test_what_is_computed_again_is_shown(transformer):
+def test_what_is_computed_again_is_shown(make):
+    transformer = make()
     results, x = network(12)
     whole = transformer.computation(results, x)
     f = transformer.computation(results, x, memory=int(0.7 * whole.peak_bytes()))
@@ -93,7 +94,7 @@ def test_what_is_computed_again_is_shown(transformer):
         more, less = re.fullmatch(r"predicted: (.*) us instead of (.*) us", shown[at + 2]).groups()
         assert float(more) > float(less) > 0
     results, placeholders, _ = training(4, 2)(geon.checkpoint)
-    marked = transformer.computation(results, *placeholders).explain("simplify")
+    marked = make().computation(results, *placeholders).explain("simplify")
     assert (
         "computed again: " in marked and "instead of" in marked and "N" in marked.splitlines()[-1]
     )

@@ -150,7 +150,7 @@ def test_open_lengths_and_lengths_that_are_fixed_say_the_same(transformer):
 
 
 def variable(first=None):
-    return geon.Variable([T], "float64", initial_value=D if first is None else first, name="v")
+    return geon.Variable([T], "float64", initial_value=D if first is None else first)
 
 
 def coordinates(transformer, v):

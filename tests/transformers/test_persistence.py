@@ -304,7 +304,12 @@ def test_streams_that_first_values_drew_from_need_no_names(transformer, tmp_path
 
 def test_one_name_twice(transformer, tmp_path):
     made = [geon.Variable(initial_value=1, name="same") for _ in range(2)]
+    with pytest.raises(ArgumentError, match="variables of this transformer are named 'same'"):
+        transformer.computation(made)
+    assert not transformer.computations and not transformer.values()
+    made[1].name = "other"
     transformer.computation(made)
+    made[1].name = "same"
     with pytest.raises(CheckpointError, match="'same'"):
         transformer.save(tmp_path / "file")
 

@@ -288,8 +288,9 @@ def test_get_and_set_take_names(transformer):
         transformer.get("w")
     with pytest.raises(FeedError, match=r"variable late\(C:3\)"):
         transformer.set("late", [1, 2])
-    again = geon.Variable(C, initial_value=0, name="late")
+    again = geon.Variable(C, initial_value=0, name="again")
     transformer.get(again)
+    again.name = "late"
     with pytest.raises(ArgumentError, match="have one name"):
         transformer.get("late")
 

@@ -69,15 +69,15 @@ def test_a_last_line_that_was_torn_is_taken_out(make, tmp_path, end):
     assert path.read_text() == whole and not path.with_name("history.new").exists()
 
 
-def test_files_of_something_else_are_refused(transformer, tmp_path):
+def test_files_of_something_else_are_refused(make, tmp_path):
     path = tmp_path / "text"
     for content in ('no record\n{"epoch": 1}\n', "[]\n{}\n"):
         path.write_text(content)
         with pytest.raises(geon.ArgumentError, match="line 1 of .*text is no record"):
-            model(transformer).fit(batches(), 1, callbacks=[neon.History(path)])
+            model(make()).fit(batches(), 1, callbacks=[neon.History(path)])
         assert path.read_text() == content
     with pytest.raises(geon.ArgumentError, match="text is no file of HDF5"):
-        model(transformer).fit(batches(), 1, callbacks=[neon.HDF5History(path)])
+        model(make()).fit(batches(), 1, callbacks=[neon.HDF5History(path)])
 
 
 def test_figures_that_come_later_or_are_not_finite_or_have_a_slash(transformer, tmp_path):

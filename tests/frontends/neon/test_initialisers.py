@@ -14,7 +14,7 @@ def drawn(transformer, init, axes=(L, K, J), inputs=(L, J)):
     """The first value of a variable, as a matrix of inputs by outputs."""
     axes, inputs = geon.Axes(axes), geon.Axes(inputs)
     outputs = axes.without(inputs)
-    v = geon.Variable(axes, initial_value=init(axes, inputs, outputs), name="v")
+    v = geon.Variable(axes, initial_value=init(axes, inputs, outputs))
     value = transformer.get(v)
     order = [axes.index(axis) for axis in (*inputs, *axes.without(inputs))]
     return value.transpose(order).reshape(int(inputs.size), -1)

@@ -74,10 +74,10 @@ def test_fit_learns_and_evaluate_says_so(transformer):
     assert after["accuracy"] > 0.75
 
 
-def test_the_cost_of_an_epoch_is_the_mean_over_its_examples(transformer):
-    made = model(transformer, neon.SGD(0.0))
+def test_the_cost_of_an_epoch_is_the_mean_over_its_examples(make):
+    made = model(make(), neon.SGD(0.0))
     run = made.fit(neon.Batches(*examples(), size=50), 1)
-    alone = model(transformer, neon.SGD(0.0))
+    alone = model(make(), neon.SGD(0.0))
     costs = []
     for batch in neon.Batches(*examples(), size=16).epoch(0):
         costs += [float(alone.step()(*batch)[0])] * len(batch[0])
@@ -193,10 +193,10 @@ def test_a_model_without_an_optimiser_is_not_trained(transformer):
         model(transformer, None).fit(batches(), 1)
 
 
-def test_an_epoch_without_a_batch_is_refused(transformer):
+def test_an_epoch_without_a_batch_is_refused(make):
     for data in ([], neon.Batches(*examples(10), size=16, last="drop")):
         with pytest.raises(geon.ArgumentError, match="fit: the data have no batch in epoch 0"):
-            model(transformer).fit(data, 1)
+            model(make()).fit(data, 1)
 
 
 @pytest.mark.parametrize("epochs", [1, 2])
@@ -582,16 +582,16 @@ def test_batches(seed, size, last):
         assert not np.array_equal(seen, np.concatenate([one for one, _ in data.epoch(4)]))
 
 
-def test_memory_mapped_files_and_streams(transformer, tmp_path: Path):
+def test_memory_mapped_files_and_streams(make, tmp_path: Path):
     points, classes = examples()
     np.save(tmp_path / "points.npy", points)
     mapped = np.load(tmp_path / "points.npy", mmap_mode="r")
-    made = model(transformer)
+    made = model(make())
     made.fit(neon.Batches(mapped, classes, size=16, seed=3), 2)
-    other = model(transformer)
+    other = model(make())
     other.fit(neon.Stream(lambda epoch: batches().epoch(epoch)), 2)
     for one, two in zip(made.layer.all_variables(), other.layer.all_variables(), strict=True):
-        np.testing.assert_array_equal(transformer.get(one), transformer.get(two))
+        np.testing.assert_array_equal(made.transformer.get(one), other.transformer.get(two))
 
 
 def test_data_that_are_none_are_refused():

@@ -16,6 +16,7 @@ from ....op_graph.elementwise import cast, where
 from ....op_graph.keywords import check_flag
 from ....op_graph.leaves import persistent_tensor
 from ....op_graph.logic import logical_and
+from ....op_graph.names import DEFAULT_NAME
 from ....op_graph.op_graph import Leaf, Same, Tensor, VoidOp
 from ....op_graph.sites import describe, user_site
 from ..checks import not_negative, share
@@ -201,6 +202,8 @@ class Optimiser:
             axes = [*([] if along is None else [along]), *(() if w is None else w.axes)]
             kind = dtype if w is None else accumulator(w.dtype)
             found = persistent_tensor(axes, kind, initial_value=first, name=name)
+            if self.name is None:
+                found.add_tags(DEFAULT_NAME)
             self.variables[key] = found
         return found
 

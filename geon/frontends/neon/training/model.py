@@ -20,6 +20,7 @@ from ....op_graph.joining import stack
 from ....op_graph.keywords import explained
 from ....op_graph.leaves import persistent_tensor
 from ....op_graph.movement import reorder
+from ....op_graph.names import DEFAULT_NAME
 from ....op_graph.op_graph import Leaf, Op, Tensor
 from ....op_graph.reductions import sum, tensor_size
 from ....transformers.base import Transformer, make_transformer
@@ -83,7 +84,7 @@ class Model:
             optimiser.name = f"{name}.optimiser"
         checked_figures(cost, self.metrics)
         self.transformer = make_transformer() if transformer is None else transformer
-        self.place = persistent_tensor(PLACE, "float64", initial_value=0, name=f"{name}.place")
+        self.place = self._kept("place", 0, Axes(PLACE))
         self.result = layer(*self.inputs)
         self._numbers: dict[str, Leaf] = {}
         self._made: dict[str, Computation] = {}
@@ -329,9 +330,15 @@ class Model:
     def add_number(self, name: str, first: float) -> None:
         """Keep a number in checkpoints; where there is one of this name it stays."""
         if name not in self._numbers:
-            leaf = persistent_tensor((), "float64", initial_value=first, name=f"{self.name}.{name}")
+            leaf = self._kept(name, first, Axes())
             self._numbers[name] = leaf
             self.transformer.get(leaf)
+
+    def _kept(self, what: str, first: float, axes: Axes) -> Leaf:
+        """A variable of the model's own."""
+        name = f"{self.name}.{what}"
+        tags = DEFAULT_NAME if self.name == FIT else ()
+        return persistent_tensor(axes, "float64", initial_value=first, name=name, tags=tags)
 
     def number(self, name: str) -> float:
         """The value of a number that a callback keeps."""

@@ -2,12 +2,16 @@
 
 import gc
 import re
+import subprocess
+import sys
 import warnings
 
 import numpy as np
 import pytest
 
 import geon
+from geon.frontends import neon
+from geon.frontends.neon import axis
 from tests.places import here
 
 N, H, K = geon.Axis("N"), geon.Axis("H", 4), geon.Axis("K", 3)
@@ -356,6 +360,105 @@ def test_a_variable_kept_longer_than_its_assignment_warns_once():
         assert step is again
 
     assert len(warned(build)) == 1
+
+
+def test_a_model_function_that_makes_variables_is_refused_when_it_is_called_again(make):
+    def model(x):
+        first = geon.Variable([H], initial_value=0, name="first")
+        return geon.sum(x * geon.Variable([H], initial_value=first * 2, name="w"))
+
+    x = geon.placeholder([H])
+    line = model.__code__.co_firstlineno
+    place = [f"test_messages.py:{line + k}" for k in (1, 2)]
+    transformer = make()
+    f = transformer.computation(model(x), x)
+    with pytest.raises(geon.ArgumentError) as caught:
+        transformer.computation(model(x), x)
+    assert short(caught.value, model) == (
+        f"two variables of this transformer are named 'w': w(H:4) made at {place[1]}, and another "
+        f"w(H:4) made at {place[1]}; each has a value of its own, so what trains one does not "
+        "change the other; make the variable once, outside of the function that is called twice, "
+        "and give it to the function, or give each variable its own name; a model that is made "
+        "anew needs a new transformer"
+    )
+    other = geon.Variable([H], initial_value=geon.Variable([], initial_value=1, name="first"))
+    with pytest.raises(geon.ArgumentError, match="named 'first': first.*another first"):
+        transformer.get(other)
+    assert len(transformer.computations) == 1 and sorted(transformer.values()) == ["first", "w"]
+    assert f(np.ones(4)) == 0
+    same = [geon.Variable([H], initial_value=1) for _ in range(2)]
+    transformer.computation(same)  # variables without names are told apart by their order
+
+
+def test_updates_and_costs_of_layers_that_nobody_asks_for_warn():
+    C, time = geon.Axis("C", 4), geon.Axis("place", 8)
+    x = geon.placeholder([axis.N, axis.T, C], name="x")
+    norm, recurrent = neon.BatchNorm(name="bn"), neon.Recurrent(K, 0.0, name="rnn")
+    experts = neon.MixtureOfExperts(geon.Axis("E", 4), geon.Axis("hidden", 2), C, 0.0, name="moe")
+
+    def trained():
+        norm(x, training=neon.Training())
+
+    def remembered():
+        recurrent(x, cache=neon.Cache(time, name="cache"))
+
+    def balanced():
+        t = neon.Training()
+        experts(x, training=t)
+
+    def asked():
+        t, cache = neon.Training(), neon.Cache(time)
+        results = [norm(x, training=t), experts(x, training=t), recurrent(x, cache=cache)]
+        geon.NumPyTransformer().computation([*results, *t.costs, *t.updates, *cache.updates], x)
+
+    def unused():
+        neon.Training(), neon.Cache(time), geon.tanh(x)
+
+    def late():
+        t = neon.Training()
+        geon.NumPyTransformer().computation([norm(x, training=t), *t.updates], x)
+        neon.BatchNorm(name="late")(x, training=t)
+
+    def texts(call):
+        return [text for text, *_ in warned(call)]
+
+    def place(call, line=1):
+        return f"test_messages.py:{call.__code__.co_firstlineno + line}"
+
+    given = "transformer.computation"
+    training = f"these variables keep their values; give *training.updates to {given}"
+    assert texts(trained) == [
+        f"the updates of the neon.Training made at {place(trained)} are gone, and no computation "
+        f"was given them: bn.mean(C:4), bn.variance(C:4); {training}, beside the step"
+    ]
+    assert texts(remembered) == [
+        f"the updates of the neon.Cache made at {place(remembered)} are gone, and no computation "
+        "was given them: cache.position(), cache.rnn.state.0(N, K:3); the next call would not go on "
+        f"after this one; give *cache.updates to {given}, beside the results"
+    ]
+    (text,) = texts(balanced)
+    assert re.fullmatch(
+        rf"the costs of the neon.Training made at {place(balanced)} are gone, and no computation "
+        r"was given them: \w+\(\); add sum\(training.costs\) to the cost",
+        text,
+    )
+    assert texts(asked) == texts(unused) == []
+    (text,) = texts(late)
+    assert "late.mean(C:4), late.variance(C:4)" in text and "bn." not in text
+
+
+def test_what_is_left_at_the_end_of_a_program_warns(tmp_path):
+    file = tmp_path / "program.py"
+    file.write_text(
+        "import geon\n"
+        "v = geon.Variable(initial_value=0, name='v')\n"
+        "w = geon.Variable(initial_value=0, name='w')\n"
+        "updates = [geon.assign(v, v + 1), geon.assign(w, w + 1)]\n"
+        "geon.NumPyTransformer().computation(updates[1])()\n"
+    )
+    done = subprocess.run([sys.executable, file], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stderr.count("RuntimeWarning") == 1
+    assert f"{file}:4: RuntimeWarning: the assignment to v()" in done.stderr
 
 
 def test_scores_given_for_probabilities_warn():

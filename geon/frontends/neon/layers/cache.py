@@ -13,6 +13,7 @@ from ....op_graph.leaves import iota, persistent_tensor
 from ....op_graph.op_graph import Leaf, Tensor, VoidOp
 from ....op_graph.reductions import tensor_size
 from ....op_graph.sites import describe, user_site
+from .unread import Unread, watch_unread
 
 if TYPE_CHECKING:
     from ....op_graph.accepted import DTypeLike
@@ -33,7 +34,8 @@ class Cache:
     ``places`` is an axis of how many times fit: attention keeps the keys and values of each, and a
     recurrent layer its state. All are persistent variables that are not trained, and so is
     ``position``: how many times were seen; where it is set to 0 the next call is the first.
-    ``updates`` are the effects to be run with the call. As many examples as the first call has, has
+    ``updates`` are the effects to be run with the call; a warning tells where they were never asked
+    for. As many examples as the first call has, has
     each one in this transformer. A time that a layer keeps and for which there is no place raises
     ``IndexRangeError``, which calls the times ``name.times``: more places are needed, or
     ``position`` is to be set to 0. A recurrent layer keeps no times, and needs no places.
@@ -44,6 +46,12 @@ class Cache:
         self.position = self._kept(Axes(), "int64", "position")
         self._layers: list[Layer] = []
         self._updates: dict[Leaf, Tensor] = {}
+        self._unread = Unread(
+            "updates",
+            "the next call would not go on after this one; give *cache.updates to "
+            "transformer.computation, beside the results",
+        )
+        watch_unread(self, [self._unread])
 
     def enter(self, layer: Layer, x: Tensor, along: Axis) -> Tensor:
         """The numbers of the times of ``x``, which a layer begins to keep.
@@ -57,7 +65,7 @@ class Cache:
                 "in it one sequence of times; give each call a neon.Cache of its own"
             )
         self._layers.append(layer)
-        self._updates[self.position] = self.position + tensor_size(x, [along])
+        self.keep(self.position, self.position + tensor_size(x, [along]))
         times = add(self.position, iota(along), name=f"{self.name or 'cache'}.times")
         times.add_tags(TIME_OF_CACHE)
         return times
@@ -71,6 +79,7 @@ class Cache:
     def keep(self, state: Leaf, value: Tensor) -> None:
         """Let a variable have this value after the call."""
         self._updates[state] = value
+        self._unread.add(state)
 
     def state(self, axes: Axes, dtype: DTypeLike, place: str) -> tuple[Leaf, Tensor]:
         """A variable, and its value after the times before: 0 where there were none."""
@@ -92,6 +101,7 @@ class Cache:
     @property
     def updates(self) -> list[VoidOp]:
         """An assignment for each variable of the cache."""
+        self._unread.clear()
         return [assign(state, value) for state, value in self._updates.items()]
 
     def _kept(self, axes: Axes, dtype: DTypeLike, place: str) -> Leaf:

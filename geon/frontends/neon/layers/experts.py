@@ -110,7 +110,7 @@ class MixtureOfExperts(Layer):
         if self.k > 1:
             shares = shares / sum(shares, [choice])
         if training is not None and self.balance:
-            training.costs.append(self.balance * self.evenness(likely, which, row))
+            training.add_cost(self.balance * self.evenness(likely, which, row))
         count = self.capacity_of(row)
         place = self.places(which, row, choice, count)
         total = length_of(self.experts) * count

@@ -17,6 +17,7 @@ from ....op_graph.op_graph import NO_AXES, Leaf, Tensor, VoidOp
 from ....op_graph.sites import describe, user_site
 from .cache import Cache
 from .calls import Calls
+from .unread import Unread, watch_unread
 
 if TYPE_CHECKING:
     from ....op_graph.accepted import DTypeLike
@@ -27,12 +28,31 @@ class Training:
     """Given to layers as ``training=``: they train, and what they keep of the batch gathers here.
 
     ``updates`` are the effects to be run with the step, such as those of running statistics, and
-    ``costs`` are scalars to be added to the cost, such as those of uneven experts.
+    ``costs`` are scalars to be added to the cost, such as those of uneven experts. A warning tells
+    of those that were never asked for.
     """
 
     def __init__(self) -> None:
-        self.costs: list[Tensor] = []
+        self._costs: list[Tensor] = []
         self._values: dict[Leaf, Tensor] = {}
+        self._unread_costs = Unread("costs", "add sum(training.costs) to the cost")
+        self._unread = Unread(
+            "updates",
+            "these variables keep their values; give *training.updates to transformer.computation, "
+            "beside the step",
+        )
+        watch_unread(self, [self._unread, self._unread_costs])
+
+    @property
+    def costs(self) -> list[Tensor]:
+        """Scalars to be added to the cost."""
+        self._unread_costs.clear()
+        return self._costs
+
+    def add_cost(self, cost: Tensor) -> None:
+        """Add a scalar to ``costs``."""
+        self._costs.append(cost)
+        self._unread_costs.add(cost)
 
     def value(self, state: Leaf) -> Tensor:
         """The value of a variable after the layers that were called so far."""
@@ -41,10 +61,12 @@ class Training:
     def keep(self, state: Leaf, value: Tensor) -> None:
         """Let a variable have this value after the step."""
         self._values[state] = value
+        self._unread.add(state)
 
     @property
     def updates(self) -> list[VoidOp]:
         """An assignment for each variable that a layer has a new value for."""
+        self._unread.clear()
         return [assign(state, value) for state, value in self._values.items()]
 
 

@@ -433,8 +433,8 @@ def test_updates_and_costs_of_layers_that_nobody_asks_for_warn():
     ]
     assert texts(remembered) == [
         f"the updates of the neon.Cache made at {place(remembered)} are gone, and no computation "
-        "was given them: cache.position(), cache.rnn.state.0(N, K:3); the next call would not go on "
-        f"after this one; give *cache.updates to {given}, beside the results"
+        "was given them: cache.position(), cache.rnn.state.0(N, K:3); the next call would not go "
+        f"on after this one; give *cache.updates to {given}, beside the results"
     ]
     (text,) = texts(balanced)
     assert re.fullmatch(

@@ -221,6 +221,11 @@ def like(x: Tensor, other: Tensor) -> Tensor:
     return _cast(x, other.dtype, other.weak)
 
 
+def weak_input(leaf: Tensor) -> Tensor:
+    """The value of ``leaf``, a float64 scalar, as a weak number: it takes the dtype it meets."""
+    return _cast(leaf, number_dtype(0.0), True)
+
+
 def exact(x: Tensor) -> Tensor:
     """``x``, weak floats in float64: for what reads values and does not pass their dtype on."""
     return strengthen(x, exact_dtype(x.dtype)) if x.weak else x

@@ -17,7 +17,9 @@ from ...op_graph.axes import Axes, Axis, as_axes
 from ...op_graph.labelled import dim_names
 from ...op_graph.leaves import placeholder
 from ...op_graph.op_graph import Leaf
+from ...op_graph.weak import weak_input
 from ...transformers.base import Transformer, make_transformer
+from ..base.growth import Growth
 
 
 def compile(
@@ -33,10 +35,13 @@ def compile(
     ``DataArray`` and a dictionary of tensors for each ``Dataset``, and returns an op or a structure
     of ops; the results have dims and coordinates, as with ``labels=True``. Dims are open axes, so
     one program serves all their lengths; ``axes`` are those that have lengths of their own in
-    ``f``. Other arguments are settings, given to ``f`` as they are and part of the program: each
-    other value makes another one. They are what has a hash, such as numbers, texts and axes, and
-    tuples, lists, dictionaries and slices of these; arrays without dims raise ``ArgumentError``.
-    ``options`` are those of ``transformer.computation``.
+    ``f``. A float is an input without dims, so one program serves all its values; a Python float
+    takes the dtype that it meets. Where ``f`` cannot be built with a tensor in its place, as where
+    it chooses a branch by it, the float is a setting. Other arguments are settings, given to ``f``
+    as they are and part of the program: each other value makes another one, and the tenth warns.
+    They are what has a hash, such as integers, texts and axes, and tuples, lists, dictionaries and
+    slices of these; arrays without dims raise ``ArgumentError``. ``options`` are those of
+    ``transformer.computation``.
     """
     return Compiled(f, transformer, as_axes(axes), options)
 
@@ -58,29 +63,72 @@ class Compiled:
         self.transformer = make_transformer() if transformer is None else transformer
         self.axes = {axis.name: axis for axis in axes}
         self.names = _positional(f)
+        # By forms of arguments; None where floats of that form must be settings.
         self._made: dict[Any, Any] = {}
         self._lock = threading.Lock()
+        self._growth = Growth(
+            f"geon.frontends.xarray.compile({getattr(f, '__qualname__', repr(f))})",
+            "give what changes as an array, such as xarray.DataArray(value), or as a float that "
+            "is an argument itself and by which the function chooses no branch",
+        )
 
     @property
     def computations(self) -> list[Any]:
         """The computations made so far, one for each combination of dims and dtypes."""
-        return list(self._made.values())
+        return [made for made in self._made.values() if made is not None]
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """The results for these arrays; raises what building and calling them raise."""
         given: dict[Any, Any] = {**dict(enumerate(args)), **keywords}
-        key = tuple((place, _form(place, value)) for place, value in given.items())
         with self._lock:
-            made = self._made.get(key)
-            if made is None:
-                made = self._made[key] = self._computation(given)
-        return made(*[array for value in given.values() for array in _arrays(value)])
+            made, numbers = self._found(given)
+        return made(*[array for value in given.values() for array in _fed(value, numbers)])
 
-    def _computation(self, given: Mapping[Any, Any]) -> Any:
+    def _found(self, given: Mapping[Any, Any]) -> tuple[Any, bool]:
+        """The computation for these arguments, and whether floats are among its inputs."""
+        forms = {place: _form(place, value, True) for place, value in given.items()}
+        key = tuple(forms.items())
+        if key not in self._made:
+            numbers = any(_is_number(value) for value in given.values())
+            try:
+                made = self._computation(given, True)
+            except Exception:
+                if not numbers:
+                    raise
+                made = None  # f needs their values: a second try says what is wrong, if anything
+            self._keep(key, made, given, forms)
+        if self._made[key] is not None:
+            return self._made[key], True
+        forms = {place: _form(place, value, False) for place, value in given.items()}
+        key = tuple(forms.items())
+        if key not in self._made:
+            self._keep(key, self._computation(given, False), given, forms)
+        return self._made[key], False
+
+    def _keep(
+        self, key: Any, made: Any, given: Mapping[Any, Any], forms: Mapping[Any, Any]
+    ) -> None:
+        """Keep a computation, and count it among those of arrays of this form."""
+        self._made[key] = made
+        settings = {
+            str(self._name(place) or place): form
+            for place, form in forms.items()
+            if form[0] not in INPUTS
+        }
+        if made is not None and settings:
+            inputs = tuple((place, form) for place, form in key if form[0] in INPUTS)
+            self._growth.add((inputs, tuple(settings)), settings)
+
+    def _computation(self, given: Mapping[Any, Any], numbers: bool) -> Any:
+        """The computation of ``f``, with an input for each float where ``numbers``."""
         leaves: list[Leaf] = []
         tensors: dict[Any, Any] = {}
         for place, value in given.items():
-            if _is_dataset(value):
+            if numbers and _is_number(value):
+                leaf = placeholder((), np.asarray(value).dtype, name=self._name(place))
+                leaves.append(leaf)
+                tensors[place] = weak_input(leaf) if type(value) is float else leaf
+            elif _is_dataset(value):
                 tensors[place] = {key: self._leaf(value[key], str(key)) for key in value.data_vars}
                 leaves += tensors[place].values()
             elif dim_names(value) is not None:
@@ -115,14 +163,24 @@ class Compiled:
         return placeholder(axes, dtype, name=name)
 
 
-def _form(place: Any, value: Any) -> Any:
-    """All of an argument that a program depends on."""
+INPUTS = ("dataset", "array", "number")  # forms of arguments whose values are no part of a program
+
+
+def _form(place: Any, value: Any, numbers: bool) -> Any:
+    """All of an argument that a program depends on; floats are inputs where ``numbers``."""
+    if numbers and _is_number(value):
+        return "number", type(value)
     if _is_dataset(value):
-        return "dataset", tuple((key, _form(key, value[key])) for key in value.data_vars)
+        return "dataset", tuple((key, _form(key, value[key], numbers)) for key in value.data_vars)
     dims = dim_names(value)
     if dims is not None:
         return "array", dims, str(_dtype(value))
     return _setting(place, value)
+
+
+def _is_number(value: Any) -> bool:
+    """Whether an argument is a float, of Python or NumPy."""
+    return type(value) is float or isinstance(value, np.floating)
 
 
 def _setting(place: Any, value: Any) -> Any:
@@ -162,8 +220,10 @@ def _wrong(value: Any) -> str:
     return f"{neither} xarray.DataArray(values, dims=[...])"
 
 
-def _arrays(value: Any) -> Iterable[Any]:
-    """The arrays that an argument feeds."""
+def _fed(value: Any, numbers: bool) -> Iterable[Any]:
+    """What an argument feeds to a computation, which has floats among its inputs or not."""
+    if numbers and _is_number(value):
+        return [value]
     if _is_dataset(value):
         return [value[key] for key in value.data_vars]
     return [] if dim_names(value) is None else [value]

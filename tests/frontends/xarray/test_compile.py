@@ -1,5 +1,8 @@
 """geon.frontends.xarray.compile: functions of labelled arrays."""
 
+import re
+import warnings
+
 import numpy as np
 import pandas
 import pytest
@@ -76,8 +79,8 @@ def test_other_arguments_are_part_of_the_program(transformer):
     xarray.testing.assert_allclose(f(data, 2), data.mean("time") * 2)
     xarray.testing.assert_allclose(f(data, 2), data.mean("time") * 2)
     xarray.testing.assert_allclose(f(data, 2, shift=1, how="max"), data.max("time") * 2 + 1)
-    xarray.testing.assert_allclose(f(data, 2.0), data.mean("time") * 2)
-    assert seen == [(2, 0, "mean"), (2, 1, "max"), (2.0, 0, "mean")]
+    xarray.testing.assert_allclose(f(data, 2, shift=0), data.mean("time") * 2)
+    assert seen == [(2, 0, "mean"), (2, 1, "max"), (2, 0, "mean")]
     with pytest.raises(geon.ArgumentError, match=r"1 is or holds a ndarray, .* dims.*dims="):
         f(data, np.ones(3))
 
@@ -123,8 +126,8 @@ def test_options_are_those_of_a_computation(transformer):
 
 def test_settings_are_told_apart_by_their_bits(transformer):
     data = field()
-    compiled = compile(lambda a, b: 1 / (a * b), transformer=transformer)
-    assert compiled(data, 0.0).max() == np.inf and compiled(data, -0.0).min() == -np.inf
+    compiled = compile(lambda a, b: 1 / (a * b[0]), transformer=transformer)
+    assert compiled(data, [0.0]).max() == np.inf and compiled(data, [-0.0]).min() == -np.inf
     count = len(compiled.computations)
     for b in (float("nan"), np.float32("nan"), (float("nan"), -0.0)):
         doubled = compile(lambda a, b: a * 2, transformer=transformer)
@@ -138,6 +141,56 @@ def test_settings_are_told_apart_by_their_bits(transformer):
         kinds(data, b)
         kinds(data, b=b)
         assert len(kinds.computations) == 2 * number + 2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_floats_are_inputs_in_the_dtype_that_they_meet(transformer, dtype):
+    data, seen = field(dtype=dtype), []
+
+    def step(a, rate, power=2.0, *, shift):
+        seen.append(rate)
+        return a * rate + geon.where(a > 0, shift, 1.0) ** power
+
+    f = compile(step, transformer=transformer)
+    numbers = [0.1, 1 / 3, -0.0, 1e3]
+    for rate in numbers:
+        found = f(data, rate, shift=rate)
+        wanted = data * dtype_of(rate, dtype) + (data > 0) * dtype_of(rate, dtype) ** 2
+        xarray.testing.assert_allclose(found, (wanted + (data <= 0)).astype(dtype), rtol=1e-6)
+        assert found.dtype == dtype
+    assert len(f.computations) == len(seen) == 1
+    assert f(data, np.float32(0.1), shift=0.0).dtype == dtype
+    assert f(data, np.float64(0.1), shift=0.0).dtype == "float64"
+    assert len(f.computations) == 3
+
+
+def dtype_of(value, dtype):
+    return np.dtype(dtype).type(value)
+
+
+def test_a_function_that_needs_the_value_of_a_float_gets_it_and_the_tenth_program_warns(
+    transformer,
+):
+    data = field()
+    signed = compile(lambda a, rate, how: a if rate > 3 else -a, transformer=transformer)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for k in range(12):
+            wanted = data if k > 3 else -data
+            xarray.testing.assert_equal(signed(data, float(k), "so"), wanted)
+    assert len(signed.computations) == 12
+    (warning,) = caught
+    assert warning.category is RuntimeWarning and warning.filename == __file__
+    assert re.fullmatch(
+        r"geon.frontends.xarray.compile\(.*<lambda>\) compiled program number 10 for arguments of "
+        rf"the same form at .*test_compile.py:{warning.lineno}: each value of rate makes a program "
+        r"of its own, which is kept; give what changes as an array, such as "
+        r"xarray.DataArray\(value\), or as a float that is an argument itself and by which the "
+        r"function chooses no branch",
+        str(warning.message),
+    )
+    with pytest.raises(geon.AxisError, match="share no axis"):  # raised by the second try
+        compile(lambda a, b: geon.iota(geon.Axis("z", 2)) + a, transformer=transformer)(data, 0.5)
 
 
 def test_settings_may_be_lists_dictionaries_and_slices(transformer):

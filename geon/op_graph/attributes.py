@@ -26,6 +26,9 @@ def as_int(value: Any) -> Any:
     return int(value) if isinstance(value, np.integer) else value
 
 
+SCATTER_MODES = ("set", "add", "max", "min", "multiply")
+
+
 def is_name(value: Any) -> bool:
     """Whether ``value`` is the name of an axis."""
     return type(value) is str and value != ""
@@ -93,7 +96,7 @@ def is_layout(value: Any) -> bool:
 
 def is_mode(value: Any) -> bool:
     """Whether ``value`` is a mode of scatter."""
-    return type(value) is str and value in ("set", "add")
+    return type(value) is str and value in SCATTER_MODES
 
 
 def is_widths(value: Any) -> bool:

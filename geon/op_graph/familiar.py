@@ -135,6 +135,19 @@ FUNCTIONS = {
     "segment_sum": (
         'geon.scatter(geon.broadcast(0.0, [S]), segments, x, S, mode="add") for segments over S'
     ),
+    "segment_max": (
+        'geon.scatter(geon.broadcast(-math.inf, [S]), segments, x, S, mode="max") for segments '
+        "over S"
+    ),
+    "segment_min": (
+        'geon.scatter(geon.broadcast(math.inf, [S]), segments, x, S, mode="min") for segments '
+        "over S"
+    ),
+    "segment_prod": (
+        'geon.scatter(geon.broadcast(1.0, [S]), segments, x, S, mode="multiply") for segments '
+        "over S"
+    ),
+    "scatter_reduce": 'geon.scatter(x, positions, values, A, mode="max"), or one of its modes',
     "select": "geon.where(condition, x, y)",
     "shape": "x.axes, or x.shape for the lengths",
     "size": "geon.tensor_size(x)",

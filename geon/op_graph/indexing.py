@@ -9,11 +9,11 @@ import numpy as np
 
 from ..errors import AxisError, DTypeError, IndexRangeError
 from .affine import variable
-from .attributes import is_flag, is_length, is_mode, is_name
+from .attributes import SCATTER_MODES, is_flag, is_length, is_mode, is_name
 from .axes import Axes, Axis, axes_may_equal
 from .build import meet
-from .constants import as_tensor
-from .dtypes import HALVES, INT64, UINT64, DType, accumulator, is_number, kind, name_of
+from .constants import as_tensor, number
+from .dtypes import FLOAT32, HALVES, INT64, UINT64, DType, accumulator, is_number, kind, name_of
 from .elementwise import absolute, add, cast, equal, maximum, minimum, multiply, same, where
 from .index_map import Index, Map, Position, viewed
 from .keywords import explained
@@ -121,16 +121,19 @@ def _scatter_reference(op: Op, x: Array, index: Array, value: Array) -> Array:
     names = op.args[2].axes.names
     values = value.transpose([names.index(n) for n in [*batch, *own, *rest]])
     place = _grids(op, x_axes, index_axes, index)
-    if mode == "add":
-        np.add.at(out, place, values)
-    else:
+    if mode == "set":
         out[place] = values
-    return out.transpose(np.argsort(order))
+    else:
+        COMBINING[mode].at(out, place, values.astype(out.dtype))
+    return out.transpose(np.argsort(order)).astype(op.dtype)
+
+
+COMBINING = {"add": np.add, "max": np.maximum, "min": np.minimum, "multiply": np.multiply}
 
 
 def total_dtype(op: Op) -> DType:
-    """The dtype in which a scatter holds its places: float32 where it adds halves."""
-    halves = op.attrs[1] == "add" and name_of(op.dtype) in HALVES
+    """Return the dtype in which a scatter combines: float32 where it adds or multiplies halves."""
+    halves = op.attrs[1] in ("add", "multiply") and name_of(op.dtype) in HALVES
     return accumulator(op.dtype) if halves else op.dtype
 
 
@@ -149,11 +152,68 @@ def _scatter_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
         return None
     if mode == "add":
         return g if i == 0 else _gather(g, index, axis)
+    if mode != "set":
+        given = g if i == 0 else _gather(g, index, axis)
+        return multiply.apply(given, cast(_slopes(op)[i // 2], g.dtype))
     if i == 0:
         zeros = cast(broadcast(as_tensor(0), value.axes), g.dtype)
         return _scatter(g, index, zeros, axis, "set")
     picked = _gather(g, index, axis)
     return broadcast(where.apply(_wins(x, index, axis), picked, 0), value.axes)
+
+
+def _scatter_tangent(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
+    """The tangent of a scatter from those that are ``found`` of its values."""
+    (x, index, value), (axis, mode) = op.args, op.attrs
+    if not any(i != 1 for i in moving):
+        return None
+    tangents = [
+        found.get(arg, cast(broadcast(as_tensor(0), arg.axes), op.dtype)) for arg in (x, value)
+    ]
+    if mode in ("set", "add"):
+        return _scatter(tangents[0], index, tangents[1], axis, mode)
+    moved, put = (
+        multiply.apply(tangent, cast(slope, op.dtype))
+        for tangent, slope in zip(tangents, _slopes(op), strict=True)
+    )
+    return _scatter(moved, index, put, axis, "add")
+
+
+def _slopes(op: Op) -> tuple[Tensor, Tensor]:
+    """The derivative of its place in the result for each element of x and of the values."""
+    x, index, value = op.args
+    axis, mode = op.attrs
+    dtype = FLOAT32 if name_of(op.dtype) in HALVES else op.dtype
+    both: Any = (x, value)
+    if mode in ("max", "min"):  # elements that tie share it, as in the reductions
+        out: Any = op
+        hits = [
+            cast(equal.apply(each, best), dtype)
+            for each, best in zip(both, (out, _gather(out, index, axis)), strict=True)
+        ]
+        count = _scatter(hits[0], index, hits[1], axis, "add")
+        return hits[0] / count, hits[1] / _gather(count, index, axis)
+    # The product of the others: of those that are not 0, and of the zeros, whose own derivative
+    # counts in a second one.
+    wide = [cast(each, dtype) for each in both]
+    one, nothing = number(1, dtype), number(0, dtype)
+    is_zero = [equal.apply(each, nothing) for each in wide]
+    factors = [where.apply(z, one, each) for z, each in zip(is_zero, wide, strict=True)]
+    zeros = [where.apply(z, each, nothing) for z, each in zip(is_zero, wide, strict=True)]
+    counts = [cast(z, INT64) for z in is_zero]
+    product = _scatter(factors[0], index, factors[1], axis, "multiply")
+    total = _scatter(zeros[0], index, zeros[1], axis, "add")
+    count = _scatter(counts[0], index, counts[1], axis, "add")
+    found = []
+    for k in (0, 1):
+        all_factors, all_zeros, all_counts = (
+            each if k == 0 else _gather(each, index, axis) for each in (product, total, count)
+        )
+        others = all_counts - counts[k]
+        rest = where.apply(equal.apply(others, 1), all_zeros - zeros[k], nothing)
+        rest = where.apply(equal.apply(others, 0), one, rest)
+        found.append(all_factors / factors[k] * rest)
+    return found[0], found[1]
 
 
 def _wins(x: Op, index: Op, axis: str) -> Tensor:
@@ -219,9 +279,10 @@ GATHER = Primitive(
 SCATTER = Primitive(
     "scatter",
     "indexing",
-    "x with values set at, or added to, the positions an index tensor holds along an axis.",
+    "x with values set at, or combined with, the positions an index tensor holds along an axis.",
     reference=_scatter_reference,
     transpose=_scatter_transpose,
+    jvp=_scatter_tangent,
     attributes=("axis", "mode"),
     fits=(is_name, is_mode),
     arity=3,
@@ -329,15 +390,22 @@ def scatter(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """``x`` with ``value`` set at or added to (``mode="add"``) positions along ``axis``.
+    """``x`` with ``value`` set at, or combined with, the positions in ``index`` along ``axis``.
 
-    ``index`` as in ``gather``; ``value`` is broadcast over the axes ``gather`` would have. Where an
-    index repeats, ``mode="add"`` adds all and ``mode="set"`` keeps the last in row-major order.
-    float16 and bfloat16 are added in float32 and rounded once.
+    ``index`` as in ``gather``; ``value`` is broadcast over the axes ``gather`` would have.
+    ``mode="set"`` keeps the last value of a place in row-major order. ``"add"``, ``"max"``,
+    ``"min"`` and ``"multiply"`` combine all values of a place with the element of ``x`` there;
+    float16 and bfloat16 are added and multiplied in float32 and rounded once. The derivative of
+    ``"max"`` and ``"min"`` goes to the elements that are the extreme, in equal shares where several
+    tie, and NaN counts as in ``geon.max``. That of ``"multiply"`` is the product of the other
+    factors, also where some are 0: it divides the product of the factors that are not 0 by each, so
+    it is not finite where that product is not. A third derivative counts a product of three zeros
+    as constant.
     """
     x, index = as_tensor(x), _index(index, "scatter")
-    if mode not in ("set", "add"):
-        raise AxisError(f"scatter: mode {mode!r} is neither 'set' nor 'add'")
+    if mode not in SCATTER_MODES:
+        modes = ", ".join(map(repr, SCATTER_MODES))
+        raise AxisError(f"scatter: mode {mode!r} is none of {modes}")
     along = axis_of(x, axis, "scatter").name
     x, value = put_into("scatter", x, value if is_number(value) else as_tensor(value))
     if value.dtype is not x.dtype:

@@ -136,6 +136,9 @@ METHODS = {
     "add.accumulate": "geon.cumsum(x, A)",
     "multiply.accumulate": "geon.cumprod(x, A)",
     "add.at": 'geon.scatter(x, positions, values, A, mode="add")',
+    "multiply.at": 'geon.scatter(x, positions, values, A, mode="multiply")',
+    "maximum.at": 'geon.scatter(x, positions, values, A, mode="max")',
+    "minimum.at": 'geon.scatter(x, positions, values, A, mode="min")',
     "add.reduceat": 'geon.scatter(zeros, segments, x, S, mode="add")',
 }
 

@@ -12,6 +12,7 @@ import numpy as np
 
 import geon
 from geon.op_graph import reductions
+from geon.op_graph.attributes import SCATTER_MODES
 from geon.op_graph.build import Elementwise
 from geon.op_graph.dtypes import DTYPES, FLOATS, as_dtype, kind
 from geon.op_graph.op_graph import Leaf, Tensor
@@ -246,7 +247,6 @@ def _movement() -> list[Sample]:
 
 def _indexing() -> list[Sample]:
     picks, table = [4, -1, 0, 4], [[4, 0, 4], [1, -2, 3]]
-    kinds = ("set", "add")
     gathers = [
         ("new axis", [[A, D]], lambda x: geon.gather(x, index(picks, [C]), D)),
         ("shared axis", [[D, A]], lambda x: geon.gather(x, index(table, [A, B]), D)),
@@ -265,6 +265,11 @@ def _indexing() -> list[Sample]:
         ("one value", [[A, D], []],
          lambda x, v, m: geon.scatter(x, index(picks, [C]), v, D, mode=m)),
     ]  # fmt: skip
+    combining = [
+        ("of equal elements and zeros", lambda x, v, m: _scattered_ties(x, v, m)),
+        ("slopes", lambda x, v, m: geon.deriv(
+            geon.sum(geon.square(_scattered_ties(x, v, m))), [x, v])),
+    ]  # fmt: skip
     return [
         *(sample("gather", label, axes, build, exact=True) for label, axes, build in gathers),
         *(
@@ -273,13 +278,32 @@ def _indexing() -> list[Sample]:
                 f"{mode} {label}",
                 axes,
                 lambda x, v, b=build, m=mode: b(x, v, m),
-                exact=mode == "set",
-                dtypes=DTYPES if mode == "set" else NUMBERS,
+                exact=mode in ("set", "max", "min"),
+                dtypes=NUMBERS if mode in ("add", "multiply") else DTYPES,
             )
             for label, axes, build in scatters
-            for mode in kinds
+            for mode in SCATTER_MODES
+        ),
+        *(
+            sample(
+                "scatter",
+                f"{mode} {label}",
+                [[A, D], [A, C]],
+                lambda x, v, b=build, m=mode: b(x, v, m),
+                dtypes=FLOATS,
+            )
+            for label, build in combining
+            for mode in SCATTER_MODES
         ),
     ]
+
+
+def _scattered_ties(x: Tensor, value: Tensor, mode: str) -> Tensor:
+    """A scatter in which elements are equal, or 0, at values that its derivative follows."""
+    flat = [y - geon.stop_gradient(y) for y in (x, value)]
+    x = geon.where(geon.iota(D) == 1, x, flat[0])
+    value = geon.where(geon.iota(C) == 2, value, flat[1])
+    return geon.scatter(x, index([4, -1, 0, 4], [C]), value, D, mode=mode)
 
 
 def _recomputed(x: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import geon
+from geon.op_graph.indexing import COMBINING
 from geon.transformers.pycuda import scattering, sorting
 from geon.transformers.pycuda.host import find_compiler
 
@@ -37,13 +38,13 @@ def expected(how, x, at, values):
     """One after the other."""
     x = x.copy()
     for k, place in enumerate(at):
-        x[:, place] = values[:, k] if how == "set" else x[:, place] + values[:, k]
+        x[:, place] = values[:, k] if how == "set" else COMBINING[how](x[:, place], values[:, k])
     return x
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "int32", "float16"])
-@pytest.mark.parametrize("how", ["set", "add"])
+@pytest.mark.parametrize("how", ["set", "add", "max", "min"])
 @pytest.mark.parametrize("n", [5, 300])
 def test_positions_in_their_order(how, n, dtype):
     graph, inputs = program(how, n, dtype)

@@ -54,6 +54,14 @@ def index(values, axes):
     return geon.constant(np.array(values), axes=axes)
 
 
+def _zeros_of_place(random, count):
+    """Elements over D and values over C, of which ``count`` that meet at place 4 are 0."""
+    x, v = random.normal(size=5), random.normal(size=4)
+    x[4] = 0
+    v[[0, 3][: count - 1]] = 0
+    return x, v
+
+
 def with_zeros(count):
     """Arrays over (A, C) of which ``count`` elements of one row are 0."""
 
@@ -177,6 +185,25 @@ def _parts():
                 "set, shared axis",
                 [[D, A], [A, B]],
                 lambda x, v: geon.scatter(x, index([[4, 0, 4], [1, -4, 1]], [A, B]), v, D),
+            ),
+            *(
+                sample(
+                    f"{mode}, shared axis",
+                    [[D, A], [B, A]],
+                    lambda x, v, m=mode: geon.scatter(
+                        x, index([[4, 0, 4], [1, -2, 3]], [A, B]), v, D, mode=m
+                    ),
+                )
+                for mode in ("max", "min", "multiply")
+            ),
+            *(
+                sample(
+                    f"multiply, {count} zeros at one place",
+                    [[D], [C]],
+                    lambda x, v: geon.scatter(x, index([4, 4, 0, 4], [C]), v, D, mode="multiply"),
+                    values=lambda r, n=count: _zeros_of_place(r, n),
+                )
+                for count in (1, 2, 3)
             ),
         ],
     }

@@ -158,7 +158,7 @@ def gather(op: Op) -> Op | None:
 
 @lower.on("scatter")
 def scatter_of_halves(op: Op) -> Op | None:
-    """Halves are added to places in float32, and each place is rounded once."""
+    """Add and multiply halves in float32, and round each place once."""
     total = total_dtype(op)
     if total is op.dtype:
         return None
@@ -171,8 +171,9 @@ def scatter_of_halves(op: Op) -> Op | None:
 @lower.on("scatter")
 def scatter(op: Op) -> Op | None:
     """As ``gather``: shared axes are flattened together with the axis."""
-    x, index = op.args[:2]
-    value: Any = op.args[2]
+    x: Any
+    value: Any
+    x, index, value = op.args
     batch, _, _ = gather_plan(op, x.axes, index.axes)
     axis = x.axes[op.attrs[0]]
     if not batch and index.primitive is CHECKED:

@@ -8,8 +8,9 @@ unit costs. Results do not depend on the number of threads: each element is the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
+from ...op_graph.attributes import SCATTER_MODES
 from ..printing.c_expressions import cast, cast_calls
 from ..printing.c_types import C_TYPES, SUFFIXES
 from ..printing.finite import finite
@@ -57,8 +58,7 @@ LIBRARY: dict[str, Callable[..., FileFunction]] = {
     "argmin": lambda dtype: extreme_text("argmin", dtype),
     "cumsum": lambda *dtypes: cumulative_text("cumsum", *dtypes),
     "cumprod": lambda *dtypes: cumulative_text("cumprod", *dtypes),
-    "scatter_set": lambda *dtypes: scatter_text("set", *dtypes),
-    "scatter_add": lambda *dtypes: scatter_text("add", *dtypes),
+    **{f"scatter_{mode}": partial(scatter_text, mode) for mode in SCATTER_MODES},
     "check_finite": check_finite_text,
     "check_numbers": lambda dtype: check_finite_text(dtype, infinite=True),
 }

@@ -5,9 +5,11 @@ The C is in ``c/scatter.c``.
 
 from __future__ import annotations
 
+from ...op_graph.dtypes import HALVES, as_dtype
 from ...op_graph.lengths import product
 from ...op_graph.op_graph import Op
-from ..printing.c_expressions import expression
+from ...op_graph.reducers import highest, lowest
+from ..printing.c_expressions import cast_calls, combined, literal
 from ..printing.c_types import C_TYPES, SUFFIXES
 from .c_files import FileFunction, file_function
 from .sizes.scatters import FEW_PLACES, GRAIN, MOST_PARTS, Copies
@@ -24,30 +26,32 @@ def scatter_text(mode: str, dtype: str, index: str) -> FileFunction:
     """``void(threads, x, positions, value, out, scratch, outer, n, inner, m)``: x with values in.
 
     ``positions`` has m integers of dtype ``index`` that lie inside the axis, negative ones counted
-    from its end; ``value`` is (outer, m, inner). They are set or added in order, so that of two at
-    one place the later stays. Halves are set only: lowering adds them as float32. ``out`` may be
-    ``x``; ``scratch`` is what ``Copies`` says.
+    from its end; ``value`` is (outer, m, inner). They are set or combined in order, so that the
+    later of two set at one place stays; lowering adds and multiplies halves as float32. ``out`` may
+    be ``x``; ``scratch`` is what ``Copies`` says.
     """
-    stored = "value" if mode == "set" else _sum(dtype, "place", "value")
+    stored = "value" if mode == "set" else combined(mode, dtype, ("place", "value"))
     types = {"TYPE": C_TYPES[dtype], "INDEX": C_TYPES[index]}
-    macros = {"STORED(place, value)": f"({stored})", "ADDED": int(mode == "add")}
-    macros |= {"NOTHING": _nothing(dtype), "GRAIN": GRAIN, "COLUMNS": COLUMNS}
+    macros = {"STORED(place, value)": f"({stored})", "ADDED": int(mode != "set")}
+    macros |= {"NOTHING": _nothing(mode, dtype), "GRAIN": GRAIN, "COLUMNS": COLUMNS}
     macros |= {"FEW_PLACES": FEW_PLACES}
     macros |= {"MOST_PARTS": MOST_PARTS, "PIECE": PIECE}
     macros |= {"FAR": FAR, "AHEAD": AHEAD, "LISTED": LISTED, "MOST_RANGES": MOST_RANGES}
     name = f"geon_scatter_{mode}_{SUFFIXES[dtype]}_{SUFFIXES[index]}"
-    return file_function("scatter", name, types, macros)
+    added = mode != "set" and dtype in HALVES
+    called = cast_calls(dtype, "float32") + cast_calls("float32", dtype) if added else ()
+    return file_function("scatter", name, types, macros, calls=called)
 
 
-def _sum(dtype: str, x: str, y: str) -> str:
-    if dtype == "bool":
-        return expression("maximum", (dtype, dtype), dtype, (x, y))
-    return expression("add", (dtype, dtype), dtype, (x, y))
+def _nothing(mode: str, dtype: str) -> str:
+    """The literal of the element that changes none that it is combined with: of a sum of floats -0.
 
-
-def _nothing(dtype: str) -> str:
-    """What changes no element that it is added to: of floats -0."""
-    return "-0.0" if dtype.startswith("float") else "0"
+    Of halves it is the bits.
+    """
+    known = as_dtype(dtype)
+    if mode in ("set", "add"):
+        return "0x8000" if dtype in HALVES else "-0.0" if dtype.startswith("float") else "0"
+    return literal({"max": lowest(known), "min": highest(known), "multiply": 1}[mode], dtype)
 
 
 def scatter_scratch(op: Op) -> Copies | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...op_graph.dtypes import kind, name_of
+from ...op_graph.indexing import COMBINING
 from ...op_graph.lengths import Length, product
 from ...op_graph.op_graph import Op
 from ...op_graph.reductions import positions
@@ -222,7 +223,7 @@ def _scatter(work: Operands, op: Op) -> list[str]:
     if op.attrs[1] == "set":
         return [*first, f"{out}[{place}] = {value}"]
     slices = ", ".join(["slice(None)"] * op.axes.index(op.attrs[0]) + [index])
-    return [*first, f"np.add.at({out}, ({slices},), {value})"]
+    return [*first, f"np.{COMBINING[op.attrs[1]].__name__}.at({out}, ({slices},), {value})"]
 
 
 def _iota(work: Operands, op: Op) -> list[str]:

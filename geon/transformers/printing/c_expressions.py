@@ -315,6 +315,23 @@ def _cast_helper(source: str, target: str) -> str | None:
     return None
 
 
+# The elementwise row that combines two elements of a place: in each mode of scatter.
+COMBINES = {"add": "add", "max": "maximum", "min": "minimum", "multiply": "multiply"}
+
+
+def combined(mode: str, dtype: str, operands: Sequence[str], wraps: bool = True) -> str:
+    """The C expression of two elements combined as ``scatter`` does: halves in float32."""
+    if dtype == "bool":
+        row = "maximum" if mode in ("add", "max") else "minimum"
+        return expression(row, (dtype, dtype), dtype, operands)
+    if dtype not in HALVES:
+        return expression(COMBINES[mode], (dtype, dtype), dtype, operands, wraps=wraps)
+    wide = [cast(dtype, "float32", each) for each in operands]
+    return cast(
+        "float32", dtype, f"({expression(COMBINES[mode], ('float32',) * 2, 'float32', wide)})"
+    )
+
+
 # Literals -----------------------------------------------------------------------------------------
 
 

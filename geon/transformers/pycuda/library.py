@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...op_graph.attributes import SCATTER_MODES
 from ...op_graph.dtypes import FLOATS, name_of
 from ...op_graph.op_graph import Op
 from ...op_graph.reductions import positions
@@ -194,6 +195,5 @@ LIBRARY: dict[str, Callable[[Op, KernelNames, int], list[Part]]] = {
     "argmin": _extreme,
     "cumsum": _prefix,
     "cumprod": _prefix,
-    "scatter_set": scatter_parts,
-    "scatter_add": scatter_parts,
+    **{f"scatter_{mode}": scatter_parts for mode in SCATTER_MODES},
 }

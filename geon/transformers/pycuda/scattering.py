@@ -1,4 +1,4 @@
-"""Scatter: values set or added at positions, in the order of these.
+"""Scatter: values set at positions or combined with what is there, in the order of these.
 
 A few positions are gone through by a thread for each column. More are sorted first, so that equal
 ones adjoin: then each run of these is a thread's for each column, which goes through it in order.
@@ -49,7 +49,7 @@ class _Writer:
         self.n, self.inner_text, self.m_text = map(names.length, (n, self.inner, self.m))
         self.dtype = name_of(op.dtype)
         self.sets = op.attrs[1] == "set"
-        self.stored = "element" if self.sets else _sum(self.dtype)
+        self.stored = "element" if self.sets else _combined(op.attrs[1], self.dtype, names)
         digits = -(-max(n - 1, 1).bit_length() // 8) if isinstance(n, int) else 4
         key = f"(uint32_t)({self.position('place')})"
         memory = position_memory(op)
@@ -142,11 +142,12 @@ class _Writer:
         return self.names.function(body, Grid(size, THREADS), THREADS, False)
 
 
-def _sum(dtype: str) -> str:
-    """``old`` and ``element`` added; halves are added as float32."""
-    if dtype == "bool":
-        return "old | element"
-    return c_expressions.expression("add", (dtype, dtype), dtype, ("old", "element"))
+def _combined(mode: str, dtype: str, names: KernelNames) -> str:
+    """The expression of ``old`` and ``element`` combined."""
+    if dtype in HALVES:
+        names.calls([*c_expressions.cast_calls(dtype, "float32"),
+                     *c_expressions.cast_calls("float32", dtype)])  # fmt: skip
+    return c_expressions.combined(mode, dtype, ("old", "element"), wraps=False)
 
 
 def held_type(dtype: str) -> str:

@@ -1,6 +1,7 @@
 /* x with values put in at positions, in order, so that of two at one place the later stays or is
-   added: STORED is what a place and a value give. Where many are ADDED to few places, parts of the
-   positions are added in copies of their own, from NOTHING on, and the copies then in order. Else
+   combined (added, multiplied, compared): STORED is what a place and a value give. Where many are
+   combined (ADDED) with few places, parts of the positions are combined in copies of their own, from
+   NOTHING on, the identity, and the copies then in order. Else
    tasks have columns of wide rows, each going over all positions; where there are none of these and
    places are more than caches hold, tasks have ranges of places. What a place gets, and in which
    order, is the same for all of them. */

@@ -60,6 +60,30 @@ def test_a_while_loop_and_its_derivative(
     assert_agrees(transformer, [last, taken, geon.deriv(geon.sum(last), x)], feeds)
 
 
+@pytest.mark.parametrize("limit", [5, 600])
+def test_values_of_the_steps_of_a_while_loop_and_their_derivatives(
+    transformer: geon.Transformer, limit: int
+) -> None:
+    x, steps = geon.placeholder([N]), geon.placeholder([], "int64")
+    (last, _), values, taken = geon.while_loop(
+        lambda c: c[1] > 0,
+        lambda c: (
+            (geon.tanh(geon.flip(c[0], N) * x + 0.5), c[1] - 1),
+            {"x": c[0] * x, "left": c[1]},
+        ),
+        (x, steps),
+        over=geon.Axis("S", limit),
+        count=True,
+    )
+    loss = geon.sum(geon.square(values["x"])) + geon.sum(last)
+    slope = geon.deriv(loss, x)
+    further = [geon.jvp(loss, x, x), geon.deriv(geon.sum(slope * slope), x)]
+    for count in (0, 3, 9):
+        feeds = {x: np.array([0.5, -1.0, 2.0], np.float32), steps: np.asarray(count)}
+        every = [last, *values.values(), taken, slope, *further]
+        assert_agrees(transformer, every, feeds)
+
+
 def test_a_fixed_point_and_its_derivative(transformer: geon.Transformer) -> None:
     x, k = geon.placeholder([T, N]), geon.placeholder([N])
     y = geon.fixed_point(lambda y: k * geon.sin(geon.flip(y, N)) + x, geon.broadcast(0.0, x.axes))

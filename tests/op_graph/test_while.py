@@ -262,6 +262,74 @@ def test_what_does_not_move_has_no_derivative():
     assert geon.deriv(last * 1.0, x, unreached="zero") is not None
 
 
+def stacked(count, over, limit=None):
+    """Powers of x, and the values of all steps ``over`` an axis."""
+    return geon.while_loop(
+        lambda c: c[1] > 0,
+        lambda c: ((geon.sin(c[0] * x), c[1] - 1), {"y": c[0] * x, "n": (c[1], None)}),
+        (x, count),
+        limit,
+        over=over,
+        count=True,
+    )
+
+
+def test_values_of_all_steps():
+    S, one = geon.Axis("S", 4), 0.5 * 0.5
+    for over, limit in ((S, None), (S, 4), ("S", 4)):
+        (_, left), values, steps = stacked(n, over, limit)
+        assert values["y"].axes.names == ("S",) and values["n"][1] is None
+        for count, numbers in ((0, [0] * 4), (3, [3, 2, 1, 0]), (6, [6, 5, 4, 3])):
+            known = {n: count, x: 0.5}
+            assert value(values["n"][0], known).tolist() == numbers
+            assert value(steps, known) == min(count, 4) and value(left, known) == max(count - 4, 0)
+            assert value(values["y"], known)[0] == (one if count else 0)
+    for limit in (6, RECORDED + 1):
+        y = stacked(n, "S", limit)[1]["y"]
+        by_scan = geon.scan(lambda c, _: (geon.sin(c * x), c * x), x, over=geon.Axis("T", 5))[1]
+        found, expected = geon.sum(y * y), geon.sum(by_scan * by_scan)
+        for _ in range(3):
+            a, b = (value(op, {n: 5, x: 0.5}) for op in (found, expected))
+            np.testing.assert_allclose(a, b, rtol=1e-12)
+            forward = geon.jvp(found, x, 1.0)
+            found, expected = geon.deriv(found, x), geon.deriv(expected, x)
+            np.testing.assert_allclose(
+                value(forward, {n: 5, x: 0.5}), value(found, {n: 5, x: 0.5}), rtol=1e-12
+            )
+
+
+def test_equal_loops_that_stack_along_other_axes_stay_apart():
+    roots = [stacked(n, name, 4)[1]["y"] for name in ("R", "S")] + [stacked(n, "S", 4)[2]]
+    with geon.make_transformer("numpy") as transformer:
+        f = transformer.computation(roots, n, x)
+        assert [r.axes.names for r in roots] == [("R",), ("S",), ()]
+        first, second, steps = f(2, 0.5)
+        np.testing.assert_array_equal(first, second)
+        assert steps == 2
+
+
+def test_values_of_steps_that_are_refused():
+    S = geon.Axis("S", 4)
+
+    def loop(body=lambda c: (c * x, c), limit=None, over=S):
+        return geon.while_loop(lambda c: c < 9, body, x, limit, over=over)
+
+    h = geon.broadcast(x, [S])
+    for call, error, message in (
+        (lambda: loop(over="S"), geon.AxisError, "over='S' is no axis; give a geon.Axis"),
+        (
+            lambda: loop(limit=3),
+            geon.AxisError,
+            "'S' of the values is of length 4, and max_steps=3",
+        ),
+        (lambda: loop(over=geon.Axis("O")), geon.AxisError, "'O' of the values is open"),
+        (lambda: loop(lambda c: c), geon.ArgumentError, "body returned .* returns a pair"),
+        (lambda: loop(lambda c: (c, h)), geon.AxisError, "body returns .* has the axis 'S'"),
+    ):
+        with pytest.raises(error, match=message):
+            call()
+
+
 def test_derivatives_of_a_nest():
     t = geon.Axis("T", 4)
     xs = geon.placeholder([t], "float64", name="xs")

@@ -99,11 +99,11 @@ def scan(
     with stepping(walked.at, walked.axis.expression):
         returned = step(begun.given(), walked.given())
     returned, updates = landed(what, returned, "", [*begun.leaves, *walked.parts])
-    carries, values = _both(what, returned)
+    carries, values = both(what, "step", returned)
     found, structure = flat(values, "values")
     results = begun.after(carries, "carries", "step")
     results += [strong(as_tensor(value)) for _, value in found]
-    _refuse_axis(what, walked.axis, results)
+    refuse_axis(what, "step", walked.axis, results)
     more, own = Carried(what, updates, walked.axis), len(begun.first)
     results = more.read(results)
     results[own:own] = more.last
@@ -117,8 +117,8 @@ def scan(
         made[0].args[0].name = name
     behind = own + len(more.last)
     made, effect = tied(made[:own] + made[behind:], more.assigned(made[own:behind]))
-    both = iter(made)
-    return begun.structure.filled(both), structure.filled(both, effect)
+    every = iter(made)
+    return begun.structure.filled(every), structure.filled(every, effect)
 
 
 class _Walked:
@@ -151,11 +151,11 @@ class _Walked:
         }
 
 
-def _both(what: str, returned: Any) -> tuple[Any, Any]:
-    """The carries and the values that a step returned."""
+def both(what: str, who: str, returned: Any) -> tuple[Any, Any]:
+    """The carries and the values that the function ``who`` of a step returned."""
     if not isinstance(returned, tuple) or len(returned) != 2:
         raise ArgumentError(
-            f"{what}: step returned {shown(returned)}; it returns a pair, the new carries and the "
+            f"{what}: {who} returned {shown(returned)}; it returns a pair, the new carries and the "
             "values of the step, which are None where there are none"
         )
     return returned
@@ -203,12 +203,12 @@ def _counts(x: Tensor) -> bool:
     return x.primitive.name == "iota" and x.dtype is INT64
 
 
-def _refuse_axis(what: str, axis: Axis, results: Sequence[Tensor]) -> None:
+def refuse_axis(what: str, who: str, axis: Axis, results: Sequence[Tensor]) -> None:
     """Raise ``AxisError`` where the value of one step has the axis of the loop."""
     for op in results:
         if axis in op.axes:
             raise AxisError(
-                f"{what}: step returns {op} (made at {op.file_info}), which has the axis "
+                f"{what}: {who} returns {op} (made at {op.file_info}), which has the axis "
                 f"{axis.name!r} of the loop already; geon.rename it, for example to "
                 f"{axis.name}.prime"
             )

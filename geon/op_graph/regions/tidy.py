@@ -122,13 +122,26 @@ class _Pass:
         self.results: dict[Op, dict[int, Op]] = {}  # of each old region, the new ones by number
         self.used: dict[Op, set[int]] = {}
         self.whiles: dict[object, list[RegionOp]] = {}  # those that do the same
+        self.along: dict[object, object] = {}  # of these, the first axis that one stacks along
+        for op in order:
+            if (
+                isinstance(op, RegionOp)
+                and op.primitive.name == "while"
+                and op.attrs[0] is not None
+            ):
+                self.along.setdefault(while_key(op), op.attrs[0])
         for op in order:
             if isinstance(op, RegionOp):
                 self.used.setdefault(op, set())
                 if op.primitive.name == "while":
-                    self.whiles.setdefault(while_key(op), []).append(op)
+                    self.whiles.setdefault(self.same(op), []).append(op)
             elif op.args and isinstance(op.args[0], RegionOp):
                 self.used[op.args[0]].add(op.attrs[0])
+
+    def same(self, op: RegionOp) -> object:
+        """What is equal for while loops that become one: one that stacks nothing joins others."""
+        key = while_key(op)
+        return key, op.attrs[0] or self.along.get(key)
 
     def run(self) -> list[Op]:
         """The roots, on tidy regions."""
@@ -157,7 +170,7 @@ class _Pass:
             self.results[op] = _smaller_case(op, args, bodies, sorted(self.used[op]))
             return
         if op.primitive.name == "while":
-            group = self.whiles[while_key(op)]
+            group = self.whiles[self.same(op)]
             if op is group[0]:
                 self.loops(op, group, args, bodies)
             return

@@ -1,9 +1,10 @@
 """Derivatives of while loops.
 
 Forward mode carries the tangents with the values. Reverse mode is a scan of as many steps as the
-loop took, the other way round. Where the loop has a small limit, it stacks its carries as each step
-found them. Else it is run once more in segments, of which each keeps what it began with; then each
-segment, from the last one on, is run again with the carries of a part of its steps stacked.
+loop took, the other way round. Where the loop has a small limit, or values of its steps have
+cotangents, it stacks its carries as each step found them. Else it is run once more in segments, of
+which each keeps what it began with; then each segment, from the last one on, is run again with the
+carries of a part of its steps stacked.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ PARTS = 256  # and how many steps of one are stacked at a time
 def while_vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None]:
     """The cotangents of a loop's arguments that are ``wanted`` from those of its results."""
     a = WhileAttributes(op.attrs)
-    if a.limit is not None and a.limit <= RECORDED:
+    through_stacks = any(part is not None for part in given[a.carries + 1 :])
+    if a.limit is not None and (a.limit <= RECORDED or through_stacks):
         return _Recorded(op, given, wanted).made()[:-1]
     return _Segmented(op, given, wanted).made()
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ...errors import ArgumentError, DTypeError
+from ...errors import ArgumentError, AxisError, DTypeError
 from ..attributes import is_axis, is_count
+from ..axes import Axis
 from ..constants import as_tensor
 from ..dtypes import INT64, kind
 from ..keywords import explained
@@ -14,12 +15,16 @@ from ..op_graph import NO_AXES, Tensor
 from ..registry import Primitive
 from ..sites import describe, user_site
 from .assigned import Carried, landed, tied
-from .carries import Carries, inside, needs_function, shown, stepping
+from .carries import Carries, inside, needs_function, shown, stepping, strong
 from .closing import refuse_effects
-from .scan import is_body
+from .scan import both, is_body, refuse_axis
+from .structures import flat
 from .while_deriv import while_jvp, while_vjp
 from .while_facts import make_while, while_infer, while_outcomes, while_reference
 from .while_further import while_spread
+
+if TYPE_CHECKING:
+    from ..accepted import AxisLike
 
 # What to do in place of an assignment where a condition is looked at.
 IN_BODY = "a condition only looks at what is carried; assign {target} in the body"
@@ -61,6 +66,7 @@ def while_loop(
     init: Any,
     max_steps: int | None = None,
     *,
+    over: AxisLike | None = None,
     count: bool = False,
     name: str | None = None,
 ) -> Any:
@@ -74,18 +80,27 @@ def while_loop(
     the carries, and the number of the steps as an int64 scalar. ``name`` is that of the loop.
     What the body assigns is as in ``scan``.
 
+    With ``over``, an axis of the length ``max_steps`` or its name, the body returns a pair as in
+    ``scan``: the next carries, and values, None for none. The result is then ``(carries, values)``,
+    with ``count`` ``(carries, values, count)``. The values have ``over`` first, and are 0 at places
+    from the number of steps on. ``max_steps`` may be left out where ``over`` has a length.
+
     Reverse derivatives need the carries of each step. Up to 512 ``max_steps`` keep them all, which
     takes memory for as many. Otherwise 256 of them are kept, equally far apart, and between two of
     these 256 at a time are computed again: the memory is that of 512 carries whatever the number
     of steps, the time that of three loops forward up to 65,536 steps, and of one more for each
-    further 131,072.
+    further 131,072. A derivative that goes through values ``over`` an axis keeps the carries of all
+    ``max_steps``.
 
     Raises ``AxisError`` where a carry comes back over other axes, ``DTypeError`` where it comes
     back in another dtype and where the condition is no bool scalar, and ``ArgumentError`` for
-    another structure, for an assignment in the condition, for prints inside of either function, and
-    for other ``max_steps``.
+    another structure, for an assignment in the condition, for prints inside of either function,
+    for other ``max_steps``, and for an ``over`` of another length or of none.
     """
     what = f"while_loop at {describe(user_site())}"
+    axis = None if over is None else _stacking(what, over, max_steps)
+    if axis is not None and max_steps is None:
+        max_steps = axis.expression  # type: ignore[assignment]  # an integer
     if max_steps is not None and not is_count(max_steps):
         raise ArgumentError(
             f"{what}: max_steps={max_steps!r} is no integer of at least 0; None is no limit"
@@ -98,17 +113,44 @@ def while_loop(
         refuse_effects(what, [tested], IN_BODY)
         truth = _truth(what, tested)
         returned = body(begun.given())
-    returned, updates = landed(what, returned, "carries", begun.leaves)
-    results = begun.after(returned, "carries", "body")
-    more, own = Carried(what, updates), len(begun.first)
+    returned, updates = landed(what, returned, "carries" if axis is None else "", begun.leaves)
+    carries, values = (returned, None) if axis is None else both(what, "body", returned)
+    found, structure = flat(values, "values")
+    results = begun.after(carries, "carries", "body")
+    stacked = [strong(as_tensor(value)) for _, value in found]
+    if axis is not None:
+        refuse_axis(what, "body", axis, [*results, *stacked])
+    more, own = Carried(what, updates, axis), len(begun.first)
     first, leaves = [*begun.first, *more.first], [*begun.leaves, *more.leaves, at]
-    [truth], results = more.read([truth]), [*more.read(results), *more.last]
-    made = make_while(WHILE, None, max_steps, first, leaves, truth, results)
+    [truth], results = more.read([truth]), [*more.read(results), *more.last, *more.read(stacked)]
+    made = make_while(WHILE, axis, max_steps, first, leaves, truth, results)
     if name is not None:
         made[0].args[0].name = name
-    made, _ = tied([*made[:own], made[-1]], more.assigned(made[own:-1]))
-    last = begun.structure.filled(iter(made))
-    return (last, made[-1]) if count else last
+    made, effect = tied(made[:own] + made[len(first) :], more.assigned(made[own : len(first)]))
+    last = begun.structure.filled(iter(made[:own]))
+    steps, stacks = made[own], made[own + 1 :]
+    every = [last] if axis is None else [last, structure.filled(iter(stacks), effect)]
+    every += [steps] if count else []
+    return tuple(every) if len(every) > 1 else last
+
+
+def _stacking(what: str, over: Any, max_steps: int | None) -> Axis:
+    """The axis of the values of all steps, from what was given as ``over``."""
+    if isinstance(over, str) and max_steps is not None and is_count(max_steps):
+        return Axis(over, max_steps)
+    if not isinstance(over, Axis):
+        raise AxisError(
+            f"{what}: over={over!r} is no axis; give a geon.Axis of the length max_steps, or its "
+            "name beside max_steps="
+        )
+    if not isinstance(over.expression, int) or max_steps not in (None, over.expression):
+        length = "open" if not isinstance(over.expression, int) else f"of length {over.expression}"
+        raise AxisError(
+            f"{what}: the axis {over.name!r} of the values is {length}, and max_steps={max_steps}; "
+            f"it has a place for each step there may be: give over=geon.Axis({over.name!r}, "
+            "max_steps)"
+        )
+    return over
 
 
 def _truth(what: str, value: Any) -> Tensor:

@@ -41,6 +41,7 @@ from .errors import (
     DumpError,
     FeedError,
     GeonError,
+    GradientError,
     GuardError,
     IncompleteError,
     IndexRangeError,
@@ -199,6 +200,7 @@ from .version import __version__
 
 if _TYPE_CHECKING:
     from .op_graph.dumps import dumps, loads
+    from .op_graph.gradient_check import check_gradients
     from .op_graph.jacobians import hessian, jacobian
     from .op_graph.pictures import text
     from .transformers.base import Transformer, make_transformer
@@ -210,7 +212,8 @@ if _TYPE_CHECKING:
     __all__ = [
         "ArgumentError", "AssignError", "Axes", "Axis", "AxisError", "CheckpointError",
         "ClosedError", "Computation", "ComputationOp", "DTypeError", "DerivativeError",
-        "DeviceError", "DeviceMemoryError", "DumpError", "FeedError", "GeonError", "GuardError",
+        "DeviceError", "DeviceMemoryError", "DumpError", "FeedError", "GeonError", "GradientError",
+        "GuardError",
         "IncompleteError", "IndexRangeError", "L2_norm", "NativeTransformer", "NonFiniteError",
         "NumPyTransformer", "Op", "OrderError", "PlanError", "Random", "RewriteError", "SetItem",
         "SizeError", "SymbolicError", "Tensor", "Transformer", "UnavailableError", "Variable",
@@ -218,7 +221,8 @@ if _TYPE_CHECKING:
         "argsort", "asin", "asinh", "assign", "associative_scan", "atan", "atan2", "atanh",
         "average_pool",
         "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast", "case_of", "cast",
-        "cast_axes", "ceil", "checkpoint", "clip", "concat", "cond", "constant", "contract",
+        "cast_axes", "ceil", "check_gradients", "checkpoint", "clip", "concat", "cond", "constant",
+        "contract",
         "convolution", "cos", "cosh", "cross_entropy_binary", "cross_entropy_multi", "cumprod",
         "cumsum", "custom_deriv", "deriv", "diagonal", "digamma", "divide", "doall", "dot", "dumps",
         "elu", "equal", "erf", "erfc", "erfcx", "erfinv", "exp", "expand", "expm1", "find",
@@ -268,6 +272,7 @@ for _cls in (Tensor, VoidOp):
 _LATER = {
     "dumps": "op_graph.dumps",
     "loads": "op_graph.dumps",
+    "check_gradients": "op_graph.gradient_check",
     "hessian": "op_graph.jacobians",
     "jacobian": "op_graph.jacobians",
     "text": "op_graph.pictures",

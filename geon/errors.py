@@ -38,6 +38,10 @@ class DerivativeError(GeonError, NotImplementedError):
     """A derivative that does not exist, or whose rule is missing."""
 
 
+class GradientError(GeonError, AssertionError):
+    """A derivative that central differences contradict, found by ``check_gradients``."""
+
+
 class OrderError(GeonError, ValueError):
     """Two assignments to overlapping places whose order is not given."""
 

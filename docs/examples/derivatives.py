@@ -17,6 +17,18 @@ w = geon.Variable([B], initial_value=[1.0, 2.0, 3.0], name="w")
 show(geon.jacobian(geon.dot(x, w), w))
 print(geon.jacobian(geon.tanh(w), w).axes)
 
+# %% check_gradients
+x = geon.placeholder([B], name="x")
+geon.check_gradients(geon.sum(geon.tanh(x)), {x: [1.0, 2.0, 3.0]})
+
+
+@geon.custom_deriv(lambda g, out, x: [g * x])
+def squared(x):
+    return x * x
+
+
+refused(lambda: geon.check_gradients(squared, {x: [1.0, 2.0, 3.0]}, each=True))
+
 # %% hessian
 w = geon.Variable([B], initial_value=[1.0, 2.0, 3.0], name="w")
 show(geon.hessian(geon.sum(w**3), w))

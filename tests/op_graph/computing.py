@@ -1,7 +1,5 @@
 """Values of graphs by the naive interpreter, for tests that compile nothing."""
 
-import numpy as np
-
 from geon.op_graph.functional import functional
 from geon.op_graph.interpret import interpret
 from geon.op_graph.op_graph import Op
@@ -26,19 +24,3 @@ def state_after(results, feeds, lengths=None):
 def shape(axes):
     """The shape of axes whose lengths are integers."""
     return tuple(axis.length for axis in axes)
-
-
-def gradients_by_differences(f, arrays, step=1e-5):
-    """The central differences of the number ``f(*arrays)`` in every element of every array."""
-    found = []
-    for position, array in enumerate(arrays):
-        gradient = np.zeros_like(array)
-        for index in np.ndindex(array.shape):
-            ends = []
-            for sign in (1, -1):
-                moved = [a.copy() for a in arrays]
-                moved[position][index] += sign * step
-                ends.append(f(*moved))
-            gradient[index] = (ends[0] - ends[1]) / (2 * step)
-        found.append(gradient)
-    return found

@@ -8,7 +8,7 @@ from scipy import special
 
 import geon
 from geon.op_graph.stabilise import stabilise
-from tests.op_graph.evaluation import check_derivatives, leaf, value
+from tests.op_graph.evaluation import leaf, value
 
 N, C = geon.Axis("N", 3), geon.Axis("C", 4)
 RANDOM = np.random.default_rng(2)
@@ -44,8 +44,9 @@ def test_values_over_named_axes(loss, expected):
 def test_derivatives_in_y_and_t(loss, expected):
     y, t = leaf(PROBABILITIES, N, C), leaf(TRUTHS, N, C)
     weights = geon.constant(np.array([1.0, 2.0, -1.0]), axes=N)
-    check_derivatives(weights * loss(y, t, out_axes=[N]), {y: PROBABILITIES, t: TRUTHS})
-    check_derivatives(loss(y, t, usebits=True), {y: PROBABILITIES, t: TRUTHS})
+    feeds = {y: PROBABILITIES, t: TRUTHS}
+    geon.check_gradients(weights * loss(y, t, out_axes=[N]), feeds, each=True)
+    geon.check_gradients(loss(y, t, usebits=True), feeds, each=True)
 
 
 def test_the_derivative_in_t_of_binary_cross_entropy():
@@ -68,7 +69,7 @@ def test_derivatives_through_the_activation(loss, expected):
     logits = 2 * RANDOM.normal(size=(3, 4))
     x, t = leaf(logits, N, C), leaf(TRUTHS, N, C)
     y = geon.sigmoid(x) if loss is geon.cross_entropy_binary else geon.softmax(x, C)
-    check_derivatives(loss(y, t), {x: logits, t: TRUTHS})
+    geon.check_gradients(loss(y, t), {x: logits, t: TRUTHS}, each=True)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -32,11 +32,9 @@ test: $(VENV)/installed-test  ## What must hold before a change lands: format, l
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
-	$(PYTEST) --transformer cuda-on-host tests geon/testing
 	$(PYTEST)
 
 test-all: $(VENV)/installed-test  ## All tests with all their cases; PART=2/4 for the second of four shares.
-	$(PYTEST) --all --part $(PART) --transformer cuda-on-host tests geon/testing
 	$(PYTEST) --all --part $(PART)
 
 docs: $(VENV)/installed-test  ## Build the documentation into site/.

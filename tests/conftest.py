@@ -13,11 +13,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from geon.testing.fixtures import (  # noqa: F401  # pytest finds them by name
+    BESIDE,
     make,
     pytest_generate_tests,
     transformer,
     transformer_name,
 )
+from geon.transformers.choosing import transformer_class
 from tests import identity_watch, tiers
 
 # Before geon compiles anything; `geon.transformers.environment` reads it.
@@ -54,6 +56,8 @@ def pytest_configure(config):
     """Keep compiled code in pytest's own cache, and watch that geon compares no ops by ``==``."""
     identity_watch.start()
     tiers.configure(config)
+    if config.getoption("--transformer") is None and transformer_class(HOST).unavailable() is None:
+        config.stash[BESIDE] = (HOST,)
     if not config.getoption("--hypothesis-profile", None):
         settings.load_profile("all" if config.option.all else "short")
     if "GEON_CACHE" in os.environ:
@@ -68,6 +72,7 @@ def pytest_configure(config):
 
 
 # What takes minutes where a CPU plays the threads of a GPU; ``tests/cuda`` does the same in small.
+HOST = "cuda-on-host"
 LONG_ON_HOST = ("test_long_sums.py", "test_ctrl_c_during_a_call", "test_time_grows_as_the_graph")
 
 
@@ -80,12 +85,27 @@ def pytest_collection_modifyitems(config, items):
     if config.getoption("--transformer") is not None:
         kept = [item for item in kept if "transformer_name" in getattr(item, "fixturenames", ())]
         kept = [item for item in kept if "transformer_name" not in names_of_parameters(item)]
-    if config.getoption("--transformer") == "cuda-on-host":
-        kept = [item for item in kept if not any(part in item.nodeid for part in LONG_ON_HOST)]
+    kept = [item for item in kept if not (on_host(item) and is_long_on_host(item))]
     kept = tiers.select(config, kept)
     chosen = set(map(id, kept))
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in chosen])
     items[:] = kept
+
+
+def on_host(item):
+    """Return whether a test runs where a CPU plays the threads of a GPU."""
+    name = tiers.transformer_of(item) or item.config.getoption("--transformer")
+    return name == HOST
+
+
+def is_long_on_host(item):
+    """Return whether a test takes minutes there."""
+    return any(part in item.nodeid for part in LONG_ON_HOST)
+
+
+def pytest_runtest_setup(item):
+    """Settle how the programs of a test are compiled."""
+    tiers.set_up(item)
 
 
 def pytest_report_header(config):

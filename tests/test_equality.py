@@ -34,7 +34,6 @@ def test_masks_are_computed(transformer):
     assert accuracy([1, 2, 3, 4], [1, 0, 3, 0]) == 0.5
 
 
-@pytest.mark.cases()
 @both
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_each_dtype_on_both_sides(transformer, sign, dtype):
@@ -50,7 +49,6 @@ def test_each_dtype_on_both_sides(transformer, sign, dtype):
         np.testing.assert_array_equal(got, value, strict=True)
 
 
-@pytest.mark.cases()
 @both
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_nan_is_unequal_to_itself_and_zeros_are_equal(transformer, sign, dtype):

@@ -90,7 +90,6 @@ def operands(case, form, weak):
     return given, feeds
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_float64_keeps_its_digits(name, transformer):
     for number, case in enumerate(CASES[name]):

@@ -124,7 +124,6 @@ def test_expressions_go_by_name(build, transformer):
     np.testing.assert_array_equal(found, VALUES)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("name", ["lt", "le", "gt", "ge", "eq", "ne", "mod", "floordiv", "truediv"])
 def test_operators_with_the_data_first_build_ops(name, transformer):
     apply = getattr(operator, name)

@@ -82,7 +82,6 @@ PARTS = [
 ]
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize(("theme", "effects", "number"), PARTS)
 def test_random_graphs(theme, effects, number):
     name = f"{theme}{'-effects' if effects else ''}-{number}"

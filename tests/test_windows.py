@@ -31,7 +31,6 @@ def placeholders(case):
     return x, w
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("part", range(10))
 def test_random_convolutions_and_their_derivatives(part, transformer_name, make):
     """Forward, both slopes, the slopes of these, and the transposed convolution."""
@@ -111,7 +110,6 @@ def naive_pooled(case, x, g, u):
     ]
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("part", range(5))
 def test_random_poolings_and_their_derivatives(part, transformer_name, make):
     count = scaled(SEEDS.get(transformer_name, ELSEWHERE)) // 20 or 1
@@ -310,7 +308,6 @@ def test_windows_have_the_axes_said(transformer):
     np.testing.assert_array_equal(got[0, :, 0], [[7, 0, 1], [0, 1, 7]])
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("length", [1, 2, 5, 6])
 def test_same_gives_a_window_for_each_stride(length, stride, transformer):
@@ -370,7 +367,6 @@ def test_the_first_of_equal_elements_has_the_derivative_of_max_pool(transformer)
     np.testing.assert_array_equal(transformer.computation(padded, whole)([-5, -7]), [-5, -5])
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("size", [1, 16, 257])
 def test_positions_of_large_windows_are_kept(size, transformer):
     x = geon.placeholder([H])
@@ -381,7 +377,6 @@ def test_positions_of_large_windows_are_kept(size, transformer):
         np.testing.assert_array_equal(f(values), values)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("size", [1, 2, 3])
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("length", [None, 3, 4, 7])

@@ -1,9 +1,10 @@
 """The three sizes of a test run, and the table of times that ends each of them.
 
-``make test-tiny`` runs ``tests/tiny``. ``make test`` leaves out what is marked ``slow`` and runs a
-part of the cases of what is marked ``cases``, with another part for each seed; its native code is
-compiled with few passes (``-Og``). ``make test-all`` is pytest with ``--all``: everything, as
-users have it compiled, and a share of it with ``--part 2/4``.
+``make test-tiny`` runs ``tests/tiny``. ``make test`` leaves out what is marked ``slow``, and of a
+test with several parameters it runs cases that have each value of each of them, others for each
+seed: each on NumPy, and on one of the transformers that compile. Native code of single programs is
+compiled with few passes (``-Og``) but for tests that are marked ``optimized``. ``make test-all`` is
+pytest with ``--all``: everything, compiled as users have it, and a share of it with ``--part 2/4``.
 """
 
 from __future__ import annotations
@@ -55,15 +56,25 @@ def configure(config: pytest.Config) -> None:
 
 
 def compile_with_few_passes() -> None:
-    """Compile the units of single programs with ``-Og`` from here on."""
+    """Compile the units of single programs with ``-Og`` while ``few_passes`` is set."""
     from geon.transformers.native.toolchain import Toolchain
 
     usual = Toolchain.own_flags
 
     def own_flags(self: Toolchain, unit: str) -> tuple[str, ...]:
-        return (*usual(self, unit), FEW_PASSES) if self.lean else usual(self, unit)
+        few = few_passes and self.lean
+        return (*usual(self, unit), FEW_PASSES) if few else usual(self, unit)
 
     Toolchain.own_flags = own_flags  # type: ignore[method-assign]
+
+
+few_passes = True
+
+
+def set_up(item: pytest.Item) -> None:
+    """Settle the flags that a test's programs are compiled with."""
+    global few_passes
+    few_passes = item.get_closest_marker("optimized") is None
 
 
 def header(config: pytest.Config) -> str:
@@ -115,13 +126,23 @@ def function(item: pytest.Item) -> str:
 
 
 def some(group: Sequence[pytest.Item], config: pytest.Config) -> Iterable[pytest.Item]:
-    """Return the cases of one test that run: all, unless it is marked ``cases``."""
+    """Return the cases of one test that run: all on NumPy, and each on one compiled transformer.
+
+    Of several parameters besides each value is there, with ``cases(strength=2)`` each pair.
+    """
     marker = group[0].get_closest_marker("cases")
-    if marker is None:
-        return group
-    strength = marker.kwargs.get("strength", 1)
+    strength = 1 if marker is None else marker.kwargs["strength"]
     seed = f"{config.option.cases_seed} {function(group[0])}"
-    return [group[k] for k in covering(levels(group), strength, seed)]
+    on_numpy = [item for item in group if transformer_of(item) == "numpy"]
+    others = [item for item in group if transformer_of(item) != "numpy"]
+    for items in filter(None, (on_numpy, others)):
+        rows = levels(items)
+        yield from [items[k] for k in covering(rows, strength, seed)] if rows[0] else items
+
+
+def transformer_of(item: pytest.Item) -> object:
+    """Return the name of the transformer that a case is for, None for those without one."""
+    return getattr(getattr(item, "callspec", None), "params", {}).get("transformer_name")
 
 
 def levels(group: Sequence[pytest.Item]) -> list[tuple[int, ...]]:
@@ -129,12 +150,12 @@ def levels(group: Sequence[pytest.Item]) -> list[tuple[int, ...]]:
 
     Parameters whose values always change together count as one.
     """
-    rows = [item.callspec.params for item in group]  # type: ignore[attr-defined]
+    rows = [getattr(getattr(item, "callspec", None), "params", {}) for item in group]
     columns: dict[tuple[int, ...], None] = {}
     for name in rows[0]:
         numbers: dict[int, int] = {}
         columns[tuple(numbers.setdefault(id(row[name]), len(numbers)) for row in rows)] = None
-    return list(zip(*columns, strict=True))
+    return list(zip(*columns, strict=True)) or [()] * len(group)
 
 
 def covering(rows: Sequence[tuple[int, ...]], strength: int, seed: str) -> list[int]:

@@ -18,6 +18,7 @@ from geon.transformers.choosing import BUILT_IN, transformer_class
 MakeTransformer = Callable[..., Transformer]
 # So a load that nothing takes is made too, and what is not optimised compiles in half the time.
 NEED_A_DEVICE = ("pycuda",)
+BESIDE = pytest.StashKey[tuple[str, ...]]()  # further transformers that a configuration tests
 CHECKED: dict[str, dict[str, object]] = {"cuda-on-host": {"checks": "loads"}}
 
 
@@ -32,6 +33,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     )
     if asked is None and not own and "transformer_name" in metafunc.fixturenames:
         names = [name for name in sorted(BUILT_IN) if not is_without_device(name)]
+        names += metafunc.config.stash.get(BESIDE, ())
         metafunc.parametrize("transformer_name", [_parameter(name) for name in names])
 
 

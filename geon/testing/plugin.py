@@ -19,10 +19,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "gpu: needs an NVIDIA GPU")
     config.addinivalue_line("markers", "slow: one that geon's own `make test` leaves out")
     config.addinivalue_line(
-        "markers",
-        "cases(strength=1): geon's own `make test` runs cases that have each value of each "
-        "parameter, with strength=2 each pair of values",
+        "markers", "cases(strength): geon's own `make test` runs all pairs of values for strength=2"
     )
+    config.addinivalue_line("markers", "optimized: compiled by `make test` as users have it")
     name = config.getoption("--transformer")
     if name is not None:
         from geon.errors import UnavailableError

@@ -13,7 +13,6 @@ from geon.testing.running import compute_samples
 from geon.testing.samples import SAMPLES, A, B, C, D, Sample, values
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("sample", SAMPLES["contraction"], ids=str)
 def test_values(transformer: geon.Transformer, sample: Sample) -> None:
     compute_samples(transformer, sample)

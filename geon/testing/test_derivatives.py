@@ -39,7 +39,6 @@ def compared(transformer: geon.Transformer, y: Tensor, feeds: dict[Leaf, Array])
     np.testing.assert_allclose(left, right, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("row", SMOOTH, ids=lambda row: row.name)
 def test_elementwise_rows(transformer: geon.Transformer, row: Elementwise) -> None:
     random = np.random.default_rng(3)
@@ -49,7 +48,6 @@ def test_elementwise_rows(transformer: geon.Transformer, row: Elementwise) -> No
     compared(transformer, row.apply(*feeds), feeds)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("sample", DIFFERENTIABLE, ids=str)
 def test_samples(transformer: geon.Transformer, sample: Sample) -> None:
     results, feeds = sample.results("float64", seed=2)

@@ -76,7 +76,6 @@ def compared(
     assert_agrees(transformer, results, feeds, floor=1.0)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_values_over_unequal_axes(transformer: geon.Transformer, row: Elementwise) -> None:
     random = np.random.default_rng(1)
@@ -88,7 +87,6 @@ def test_values_over_unequal_axes(transformer: geon.Transformer, row: Elementwis
     compared(transformer, row, taken(row), make)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_every_special_value_with_every_other(
     transformer: geon.Transformer, row: Elementwise
@@ -101,7 +99,6 @@ def test_every_special_value_with_every_other(
     compared(transformer, row, dtypes, make)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("source", DTYPES)
 def test_casts_to_every_dtype(transformer: geon.Transformer, source: str) -> None:
     x = geon.placeholder([P], source)

@@ -31,7 +31,6 @@ def test_one_computation_takes_every_length(transformer: geon.Transformer) -> No
         assert centred.shape == a.shape and int(count) == size[0] * size[1]
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("size", [2, 3, 6, 7, 128])
 def test_derived_lengths(transformer: geon.Transformer, size: int) -> None:
     n = geon.Axis("N")

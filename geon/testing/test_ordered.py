@@ -11,7 +11,6 @@ from geon.testing.running import compute_samples
 from geon.testing.samples import SAMPLES, D, Sample
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("sample", SAMPLES["ordered"], ids=str)
 def test_values(transformer: geon.Transformer, sample: Sample) -> None:
     compute_samples(transformer, sample)

@@ -46,7 +46,6 @@ def training() -> tuple[list[Op], dict[Leaf, Array]]:
     return [loss, updates, w + m, geon.dot(x, w)], {x: random.normal(size=(7, 5))}
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("build", [long_chain, branches, training])
 def test_bits_are_equal(transformer: geon.Transformer, build: Any) -> None:
     results, feeds = build()

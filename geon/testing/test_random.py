@@ -63,7 +63,6 @@ def test_draws_are_golden(transformer: geon.Transformer) -> None:
     assert {key: v.tobytes().hex() for key, v in zip(made, values, strict=True)} == GOLDEN
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("size", [0, 1, 3, 5, 1023])
 def test_any_count_is_that_of_the_interpreter(transformer: geon.Transformer, size: int) -> None:
     n = geon.Axis("N", size)

@@ -11,7 +11,6 @@ from geon.testing import assert_agrees
 T, N = geon.Axis("T"), geon.Axis("N", 3)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("count", [0, 1, 5])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_a_scan_and_its_derivative(

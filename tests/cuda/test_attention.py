@@ -84,7 +84,6 @@ def compare(graph, inputs, lengths, close, checks=""):
             np.testing.assert_allclose(found, expected, atol=close, rtol=close, err_msg=str(each))
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("dtype", CLOSE)
 def test_lengths_around_tiles(dtype, masked):
@@ -92,7 +91,6 @@ def test_lengths_around_tiles(dtype, masked):
     compare(attended(*inputs, masked), inputs, LENGTHS, CLOSE[dtype])
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("widths", WIDTHS)
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_widths_around_steps(dtype, widths):
@@ -100,7 +98,6 @@ def test_widths_around_steps(dtype, widths):
     compare(attended(*inputs), inputs, LENGTHS[1:6:2], CLOSE[dtype])
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize(
     "orders",
     [

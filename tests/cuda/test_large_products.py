@@ -46,7 +46,6 @@ def cuda(small):
         yield made
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", NEAR)
 @pytest.mark.parametrize(("left", "right"), ORDERS)
 def test_operands_as_they_lie(dtype, left, right, cuda):

@@ -107,7 +107,6 @@ def same(found, expected, near=1e-5):
     np.testing.assert_allclose(found, expected, rtol=near, atol=near * largest)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("made", DERIVATIVES)
 @pytest.mark.parametrize("name", CASES)
 def test_convolutions_are_those_of_numpy(transformer, numpy, name, made):
@@ -189,7 +188,6 @@ NOT = {
 GUARDED = [("windows that do not meet", "image")]
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("made", DERIVATIVES)
 @pytest.mark.parametrize("name", NOT)
 def test_what_is_none_is_generated(transformer, numpy, name, made):

@@ -42,7 +42,6 @@ def launched(f):
     return [grid for each in grids for grid in each if grid.parts is not None]
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("name", graphs(geon.placeholder([R, C])))
 @pytest.mark.parametrize("known", [False, True])
 def test_rows_are_those_of_numpy(known, name):

@@ -53,7 +53,6 @@ def made(x, y):
     return geon.relu(geon.dot(x, y, over=[AXES["C"]]) + 1)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("left", "right"), ORDERS)
 def test_operands_as_they_lie(dtype, left, right):
@@ -136,7 +135,6 @@ def test_products_have_no_races(dtype, tf32):
                 f(*[numbers(each, lengths, 0) for each in (x, y)])
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize(("left", "right"), ORDERS)
 def test_tf32_is_asked_for(left, right):
     x, y = operands("float32", left, right)

@@ -48,7 +48,6 @@ def transformer(request):
         yield made
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("whole", [True, False])
 def test_kernels_of_loops_and_branches_are_counted(transformer, whole, monkeypatch):
     """Of a loop that is one launch, and of one whose turns the host takes."""

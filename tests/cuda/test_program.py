@@ -61,7 +61,6 @@ MEASURED = {
 }
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("name", MEASURED)
 @pytest.mark.parametrize("shape", [(90, 70), (700, 30), (3, 2100)])
 def test_peak_bytes_is_what_a_call_takes_of_the_device(counting, name, shape):

@@ -76,7 +76,6 @@ def test_a_block_that_goes_on_has_no_more_beside_it_than_processors():
         assert most_blocks(other, 132) > 1 << 31
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("scale", [0.25, 0.75, -0.5, 0.0])
 @pytest.mark.parametrize("twice", [False, True])
 def test_scores_by_any_factor(scale, twice):

@@ -162,7 +162,6 @@ def test_lengths_say_what_is_small():
     assert begun == [True, True, False]
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("turns", [0, 1, 3, 4, 5, 8, 11])
 @pytest.mark.parametrize("limit", [None, 9])
 def test_launches_share_the_turns_of_a_loop_without_end(turns, limit, monkeypatch):

@@ -41,7 +41,6 @@ def cuda(few):
         yield made
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize(("left", "right"), ORDERS)
 def test_operands_as_they_lie(left, right, cuda):
     x, y = operands("float32", left, right)

@@ -81,7 +81,6 @@ def test_an_index_without_divisions_means_the_same():
             assert value_of(found, at, {}) == value_of(index, at, {})
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("order", list(itertools.permutations("ABC")))
 @pytest.mark.parametrize("elementwise", [False, True])
 def test_a_flatten_of_reordered_axes_divides_nothing(order, elementwise):

@@ -159,7 +159,6 @@ def test_pieces_give_the_bits_of_the_whole(name):
         np.testing.assert_allclose(f(x), g(x), rtol=1e-6, err_msg=f"{n} by {c}")
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize(
     "where", [(0, None, 2), (1, None, 2), (2, -1, 3), (5, 19, 7), (3, None, 9)]

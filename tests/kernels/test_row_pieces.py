@@ -159,7 +159,6 @@ def test_nothing_times_infinity_is_no_sum():
         assert f(np.ones((2, 300), "float32")).tolist() == [np.inf, np.inf]
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("rows", [0, 1, 3, 7, 8, 9, 40])
 @pytest.mark.parametrize("columns", [1, 4, 31, 64, 300])
 def test_a_row_over_two_axes_is_cut_where_it_is_long(rows, columns):

@@ -55,7 +55,6 @@ def test_neighbours_share_what_they_load():
     assert len(offsets) < 9 * 2
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("axes", [(N, H, W, C), OPEN], ids=["known", "open"])
 @pytest.mark.parametrize(("stride", "pad"), list(itertools.product([1, 2, 3], [0, 1])))
 def test_pieces_give_what_the_whole_does(axes, stride, pad):

@@ -63,7 +63,6 @@ def test_matrices_of_open_lengths(dtype):
                 np.testing.assert_array_equal(each(a, b)[0], wanted)
 
 
-@pytest.mark.cases()
 @compiled
 @pytest.mark.parametrize("lengths", [(9, 66, 7), (3, 8, 70), (65, 2, 65)], ids=str)
 @pytest.mark.parametrize("known", [True, False], ids=["known", "open"])
@@ -87,7 +86,6 @@ def beside(axes, dtype):
     return results, [x, y, column, row]
 
 
-@pytest.mark.cases()
 @compiled
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("known", [True, False], ids=["known", "open"])
@@ -115,7 +113,6 @@ def test_four_axes():
     check((3, 9, 5, 17), "float64", known=True)
 
 
-@pytest.mark.cases()
 @compiled
 @pytest.mark.parametrize("function", [geon.softmax, geon.logsumexp], ids=["softmax", "logsumexp"])
 @pytest.mark.parametrize("shape", [(700, 513), (65, 64), (9, 3), (2000, 1)], ids=str)
@@ -137,7 +134,6 @@ def test_what_follows_a_reduction_over_the_first_axis(function, shape):
         assert a.tobytes() == b.tobytes()
 
 
-@pytest.mark.cases()
 @compiled
 @pytest.mark.parametrize("dtype", ["float32", "int32", "float64"])
 @pytest.mark.parametrize(

@@ -71,7 +71,6 @@ SHAPES = {
 }  # fmt: skip
 
 
-@pytest.mark.cases()
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", SHAPES)

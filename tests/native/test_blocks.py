@@ -168,7 +168,6 @@ def joined_scores(axis, steps=1):
     return geon.logsumexp(scores, s), (q, k, *biases)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("axis", "TS")
 @pytest.mark.parametrize("steps", [1, 2])
 def test_what_is_joined_along_rows_or_columns(apart, axis, steps):

@@ -331,7 +331,6 @@ def outcome(f, value):
     return result.dtype, result.tobytes()
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_numbers_are_read_as_the_long_way_reads_them(transformer, monkeypatch, dtype):
     x = geon.placeholder(dtype=dtype, name="x")
@@ -504,7 +503,6 @@ def test_inputs_are_read_in_place(transformer):
 # Several at once --------------------------------------------------------------------------------
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("axis", [A, K], ids=["short", "long"])
 def test_threads_share_a_computation(transformer, switch_often, axis):
     x = geon.placeholder([axis])

@@ -39,7 +39,6 @@ def wanted(data, is_open):
     return found
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("place", [0, ROWS // 2, ROWS - 1])
 @pytest.mark.parametrize("value", [0, 1])
 def test_one_element_decides_wherever_it_is(computation, place, value):

@@ -19,7 +19,6 @@ def kernels(f):
     return len(f.stages().plan.schedule.kernels)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("name", SLOW)
 @pytest.mark.parametrize(
     ("rows", "columns", "apart"),

@@ -67,7 +67,6 @@ def two_passes(x, axes):
     }
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("is_open", [False, True])
 @pytest.mark.parametrize("name", two_passes(geon.placeholder([geon.Axis("N")]), [geon.Axis("N")]))
 def test_later_passes_are_divided_too(name, is_open):

@@ -56,7 +56,6 @@ def test_noise_and_what_sums_it_are_one_nest():
         assert kernel.kind == "nest"
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("width", [1, 3, 4])
 def test_loads_that_are_read_ahead_beside_draws(native, width):
     """Both cut the innermost loop, one inside of the other."""
@@ -122,7 +121,6 @@ def test_neighbours_are_taken_together_and_what_jumps_by_itself():
     assert found == []
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("dtype", ["uint32", "uint64"])
 def test_any_count_is_that_of_philox(native, size, dtype):
@@ -169,7 +167,6 @@ def forms(rows, columns):
     return results, [x, scale]
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize(
     ("rows", "columns"),
     [
@@ -269,7 +266,6 @@ IN_PIECES = {
 }
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("what", IN_PIECES)
 @pytest.mark.parametrize("axes", [(N, WIDE), (N, geon.Axis("M")), (E,)], ids=str)
 def test_draws_of_what_is_computed_in_pieces(what, axes, native):

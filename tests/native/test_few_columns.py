@@ -20,7 +20,6 @@ def whole(generator, *shape):
     return generator.integers(-8, 9, size=shape).astype(np.float32)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("columns", COLUMNS)
 @pytest.mark.parametrize("is_open", [False, True])
 def test_few_columns_of_a_transposed_operand_are_right(columns, is_open):

@@ -16,7 +16,6 @@ N = geon.Axis("N")
 SIZES = [1, 2, 63, 64, 65, 130, GRAIN - 1, GRAIN, GRAIN + 1, 3 * GRAIN + 17]
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("is_past", [False, True], ids=["cached", "past"])
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_all_but_the_part_is_as_it_was(threads, is_past):

@@ -88,7 +88,6 @@ def lengths(dtype):
     return sorted({2, 3, 5} | {end + k for end in ends for k in (-1, 0, 1)})
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize(("graph", "dtype"), CASES)
 def test_flat_rows_give_what_numpy_gives(graph, dtype):
     """Of few rows, of some that fill no tile, and of many tiles."""
@@ -177,7 +176,6 @@ def test_known_rows_of_whole_vectors_are_loops_of_their_own():
         assert f"/ ({length})" not in f.source or length > LIGHT[4]
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("length", [None, 3, 8])
 @pytest.mark.parametrize("dtype", ["int8", "float32", "float64"])
 def test_what_is_the_same_in_a_group_of_rows_is_made_once_for_each(length, dtype):
@@ -206,7 +204,6 @@ def test_what_is_the_same_in_a_group_of_rows_is_made_once_for_each(length, dtype
                 assert ("geon_repeat(" in f.source) == taken
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", ["int8", "int16", "float32", "float64"])
 @pytest.mark.parametrize("order", ["BAC", "CBA", "ACB"])
 def test_open_short_rows_that_lie_apart_are_brought_beside_each_other(dtype, order):
@@ -225,7 +222,6 @@ def test_open_short_rows_that_lie_apart_are_brought_beside_each_other(dtype, ord
                 np.testing.assert_array_equal(f(data), expected)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", ["int8", "int16", "float64"])
 @pytest.mark.parametrize("many", [33, 48, 64, 65])
 def test_what_lies_behind_few_known_rows_of_open_length_stays(dtype, many):

@@ -58,7 +58,6 @@ def depthwise(side, channels, end=lambda y: y, dtype="float32"):
     return end(geon.convolution(x, f, spec, [])), x, f
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("side", [10, 12, 13, 16, 18, 31])
 @pytest.mark.parametrize("past", [None, 64])
 def test_what_is_stored_past_the_caches(monkeypatch, side, past):

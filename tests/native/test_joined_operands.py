@@ -20,7 +20,6 @@ def parts_of(y, given, kind):
     return sum(geon.sum(part * other) for part, other in zip(parts, given, strict=True))
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("kind", ["stacked", "sliced"])
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -47,7 +47,6 @@ def joined(x, y, axes):
     return found
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("lengths", [(2, 3, 5), (1, 1, 300), (40, 7, 1), (9, 8, 33)], ids=str)
 def test_dtypes_and_axes(dtype, lengths):

@@ -324,7 +324,6 @@ def test_elements_of_64_bits_that_begin_alike(library, row, dtype, run):
             same(out, np.ascontiguousarray(wanted[:, :k]), f"{row} of {n} in {count} runs, {k}")
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("row", ["argmax", "argmin"])
 @pytest.mark.parametrize("dtype", ORDERED)
 def test_extremes(library, row, dtype, capfd):
@@ -401,7 +400,6 @@ PREFIX_SHAPES = [
 ]  # fmt: skip
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("row", ["cumsum", "cumprod"])
 @pytest.mark.parametrize(
     "dtypes", [("int64",), ("uint64",), ("float32",), ("float64",), ("int8", "int64")], ids=str
@@ -433,7 +431,6 @@ def test_running_totals(library, row, dtypes, capfd):
     assert "runtime error" not in capfd.readouterr().err
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(1, 100_001, 1), (20, 3000, 1), (1, 40_000, 7), (2, 999, 600)])
 def test_running_sums_are_accurate(library, dtype, shape):
@@ -487,7 +484,6 @@ def scattered(mode, x, positions, value):
     return out
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("mode", ["set", "add"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_scatter(library, mode, dtype, capfd):
@@ -508,7 +504,6 @@ def test_scatter(library, mode, dtype, capfd):
     assert "runtime error" not in capfd.readouterr().err
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "float32", "float64"])
 @pytest.mark.parametrize("size", [
     (1, 1, 1, GRAIN), (1, 1, 1, GRAIN - 1), (1, 1000, 1, GRAIN), (2, 5, 3, GRAIN // 3 + 1),
@@ -579,7 +574,6 @@ def test_bits_of_added_values_do_not_depend_on_threads(library, dtype):
     same(found[0][:, 40:], x[:, 40:], "places where nothing is added")
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("index", INTEGERS)
 def test_positions_of_every_integer_dtype(library, index):
     x, value = np.zeros((2, 6, 3), np.float32), np.arange(24, dtype=np.float32).reshape(2, 4, 3)
@@ -589,7 +583,6 @@ def test_positions_of_every_integer_dtype(library, index):
     same(out, scattered("set", x, positions.astype(np.int64), value), index)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_values_that_are_not_finite_are_counted(library, dtype):
     random = np.random.default_rng(9)
@@ -634,7 +627,6 @@ def test_a_long_line_takes_all_threads(library, row):
     assert library.runs() == before + 3
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("row", ["sort", "argsort"])
 @pytest.mark.parametrize("dtype", ["int16", "float32", "float64"])
 def test_sorts_use_all_of_their_scratch_memory(library, row, dtype):

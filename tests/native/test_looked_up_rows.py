@@ -23,7 +23,6 @@ def positions(count, size):
     return np.random.default_rng(count).integers(-size, size, count)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("length", LENGTHS)
 def test_rows_of_open_length_that_are_stored_summed_and_both(rows, length):

@@ -210,6 +210,8 @@ PROCESS = """
 import ctypes, sys
 from geon.transformers.native import objects, toolchain
 from geon.transformers.native.mathematics import FUNCTIONS, declarations
+
+pytestmark = pytest.mark.optimized  # looks at the flags of users
 tools = toolchain.find_toolchain()
 units = [f"int f{i}(void) {{ return {i}; }}" for i in range(4)]
 for count in (4, 1, 2):

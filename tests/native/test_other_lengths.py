@@ -42,7 +42,6 @@ def agree(results, f, shape, **options):
             np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("fixed", [True, False], ids=["fixed", "open"])
 @pytest.mark.parametrize("shape", [(3, 4), (6, 10), (61, 103)], ids=str)
 @pytest.mark.parametrize("reducer", REDUCERS)
@@ -63,7 +62,6 @@ def test_reductions_of_parts_that_meet_in_one_value(reducer, shape, fixed):
     agree([total], f, shape, plan=False)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("fixed", [True, False], ids=["fixed", "open"])
 @pytest.mark.parametrize("shape", [(3, 4), (20, 9), (70, 1030)], ids=str)
 def test_rows_with_passes_of_other_lengths(shape, fixed):

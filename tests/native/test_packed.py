@@ -91,7 +91,6 @@ def run(made, leaves, feeds, vector_bytes, monkeypatch):
     return results, [each for each in found if each is not None]
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("vector_bytes", WIDTHS)
 @pytest.mark.parametrize(
     ("program", "packs"),
@@ -124,7 +123,6 @@ def loops(made, leaves):
     return [k.work for k in f.plan.schedule.kernels if isinstance(k.work, OrderedLoop)]
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("vector_bytes", WIDTHS)
 @pytest.mark.parametrize("program", [lambda: ring(60), products])
 def test_every_scalar_has_one_home_behind_what_it_needs(program, vector_bytes):

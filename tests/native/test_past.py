@@ -173,7 +173,6 @@ SHAPES = [(1040, 1040), (1041, 1031), (1040, 4099), (4099, 1031), (20_011, 65), 
 SHAPES += [(65, 20_011), (128, 20_011), (129, 20_011), (257, 10_007), (513, 4099), (70_001, 17)]
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_tiles(shape, dtype):

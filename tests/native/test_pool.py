@@ -289,7 +289,6 @@ def program(text: str, driver_path: Path, **environment: str) -> str:
     return done.stdout
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 8, 40])
 @pytest.mark.parametrize("tasks", [0, 1, 2, 3, 17, 1000])
 def test_each_task_runs_once(driver, pool, tasks, count):

@@ -42,7 +42,6 @@ def test_the_pass_that_computes_positions_checks_them():
     assert set(last.reads) & set(first.results)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", [*SIGNED, *UNSIGNED])
 def test_every_dtype_is_checked_at_both_ends(native, dtype):
     info = np.iinfo(dtype)

@@ -11,7 +11,6 @@ pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C 
 N, C = geon.Axis("N"), geon.Axis("C")
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("shape", [(3, 40_001), (40_001, 3), (1, 100_000), (700, 513)])
 @pytest.mark.parametrize("along", [0, 1])
 @pytest.mark.parametrize("options", [{}, {"reverse": True}, {"exclusive": True}])

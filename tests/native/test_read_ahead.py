@@ -23,7 +23,6 @@ def is_read_ahead(source):
     return re.search(r"\bg\d+_from\b", source) is not None
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("length", SHORT)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "bool"])
 def test_short_axes_that_are_turned_and_repeated_give_what_numpy_gives(length, dtype):
@@ -45,7 +44,6 @@ def test_short_axes_that_are_turned_and_repeated_give_what_numpy_gives(length, d
     assert is_read_ahead(source) == (1 < length < VECTORS // 4 and not whole)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("length", [TURNS - 1, TURNS, TURNS + 1, 3 * TURNS + 5])
 @pytest.mark.parametrize("dtype", ["float16", "float64", "int8", "bool", "bfloat16"])
 def test_what_is_read_backwards_beside_other_widths_is_read_ahead(length, dtype):
@@ -83,7 +81,6 @@ def test_more_loads_than_the_nearest_cache_has_room_for_are_read_in_their_places
     assert is_read_ahead(compare([geon.tanh(total)], *feeds)) == (count <= MOST)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("rows", [1, MANY_ROWS, MANY_ROWS + 1])
 @pytest.mark.parametrize("length", [LONG_ROW - 1, LONG_ROW, LONG_ROW + 65])
 def test_few_long_rows_are_divided_along_themselves(rows, length):
@@ -117,7 +114,6 @@ def test_positions_over_several_axes_are_those_of_one_loop(length):
     assert f"{21 * length}" in source and "i_2" not in source
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("length", SHORT)
 @pytest.mark.parametrize("dtype", ["int64", "float32", "int8"])
 def test_indices_that_are_numbers_are_read_ahead_of_short_axes(length, dtype):
@@ -144,7 +140,6 @@ def strided(x, axis, start, step):
     return geon.deriv(geon.sum(geon.square(part)), x) + geon.sigmoid(x)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("start", [0, 1])
 def test_each_so_many_rows_of_short_ones_are_chosen_ahead(step, start):
@@ -154,7 +149,6 @@ def test_each_so_many_rows_of_short_ones_are_chosen_ahead(step, start):
     assert is_chosen_ahead(source)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("start", [0, 1])
 @pytest.mark.parametrize("length", [TURNS - 1, TURNS, 3 * TURNS + 5])

@@ -128,7 +128,6 @@ def test_along_the_innermost_axis_a_library_finds_them():
             assert [type(k.work) for k in f.plan.schedule.kernels] == [kind]
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", ["uint8", "int64", "float32", "float64"])
 @pytest.mark.parametrize("sizes", [(3, 5, 4), (4, 30, 40), (2, 1, 600), (3, 3, 5)])
 @pytest.mark.parametrize("is_open", [False, True])

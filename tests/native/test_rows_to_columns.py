@@ -32,7 +32,6 @@ def test_of_open_lengths(dtype):
                     np.testing.assert_array_equal(summed, 2 * data.T)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("rows", [2, 3, 5, 8, 13])
 def test_of_known_lengths(dtype, rows):

@@ -158,7 +158,6 @@ def of_columns(x, b, axis):
     return [total, scaled + total, geon.min(x * b - total, reduction_axes=[axis]), largest]
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 @pytest.mark.parametrize("known", [False, True], ids=["open", "known"])
 def test_values_of_a_column_go_on_as_its_turns_do(dtype, known):
@@ -202,7 +201,6 @@ def of_numpy(a, gain):
     return [y, (y * a).sum((0, 1))]
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("columns", [1, 2, 3, 7, 32, 62, 63, 64, 65, 300, 511, 513])
 @pytest.mark.parametrize("known", [False, True], ids=["open", "known"])
 def test_few_columns_that_have_values_for_themselves_are_divided(columns, known):
@@ -229,7 +227,6 @@ def test_few_columns_that_have_values_for_themselves_are_divided(columns, known)
             assert str(f.source).count("_part(void *argument") >= 3
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("columns", [63, 64, 65, 100, 256, 511, 512])
 @pytest.mark.parametrize("turns", [1023, 1024, 1025, 30_000])
 def test_sums_of_columns_that_fill_vectors_are_divided_along_turns(columns, turns):

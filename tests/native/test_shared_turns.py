@@ -46,7 +46,6 @@ def by_numpy(a, b, size, stride):
     ]
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("known", [False, True], ids=["open", "known"])
 @pytest.mark.parametrize(
@@ -82,7 +81,6 @@ def test_slopes_of_filters_are_right(
         assert np.all(np.abs(found[0] - right) <= bound * most + bound)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("turn", [SHORT_TURN - 1, SHORT_TURN, SHORT_TURN + 1])
 @pytest.mark.parametrize("turns", [1, 2, 15, 16, 17, 1000])
 def test_turns_below_at_and_above_what_is_worth_it(turn, turns):

@@ -29,7 +29,6 @@ def values(dtype, shape, ties):
     return x
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", FEW)
 @pytest.mark.parametrize("ties", [False, True])
 def test_short_lines_are_sorted_as_numpy_sorts_them(dtype, ties):
@@ -51,7 +50,6 @@ def test_short_lines_are_sorted_as_numpy_sorts_them(dtype, ties):
             assert canonical(found).tobytes() == canonical(sorted_data).tobytes()
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int8"])
 @pytest.mark.parametrize("ties", [False, True])
 def test_longer_lines_are_sorted_as_numpy_sorts_them(dtype, ties):
@@ -98,7 +96,6 @@ def canonical(x):
     return x
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("k", [1, 2, 3, 7, 20])
 @pytest.mark.parametrize("dtype", ["float32", "int8", "float64"])
 def test_the_largest_of_short_lines(k, dtype):

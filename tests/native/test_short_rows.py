@@ -50,7 +50,6 @@ def compare(results, *feeds):
     return f.source
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "bool"])
 def test_short_rows_give_what_numpy_gives(rows, dtype):
@@ -95,7 +94,6 @@ def test_short_rows_of_open_length_give_what_numpy_gives(dtype):
         assert "_short(threads" in f.source
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("length", [2, 4, 8, 15])
 @pytest.mark.parametrize("dtype", ["float32", "int16"])
 def test_rows_may_lie_backwards(length, dtype):
@@ -164,7 +162,6 @@ def stored(x, c, each):
     return [share, norm, first * each, slope]
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("chosen", [[0], [1], [2], [3], [0, 1, 2, 3]], ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 def test_short_rows_of_open_length_that_are_stored_give_what_numpy_gives(dtype, chosen):

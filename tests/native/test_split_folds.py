@@ -25,7 +25,6 @@ def in_turn(makes, *arrays):
     return f, found[0]
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("fold", FOLDS)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int8", "float16"])
 @pytest.mark.parametrize("known", [False, True], ids=["open", "known"])
@@ -87,7 +86,6 @@ def test_nan_and_infinities_reach_their_row_alone():
                 np.testing.assert_array_equal(found, right(a, axis=(0, 2)))
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("known", [False, True], ids=["open", "known"])
 @pytest.mark.parametrize(
     ("kept", "run"), [(64, 16), (128, 16), (129, 16), (4, 15), (4, 17), (100, 20), (2, 130)]

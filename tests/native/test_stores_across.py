@@ -73,7 +73,6 @@ def compared(made, dtype, each):
     return source
 
 
-@pytest.mark.cases()
 @compiled
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("channels", [1, 3, 16])
@@ -82,7 +81,6 @@ def test_filters(count, channels, dtype):
     agree(filters, count, channels, dtype)
 
 
-@pytest.mark.cases()
 @compiled
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
@@ -93,7 +91,6 @@ def test_weights(count, channels, dtype):
     agree(weights, count, channels, dtype)
 
 
-@pytest.mark.cases()
 @compiled
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize(
@@ -123,7 +120,6 @@ def test_rows_of_several_loops(sizes, batch, dtype, known):
     compared(made, dtype, (1, 2, 3))
 
 
-@pytest.mark.cases()
 @compiled
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(

@@ -72,7 +72,6 @@ def test_later_passes_bring_near_what_the_next_row_reads():
             np.testing.assert_allclose(f(data), expected, rtol=1e-5)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize(("name", "dtype"), [k for k in STRIP_FUNCTIONS if k[0] not in OF_TWO])
 def test_strips_have_the_bits_of_single_elements(name, dtype):
     present(name, dtype)
@@ -159,7 +158,6 @@ def test_casts_of_halves_in_strips_have_the_bits_of_single_elements(source, targ
         assert a.tobytes() == np.ascontiguousarray(b.T).tobytes()
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("is_open", [False, True])
 def test_a_softmax_in_strips_is_right_at_any_length(dtype, is_open):
@@ -240,7 +238,6 @@ def test_a_pass_that_draws_takes_no_strips_and_one_that_reads_a_draw_of_its_row_
     np.testing.assert_allclose(found, wanted, rtol=3e-6)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("size", [SHORT, SHORT + 1, 4096, 4096 + STRIP, 16 * 12_345, 16 * 65_537])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_loop_that_fills_strips_has_no_other_loop(size, dtype):
@@ -265,7 +262,6 @@ def test_pieces_of_a_join_are_taken_in_strips():
     np.testing.assert_allclose(found, np.exp(np.hstack([a, b])), rtol=3e-7)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("size", [SHORT - 1, SHORT, 2 * SHORT + 1, 33 * 1024, 100_003, 100_008])
 def test_sums_of_remainders_are_taken_in_strips(dtype, size):
@@ -334,7 +330,6 @@ def test_strips_take_truths_integers_positions_choices_and_what_a_row_has_looked
                 assert "_strip" in f.source.split("kernel_0", 1)[1], name
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("name", ["exp", "sigmoid", "tanh", "sin", "softplus", "log", "sqrt"])
 def test_sums_of_integers_beside_functions_of_strips_are_right(name, dtype):

@@ -135,7 +135,6 @@ def test_axes_of_one_element_make_no_vector_a_matrix(depth, computed):
         assert kinds in schedule.splitlines()[0], schedule
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("order", ["BKR", "KBR", "BRK", "RBK"])
 @pytest.mark.parametrize("sizes", [(3, 5, 7), (8, 8, 100), (4, 64, 64), (2, 1024, 1024)])
 def test_many_matrices_and_vectors_side_by_side(order, sizes):

@@ -53,7 +53,6 @@ def underflows(call):
     return bool(flags.fetestexcept(FE_UNDERFLOW))
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", FROM)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_results_of_zero_are_no_underflows(name, dtype):

@@ -92,7 +92,6 @@ def test_text_of_vectors_is_in_units_of_its_own():
         assert [VECTORS in unit for unit in made.units] == kinds
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("rows", [0, 1, 2, 33, 300])
 @pytest.mark.parametrize("columns", [16, 64, 272, 1040])
 @pytest.mark.parametrize("past", [None, 64])

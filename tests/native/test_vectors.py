@@ -96,7 +96,6 @@ PARTS = {
 }
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("parts", PARTS)
 @pytest.mark.parametrize("columns", [16, 48, 128])
 def test_truths_that_are_known_outside_of_a_loop_are_no_branches_in_it(parts, columns, tmp_path):

@@ -20,7 +20,6 @@ def test_counts_of_known_multiples_are_masked():
     assert whole("n", geon.Axis("N").expression * 48, 16) == "(n) & -16"
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("size", [each + more for each in SIZES for more in (0, 1)])
 def test_every_element_of_a_loop_is_computed(size, threads):
@@ -63,7 +62,6 @@ def test_what_an_open_length_multiplies_has_no_text_for_what_is_left(channels):
     assert not re.search(r"= \w+_first; ", text)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("rows", [1, 5, 40, 300])
 @pytest.mark.parametrize("columns", [(8,), (16,), (48,), (49,), (3, 16), (5, 24), (1040,)], ids=str)

@@ -225,7 +225,6 @@ def test_assignments_need_the_same_dtype_or_a_number():
         geon.assign(v, 0.5)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("given", FLOATS)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_an_initial_tensor_is_cast_among_floats(given, dtype, transformer):

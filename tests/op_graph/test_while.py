@@ -228,7 +228,6 @@ def test_what_is_refused_names_both_sides(call, error, message):
 WAYS = [20, RECORDED, RECORDED + 1, SEGMENTS * PARTS, SEGMENTS * PARTS + 1, None]
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("limit", WAYS)
 @pytest.mark.parametrize("count", [0, 1, 2, 20])
 def test_derivatives_are_those_of_a_scan(limit, count):

@@ -119,7 +119,6 @@ FAILING = {
 }
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("planned", [True, False], ids=["plan", "no plan"])
 @pytest.mark.parametrize("way", FAILING)
 def test_what_fails_changes_nothing(make, way, planned):

@@ -22,7 +22,6 @@ EXACT = {
 ORDERS = 4
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("name", EXACT)
 def test_derivatives_of_any_order_keep_their_digits(transformer, name):
     """16 units of 2^-52 away from roots; for ``erfcx`` from 1 to 2 a digit more an order."""
@@ -40,7 +39,6 @@ def test_derivatives_of_any_order_keep_their_digits(transformer, name):
                 assert abs(mpmath.mpf(value) - exact) <= bound * 2**-52 * abs(exact), (order, point)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("function", ["gelu", "gelu of tanh", "silu", "erfc", "ndtr", "erfcx"])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_halves_are_computed_in_float32_and_rounded_once(transformer, dtype, function):

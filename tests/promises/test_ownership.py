@@ -71,7 +71,6 @@ SOURCES = {
 }
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("look", LOOKS)
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_look_is_an_array_of_its_own(transformer, look, source):

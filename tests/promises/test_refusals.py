@@ -64,7 +64,6 @@ def test_what_would_become_infinite_is_refused_and_nothing_less(transformer, nam
                         attempt()
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("name", INTEGERS)
 def test_integers_beyond_the_dtype_are_refused_and_none_within(transformer, name):
     info = np.iinfo(name)

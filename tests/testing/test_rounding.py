@@ -76,7 +76,6 @@ def test_rounding_is_no_difference(otherwise, name):
     assert_agrees(wide, result, {x: ARRAY})
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("transformer", ["numpy", "native"])
 @pytest.mark.parametrize("name", ROUNDED)
 def test_two_transformers_differ_by_rounding(name, transformer):
@@ -100,7 +99,6 @@ def network():
 NETWORK = network()
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize(
     "row",
     ["dot", "sigmoid", "exp", "subtract", "square", "add", "sqrt", "sin", "max", "divide", "cosh",

@@ -41,7 +41,6 @@ def agree(transformer, results, feeds, rtol=2e-4):
 x = geon.placeholder([N, T, H], name="x")
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("count", LENGTHS)
 def test_running_sums_and_products(transformer, count, reverse):
@@ -74,7 +73,6 @@ def then(first, second):
     return Affine(first.scale * second.scale, second.scale * first.shift + second.shift)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("count", LENGTHS)
 def test_linear_recurrences(transformer, count, reverse):
@@ -95,7 +93,6 @@ def test_linear_recurrences(transformer, count, reverse):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("reverse", [False, True])
 def test_what_comes_before_is_the_left_one(transformer, reverse):
     m = geon.placeholder([H, H.prime, T], name="m")

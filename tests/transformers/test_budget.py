@@ -31,7 +31,6 @@ def network(layers, rows=ROWS):
     return [loss, *geon.deriv(loss, ws)], x
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("part", [0.9, 0.75, 0.6])
 def test_a_budget_is_kept_and_values_are_the_same(part, transformer):
     results, x = network(16)

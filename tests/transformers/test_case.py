@@ -29,7 +29,6 @@ def default():
     return {"a": geon.broadcast(2.0, [N]), "b": geon.sum(geon.cumsum(x, N))}
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("number", [-7, -1, 0, 1, 2, 3, 2**40])
 def test_one_branch_is_taken(transformer, number):
     found = geon.case_of(i, branches(), default)

@@ -163,7 +163,6 @@ INFINITE = {
 }
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("case", INFINITE)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
 def test_infinities_that_were_written_are_no_mistakes(transformer, case, dtype):
@@ -177,7 +176,6 @@ def test_infinities_that_were_written_are_no_mistakes(transformer, case, dtype):
         np.testing.assert_allclose(np.float64(value), np.float64(wanted), rtol=tolerance)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_what_they_spoil_is_told(transformer, dtype):
     """A row without a real element, an infinity that is computed beside, and one that is summed."""

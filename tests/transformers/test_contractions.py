@@ -68,7 +68,6 @@ def test_operands_are_read_as_they_lie(transformer, label, x, y, over):
     assert "copyto" not in f.source
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize(("label", "x", "y", "over"), AS_THEY_LIE + IRREGULAR)
 def test_values(transformer, label, x, y, over):
     leaves = [geon.placeholder(a) for a in (x, y)]
@@ -76,7 +75,6 @@ def test_values(transformer, label, x, y, over):
     check(transformer, products, leaves, arrays_of(x, y))
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize(("label", "x", "y", "over"), AS_THEY_LIE + IRREGULAR)
 def test_values_of_computed_operands(transformer, label, x, y, over):
     leaves = [geon.placeholder(a) for a in (x, y)]
@@ -96,7 +94,6 @@ def views(x):
     yield "a part", geon.concat([x, x, x], last)[{last: slice(1, 1 + last.expression)}]
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize(("label", "x", "y", "over"), AS_THEY_LIE + IRREGULAR)
 def test_values_of_looks(transformer, label, x, y, over):
     leaves = [geon.placeholder(a) for a in (x, y)]
@@ -181,7 +178,6 @@ def test_terms_beside_a_strided_slice_are_summed(transformer, beside):
         np.testing.assert_allclose(array, wanted[op], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("factor", [np.inf, -np.inf, np.nan, -1.0, 0.0, 3.0])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])

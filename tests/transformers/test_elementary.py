@@ -251,7 +251,6 @@ PROMISED_F64 = {"exp": 1, "log": 1, "expm1": 1.5, "log1p": 1.5, "sigmoid": 1.5, 
                 "acos": 1.2}  # fmt: skip
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("name", UNARY)
 def test_float32_within_4_ulp(library, name):
     """4 ulp; 5 for the new tails without fused products, whose polynomials round twice a step."""
@@ -269,7 +268,6 @@ def test_float32_within_4_ulp(library, name):
     assert_within(bound, got[keep], wanted[keep], x[keep], size=size[keep] if name in TERMS else 0)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("name", BINARY)
 def test_float32_of_two_arguments_within_4_ulp(library, name):
     x, y = pairs(np.float32)
@@ -289,7 +287,6 @@ def bound_of_float64(name, fused):
 WIDE = np.finfo(np.longdouble).nmant > np.finfo(np.float64).nmant + 8
 
 
-@pytest.mark.cases()
 @pytest.mark.skipif(
     not WIDE, reason="long double is float64 here: no wider reference for a million"
 )
@@ -340,7 +337,6 @@ def hard_numbers(low, high):
     return x[(x > low) & (x < high)]
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("name", [name for name in UNARY if name not in SLOPES])
 def test_float64_in_hard_places(library, name):
     """Against 1,200 bits, so that sums and arguments as large as 1e308 are exact."""

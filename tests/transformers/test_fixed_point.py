@@ -22,7 +22,6 @@ def layer(tolerance=1e-6, **options):
     )
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("rows", [0, 1, 5, 17])
 def test_values_and_derivatives(transformer, rows):
     h = layer()
@@ -49,7 +48,6 @@ def test_a_structure_of_other_axes_and_dtypes(transformer):
     agree(transformer, [a, b, geon.deriv(geon.cast(a, "float64"), n)], {n: floats(5) * 1.0})
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
 def test_other_dtypes(transformer, dtype):
     y = geon.placeholder([N], dtype, name="y")

@@ -160,7 +160,6 @@ def in_python(step, a, b, xs):
     return a, b
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("plan", [True, False])
 def test_two_carries_that_read_each_other(make, step, plan):

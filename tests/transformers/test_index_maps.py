@@ -119,7 +119,6 @@ def test_alone(transformer, case):
     np.testing.assert_array_equal(got, expected, strict=True)
 
 
-@pytest.mark.cases()
 def test_of_what_is_computed_and_in_what_is_computed(transformer, case):
     build, data, expected = case
     xs = feeds(data)
@@ -132,7 +131,6 @@ def test_of_what_is_computed_and_in_what_is_computed(transformer, case):
         np.testing.assert_array_equal(got, wanted)
 
 
-@pytest.mark.cases()
 def test_of_a_transpose_and_of_a_part(transformer, case):
     build, data, expected = case
     xs = feeds(data)

@@ -102,7 +102,6 @@ compiled = pytest.mark.skipif(find_toolchain() is None, reason=missing_compiler(
 FORMS = ["scalar", "rows", "kernels", "nest", "branch", "until"]
 
 
-@pytest.mark.cases()
 @compiled
 @pytest.mark.parametrize("writing", ["w", "-"])
 @pytest.mark.parametrize(
@@ -112,7 +111,6 @@ def test_native_loops_end(form, threads, writing):
     assert max(ran(ENDLESS, "native", threads, form, writing)) < SOON
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("writing", ["w", "-"])
 @pytest.mark.parametrize("form", ["kernels", "branch", "until"])
 def test_numpy_loops_end(form, writing):
@@ -190,7 +188,6 @@ SHORT_WAY = """
 """
 
 
-@pytest.mark.cases()
 @compiled
 @pytest.mark.parametrize("writing", ["w", "-"])
 @pytest.mark.parametrize("form", ["rows", "kernels"])
@@ -227,7 +224,6 @@ OTHER_THREAD = """
 """
 
 
-@pytest.mark.cases()
 @compiled
 @pytest.mark.parametrize("program", [OWN_HANDLER, OTHER_THREAD], ids=["handler", "thread"])
 @pytest.mark.parametrize("form", ["rows", "kernels"])

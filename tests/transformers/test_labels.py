@@ -92,7 +92,6 @@ KEPT = {
 }
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("name", KEPT)
 def test_which_axes_keep_their_coordinates(name, transformer):
     build, kept = KEPT[name]
@@ -178,7 +177,6 @@ def set_to(transformer, variable):
     return variable
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("enter", ENTRANCES.values(), ids=ENTRANCES)
 def test_what_was_made_of_labelled_data_has_its_coordinates(enter, transformer):
     held = enter(transformer)

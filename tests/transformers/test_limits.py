@@ -97,7 +97,6 @@ def assert_exact(name, dtype, target, which):
     )
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("target", ["native", "numpy"])
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", LINES)
@@ -113,7 +112,6 @@ def test_a_limit_is_reached_exactly(name, dtype, target):
         np.testing.assert_array_equal(got.astype(np.float64), expected)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("target", ["native", "numpy"])
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", LINES)
@@ -121,7 +119,6 @@ def test_value_on_the_whole_line(name, dtype, target):
     assert_exact(name, dtype, target, 0)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("target", ["native", "numpy"])
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", [name for name, line in LINES.items() if line.slope])
@@ -132,7 +129,6 @@ def test_slope_on_the_whole_line(name, dtype, target):
 ODD = ("expm1", "elu", "atan", "tanh", "erf", "silu", "gelu", "gelu, tanh")
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("target", ["native", "numpy"])
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", ODD)

@@ -27,7 +27,6 @@ def data(axes, **lengths):
     return (np.arange(np.prod(shape)) % 251).reshape(shape)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("length", [1, 2, 3, 9, 17])
 @pytest.mark.parametrize("axes", [[LONG, B, C], [C, LONG, B], [LONG, C]])
 def test_rows_that_are_looked_up_are_shifted_and_joined(transformer, axes, length):
@@ -40,7 +39,6 @@ def test_rows_that_are_looked_up_are_shifted_and_joined(transformer, axes, lengt
     assert_agrees(transformer, [moved, of_a_join, rows * 2], {x: array}, exact=True)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("lengths", [(3, 5), (1, 1), (2, 64), (9, 33)])
 @pytest.mark.parametrize("order", ["BJL", "LJB", "JBL", "BLJ"])
 def test_the_position_of_an_extreme_of_what_is_joined(transformer, order, lengths):
@@ -75,7 +73,6 @@ def test_the_slope_of_every_other_row(transformer, length, step, known):
     assert_agrees(transformer, [slope, geon.sum(x)], {x: array})
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("lengths", [(1, 4), (3, 4), (2, 40), (2, 300)])
 def test_what_is_chosen_in_an_outer_row_meets_all_rows_of_its_group(transformer, lengths):
     """Which part an outer row is of is known for the whole group that shares its elements."""

@@ -52,7 +52,6 @@ def test_scalars(transformer, count):
     agree(transformer, results, feeds, [OrderedLoop, OrderedLoop])
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("reverse", [False, True])
 def test_rows(transformer, rows, reverse):
@@ -70,7 +69,6 @@ def test_rows(transformer, rows, reverse):
     agree(transformer, results, feeds, [OrderedLoop, OrderedLoop])
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("rows", [0, 1, 21, 22, 43])
 def test_rows_of_several_axes(transformer, rows):
     y, z = geon.placeholder([T, N, M], name="y"), geon.placeholder([N, M], name="z")
@@ -186,7 +184,6 @@ def test_threads_and_plans_change_no_bit():
             np.testing.assert_array_equal(one, two)
 
 
-@pytest.mark.cases()
 @pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 @pytest.mark.parametrize("rows", [1, 70])
 @pytest.mark.parametrize("reverse", [False, True])
@@ -226,7 +223,6 @@ def test_rows_of_no_element(make, lengths):
     assert [each.shape for each in found] == [lengths, (3, *lengths)]
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("make", [geon.NumPyTransformer, geon.NativeTransformer])
 @pytest.mark.parametrize("other", [0, 3])
 @pytest.mark.parametrize("turns", [0, 1, 5])

@@ -275,7 +275,6 @@ MEASURED = {
 BLOCKS = 300_000  # work by blocks, and Python's own
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("name", MEASURED)
 def test_peak_bytes_is_what_a_call_takes(transformer, name):
     if not transformer.memory.on_host:

@@ -143,7 +143,6 @@ def keeps(number):
     return lambda op: op.primitive.name == "region_result" and op.attrs[0] == number
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("build", [apart, one_on_another])
 def test_marks_that_keep_one_result_of_several(build, make, monkeypatch):
     steps = geon.Axis("T", 6)

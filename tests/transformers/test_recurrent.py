@@ -62,7 +62,6 @@ def arrays(leaves, count, rows):
     return [(0.3 * random.normal(size=size)).astype(np.float32) for size in sizes]
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("kind", [lstm, gru])
 def test_values_and_gradients(transformer, kind):
     leaves, results = made(kind, 33)

@@ -22,7 +22,6 @@ def slopes(x, g, exclusive, reverse):
     return found[:, ::-1] if reverse else found
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("exclusive", [False, True])

@@ -58,7 +58,6 @@ def net(x, w, reverse=False):
     return geon.scan(step, init, x, over=T, reverse=reverse)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize(("count", "rows"), [(0, 2), (1, 1), (2, 5), (5, 0), (7, 17)])
 def test_values_and_derivatives(transformer, count, rows, reverse):
@@ -303,7 +302,6 @@ def test_a_dump_is_replayed():
     np.testing.assert_allclose(f(*case.feeds.values())[0], want, rtol=1e-5)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("name", WILD)
 @pytest.mark.parametrize("check", [None, "nan"])
 def test_names_of_axes_never_break_out_of_the_text(transformer, name, check):

@@ -62,7 +62,6 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize(("length", "segments", "order", "reverse"), CASES)
 def test_values_and_derivatives_are_those_of_all_steps_at_once(
     length, segments, order, reverse, make
@@ -105,7 +104,6 @@ def nested(x, w, m, segments):
     return geon.sum(last * last) + geon.sum(seen * seen)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("segments", [2, (2, 3)])
 def test_loops_in_loops(segments, make):
     found = []
@@ -126,7 +124,6 @@ def walked(x, segments, reverse):
     return end, last, steps, mapped
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("length", [13, 16])
 def test_loops_without_carries_are_run_in_the_segments_of_others(length, reverse, transformer):

@@ -20,7 +20,6 @@ def softmax(a, axis):
     return powers / powers.sum(axis, keepdims=True)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 @pytest.mark.parametrize("over", ["last", "first", "two"])
 def test_the_slope_is_that_of_numpy(transformer, dtype, over):

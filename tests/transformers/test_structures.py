@@ -99,7 +99,6 @@ def counted():
     return count, geon.assign(count, count + 1)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("keeping", [False, True])
 def test_a_call_returns_the_structure_of_the_results(name, keeping, x, transformer):

@@ -378,7 +378,6 @@ INTERRUPTED = """
 """
 
 
-@pytest.mark.cases()
 @pytest.mark.timeout(310)
 @pytest.mark.parametrize("writing", [True, False])
 def test_an_interrupted_call(transformer_name, writing):

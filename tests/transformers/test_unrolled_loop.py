@@ -58,7 +58,6 @@ def orthogonal(count, n):
     return np.linalg.qr(random.normal(size=(count, n, n)))[0].astype(np.float32)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 8])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_products_of_matrices(transformer, n, reverse):
@@ -78,7 +77,6 @@ def test_larger_ones_stay_loops_of_kernels(transformer, n):
 A, B = geon.Axis("A", 3), geon.Axis("B", 2)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("first", [True, False])
 def test_an_ensemble_of_filters(transformer, rows, first):

@@ -35,7 +35,6 @@ def feeds(rows, steps):
     return {x: floats(rows, 3), w: floats(3, 3), count: np.asarray(steps)}
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("limit", [4, 600, None])
 @pytest.mark.parametrize(("steps", "rows"), [(0, 2), (1, 1), (4, 5), (3, 0), (2, 17)])
 def test_values_and_derivatives(transformer, limit, steps, rows):
@@ -324,7 +323,6 @@ def test_a_dump_is_replayed():
     np.testing.assert_allclose(f(*case.feeds.values())[0], want, rtol=1e-5)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("reverse", [False, True])
 def test_a_scan_of_so_many_steps(transformer, reverse):
     t = geon.Axis("T")
@@ -368,7 +366,6 @@ def decay(limit):
 LONG = [255, 256, 257, 511, 512, 513, 65535, 65536, 65537, 131073, 200000]
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("limit", [512, 513, 65536, 65537, None])
 def test_derivatives_over_many_steps(transformer, limit):
     f = transformer.computation(decay(limit), a, b, count)

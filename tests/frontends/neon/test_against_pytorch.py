@@ -97,7 +97,6 @@ def test_deconvolution(transformer):
     agrees(transformer, "deconvolution", y, [N, K, H, W], leaves, turned=turned)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize(
     ("case", "layer"),
     [
@@ -111,7 +110,6 @@ def test_pooling(transformer, case, layer):
     agrees(transformer, case, layer(x), [N, C, H, W], {"x": x})
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("case", ["batch_norm", "batch_norm_rows"])
 def test_batch_norm(transformer, case):
     arrays = reference(case)
@@ -153,7 +151,6 @@ def normed(transformer, case, x, layer):
     agrees(transformer, case, y, x.axes, {"x": x, **layer.variables})
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("name", sorted(set(neon.activations.__all__) - {"identity"}))
 def test_activations(transformer, name):
     x = geon.placeholder([N, geon.Axis("C", 7)], name="x")

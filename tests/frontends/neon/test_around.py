@@ -25,7 +25,6 @@ SLOPES = np.random.default_rng(0).integers(-4, 5, size=(12, 2, 3)).astype("float
 # Several batches a step ------------------------------------------------------------------------
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("count", [1, 2, 4])
 @pytest.mark.parametrize(
     "inner",
@@ -255,7 +254,6 @@ def newton_schulz(x, steps=5):
     return x
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("shape", [(2, 3), (3, 2), (1, 5), (5, 1), (4, 4), (17, 31), (31, 17)])
 @pytest.mark.parametrize("nesterov", [True, False])
 def test_muon(transformer, shape, nesterov):
@@ -284,7 +282,6 @@ def test_muon_as_pytorch_has_it(transformer, case):
     np.testing.assert_allclose(found.swapaxes(1, 2), arrays["path"], rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("names", [("K'", "K"), ("K", "K'"), ("many", "few"), ("few", "few'")])
 def test_muon_with_any_names_and_open_lengths(transformer, make, names):
     slopes = np.random.default_rng(2).normal(size=(2, 4, 3))

@@ -22,7 +22,6 @@ def split(array):
     return array.T.reshape(*array.shape[1:], 3, 2)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("case", ["attention", "attention_masked"])
 def test_values_and_derivatives(transformer, case):
     arrays, beside, options = reference(case), [], {}
@@ -92,7 +91,6 @@ def plain(weights, data, seen, heads, queries):
     return out
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("groups", [None, 1, 2])
 @pytest.mark.parametrize("length", [1, 2, 7, 33])
 def test_any_length_and_number_of_groups_under_masks(transformer, groups, length):
@@ -179,7 +177,6 @@ def test_shares_that_are_left_out(transformer):
     agrees(transformer, "attention_dropped", y, y.axes, leaves, beside={"kept": kept})
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("masked", [False, True])
 def test_dropout_is_for_training(transformer, masked):
     """With keys of zeros all shares are alike, and of values of 1 their sum is seen."""

@@ -20,7 +20,6 @@ def everything():
     return neon.Averaged(neon.Accumulated(neon.Scaled(inner, every=2), 3), 0.9)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("averaged", [False, True])
 def test_what_is_no_checkpoint_is_refused(make, tmp_path, averaged):
     made = model(make(), neon.Averaged(neon.Adam(0.05), 0.9))
@@ -83,7 +82,6 @@ def test_where_there_are_no_averages(transformer, tmp_path, optimiser):
         made.restore(tmp_path / "run", averaged=True)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("count", [1, 4, 5, 6, 10])
 def test_a_run_with_everything_goes_on_bit_for_bit(make, tmp_path, count):
     def fit(callbacks=(), **options):

@@ -31,7 +31,6 @@ def network(groups=None):
     )
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("groups", [None, 2])
 @pytest.mark.parametrize("batch", [0, 1, 3])
 def test_step_by_step_is_the_whole(transformer, groups, batch):
@@ -160,7 +159,6 @@ def test_other_numbers_of_examples_need_another_transformer(make):
     assert other(np.ones((1, 3, 6)))[0].shape == (1, 3, 6)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("kind", [neon.Recurrent, neon.LSTM, neon.GRU])
 def test_a_recurrent_layer_goes_on_for_more_times_than_there_are_places(transformer, kind):
     layer, cache = kind(E, 0.3), neon.Cache(geon.Axis("place", 2), name="cache")

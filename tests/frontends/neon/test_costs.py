@@ -31,13 +31,11 @@ OF_TARGETS = {
 }
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("case", OF_CLASSES)
 def test_costs_of_classes(transformer, case):
     agrees(transformer, case, OF_CLASSES[case](x, classes), [N], {"x": x, "t": classes})
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("case", OF_TARGETS)
 def test_costs_of_targets(transformer, case):
     cost = OF_TARGETS[case](x, target)
@@ -58,7 +56,6 @@ def test_entropies_are_exact_however_far_out(transformer):
     np.testing.assert_array_equal(found[2], [1000, 0])
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("gamma", [0.0, 0.1, 0.5, 0.9, 1.0, 2.0])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_a_focal_cost_has_slopes_however_far_out(transformer, gamma, dtype):

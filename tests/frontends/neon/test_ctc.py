@@ -20,7 +20,6 @@ label_lengths = geon.placeholder([N], "int64", name="label_lengths")
 GIVEN = [x, labels, lengths, label_lengths]
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("blank", [0, 3])
 def test_values_and_derivatives(transformer, blank):
     arrays = reference(f"ctc_{blank}")
@@ -43,7 +42,6 @@ def counted(scores, row, blank):
     return -np.log(total) if total else np.inf
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
 def test_all_alignments(transformer, count):
     y = neon.costs.ctc(x, labels)

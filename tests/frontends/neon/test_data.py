@@ -327,7 +327,6 @@ def sequences(count=40, seed=0):
     return words, [word * 0.5 for word in words], np.arange(count)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("seed", [None, 4])
 @pytest.mark.parametrize("edges", [(), (5, 10), (10, 5, 15)])
 @pytest.mark.parametrize("size", [1, 7, 100])

@@ -23,7 +23,6 @@ def layer_of(case, **options):
     return layer, y, {place: arrays[place] for place in own}
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("k", [1, 2])
 def test_values_and_derivatives(transformer, k):
     layer, y, weights = layer_of(f"experts_{k}", k=k)
@@ -56,7 +55,6 @@ def plain(arrays, data, k, slots):
     return out
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("k", [1, 2, 5])
 @pytest.mark.parametrize("capacity", [None, 0.1, 0.5, 1.0, 1.25])
 def test_experts_take_as_many_rows_as_they_may(transformer, k, capacity):

@@ -117,7 +117,6 @@ def test_runs_within_a_second_have_event_files_of_their_own(transformer, tmp_pat
     assert [step for step, name, _ in events(tmp_path) if name is not None] == [1, 2, 3]
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
 @pytest.mark.parametrize("epochs", [0, 1, 3])
 def test_curves(transformer, tmp_path, suffix, epochs):
@@ -175,7 +174,6 @@ def test_a_package_that_is_missing_is_told_before_training(
         make_callback()
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("count", [3, 5, 10])
 def test_a_run_that_goes_on_has_the_files_of_an_unbroken_one(make, tmp_path, count):
     """All callbacks and all that goes around optimisers at once, bit for bit."""

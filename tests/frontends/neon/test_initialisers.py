@@ -134,7 +134,6 @@ def test_no_two_draws_of_a_stream_are_alike_and_a_seed_gives_them_again(make, ki
     np.testing.assert_array_equal(one, again)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
 @pytest.mark.parametrize(
     "init",

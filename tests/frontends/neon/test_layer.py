@@ -302,7 +302,6 @@ def test_what_is_no_layer_is_refused():
 # Lengths ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("length", [0, 1, 2, 7, 33])
 def test_one_network_serves_all_lengths_of_open_axes(transformer, length):
     window = geon.Window(3, pad=1)

@@ -150,7 +150,6 @@ OVER = {
 }  # fmt: skip
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("kind", OVER)
 def test_over_says_which_axes_are_features(transformer, kind):
     """With one axis of several: as a layer of rows of this axis alone, for each of the other."""

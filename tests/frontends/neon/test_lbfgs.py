@@ -47,7 +47,6 @@ def written_out(f, slope, w, steps, history=10, searches=20, rate=1.0):
     return np.array(path)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("history", [1, 3, 10])
 def test_steps_as_written_out(transformer, history):
     w = geon.Variable([A], "float64", initial_value=np.array([-1.2, 1.0]), name="w")
@@ -63,7 +62,6 @@ def test_steps_as_written_out(transformer, history):
     np.testing.assert_allclose(path, wanted, rtol=1e-6)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("history", [1, 3])
 def test_steps_of_pytorch_where_none_is_too_long(transformer, history):
     """It searches no length; here the first one serves always."""
@@ -88,7 +86,6 @@ def test_a_curved_valley_is_followed_to_its_end(transformer):
     np.testing.assert_allclose(transformer.get(w), [1, 1], atol=1e-6)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("dtypes", [("float32", "float32"), ("float64", "float32")])
 def test_a_regression_in_several_weights(transformer, dtypes):
     """The least squares that NumPy finds, with an axis named as the history is."""

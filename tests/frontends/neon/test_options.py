@@ -83,7 +83,6 @@ def test_an_activation_of_experts(transformer):
     np.testing.assert_allclose(found, np.repeat(0.5 * 3 * inner[:, None], 2, 1), rtol=1e-4)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("capacity", [1e-9, 4e-4, 1e-2, 0.5])
 def test_an_expert_takes_a_row_however_small_its_capacity(transformer, capacity):
     layer = neon.MixtureOfExperts(geon.Axis("expert", 2), E, K, 0.5, k=2, capacity=capacity)
@@ -91,7 +90,6 @@ def test_an_expert_takes_a_row_however_small_its_capacity(transformer, capacity)
     assert (found[0] != 0).all()
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("over", list(itertools.permutations("TYN")))
 def test_ctc_along_any_axes(transformer, over):
     """The time and the classes under other names, in every order."""
@@ -112,7 +110,6 @@ def test_ctc_along_any_axes(transformer, over):
 KINDS = {"Recurrent": neon.Recurrent, "LSTM": neon.LSTM, "GRU": neon.GRU}
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_padding_may_be_nan(transformer, kind):
     """Values and slopes are those of the rows without padding, from both ends."""

@@ -49,7 +49,6 @@ def set_weights(transformer, layer, arrays, end=""):
 KINDS = {"rnn": neon.Recurrent, "lstm": neon.LSTM, "gru": neon.GRU}
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("case", KINDS)
 def test_values_and_derivatives(transformer, case):
     arrays = reference(case)
@@ -89,7 +88,6 @@ def random_layer(kind, **options):
     return kind(H, neon.Glorot(stream), neon.Orthogonal(stream), **options)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("kind", KINDS.values())
 @pytest.mark.parametrize("length", [0, 1, 2, 9])
 def test_a_state_goes_on_where_it_ended(transformer, kind, length):
@@ -113,7 +111,6 @@ def test_a_state_goes_on_where_it_ended(transformer, kind, length):
     )
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("kind", KINDS.values())
 @pytest.mark.parametrize("reverse", [False, True])
 def test_a_mask_leaves_the_state_as_it_was(transformer, kind, reverse):

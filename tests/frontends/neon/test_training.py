@@ -135,7 +135,6 @@ def test_batches_of_examples_that_the_result_has_not_are_refused(transformer):
         made.predict(np.ones((3, 4)), size=2)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 @pytest.mark.parametrize("masked", [False, True])
 def test_costs_of_half_formats_are_added_up_in_float32(transformer, dtype, masked):
@@ -254,7 +253,6 @@ class Interrupt(neon.Callback):
             raise KeyboardInterrupt
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("count", [1, 3, 4, 6])
 def test_ctrl_c_ends_a_run_that_then_goes_on_bit_for_bit(make, tmp_path, count):
     saved = [neon.Checkpoints(tmp_path, keep=1)]
@@ -281,7 +279,6 @@ class Signal(neon.Callback):
             time.sleep(10)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("after", [0, 0.001, 0.003, 0.007, 0.013])
 @pytest.mark.usefixtures("interrupts")
 def test_a_signal_at_any_time_loses_nothing(make, tmp_path, after):
@@ -690,7 +687,6 @@ def test_a_limit_of_steps_ends_anywhere_and_the_next_call_goes_on(make, steps):
     same(whole.transformer, parts.transformer)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("rate", [neon.Averaged(neon.Adam(0.1)), None])
 def test_a_model_is_saved_before_its_first_step(make, tmp_path, rate):
     made, path = model(make(), rate), tmp_path / "first"
@@ -733,7 +729,6 @@ class Marked(neon.Layer):
         return self.inner(geon.where(mask, x, 0), training=training)
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("form", ["placeholder", "input", "computed"])
 def test_what_a_mask_leaves_out_is_in_no_figure_and_no_slope(make, form):
     random = np.random.default_rng(0)
@@ -781,7 +776,6 @@ def test_masks_that_do_not_fit_are_refused():
             made.evaluate([])
 
 
-@pytest.mark.cases()
 @pytest.mark.parametrize("masks", [False, True])
 def test_a_stop_at_nan_lets_masks_and_padded_maxima_pass(transformer, masks):
     E, random = geon.Axis("E", 4), geon.Random(0)

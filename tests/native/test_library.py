@@ -24,7 +24,8 @@ from geon.transformers.native.prefix import (
     reorders,
 )
 from geon.transformers.native.scattering import AHEAD, FAR, GRAIN, LISTED, MOST_PARTS, Copies
-from geon.transformers.native.sorting import MOST_ROWS, SHORTEST_SHARED, SortScratch
+from geon.transformers.native.sizes.sorts import SortScratch
+from geon.transformers.native.sorting import MOST_ROWS, SHORTEST_SHARED
 from geon.transformers.printing.helpers import definitions
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")

@@ -83,7 +83,7 @@ OF_CALLS = {
         full_cache,
         [sequence],
         [np.zeros((1, 3, 4))],
-        [r"cache\.times", "kept in a cache", "more places, or set its position to 0"],
+        [r"cache\.times", "used as positions in a cache", "more places, or set its position to 0"],
     ),
     "resize": (
         lambda: geon.resize(free, {"F": 4}),

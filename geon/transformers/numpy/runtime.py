@@ -147,6 +147,12 @@ def sigmoid(x: Array, out: Array) -> None:
         np.divide(np.where(a > 0, a.dtype.type(1), small), 1 + small, out=target)
 
 
+def weighted_product(weight: Array, x: Array, out: Array) -> None:
+    """weight * x; 0 where weight is 0 and x infinite."""
+    for target, w, a in _blocks(out, weight, x):
+        np.multiply(w, np.where((w == 0) & np.isinf(a), a.dtype.type(0), a), out=target)
+
+
 def left_shift(x: Array, count: Array, out: Array) -> None:
     """x << count; 0 where count is negative or at least the width."""
     bits = 8 * out.dtype.itemsize

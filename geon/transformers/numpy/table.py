@@ -44,6 +44,7 @@ TABLE: dict[str, tuple[str, ...]] = {
     **{row: (_ufunc(name, 1),) for row, name in UNARY.items()},
     **{row: (_ufunc(name, 2),) for row, name in BINARY.items()},
     "sigmoid": ("rt.sigmoid({0}, {o})",),
+    "weighted_product": ("rt.weighted_product({0}, {1}, {o})",),
     "rsqrt": ("np.sqrt({0}, out={o})", "np.reciprocal({o}, out={o})"),
     "softplus": ("np.logaddexp({0}, {zero}, out={o})",),
     "left_shift": ("rt.left_shift({0}, {1}, {o})",),

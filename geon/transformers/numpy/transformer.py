@@ -12,7 +12,7 @@ from ...op_graph.window_rules import STORED_WINDOW_RULES
 from ..base import Transformer
 from ..linking import Linking
 from ..lowering.memory import Plan
-from ..lowering.rules import RULES
+from ..lowering.rules import RULES, weighted_product
 from ..lowering.target import Target
 from .completeness import lacks
 from .contract import arrange
@@ -22,7 +22,7 @@ from .table import HIDDEN, IN_PLACE
 
 TARGET = Target(
     name="numpy",
-    rules=RULES | STORED_WINDOW_RULES,
+    rules=RULES.without(weighted_product) | STORED_WINDOW_RULES,
     arrange=arrange,
     in_place=IN_PLACE,
     hidden=HIDDEN,

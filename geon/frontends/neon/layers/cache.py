@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 TIME_OF_CACHE = "time of a cache"
 PURPOSES[TIME_OF_CACHE] = Purpose(
-    "kept in a cache",
+    "used as positions in a cache",
     "the cache is full: give neon.Cache an axis of more places, or set its position to 0, which "
     "begins another sequence",
 )

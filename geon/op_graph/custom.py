@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from typing import Any
 
-from ..errors import DerivativeError
+from ..errors import ArgumentError, DerivativeError
+from .body import Body
+from .building import building
 from .constants import as_tensor
 from .dtypes import kind
 from .elementwise import add, cast
+from .functional import substitute
+from .interning import OwnTable
 from .keywords import explained
 from .leaves import placeholder
 from .movement import broadcast
 from .op_graph import NO_AXES, ComputationOp, Op, Tensor, intern, post_order
-from .registry import Primitive
+from .regions.closing import closed
+from .regions.parts import substituted
+from .registry import Inferred, Primitive, need
+from .sites import describe, remarked, user_site
 from .sweeps import reverse_mode
 from .weak import strengthen
 
@@ -56,8 +64,104 @@ class CustomDeriv:
         )
 
 
+class DumpedRule(CustomDeriv):
+    """A function and its rule as a dump has them: the rule is the graph that it made.
+
+    ``body`` computes the cotangents of the inputs at ``places`` from the cotangent of the result,
+    the result and the inputs, of which the last are what the rule reads besides. It is None where
+    there is no graph, and ``reason`` says why.
+    """
+
+    def __init__(
+        self, name: str, body: Body | None, places: Sequence[int] = (), reason: str = ""
+    ) -> None:
+        self.name, self.body, self.reason = name, body, reason
+        self.places = tuple(places)
+        self.rule = self._rule
+
+    def __str__(self) -> str:
+        return self.name
+
+    def _rule(self, g: Tensor, out: Tensor, *inputs: Tensor) -> list[Tensor | None]:
+        if self.body is None:
+            raise DerivativeError(f"custom_deriv: the dump of {self} has no rule: {self.reason}")
+        known: dict[Op, Op] = dict(zip(self.body.parameters, (g, out, *inputs), strict=True))
+        found: list[Any] = [None] * len(inputs)
+        for place, result in zip(self.places, self.body.results, strict=True):
+            found[place] = substitute(result, known)
+        return found
+
+    def fits(self, args: Sequence[Op]) -> None:
+        """Raise ``ArgumentError`` where the body is none for these arguments of an op."""
+        if self.body is None:
+            return
+        given = [args[0], *args]
+        need(len(self.body.parameters) == len(given), "a rule of {} values", len(given))
+        wanted = [args[1 + place] for place in self.places if place + 1 < len(args)]
+        need(len(self.places) == len(wanted) == len(self.body.results), "a rule for each place")
+        pairs = [*zip(self.body.parameters, given, strict=True)]
+        for inner, outer in [*pairs, *zip(self.body.results, wanted, strict=True)]:
+            need(inner.axes is outer.axes, "a rule with {} over {}", inner.axes, outer.axes)
+            need(inner.dtype is outer.dtype, "a rule with {}", inner.dtype)
+
+
+def dumped_rule(op: Op) -> tuple[DumpedRule, Sequence[Tensor]]:
+    """The rule of an op as the graph that it makes, and what this reads beside the inputs."""
+    call: CustomDeriv = op.attrs[0]
+    if isinstance(call, DumpedRule):
+        return call, ()
+    with building(OwnTable(open=True)) as current:
+        current.site = remarked(op._site, "derivative of custom")
+        g = placeholder(op.axes, op.dtype)
+        try:
+            parts = _vjp(g, op)[1:]
+        except Exception as error:
+            reason = f"it raised {type(error).__name__}: {error}"
+            return DumpedRule(str(call), None, reason=reason), ()
+        places = [k for k, part in enumerate(parts) if part is not None]
+        given = [op, *op.args[1:]]
+        leaves = [placeholder(each.axes, each.dtype) for each in given]
+        known: dict[Op, Op] = {
+            each: leaf for each, leaf in zip(given, leaves, strict=True) if not each.weak
+        }
+        results = substituted([part for part in parts if part is not None], known)
+        body, captures = closed([g, *leaves], results)
+        inside = any(each.primitive.name == "parameter" for each in post_order([op]))
+    if captures and inside:
+        reason = f"in a loop or branch it reads {captures[0]} (made at {captures[0].file_info})"
+        return DumpedRule(str(call), None, reason=reason), ()
+    return DumpedRule(str(call), body, places), captures
+
+
+def _infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    return args[0].axes, args[0].dtype, ()
+
+
+def is_custom(value: Any) -> bool:
+    """Whether ``value`` is a function with a derivative rule."""
+    return isinstance(value, CustomDeriv)
+
+
 def _called(function: Any) -> str:
     return getattr(function, "__qualname__", None) or repr(function)
+
+
+RULE = (
+    "write @geon.custom_deriv(lambda g, out, x: [cotangent of x]) above the function, or "
+    "geon.custom_deriv(rule)(function)"
+)
+
+
+def _takes_inputs(rule: Any) -> bool:
+    """Whether a rule can be called with a cotangent, a result and an input."""
+    try:
+        inspect.signature(rule).bind(None, None, None)
+    except TypeError:
+        # A rule for more inputs has more parameters.
+        return len(inspect.signature(rule).parameters) > 3
+    except ValueError:  # a function of C without a signature
+        return True
+    return True
 
 
 @explained
@@ -68,13 +172,32 @@ def custom_deriv(rule: Backward) -> Callable[[Callable[..., Tensor]], CustomDeri
     axes, from the cotangent ``g`` of the result ``out``; None stands for zero. Reverse mode calls
     it; forward mode transposes it, for which it must be linear in ``g``. The inputs are the
     positional arguments: tensors that the function reads otherwise are constants to derivatives.
-    A rule that returns anything else raises ``DerivativeError`` when a derivative is taken::
+    A rule that returns anything else raises ``DerivativeError`` when a derivative is taken, and
+    what is no function raises ``ArgumentError`` at once::
 
         @geon.custom_deriv(lambda g, out, x: [g])
         def rounded(x):
             return geon.round(x)
     """
-    return lambda function: CustomDeriv(function, rule)
+    what = f"custom_deriv at {describe(user_site())}"
+    if not callable(rule):
+        raise ArgumentError(f"{what}: the rule {rule!r} is no function; {RULE}")
+    if not _takes_inputs(rule):
+        raise ArgumentError(
+            f"{what}: {_called(rule)}{inspect.signature(rule)} is no rule, which takes the "
+            f"cotangent, the result and the inputs; {RULE}"
+        )
+
+    def decorate(*functions: Callable[..., Tensor]) -> CustomDeriv:
+        if len(functions) != 1 or not callable(functions[0]) or isinstance(functions[0], Op):
+            given = ", ".join(map(repr, functions))
+            raise ArgumentError(
+                f"{what}: {_called(rule)} was given as the rule, and ({given}) where the one "
+                f"function of tensors stands; {RULE}"
+            )
+        return CustomDeriv(functions[0], rule)
+
+    return decorate
 
 
 def _vjp(g: Tensor, op: Op) -> list[Tensor | None]:
@@ -146,6 +269,8 @@ CUSTOM = Primitive(
     vjp=_vjp,
     jvp=_jvp,
     attributes=("rule",),
+    fits=(is_custom,),
+    infer=_infer,
     carriers=(0,),
     alike=None,
 )

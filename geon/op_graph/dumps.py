@@ -21,6 +21,7 @@ from .arrays import array_of
 from .axes import Axes, Axis
 from .body import Body
 from .canonical import canonical, graph_hash
+from .custom import CUSTOM, DumpedRule, dumped_rule
 from .dump_values import FORMAT, integer, write_array, write_axes, write_length, write_value
 from .keywords import explained
 from .labelled import by_name
@@ -48,8 +49,8 @@ def dumps(
     With ``feeds``, arrays for placeholders and variables of the graph, and ``lengths``, integers
     for open axes, one text holds everything that a computation needs to be run again. Names, tags
     and the first line each op was made at are written too, unless ``notes`` is False. A variable
-    whose initial value is a callable has none in the text. Raises ``DumpError`` for what cannot be
-    written: a derivative rule of the user's, or a feed that the graph does not use.
+    whose initial value is a callable has none in the text. A derivative rule of ``custom_deriv`` is
+    written as the graph that it makes. Raises ``DumpError`` for a feed that the graph does not use.
     """
     first: Any = results[0] if len(results) == 1 else None
     ops: Sequence[Any] = first if isinstance(first, (list, tuple)) else results
@@ -100,6 +101,7 @@ class _Writer:
         self._encode = json.JSONEncoder(check_circular=False).encode
         self._axes: dict[Axes, Any] = {}
         self._sites: dict[Any, Any] = {}
+        self._rules: dict[Op, tuple[DumpedRule, Sequence[Tensor]]] = {}
         self.put({"geon": "graph", "version": FORMAT})
 
     def put(self, line: Any) -> None:
@@ -114,7 +116,7 @@ class _Writer:
             op = stack.pop()
             if op in self.lines_of:
                 continue
-            below = (*op.args, *_further(op))
+            below = (*self._arguments(op), *self._further(op))
             missing = [arg for arg in below if arg not in self.lines_of]
             if not missing:
                 self._write_op(op)
@@ -143,16 +145,13 @@ class _Writer:
             self._leaf(op, extra)
         if self.notes:
             self._notes(op, extra)
-        args = [self.lines_of[arg] for arg in op.args]
+        args = [self.lines_of[arg] for arg in self._arguments(op)]
         self.put([op.primitive.name, args, axes, op.dtype.name, extra])
         self.lines_of[op] = len(self.lines)
 
     def _attributes(self, op: Op) -> list[Any]:
-        if op.primitive.name == "custom":
-            raise DumpError(
-                f"{op} (made at {op.file_info}) has a derivative rule of the user's, which no text "
-                "holds; dump the graph after its derivative is taken and it is simplified"
-            )
+        if op.primitive is CUSTOM:
+            return [self._rule(self._rule_of(op)[0])]
         try:
             return [self._attribute(value) for value in op.attrs]
         except DumpError as error:
@@ -170,6 +169,32 @@ class _Writer:
         """``["body", [lines of parameters], [lines of results]]``."""
         parts = (body.parameters, body.results)
         return ["body", *[[self.lines_of[op] for op in ops] for ops in parts]]
+
+    def _rule(self, rule: DumpedRule) -> list[Any]:
+        """``["rule", name, body, [places]]``, or why there is no graph of the rule."""
+        if rule.body is None:
+            return ["rule", rule.name, rule.reason]
+        return ["rule", rule.name, self._body(rule.body), list(rule.places)]
+
+    def _rule_of(self, op: Op) -> tuple[DumpedRule, Sequence[Tensor]]:
+        """The rule of an op with one of the user's, and what it reads beside the arguments."""
+        if op not in self._rules:
+            self._rules[op] = dumped_rule(op)
+        return self._rules[op]
+
+    def _arguments(self, op: Op) -> tuple[Op, ...]:
+        """The arguments of an op, and what a rule of the user's reads besides."""
+        return (*op.args, *self._rule_of(op)[1]) if op.primitive is CUSTOM else op.args
+
+    def _further(self, op: Op) -> tuple[Op, ...]:
+        """The ops that an op's line refers to beside its arguments."""
+        if isinstance(op, Leaf):
+            return _first_values(op)
+        bodies = op.bodies
+        if op.primitive is CUSTOM:
+            body = self._rule_of(op)[0].body
+            bodies = () if body is None else (body,)
+        return tuple([each for body in bodies for each in (*body.parameters, *body.results)])
 
     def _leaf(self, leaf: Leaf, extra: dict[str, Any]) -> None:
         info = leaf.info
@@ -200,13 +225,6 @@ class _Writer:
         if found is None:
             found = self._sites[site] = [*resolve(site), site[2]]
         extra["at"] = found
-
-
-def _further(op: Op) -> tuple[Op, ...]:
-    """The ops that an op's line refers to beside its arguments."""
-    if isinstance(op, Leaf):
-        return _first_values(op)
-    return tuple([each for body in op.bodies for each in (*body.parameters, *body.results)])
 
 
 def _first_values(leaf: Leaf) -> tuple[Op, ...]:

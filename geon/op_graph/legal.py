@@ -38,8 +38,6 @@ def check(
         raise DumpError(
             f"an argument of {what} is a loop or branch, of which only results are used"
         )
-    if what == "custom":
-        raise DumpError("a derivative rule of the user's, which no text holds")
     assert row.infer is not None, what
     if row.arity is None and not args and what != "doall":
         raise DumpError(f"{what} needs arguments")
@@ -48,6 +46,8 @@ def check(
     for name, attribute, fits in zip(row.attributes, attrs, row.fits, strict=True):
         if not fits(attribute):
             raise DumpError(f"{attribute!r} is no {name} of {what}")
+    if what == "custom":
+        attrs[0].fits(args)
     if "weak" in row.attributes or what == "length":
         if weak is not (what == "length" or attrs[row.attributes.index("weak")]):
             raise DumpError(f"{what} that is {'weak' if weak else 'not weak'}")

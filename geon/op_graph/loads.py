@@ -12,6 +12,7 @@ from ..errors import DumpError, GeonError
 from .axes import Axes
 from .body import Body
 from .building import building, current
+from .custom import DumpedRule
 from .dtypes import DType
 from .dump_values import (
     FORMAT,
@@ -204,6 +205,8 @@ class _Reader:
         """An attribute, which may be a body: its parameters and results are lines before."""
         if type(value) is list and value[:1] == ["bodies"]:
             return tuple([self._attribute(part) for part in value[1:]])
+        if type(value) is list and value[:1] == ["rule"]:
+            return self._rule(value)
         if type(value) is not list or value[:1] != ["body"]:
             return read_value(value)
         _, *written = listed(value, 3)
@@ -216,6 +219,16 @@ class _Reader:
             if op._unique or op.primitive.name == "parameter":
                 refuse("a body with nothing free in it", str(op))
         return Body(given, made)
+
+    def _rule(self, value: list[Any]) -> DumpedRule:
+        """A derivative rule, whose body has lines before."""
+        if len(value) == 3:
+            return DumpedRule(string(value[1]), None, reason=string(value[2]))
+        _, name, body, places = listed(value, 4)
+        made = self._attribute(body)
+        if not isinstance(made, Body):
+            refuse("the body of a rule", body)
+        return DumpedRule(string(name), made, [integer(k, 0) for k in listed(places)])
 
     def _new_leaf(self, stored: bool, axes: Axes, dtype: DType, extra: dict[str, Any]) -> Leaf:
         trainable, persistent = _flag(extra, "trainable"), _flag(extra, "persistent")

@@ -14,6 +14,7 @@ ROOT = Path(geon.__file__).parent
 # The files that run rules, or copy ops, for lines of the user's, or into a computation's own table.
 DRIVERS = {
     "op_graph/adopting.py",
+    "op_graph/custom.py",
     "op_graph/functional.py",
     "op_graph/further.py",
     "op_graph/loads.py",

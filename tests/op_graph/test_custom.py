@@ -166,3 +166,22 @@ def test_through_sequential(x):
     y = geon.sequential([geon.assign(v, v * 2.0), geon.sum(own_tanh(v))])
     found = compute(geon.deriv(y, v), {v: X})
     np.testing.assert_allclose(found, 2 * (1 - np.tanh(2 * X) ** 2))
+
+
+def test_a_rule_that_is_left_out_is_refused_where_it_is_written(x):
+    takes = "is no rule, which takes the cotangent, the result and the inputs; write @geon.custom"
+    one = "where the one function of tensors stands; write @geon.custom_deriv"
+    refused = [
+        (lambda: geon.custom_deriv(lambda a: a), takes),
+        (lambda: geon.custom_deriv(lambda a, b: a), takes),
+        (lambda: geon.custom_deriv(None), "the rule None is no function; write @geon.custom_deriv"),
+        (lambda: geon.custom_deriv(lambda a, b, c: a)(x, x, x), one),
+        (lambda: geon.custom_deriv(geon.tanh)(x), one),
+    ]
+    for call, message in refused:
+        with pytest.raises(geon.ArgumentError) as caught:
+            call()
+        line = call.__code__.co_firstlineno
+        assert message in str(caught.value) and f"test_custom.py:{line}" in str(caught.value)
+    geon.custom_deriv(lambda g, out, a, b, c: [g, g, g])
+    geon.custom_deriv(lambda *args: [])

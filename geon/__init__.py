@@ -34,6 +34,7 @@ from .errors import (
     AxisError,
     CheckpointError,
     ClosedError,
+    ConvergenceError,
     DerivativeError,
     DeviceError,
     DeviceMemoryError,
@@ -211,7 +212,8 @@ if _TYPE_CHECKING:
     # For type checkers, which take no other name to be public; a test holds it to the imports.
     __all__ = [
         "ArgumentError", "AssignError", "Axes", "Axis", "AxisError", "CheckpointError",
-        "ClosedError", "Computation", "ComputationOp", "DTypeError", "DerivativeError",
+        "ClosedError", "Computation", "ComputationOp", "ConvergenceError", "DTypeError",
+        "DerivativeError",
         "DeviceError", "DeviceMemoryError", "DumpError", "FeedError", "GeonError", "GradientError",
         "GuardError",
         "IncompleteError", "IndexRangeError", "L2_norm", "NativeTransformer", "NonFiniteError",

@@ -62,6 +62,10 @@ class NonFiniteError(GeonError, FloatingPointError):
     """A value that is not finite was computed while ``check="nan"`` was asked for."""
 
 
+class ConvergenceError(GeonError, ArithmeticError):
+    """A loop that repeats until nothing changes was ended by its number of steps, or diverged."""
+
+
 class SizeError(GeonError, MemoryError):
     """A size that overflows, or a computation larger than the memory there is."""
 

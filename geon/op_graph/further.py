@@ -24,7 +24,14 @@ from .movement import broadcast, cast_axes
 from .op_graph import Op, RegionOp, Tensor, intern, make, post_order
 from .sites import remarked
 
-SAME_PLACE = ("custom", "print", "checked", "remat", "segmented")  # x, element by element
+SAME_PLACE = (
+    "custom",
+    "print",
+    "checked",
+    "converged",
+    "remat",
+    "segmented",
+)  # x, element by element
 
 
 def with_further(

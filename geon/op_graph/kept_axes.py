@@ -135,7 +135,7 @@ class _Search:
             return self._given(state)
         if isinstance(op, Leaf) or row is CONSTANT:
             return self._leaf(state)
-        if row in (REMAT, AFTER, SEGMENTED) or row.name in ("custom", "checked"):
+        if row in (REMAT, AFTER, SEGMENTED) or row.name in ("custom", "checked", "converged"):
             return Made(((state._replace(op=op.args[0]),),))
         if row.name == "where":
             condition, *branches = [state._replace(op=arg) for arg in op.args]

@@ -27,7 +27,7 @@ from .lowering.memory import Plan
 from .lowering.schedule import bytes_of
 from .plain import input_label
 from .runtime.calls import explained
-from .runtime.found import outside
+from .runtime.found import UNCONVERGED, outside
 from .runtime.steps import shown_steps
 
 # Ops whose values a kernel may compute without memory for them, beside those that have a home.
@@ -44,7 +44,13 @@ def described(op: Op) -> str:
     if op.primitive.name == "checked":
         index = before_int64(op.args[0])
         shown, made = f"{index} (made at {made_at(index)})", purpose_of(op).used
-    return f"{shown} {made} at {made_at(op)}, in the {'derivative' if derived else 'forward'} pass"
+    which = "derivative" if derived else "forward"
+    if op.primitive.name == "checked" and kind(op.dtype) == "f":
+        return (
+            f"fixed_point made at {made_at(op)}, in the {which} pass, of {op.attrs[0]} steps at "
+            f"most, {UNCONVERGED}"
+        )
+    return f"{shown} {made} at {made_at(op)}, in the {which} pass"
 
 
 def with_placeholders(error: ArgumentError, leaves: Sequence[Leaf]) -> ArgumentError:

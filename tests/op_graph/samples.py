@@ -394,6 +394,10 @@ def _loops():
             sample("of a scalar", [[]], lambda x: geon.fixed_point(
                 lambda y: 0.3 * geon.sin(y) + x, 0 * x, 1e-9)),
         ],
+        "converged": [
+            sample("of a scalar", [[]], lambda x: geon.fixed_point(
+                lambda y: 0.3 * geon.sin(y) + x, 0 * x, 1e-9)),
+        ],
         "case": [sample(f"branch {k}", axes, branch(k)) for k in (0, 1, 5)],
         "scan": [
             sample("several carries", axes, carried),

@@ -154,7 +154,10 @@ def test_rules_of_the_users_are_dumped_as_graphs():
             np.testing.assert_array_equal(one, other)
     for op, why in (
         (wrong(x), "raised DerivativeError: .*not a list of 1 cotangents"),
-        (geon.scan(lambda c, v: (f(c, v), None), x[0], x, over=C)[0], r"in a loop .* reads cast\(\)"),
+        (
+            geon.scan(lambda c, v: (f(c, v), None), x[0], x, over=C)[0],
+            r"in a loop .* reads cast\(\)",
+        ),
     ):
         (read,) = loads(dumps(op))
         assert dumps(read) == dumps(op)

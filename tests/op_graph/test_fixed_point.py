@@ -43,7 +43,7 @@ def test_it_ends_within_the_tolerance_or_after_max_steps():
     half = geon.placeholder([], "float64", name="half")
 
     def after(**options):
-        root = geon.fixed_point(lambda y: y / 2, half, **options)
+        root, _ = geon.fixed_point(lambda y: y / 2, half, converged=True, **options)
         return interpret([root], {half: 1.0}, {})[root]
 
     assert after(max_steps=0) == 1 and after(max_steps=3) == 0.125
@@ -53,8 +53,11 @@ def test_it_ends_within_the_tolerance_or_after_max_steps():
 
 
 def test_what_is_no_number_ends_it():
-    root = geon.fixed_point(lambda y: geon.log(y), m)
-    assert np.isnan(values([root], m=0.5)[0])
+    root, converged = geon.fixed_point(lambda y: geon.log(y), m, converged=True)
+    found, flag = values([root, converged], m=0.5)
+    assert np.isnan(found) and not flag
+    with pytest.raises(geon.ConvergenceError, match="1000 steps"):
+        values([geon.fixed_point(lambda y: geon.log(y), m)], m=0.5)
 
 
 def test_derivatives_are_those_of_the_equation():

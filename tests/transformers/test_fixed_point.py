@@ -33,8 +33,65 @@ def test_values_and_derivatives(transformer, rows):
 
 def test_a_limit_that_ends_it(transformer):
     for limit in (0, 1, 2):
-        h = layer(max_steps=limit)
+        h, _ = layer(max_steps=limit, converged=True)
         agree(transformer, [h, geon.deriv(geon.sum(h), w)], {x: floats(2, 3), w: floats(3, 3)})
+
+
+def test_a_loop_that_does_not_converge_raises_or_says_so(transformer):
+    y, n = geon.placeholder([H], name="y"), geon.Variable([], initial_value=0, name="n")
+    here = np.array([0.0, 0.3, 0.0], np.float32)
+    turns, grows = (lambda z: 1 - z), (lambda z: 2 * z + 1)
+    starts = [(turns, y), (grows, y), (lambda z: geon.log(z - 1), y), (geon.cos, y)]
+    failed = []
+    for f, start in starts[:3]:
+        x = geon.fixed_point(f, start, max_steps=300, name="found")
+        compute = transformer.computation([geon.assign(n, n + 1), geon.sum(x)], y)
+        with pytest.raises(geon.ConvergenceError) as caught:
+            compute(here)
+        if "test_fixed_point.py" not in str(caught.value) or transformer.get(n) != 0:
+            failed.append(str(caught.value))
+    assert not failed
+    assert str(caught.value).partition("made at ")[2].partition(".py:")[2].partition(", ")[2] == (
+        "in the forward pass, of 300 steps at most, did not converge: the last step changed an "
+        "element by more than the tolerance, or the values grew to infinity or NaN; variables are "
+        "as they were; begin nearer to the solution, give a larger tolerance= or max_steps=, or "
+        "ask with converged=True whether the loop converged"
+    )
+    flags = [geon.fixed_point(f, start, converged=True)[1] for f, start in starts]
+    assert list(transformer.computation(flags, y)(here)) == [False, False, False, True]
+    unreached = geon.broadcast(np.inf, [H])  # infinite at first, so it may be so at the end
+    least = transformer.computation(geon.fixed_point(lambda z: geon.minimum(z, y), unreached), y)
+    np.testing.assert_array_equal(least([1, np.inf, 2]), [1, np.inf, 2])
+
+
+def test_a_gradient_that_does_not_converge_raises_where_the_loop_does(transformer):
+    """The loop begins at the solution of an equation that is no contraction."""
+
+    def gradients(**options):
+        x = geon.placeholder(name="x")
+        made = geon.fixed_point(lambda z: 2 * z + x, -x, **options)
+        z = made[0] if options else made
+        return [transformer.computation(g, x) for g in (z, geon.deriv(z, x), geon.jvp(z, x, 1.0))]
+
+    value, *slopes = gradients()
+    assert value(1.0) == -1
+    for slope in slopes:
+        with pytest.raises(geon.ConvergenceError, match="in the derivative pass, .*not converge"):
+            slope(1.0)
+    value, *slopes = gradients(converged=True)
+    assert value(1.0) == -1 and not np.isfinite([slope(1.0) for slope in slopes]).any()
+
+
+def test_a_step_of_a_loop_that_does_not_converge_is_named(transformer):
+    x = geon.placeholder(name="x")
+
+    def step(c, _):
+        found = geon.fixed_point(lambda z: geon.where(c > 1.5, 1 - z, z / 2), 0.25 + 0 * c)
+        return c + 1 + found, None
+
+    last, _ = geon.scan(step, x, over=geon.Axis("T", 3))
+    with pytest.raises(geon.ConvergenceError, match="did not converge, at step 2 along T: "):
+        transformer.computation(last, x)(0.0)
 
 
 def test_a_structure_of_other_axes_and_dtypes(transformer):

@@ -15,21 +15,22 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ArgumentError, DTypeError
+from ...errors import ArgumentError, ConvergenceError, DTypeError
 from ..accumulation import accumulated, total_of, widened
-from ..attributes import is_count
+from ..attributes import is_count, is_flag
 from ..axes import Axes
 from ..build import over
 from ..constants import as_tensor
-from ..dtypes import FLOAT32, DType, kind
-from ..elementwise import absolute, cast, greater, maximum, subtract
+from ..dtypes import BOOL, FLOAT32, DType, kind
+from ..elementwise import absolute, cast, greater, isfinite, maximum, same, subtract
 from ..functional import substitute
 from ..joining import pad
-from ..keywords import explained
+from ..keywords import check_flag, explained
 from ..leaves import placeholder
-from ..logic import logical_or
+from ..logic import logical_and, logical_not, logical_or
 from ..movement import broadcast
 from ..op_graph import NO_AXES, VOID_DTYPE, Op, Tensor, make
+from ..reductions import all as all_of
 from ..reductions import any as any_of
 from ..reductions import max as largest_of
 from ..reductions import min as smallest_of
@@ -40,7 +41,7 @@ from ..weak import strengthen
 from .carries import Carries, needs_function
 from .closing import closed, refuse_effects
 from .opened import Opened, like
-from .parts import outcome, results_of, substituted
+from .parts import outcome, results_of, substituted, tensors
 from .scan import is_body
 from .scan_facts import guards_of
 from .scan_further import Images, both_axes
@@ -58,10 +59,13 @@ ASSIGN_IT = "f is run as often as it takes; give what comes out to geon.assign({
 
 
 class _Attributes:
-    """The attributes by name: arguments are the first values, captures, and the tolerance."""
+    """The attributes by name: arguments are the first values, captures, and the tolerance.
+
+    ``raises`` says whether loops that derivatives make of this one must converge.
+    """
 
     def __init__(self, attrs: tuple[Any, ...]) -> None:
-        self.limit, self.carries, self.body = attrs
+        self.limit, self.carries, self.body, self.raises = attrs
 
     @property
     def captures(self) -> slice:
@@ -86,12 +90,14 @@ def _infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
 
 
 def _outcomes(attrs: tuple[Any, ...]) -> list[tuple[Axes, DType]]:
-    return [outcome(op) for op in _Attributes(attrs).body.results]
+    return [*(outcome(op) for op in _Attributes(attrs).body.results), (NO_AXES, BOOL)]
 
 
 def _reference(op: Any, run: Callable[..., list[Array]], *args: Array) -> list[Array]:
+    """The last values, and whether one of their elements moved in the last step."""
     a = _Attributes(op.attrs)
     values, captures, tolerance = list(args[: a.carries]), args[a.captures], args[-1]
+    moving = True
     for _ in range(a.limit):
         new = run(a.body, [*values, *captures])
         with np.errstate(all="ignore"):
@@ -100,10 +106,10 @@ def _reference(op: Any, run: Callable[..., list[Array]], *args: Array) -> list[A
                 for one, other in zip(new, values, strict=True)
             ]
             moves = [abs(change) > tolerance for change in changes]
-        values = new
-        if not any(bool(np.any(each)) for each in moves):
+        values, moving = new, any(bool(np.any(each)) for each in moves)
+        if not moving:
             break
-    return values
+    return [*values, np.asarray(moving)]
 
 
 def _vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None]:
@@ -123,10 +129,10 @@ def _vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None]:
         accumulated(broadcast(found[leaf], leaf.axes), v) if leaf in found else v
         for leaf, v in zip(here, bars, strict=True)
     ]
-    begun = [widened(_or_zeros(v, leaf)) for v, leaf in zip(given, here, strict=True)]
+    begun = [widened(_or_zeros(v, leaf)) for v, leaf in zip(given[: a.carries], here, strict=True)]
     named = _values(op, a, opened)
     named.update(zip(bars, begun, strict=True))
-    made = _make(op.primitive, a.limit, begun, turning, results, _scaled(op, begun), named)
+    made = _made_again(op, a, begun, turning, results, named)
     named.update(zip(turning, made, strict=True))
     totals: dict[Op, Any] = {
         leaf: substitute(broadcast(found[leaf], leaf.axes), dict(named))
@@ -147,7 +153,7 @@ def _jvp(op: Op, tangents: Given) -> list[Tensor | None]:
     named.update(zip(along.values(), [t for _, t in given], strict=True))
     first = forward_mode(opened.results, along)
     if not first:
-        return [None] * a.carries
+        return [None] * (a.carries + 1)
     turning = [like(leaf) for leaf in here]
     known: dict[Op, Tensor] = dict(zip(here, turning, strict=True))
     known.update(along)
@@ -156,8 +162,7 @@ def _jvp(op: Op, tangents: Given) -> list[Tensor | None]:
     begun: list[Any] = [
         substitute(_or_zeros(first.get(op), op), dict(named)) for op in opened.results
     ]
-    made = _make(op.primitive, a.limit, begun, turning, results, _scaled(op, begun), named)
-    return list(made)
+    return [*_made_again(op, a, begun, turning, results, named), None]
 
 
 def _spread(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list[Tensor]:
@@ -185,18 +190,17 @@ def _spread(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list[Tens
     tolerance: Any = args[-1]
     if tolerance.axes is not NO_AXES:
         tolerance = smallest_of(_bordered(tolerance, math.inf))
-    return _make(
-        op.primitive, a.limit, given[: a.carries], inner[: a.carries], results, tolerance, named
-    )
+    begun, leaves = given[: a.carries], inner[: a.carries]
+    return _make(op.primitive, a.limit, a.raises, begun, leaves, results, tolerance, named)
 
 
 FIXED_POINT = Primitive(
     "fixed_point",
     "region",
-    "What a function leaves as it is, up to a tolerance.",
+    "What a function leaves as it is, up to a tolerance, and whether it still moved at the end.",
     reference=_reference,
-    attributes=("limit", "carries", "body"),
-    fits=(is_count, is_count, is_body),
+    attributes=("limit", "carries", "body", "raises"),
+    fits=(is_count, is_count, is_body, is_flag),
     infer=_infer,
     outcomes=_outcomes,
     carriers=(),
@@ -207,26 +211,98 @@ FIXED_POINT = Primitive(
 )
 
 
+def _settled(moves: Tensor, values: Sequence[Tensor], begun: Sequence[Tensor]) -> Tensor:
+    """Whether a loop converged: nothing moved last, and what was finite at first is so at the end.
+
+    A value that grows without a limit ends at an infinity or NaN, which is no longer seen to move.
+    """
+    settled: Any = all_of(logical_not(moves))
+    for value, first in zip(values, begun, strict=True):
+        kept = logical_or(isfinite(value), logical_not(isfinite(first)))
+        settled = logical_and(settled, all_of(kept))
+    return settled  # type: ignore[no-any-return]  # a tensor
+
+
+def _converged_reference(op: Op, x: Array, moves: Array, *more: Array) -> Array:
+    pairs = zip(more[: len(more) // 2], more[len(more) // 2 :], strict=True)
+    lost = (np.isfinite(first) & ~np.isfinite(value) for value, first in pairs)
+    if np.any(moves) or any(bool(np.any(each)) for each in lost):
+        raise ConvergenceError(
+            f"fixed_point at {op.file_info}: the loop did not converge in {op.attrs[0]} steps"
+        )
+    return x
+
+
+# One row, not a sum of others: what is made of each place along an axis stays so.
+CONVERGED = Primitive(
+    "converged",
+    "indexing",
+    "x, once a loop of no more than so many steps was seen to have converged: whether it still "
+    "moved, its last values and its first ones are what is looked at.",
+    reference=_converged_reference,
+    transpose=lambda g, op, i: g if i == 0 else None,
+    attributes=("limit",),
+    fits=(is_count,),
+    infer=same,
+    carriers=(0,),
+    alike=(0,),
+    acts=True,
+    raises=True,
+)
+
+
+def converged_of(op: Op) -> Tensor:
+    """Whether the loop that a ``converged`` op looks at converged."""
+    moves, *more = op.args[1:]
+    return _settled(moves, more[: len(more) // 2], more[len(more) // 2 :])  # type: ignore[arg-type]  # tensors
+
+
+def _certain(made: Sequence[Tensor], begun: Sequence[Tensor], limit: int) -> list[Tensor]:
+    """The values that a loop found, which raise where it did not converge."""
+    *values, moves = made
+    looked_at = (moves, *values, *begun)
+    return tensors([make(CONVERGED, (value, *looked_at), (limit,)) for value in values])
+
+
+def _made_again(
+    op: Op,
+    a: _Attributes,
+    begun: Sequence[Tensor],
+    leaves: Sequence[Tensor],
+    results: Sequence[Tensor],
+    named: Mapping[Op, Any],
+) -> list[Tensor]:
+    """The fixed point that a derivative of ``op`` is made of, which is linear in ``leaves``."""
+    tolerance = _scaled(op, begun)
+    made = _make(op.primitive, a.limit, a.raises, begun, leaves, results, tolerance, named)
+    begun = substituted(begun, dict(named))
+    return _certain(made, begun, a.limit) if a.raises else made[:-1]
+
+
 def _make(
     row: Primitive,
     limit: int,
+    raises: bool,
     begun: Sequence[Tensor],
     leaves: Sequence[Tensor],
     results: Sequence[Tensor],
     tolerance: Tensor,
     named: Mapping[Op, Any] = NOTHING,
 ) -> list[Tensor]:
-    """The fixed point of ``results`` of ``leaves``; keys of ``named`` stand for values outside."""
+    """The fixed point of ``results`` of ``leaves``, and whether it still moved at the end.
+
+    Keys of ``named`` stand for values outside.
+    """
     stands = dict(named)
     roots = substituted(results, stands)
     body, captures = closed(leaves, roots, outside=set(named.values()))
-    region: Op = make(row, (*begun, *captures, tolerance), (limit, len(begun), body))
+    region: Op = make(row, (*begun, *captures, tolerance), (limit, len(begun), body, raises))
     return results_of(region)
 
 
 def _values(op: Op, a: _Attributes, opened: Opened) -> dict[Op, Any]:
     """What the placeholders of a body stand for where the fixed point is found."""
-    values = [*results_of(op), *op.args[a.captures]]
+    values = [*results_of(op)[: a.carries], *op.args[a.captures]]
     return dict(zip(opened.leaves, values, strict=True))
 
 
@@ -285,21 +361,27 @@ def fixed_point(
     tolerance: Any = 1e-6,
     max_steps: int = 1000,
     *,
+    converged: bool = False,
     name: str | None = None,
 ) -> Any:
     """x with x = f(x): from ``x0`` on ``f`` is repeated until it stays as it is.
 
     ``x0`` is a tensor of a float dtype, or any dictionary, list, tuple or dataclass of them;
     ``f`` gives the same structure, axes and dtypes. It is called once, with tensors that stand for
-    any x, and may just name what it reads besides. ``tolerance``, a number or a float scalar, is
-    the largest change of an element that counts as none. After ``max_steps`` the last x is the
-    result, whether it still changes or not; an element that is not a number does not change.
-    ``name`` is that of the loop.
+    any x, and may just name what it reads besides. The loop ends where no element changes by more
+    than ``tolerance``, a number or a float scalar, and after ``max_steps`` steps. ``name`` is that
+    of the loop.
+
+    The loop has converged where it ended by the tolerance, and every element of ``x0`` that is
+    finite is finite at the end. Where it has not, computing x raises ``ConvergenceError``, with
+    variables as they were. With ``converged=True`` nothing raises: the result is a pair of the last
+    x and a bool scalar that tells whether the loop converged.
 
     The derivative is that of the equation, by the implicit function theorem, and keeps nothing of
     the steps: it is found by another loop, of no more steps, within ``tolerance`` times what is
-    largest in its right-hand side. With respect to ``x0`` it is zero. ``f`` must be a contraction
-    near x, as it is where the loop itself converges. Raises ``AxisError`` where x comes back over
+    largest in its right-hand side; where that does not converge it raises as x does, but not with
+    ``converged=True``. With respect to ``x0`` it is zero. ``f`` must be a contraction near x, as it
+    is where the loop itself converges. Raises ``AxisError`` where x comes back over
     other axes, ``DTypeError`` where it is of no float dtype or comes back in another one, and
     ``ArgumentError`` for another structure, for effects inside of ``f``, and for other
     ``max_steps``.
@@ -307,6 +389,7 @@ def fixed_point(
     what = f"fixed_point at {describe(user_site())}"
     if not is_count(max_steps):
         raise ArgumentError(f"{what}: max_steps={max_steps!r} is no integer of at least 0")
+    check_flag(what, "converged", converged)
     needs_function(what, "f", f, "geon.cos")
     begun = Carries(what, "x0", x0)
     if not begun.first:
@@ -321,10 +404,13 @@ def fixed_point(
     refuse_effects(what, [value for _, value in flat(values, "values")[0]], ASSIGN_IT)
     results = begun.after(values, "values", "f")
     within = _tolerance(what, tolerance, begun.first)
-    made = _make(FIXED_POINT, max_steps, begun.first, begun.leaves, results, within)
+    first, raises = begun.first, not converged
+    made = _make(FIXED_POINT, max_steps, raises, first, begun.leaves, results, within)
     if name is not None:
         made[0].args[0].name = name
-    return begun.structure.filled(iter(made))
+    if converged:
+        return begun.structure.filled(iter(made[:-1])), _settled(made[-1], made[:-1], first)
+    return begun.structure.filled(iter(_certain(made, first, max_steps)))
 
 
 def _tolerance(what: str, tolerance: Any, begun: Sequence[Tensor]) -> Tensor:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...op_graph import approximations, tails
 from ...op_graph.axes import Axes, Axis
+from ...op_graph.constants import number
 from ...op_graph.copies import with_args
 from ...op_graph.dtypes import FLOAT32, HALVES, INT64, name_of
 from ...op_graph.elementwise import CAST, add, cast, less, multiply, where, without_weight
@@ -28,7 +29,7 @@ from ...op_graph.namespace import GEON_OPS
 from ...op_graph.nodes import carry_lines
 from ...op_graph.op_graph import ComputationOp, Op, Tensor, intern, make
 from ...op_graph.reductions import ARGMAX, ARGMIN
-from ...op_graph.regions.fixed_point import as_while
+from ...op_graph.regions.fixed_point import as_while, converged_of
 from ...op_graph.registry import PRIMITIVES
 from ...op_graph.rewrite import Rules, RuleSet
 from ...op_graph.slicing import SLICE, UPDATE
@@ -137,6 +138,20 @@ def index_of_case(op: Op) -> Op | None:
 def fixed_point(op: Op) -> Op:
     """A fixed point is found by a while loop."""
     return as_while(op)
+
+
+@lower.on("converged")
+def converged(op: Op) -> Op:
+    """That a loop converged is checked as a position is: 0 where it did, else as many as steps.
+
+    What is passed on is a float, by which messages tell it from positions.
+    """
+    value: Any = op.args[0]
+    steps = max(op.attrs[0], 1)
+    index = where.apply(converged_of(op), number(0, INT64), number(steps, INT64))
+    made: Tensor = intern(ComputationOp, CHECKED, (value, index), (steps, False), op.axes, op.dtype)
+    carry_lines(op, made)
+    return made
 
 
 @lower.on("gather")

@@ -9,6 +9,7 @@ from ...op_graph.indexing import COMBINING
 from ...op_graph.lengths import Length, product
 from ...op_graph.op_graph import Op
 from ...op_graph.reductions import positions
+from ..kernels.elements import examined
 from ..lowering.kernel import Kernel
 from .contract import groups
 from .index_maps import moved_text
@@ -242,9 +243,11 @@ def _print(work: Operands, op: Op) -> list[str]:
 
 
 def _checked(work: Operands, op: Op) -> list[str]:
-    index, length = work.operand(op.args[0]), work.length(op.attrs[0])
-    lowest = "" if op.attrs[1] else ", 0"
-    return [f"rt.check_positions({index}, {length}, {work.position}{lowest})"]
+    length, lowest = work.length(op.attrs[0]), "" if op.attrs[1] else ", 0"
+    return [
+        f"rt.check_positions({work.operand(index)}, {length}, {work.position}{lowest})"
+        for index in examined(op)
+    ]
 
 
 SPECIAL: dict[str, Callable[[Operands, Op], list[str]]] = {

@@ -14,6 +14,7 @@ import numpy as np
 from ...errors import AxisError, FeedError, GuardError, SizeError
 from .dims import Lengths, check_size, known, open_sizes, resolve
 from .feeding import make_feed_of
+from .found import UNCONVERGED, unconverged
 from .place import place
 from .readers_writer import Reading, Writing
 from .state import Slot, State
@@ -388,4 +389,7 @@ def explained(error: Exception, describe: Callable[[int], str | None]) -> Except
     kernel = getattr(error, "kernel", None)
     if kernel is None:
         return error
-    return type(error)(f"{describe(kernel)}{shown_steps(error)}: {error}")
+    shown = f"{describe(kernel)}"
+    if shown.endswith(UNCONVERGED):
+        return unconverged(f"{shown}{shown_steps(error)}")
+    return type(error)(f"{shown}{shown_steps(error)}: {error}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...errors import IndexRangeError, NonFiniteError
+from ...errors import ConvergenceError, IndexRangeError, NonFiniteError
 
 
 def not_finite(count: int, total: int, first: Any) -> NonFiniteError:
@@ -17,6 +17,17 @@ def not_finite(count: int, total: int, first: Any) -> NonFiniteError:
 
 CURE = "check the data, make the axis longer, or geon.clip them"
 INT64_MAX = 2**63 - 1
+# The last words about a kernel that checks whether a loop converged, by which errors know it.
+UNCONVERGED = "did not converge"
+
+
+def unconverged(shown: str) -> ConvergenceError:
+    """Return the error about a loop that did not converge, which ``shown`` describes."""
+    return ConvergenceError(
+        f"{shown}: the last step changed an element by more than the tolerance, or the values grew "
+        "to infinity or NaN; variables are as they were; begin nearer to the solution, give a "
+        "larger tolerance= or max_steps=, or ask with converged=True whether the loop converged"
+    )
 
 
 def outside(

@@ -19,7 +19,6 @@ from geon.op_graph.affine import Size
 from geon.op_graph.lengths import Length
 from geon.transformers.kernels.contraction import merged
 from geon.transformers.kernels.types import Loop
-from geon.transformers.native import scratch
 from geon.transformers.native.c_texts import FOLDER, c_text
 from geon.transformers.native.dialect import PRELUDE
 from geon.transformers.native.product import (
@@ -32,6 +31,7 @@ from geon.transformers.native.product import (
 from geon.transformers.native.product_kernels import product_header, product_units
 from geon.transformers.native.product_shape import PACKED_BYTES, PACKED_WORK, TAGS, shape
 from geon.transformers.native.product_sides import no_element, sides
+from geon.transformers.native.sizes import products as product_sizes
 from geon.transformers.native.sizes.products import ProductScratch
 from geon.transformers.printing.contractions import PrintedElement
 from geon.transformers.printing.lengths import c_length
@@ -553,7 +553,7 @@ def test_packing_first_changes_no_bits(
     products = [case.product(f"product{i}") for i, case in enumerate(every)]
     made: list[list[np.ndarray]] = []
     for least in (PACKED_WORK, 1_000_000):
-        monkeypatch.setattr(scratch, "PACKED_WORK", least)
+        monkeypatch.setattr(product_sizes, "PACKED_WORK", least)
         own, *shared = module_units(products, vector_bytes)
         old, new = (f"#define PACKED_WORK {work}\n" for work in (PACKED_WORK, least))
         assert all(old in unit for unit in shared)

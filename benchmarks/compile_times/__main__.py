@@ -21,6 +21,7 @@ PROGRAMS = {
     "chain": "chain of 900 ops with gradient",
     "gpt": "GPT training step, three layers",
     "gru": "GRU over 20 steps, unrolled, with gradient",
+    "lstm": "LSTM of 8 units over open axes, with gradient",
     "third": "third derivative of two layers",
     "deep": "200-layer MLP training step",
 }

@@ -97,6 +97,26 @@ def gru() -> Built:
     return [loss, *geon.deriv(loss, [*w, *u, *bias])], [xs], [np.zeros((20, 8, 32), "f")]
 
 
+def lstm() -> Built:
+    n, t, c, h, gate = Axis("N"), Axis("T"), Axis("C", 6), Axis("H", 8), Axis("gate", 4)
+    w, u = variable([c, gate, h], 0.1), variable([h.prime, gate, h], 0.1)
+    bias = variable([gate, h], 0.0)
+    x = geon.placeholder([n, t, c])
+    start = geon.broadcast(0.0, [n, h])
+
+    def step(carry: Any, own: Any) -> Any:
+        state, cell = carry
+        sums = own + geon.dot(geon.rename(state, {h: h.prime}), u, over=h.prime)
+        i, f, o, new = (sums[{"gate": number}] for number in range(4))
+        cell = geon.sigmoid(f) * cell + geon.sigmoid(i) * geon.tanh(new)
+        state = geon.reorder(geon.sigmoid(o) * geon.tanh(cell), [n, h])
+        return (state, geon.reorder(cell, [n, h])), state
+
+    _, states = geon.scan(step, (start, start), geon.dot(x, w, over=c) + bias, over=t)
+    loss = geon.mean(geon.square(states))
+    return [loss, *geon.deriv(loss, [w, u, bias])], [x], [np.zeros((4, 12, 6), "f")]
+
+
 def third() -> Built:
     n, h = Axis("N", 16), Axis("H", 32)
     x, w = geon.placeholder([n, h]), geon.constant(np.full((32, 32), 0.1, "f"), [h, h.prime])

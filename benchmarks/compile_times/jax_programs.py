@@ -102,6 +102,26 @@ def gru() -> Built:
     return jax.value_and_grad(loss), ((w, u, b), full(20, 8, 32))
 
 
+def lstm() -> Built:
+    w, u, bias = full(6, 32, value=0.1), full(8, 32, value=0.1), full(32, value=0)
+
+    def loss(parameters: Any, x: Any) -> Any:
+        w, u, bias = parameters
+
+        def step(carry: Any, own: Any) -> Any:
+            state, cell = carry
+            i, f, o, new = jnp.split(own + state @ u, 4, 1)
+            cell = jax.nn.sigmoid(f) * cell + jax.nn.sigmoid(i) * jnp.tanh(new)
+            state = jax.nn.sigmoid(o) * jnp.tanh(cell)
+            return (state, cell), state
+
+        start = jnp.zeros((x.shape[0], 8))
+        _, states = jax.lax.scan(step, (start, start), jnp.swapaxes(x @ w + bias, 0, 1))
+        return jnp.mean(states**2)
+
+    return jax.value_and_grad(loss), ((w, u, bias), full(4, 12, 6))
+
+
 def third() -> Built:
     w = full(32, 32, value=0.1)
 

@@ -494,10 +494,7 @@ PLACES = {
     ("transformers/sizes/blocks.py", "LINE"): ALIGNED,
     ("transformers/kernels/types.py", "ENDLESS"): "numbers turns of loops, for errors",
     **dict.fromkeys(
-        [
-            ("transformers/kernels/unrolled.py", name)
-            for name in ("SMALL", "MOST_CARRIED", "MOST_TERMS")
-        ],
+        [("transformers/kernels/unrolled.py", name) for name in ("SMALL", "MOST_CARRIED")],
         "tests/transformers/test_unrolled_loop.py is at and above it",
     ),
     ("transformers/lowering/blocks.py", "NOMINAL"): "stands for an open length",

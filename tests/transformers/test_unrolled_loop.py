@@ -147,11 +147,30 @@ def test_what_meets_other_rows_or_takes_the_largest_stays_a_loop_of_kernels(tran
         agree(transformer, [last], {y: floats(3, 66, 3)}, [Region])
 
 
-def test_bodies_of_many_terms_stay_loops_of_kernels(transformer):
-    m, start, results = products(11)  # 121 are carried, of 1,331 terms; the reverse has more
-    f = agree(transformer, results[:1], {m: orthogonal(3, 11), start: floats(11, 11)})
-    if transformer.target.orders:
-        assert OrderedLoop in [type(kernel.work) for kernel in f.plan.schedule.kernels]
+@pytest.mark.parametrize("n", [8, 9, 10, 11])
+def test_bodies_of_many_statements_stay_loops_of_kernels(transformer, n):
+    """A product of two n×n matrices has 2 n³ statements, and one of each element that is loaded."""
+    m, start, results = products(n)
+    bounds = transformer.target.orders
+    kind = OrderedLoop if bounds and 2 * n**3 + n**2 <= bounds.single else Region
+    agree(transformer, results[:1], {m: orthogonal(3, n), start: floats(n, n)}, [kind])
+
+
+@pytest.mark.parametrize("wide", [3, 4, 5, 6, 11])
+def test_rows_of_many_statements_stay_loops_of_kernels(transformer, wide):
+    """The same of rows side by side, whose statements take a compiler longer."""
+    a, b = geon.Axis("A", wide), geon.Axis("B", 7)
+    m, start = geon.placeholder([a, a.prime], name="m"), geon.placeholder([N, a, b], name="start")
+
+    def step(s, _):
+        return geon.reorder(
+            geon.dot(m, geon.rename(s, {a: a.prime}), over=a.prime), [N, a, b]
+        ), None
+
+    last, _ = geon.scan(step, start, over=geon.Axis("S", 3))
+    bounds = transformer.target.orders
+    kind = OrderedLoop if bounds and 14 * wide**2 + wide**2 <= bounds.lanes else Region
+    agree(transformer, [last], {m: floats(wide, wide), start: floats(5, wide, 7)}, [kind])
 
 
 def test_second_derivatives_and_float64(transformer):

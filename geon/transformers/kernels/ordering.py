@@ -10,28 +10,31 @@ from ...op_graph.regions.parts import results_of
 from ...op_graph.regions.scan_facts import ScanAttributes
 from .elements import Operands
 from .ordered import OrderedLoop, of_rows
-from .unrolled import unrolled
+from .unrolled import TurnBounds, unrolled
 
 Make = Callable[[Op, Sequence[Op], Operands], OrderedLoop | None]
 
 # How a region is one kernel, once that was tried, which takes as long as to make the kernel: by the
-# region's identity, for as long as it lives.
-_WAYS: dict[int, Make | None] = {}
+# region's identity, for as long as it lives, and by the bounds.
+_WAYS: dict[int, dict[TurnBounds, Make | None]] = {}
 
 
-def reads_views(region: Op) -> bool:
+def reads_views(region: Op, bounds: TurnBounds) -> bool:
     """Whether a region can be one kernel that reads views of values as they lie."""
     rows = max([op.axes for op in region.bodies[0].results], key=len, default=NO_AXES)
-    way = _way(region)
+    way = _way(region, bounds)
     return len(rows) <= 1 if way is of_rows else way is not None
 
 
-def make_ordered(region: Op, results: Sequence[Op], operands: Operands) -> OrderedLoop | None:
+def make_ordered(
+    region: Op, results: Sequence[Op], operands: Operands, bounds: TurnBounds
+) -> OrderedLoop | None:
     """The scan with these results as one kernel; None where it cannot be one.
 
-    Which of both ways it is made in follows from the region alone.
+    Which of both ways it is made in follows from the region and ``bounds``, which limit the
+    statements of a turn whose small tensors are taken apart.
     """
-    way = _way(region)
+    way = _way(region, bounds)
     if way is None:
         return None
     made = way(region, results, operands)
@@ -39,7 +42,7 @@ def make_ordered(region: Op, results: Sequence[Op], operands: Operands) -> Order
     return made
 
 
-def _way(region: Op) -> Make | None:
+def _way(region: Op, bounds: TurnBounds) -> Make | None:
     """What makes a region one kernel: its elements as rows, or its small tensors taken apart.
 
     Values without elements have no place in one: loops of kernels look at none.
@@ -49,12 +52,18 @@ def _way(region: Op) -> Make | None:
     if any(op.axes.size == 0 for op in region.bodies[-1].results):
         return None
     if id(region) not in _WAYS:
-        results, anywhere = results_of(region), _Anywhere(region)
-        ways: tuple[Make, ...] = (of_rows, unrolled)
-        found = (way for way in ways if way(region, results, anywhere) is not None)
-        _WAYS[id(region)] = next(found, None)
         finalize(region, _WAYS.pop, id(region), None).atexit = False
-    return _WAYS[id(region)]
+    known = _WAYS.setdefault(id(region), {})
+    if bounds not in known:
+
+        def apart(region: Op, results: Sequence[Op], operands: Operands) -> OrderedLoop | None:
+            return unrolled(region, results, operands, bounds)
+
+        results, anywhere = results_of(region), _Anywhere(region)
+        ways: tuple[Make, ...] = (of_rows, apart)
+        found = (way for way in ways if way(region, results, anywhere) is not None)
+        known[bounds] = next(found, None)
+    return known[bounds]
 
 
 class _Anywhere(Operands):

@@ -7,10 +7,12 @@ axis may be long: an ensemble of such systems, whose rows do not meet.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product as every
 
 from ...op_graph.affine import Affine, Size, strides, variable
 from ...op_graph.axes import Axes
+from ...op_graph.body import Body
 from ...op_graph.elementwise import add, multiply
 from ...op_graph.index_map import Guard, Index
 from ...op_graph.op_graph import NO_AXES, Op, post_order
@@ -22,12 +24,26 @@ from .types import Store
 
 SMALL = 16  # the longest axis that is taken apart
 MOST_CARRIED = 128  # elements of a row that are carried or stored in a turn
-MOST_TERMS = 2048  # elements that a turn of a row computes, terms of sums counted
+INLINED = 24  # statements of an elementary function, which a compiler puts where it is called
 
 
-def unrolled(region: Op, results: Sequence[Op], operands: Operands) -> OrderedLoop | None:
-    """The scan with these results, its small tensors taken apart; None where they are not small,
-    or its body does more than products, sums and what is of elements.
+@dataclass(frozen=True, slots=True)
+class TurnBounds:
+    """The most statements that a turn of one row may have, which decide how long a compiler takes.
+
+    ``single`` is for a loop of one row, ``lanes`` for one whose rows are taken side by side.
+    """
+
+    single: int
+    lanes: int
+
+
+def unrolled(
+    region: Op, results: Sequence[Op], operands: Operands, bounds: TurnBounds
+) -> OrderedLoop | None:
+    """The scan with these results, its small tensors taken apart; None where a turn has more
+    statements than ``bounds`` allow, or its body does more than products, sums and what is of
+    elements.
     """
     a = ScanAttributes(region.attrs)
     roots = a.body.results
@@ -35,7 +51,10 @@ def unrolled(region: Op, results: Sequence[Op], operands: Operands) -> OrderedLo
     if len(long) > 1 or any(name not in op.axes for name in long for op in roots):
         return None
     row = next(iter(long), None)
-    if not _is_little(post_order(roots), roots, row):
+    carried = sum(_elements(op, row) or 0 for op in roots)
+    count = turn_statements(a.body, a.carries, row)
+    most = bounds.single if row is None else bounds.lanes
+    if count is None or count > most or carried > MOST_CARRIED:
         return None
     try:
         return _Unrolled(region, a, row, results, operands).made()
@@ -47,22 +66,36 @@ def _is_small(size: Size) -> bool:
     return isinstance(size, int) and size <= SMALL
 
 
-def _is_little(order: Sequence[Op], roots: Sequence[Op], row: str | None) -> bool:
-    """Whether all ops of a body are known to be taken apart, and there is not too much of it."""
-    terms = 0
-    for op in order:
-        if not (is_element(op) or _joins(op) or _adds(op)):
-            return False
-        count = _elements(op, row) if op.primitive.name != "parameter" else 0
-        depth = [op.args[0].axes[name].expression for name in _summed(op)]
-        if count is None or not all(_is_small(size) for size in depth):
-            return False
-        for size in depth:
-            assert isinstance(size, int)
+def turn_statements(body: Body, carries: int, row: str | None) -> int | None:
+    """Predict the scalar statements of a turn of one row: a load of each element that is read, a
+    product and a sum of each term, ``INLINED`` of each elementary function.
+
+    None where a body has an op that is not taken apart, or a tensor that is not small.
+    """
+    found = 0
+    loads = dict.fromkeys(body.parameters[carries:], 0)
+    for op in post_order(body.results):
+        if op.primitive.name == "parameter":
+            continue
+        count = _elements(op, row)
+        if count is None or not (is_element(op) or _joins(op) or _adds(op)):
+            return None
+        for name in _summed(op):
+            size = op.args[0].axes[name].expression
+            if not isinstance(size, int) or size > SMALL:
+                return None
             count *= size
-        terms += count
-    carried = [_elements(op, row) or 0 for op in roots]
-    return terms <= MOST_TERMS and sum(carried) <= MOST_CARRIED
+        for arg in op.args:
+            if arg in loads:
+                loads[arg] += count
+        if _adds(op):
+            found += count * len(op.args)
+        elif op.primitive.kind == "elementwise":
+            found += count * (INLINED if op.primitive.cost == "expensive" else 1)
+    for parameter, read in loads.items():
+        held = _elements(parameter, row)
+        found += read if held is None else min(read, held)
+    return found
 
 
 def _joins(op: Op) -> bool:

@@ -131,7 +131,8 @@ class _State:
 
     def plain(self, op: Op, args: tuple[Op, ...]) -> tuple[Op, ...]:
         """What a region reads, each in memory in the order of its axes, unless views will do."""
-        if self.target.orders and not self.check and reads_views(op):
+        bounds = self.target.orders
+        if bounds is not None and not self.check and reads_views(op, bounds):
             return args
         made = list(args)
         for k, arg in enumerate(made):

@@ -309,10 +309,11 @@ class _Work:
     def region(self, group: Group) -> Region | OrderedLoop:
         """The work of a region: one loop, or the schedules of its bodies."""
         region = group.op.args[0]
-        if self.target.orders and not self.check:
+        bounds = self.target.orders
+        if bounds is not None and not self.check:
             known = self.computed.__contains__
             operands = Operands(self.laid_out.layouts, self.base, group.results, known)
-            ordered = make_ordered(region, group.results, operands)
+            ordered = make_ordered(region, group.results, operands, bounds)
             if ordered is not None:
                 return ordered
         carries = [0] * len(region.bodies)

@@ -9,6 +9,7 @@ from typing import Any
 from ...op_graph.op_graph import Op
 from ...op_graph.rewrite import RuleSet
 from ..kernels.machine import Machine
+from ..kernels.unrolled import TurnBounds
 from ..sizes.scratch import Scratch
 
 
@@ -52,8 +53,9 @@ class Target:
     threads run on, which kernels' times are predicted for; none are where it is None. ``model`` is
     the machine that fusion decides by, the same wherever it runs, as kernels and bits must be.
     ``scattered`` is how many multiply-adds of a product take as long as adding an element up at its
-    place; None where products of what is looked up stay as they are. It ``orders`` where a scan of
-    elements is one kernel, and ``stops`` names the loops that an interrupt ends. ``alignment`` is
+    place; None where products of what is looked up stay as they are. ``orders`` bounds the
+    statements of a scan that is one kernel, its small tensors taken apart; None where no scan is
+    one kernel. ``stops`` names the loops that an interrupt ends. ``alignment`` is
     that of the arena and its buffers, in bytes, and ``result_bytes`` says what a result of so many
     bytes takes of memory; ``beside`` names the kinds of kernels that run side
     by side where they need nothing of each other.
@@ -74,7 +76,7 @@ class Target:
     machine: Callable[[int], Machine] | None = None
     model: Machine | None = None
     scattered: int | None = None
-    orders: bool = False
+    orders: TurnBounds | None = None
     stops: tuple[str, ...] = ()
     alignment: int = 64
     result_bytes: Callable[[int], int] = lambda size: size

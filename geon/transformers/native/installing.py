@@ -2,7 +2,8 @@
 
     python -m geon.transformers.native.installing FOLDER
 
-A compiler takes half a second for each of the units that products share, a fifth for the slope of a
+A compiler takes half a second for each of the units that products share, among them those of
+few columns, whose vectors are half as wide, a fifth for the slope of a
 table of which rows are looked up, an eighth for the pool of threads, and a quarter to be asked what
 it can do. The first program of a machine, or of a container without a cache, would wait for these.
 """
@@ -17,7 +18,7 @@ from .. import disk_cache
 from .library import library_text
 from .objects import unit_objects
 from .product_kernels import product_units
-from .product_shape import TAGS, shape
+from .product_shape import TAGS, halved, shape
 from .threads import pool_library
 from .toolchain import find_toolchain, record_name, record_text
 
@@ -26,7 +27,7 @@ POSITIONS = ("int32", "int64")  # dtypes of what rows of a table are mostly look
 
 def install(folder: Path) -> None:
     """Fill a folder, in place of what was there: the compiler as it is known, the pool, what
-    products of each type share, and what adds to rows of float32.
+    products of each type share, those of few columns of float32, and what adds to rows of float32.
 
     Nothing without a compiler.
     """
@@ -35,7 +36,9 @@ def install(folder: Path) -> None:
     if toolchain is None:
         return
     folder.mkdir(parents=True)
-    units = [u for type in TAGS for u in product_units(shape(type, toolchain.vector_bytes))]
+    whole = [shape(type, toolchain.vector_bytes) for type in TAGS]
+    shapes = [*whole, *filter(None, map(halved, whole[:1]))]
+    units = [unit for each in shapes for unit in product_units(each)]
     for position in POSITIONS:
         units += library_text("scatter_add", ("float32", position)).units
     name = record_name(toolchain.command)

@@ -12,6 +12,7 @@ from ...op_graph.registry import PRIMITIVES
 from ..base import Transformer
 from ..compile import Stages
 from ..computation import Computation
+from ..kernels.unrolled import TurnBounds
 from ..linking import Linking
 from ..lowering.loop_rules import LAST, RULES
 from ..lowering.memory import Plan
@@ -42,6 +43,9 @@ def arrange(op: Op, x: Layout, y: Layout) -> Arrangement:
     return Arrangement((None, None), op.axes.names)
 
 
+# Statements of a turn of a loop whose small tensors are taken apart: a loop of kernels would launch
+# each of them in each turn, which takes longer than any text of so many.
+TURNS = TurnBounds(single=6000, lanes=6000)
 TARGET = CudaTarget(
     name="pycuda",
     rules=RULES,
@@ -60,7 +64,7 @@ TARGET = CudaTarget(
     last=LAST,
     scratch=scratch_of,
     lacks=lacks,
-    orders=True,
+    orders=TURNS,
     stops=("while",),
     alignment=ALIGNMENT,
     result_bytes=bytes_of_result,

@@ -37,6 +37,7 @@ from .library_calls import finite_function, library_function
 from .loop_text import PASSED, STOP, TEXTS
 from .naming import NAME, START, Function, KernelNames, begun
 from .nests import nest_function
+from .one_file import one_file
 from .ordered import ordered_function
 from .past import passing
 from .scopes import Scope
@@ -117,8 +118,9 @@ class Module:
 
     @property
     def source(self) -> str:
-        """The text of all units."""
-        return "\n".join((*self.units, *self.shared))
+        """The text of all units as one C file, which ends with ``geon_run``."""
+        first, *others = self.units
+        return one_file([*self.shared, *others, first])
 
 
 def native_pointers(plan: Plan, linking: Linking) -> list[Place]:

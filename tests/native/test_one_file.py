@@ -1,0 +1,119 @@
+"""``f.source`` is one C file, which compilers accept as it stands and has what units share once."""
+
+import shutil
+import subprocess
+
+import pytest
+
+import geon
+from geon.transformers.native.one_file import one_file
+from geon.transformers.native.toolchain import find_toolchain
+
+missing = geon.NativeTransformer.unavailable()
+pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
+
+FLAGS = ["-std=gnu11", "-march=native", "-Wall", "-Wno-unknown-pragmas", "-Wno-unused-variable"]
+N, C, H = geon.Axis("N"), geon.Axis("C", 40), geon.Axis("H", 300)
+T, K, Y, X = geon.Axis("T"), geon.Axis("K", 5), geon.Axis("Y", 20), geon.Axis("X", 20)
+
+
+def programs():
+    """Yield names, results and placeholders."""
+    x = geon.placeholder([N, C], name="x")
+    w = geon.Variable([C, H], initial_value=1, name="w")
+    product = geon.tanh(geon.dot(x, w))
+    yield "product", [product, geon.deriv(geon.sum(product), w)], [x]
+    wide, eight = geon.placeholder([N, C], "float64"), geon.placeholder([C, geon.Axis("F", 8)])
+    of_wide = geon.dot(wide, geon.cast(eight, "float64"))
+    yield (
+        "products of several types",
+        [geon.dot(x, w), geon.dot(x, eight), of_wide],
+        [x, wide, eight],
+    )
+    image = geon.placeholder([N, geon.Axis("D", 3), Y, X])
+    taps = geon.placeholder(
+        [geon.Axis("D", 3), geon.Axis("O", 4), geon.Axis("J", 3), geon.Axis("I", 3)]
+    )
+    convolved = geon.convolution(image, taps, {Y: "J", X: "I"})
+    yield "convolution", [convolved, geon.deriv(geon.sum(convolved), taps)], [image, taps]
+    largest, places = geon.top_k(x, 3, C)
+    sorts = [
+        geon.sort(x, C),
+        geon.argsort(x, C),
+        largest,
+        places,
+        geon.sort(wide, C),
+        geon.cumsum(x, N),
+    ]
+    yield "sort", sorts, [x, wide]
+    steps = geon.placeholder([T, N, K])
+    last, seen = geon.scan(lambda c, e: (geon.sin(c + e), c * e), steps[{T: 0}], steps, over=T)
+    yield "scan", [last, seen, geon.deriv(geon.sum(seen), steps)], [steps]
+    at = geon.placeholder([N], "int64")
+    added = geon.scatter(w, at, geon.broadcast(geon.sum(x, C), [N, H]), C, mode="add")
+    yield "scatter", [added, geon.gather(w, at, C)], [at, x]
+    yield "random", [geon.Random(0).normal([C, H]) + geon.Random(1).uniform([C, H])], []
+    half, other = geon.placeholder([N, C], "float16"), geon.placeholder([C, K], "bfloat16")
+    halves = [
+        geon.dot(half, geon.cast(other, "float16")),
+        geon.sort(half, C),
+        geon.softmax(half, C),
+    ]
+    yield "halves", [*halves, geon.exp(other)], [half, other]
+
+
+def compilers():
+    """Yield the compilers that are here: the one of geon, gcc and clang."""
+    yield find_toolchain().command
+    for name in ("gcc", "clang"):
+        if shutil.which(name):
+            yield (name,)
+
+
+def test_compilers_take_the_source_as_it_stands():
+    failures = {}
+    for name, results, placeholders in programs():
+        text = geon.NativeTransformer().computation(results, *placeholders).source
+        assert text.count("#include <stdint.h>") == 1
+        for command in dict.fromkeys(compilers()):
+            arguments = [*command, *FLAGS, "-fsyntax-only", "-x", "c", "-"]
+            ran = subprocess.run(arguments, input=text, capture_output=True, text=True)
+            wrong = [s for s in ran.stderr.splitlines() if "error:" in s or "redefined" in s]
+            if ran.returncode or wrong:
+                failures[name, command] = wrong
+    assert not failures
+
+
+def test_names_of_several_meanings():
+    """What units call alike stays apart: macros, types, functions, what macros make of names."""
+    shared = "#define INLINE static inline\nINLINE int twice(int x)\n{\n    return 2 * x;\n}\n"
+    form = """
+#define TYPE KIND
+#define JOINED(a, b) a##b
+#define OF(a, b) JOINED(a, b)
+typedef TYPE number;
+struct pair {
+    number x, y;
+};
+static number OF(su, m)(struct pair p)
+{
+    return p.x + p.y;
+}
+static number pair(number x)
+{
+    return sum((struct pair){x, twice(x)});
+}
+KIND of_KIND(KIND x);
+KIND of_KIND(KIND x)
+{
+    return pair(x);
+}
+#undef TYPE
+"""
+    whole, part = (shared + form.replace("KIND", kind) for kind in ("int", "float"))
+    text = one_file([whole, part, "int TYPE;\n"])
+    assert text.count("INLINE int twice") == 1
+    assert text.count("typedef TYPE number;") == 2 and text.endswith("#undef TYPE\n\nint TYPE;\n")
+    arguments = [*find_toolchain().command, *FLAGS, "-Werror", "-fsyntax-only", "-x", "c", "-"]
+    ran = subprocess.run(arguments, input=text, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr

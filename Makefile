@@ -10,6 +10,8 @@ BIN := $(VENV)/bin
 # What an installation is made of; the rest is read where it lies.
 METADATA := setup.cfg pyproject.toml setup.py geon/transformers/native/entry.c geon/transformers/pycuda/steady.c \
 	$(wildcard geon/transformers/native/c/product*)
+# The clone as a path, not an import hook: a folder called geon beside a script does not hide a path.
+EDITABLE := --config-settings editable_mode=compat --editable
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # Tests start many processes: each finds the bytecode of the others.
@@ -80,21 +82,21 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/installed-examples: $(METADATA) | $(BIN)/python
-	$(PIP) --editable '.[examples]'
+	$(PIP) $(EDITABLE) '.[examples]'
 	@touch $@
 
 $(VENV)/installed-test: $(METADATA) | $(BIN)/python
-	$(PIP) --editable '.[examples,test,docs]'
+	$(PIP) $(EDITABLE) '.[examples,test,docs]'
 	@touch $@ $(VENV)/installed-examples
 
 $(VENV)/installed-bench: $(METADATA) | $(BIN)/python
-	$(PIP) --editable '.[examples,test,docs,bench]'
+	$(PIP) $(EDITABLE) '.[examples,test,docs,bench]'
 	@touch $@ $(VENV)/installed-examples $(VENV)/installed-test
 
 # Each line of contenders.txt is what one pip installs; one that cannot be had is a dash.
 $(BENCH)/installed: $(METADATA) benchmarks/peers/contenders.txt
 	$(PYTHON) -m venv $(BENCH)
-	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --editable . matplotlib
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check $(EDITABLE) . matplotlib
 	grep -v '^#' benchmarks/peers/contenders.txt | while read -r line; do \
 		$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check $$line \
 			|| echo "not installed: $$line"; done

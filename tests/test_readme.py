@@ -55,3 +55,11 @@ def test_outputs_that_differ_from_run_to_run_are_refused() -> None:
     text = "```python\nimport time\nprint(time.perf_counter())\n```\n\n```text\n```\n"
     with pytest.raises(ValueError, match=r"sample.md: the outputs are not the same"):
         settled(text, "sample.md")
+
+
+def test_installations_in_place_put_the_clone_on_the_path() -> None:
+    """The default puts an import hook, which loses to a folder called geon beside a script."""
+    lines = (ROOT / "Makefile").read_text().splitlines()
+    (options,) = [line for line in lines if "--editable" in line]
+    assert options == "EDITABLE := --config-settings editable_mode=compat --editable"
+    assert sum("$(EDITABLE) " in line for line in lines) == 4

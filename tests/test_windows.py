@@ -298,7 +298,7 @@ def test_windows_have_the_axes_said(transformer):
     x = geon.placeholder([N, H, C])
     y = geon.window(x, {H: geon.Window(R, stride=2, dilation=2, pad=(1, 3))})
     assert y.axes.names == ("N", "H", "C", "R")
-    assert str(y.axes["H"].expression) == "((H + 1)//(2))"
+    assert str(y.axes["H"].expression) == "(H + 1)//2"
     assert geon.window(x, {"H": R}).axes["H"].expression == x.axes["H"].expression - 2
     assert geon.window(x, {H: 3}).axes["H window"].length == 3
     f = transformer.computation(geon.window(x, {H: R}, value=7), x)

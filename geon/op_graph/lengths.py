@@ -9,7 +9,7 @@ them goes from the innermost out.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
@@ -36,6 +36,7 @@ Terms = tuple[tuple[Monomial, int], ...]
 T = TypeVar("T")
 
 LONGEST_KEY = 400  # characters; nested divisions would make keys as long as their depth
+KEY_DIVISION = "({0})//({1})"
 
 
 def _atom_key(atom: Atom) -> str:
@@ -56,7 +57,7 @@ def _key_of(length: int | Length) -> str:
             continue
         top = stack.pop()
         parts: dict[int | Length, str] = {inner: inner.key for inner in top.inside}
-        text = top._written(parts, "({0})//({1})", "{0}")
+        text = top._written(parts, KEY_DIVISION, "{0}")
         if len(text) > LONGEST_KEY:
             import hashlib  # here because it loads OpenSSL, which import geon need not wait for
 
@@ -222,11 +223,14 @@ class Length(LengthOperators):
             total += product
         return total
 
-    def text(self, division: str = "({0})//({1})", name: str = "{0}") -> str:
-        """The expression as source; ``division`` and ``name`` are how the language writes them."""
+    def text(self, division: str | None = None, name: str = "{0}") -> str:
+        """The expression as source; ``division`` and ``name`` are how the language writes them.
+
+        Without ``division`` it is Python's, with the parentheses that it needs.
+        """
         return self._outwards(lambda each, inner: each._written(inner, division, name))
 
-    def _written(self, inner: Mapping[int | Length, str], division: str, name: str) -> str:
+    def _written(self, inner: Mapping[int | Length, str], division: str | None, name: str) -> str:
         parts = []
         for monomial, coefficient in self.terms:
             factors = []
@@ -235,7 +239,12 @@ class Length(LengthOperators):
                     written = name.format(atom)
                 else:
                     halves = [inner[h] if isinstance(h, Length) else str(h) for h in atom]
-                    written = f"({division.format(*halves)})"
+                    quotient = _quotient(atom, halves, division)
+                    # A minus at the beginning would be the numerator's.
+                    is_term = monomial == ((atom, 1),) and coefficient in (
+                        (1, -1) if parts else (1,)
+                    )
+                    written = quotient if is_term and division is None else f"({quotient})"
                 factors += [written] * power
             if abs(coefficient) != 1 or not factors:
                 factors.insert(0, str(abs(coefficient)))
@@ -296,6 +305,23 @@ class Length(LengthOperators):
 # Those that are alive. As the lengths inside are one where they are equal, terms are compared
 # without going into them.
 _KNOWN: weakref.WeakValueDictionary[Terms, Length] = weakref.WeakValueDictionary()
+
+
+def _quotient(atom: FloorDiv, halves: Sequence[str], division: str | None) -> str:
+    """The text of a division, of the texts of its two halves.
+
+    Python's needs no parentheses around a product or a division on the left of ``//``.
+    """
+    if division is not None:
+        return division.format(*halves)
+    numerator, denominator = halves
+    if any(coefficient < 0 for _, coefficient in _terms(atom.numerator)) or " " in numerator:
+        numerator = f"({numerator})"
+    if not (
+        denominator.isdigit() or atom.denominator in map(Length.of, names_of(atom.denominator))
+    ):
+        denominator = f"({denominator})"
+    return f"{numerator}//{denominator}"
 
 
 def _terms(value: int | Length) -> Iterable[tuple[Monomial, int]]:
@@ -419,7 +445,7 @@ def substituted(length: int | Length, lengths: Mapping[str, int]) -> int | Lengt
     return length._outwards(lambda each, inner: each._with(inner, lengths))
 
 
-def as_text(length: int | Length, division: str = "({0})//({1})", name: str = "{0}") -> str:
+def as_text(length: int | Length, division: str | None = None, name: str = "{0}") -> str:
     """The length as source text."""
     return length.text(division, name) if isinstance(length, Length) else str(length)
 

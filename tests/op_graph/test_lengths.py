@@ -1,5 +1,6 @@
 """The algebra of lengths, against Python integers and SymPy."""
 
+import itertools
 import pickle
 import sys
 import weakref
@@ -157,12 +158,26 @@ def test_divisions_by_lengths():
         N // 0
 
 
+KNOWN = {"N": 7, "C": 5}
+
+
 def test_how_it_is_written():
     assert str(N * C + N + 1) == "C*N + N + 1"
     assert str(2 * N - 3) == "2*N - 3"
     assert str(-N) == "-N"
-    assert str(N // 2) == "((N)//(2))"
+    assert str(N // 2) == "N//2"
     assert (N // 2).c_text() == "(floor_div(N, 2))"
+    assert str(N // 2 // 2 * 2) == "2*(N//2//2)" and str(C - N // 2) == "C - N//2"
+    assert str((N + 1) // 2) == "(N + 1)//2" and str(2 * N // 3) == "2*N//3"
+    assert str(-(N // 2)) == "-(N//2)" and str(N // (2 * C)) == "N//(2*C)"
+    shapes = [lambda a, b: a + b, lambda a, b: a * b, lambda a, b: a // b, lambda a, b: a - 2 * b]
+    pairs = itertools.product([N, C, 2 * N, N + 1, -N, N // 2, 3], [N, C + 2, -3, 2 * C, C // 2])
+    wrong = []
+    for (a, b), f, g in itertools.product(pairs, shapes, shapes):
+        length = g(f(a, b), b)
+        if isinstance(length, Length) and length.evaluate(KNOWN) != eval(str(length), {}, KNOWN):
+            wrong.append(length)
+    assert wrong == []
     assert str(N * N) == "N*N"
 
 

@@ -231,7 +231,7 @@ class Length(LengthOperators):
         return self._outwards(lambda each, inner: each._written(inner, division, name))
 
     def _written(self, inner: Mapping[int | Length, str], division: str | None, name: str) -> str:
-        parts = []
+        parts: list[str] = []
         for monomial, coefficient in self.terms:
             factors = []
             for atom, power in monomial:
@@ -317,9 +317,8 @@ def _quotient(atom: FloorDiv, halves: Sequence[str], division: str | None) -> st
     numerator, denominator = halves
     if any(coefficient < 0 for _, coefficient in _terms(atom.numerator)) or " " in numerator:
         numerator = f"({numerator})"
-    if not (
-        denominator.isdigit() or atom.denominator in map(Length.of, names_of(atom.denominator))
-    ):
+    is_name = [atom.denominator] == [Length.of(name) for name in names_of(atom.denominator)]
+    if not is_name and not denominator.isdigit():
         denominator = f"({denominator})"
     return f"{numerator}//{denominator}"
 

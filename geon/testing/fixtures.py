@@ -33,7 +33,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     )
     if asked is None and not own and "transformer_name" in metafunc.fixturenames:
         names = [name for name in sorted(BUILT_IN) if not is_without_device(name)]
-        names += metafunc.config.stash.get(BESIDE, ())
+        beside: tuple[str, ...] = metafunc.config.stash.get(BESIDE, ())
+        names += beside
         metafunc.parametrize("transformer_name", [_parameter(name) for name in names])
 
 

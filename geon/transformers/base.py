@@ -265,7 +265,10 @@ class Transformer:
 
     @explained
     def allocate(self, lengths: Lengths | None = None) -> None:
-        """Give every known variable memory; open axes take ``lengths`` or their defaults."""
+        """Give every known variable memory; open axes take ``lengths`` or their defaults.
+
+        Variables that have memory keep their lengths.
+        """
         self.state.allocate_all(self._lengths(lengths))
 
     @explained
@@ -273,6 +276,7 @@ class Transformer:
         """Set each variable not yet set to its initial value, those that others read first.
 
         With ``force`` all are set again. Runs by itself where a computation first needs a variable.
+        ``lengths`` are those of variables that have none yet.
         """
         self.state.initialize(self._lengths(lengths), force)
         if force:
@@ -290,13 +294,13 @@ class Transformer:
     def set(self, variable: Leaf | str, value: FeedLike) -> None:
         """Put an array over a variable's axes into it; ``FeedError`` where it does not fit.
 
-        The variable may be given by its name, or the name that it has in checkpoints.
+        The variable may be given by its name, or the name that it has in checkpoints. Its open axes
+        get the lengths of the array, whichever they had: each variable has its own, and a call
+        raises ``FeedError`` where two that it uses have different ones.
         """
         slot = self._slot(variable)
         self.state.put(slot, value)
-        found = coordinates_of(value)
-        if found is not None:
-            self.coordinates[slot] = found
+        self._label(slot, value)
 
     @explained
     def exchange(self, variable: Leaf | str, value: FeedLike) -> np.ndarray[Any, Any]:
@@ -306,9 +310,7 @@ class Transformer:
         """
         slot = self._slot(variable)
         old = self.state.exchange(slot, value)
-        found = coordinates_of(value)
-        if found is not None:
-            self.coordinates[slot] = found
+        self._label(slot, value)
         return old
 
     def values(self) -> dict[str, np.ndarray[Any, Any]]:
@@ -335,6 +337,16 @@ class Transformer:
         """The coordinates of the labelled data that a variable was set to, last or first."""
         found = self.coordinates.get(self._slot(variable))
         return variable.notes().coordinates if found is None else found
+
+    def _label(self, slot: Slot, value: Any) -> None:
+        """Note the coordinates of what a variable was set to; without any, those that still fit."""
+        found = coordinates_of(value)
+        if found is None and slot in self.coordinates:
+            found = self.coordinates[slot]
+            sizes = dict(zip(slot.axes, slot.shape, strict=True))
+            found = found.drop_dims([n for n, k in found.sizes.items() if sizes.get(n, k) != k])
+        if found is not None:
+            self.coordinates[slot] = found
 
     def keep_coordinates(self, variable: Leaf, coordinates: Any) -> None:
         """Note the coordinates that a variable has from now on; an empty dataset for none."""
@@ -396,7 +408,10 @@ class Transformer:
         choice = selection.Choice(strict, only, rename)
         with self.lock:
             self.variables.rename()
-            return stored.restore_state(self.state, path, choice)
+            report = stored.restore_state(self.state, path, choice)
+            for slot in list(self.coordinates):
+                self._label(slot, None)
+            return report
 
     @explained
     def write(self, path: str | os.PathLike[str]) -> None:

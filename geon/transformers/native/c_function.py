@@ -68,7 +68,8 @@ class CFunction:
 
     Different threads may call it at the same time, each with an arena, results and a report of its
     own, where it writes no variable. It can be called as long as this object lives, and reads
-    ``constants`` and the memory of ``variables``, which stay while it and the transformer do.
+    ``constants`` and the memory of ``variables``, which stay while it and the transformer do, until
+    a variable is set to an array of other lengths: then make a new table.
     """
 
     def __init__(self, computation: Computation, version: Array) -> None:

@@ -265,6 +265,8 @@ class Call:
     def bind_in(self, space: Workspace, binding: Binding) -> Any:
         """What the program needs under ``binding``, in an arena of at least its size."""
         size = binding.arena_bytes
+        if any(other.epoch != binding.epoch for other in space.bound):
+            space.clear()  # it keeps memory that variables had
         if space.size < size:
             space.clear()
             space.arena, space.size = None, -1  # freed first, and whole where there is no memory
@@ -349,7 +351,7 @@ class Call:
             if lengths.setdefault(name, size) != size:
                 cure = "give data of one length"
                 if origin[name] in [s.label for s in self.slots]:
-                    cure += ", or another transformer, since a variable keeps its lengths"
+                    cure += ", or set the variable to an array of the other length"
                 else:
                     cure += ", or leave the axis open, with neither default nor lengths="
                 raise FeedError(

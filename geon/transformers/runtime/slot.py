@@ -15,8 +15,9 @@ class Slot:
     lengths that an initial array fixes. ``start`` puts its first value in, for which the slots in
     ``reads`` must have theirs; a variable without a first value has none. ``alone`` says whether
     that changes no other variable. ``value`` lies in the memory of the transformer, and has
-    ``shape``; it is None where there is none yet. ``feed`` is what makes a user's arrays ones that
-    fit, and the label and the shape that it is for.
+    ``shape``; it is None where there is none yet. ``lengths`` are those of its open names, which
+    other variables may have otherwise. ``feed`` is what makes a user's arrays ones that fit, and
+    the label and the shape or ``dims`` that it is for.
     """
 
     def __init__(
@@ -36,7 +37,7 @@ class Slot:
         self.reads: tuple[Slot, ...] = ()
         self.value: Any = None
         self.shape: tuple[int, ...] = ()
-        self.feed: tuple[str, tuple[int, ...], Callable[[Any], Any]] | None = None
+        self.feed: tuple[str, tuple[Any, ...], Callable[[Any], Any]] | None = None
         self.lengths: dict[str, int] = {}
         self.ready = self.started = False
         self.alone = True

@@ -102,39 +102,50 @@ class State:
 
     # Memory -------------------------------------------------------------------------------------
 
-    def lengths(self) -> dict[str, int]:
-        """The open lengths that variables have fixed."""
-        found: dict[str, int] = {}
+    def holders(self, name: str) -> dict[int, Slot]:
+        """The lengths that variables have for an open name, each with the first that has it."""
+        found: dict[int, Slot] = {}
         for slot in self.slots:
-            for name, size in slot.lengths.items():
-                found.setdefault(name, size)
+            if name in slot.lengths:
+                found.setdefault(slot.lengths[name], slot)
         return found
 
-    def chosen(self, slot: Slot, lengths: Mapping[str, int]) -> dict[str, int]:
-        """The open lengths of a variable, from ``lengths`` or what is known already.
+    def lengths(self) -> dict[str, int]:
+        """The open lengths on which all variables agree that have them."""
+        found: dict[str, int] = {}
+        differing: set[str] = set()
+        for slot in self.slots:
+            for name, size in slot.lengths.items():
+                if found.setdefault(name, size) != size:
+                    differing.add(name)
+        return {name: size for name, size in found.items() if name not in differing}
 
-        Raises ``AxisError`` for one that is not known, and where two places disagree.
+    def chosen(self, slot: Slot, lengths: Mapping[str, int]) -> dict[str, int]:
+        """The open lengths of a variable that has none yet.
+
+        Each variable has its own. A length is that of its initial value and of ``lengths``, else
+        the one that all other variables have, else the default. Raises ``AxisError`` for one that
+        is not known, where the others have several, and where two places disagree.
         """
         chosen: dict[str, int] = {}
-        if all(isinstance(dim, int) for dim in slot.dims):
-            return chosen
-        held = self.lengths()
         for dim in slot.dims:
             for name in () if isinstance(dim, int) else dim.names:
                 places: list[tuple[str, Mapping[str, int]]] = [
                     ("the initial value", slot.learned),
-                    ("the variables of this transformer", held),
                     ("the call, lengths= or axis.length", lengths),
                 ]
-                if name not in lengths and name not in held:
+                held = {} if name in lengths else self.holders(name)
+                if held and name not in slot.learned:
+                    self._refuse_several(slot, name, held)
+                    chosen[name] = next(iter(held))
+                if name not in lengths and not held:
                     places.append((self.default_origin(name), self.defaults()))
                 sizes = [(where, source[name]) for where, source in places if name in source]
                 for where, size in sizes[1:]:
                     if size != sizes[0][1]:
                         raise AxisError(
                             f"{slot.label} needs one length for {name}: it is {sizes[0][1]} in "
-                            f"{sizes[0][0]} and {size} in {where}; a transformer's variables "
-                            "keep the length that each open axis got first"
+                            f"{sizes[0][0]} and {size} in {where}; give both the same length"
                         )
                 chosen.update((name, size) for _, size in sizes)
             if not known(dim, chosen):
@@ -143,6 +154,16 @@ class State:
                     "axis's length, call a computation with data, or give lengths="
                 )
         return chosen
+
+    def _refuse_several(self, slot: Slot, name: str, held: Mapping[int, Slot]) -> None:
+        """Raise ``AxisError`` where other variables have several lengths for a name."""
+        if len(held) > 1:
+            (size, one), (second, other) = list(held.items())[:2]
+            raise AxisError(
+                f"{slot.label} needs a length for {name}, which is {size} in {one.label} and "
+                f"{second} in {other.label}: say which with lengths={{{name}: ...}}, set the "
+                "variable to an array, or call a computation with data"
+            )
 
     def shape(self, slot: Slot, lengths: Mapping[str, int]) -> tuple[int, ...]:
         """The shape that a variable has, or gets with these lengths; raises as ``chosen``."""
@@ -171,9 +192,16 @@ class State:
             return found
 
     def allocatable(self, slot: Slot) -> bool:
-        """Whether ``slot`` has memory, or fits and has lengths that need no call's data."""
+        """Whether ``slot`` has memory, or fits and has lengths that need no call's data.
+
+        What other variables have is no reason to have it, too: a call may bring another length.
+        """
         try:
             if slot.value is None:
+                for dim in slot.dims:
+                    for name in () if isinstance(dim, int) else dim.names:
+                        if name not in slot.learned and self.holders(name):
+                            return False
                 size = slot.dtype.itemsize * math.prod(self.shape(slot, {}))
                 check_size(size, slot.label, self.memory.room())
         except (AxisError, SizeError):
@@ -325,25 +353,55 @@ class State:
                     return array
 
     def put(self, slot: Slot, value: Any) -> None:
-        """Set a variable from a user's array; ``FeedError`` where that does not fit."""
+        """Set a variable from a user's array; ``FeedError`` where that does not fit.
+
+        Its open axes get the lengths of the array, whichever they had.
+        """
         with self.lock:
             self.usable()
-            if slot.value is not None:
-                array = self._feed(slot)(value)
-            else:
-                feed = make_feed_of(self.memory, slot.dtype, slot.axes, slot.dims, slot.label)
-                array = feed(value)
-                given = dict(open_sizes(slot.dims, array.shape))
-                try:
-                    shape = self.shape(slot, given)
-                except AxisError as error:
-                    raise FeedError(
-                        f"{slot.label} was given an array of shape {array.shape}: {error}"
-                    ) from None
-                make_feed_of(self.memory, slot.dtype, slot.axes, shape, slot.label)(value)
+            array, given = self._fitted(slot, value)
+            if slot.value is None:
                 self.allocate(slot, given)
+            other = self._other_memory(slot, array)
             with Writing(self.access):
+                self._move(slot, other, given)
                 self._write(slot, array)
+
+    def _fitted(self, slot: Slot, value: Any) -> tuple[Any, Mapping[str, int]]:
+        """A user's array for a variable, and the open lengths that the variable has with it."""
+        dims = slot.dims if slot.value is None or slot.lengths else slot.shape
+        if slot.feed is None or slot.feed[:2] != (slot.label, dims):
+            feed = make_feed_of(self.memory, slot.dtype, slot.axes, dims, slot.label)
+            slot.feed = slot.label, dims, feed
+        array = slot.feed[2](value)
+        if slot.value is not None and array.shape == slot.shape:
+            return array, slot.lengths
+        given = {**slot.lengths, **dict(open_sizes(slot.dims, array.shape))}
+        try:
+            shape = self.shape(slot, given)
+        except AxisError as error:
+            raise FeedError(
+                f"{slot.label} was given an array of shape {array.shape}: {error}"
+            ) from None
+        make_feed_of(self.memory, slot.dtype, slot.axes, shape, slot.label)(value)
+        return array, given
+
+    def _other_memory(self, slot: Slot, array: Any) -> Any:
+        """Memory for a variable that gets another shape; None for one that keeps its own."""
+        if array.shape == slot.shape:
+            return None
+        size = slot.dtype.itemsize * math.prod(array.shape)
+        check_size(size, slot.label, self.memory.room())
+        return self.memory.allocate(array.shape, slot.dtype)
+
+    def _move(self, slot: Slot, memory: Any, lengths: Mapping[str, int]) -> None:
+        """Let a variable lie in other memory, if any, of these lengths; calls find it anew.
+
+        The caller is alone with the variables, and writes it next.
+        """
+        if memory is not None:
+            slot.value, slot.shape, slot.lengths = memory, tuple(memory.shape), dict(lengths)
+            self.epoch += 1
 
     def exchange(self, slot: Slot, value: Any) -> Any:
         """A copy of a variable's value, which is set to a user's array before anybody sees it."""
@@ -354,19 +412,15 @@ class State:
                 self.usable()
                 if not slot.ready:
                     continue
-                array = self._feed(slot)(value)
+                array, given = self._fitted(slot, value)
+                other = self._other_memory(slot, array)
                 with Writing(self.access):
                     old = self.memory.copy_out(slot.value)
+                    if other is not None:
+                        self.memory.synchronise()  # before the memory that is copied goes
+                    self._move(slot, other, given)
                     self._write(slot, array)
                 return old
-
-    def _feed(self, slot: Slot) -> Callable[[Any], Any]:
-        """What takes users' arrays for a variable that has its memory."""
-        label, shape = slot.label, slot.shape
-        if slot.feed is None or slot.feed[:2] != (label, shape):
-            feed = make_feed_of(self.memory, slot.dtype, slot.axes, shape, label)
-            slot.feed = label, shape, feed
-        return slot.feed[2]
 
     def wrote(self) -> None:
         """Note that a variable was written."""

@@ -34,18 +34,21 @@ def slot_named(state: State, name: str) -> Slot:
     return found[0]
 
 
-def entries_of(state: State) -> tuple[list[Slot], list[Entry]]:
-    """The persistent variables, and each as a checkpoint sees it."""
+def entries_of(state: State, given: bool = False) -> tuple[list[Slot], list[Entry]]:
+    """The persistent variables, and each as a checkpoint sees it.
+
+    Of variables that are to be ``given`` arrays, open lengths are those of initial values alone.
+    """
     slots = [slot for slot in state.slots if slot.persistent]
     keys = keys_for([(s.name, "variable", s.axes, s.label) for s in slots])
-    common = {**state.defaults(), **state.lengths()}
+    common = {} if given else {**state.defaults(), **state.lengths()}
     entries = []
     for slot, key in zip(slots, keys, strict=True):
         lengths = {**common, **slot.learned}
         shape: Sequence[int | None] = [
             resolve(dim, lengths) if known(dim, lengths) else None for dim in slot.dims
         ]
-        if slot.value is not None:
+        if slot.value is not None and not given:
             shape = slot.shape
         axes = tuple(zip(slot.axes, shape, strict=True))
         entries.append(Entry(key, slot.name is None, "variable", axes, slot.dtype.name, slot.label))
@@ -76,28 +79,23 @@ def restore_state(state: State, path: str | os.PathLike[str], choice: Choice) ->
     """Read persistent variables from a file; everything is checked before any changes."""
     with state.lock:
         state.usable()
-        slots, entries = entries_of(state)
+        slots, entries = entries_of(state, given=True)
         arrays, report = load(path, entries, choice)
         pairs = [(s, array) for s, array in zip(slots, arrays, strict=True) if array is not None]
-        lengths = state.lengths()
-        for slot, array in pairs:
-            for name, size in open_sizes(slot.dims, array.shape):
-                if lengths.setdefault(name, size) != size:
-                    raise _contradiction(path, slot, name, size, lengths[name])
-        for slot, array in pairs:
-            for dim, size in zip(slot.dims, array.shape, strict=True):
-                if known(dim, lengths) and resolve(dim, lengths) != size:
-                    raise _contradiction(path, slot, dim, size, resolve(dim, lengths))
+        lengths = [_lengths(path, slot, array.shape) for slot, array in pairs]
         with Writing(state.access):
             copies = [
-                state.memory.copy_in(array) if slot.value is None else None for slot, array in pairs
+                state.memory.copy_in(array)
+                if slot.value is None or slot.shape != array.shape
+                else None
+                for slot, array in pairs
             ]  # before any changes: there may be no memory for one
             state.tentative = []
             state.wrote()
-            for (slot, array), copy in zip(pairs, copies, strict=True):
-                if slot.value is None:
-                    slot.value, slot.shape = copy, array.shape
-                    slot.lengths = {n: lengths[n] for n, _ in open_sizes(slot.dims, array.shape)}
+            for (slot, array), copy, found in zip(pairs, copies, lengths, strict=True):
+                if copy is not None:
+                    state.epoch += slot.value is not None
+                    slot.value, slot.shape, slot.lengths = copy, array.shape, found
                 else:
                     state.memory.copy_in(array, slot.value)
                 slot.ready = True
@@ -105,12 +103,17 @@ def restore_state(state: State, path: str | os.PathLike[str], choice: Choice) ->
     return report
 
 
-def _contradiction(
-    path: str | os.PathLike[str], slot: Slot, dim: Any, size: int, other: int
-) -> CheckpointError:
-    """The error for a file whose lengths do not fit each other or the variables there are."""
-    return CheckpointError(
-        f"checkpoint {str(path)!r} gives {slot.label} the length {size} for {dim}, which is "
-        f"{other} in other variables; nothing was changed; restore into a new transformer, or "
-        "into the model that saved the file"
-    )
+def _lengths(path: str | os.PathLike[str], slot: Slot, shape: tuple[int, ...]) -> dict[str, int]:
+    """The lengths of a variable's open names in a file.
+
+    Raises ``CheckpointError`` where they do not fit each other.
+    """
+    found = dict(open_sizes(slot.dims, shape))
+    for dim, size in zip(slot.dims, shape, strict=True):
+        if known(dim, found) and resolve(dim, found) != size:
+            raise CheckpointError(
+                f"checkpoint {str(path)!r} gives {slot.label} the length {size} for {dim}, which "
+                f"is {resolve(dim, found)} by its other axes; nothing was changed; restore into "
+                "the model that saved the file"
+            )
+    return {**slot.lengths, **found}

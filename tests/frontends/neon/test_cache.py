@@ -145,18 +145,29 @@ def test_what_is_refused():
     assert neon.Linear(E, 0.0)(x, cache=cache).axes is x.axes
 
 
-def test_other_numbers_of_examples_need_another_transformer(make):
-    """What is kept of examples has as many as the first call, and the message says so."""
+def test_other_numbers_of_examples(make):
+    """A cache has as many examples as its first call, until its variables are set to others."""
     cache = neon.Cache(geon.Axis("place", 8), name="cache")
     y = neon.GRU(E, 0.1, name="gru")(x, cache=cache)
     transformer = make()
     f = transformer.computation([y, *cache.updates], x)
     f(np.ones((2, 3, 6)))
-    transformer.set(cache.position, 0)
-    with pytest.raises(geon.FeedError, match="another transformer, since a variable keeps its"):
+    with pytest.raises(geon.FeedError, match="or set the variable to an array of the other length"):
         f(np.ones((1, 3, 6)))
-    other = make().computation([y, *cache.updates], x)
-    assert other(np.ones((1, 3, 6)))[0].shape == (1, 3, 6)
+    compiled = f.stages().compiled
+    fresh = make().computation([y, *cache.updates], x)
+    expected = fresh(np.ones((3, 3, 6)))[0]
+    for leaf in cache.variables:
+        sizes = [3 if axis.name == "N" else axis.length for axis in leaf.axes]
+        transformer.set(leaf, np.zeros(sizes, leaf.dtype))
+    np.testing.assert_allclose(f(np.ones((3, 3, 6)))[0], expected, rtol=1e-6)
+    assert f.stages().compiled is compiled
+    second = neon.Cache(geon.Axis("place", 8), name="second")
+    again = neon.GRU(E, 0.1, name="again")(x, cache=second)
+    g = transformer.computation([again, *second.updates], x)
+    for turn in range(2):
+        assert g(np.ones((1, 3, 6)))[0].shape == (1, 3, 6), turn
+        assert f(np.ones((3, 3, 6)))[0].shape == (3, 3, 6), turn
 
 
 @pytest.mark.parametrize("kind", [neon.Recurrent, neon.LSTM, neon.GRU])

@@ -35,8 +35,8 @@ class Cache:
     recurrent layer its state. All are persistent variables that are not trained, and so is
     ``position``: how many times were seen; where it is set to 0 the next call is the first.
     ``updates`` are the effects to be run with the call; a warning tells where they were never asked
-    for. As many examples as the first call has, has
-    each one in this transformer. A time that a layer keeps and for which there is no place raises
+    for. As many examples as the first call has, has each one, until ``variables`` are set to arrays
+    of another number. A time that a layer keeps and for which there is no place raises
     ``IndexRangeError``, which calls the times ``name.times``: more places are needed, or
     ``position`` is to be set to 0. A recurrent layer keeps no times, and needs no places.
     """
@@ -97,6 +97,11 @@ class Cache:
     def filled(self, x: Tensor) -> Tensor:
         """``x`` over places, and 0 at those after the last time: what was left there may be NaN."""
         return where(less(iota(self.places), self._updates[self.position]), x, 0)
+
+    @property
+    def variables(self) -> list[Leaf]:
+        """The variables of the cache, ``position`` among them."""
+        return list(self._updates)
 
     @property
     def updates(self) -> list[VoidOp]:

@@ -56,9 +56,9 @@ def _named(x: Tensor, name: str | None) -> Tensor:
 
 
 def weighted(weight: TensorLike, x: TensorLike) -> Tensor:
-    """Return ``weight * x``, which is 0 where ``weight`` is 0 and ``x`` is infinite.
+    """Return ``weight * x``, which is 0 where ``weight`` is 0, also for an infinite or NaN ``x``.
 
-    The derivatives in both arguments are 0 there, too. NaN stays NaN.
+    The derivative in ``x`` is 0 there; that in ``weight`` is ``x``, and 0 where ``x`` is infinite.
     """
     x = as_tensor(x, near=weight)
     weight = as_tensor(weight, near=x)

@@ -294,7 +294,7 @@ isfinite = elementwise("isfinite", "Whether x is neither infinite nor not a numb
                        (None,), rule="predicate")  # fmt: skip
 
 
-def without_weight(x: Any, y: Any) -> Tensor:
+def _weight_slope(out: Any, x: Any, y: Any) -> Tensor:
     """Return y, and 0 where y is infinite and its weight x is 0."""
     return where.apply(logical_and.apply(equal.apply(x, 0), isinf.apply(y)), 0, y)
 
@@ -302,9 +302,9 @@ def without_weight(x: Any, y: Any) -> Tensor:
 # A row, since its derivative in y is the weight alone: that of the choice would need y again.
 weighted_product = elementwise(
     "weighted_product",
-    "x * y, and 0 where x is 0 and y infinite.",
-    lambda x, y: np.where((x == 0) & np.isinf(y), np.zeros_like(x), x * y),
-    (lambda out, x, y: without_weight(x, y), lambda out, x, y: x),
+    "x * y, and 0 where x is 0 and y infinite or NaN.",
+    lambda x, y: np.where(x == 0, np.zeros_like(x), x * y),
+    (_weight_slope, lambda out, x, y: x),
     arity=2,
     rule="float",
     sympy="x * y",

@@ -10,7 +10,7 @@ from ...op_graph.axes import Axes, Axis
 from ...op_graph.constants import number
 from ...op_graph.copies import with_args
 from ...op_graph.dtypes import FLOAT32, HALVES, INT64, name_of
-from ...op_graph.elementwise import CAST, add, cast, less, multiply, where, without_weight
+from ...op_graph.elementwise import CAST, add, cast, equal, less, multiply, where
 from ...op_graph.indexing import (
     CHECKED,
     PURPOSES,
@@ -69,9 +69,9 @@ def erfcx_derivative(op: Op) -> Op | None:
 
 @lower.on("weighted_product")
 def weighted_product(op: Op) -> Op | None:
-    """A product with what is left of the second factor where the first one is 0."""
+    """A product, but 0 where the first factor is."""
     weight, x = op.args
-    return multiply.apply(weight, without_weight(weight, x))
+    return where.apply(equal.apply(weight, 0), 0, multiply.apply(weight, x))
 
 
 @lower.on("lgamma")

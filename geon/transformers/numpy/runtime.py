@@ -148,9 +148,9 @@ def sigmoid(x: Array, out: Array) -> None:
 
 
 def weighted_product(weight: Array, x: Array, out: Array) -> None:
-    """weight * x; 0 where weight is 0 and x infinite."""
+    """weight * x; 0 where weight is 0, also for an infinite or NaN x."""
     for target, w, a in _blocks(out, weight, x):
-        np.multiply(w, np.where((w == 0) & np.isinf(a), a.dtype.type(0), a), out=target)
+        np.multiply(w, np.where(w == 0, a.dtype.type(0), a), out=target)
 
 
 def left_shift(x: Array, count: Array, out: Array) -> None:

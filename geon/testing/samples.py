@@ -301,8 +301,8 @@ def _indexing() -> list[Sample]:
 def _scattered_ties(x: Tensor, value: Tensor, mode: str) -> Tensor:
     """A scatter in which elements are equal, or 0, at values that its derivative follows."""
     flat = [y - geon.stop_gradient(y) for y in (x, value)]
-    x = geon.where(geon.iota(D) == 1, x, flat[0])
-    value = geon.where(geon.iota(C) == 2, value, flat[1])
+    x = geon.where(geon.equal(geon.iota(D), 1), x, flat[0])
+    value = geon.where(geon.equal(geon.iota(C), 2), value, flat[1])
     return geon.scatter(x, index([4, -1, 0, 4], [C]), value, D, mode=mode)
 
 

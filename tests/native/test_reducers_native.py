@@ -13,7 +13,7 @@ import pytest
 import geon
 from geon.op_graph import reducers
 from geon.op_graph.attributes import is_names
-from geon.op_graph.dtypes import DTYPES, FLOAT64, FLOATS, named_dtype
+from geon.op_graph.dtypes import DTYPES, FLOAT64, FLOATS, HALVES, named_dtype
 from geon.op_graph.reductions import own_dtype, reduce, reducing
 from geon.op_graph.registry import PRIMITIVES, Primitive
 from geon.transformers.kernels.types import Call, Nest
@@ -53,7 +53,7 @@ def drawn(shapes, dtype):
 
 def wide(x):
     """An array with the same order of elements, which NumPy finds extremes of."""
-    return x.astype(np.float32) if x.dtype.name in reducers.HALVES else x
+    return x.astype(np.float32) if x.dtype.name in HALVES else x
 
 
 def expected(find, x, over):

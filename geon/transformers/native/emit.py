@@ -201,7 +201,7 @@ class _Module:
         timed: bool,
         cores: int,
         ready: Callable[[str], None],
-        flushes: bool,
+        flushes: bool = False,
     ) -> None:
         self.plan, self.linking, self.annotate = plan, linking, annotate
         self.vector_bytes, self.suffix, self.timed = vector_bytes, suffix, timed

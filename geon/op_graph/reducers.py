@@ -104,8 +104,8 @@ def in_order(reducer: Reducer) -> Reducer:
 
 
 def _result(element: DType, result: DType) -> tuple[DType, ...]:
-    """The dtype that holds the sum or product."""
-    return (accumulator(result),)
+    """Return the dtype that holds the result meanwhile: that of the result, float32 for halves."""
+    return (accumulator(result) if kind(result) == "f" else result,)
 
 
 def _itself(code: Code, state: State) -> State:

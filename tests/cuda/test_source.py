@@ -57,10 +57,10 @@ def test_little_work_is_one_group():
 
 def sources():
     """Modules with helpers between kernels, with joined kernels, and with whole loops."""
-    transformer = Cuda()
     for make in PROGRAMS.values():
         results, inputs = make()
-        yield transformer.computation(results, *inputs)
+        yield Cuda().computation(results, *inputs)
+    transformer = Cuda()
     slopes, update = test_beside.many(6)
     yield transformer.computation(update, *slopes)
     for result in test_whole_loops.results().values():

@@ -399,6 +399,14 @@ PLACES = {
     ("transformers/native/c/sort.c", "PART"): BITS,
     ("transformers/native/sorting.py", "_keys"): BITS,
     ("transformers/native/c/extreme.c", "NAME", 4): "a grain that is four of those listed",
+    ("transformers/native/flushing.py", "missing"): "a name of processors",
+    ("transformers/native/one_file.py", "KEPT_UNITS"): CACHE,
+    ("transformers/native/one_file.py", "_piece"): "columns of a match",
+    ("transformers/runtime/found.py", "INT64_MAX"): "the largest position",
+    ("op_graph/composites.py", "MEDIUM_LIMITS"): "tests/test_accumulation.py is beyond them",
+    ("op_graph/composites.py", "SCALE"): "tests/test_accumulation.py is beyond it",
+    ("transformers/native/c/extreme.c", "MAX_PARTS"): "tests/native/test_library.py is above it",
+    ("transformers/native/c/extreme.c", "PART_GRAINS"): "tests/native/test_library.py is above it",
     ("transformers/native/result_pool.py", "KEPT_BYTES"): CACHE,
     ("transformers/native/result_pool.py", "ALIGNMENT"): ALIGNED,
     ("transformers/native/product_kernels.py", "product_units"): CACHE,
@@ -494,7 +502,10 @@ PLACES = {
     ("transformers/sizes/blocks.py", "LINE"): ALIGNED,
     ("transformers/kernels/types.py", "ENDLESS"): "numbers turns of loops, for errors",
     **dict.fromkeys(
-        [("transformers/kernels/unrolled.py", name) for name in ("SMALL", "MOST_CARRIED")],
+        [
+            ("transformers/kernels/unrolled.py", name)
+            for name in ("SMALL", "MOST_CARRIED", "INLINED")
+        ],
         "tests/transformers/test_unrolled_loop.py is at and above it",
     ),
     ("transformers/lowering/blocks.py", "NOMINAL"): "stands for an open length",

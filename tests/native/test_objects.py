@@ -21,6 +21,7 @@ from geon.transformers.native.mathematics import FUNCTIONS, declarations
 if toolchain.find_toolchain() is None:
     pytest.skip(toolchain.missing_compiler(), allow_module_level=True)
 
+pytestmark = pytest.mark.optimized  # looks at the flags of users
 TOOLS = toolchain.find_toolchain()
 assert TOOLS is not None
 
@@ -211,7 +212,6 @@ import ctypes, sys
 from geon.transformers.native import objects, toolchain
 from geon.transformers.native.mathematics import FUNCTIONS, declarations
 
-pytestmark = pytest.mark.optimized  # looks at the flags of users
 tools = toolchain.find_toolchain()
 units = [f"int f{i}(void) {{ return {i}; }}" for i in range(4)]
 for count in (4, 1, 2):

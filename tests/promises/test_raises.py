@@ -66,7 +66,6 @@ CASES = {
         geon.DerivativeError,
         lambda: geon.deriv(geon.sum(wrongly_ruled(X)), X),
     ),
-    "dumps: the user's rule": (geon.DumpError, lambda: geon.dumps(ruled(X))),
     "dumps: a feed too many": (geon.DumpError, lambda: geon.dumps(X, feeds={Y: np.ones((2, 3))})),
     "loads: no dump": (geon.DumpError, lambda: geon.loads("{}")),
     "assign: no storage": (geon.AssignError, lambda: geon.assign(X + 1, 0)),

@@ -36,7 +36,7 @@ needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C comp
 STANDARD = "-std=gnu11 -Wall -Wextra -Werror -fPIC -shared -fwrapv -ffp-contract=off".split()
 FAST = "-O3 -march=native -fno-math-errno -fno-trapping-math -fopenmp-simd".split()
 CHECKED = "-O1 -fsanitize=undefined,float-cast-overflow".split()
-LOWERED = ("lgamma", "polygamma", "erfcx_derivative")
+LOWERED = ("lgamma", "polygamma", "erfcx_derivative", "weighted_product")
 ULPS = 8  # of both the NumPy function and ours
 # Slopes have a root, where two terms of this size cancel: the ulp is that of the terms.
 TERMS = {"gelu_slope": 0.25, "gelu_tanh_slope": 0.25, "silu_slope": 0.25}

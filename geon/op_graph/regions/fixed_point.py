@@ -245,7 +245,7 @@ CONVERGED = Primitive(
     fits=(is_count,),
     infer=same,
     carriers=(0,),
-    alike=(0,),
+    alike=None,
     acts=True,
     raises=True,
 )

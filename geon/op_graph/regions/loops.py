@@ -49,6 +49,6 @@ def loop_of(region: Op) -> Loop | None:
         a = WhileAttributes(region.attrs)
         return Loop(1, a.body, a.carries, range(0), a.axis, a.carries + 1)
     if region.primitive.name == "fixed_point":
-        _, carries, body = region.attrs
+        _, carries, body, _ = region.attrs
         return Loop(0, body, carries, range(0), None, carries, numbered=False)
     return None

@@ -18,6 +18,7 @@ STATES = 100_000  # of the search along one axis; past them the axis counts as m
 TRACKED = ""  # the position in the result; no axis has this name
 STEP = "step"  # in place of an axis: the number of the step, in what a loop stacks
 SAME = variable(TRACKED)
+NOWHERE = Affine()  # no position in the result
 
 # What is known of a position: None where it may be another one, else bits of the leaves on which
 # it is the same. No bit is set where all positions are alike; the first is that of what is assumed.
@@ -63,11 +64,85 @@ def kept_axes(result: Tensor) -> dict[str, frozenset[Op]]:
     return found
 
 
-class _Search:
-    """The search along one axis of a result."""
+class Cut(NamedTuple):
+    """The part of an axis of ``leaves`` from ``start`` on in steps of ``step``, 0 for one place."""
 
-    def __init__(self, name: str, result: Tensor) -> None:
+    leaves: frozenset[Op]
+    start: int
+    step: int
+
+
+def cut_axes(result: Tensor, kept: Iterable[str]) -> dict[str, Cut]:
+    """The axes, other than those ``kept``, along which a result is one slice of constant bounds.
+
+    By name the leaves that are sliced. An axis of which elements come from two different slices,
+    as of the difference between neighbours, is left out.
+    """
+    found = {}
+    for name in result.axes.names:
+        if name in kept:
+            continue
+        cuts = _cuts(result, name, SAME)
+        if len(cuts) == 1:
+            found[name] = cuts[0]
+    return found
+
+
+def indexed_axes(result: Tensor) -> dict[str, Cut]:
+    """The axes that ``result`` lacks because one constant place along them was taken.
+
+    By name the leaves, and the place. An axis along which different places were taken is left out.
+    """
+    places: dict[str, dict[tuple[Op, int], None]] = {}
+    seen: set[Op] = {result}
+    waiting: list[Op] = [result]
+    while waiting:
+        op = waiting.pop()
+        row = op.primitive
+        if row.view and row.index_map is not None:
+            for piece in row.index_map(op, identity(op.axes.names)):
+                arg = op.args[piece.arg]
+                for name in arg.axes.names:
+                    at = piece.index[name]
+                    if not at.terms and isinstance(at.constant, int) and name not in result.axes:
+                        places.setdefault(name, {})[arg, at.constant] = None
+        elif row.kind not in ("elementwise", "contraction", "reduction"):
+            continue
+        waiting += [arg for arg in op.args if arg not in seen]
+        seen.update(op.args)
+    found = {}
+    for name, taken in places.items():
+        cuts = [cut for arg, at in taken for cut in _cuts(arg, name, SAME + at)]
+        if cuts and len({cut.start for cut in cuts}) == 1:
+            leaves = frozenset([leaf for cut in cuts for leaf in cut.leaves])
+            found[name] = Cut(leaves, cuts[0].start, 0)
+    return found
+
+
+def _cuts(op: Op, name: str, at: Affine) -> list[Cut]:
+    """The slices of leaves that the elements of ``op`` at these positions are, if any."""
+    root = State(-1, op, name, at)
+    first = _Search(name, op, NOWHERE)
+    first.leaves_of(root)
+    cuts = []
+    for other in first.others:
+        leaves = _Search(name, op, other).leaves_of(root)
+        if leaves:
+            start, step = other.constant, other.step(TRACKED)
+            assert isinstance(start, int) and isinstance(step, int)
+            cuts.append(Cut(leaves, start, step))
+    return cuts
+
+
+class _Search:
+    """The search along one axis of a result, for leaves that have its positions at ``wanted``.
+
+    ``others`` are other positions, in one slice of constant bounds, at which leaves were met.
+    """
+
+    def __init__(self, name: str, result: Op, wanted: Affine | None = None) -> None:
         self.name, self.length = name, result.axes[name].expression
+        self.wanted, self.others = wanted, dict[Affine, None]()
         self.leaves: list[Op] = []
         self.frames: list[tuple[Op, int, int]] = []  # region, number of the body, frame around it
         self._numbers: dict[tuple[int, int, int], int] = {}
@@ -164,9 +239,13 @@ class _Search:
         op, axis = state.op, state.axis
         if state.inside:
             return Made(((ALIKE,),))
-        same = axis == self.name and op.axes[axis].expression == self.length and state.at == SAME
         labelled = isinstance(op, Leaf) or op.notes().coordinates is not None
-        if not same or not labelled:
+        if axis != self.name or not labelled:
+            return UNKNOWN
+        whole = state.at == SAME and op.axes[axis].expression == self.length
+        if not (whole if self.wanted is None else state.at == self.wanted):
+            if _is_slice(state.at):
+                self.others[state.at] = None
             return UNKNOWN
         number = next((k for k, leaf in enumerate(self.leaves) if leaf is op), len(self.leaves))
         if number == len(self.leaves):
@@ -244,6 +323,12 @@ class _Search:
 
 RUNNING = ("cumsum", "cumprod")
 UNKNOWN = Made(((None,),))
+
+
+def _is_slice(at: Affine) -> bool:
+    """Whether positions are those of a slice of constant bounds that goes forward."""
+    start, step = at.constant, at.step(TRACKED)
+    return isinstance(start, int) and isinstance(step, int) and start >= 0 and step > 0
 
 
 def _key(state: State) -> Hashable:

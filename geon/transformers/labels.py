@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..errors import ArgumentError, FeedError, UnavailableError
 from ..op_graph.coordinates import coordinates_of, same_coordinate
+from ..op_graph.kept_axes import Cut
 from ..op_graph.labelled import dim_names
 from ..op_graph.op_graph import Leaf, Op, Tensor
 from .computation import Computation
@@ -21,7 +24,11 @@ class LabelledComputation(Computation):
     """A computation whose results are of xarray: a ``DataArray``, of a dictionary a ``Dataset``.
 
     A result has the dims of its axes, the name of its op, and the coordinates of those inputs whose
-    axes it keeps: position i of the result is computed from position i of the input. Variables and
+    axes it keeps: position i of the result is computed from position i of the input, or along one
+    slice of constant bounds, which has the part of the coordinates that it takes, as has one place
+    along an axis that is left out. Unless xarray's
+    option ``keep_attrs`` is False a result has those attrs on which all labelled inputs agree that
+    have them, of the inputs that it is computed from. Variables and
     constants that were made of labelled data count as inputs, and a variable has after a call the
     coordinates that a result of its new value would have. Effects are None, or left out of a
     dataset. Raises ``FeedError`` where two inputs have other coordinates along one dim, since geon
@@ -35,6 +42,11 @@ class LabelledComputation(Computation):
         self.origins = Origins(self.request)
         pure = self.request.pure.outputs[: len(self.results)]
         self.keeping = [{} if op is None else self.origins.of(op) for op in pure]
+        self.cuts = [
+            {} if op is None else self.origins.cut(op, kept)
+            for op, kept in zip(pure, self.keeping, strict=True)
+        ]
+        self.below = [set() if op is None else self.origins.below(op) for op in pure]
         self.datasets: list[tuple[Sequence[Any], list[int]]] = []
         if self.layout is not None:
             self.layout.mapped(iter(self.results), _checked)
@@ -99,13 +111,28 @@ class LabelledComputation(Computation):
         for data, names in _taken(op, self.keeping[number], sources):
             kept = coordinates_of(data)[names].transpose(*made.dims, missing_dims="ignore")
             made = made.assign_coords(kept.coords)
+        for data, names, cuts in _sliced(op, self.keeping[number], self.cuts[number], sources):
+            part = coordinates_of(data)[names]
+            if any(cut.start >= part.sizes.get(n, cut.start + 1) for n, cut in cuts.items()):
+                continue
+            part = part.isel(
+                {n: slice(c.start, None, c.step) if c.step else c.start for n, c in cuts.items()},
+                missing_dims="ignore",
+            )
+            part = part.isel({n: slice(made.sizes[n]) for n in made.dims}, missing_dims="ignore")
+            if all(made.sizes[n] == size for n, size in part.sizes.items()):
+                new = part.drop_vars([name for name in names if name in made.coords])
+                made = made.assign_coords(new.transpose(*made.dims, missing_dims="ignore").coords)
+        if self.xarray.get_options().get("keep_attrs") is not False:
+            made.attrs.update(_attrs(self.below[number], sources))
         return made
 
     def _joined(self, layout: Layout, found: list[Any]) -> Any:
         """The results of one part of the structure: a dictionary of arrays is a dataset."""
         if isinstance(layout, Table) and not any(layout.parts):
             pairs = zip(layout.keys, found, strict=True)
-            return self.xarray.Dataset({key: made for key, made in pairs if made is not None})
+            results = {key: made for key, made in pairs if made is not None}
+            return self.xarray.Dataset(_without_other_parts(results))
         return layout.made(found)
 
     def _noted(self, layout: Layout, numbers: list[Any]) -> Any:
@@ -121,7 +148,10 @@ class LabelledComputation(Computation):
         for number in numbers:
             op = self.results[number]
             if isinstance(op, Tensor):
-                for _, names in _taken(op, self.keeping[number], sources):
+                kept, cuts = self.keeping[number], self.cuts[number]
+                every = [names for _, names in _taken(op, kept, sources)]
+                every += [names for _, names, _ in _sliced(op, kept, cuts, sources)]
+                for names in every:
                     for key in keys:
                         if key in names:
                             raise FeedError(
@@ -148,6 +178,66 @@ def _taken(op: Tensor, kept: Kept, sources: Sequence[Source]) -> Iterator[tuple[
         known.update(names)
         if names:
             yield data, names
+
+
+def _sliced(
+    op: Tensor, kept: Kept, cuts: Mapping[str, Cut], sources: Sequence[Source]
+) -> Iterator[tuple[Any, list[Any], dict[str, Cut]]]:
+    """The names of the coordinates that a tensor has a part of, of each source, and which part."""
+    for leaf, data in sources if cuts else ():
+        own = {name: cut for name, cut in cuts.items() if leaf in cut.leaves}
+        same = {name for name in leaf.axes.names if name in kept and leaf in kept[name]}
+        names = [
+            name
+            for name, it in data.coords.items()
+            if not own.keys().isdisjoint(it.dims) and (same | own.keys()).issuperset(it.dims)
+        ]
+        if names:
+            yield data, names, own
+
+
+def _without_other_parts(results: dict[Any, Any]) -> dict[Any, Any]:
+    """Arrays for one dataset, without coordinates along a dim of which they have other parts.
+
+    A dataset would align them, which moves elements.
+    """
+    first: dict[Any, Any] = {}
+    wrong = {
+        dim
+        for made in results.values()
+        for dim, index in made.indexes.items()
+        if not first.setdefault(dim, index).equals(index)
+    }
+    if not wrong:
+        return results
+    return {
+        key: made.drop_vars(
+            [name for name, it in made.coords.items() if not wrong.isdisjoint(it.dims)]
+        )
+        for key, made in results.items()
+    }
+
+
+def _attrs(below: set[Op], sources: Sequence[Source]) -> dict[Any, Any]:
+    """The attrs on which all sources agree, of those below, that have them."""
+    found: dict[Any, Any] = {}
+    wrong: set[Any] = set()
+    for leaf, data in sources:
+        for key, value in getattr(data, "attrs", {}).items() if leaf in below else ():
+            if key in found and not _equal(found[key], value):
+                wrong.add(key)
+            found.setdefault(key, value)
+    return {key: value for key, value in found.items() if key not in wrong}
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Whether two attrs are the same; arrays of numbers too."""
+    same = one == other
+    return (
+        bool(same.all() if hasattr(same, "all") else same)
+        if np.shape(one) == np.shape(other)
+        else False
+    )
 
 
 def loaded_xarray() -> Any:

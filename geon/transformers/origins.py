@@ -41,6 +41,18 @@ class Origins:
             for name, leaves in keeping.kept_axes(op).items()
         }
 
+    def cut(self, op: Tensor, kept: Kept) -> dict[str, keeping.Cut]:
+        """By the name of each axis along which ``op`` is a slice, or one place, what it is of."""
+        found = {**keeping.indexed_axes(op), **keeping.cut_axes(op, kept)}
+        return {
+            name: cut._replace(leaves=frozenset([self._made.get(x, x) for x in cut.leaves]))
+            for name, cut in found.items()
+        }
+
+    def below(self, op: Tensor) -> set[Op]:
+        """The inputs, variables and constants that ``op`` is computed from."""
+        return {self._made.get(each, each) for each in post_order([op])}
+
 
 class Moved:
     """The variables with axes that a request assigns: what they keep of their coordinates."""

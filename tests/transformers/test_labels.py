@@ -66,6 +66,64 @@ def steps(x):
     return x[{T: slice(1, None)}] - x[{T: slice(0, -1)}]
 
 
+def test_slices_and_places_of_constant_bounds(transformer):
+    """Each as xarray has it, coordinates along several dims and scalars too."""
+    data = DATA.assign_attrs(units="K").drop_vars("month")
+    mean = geon.mean
+    cases = [
+        (lambda x: x[{T: slice(1, 4)}], lambda a: a.isel(time=slice(1, 4))),
+        (lambda x: 2 * x[{T: slice(1, None, 2), LAT: slice(0, 2)}] + 1,
+         lambda a: 2 * a.isel(time=slice(1, None, 2), lat=slice(0, 2)) + 1),
+        (lambda x: mean(x[{LON: slice(1, 3)}], T), lambda a: a.isel(lon=slice(1, 3)).mean("time")),
+        (lambda x: x[{T: slice(1, None)}][{T: slice(2, None)}], lambda a: a[3:]),
+        (lambda x: x[{T: 2}] * 2, lambda a: a.isel(time=2) * 2),
+        (lambda x: x[{LAT: -1, LON: slice(2, None)}], lambda a: a.isel(lat=-1, lon=slice(2, None))),
+        (lambda x: x[{T: slice(1, None)}][{T: 1}] - x[{T: 2}], lambda a: a.isel(time=2) * 0),
+        (lambda x: x[{T: 0}] - x[{T: 1}], lambda a: a.isel(time=0) - a.isel(time=1)),
+        (lambda x: x[{T: 1}][{LON: 3}] + mean(x), lambda a: a.isel(time=1, lon=3) + a.mean()),
+        (steps, lambda a: a.diff("time").drop_vars("time")),
+    ]  # fmt: skip
+    x = placeholder()
+    results = transformer.computation([build(x) for build, _ in cases], x, labels=True)(data)
+    with xarray.set_options(keep_attrs=True):
+        for found, (_, expected) in zip(results, cases, strict=True):
+            wanted = expected(data)
+            xarray.testing.assert_allclose(found, wanted)
+            assert set(found.coords) == set(wanted.coords) and found.attrs == wanted.attrs
+
+
+def test_places_of_which_several_are_joined_have_no_coordinate(transformer):
+    k = geon.Axis("k")
+    both = computed(transformer, lambda x: geon.stack([x[{T: 0}], x[{T: 1}]], k))
+    assert set(both.coords) == {"lat", "lon", "area", "level"}
+    moved = computed(transformer, lambda x: geon.pad(x[{T: slice(1, None)}], {T: (0, 1)}))
+    assert "time" not in moved.coords
+    last = computed(transformer, lambda x: x[{T: slice(T.expression - 2, None)}])
+    assert "time" not in last.coords
+
+
+def test_a_dataset_of_different_parts_is_not_aligned(transformer):
+    x = placeholder()
+    parts = {"a": x[{T: slice(1, None)}], "b": x[{T: slice(0, T.expression - 1)}]}
+    found = transformer.computation(parts, x, labels=True)(DATA)
+    assert found.sizes["time"] == 4 and "time" not in found.coords
+    np.testing.assert_array_equal(found.a, DATA[1:])
+    with pytest.raises(geon.FeedError, match="'month' has the name of a coordinate"):
+        transformer.computation({"month": x[{T: slice(1, 3)}]}, x, labels=True)(DATA)
+
+
+def test_attrs_on_which_inputs_agree(transformer):
+    x, y = placeholder(), geon.placeholder([LAT], "float64", name="y")
+    f = transformer.computation([x * y, geon.sum(x, T), y + 1], x, y, labels=True)
+    one = DATA.assign_attrs(units="K", source="a", levels=[1, 2])
+    other = DATA[0, :, 0].drop_vars(["time", "month"]).assign_attrs(units="m", levels=[1, 2], z=1)
+    found = [each.attrs for each in f(one, other)]
+    assert found == [{"source": "a", "levels": [1, 2], "z": 1}, one.attrs, other.attrs]
+    assert f(DATA, other)[1].attrs == {}
+    with xarray.set_options(keep_attrs=False):
+        assert [each.attrs for each in f(one, other)] == [{}, {}, {}]
+
+
 KEPT = {
     "elementwise": (lambda x: geon.tanh(x) * 2, "time lat lon"),
     "difference": (lambda x: steps(x), "lat lon"),

@@ -146,7 +146,8 @@ def test_open_lengths_and_lengths_that_are_fixed_say_the_same(transformer):
     build = [x * 2, flip(x), renamed(x, lambda b: geon.flip(b, "s")), x[1:]]
     for options in ({}, {"specialize": {"t": 3}}):
         found = transformer.computation(build, x, labels=True, **options)(D)
-        assert [set(one.coords) for one in found] == [{"t"}, set(), set(), set()]
+        assert [set(one.coords) for one in found] == [{"t"}, set(), set(), {"t"}]
+        assert found[3].t.values.tolist() == [20, 30]
 
 
 def variable(first=None):

@@ -270,9 +270,11 @@ def test_variables_are_set_from_what_lies_on_the_device(on_cpu):
     given[...] = 0  # it was copied
     np.testing.assert_array_equal(on_cpu.get(w), 2 * np.arange(6).reshape(2, 3))
     assert on_cpu.device.copied == 0
-    for wrong in (np.ones((3, 3), np.float32), np.ones((2, 3))):
+    for wrong in (np.ones((3, 2), np.float32), np.ones((2, 3))):
         with pytest.raises(geon.FeedError, match="variable w.* on a device; it needs float32 of"):
             on_cpu.set(w, Packed(wrong))
+    on_cpu.set(w, Packed(np.ones((3, 3), np.float32)))
+    np.testing.assert_array_equal(double(), np.full((3, 3), 2))
     v = geon.Variable([C, C.prime], initial_value=0, name="v")
     with pytest.raises(geon.FeedError, match="variable v"):
         on_cpu.set(v, Packed(given))

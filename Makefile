@@ -45,6 +45,7 @@ docs: $(VENV)/installed-test  ## Build the documentation into site/.
 bench: $(BENCH)/installed  ## Measure geon beside its peers; BENCH_OPTIONS='--only gelu' for a part, BASE=v1 for a revision beside it.
 	$(BENCH)/bin/python -m benchmarks.peers $(if $(BASE),--base "$(BASE)") $(BENCH_OPTIONS)
 	$(if $(BENCH_OPTIONS),,$(BENCH)/bin/python -m benchmarks.fitting)
+	$(if $(BENCH_OPTIONS),,$(BENCH)/bin/python -m benchmarks.peers.memory)
 
 compile-times: $(BENCH)/installed  ## Measure first calls beside JAX.
 	$(BENCH)/bin/python -m benchmarks.compile_times

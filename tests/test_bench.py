@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.peers import base, ceilings, contest, costs, report, workloads
+from benchmarks.peers import base, ceilings, contest, costs, memory, report, workloads
 from benchmarks.peers.processes import BASE, Lost, Process
 from benchmarks.peers.worker import digest
 
@@ -254,3 +254,12 @@ def test_summary():
     assert [report.seconds(v) for v in (1.234, 0.0123, 4.5e-6, 1.5e-7, None)] == [
         "1.23 s", "12.3 ms", "4.50 µs", "0.15 µs", "–",
     ]  # fmt: skip
+
+
+def test_peaks_of_training_steps(capsys, monkeypatch):
+    """The table has a row for each case; checkpoints and one of two values kept are seen in it."""
+    monkeypatch.setenv("GEON_TRANSFORMER", "numpy")
+    found = memory.main(["--quick"])
+    assert len(found) == len(memory.CASES) and all(each["geon"] > 0 for each in found)
+    shown = capsys.readouterr().out
+    assert all(case.title in shown for case in memory.CASES)

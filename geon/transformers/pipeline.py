@@ -10,6 +10,7 @@ from ..op_graph.functional import Functional
 from ..op_graph.regions.segments import MARKED, Division
 from .environment import debugging
 from .lowering.budget import Fitting
+from .lowering.kept_once import kept_once
 from .lowering.layout import lay_out
 from .lowering.memory import Plan, plan_memory
 from .lowering.program import Program, build_program
@@ -29,7 +30,7 @@ def simplified(
     """
     made = built(request, pure, target, again=True)
     if budget is None:
-        return made
+        return made if request.check else kept_once(made, target, request.own)
 
     def divided(division: Division) -> Program:
         return built(request, pure, target, again=True, division=division)

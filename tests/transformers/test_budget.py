@@ -60,7 +60,7 @@ def test_a_budget_that_no_choice_meets_is_refused_with_the_least(transformer):
     with pytest.raises(geon.SizeError) as caught:
         f(X)
     text = str(caught.value)
-    pattern = r"memory=1000 bytes are too few: a call takes (\d+) bytes, and at least (\d+)"
+    pattern = r"memory=1000 bytes are too few: a call takes (\d+) bytes, and (\d+) are the least"
     found = re.search(pattern, text)
     assert int(found[1]) == whole > int(found[2])
     fitting = transformer.computation(results, x, memory=int(found[2]))

@@ -20,6 +20,7 @@ from ...op_graph.regions.segment_numbers import ForBytes
 from ...op_graph.regions.segments import Division
 from ..kernels.costs import cost_of
 from ..sizes.budget import Budget
+from .kept_once import kept_once
 from .kernel import Kernel
 from .layout import lay_out
 from .memory import Plan, place_plan, plan_memory
@@ -59,10 +60,15 @@ class Fitting:
 
         ``divided`` builds it with scans in segments. ``SizeError`` where no choice fits.
         """
-        laid_out, plan, first = self.planned(program)
+        once = program if self.check else kept_once(program, self.target, self.own)
+        laid_out, plan, first = self.planned(once)
         if first.bytes <= self.budget.bytes:
-            return program
-        found = [first, *self.again(laid_out, plan)]
+            return once
+        found = [first]
+        if once is not program:
+            laid_out, plan, choice = self.planned(program)
+            found.append(choice)
+        found += self.again(laid_out, plan)
         for made in self.in_segments(program, divided):
             laid_out, plan, choice = self.planned(made)
             found.append(choice)
@@ -73,7 +79,7 @@ class Fitting:
             least = min(found, key=lambda choice: choice.bytes)
             raise SizeError(
                 f"memory={self.budget.bytes} bytes are too few: a call takes {first.bytes} bytes, "
-                f"and at least {least.bytes} where values are computed again"
+                f"and {least.bytes} are the least that was found where values are computed again"
                 f"{self.shown_lengths()}; give that many, or smaller lengths"
             )
         return min(fitting, key=lambda choice: choice.time).program

@@ -12,7 +12,8 @@ from ...op_graph.regions.scan_facts import ScanAttributes
 from ..kernels.types import Region
 from ..runtime.place import place
 from ..sizes.buffers import Buffer
-from .schedule import Kernel, Schedule, bytes_of, carries_of
+from .schedule import Kernel, Schedule, carries_of
+from .sizes import bytes_of
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -1,9 +1,9 @@
 """Order kernels for low memory: a pure function of a graph of numbers.
 
-Two orders are made and the one with the lower peak is taken; on a tie the first, in which kernels
-stand depth first, so that a kernel soon follows the kernel whose result it reads. The second order
-looks further than one kernel: when all readers of a value are ready, it runs them, and what they
-make possible, as soon as this leaves less memory taken than before.
+Two orders are made and the one with the lower peak is taken; on a tie the one in which values wait
+less for their readers, which then find them in caches. In the first order kernels stand depth
+first. The second looks further than one kernel: when all readers of a value are ready, it runs
+them, and what they make possible, as soon as this leaves less memory taken than before.
 """
 
 from __future__ import annotations
@@ -33,13 +33,17 @@ class Step:
     early: bool = False
 
 
-def order_of_least_memory(steps: Sequence[Step], sizes: Sequence[int]) -> list[int]:
-    """Return the numbers of all steps in the better of two orders; ``sizes`` are those of values,
-    in bytes."""
+def order_of_least_memory(steps: Sequence[Step], sizes: Sequence[int]) -> tuple[list[int], int]:
+    """Return the numbers of all steps in the better of two orders, and its peak in bytes.
+
+    ``sizes`` are those of values, in bytes.
+    """
     graph = _Graph(steps, sizes)
-    orders = [_Listing(graph).run(ahead) for ahead in (False, True)]
+    orders = [_Listing(graph, ahead).run() for ahead in (False, True)]
     assert all(len(order) == len(steps) for order in orders), "the schedule has a cycle"
-    return min(orders, key=graph.peak)
+    costs = [graph.cost(order) for order in orders]
+    best = costs.index(min(costs))
+    return orders[best], costs[best][0]
 
 
 class _Graph:
@@ -72,23 +76,28 @@ class _Graph:
                 rise -= self.sizes[made]
         return rise
 
-    def peak(self, order: Sequence[int]) -> int:
-        """Return the most bytes that values take at one time in an order."""
+    def cost(self, order: Sequence[int]) -> tuple[int, int]:
+        """Return the most bytes that values take at one time in an order, and the sum over all
+        steps of those taken after each."""
         left = [len(readers) for readers in self.readers]
-        now = peak = 0
+        now = peak = total = 0
         for k in order:
             peak = max(peak, now + self.rise(k, left))
             now += self.made[k] - self.freed(k, left)
+            total += now
             for v in self.steps[k].reads:
                 left[v] -= 1
-        return peak
+        return peak, total
 
 
 class _Listing:
-    """A list of steps that grows by what is ready."""
+    """A list of steps that grows by what is ready.
 
-    def __init__(self, graph: _Graph) -> None:
-        self.graph = graph
+    ``ahead`` says whether readers of a value run together to free memory.
+    """
+
+    def __init__(self, graph: _Graph, ahead: bool) -> None:
+        self.graph, self.ahead = graph, ahead
         self.left = [len(readers) for readers in graph.readers]  # readers that have not run
         self.unready = self.left.copy()  # of these, the ones that wait for other steps
         self.waits = graph.waits.copy()
@@ -99,13 +108,13 @@ class _Listing:
         self.touched: dict[int, None] = {}  # values with other readers left than were looked at
         self.closing: list[tuple[int, int, int]] = []  # costs of freeing values, with these
 
-    def run(self, ahead: bool) -> list[int]:
-        """Return the order; with ``ahead`` readers of a value run together to free memory."""
+    def run(self) -> list[int]:
+        """Return the order."""
         for k, waits in enumerate(self.waits):
             if not waits:
                 self.make_ready(k)
         while self.ready:
-            if ahead and self.close():
+            if self.ahead and self.close():
                 continue
             k = heapq.heappop(self.ready)[-1]
             if not self.done[k]:
@@ -115,9 +124,14 @@ class _Listing:
         return self.order
 
     def push(self, k: int) -> None:
-        """Offer a ready step: before others if it frees as much as it makes."""
-        step = self.graph.steps[k]
-        grows = not 0 < self.graph.freed(k, self.left) >= self.graph.made[k]
+        """Offer a ready step: before others if it frees as much as it makes.
+
+        One that makes nothing is never in the way of others, so it comes first where these are
+        looked at.
+        """
+        step, made = self.graph.steps[k], self.graph.made[k]
+        free = self.ahead and not made
+        grows = not (free or 0 < self.graph.freed(k, self.left) >= made)
         heapq.heappush(self.ready, (not step.early, grows, step.rank, k))
 
     def make_ready(self, k: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from ...op_graph.body import Body
 from ...op_graph.bound import is_bound
@@ -12,7 +12,6 @@ from ...op_graph.building import building
 from ...op_graph.elementwise import copy
 from ...op_graph.interning import OwnTable
 from ...op_graph.leaves import input_leaf
-from ...op_graph.lengths import Length, evaluate, names_of
 from ...op_graph.op_graph import Leaf, Op, RegionOp, Tensor, among, deep_order, post_order
 from ...op_graph.regions.closing import rebuilt
 from ...op_graph.regions.scan_facts import ScanAttributes
@@ -29,10 +28,10 @@ from .kernel import Kernel
 from .layout import LaidOut, lay_out
 from .order import Step, order_of_least_memory
 from .program import Program
+from .sizes import bytes_of, nominal
 from .target import Layout, Target
 
 PARTIAL = ("update", "scatter")  # rows whose first argument they change in places
-NOMINAL_LENGTH = 64  # what an open length counts as where only the order of kernels depends on it
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -58,22 +57,6 @@ class Schedule:
         return self.waves or range(len(self.kernels))
 
 
-def bytes_of(op: Op) -> int | Length:
-    """The bytes of a value."""
-    return _bytes(op.axes.size, op.dtype.itemsize)
-
-
-def nominal(op: Op) -> int:
-    """Return the bytes of a value, with open lengths at a nominal one."""
-    size = bytes_of(op)
-    return evaluate(size, dict.fromkeys(names_of(size), NOMINAL_LENGTH))
-
-
-@lru_cache(maxsize=4096)
-def _bytes(size: int | Length, itemsize: int) -> int | Length:
-    return size * itemsize
-
-
 def schedule(
     laid_out: LaidOut,
     target: Target,
@@ -94,7 +77,7 @@ def schedule(
         work.connect()
         held = work.hold(carries)
         work.assign_storage()
-        order = [group for group in work.run() if not group.op.primitive.waits]
+        order = [group for group in work.run()[0] if not group.op.primitive.waits]
         kernels = [work.kernel(group) for group in order]
     waves: tuple[int, ...] = ()
     if target.beside:
@@ -102,6 +85,18 @@ def schedule(
     return Schedule(
         tuple(kernels), work.program, laid_out.layouts, laid_out.base, target, check, waves, held
     )
+
+
+def least_peak(program: Program, target: Target, own: OwnTable) -> int:
+    """Return the bytes that values of a program take at most, with open lengths at a nominal one.
+
+    Kernels are put in order and not lowered.
+    """
+    with building(own):
+        work = _Work(lay_out(program, target, own, False), target, own, False)
+        work.connect()
+        work.assign_storage()
+        return work.run()[1]
 
 
 class _Work:
@@ -245,8 +240,9 @@ class _Work:
         self.edge(self.makers[op], group)
         return late
 
-    def run(self) -> list[Group]:
-        """Return the groups in order: what can raise first, then as memory is lowest."""
+    def run(self) -> tuple[list[Group], int]:
+        """Return the groups in order, what can raise first, then as memory is lowest; and the
+        bytes that values then take, with open lengths at a nominal one."""
         numbers = {group: k for k, group in enumerate(self.groups)}
         values: dict[Op, int] = {}
         for group in self.groups:
@@ -265,7 +261,9 @@ class _Work:
             )
             for group in self.groups
         ]
-        return [self.groups[k] for k in order_of_least_memory(steps, list(map(nominal, values)))]
+        sizes = [nominal(bytes_of(op)) for op in values]
+        order, peak = order_of_least_memory(steps, sizes)
+        return [self.groups[k] for k in order], peak
 
     def joins(self, group: Group, values: dict[Op, int]) -> Iterator[tuple[int, int]]:
         """Return each result with each value whose memory may hold it, of those in the arena."""

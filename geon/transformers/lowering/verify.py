@@ -19,7 +19,7 @@ from ..kernels.types import Call
 from .kernel import Kernel
 from .memory import Home, Inside, Placement, Plan, place_plan
 from .read_order import reads_first, wrong_step
-from .schedule import bytes_of
+from .sizes import bytes_of
 from .target import Layout
 
 # Lengths that open names are played with: unequal, small, and one of them 1.

@@ -12,7 +12,7 @@ from ..lowering.fusion import is_product
 from ..lowering.looping import loops_of
 from ..lowering.memory import Plan, kernels_of
 from ..lowering.program import Program
-from ..lowering.schedule import bytes_of
+from ..lowering.sizes import bytes_of
 from ..lowering.spaces import spaces_of
 from ..printing.c_expressions import C_TYPES
 from .emit import KEPT, Module, make_module

@@ -12,7 +12,8 @@ from ...op_graph.regions.while_facts import WhileAttributes
 from ..kernels.types import Region
 from ..lowering.memory import Plan
 from ..lowering.places import place_of
-from ..lowering.schedule import Kernel, bytes_of
+from ..lowering.schedule import Kernel
+from ..lowering.sizes import bytes_of
 from ..printing.parameters import Place
 from .launches import Carry, Stack, Step, Turns, Until
 from .naming import Chosen, Moved

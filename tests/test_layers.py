@@ -305,7 +305,7 @@ READERS_OF_HAND_WRITTEN_TEXT = {
     "printing/helpers.py": "which helpers the C of a helper calls",
 }
 # The names that emitted Python uses, where a long program is cut into functions.
-READER_OF_EMITTED_TEXT = {"numpy/parts.py"}
+READER_OF_EMITTED_TEXT = {"numpy/parts.py", "native/one_file.py"}
 
 
 def test_nothing_reads_the_text_of_kernels():

@@ -18,7 +18,7 @@ from .accumulation import floating, widened
 from .axes import Axes, Axis, new_axis
 from .build import Elementwise
 from .constants import as_tensor, scalar_value
-from .dtypes import INT64, accumulator, kind, sum_dtype
+from .dtypes import FLOAT64, INT64, kind, sum_dtype
 from .elementwise import (
     absolute,
     add,
@@ -177,32 +177,32 @@ def L2_norm(
     return _named(in_dtype(made, x.dtype), name)
 
 
-# Exponents of two. Elements whose sizes add up to less than 2**MEDIUM_LIMITS[0] are multiplied by
-# 2**SCALE before they are squared, and those with more than 2**MEDIUM_LIMITS[1] by 2**-SCALE. Then
-# squares of normal numbers do not vanish, their sum is in range where the norm is, and so are the
-# factors of the derivative, for up to 2**27 elements.
-MEDIUM_LIMITS = {"float32": (-35, 60), "float64": (-200, 500)}
-SCALE = {"float32": 74, "float64": 560}
+# Exponents of two for float64. Elements whose sizes add up to less than 2**MEDIUM_LIMITS[0] are
+# multiplied by 2**SCALE before they are squared, and those with more than 2**MEDIUM_LIMITS[1] by
+# 2**-SCALE. Then squares of normal numbers do not vanish, their sum is in range where the norm is,
+# and so are the factors of the derivative, for up to 2**27 elements.
+MEDIUM_LIMITS = (-200, 500)
+SCALE = 560
 
 
 def wide_norm(
     xs: Sequence[Tensor], what: str, reduction_axes: Any = None, out_axes: Any = None
 ) -> Tensor:
-    """Return the common L2 norm of tensors of float dtypes, in the dtype that holds sums of these.
+    """Return the common L2 norm of tensors of float dtypes, in float64.
 
-    Powers of two scale the elements, which rounds nothing. The method is that of nrm2 in E.
-    Anderson, "Algorithm 978: safe scaling in the level 1 BLAS", 2017, with one scale for all.
+    float64 holds the squares of all other dtypes. Its own elements are scaled by powers of two,
+    which round nothing, as nrm2 does in E. Anderson, "Algorithm 978: safe scaling in the level 1
+    BLAS", 2017, with one scale for all.
     """
-    dtype = max((accumulator(x.dtype) for x in xs), key=lambda dtype: dtype.itemsize)
-    wide = [in_dtype(x, dtype) for x in xs]
+    wide = [in_dtype(x, FLOAT64) for x in xs]
 
     def total(terms: Iterable[Tensor]) -> Tensor:
         return fold(add, [reduce(SUM, x, reduction_axes, out_axes, what=what) for x in terms])
 
-    if all(x.dtype.name == "float16" for x in xs):  # float32 holds their squares
+    if all(x.dtype is not FLOAT64 for x in xs):
         return _root(total(square(x) for x in wide))
-    exponent, (low, high) = SCALE[dtype.name], MEDIUM_LIMITS[dtype.name]
-    down, up = 2.0**-exponent, 2.0**exponent
+    low, high = MEDIUM_LIMITS
+    down, up = 2.0**-SCALE, 2.0**SCALE
     size = stop_gradient(total(absolute(x) * down for x in wide))
     scale = where(size > down * 2.0**high, down, where(size < down * 2.0**low, up, 1))
     return _root(total(square(x * scale) for x in wide)) / scale

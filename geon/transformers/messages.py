@@ -24,7 +24,7 @@ from ..op_graph.nodes import made_at, sites_of
 from ..op_graph.op_graph import Leaf, Op, post_order
 from .compile import Stages
 from .lowering.memory import Plan
-from .lowering.sizes import bytes_of
+from .lowering.value_sizes import bytes_of
 from .plain import input_label
 from .runtime.calls import explained
 from .runtime.found import UNCONVERGED, outside

@@ -244,8 +244,8 @@ PLACES = {
         "transformers/kernels/regions.py",
         "ASSUMED",
     ): "stands for an open length; whether what follows holds is looked at in each call",
-    ("transformers/lowering/sizes.py", "NOMINAL_LENGTH"): ORDER,
-    ("transformers/lowering/sizes.py", "_bytes"): CACHE,
+    ("transformers/lowering/value_sizes.py", "NOMINAL_LENGTH"): ORDER,
+    ("transformers/lowering/value_sizes.py", "_bytes"): CACHE,
     ("transformers/numpy/operands.py", "length_text"): CACHE,
     ("transformers/numpy/operands.py", "_spread"): ADDRESS,
     ("transformers/numpy/emit.py", ""): TEXT,
@@ -405,6 +405,13 @@ PLACES = {
     ("transformers/runtime/found.py", "INT64_MAX"): "the largest position",
     ("op_graph/composites.py", "MEDIUM_LIMITS"): "tests/test_accumulation.py is beyond them",
     ("op_graph/composites.py", "SCALE"): "tests/test_accumulation.py is beyond it",
+    **dict.fromkeys(
+        [
+            ("transformers/lowering/kept_once.py", name)
+            for name in ("MIN_BYTES", "MIN_PRODUCTS", "MAX_OPS", "MIN_RATIO")
+        ],
+        "tests/transformers/test_order.py is above them; below them values are kept as they were",
+    ),
     ("transformers/native/c/extreme.c", "MAX_PARTS"): "tests/native/test_library.py is above it",
     ("transformers/native/c/extreme.c", "PART_GRAINS"): "tests/native/test_library.py is above it",
     ("transformers/native/result_pool.py", "KEPT_BYTES"): CACHE,

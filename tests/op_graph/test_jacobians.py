@@ -9,6 +9,7 @@ import geon
 from geon.op_graph import jacobians
 from geon.op_graph.dtypes import kind
 from geon.op_graph.op_graph import post_order
+from geon.testing.cases import for_each
 
 from .evaluation import value
 from .samples import SAMPLES
@@ -47,7 +48,7 @@ def close(found, expected):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=floor)
 
 
-@pytest.mark.parametrize(("row", "sample"), EVERY, ids=lambda part: getattr(part, "label", part))
+@for_each(("row", "sample"), EVERY, ids=lambda part: getattr(part, "label", part))
 def test_one_sweep_gives_what_single_sweeps_give(row, sample, monkeypatch):
     """The Jacobian both ways, and the derivative at each place, for an example of every row."""
     y, leaves, feeds = built(sample)

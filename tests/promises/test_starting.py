@@ -15,7 +15,7 @@ from geon.transformers.native.toolchain import find_toolchain
 
 def python(program, **environment):
     """What a program prints in a process of its own; these variables are set (None: unset)."""
-    known = {**os.environ, **environment}
+    known = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **environment}
     known = {name: value for name, value in known.items() if value is not None}
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)], env=known, capture_output=True, text=True

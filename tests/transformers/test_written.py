@@ -224,8 +224,8 @@ def test_what_the_file_offers(written):
     np.testing.assert_array_equal(m.get("ramp"), [0, 1, 2])
     with pytest.raises(TypeError, match="no variable .v.; there are w, .* ramp, variable"):
         m.get("v")
-    with pytest.raises(ValueError, match=r"variable w.*test_written.py.*it needs \(4,\)"):
-        m.set("w", [1, 2])
+    with pytest.raises(ValueError, match=r"variable w.*test_written.py.*it needs \(C of a file"):
+        m.set("w", [[1, 2]])
     with pytest.raises(ValueError, match="placeholder x.*test_written.py"):
         m.parts(np.ones(3))
     with pytest.raises(TypeError, match="no placeholder named 'z'"):

@@ -19,8 +19,8 @@ from ...op_graph.op_graph import Leaf, Op, RegionOp, post_order
 from .program import Program
 from .recompute import Recomputation, Regions
 from .schedule import least_peak
-from .sizes import bytes_of, nominal
 from .target import Target
+from .value_sizes import bytes_of, nominal
 
 MIN_BYTES = 1 << 16  # of a value that is computed again
 MIN_PRODUCTS = 64  # multiply-adds of the later product for each element that is computed again

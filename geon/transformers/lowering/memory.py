@@ -13,7 +13,7 @@ from ..kernels.types import Region
 from ..runtime.place import place
 from ..sizes.buffers import Buffer
 from .schedule import Kernel, Schedule, carries_of
-from .sizes import bytes_of
+from .value_sizes import bytes_of
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -28,8 +28,8 @@ from .kernel import Kernel
 from .layout import LaidOut, lay_out
 from .order import Step, order_of_least_memory
 from .program import Program
-from .sizes import bytes_of, nominal
 from .target import Layout, Target
+from .value_sizes import bytes_of, nominal
 
 PARTIAL = ("update", "scatter")  # rows whose first argument they change in places
 

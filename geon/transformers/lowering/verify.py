@@ -19,8 +19,8 @@ from ..kernels.types import Call
 from .kernel import Kernel
 from .memory import Home, Inside, Placement, Plan, place_plan
 from .read_order import reads_first, wrong_step
-from .sizes import bytes_of
 from .target import Layout
+from .value_sizes import bytes_of
 
 # Lengths that open names are played with: unequal, small, and one of them 1.
 PLAYED = (3, 5, 1, 7, 4)

@@ -12,8 +12,8 @@ from ..lowering.fusion import is_product
 from ..lowering.looping import loops_of
 from ..lowering.memory import Plan, kernels_of
 from ..lowering.program import Program
-from ..lowering.sizes import bytes_of
 from ..lowering.spaces import spaces_of
+from ..lowering.value_sizes import bytes_of
 from ..printing.c_expressions import C_TYPES
 from .emit import KEPT, Module, make_module
 from .library_calls import CALLED, called

@@ -11,7 +11,7 @@ from ...op_graph.regions.while_facts import WhileAttributes
 from ..kernels.types import ENDLESS, Region
 from ..lowering.memory import Inside
 from ..lowering.schedule import Kernel
-from ..lowering.sizes import bytes_of
+from ..lowering.value_sizes import bytes_of
 from .packed_copies import pays_text
 from .scopes import Scope
 

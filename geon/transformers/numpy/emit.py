@@ -15,7 +15,7 @@ from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import Leaf, Op
 from ..kernels.types import Region
 from ..lowering.memory import Plan
-from ..lowering.sizes import bytes_of
+from ..lowering.value_sizes import bytes_of
 from .kernels import statements
 from .loops import region_statements
 from .operands import Operands, dtype_text, length_text

@@ -17,7 +17,7 @@ from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import Length, as_text
 from ...op_graph.op_graph import NO_AXES, Leaf, Op
 from ..lowering.memory import Home, Plan
-from ..lowering.sizes import bytes_of
+from ..lowering.value_sizes import bytes_of
 from .index_maps import view_text
 from .parts import Line
 

@@ -14,8 +14,8 @@ from ...op_graph.affine import Size
 from .. import disk_cache, recorded
 from ..lowering.looping import Loops, loops_of
 from ..lowering.memory import Plan, kernels_of
-from ..lowering.sizes import bytes_of
 from ..lowering.spaces import spaces_of
+from ..lowering.value_sizes import bytes_of
 from ..sizes.buffers import Buffer
 from ..sizes.spaces import Space
 from . import asking, convolution, launches, scratch, sorting

@@ -13,7 +13,7 @@ from ..kernels.types import Region
 from ..lowering.memory import Plan
 from ..lowering.places import place_of
 from ..lowering.schedule import Kernel
-from ..lowering.sizes import bytes_of
+from ..lowering.value_sizes import bytes_of
 from ..printing.parameters import Place
 from .launches import Carry, Stack, Step, Turns, Until
 from .naming import Chosen, Moved

@@ -48,11 +48,12 @@ class ByGlobalNorm(Clipping):
 
 
 def clipped(slopes: Sequence[Tensor], largest: float) -> list[Tensor]:
-    """Return the slopes times one factor, by which their common norm is at most ``largest``.
-
-    The norm of halves is in float32, since a half may not hold it.
-    """
+    """Return the slopes times one factor, by which their common norm is at most ``largest``."""
     if not slopes:
         return []
     factor = largest / maximum(wide_norm(slopes, "clip"), largest)
-    return [in_dtype(factor * widened(slope), slope.dtype) for slope in slopes]
+    wide = map(widened, slopes)
+    return [
+        in_dtype(in_dtype(factor, x.dtype) * x, slope.dtype)
+        for slope, x in zip(slopes, wide, strict=True)
+    ]

@@ -22,6 +22,7 @@ from ....op_graph.movement import broadcast
 from ....op_graph.op_graph import Leaf, Op, Tensor
 from ....op_graph.regions.scan import scan
 from ....op_graph.regions.while_loop import while_loop
+from ....op_graph.weak import in_dtype
 from ..checks import at_least_one
 from .optimiser import Moves, Optimiser, Rate
 
@@ -137,7 +138,7 @@ class Search:
             return self.plus(r, share - rho * self.inner(y, r), s), None
 
         q, shares = scan(back, self.slopes, (told, rho), over=self.axis, reverse=True)
-        first = 1 / maximum(1, wide_norm(self.slopes, "LBFGS"))
+        first = in_dtype(1 / maximum(1, wide_norm(self.slopes, "LBFGS")), size.dtype)
         start = [cast(where(size > 0, size, first) * x, x.dtype) for x in q]
         r, _ = scan(forth, start, (told, rho, shares), over=self.axis)
         return [-x for x in r]

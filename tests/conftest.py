@@ -73,7 +73,12 @@ def pytest_configure(config):
 
 # What takes minutes where a CPU plays the threads of a GPU; ``tests/cuda`` does the same in small.
 HOST = "cuda-on-host"
-LONG_ON_HOST = ("test_long_sums.py", "test_ctrl_c_during_a_call", "test_time_grows_as_the_graph")
+LONG_ON_HOST = (
+    "test_long_sums.py",
+    "test_ctrl_c_during_a_call",
+    "test_time_grows_as_the_graph",
+    "test_ctrl_c_while_a_batch_is_waited_for",  # it compiles until long after the signal
+)
 
 
 def pytest_collection_modifyitems(config, items):

@@ -13,6 +13,7 @@ from geon.op_graph.rewrite import RuleSet, rewrite
 ROOT = Path(geon.__file__).parent
 # The files that run rules, or copy ops, for lines of the user's, or into a computation's own table.
 DRIVERS = {
+    "transformers/lowering/kept_once.py",
     "op_graph/adopting.py",
     "op_graph/custom.py",
     "op_graph/functional.py",

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import importlib as _importlib
 import logging as _logging
+import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
@@ -122,6 +123,7 @@ from .op_graph.elementwise import (
     trunc,
     where,
 )
+from .op_graph.familiar import FUNCTIONS as _FUNCTIONS
 from .op_graph.familiar import missing_function as _missing
 from .op_graph.familiar import name_missing as _name_missing
 from .op_graph.indexing import gather, scatter, take_along
@@ -288,7 +290,7 @@ _LATER = {
 
 def __getattr__(name: str) -> _Any:
     if name not in _LATER:
-        raise AttributeError(_missing(name), name=name)
+        raise _missing(_sys.modules[__name__], name, _FUNCTIONS)
     value = getattr(_importlib.import_module(f".{_LATER[name]}", __name__), name)
     globals()[name] = value
     return value

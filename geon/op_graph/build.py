@@ -74,7 +74,7 @@ class Elementwise(Primitive):
         does not take.
         """
         if others:
-            raise ArgumentError(why(self, others, "() takes its operands by position"))
+            raise ArgumentError(why(self, args, others, "() takes its operands by position"))
         op = self._quick(*args)
         if op is None:
             op = self._checked(args)

@@ -15,6 +15,7 @@ from .keywords import explained
 from .leaves import stand_in
 from .nodes import carry_lines, carry_notes
 from .op_graph import Op, Tensor, annotate, post_order
+from .operators import is_function
 from .recomputed import marked
 from .sites import describe, user_site
 from .structures import mapped
@@ -77,7 +78,7 @@ def checkpoint(function: Callable[P, R]) -> Checkpointed[P, R]:
     again. What prints or checks is done once, and effects are as they were. Checkpoints nest.
     Raises ``ArgumentError`` for what is no function.
     """
-    if not callable(function):
+    if not is_function(function):
         raise ArgumentError(
             f"checkpoint at {describe(user_site())}: {function!r} is no function; give one, and "
             "call what is returned: geon.checkpoint(f)(x)"
@@ -159,7 +160,7 @@ def remat(
     """
     made = as_tensor(op)
     keep = POLICIES.get(policy) if isinstance(policy, str) else policy
-    if not callable(keep):
+    if not is_function(keep):
         raise ArgumentError(
             f"remat of {made} (made at {made.file_info}): policy={policy!r} is none of "
             f"{', '.join(map(repr, POLICIES))}, and no function of an op; give one of these"

@@ -7,16 +7,17 @@ bfloat16 are added up in float32, and rounded at the end.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterable, Sequence
-from functools import reduce as fold
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import ArgumentError, AxisError, DTypeError
 from . import activations, reductions
 from .accumulation import floating, widened
 from .axes import Axes, Axis, new_axis
 from .build import Elementwise
+from .building import current
 from .constants import as_tensor, scalar_value
 from .dtypes import FLOAT64, INT64, kind, sum_dtype
 from .elementwise import (
@@ -42,13 +43,30 @@ from .indexing import CHECKED, held_by_int64
 from .keywords import explained
 from .leaves import iota
 from .movement import reorder
-from .op_graph import Tensor, annotate, make
+from .op_graph import ComputationOp, Tensor, annotate, make
 from .operators import SYNTAX
 from .reductions import SUM, reduce, reduced_names, tensor_size
 from .weak import in_dtype
 
 if TYPE_CHECKING:
     from .accepted import AxesLike, DTypeLike, Follows, Tags, TensorLike
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def composite(function: F) -> F:
+    """Return ``function`` with results that messages call by its name, not by their last op's."""
+    name = function.__name__
+
+    @functools.wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        made = function(*args, **keywords)
+        if isinstance(made, ComputationOp) and current.own is None:
+            if not any(made is each for each in (*args, *keywords.values())):
+                made.notes().called = name
+        return made
+
+    return call  # type: ignore[return-value]  # the same signature
 
 
 def _named(x: Tensor, name: str | None) -> Tensor:
@@ -69,6 +87,7 @@ def weighted(weight: TensorLike, x: TensorLike) -> Tensor:
 # Statistics -------------------------------------------------------------------------------------
 
 
+@composite
 @explained
 def mean(
     x: TensorLike,
@@ -87,6 +106,7 @@ def mean(
     return _named(in_dtype(made, x.dtype), name)
 
 
+@composite
 @explained
 def variance(
     x: TensorLike,
@@ -107,6 +127,7 @@ def variance(
     return _named(in_dtype(made, x.dtype), name)
 
 
+@composite
 @explained
 def std(
     x: TensorLike,
@@ -140,6 +161,7 @@ def _root(squares: Tensor) -> Tensor:
     return where(zero, 0, sqrt(where(zero, 1, squares)))
 
 
+@composite
 @explained
 def squared_L2(
     x: TensorLike,
@@ -158,6 +180,7 @@ def squared_L2(
     return _named(in_dtype(made, sum_dtype(x.dtype)), name)
 
 
+@composite
 @explained
 def L2_norm(
     x: TensorLike,
@@ -197,7 +220,9 @@ def wide_norm(
     wide = [in_dtype(x, FLOAT64) for x in xs]
 
     def total(terms: Iterable[Tensor]) -> Tensor:
-        return fold(add, [reduce(SUM, x, reduction_axes, out_axes, what=what) for x in terms])
+        return functools.reduce(
+            add, [reduce(SUM, x, reduction_axes, out_axes, what=what) for x in terms]
+        )
 
     if all(x.dtype is not FLOAT64 for x in xs):
         return _root(total(square(x) for x in wide))
@@ -211,6 +236,7 @@ def wide_norm(
 # The softmax family -----------------------------------------------------------------------------
 
 
+@composite
 @explained
 def logsumexp(
     x: TensorLike,
@@ -239,6 +265,7 @@ def logsumexp(
     return _named(in_dtype(made, x.dtype), name)
 
 
+@composite
 @explained
 def softmax(
     x: TensorLike, normalization_axes: AxesLike | None = None, *, name: str | None = None
@@ -257,6 +284,7 @@ def softmax(
     return _named(in_dtype(powers / reductions.sum(powers, axes), x.dtype), name)
 
 
+@composite
 @explained
 def log_softmax(
     x: TensorLike, normalization_axes: AxesLike | None = None, *, name: str | None = None
@@ -325,6 +353,7 @@ def relu(x: TensorLike, *, name: str | None = None) -> Tensor:
     return _named(where(x <= 0, 0, x), name)
 
 
+@composite
 @explained
 def leaky_relu(x: TensorLike, slope: TensorLike = 0.01, *, name: str | None = None) -> Tensor:
     """slope * x where x <= 0, else x; its derivative at 0 is ``slope``."""
@@ -332,6 +361,7 @@ def leaky_relu(x: TensorLike, slope: TensorLike = 0.01, *, name: str | None = No
     return _named(where(x <= 0, slope * x, x), name)
 
 
+@composite
 @explained
 def elu(x: TensorLike, alpha: TensorLike = 1.0, *, name: str | None = None) -> Tensor:
     """alpha * (exp(x) - 1) where x <= 0, else x; its derivative at 0 is ``alpha``.

@@ -34,6 +34,7 @@ from .labelled import by_name, dim_names, refuse_list
 from .length_operators import LENGTH_VALUE
 from .lengths import Length
 from .op_graph import NO_AXES, ComputationOp, Op, Tensor, annotate, intern, make
+from .operators import is_function
 from .registry import PRIMITIVES, Inferred, Primitive, need
 from .sites import describe, user_site
 
@@ -361,6 +362,15 @@ def fit_axes(array: np.ndarray[Any, Any], axes: Any, what: str) -> Axes:
     return Axes(*(axis.with_length(n) for axis, n in zip(axes, array.shape, strict=True)))
 
 
+def _first_op(value: Any) -> Op | None:
+    """The first op in a list or tuple, and in those inside of it."""
+    if isinstance(value, Op):
+        return value
+    if not isinstance(value, (list, tuple)):
+        return None
+    return next((op for op in map(_first_op, value) if op is not None), None)
+
+
 def as_tensor(value: Any, near: Any = None) -> Tensor:
     """``value`` as a tensor: a tensor itself, a number, or an array.
 
@@ -380,11 +390,17 @@ def as_tensor(value: Any, near: Any = None) -> Tensor:
         return constant(value)
     if not isinstance(value, (np.ndarray, np.generic, list, tuple)) and not is_array(value):
         cure = "; a function that returns nothing gives None" if value is None else ""
-        if callable(value):
+        if is_function(value):
             cure = "; call it, and take what it returns"
         raise DTypeError(
             f"{value!r} of type {type(value).__name__} is no tensor, number, array or list, at "
             f"{describe(user_site())}{cure}"
+        )
+    inner = _first_op(value)
+    if inner is not None:
+        raise DTypeError(
+            f"a {type(value).__name__} with {inner} (made at {inner.file_info}) is no tensor, at "
+            f"{describe(user_site())}; geon.stack(tensors, axis) makes one of several"
         )
     array, weak = to_array(value)
     if array.ndim == 0:

@@ -19,6 +19,7 @@ from .keywords import explained
 from .leaves import placeholder
 from .movement import broadcast
 from .op_graph import NO_AXES, ComputationOp, Op, Tensor, intern, post_order
+from .operators import is_function
 from .regions.closing import closed
 from .regions.parts import substituted
 from .registry import Inferred, Primitive, need
@@ -180,7 +181,7 @@ def custom_deriv(rule: Backward) -> Callable[[Callable[..., Tensor]], CustomDeri
             return geon.round(x)
     """
     what = f"custom_deriv at {describe(user_site())}"
-    if not callable(rule):
+    if not is_function(rule):
         raise ArgumentError(f"{what}: the rule {rule!r} is no function; {RULE}")
     if not _takes_inputs(rule):
         raise ArgumentError(
@@ -189,7 +190,7 @@ def custom_deriv(rule: Backward) -> Callable[[Callable[..., Tensor]], CustomDeri
         )
 
     def decorate(*functions: Callable[..., Tensor]) -> CustomDeriv:
-        if len(functions) != 1 or not callable(functions[0]) or isinstance(functions[0], Op):
+        if len(functions) != 1 or not is_function(functions[0]):
             given = ", ".join(map(repr, functions))
             raise ArgumentError(
                 f"{what}: {_called(rule)} was given as the rule, and ({given}) where the one "

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from ..errors import AxisError, DerivativeError, DTypeError
+from ..errors import ArgumentError, AxisError, DerivativeError, DTypeError
 from .axes import Axes
 from .build import over
 from .constants import as_tensor
@@ -213,6 +213,15 @@ def hvp(y: Any, x: Any, vector: Any) -> Any:
 
 
 def _listed(x: Any) -> list[Tensor]:
+    for given in x if isinstance(x, (list, tuple)) else [x]:
+        if isinstance(given, (str, dict, set)):
+            cure = "geon.find(y, name) finds a tensor by its name"
+            if isinstance(given, dict):
+                cure = "give list(x.values()), and the derivatives are a list in its order"
+            raise ArgumentError(
+                f"deriv at {describe(user_site())}: x is {given!r} of type {type(given).__name__}; "
+                f"give a tensor or a list of tensors; {cure}"
+            )
     return [as_tensor(v) for v in x] if isinstance(x, (list, tuple)) else [as_tensor(x)]
 
 
@@ -274,9 +283,11 @@ def _seed(y: Tensor, given: Any, places: Axes = NO_AXES) -> Tensor:
         if y.axes is not NO_AXES:
             names = ", ".join([repr(name) for name in places.names])
             cure = f"geon.sum(y, out_axes=[{names}])" if len(places) else "geon.sum(y)"
+            each = [axis.name for axis in y.axes.without(places)]
             raise DerivativeError(
                 f"deriv: y is {y} (made at {y.file_info}), not a scalar; give seed=, a tensor over "
-                f"{y.axes}, or reduce it, for example with {cure}"
+                f"{y.axes}, or reduce it, for example with {cure}; per={[*places.names, *each]} "
+                "gives the derivative of each element"
             )
         return strengthen(as_tensor(1.0), y.dtype)
     seed = as_tensor(given, near=y)
@@ -292,10 +303,27 @@ def _result(y: Tensor, x: Tensor, g: Tensor | None, unreached: str) -> Tensor:
     if unreached == "zero":
         return zeros(x)
     what = "a constant" if x.primitive.name == "constant" else "not reached"
+    inside = _read_inside(y, x)
+    why = (
+        ""
+        if inside is None
+        else (
+            f"; {inside.attrs[0]}, called at {inside.file_info}, has a rule of custom_deriv and "
+            "reads it otherwise than as an argument, which makes it a constant: make it an argument"
+        )
+    )
     raise DerivativeError(
         f"deriv: {x} (made at {x.file_info}) is {what}: {y} (made at {y.file_info}) does not "
-        'depend on it differentiably; deriv(..., unreached="zero") gives zeros'
+        f'depend on it differentiably; deriv(..., unreached="zero") gives zeros{why}'
     )
+
+
+def _read_inside(y: Tensor, x: Tensor) -> Op | None:
+    """The call of a function with a rule that reads ``x`` beside its arguments; None without."""
+    for op in post_order([y]):
+        if op.primitive.name == "custom" and x in set(post_order([op.args[0]], set(op.args[1:]))):
+            return op
+    return None
 
 
 SYNTAX["deriv"] = deriv

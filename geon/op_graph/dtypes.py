@@ -37,6 +37,25 @@ DEFAULTS = {"b": BOOL, "i": INT64, "f": FLOAT32}
 _RANK = {"b": 0, "i": 1, "f": 2}
 
 
+_COMPLEX = "take two tensors, the real and the imaginary part"
+# Names of dtypes elsewhere, with what to write.
+FAMILIAR = {
+    "byte": "write 'uint8'",
+    "char": "write 'int8'",
+    "complex": _COMPLEX,
+    "complex128": _COMPLEX,
+    "complex64": _COMPLEX,
+    "double": "write 'float64'",
+    "half": "write 'float16'",
+    "long": "write 'int64'",
+    "longlong": "write 'int64'",
+    "short": "write 'int16'",
+    "single": "write 'float32'",
+    "string": "give each text a number first",
+    "str": "give each text a number first",
+}
+
+
 @cache
 def named_dtype(name: str) -> DType:
     """The dtype of that name; bfloat16 comes from ml_dtypes."""
@@ -46,6 +65,9 @@ def named_dtype(name: str) -> DType:
         wide: DType = np.dtype(ml_dtypes.bfloat16)
         return wide
     if name not in DTYPES:
+        if name in FAMILIAR:
+            known = ", ".join(DTYPES)
+            raise DTypeError(f"geon has no dtype {name!r}; it has {known}; {FAMILIAR[name]}")
         usual = [known.name for known in DEFAULTS.values() if known.name[:3] == name[:3]]
         near = [known for known in DTYPES if known in name] or usual
         meant = f"; write {near[-1]!r}" if near else ""

@@ -5,7 +5,8 @@ A name that geon lacks is looked up here, and the error says what to write.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
@@ -179,8 +180,95 @@ FUNCTIONS = {
     "xlogy": "x * geon.log(geon.where(x == 0, 1, y))",
     "zeros": "geon.constant(0.0, axes=[...])",
     "zeros_like": "geon.constant(0.0, axes=x.axes)",
+    "Adam": "neon.Adam, of geon.frontends.neon",
+    "argpartition": "geon.top_k(x, k, A)",
+    "array_equal": "geon.all(x == y)",
+    "atleast_1d": "geon.expand(x, axis)",
+    "bincount": "geon.sum(geon.onehot(x, axis), A)",
+    "count_nonzero": 'geon.sum(geon.cast(x != 0, "int64"), A)',
+    "crossentropy": "geon.cross_entropy_multi(geon.softmax(scores, A), wanted)",
+    "cummax": "geon.associative_scan(geon.maximum, x, over=A)",
+    "cummin": "geon.associative_scan(geon.minimum, x, over=A)",
+    "custom_gradient": "geon.custom_deriv(rule), a decorator",
+    "custom_jvp": "geon.custom_deriv(rule), a decorator; forward mode transposes the rule",
+    "custom_vjp": "geon.custom_deriv(rule), a decorator",
+    "deg2rad": "x * (math.pi / 180)",
+    "dstack": "geon.concat([x, y], A)",
+    "erf_inv": "geon.erfinv(x)",
+    "float": 'geon.cast(x, "float32")',
+    "gammaln": "geon.lgamma(x)",
+    "GradientTape": "geon.deriv(y, x), of the expression",
+    "hypot": "geon.sqrt(geon.square(x) + geon.square(y))",
+    "index_add": 'geon.scatter(x, index, value, A, mode="add")',
+    "index_select": "geon.gather(x, index, A)",
+    "int": 'geon.cast(x, "int64")',
+    "isin": "geon.any(geon.outer(geon.equal, x, values), A)",
+    "kron": "geon.flatten(geon.outer(geon.multiply, x, y), [A, B], axis)",
+    "lax": "geon.scan, geon.while_loop, geon.cond and geon.case_of",
+    "Linear": "geon.dot(x, w) + b, or neon.Affine of geon.frontends.neon",
+    "log_sigmoid": "-geon.softplus(-x)",
+    "logaddexp": "geon.maximum(x, y) + geon.log1p(geon.exp(-geon.absolute(x - y)))",
+    "logsigmoid": "-geon.softplus(-x)",
+    "masked_fill": "geon.where(mask, value, x)",
+    "meshgrid": "geon.iota(A) and geon.iota(B), which meet by name",
+    "median": "geon.sort(x, A)[{A: n // 2}], of n elements",
+    "Module": "a class of your own, or neon.Layer of geon.frontends.neon",
+    "multi_dot": "geon.contract([x, y, z], [A, B])",
+    "nanmean": "geon.sum(geon.where(geon.isnan(x), 0, x), A) / geon.sum(~geon.isnan(x), A)",
+    "nansum": "geon.sum(geon.where(geon.isnan(x), 0, x), A)",
+    "normalize": "x / geon.L2_norm(x, A)",
+    "pi": "math.pi",
+    "ptp": "geon.max(x, A) - geon.min(x, A)",
+    "rad2deg": "x * (180 / math.pi)",
+    "relu6": "geon.clip(x, 0, 6)",
+    "rot90": "geon.flip(x, A), and geon.reorder for the order of axes",
+    "select_n": "geon.where(condition, x, y)",
+    "Session": "geon.make_transformer()",
+    "sinc": "geon.sin(math.pi * x) / (math.pi * x), and geon.where for x = 0",
+    "switch": "geon.case_of(index, branches)",
+    "tensor_scatter_nd_update": "geon.scatter(x, index, value, A)",
+    "topk": "geon.top_k(x, k, A)",
+    "vdot": "geon.dot(x, y)",
+    "vectorize": "nothing: give a tensor one more axis, and all that is made of it has that axis",
 }
 
+# What geon lacks, with what helps meanwhile.
+_NUMPY = "compute it with NumPy from results of a computation"
+_FOURIER = "take geon.dot with a matrix of cosines and one of sines"
+_LENGTHS = "results have fixed lengths, so take geon.where or geon.sort"
+LACKING = {
+    "argwhere": _LENGTHS,
+    "cholesky": "examples/gaussian_process.py does without, by a geon.scan",
+    "complex128": "take two tensors, the real and the imaginary part",
+    "complex64": "take two tensors, the real and the imaginary part",
+    "det": _NUMPY,
+    "eig": _NUMPY,
+    "eigh": _NUMPY,
+    "fft": _FOURIER,
+    "histogram": "take geon.sum of comparisons with the edges of the bins",
+    "ifft": _FOURIER,
+    "interp": "take geon.gather of the two neighbours, and weigh them",
+    "inv": _NUMPY,
+    "irfft": _FOURIER,
+    "lstsq": _NUMPY,
+    "nonzero": _LENGTHS,
+    "percentile": "take geon.sort(x, A), and a position in it",
+    "pinv": _NUMPY,
+    "qr": _NUMPY,
+    "quantile": "take geon.sort(x, A), and a position in it",
+    "rfft": _FOURIER,
+    "searchsorted": "take geon.sum of comparisons, which counts what is smaller",
+    "slogdet": _NUMPY,
+    "solve": "take geon.fixed_point, or compute it with NumPy from results of a computation",
+    "svd": _NUMPY,
+    "triangular_solve": "examples/gaussian_process.py does without, by a geon.scan",
+    "unique": _LENGTHS,
+}
+
+_LABELS = (
+    'x[{"dim": position}]: tensors have positions along their axes, and no labels; look these up '
+    "outside of the function"
+)
 # Of a tensor: what is written x.NAME elsewhere, beside the functions.
 ATTRIBUTES = {
     "T": "geon.reorder(x, axes); operations match axes by name and need no transpose",
@@ -195,7 +283,10 @@ ATTRIBUTES = {
     "cpu": "geon.make_transformer(name), which chooses the device",
     "cuda": "geon.make_transformer(name), which chooses the device",
     "data": "transformer.get(variable), or transformer.computation(x, *placeholders)(*values)",
-    "dataset": "tree[path] + x: a tensor meets one array of a tree, not all of them",
+    "dataset": (
+        "geon.where(condition, x, y) for xr.where, or tree[path] + x: a tensor meets one array of "
+        "a tree, not all of them"
+    ),
     "detach": "geon.stop_gradient(x)",
     "device": "the transformer, which is chosen when a computation is made",
     "dim": "len(x.axes)",
@@ -222,11 +313,87 @@ ATTRIBUTES = {
     "requires_grad": "geon.Variable(..., trainable=...)",
     "set": "transformer.set(variable, array)",
     "sizes": "x.shape",
+    "sel": _LABELS,
+    "isel": 'x[{"dim": position}]: tensors have positions along their axes, and no labels',
+    "coords": _LABELS,
+    "groupby": "geon.scatter with the number of each group, or geon.onehot, which geon.dot sums",
+    "rolling": "geon.window(x, {T: geon.Window(R)})",
+    "resample": "geon.window(x, {T: geon.Window(R, stride=R)})",
+    "shift": "geon.roll(x, {T: 1})",
+    "fillna": "geon.where(geon.isnan(x), value, x)",
+    "interp": _LABELS,
+    "drop_vars": _LABELS,
+    "assign_coords": _LABELS,
     "to": "x.cast(dtype)",
     "tolist": "transformer.computation(x, *placeholders)(*values)",
     "value": "transformer.get(variable), or transformer.computation(x, *placeholders)(*values)",
     "values": "transformer.get(variable), or transformer.computation(x, *placeholders)(*values)",
     "view": "geon.flatten(x, axes, axis) and geon.unflatten(x, axis, axes)",
+}
+
+# Of geon.frontends.neon: what is written torch.nn.NAME, keras.layers.NAME or optax.NAME elsewhere.
+_NORM = "neon.BatchNorm(), whose axes go by name"
+_POOL = "neon.Pooling, an entry for each axis"
+NEON = {
+    "AdaptiveAvgPool2d": "a function among the layers: lambda x: geon.mean(x, [ax.H, ax.W])",
+    "AvgPool2d": _POOL,
+    "AveragePooling2D": _POOL,
+    "BatchNorm1d": _NORM,
+    "BatchNorm2d": _NORM,
+    "BatchNormalization": _NORM,
+    "Bidirectional": "neon.BiRNN(layer)",
+    "CrossEntropyLoss": "neon.costs.cross_entropy",
+    "BCELoss": "neon.costs.binary_cross_entropy",
+    "Conv1D": "neon.Convolution",
+    "Conv1d": "neon.Convolution",
+    "Conv2D": "neon.Convolution",
+    "Conv2d": "neon.Convolution",
+    "Conv3d": "neon.Convolution",
+    "ConvTranspose2d": "neon.Deconvolution",
+    "Dataset": "neon.Batches or neon.Stream",
+    "DataLoader": "neon.Batches or neon.Stream",
+    "Dense": "neon.Affine(axes, init, bias, activation)",
+    "ELU": "geon.elu, a function among the layers",
+    "Embedding": "neon.LookupTable",
+    "ExponentialDecay": "neon.schedules",
+    "Flatten": "nothing: neon.Affine sums all axes but N and T",
+    "GELU": "geon.gelu, a function among the layers",
+    "GlorotUniform": "neon.Glorot(random)",
+    "HeNormal": "neon.Kaiming(random)",
+    "Input": "geon.placeholder(axes)",
+    "L1Loss": "neon.costs.absolute_error",
+    "LayerNormalization": "neon.LayerNorm()",
+    "LeakyReLU": "geon.leaky_relu, a function among the layers",
+    "LogSoftmax": "geon.log_softmax, in a function among the layers",
+    "MaxPool2d": _POOL,
+    "MaxPooling2D": _POOL,
+    "Module": "neon.Layer",
+    "ModuleList": "a list of layers, an attribute of a neon.Layer",
+    "MSELoss": "neon.costs.squared_error",
+    "MultiheadAttention": "neon.MultiHeadAttention",
+    "NAdam": "neon.Adam",
+    "Optimizer": "neon.Optimiser",
+    "Parameter": "self.variable(place, axes, first) in the forward of a neon.Layer",
+    "RMSprop": "neon.RMSProp",
+    "RNN": "neon.Recurrent",
+    "ReLU": "geon.relu, a function among the layers",
+    "SiLU": "geon.silu, a function among the layers",
+    "Sigmoid": "geon.sigmoid, a function among the layers",
+    "SimpleRNN": "neon.Recurrent",
+    "Softmax": "geon.softmax, in a function among the layers: lambda x: geon.softmax(x, C)",
+    "Tanh": "geon.tanh, a function among the layers",
+    "ZeroPad2d": "geon.pad, in a function among the layers",
+    "adam": "neon.Adam(rate)",
+    "adamw": "neon.AdamW(rate, decay=...)",
+    "clip_by_global_norm": "clip=neon.ByGlobalNorm(norm) of an optimiser",
+    "fit": "neon.Model(...).fit(data, epochs)",
+    "functional": "geon's functions, such as geon.relu",
+    "grad": "geon.deriv(cost, variables)",
+    "initializers": "neon.Glorot, neon.Kaiming, neon.Gaussian and others",
+    "losses": "neon.costs",
+    "optim": "neon.SGD, neon.Adam and others, which are in neon itself",
+    "optimizers": "neon.SGD, neon.Adam and others, which are in neon itself",
+    "sgd": "neon.SGD(rate)",
 }
 
 # Of a stream: what is written rng.NAME elsewhere.
@@ -274,19 +441,28 @@ COMPUTATIONS = {
 }
 
 
-def missing_function(name: str) -> str:
-    """What to say of a name that the module geon lacks."""
-    known = FUNCTIONS.get(name)
-    found = "" if known is None else f"; write {known}"
-    return f"module 'geon' has no attribute {name!r}{found}"
+def missing_name(owner: object, what: str, name: str, cures: Mapping[str, str]) -> AttributeError:
+    """The error for a name that ``owner``, which is called ``what``, lacks.
+
+    It says what to write where that is known. Python adds the names that are alike, for which it
+    asks for ``name`` and ``obj``.
+    """
+    cure = ""
+    if name in cures:
+        cure = f"; write {cures[name]}"
+    elif isinstance(owner, ModuleType) and name in LACKING:
+        cure = f"; geon does not have it yet: {LACKING[name]}"
+    return AttributeError(f"{what} has no attribute {name!r}{cure}", name=name, obj=owner)
 
 
-def missing_member(owner: object, name: str, cures: dict[str, str]) -> AttributeError:
+def missing_member(owner: object, name: str, cures: Mapping[str, str]) -> AttributeError:
     """The error for a member that an object lacks, with what to write where it is known."""
-    known = cures.get(name)
-    found = "" if known is None else f"; write {known}"
-    text = f"{type(owner).__name__!r} object has no attribute {name!r}{found}"
-    return AttributeError(text, name=name, obj=owner)
+    return missing_name(owner, f"{type(owner).__name__!r} object", name, cures)
+
+
+def missing_function(module: ModuleType, name: str, cures: Mapping[str, str]) -> AttributeError:
+    """The error for a name that a module lacks, with what to write where it is known."""
+    return missing_name(module, f"module {module.__name__!r}", name, cures)
 
 
 class Missing:
@@ -304,8 +480,7 @@ class Missing:
         if op is None:
             raise AttributeError(f"type object {owner.__name__!r} has no attribute {self.name!r}")
         shown = f"the {kind_of(op)} {op} (made at {op.file_info})"
-        text = f"{shown} has no attribute {self.name!r}; write {self.cure}"
-        raise AttributeError(text, name=self.name, obj=op)
+        raise missing_name(op, shown, self.name, {self.name: self.cure})
 
 
 def name_missing(cls: type[Op], functions: Iterable[str]) -> None:

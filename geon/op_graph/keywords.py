@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -45,6 +45,34 @@ ALIASES = {
     "value": ("initial_value",),
     "object": ("value",),
     "requires_grad": ("trainable",),
+    "lr": ("rate",),
+    "learning_rate": ("rate",),
+    "eps": ("epsilon",),
+    "weight_decay": ("decay",),
+    "beta_1": ("first",),
+    "beta_2": ("second",),
+    "b1": ("first",),
+    "b2": ("second",),
+    "kernel_initializer": ("init",),
+    "weight_init": ("init",),
+    "bias_initializer": ("bias",),
+    "use_bias": ("bias",),
+    "units": ("axes",),
+    "out_features": ("axes",),
+    "out_channels": ("axes",),
+    "filters": ("axes",),
+    "features": ("axes",),
+    "input_dim": ("words",),
+    "num_embeddings": ("words",),
+    "output_dim": ("axes", "axis"),
+    "embedding_dim": ("axes", "axis"),
+    "num_groups": ("groups",),
+    "num_heads": ("heads",),
+    "batch_size": ("size",),
+    "max_norm": ("norm",),
+    "go_backwards": ("reverse",),
+    "normalized_shape": ("over",),
+    "layers": ("parts",),
     "type": ("dtype",),
     "a_min": ("low",),
     "a_max": ("high",),
@@ -133,7 +161,7 @@ def explained(function: F) -> F:
             if name in keywords or place < len(args):
                 value = keywords[name] if name in keywords else args[int(place)]
                 if value is not True and value is not False:
-                    check_flag(f"{_name(function)} at {describe(user_site())}", name, value)
+                    check_flag(f"{_name(function, args)} at {describe(user_site())}", name, value)
         try:
             return function(*args, **keywords)
         except TypeError as error:
@@ -141,7 +169,7 @@ def explained(function: F) -> F:
             if inner is not None and inner.tb_next is not None:
                 raise  # the function took them
             mismatch = str(error)
-        raise ArgumentError(why(function, keywords, mismatch))
+        raise ArgumentError(why(function, args, keywords, mismatch))
 
     return call  # type: ignore[return-value]  # the same signature
 
@@ -152,20 +180,46 @@ def check_flag(what: str, name: str, value: Any) -> None:
         raise ArgumentError(f"{what}: {name}={value!r} is no flag; give True or False")
 
 
-def _name(function: Callable[..., Any]) -> str:
+def explain_constructors(classes: Iterable[type], package: str) -> None:
+    """Let the constructors of the classes and bases of a package be ``explained``."""
+    for base in dict.fromkeys(base for cls in classes for base in cls.__mro__):
+        own = vars(base).get("__init__")
+        ours = base.__module__.startswith(f"{package}.")
+        if own is not None and ours and not hasattr(own, "__wrapped__"):
+            base.__init__ = explained(own)  # type: ignore[misc]  # the same signature
+
+
+def _name(function: Callable[..., Any], args: Sequence[Any]) -> str:
     """What people call a function, a class where it is the one that makes it."""
+    if function.__name__ == "__init__" and args:
+        return type(args[0]).__name__
     qualified = getattr(function, "__qualname__", function.__name__)
-    return qualified.removesuffix(".__init__").rpartition(".")[2]
+    return str(qualified.rpartition(".")[2])
 
 
-def why(function: Callable[..., Any], keywords: Mapping[str, Any], mismatch: str) -> str:
+def why(
+    function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any], mismatch: str
+) -> str:
     """What is wrong with the arguments of a call, and what to write."""
-    found = inspect.signature(function).parameters.items()
-    parameters = {name: p for name, p in found if name != "self"}
-    start = f"{_name(function)} at {describe(user_site())}"
+    found = inspect.signature(function).parameters
+    parameters = {name: p for name, p in found.items() if name != "self"}
+    name = _name(function, args)
+    start = f"{name} at {describe(user_site())}"
     takes = f"it takes ({', '.join(_shown(p) for p in parameters.values())})"
     unknown = [word for word in keywords if word not in parameters]
     if not unknown:
+        first = next(iter(parameters.values()), None)
+        places = [p for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        given = len(args) - ("self" in found)
+        if first is not None and "positional argument" in mismatch and given > len(places):
+            if str(first.annotation).startswith(("Sequence", "Iterable", "list")):
+                return (
+                    f"{start} was given {given} {first.name} one after another; give a list: "
+                    + (f"{name}([a, b])")
+                )
+            if "self" in found:
+                count = f"takes {len(places)} positional arguments but {given} were given"
+                return f"{start} {count}; {takes}"
         return f"{start} {mismatch.partition('() ')[2]}; {takes}"
     words = " and ".join(f"{word}=" for word in unknown)
     cures = [_cure(word, parameters) for word in unknown]

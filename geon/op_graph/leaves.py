@@ -14,7 +14,7 @@ from .axes import Axes, Axis, as_axes, new_axis
 from .constants import constant, fit_axes, number, to_array
 from .coordinates import keep_coordinates
 from .deferring import let_xarray_defer
-from .dtypes import INT64, DType, as_dtype, kind, named_dtype
+from .dtypes import FAMILIAR, INT64, DType, as_dtype, kind, named_dtype
 from .effects import assignment
 from .keywords import explained
 from .labelled import by_name, dim_names
@@ -32,6 +32,7 @@ from .op_graph import (
     make_leaf,
     post_order,
 )
+from .operators import is_function
 from .registry import Inferred, Primitive, need
 from .sites import Site, describe, user_site
 from .unrun import take
@@ -116,7 +117,11 @@ def _refuse_name(dtype: Any, what: str) -> None:
         try:
             named_dtype(dtype)
         except DTypeError as error:
-            meant = "" if "; write" in str(error) else f"; a name is given as name={dtype!r}"
+            meant = (
+                ""
+                if dtype in FAMILIAR or "; write" in str(error)
+                else f"; a name is given as name={dtype!r}"
+            )
             raise DTypeError(f"{what} at {describe(user_site())}: {error}{meant}") from None
 
 
@@ -171,7 +176,7 @@ def variable(
     elif dim_names(initial_value) is not None:
         initial_value = constant(labelled, dtype=dtype)
     first = initial_value
-    if first is not None and not callable(first):
+    if first is not None and not is_function(first):
         if isinstance(first, np.ndarray) and first.ndim and axes is not None:
             fit_axes(first, axes, "Variable" if name is None else f"the variable {name!r}")
         first = _initial_tensor(first, axes, dtype)

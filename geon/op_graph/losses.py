@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import AxisError
 from .accumulation import widened
-from .composites import weighted
+from .composites import composite, weighted
 from .constants import as_tensor
 from .dtypes import FLOAT32, kind
 from .elementwise import equal, log, where
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .accepted import AxesLike, TensorLike
 
 
+@composite
 @explained
 def cross_entropy_binary(
     y: TensorLike,
@@ -49,6 +50,7 @@ def cross_entropy_binary(
     return _cost("cross_entropy_binary", entropy, usebits, reduction_axes, out_axes, name)
 
 
+@composite
 @explained
 def cross_entropy_multi(
     y: TensorLike,
@@ -115,7 +117,7 @@ def _warn_of_scores(y: Tensor, what: str, squashing: str) -> None:
             f"{what} at {describe(user_site())}: y = {y} (made at {y.file_info}) should be "
             f"probabilities and is {shown}; take them first, for example with geon.{squashing}",
             UserWarning,
-            stacklevel=4,  # through ``explained``
+            stacklevel=5,  # through ``explained`` and ``composite``
         )
 
 

@@ -48,7 +48,8 @@ class Notes:
     """What people said about an op: no part of its identity, and shared by all who built it.
 
     ``name`` is the last one given; ``names`` are all, the last one last; ``sites`` the lines that
-    made it beside the first, the newest last; ``coordinates`` those of labelled data it is made of.
+    made it beside the first, the newest last; ``coordinates`` those of labelled data it is made of;
+    ``called`` the function of several ops that made it last, such as ``mean``.
     """
 
     name: str | None = None
@@ -56,10 +57,18 @@ class Notes:
     tags: frozenset[str] = frozenset()
     sites: list[Site] = field(default_factory=list)
     coordinates: Any = None
+    called: str | None = None
 
     def copy(self) -> Notes:
         """The notes as they are now."""
-        return Notes(self.name, list(self.names), self.tags, list(self.sites), self.coordinates)
+        return Notes(
+            self.name,
+            list(self.names),
+            self.tags,
+            list(self.sites),
+            self.coordinates,
+            self.called,
+        )
 
 
 class Node(NameableValue, DebugInfo):
@@ -139,6 +148,14 @@ def shown_name(node: Node) -> str | None:
     return ", ".join([notes.name, *names[: NAMES_SHOWN - 1]])
 
 
+def called_name(node: Node, plain: str) -> str:
+    """The name of a node in messages: its own, that of the function that made it, or ``plain``."""
+    own = shown_name(node)
+    if own:
+        return own
+    return plain if node._notes is None else node._notes.called or plain
+
+
 def made_at(node: Node) -> str:
     """``file:line`` of each place that built a node, the newest first, for messages."""
     remarks: dict[tuple[str, int], Site] = {}
@@ -176,5 +193,7 @@ def carry_notes(old: Node, new: Node) -> None:
         kept.name = notes.name if kept.name is None else kept.name
     if notes.tags:
         new.add_tags(notes.tags)
+    if notes.called and new.notes().called is None:
+        new.notes().called = notes.called
     if new._site == old._site:
         carry_lines(old, new)

@@ -6,7 +6,7 @@ The core of the graph is imported from here, guards and walks over ops included.
 from __future__ import annotations
 
 import itertools
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -21,10 +21,10 @@ from .interning import Entry, forget
 from .interning import lock as _lock
 from .interning import table as _table
 from .methods import TensorMethods
-from .nodes import Node, shown_name, slot_setter
-from .operators import IDENTITY, SYNTAX, TensorOperators
+from .nodes import Node, called_name, shown_name, slot_setter
+from .operators import IDENTITY, OPERATORS, SYNTAX, TensorOperators, refuse_call
 from .registry import Primitive
-from .sites import Site, user_site
+from .sites import Site, describe, user_site
 from .walks import Same as Same
 from .walks import among as among
 from .walks import deep_order as deep_order
@@ -76,6 +76,10 @@ class Op(Node):
 
     def __dir__(self) -> list[str]:
         return [name for name in object.__dir__(self) if not is_missing(type(self), name)]
+
+    if not TYPE_CHECKING:  # a checker knows that ops are not called
+        _called_op = True
+        __call__ = refuse_call
 
     def __copy__(self) -> NoReturn:
         self._refuse("copied", "ops are values: use the same one again")
@@ -133,8 +137,7 @@ class Op(Node):
         return [op for op in storage_leaves(self) if not op.info.stored]
 
     def __str__(self) -> str:
-        label = shown_name(self) or self.primitive.name
-        return f"{label}{self.axes}"
+        return f"{called_name(self, self.primitive.name)}{self.axes}"
 
     def __repr__(self) -> str:
         return f"<{self.primitive.name} {self} {self.dtype.name} at {self.file_info}>"
@@ -184,6 +187,20 @@ class VoidOp(Op):
             f"{self} (made at {self.file_info}) is run for its effect and has no elements to "
             f"compare\n{IDENTITY}"
         )
+
+
+def _without_value(op: Any, *_: Any) -> NoReturn:
+    """An operator of an effect."""
+    raise DTypeError(
+        f"{op} (made at {op.file_info}) is run for its effect and has no value to compute with at "
+        f"{describe(user_site())}; list it among the results of transformer.computation, and "
+        "compute with the value that is assigned, or with the variable"
+    )
+
+
+if not TYPE_CHECKING:  # a checker knows that effects have no operators
+    for _operator in OPERATORS:
+        setattr(VoidOp, _operator, _without_value)
 
 
 class RegionOp(Op):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from ..errors import AxisError, DTypeError, SymbolicError
+from ..errors import ArgumentError, AxisError, DTypeError, SymbolicError
 from .building import current
 from .dtypes import is_number
 from .interning import table
@@ -86,10 +86,38 @@ def _equality(name: str) -> Callable[[Any, object], Any]:
     return method
 
 
+if TYPE_CHECKING:  # a checker knows what callable tells apart
+    is_function = callable
+else:
+
+    def is_function(value: object) -> bool:
+        """Whether ``value`` can be called; ops have a ``__call__`` that only refuses."""
+        return callable(value) and not hasattr(type(value), "_called_op")
+
+
+def refuse_call(op: Any, *given: Any, **named: Any) -> NoReturn:
+    """The ``__call__`` of ops: say how an op is computed, or indexed."""
+    names = [leaf.name or f"input {n}" for n, leaf in enumerate(op.placeholders())]
+    shown = op.name or ("result" if "x" in names else "x")
+    leaves = ", ".join([shown, *names])
+    values = ", ".join(f"value of {name}" for name in names)
+    raise ArgumentError(
+        f"{op} (made at {op.file_info}) is an expression and was called at "
+        f"{describe(user_site())}; compute it with transformer.computation({leaves})({values}); "
+        "x[...] takes a part of a tensor"
+    )
+
+
 CHOICES = (
     "geon.where(condition, a, b) chooses by element, &, | and ~ join conditions, and "
     "geon.maximum(a, b) takes the larger"
 )
+
+
+BINARY = (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "lt", "le", "gt", "ge",
+    "and", "or", "xor", "lshift", "rshift", "matmul",
+)  # fmt: skip
 
 
 class TensorOperators:
@@ -265,3 +293,11 @@ class TensorOperators:
             self._refuse_value(f"cannot be given to np.{called}{given}", cure)
         made: Tensor = row(*inputs)
         return made
+
+
+# The methods of arithmetic, order and indexing, which effects refuse.
+OPERATORS = ("__getitem__", "__neg__", "__pos__", "__abs__", "__invert__") + tuple(
+    name
+    for name in vars(TensorOperators)
+    if name.removeprefix("__r").removeprefix("__").removesuffix("__") in BINARY
+)

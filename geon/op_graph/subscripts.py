@@ -13,6 +13,7 @@ from ..errors import IndexRangeError
 from .axes import Axis
 from .dtypes import kind
 from .lengths import Length, floor_divide
+from .nodes import shown_name
 from .op_graph import NO_AXES, Guard, Op, Tensor
 from .own_axes import by_own_axis
 from .sites import describe, user_site
@@ -70,10 +71,11 @@ def _parts(x: Tensor, at: Any) -> list[Any]:
 
 def _check_position(x: Tensor, axis: Axis, part: Tensor) -> None:
     if part.axes is not NO_AXES or kind(part.dtype) != "i":
+        names = shown_name(x) or "x", shown_name(part) or "index", axis.name
         raise IndexRangeError(
             f"a position along {axis} of {x} must be an integer or a scalar integer tensor, not "
-            f"{part} {part.dtype.name} (made at {part.file_info}); geon.gather takes many at once"
-            " and geon.where masks"
+            f"{part} {part.dtype.name} (made at {part.file_info}); "
+            f"geon.gather({', '.join(names)}) takes many at once, and geon.where masks"
         )
 
 

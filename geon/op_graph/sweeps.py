@@ -19,6 +19,7 @@ from .elementwise import CAST, cast, multiply, negative
 from .leaves import placeholder
 from .movement import broadcast, sum_to
 from .op_graph import NO_AXES, Op, RegionOp, Tensor, post_order
+from .operators import is_function
 from .sites import remarked
 from .weak import strengthen
 
@@ -123,7 +124,7 @@ def _cotangent(op: Op, i: int, arg: Op, g: Tensor) -> Tensor | None:
 
 
 def _times_partial(op: Op, i: int, partial: Any, g: Tensor) -> Tensor | None:
-    if callable(partial):
+    if is_function(partial):
         if _is_function_of_halves(op):
             return _times_wide_partial(op, i, partial, g)
         partial = partial(op, *_full(op))

@@ -19,6 +19,8 @@ from .started import Started
 
 Source = tuple[Tensor, Any]  # an op, and data with its coordinates
 
+SHOWN = 4  # coordinates in messages
+
 
 class LabelledComputation(Computation):
     """A computation whose results are of xarray: a ``DataArray``, of a dictionary a ``Dataset``.
@@ -275,14 +277,21 @@ def _different(data: Any, found: Sequence[Source]) -> list[Any]:
 
 
 def _contradiction(dim: Any, one: Source, two: Source) -> str:
+    ours, theirs = one[1].indexes[dim], two[1].indexes[dim]
+    pairs = zip(ours, theirs, strict=False)
+    # NaN is no number, and the same coordinate as another NaN.
+    differ = [k for k, (a, b) in enumerate(pairs) if a != b and not (a != a and b != b)]
+    where = f"; they differ from position {differ[0]} on" if differ and differ[0] >= SHOWN else ""
+
     def shown(leaf: Tensor, data: Any) -> str:
         values = data.indexes[dim]
-        few = ", ".join(map(str, values[:4])) + (", ..." if len(values) > 4 else "")
-        return f"[{few}] in {leaf} (made at {leaf.file_info})"
+        few = ", ".join(map(str, values[:SHOWN])) + (", ..." if len(values) > SHOWN else "")
+        count = f" of length {len(values)}" if len(ours) != len(theirs) else ""
+        return f"[{few}]{count} in {leaf} (made at {leaf.file_info})"
 
     return (
         f"the coordinates along {dim!r} are {shown(*one)} and {shown(*two)}, and positions along "
-        "one axis are taken for the same; align the data with xarray.align, or take the "
+        f"one axis are taken for the same{where}; align the data with xarray.align, or take the "
         f"coordinates away with .drop_vars({dim!r})"
     )
 

@@ -21,6 +21,7 @@ from ..op_graph.labelled import by_name
 from ..op_graph.lengths import Length
 from ..op_graph.names import DEFAULT_NAME
 from ..op_graph.op_graph import Leaf, Op, Tensor, post_order, storage_leaves
+from ..op_graph.operators import is_function
 from .plain import dims_of
 from .runtime.state import Slot, State
 
@@ -122,7 +123,7 @@ class Variables(Generic[First]):
         def start() -> None:
             log.debug("initializing %s", leaf)
             slot = self._slots[leaf]
-            if callable(leaf.initial_value):
+            if is_function(leaf.initial_value):
                 value = self.called(leaf, slot.shape)
                 try:
                     self.state.put(slot, value)

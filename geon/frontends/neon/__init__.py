@@ -4,6 +4,12 @@
 ``neon.metrics`` how good results are, ``neon.schedules`` rates for optimisers.
 """
 
+import sys as _sys
+from typing import NoReturn as _NoReturn
+
+from ...op_graph.familiar import NEON as _NEON
+from ...op_graph.familiar import missing_function as _missing
+from ...op_graph.keywords import explain_constructors as _explain
 from . import activations, axis, costs, metrics
 from .initialisers import (
     Constant,
@@ -102,3 +108,17 @@ __all__ = [
     "Training", "Uniform", "Xavier", "activations", "augment", "axis", "costs", "metrics",
     "schedules",
 ]  # fmt: skip
+
+_explain(
+    [
+        value
+        for names in (globals(), *map(vars, (costs, metrics, schedules, augment)))
+        for value in names.values()
+        if isinstance(value, type)
+    ],
+    __name__,
+)
+
+
+def __getattr__(name: str) -> _NoReturn:
+    raise _missing(_sys.modules[__name__], name, _NEON)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ArgumentError
+from ...op_graph.operators import is_function
 from ...op_graph.random import Random
 
 # Types of Python's own come before abstract ones, which take some microseconds to tell.
@@ -54,7 +55,7 @@ def share(what: str, name: str, value: Any) -> None:
 
 def a_function(what: str, name: str, value: Any) -> None:
     """Raise ``ArgumentError`` for an argument that is no function of a tensor, or a class."""
-    if not callable(value) or isinstance(value, type):
+    if not is_function(value) or isinstance(value, type):
         raise ArgumentError(
             f"{what}: {name}={value!r} is no function of a tensor; give one such as geon.relu"
         )

@@ -17,6 +17,7 @@ from ...op_graph.axes import Axes, Axis, as_axes
 from ...op_graph.labelled import dim_names
 from ...op_graph.leaves import placeholder
 from ...op_graph.op_graph import Leaf
+from ...op_graph.operators import is_function
 from ...op_graph.weak import weak_input
 from ...transformers.base import Transformer, make_transformer
 from ..base.growth import Growth
@@ -56,7 +57,7 @@ class Compiled:
         axes: Axes,
         options: Mapping[str, Any],
     ) -> None:
-        if not callable(f):
+        if not is_function(f):
             raise ArgumentError(f"compile takes a function of tensors, not {f!r}")
         functools.update_wrapper(self, f)
         self.f, self.options = f, {"labels": True, **options}

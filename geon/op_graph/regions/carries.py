@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +16,7 @@ from ..leaves import length_value, placeholder
 from ..lengths import Length
 from ..movement import broadcast
 from ..op_graph import NO_AXES, Op, Tensor
+from ..operators import is_function
 from ..weak import strengthen
 from .structures import flat
 
@@ -111,14 +113,34 @@ def alike(new: Tensor, like: Tensor, other_axes: str, other_dtype: str) -> Tenso
     return broadcast(new, like.axes)
 
 
-def needs_function(what: str, name: str, value: Any, example: str) -> None:
-    """Raise ``ArgumentError`` where the argument ``name`` cannot be called."""
-    if callable(value):
+def needs_function(what: str, name: str, value: Any, example: str, *given: str) -> None:
+    """Raise ``ArgumentError`` where the argument ``name`` cannot be called with what is ``given``.
+
+    ``given`` says what each of its arguments is.
+    """
+    if is_function(value):
+        if not can_be_called(value, len(given)):
+            raise ArgumentError(
+                f"{what}: {name} is called with {' and '.join(given) or 'no arguments'}, and "
+                f"{getattr(value, '__qualname__', value)}{inspect.signature(value)} takes others; "
+                f"write {example}"
+            )
         return
-    given = f"{name}={value!r} is"
+    found = f"{name}={value!r} is"
     if isinstance(value, Op):
-        given = f"{name}, {value} (made at {value.file_info}), is a tensor and"
-    raise ArgumentError(f"{what}: {given} no function; give one such as {example}")
+        found = f"{name}, {value} (made at {value.file_info}), is a tensor and"
+    raise ArgumentError(f"{what}: {found} no function; give one such as {example}")
+
+
+def can_be_called(function: Any, count: int) -> bool:
+    """Whether a function takes so many arguments by position; True where that is not known."""
+    try:
+        inspect.signature(function).bind(*[None] * count)
+    except TypeError:
+        return False
+    except ValueError:  # a function of C without a signature
+        return True
+    return True
 
 
 def shown(value: Any) -> str:

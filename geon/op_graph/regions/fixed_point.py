@@ -390,7 +390,7 @@ def fixed_point(
     if not is_count(max_steps):
         raise ArgumentError(f"{what}: max_steps={max_steps!r} is no integer of at least 0")
     check_flag(what, "converged", converged)
-    needs_function(what, "f", f, "geon.cos")
+    needs_function(what, "f", f, "geon.cos", "x")
     begun = Carries(what, "x0", x0)
     if not begun.first:
         raise ArgumentError(f"{what}: x0 is {begun.structure}, which has no tensor")

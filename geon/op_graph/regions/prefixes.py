@@ -39,7 +39,7 @@ def associative_scan(
     ``xs`` is one tensor with one axis. Raises what ``scan`` raises.
     """
     what = f"associative_scan at {describe(user_site())}"
-    needs_function(what, "f", f, "geon.maximum")
+    needs_function(what, "f", f, "geon.maximum", "one part of xs", "another")
     stacks, structure = flat(xs, "xs")
     tensors = [strong(as_tensor(x)) for _, x in stacks]
     if not tensors:

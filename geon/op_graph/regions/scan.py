@@ -92,7 +92,8 @@ def scan(
     for other ``segments``.
     """
     what = f"scan at {describe(user_site())}"
-    needs_function(what, "step", step, "lambda carry, x: (carry + x, carry)")
+    parts = ("the carries", "the part of xs at the step")
+    needs_function(what, "step", step, "lambda carry, x: (carry + x, carry)", *parts)
     walked = _Walked(what, xs, over)
     begun = Carries(what, "init", init)
     numbers = numbers_of(what, segments, walked.axis)
@@ -168,7 +169,11 @@ def along_axis(what: str, over: Any, tensors: Sequence[Tensor], names: Sequence[
     if isinstance(over, str):
         over = next((x.axes[over] for x in tensors if over in x.axes), over)
     if not isinstance(over, Axis):
-        raise AxisError(f"{what}: over={over!r} is no axis of xs; give a geon.Axis")
+        have = list(dict.fromkeys(name for x in tensors for name in x.axes.names))
+        cure = f"xs has the axes {', '.join(have)}: say which" if have else "xs has no axes"
+        if isinstance(over, int):
+            cure += f"; geon.Axis('step', {over}) is an axis of so many steps"
+        raise AxisError(f"{what}: over={over!r} is no axis of xs; give a geon.Axis; {cure}")
     for where, x in zip(names, tensors, strict=True):
         if over not in x.axes:
             raise AxisError(

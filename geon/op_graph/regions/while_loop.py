@@ -105,8 +105,8 @@ def while_loop(
         raise ArgumentError(
             f"{what}: max_steps={max_steps!r} is no integer of at least 0; None is no limit"
         )
-    needs_function(what, "condition", condition, "lambda carry: carry < 10")
-    needs_function(what, "body", body, "lambda carry: 2 * carry")
+    needs_function(what, "condition", condition, "lambda carry: carry < 10", "the carries")
+    needs_function(what, "body", body, "lambda carry: 2 * carry", "the carries")
     begun, at = Carries(what, "init", init), inside(what, NO_AXES, INT64)
     with stepping(at, STEPS_OF_DRAWS if max_steps is None else max_steps):
         tested = condition(begun.given())

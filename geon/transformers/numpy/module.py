@@ -20,6 +20,7 @@ from ...op_graph.axes import Axes
 from ...op_graph.default_lengths import default_lengths
 from ...op_graph.lengths import Length
 from ...op_graph.op_graph import Leaf, Tensor
+from ...op_graph.operators import is_function
 from ...version import __version__
 from ..base import Transformer
 from ..computation import Computation
@@ -245,7 +246,7 @@ class _Module:
         for leaf in self.variables.leaves:
             slot = self.variables.slot(leaf)
             learned = dict(slot.learned)
-            if callable(leaf.initial_value):
+            if is_function(leaf.initial_value):
                 shape = self.transformer.state.shape(slot, {})
                 learned.update(dims.open_sizes(slot.dims, shape))
             self.lines += [
@@ -284,7 +285,7 @@ class _Module:
     def first_value(self, leaf: Leaf) -> list[str]:
         """The text of the array and of the call that give a variable its first value."""
         slot, array, call = self.variables.slot(leaf), "None,", ["None,"]
-        if callable(leaf.initial_value):
+        if is_function(leaf.initial_value):
             value = self.variables.called(leaf, self.transformer.state.shape(slot, {}))
             kept = feeding.make_feed(slot.dtype, slot.axes, value.shape, slot.label)(value)
             array = f"_constants[{self.constant(Frozen(kept))}],"

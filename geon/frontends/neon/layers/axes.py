@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from ....op_graph.accepted import AxesLike, AxisLike
 
 
-def chosen(x: Tensor, over: AxesLike | None, default: Axes, what: str) -> Axes:
+def chosen(
+    x: Tensor, over: AxesLike | None, default: Axes, what: str, argument: str = "over"
+) -> Axes:
     """The axes of ``x`` that ``over`` names, in x's order; those of ``default`` without it.
 
     Raises ``AxisError`` where ``over`` names another axis, or there is no default.
@@ -24,7 +26,7 @@ def chosen(x: Tensor, over: AxesLike | None, default: Axes, what: str) -> Axes:
         if not len(default):
             raise AxisError(
                 f"{what} at {describe(user_site())}: {x} (made at {x.file_info}) has no axis that "
-                "is one of features by its name; say which with over="
+                f"is one of features by its name; say which with {argument}="
             )
         return x.axes.only(default)
     listed: Any = [over] if isinstance(over, (str, Axis)) else over

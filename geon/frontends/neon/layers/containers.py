@@ -9,6 +9,7 @@ from ....errors import ArgumentError, AxisError
 from ....op_graph.elementwise import sigmoid
 from ....op_graph.joining import concat
 from ....op_graph.op_graph import Tensor
+from ....op_graph.operators import is_function
 from ....op_graph.sites import describe, user_site
 from .functions import Activation
 from .layer import Layer, Training
@@ -114,7 +115,7 @@ def as_layer(part: Part) -> Layer:
         raise ArgumentError(
             f"{given.__name__} is a class of layers and no layer; give one: {given.__name__}(...)"
         )
-    if not callable(part):
+    if not is_function(part):
         raise ArgumentError(f"{part!r} is neither a layer nor a function of a tensor; give one")
     return Activation(part)
 

@@ -9,6 +9,7 @@ from ....errors import ArgumentError
 from ....op_graph.dtypes import kind
 from ....op_graph.elementwise import cast, where
 from ....op_graph.op_graph import Tensor
+from ....op_graph.operators import is_function
 from ....op_graph.random import Random
 from ..checks import finite, stream
 from .axes import chosen
@@ -23,7 +24,7 @@ class Activation(Layer):
 
     def __init__(self, function: Callable[[Tensor], Tensor], *, name: str | None = None) -> None:
         super().__init__(name)
-        if not callable(function):
+        if not is_function(function):
             raise ArgumentError(
                 f"{type(self).__name__} takes a function of a tensor, not {function!r}"
             )
@@ -70,6 +71,6 @@ class Dropout(Layer):
         """``x``, or with ``training`` what is kept of it."""
         if training is None or self.rate == 0:
             return x
-        axes = chosen(x, self.axes, x.axes, repr(self)) if len(x.axes) else x.axes
+        axes = chosen(x, self.axes, x.axes, repr(self), "axes") if len(x.axes) else x.axes
         kept = self.random.bernoulli(axes, 1 - self.rate, "bool")
         return where(kept, x / (1 - self.rate), 0, axes=x.axes)

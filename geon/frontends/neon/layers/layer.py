@@ -14,6 +14,7 @@ from ....op_graph.dtypes import kind
 from ....op_graph.effects import assign
 from ....op_graph.leaves import variable
 from ....op_graph.op_graph import NO_AXES, Leaf, Tensor, VoidOp
+from ....op_graph.operators import is_function
 from ....op_graph.sites import describe, user_site
 from .cache import Cache
 from .calls import Calls
@@ -237,7 +238,7 @@ class Layer:
                     f"{self} at {describe(user_site())}: {place} is to begin with the class "
                     f"{first.__name__}; give what the class makes, such as neon.Glorot(random)"
                 )
-            value = first(axes, inputs, outputs) if callable(first) else first
+            value = first(axes, inputs, outputs) if is_function(first) else first
             made = variable(
                 axes,
                 dtype,

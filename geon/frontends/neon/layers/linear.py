@@ -90,7 +90,7 @@ class Bias(Layer):
 
     def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
         """``x`` plus the bias."""
-        over = chosen(x, self.axes, feature_axes(x.axes), repr(self))
+        over = chosen(x, self.axes, feature_axes(x.axes), repr(self), "axes")
         return x + added(self, x, over, self.init)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ....errors import ArgumentError
 from ....op_graph.op_graph import Leaf, Tensor
+from ....op_graph.operators import is_function
 from .optimiser import Moves, Optimiser
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Groups(Optimiser):
                     "neon.Adam(0.001), or None for parameters that stay as they are"
                 )
         for key in self.keys:
-            if not isinstance(key, str) and not callable(key):
+            if not isinstance(key, str) and not is_function(key):
                 raise ArgumentError(
                     f"Groups: {key!r} says of no parameter whether it is meant; give a pattern of "
                     "names, neon.Tag, neon.Matrices() or a function"

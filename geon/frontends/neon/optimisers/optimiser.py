@@ -18,6 +18,7 @@ from ....op_graph.leaves import persistent_tensor
 from ....op_graph.logic import logical_and
 from ....op_graph.names import DEFAULT_NAME
 from ....op_graph.op_graph import Leaf, Same, Tensor, VoidOp
+from ....op_graph.operators import is_function
 from ....op_graph.sites import describe, user_site
 from ..checks import not_negative, share
 from .schedules import Schedule
@@ -107,7 +108,7 @@ class Optimiser:
             not_negative(what, "epsilon", self.epsilon)
         for name in self.shares:
             share(what, name, getattr(self, name))
-        if self.clip is not None and not callable(self.clip):
+        if self.clip is not None and not is_function(self.clip):
             raise ArgumentError(
                 f"{what}: clip={self.clip!r} clips no slopes; give neon.ByValue, neon.ByNorm or "
                 "neon.ByGlobalNorm, such as clip=neon.ByGlobalNorm(1.0)"
@@ -119,6 +120,12 @@ class Optimiser:
         It moves ``parameters``, or all trained variables that the cost depends on. The slopes are
         those at entry, as is what other results of the computation read.
         """
+        if isinstance(cost, (list, tuple, dict)):
+            raise ArgumentError(
+                f"{type(self).__name__} at {describe(user_site())}: a {type(cost).__name__} stands "
+                "where the cost does; an optimiser is given the cost, a scalar, and then the "
+                "parameters, if not all that it depends on: optimiser(cost, parameters)"
+            )
         cost = as_tensor(cost)
         if len(cost.axes):
             raise ArgumentError(
@@ -178,7 +185,7 @@ class Optimiser:
 
     def rate_at(self, count: Tensor) -> Tensor:
         """The rate of the step of this number, from 0 on."""
-        return self.rate(cast(count, "float32")) if callable(self.rate) else as_tensor(self.rate)
+        return self.rate(cast(count, "float32")) if is_function(self.rate) else as_tensor(self.rate)
 
     def state(
         self,
@@ -216,7 +223,7 @@ def checked_rate(what: str, rate: Any) -> None:
                 f"{what}: the rate {rate} (made at {rate.file_info}) is no scalar; give one for "
                 "all weights, or neon.Groups with a rate for each group"
             )
-    elif not callable(rate):
+    elif not is_function(rate):
         not_negative(what, "rate", rate)
 
 

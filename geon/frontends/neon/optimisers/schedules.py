@@ -18,6 +18,7 @@ from ....op_graph.constants import as_tensor, constant
 from ....op_graph.elementwise import cast, floor, maximum, minimum, power, where
 from ....op_graph.indexing import gather
 from ....op_graph.op_graph import Tensor
+from ....op_graph.operators import is_function
 from ....op_graph.trigonometry import cos
 from ..checks import above_zero, finite, not_negative
 
@@ -135,7 +136,7 @@ class WarmUp:
 
     def __post_init__(self) -> None:
         not_negative("WarmUp", "steps", self.steps)
-        if not callable(self.then):
+        if not is_function(self.then):
             raise ArgumentError(
                 f"WarmUp: then={self.then!r} is no schedule; give one, such as "
                 "neon.schedules.Fixed(0.1)"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ....errors import ArgumentError
+from ....op_graph.operators import is_function
 from ..axis import N
 from ..checks import at_least_one, at_least_zero, whole
 from .examples import Examples, count_of_examples
@@ -81,7 +82,7 @@ class Stream:
     """Batches that a function makes: ``make(number)`` is an iterable of those of an epoch."""
 
     def __init__(self, make: Callable[[int], Iterable[Batch]]) -> None:
-        if not callable(make):
+        if not is_function(make):
             raise ArgumentError(
                 f"Stream: make is {type(make).__name__} and no function of the number of an epoch; "
                 "give one, such as lambda number: batches"

@@ -22,6 +22,7 @@ from ....op_graph.leaves import persistent_tensor
 from ....op_graph.movement import reorder
 from ....op_graph.names import DEFAULT_NAME
 from ....op_graph.op_graph import Leaf, Op, Tensor
+from ....op_graph.operators import is_function
 from ....op_graph.reductions import sum, tensor_size
 from ....transformers.base import Transformer, make_transformer
 from ..axis import N
@@ -354,7 +355,11 @@ def checked_parts(layer: Any, inputs: Any, target: Any, cost: Any, optimiser: An
     listed = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
     wanted = {
         "layer": (isinstance(layer, Layer), layer, "neon.Activation(function), or another layer"),
-        "cost": (callable(cost) and not isinstance(cost, type), cost, "neon.costs.cross_entropy"),
+        "cost": (
+            is_function(cost) and not isinstance(cost, type),
+            cost,
+            "neon.costs.cross_entropy",
+        ),
         "optimiser": (
             optimiser is None or isinstance(optimiser, Optimiser), optimiser, "neon.Adam(0.001)"
         ),

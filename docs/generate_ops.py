@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 
 HEAD = """# Ops
 
-Every public function and each class that programs name has a page with its signature, what it takes
-and gives, errors, and an example that was run; classes of errors are [listed](errors.md). Axes of a
+Every public function of `geon` and each class of it that programs name has a page with its
+signature, what it takes and gives, errors, and an example that was run; classes of errors are
+[listed](errors.md), layers and optimisers are in [networks of layers](neon.md), and functions of
+xarray's arrays in [labelled data](labelled-data.md). Axes of a
 tensor are a `geon.Axis` or its name; `x` may be a tensor, an array, a number or a nested list.
 Every function that has `name`, `tags` and `follows` takes a name to show in messages and plans,
 tags to find the op by, and ops that are run before it.

@@ -1,5 +1,6 @@
 """Messages name every line that made an op, the newest first, and every name it was given."""
 
+import os
 import re
 
 import numpy as np
@@ -112,3 +113,29 @@ def test_many_names_are_cut_short():
         y = geon.tanh(x, name=f"name{number}")
     assert str(y) == "name39, name38, name37, name36(C:3)"
     assert geon.find("name0", y) is y
+
+
+def test_messages_name_the_line_of_the_call_not_of_the_first_maker(tmp_path):
+    """Equal constants and ops are one, which somebody else may have made first."""
+    A, T = geon.Axis("A", 3), geon.Axis("T")
+    first = geon.Random(0).normal([A])  # its mean is the same 0.0
+    seq = geon.placeholder([T, A], name="seq")
+    with pytest.raises(geon.AxisError) as caught:
+        geon.scan(lambda c, v: (c + v, None), 0.0, seq, over="T")
+    line = caught.traceback[0].lineno + 1
+    assert f"carries begins as 0.0 float32 (made at {place(line)}) and step" in str(caught.value)
+    assert str(geon.constant(0.5)) == "0.5" and str(geon.constant(2)) == "2" and first is not None
+
+    once = geon.tanh(seq)
+    with pytest.raises(geon.AxisError) as caught:
+        geon.tanh(seq) + geon.placeholder([geon.Axis("A", 4)], name="other")
+    here = caught.traceback[0].lineno + 1
+    assert f"tanh(T, A:3) made at {place(here)}, first made at {place(here - 2)}" in str(
+        caught.value
+    )
+    assert once.lineno == here - 2 and place(here - 2) in repr(once)
+
+
+def place(line):
+    """How messages write a line of this file."""
+    return f"{os.path.relpath(__file__)}:{line}"

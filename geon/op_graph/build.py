@@ -235,8 +235,8 @@ def refuse_unshared(what: str, args: Sequence[Any]) -> None:
         if not any(axis in other.axes for axis in right.axes for other in before):
             raise AxisError(
                 f"{what} at {describe(user_site())}: {left} and {right} share no axis\n"
-                f"  {left} made at {left.file_info}\n"
-                f"  {right} made at {right.file_info}\n"
+                f"  {left} made at {left.line_info}\n"
+                f"  {right} made at {right.line_info}\n"
                 f"say that every element meets every other with geon.outer({what}, x, y), or "
                 "repeat one with geon.broadcast(x, axes)"
             )
@@ -284,7 +284,7 @@ def meet(
     here = f"{what} at {describe(user_site())}: axis {name!r} has length {a} in {x}"
     if x is y:
         meaning = (
-            f"{here} and should have {b}\n  {x} made at {x.file_info}\n"
+            f"{here} and should have {b}\n  {x} made at {x.line_info}\n"
             "ask for the length it has, or take a part of it"
         )
     else:
@@ -297,7 +297,7 @@ def meet(
             )
         meaning = (
             f"{here} and {b} in {y}\n"
-            f"  {x} made at {x.file_info}\n  {y} made at {y.file_info}\n{cure}"
+            f"  {x} made at {x.line_info}\n  {y} made at {y.line_info}\n{cure}"
         )
     if isinstance(a - b, int):
         raise AxisError(meaning)

@@ -162,7 +162,7 @@ def remat(
     keep = POLICIES.get(policy) if isinstance(policy, str) else policy
     if not is_function(keep):
         raise ArgumentError(
-            f"remat of {made} (made at {made.file_info}): policy={policy!r} is none of "
+            f"remat of {made} (made at {made.line_info}): policy={policy!r} is none of "
             f"{', '.join(map(repr, POLICIES))}, and no function of an op; give one of these"
         )
     if keep is POLICIES["all"]:

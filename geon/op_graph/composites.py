@@ -305,7 +305,7 @@ def _normalized(x: Tensor, what: str, normalization_axes: Any) -> Axes:
     if normalization_axes is None and len(x.axes) != 1:
         example = x.axes.names[-1] if len(x.axes) else "..."
         raise AxisError(
-            f"{what} of {x} (made at {x.file_info}), which has {len(x.axes)} axes: say what to "
+            f"{what} of {x} (made at {x.line_info}), which has {len(x.axes)} axes: say what to "
             f"normalise over, for example geon.{what}(x, normalization_axes={example})"
         )
     return _some_elements(x, what, reduced_names(x, what, normalization_axes, None))
@@ -316,7 +316,7 @@ def _some_elements(x: Tensor, what: str, names: tuple[str, ...]) -> Axes:
     axes = x.axes.only(names)
     if any(axis.expression == 0 for axis in axes):
         raise AxisError(
-            f"{what} over {', '.join(names)} of {x} (made at {x.file_info}) has no value for 0 "
+            f"{what} over {', '.join(names)} of {x} (made at {x.line_info}) has no value for 0 "
             "elements; give the axis at least one element"
         )
     return axes
@@ -397,7 +397,7 @@ def gelu(
     else:
         x = as_tensor(x)
         raise ArgumentError(
-            f"gelu of {x} (made at {x.file_info}): there is no approximate={approximate!r}; "
+            f"gelu of {x} (made at {x.line_info}): there is no approximate={approximate!r}; "
             "give 'none', the exact form, or 'tanh'"
         )
     return annotate(made, name, tags, follows)
@@ -432,12 +432,12 @@ def onehot(
     x, axis = as_tensor(x), new_axis(axis, "onehot")
     if kind(x.dtype) == "f":
         raise DTypeError(
-            f"onehot: {x} (made at {x.file_info}) is {x.dtype.name}, not an integer dtype; "
+            f"onehot: {x} (made at {x.line_info}) is {x.dtype.name}, not an integer dtype; "
             "geon.cast it"
         )
     if axis in x.axes:
         raise AxisError(
-            f"onehot: {x} (made at {x.file_info}) has the axis {axis.name!r} already; "
+            f"onehot: {x} (made at {x.line_info}) has the axis {axis.name!r} already; "
             "geon.rename it"
         )
     places = make(CHECKED, (held_by_int64(x),), (axis.expression, False)) if checked else x

@@ -34,7 +34,7 @@ from .labelled import by_name, dim_names, refuse_list
 from .length_operators import LENGTH_VALUE
 from .lengths import Length
 from .op_graph import NO_AXES, ComputationOp, Op, Tensor, annotate, intern, make
-from .operators import is_function
+from .operators import SYNTAX, is_function
 from .registry import PRIMITIVES, Inferred, Primitive, need
 from .sites import describe, user_site
 
@@ -380,7 +380,7 @@ def as_tensor(value: Any, near: Any = None) -> Tensor:
     if isinstance(value, Tensor):
         return value
     if isinstance(value, Op):
-        raise DTypeError(f"{value.primitive.name} (made at {value.file_info}) has no value to use")
+        raise DTypeError(f"{value.primitive.name} (made at {value.line_info}) has no value to use")
     if is_number(value):
         return number(value, number_dtype(value), True)
     if isinstance(value, Length):
@@ -399,7 +399,7 @@ def as_tensor(value: Any, near: Any = None) -> Tensor:
     inner = _first_op(value)
     if inner is not None:
         raise DTypeError(
-            f"a {type(value).__name__} with {inner} (made at {inner.file_info}) is no tensor, at "
+            f"a {type(value).__name__} with {inner} (made at {inner.line_info}) is no tensor, at "
             f"{describe(user_site())}; geon.stack(tensors, axis) makes one of several"
         )
     array, weak = to_array(value)
@@ -407,8 +407,16 @@ def as_tensor(value: Any, near: Any = None) -> Tensor:
         return array_constant(array, NO_AXES, weak)
     if isinstance(near, Tensor) and near.axes.lengths == array.shape:
         return array_constant(array, near.axes, weak)
-    there = f" beside {near} (made at {near.file_info})" if isinstance(near, Tensor) else ""
+    there = f" beside {near} (made at {near.line_info})" if isinstance(near, Tensor) else ""
     raise AxisError(
         f"an array of shape {array.shape}{there} has no axes at {describe(user_site())}; "
         "name them with geon.constant(array, axes=[...])"
     )
+
+
+def _shown_number(op: Op) -> str:
+    """The number that a scalar constant holds, as Python writes it."""
+    return repr(_stored(op).item())
+
+
+SYNTAX["number"] = _shown_number

@@ -98,7 +98,7 @@ def dot(
         if not shared and x.axes is not NO_AXES and y.axes is not NO_AXES:
             raise AxisError(
                 f"dot at {describe(user_site())}: {x} and {y} share no axis to contract\n"
-                f"  {x} made at {x.file_info}\n  {y} made at {y.file_info}\n"
+                f"  {x} made at {x.line_info}\n  {y} made at {y.line_info}\n"
                 "geon.outer(geon.multiply, x, y) has every product"
             )
         names = tuple(shared)
@@ -110,7 +110,7 @@ def dot(
                 raise AxisError(
                     f"dot over {axis.name!r} at {describe(user_site())}: both operands must have "
                     "that axis\n"
-                    f"  {x} made at {x.file_info}\n  {y} made at {y.file_info}\n"
+                    f"  {x} made at {x.line_info}\n  {y} made at {y.line_info}\n"
                     f"they share {', '.join(shared) or 'none'}; geon.sum sums over other axes"
                 )
             own_axis(x, axis, "dot")
@@ -162,7 +162,7 @@ def contract(
     named = named_axes(over if over is not None else out_axes, "contract", *xs)
     for axis in named:
         if axis not in union:
-            listed = ", ".join([f"{x} (made at {x.file_info})" for x in xs])
+            listed = ", ".join([f"{x} (made at {x.line_info})" for x in xs])
             raise AxisError(
                 f"contract: no operand has the axis {axis.name!r}: {listed}; "
                 f"name axes among {union}"
@@ -220,7 +220,7 @@ def _matmul(left: Any, right: Any) -> Tensor:
     shared = [axis.name for axis in x.axes if axis in y.axes]
     if len(shared) > 1:
         raise AxisError(
-            f"x @ y is ambiguous: {x} (made at {x.file_info}) and {y} (made at {y.file_info}) "
+            f"x @ y is ambiguous: {x} (made at {x.line_info}) and {y} (made at {y.line_info}) "
             f"share the axes {', '.join(shared)}; say which to contract with "
             f"geon.dot(x, y, over={shared[-1]}), or geon.dot(x, y) for all of them"
         )

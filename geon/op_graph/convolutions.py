@@ -100,7 +100,7 @@ def _spread(
         else:
             length = (axis.expression - 1) * spec.stride + reach - spec.pad[0] - spec.pad[1]
     meaning = (
-        f"{what} at {describe(user_site())}: along {axis} of {x} (made at {x.file_info}) there "
+        f"{what} at {describe(user_site())}: along {axis} of {x} (made at {x.line_info}) there "
         f"would be {length} elements from windows of {positions}; give less padding, or more of "
         "them"
     )
@@ -122,7 +122,7 @@ def _filters(
             asked = repr(spec.axis) if isinstance(spec.axis, int) else repr(positions.name)
             raise AxisError(
                 f"{what} at {describe(user_site())}: {asked}, the positions of windows along "
-                f"{axis.name!r}, is no axis of the filters {w} (made at {w.file_info}); they have "
+                f"{axis.name!r}, is no axis of the filters {w} (made at {w.line_info}); they have "
                 f"{', '.join(w.axes.names) or 'none'}"
             )
         own = w.axes[positions.name]

@@ -129,7 +129,7 @@ def dumped_rule(op: Op) -> tuple[DumpedRule, Sequence[Tensor]]:
         body, captures = closed([g, *leaves], results)
         inside = any(each.primitive.name == "parameter" for each in post_order([op]))
     if captures and inside:
-        reason = f"in a loop or branch it reads {captures[0]} (made at {captures[0].file_info})"
+        reason = f"in a loop or branch it reads {captures[0]} (made at {captures[0].line_info})"
         return DumpedRule(str(call), None, reason=reason), ()
     return DumpedRule(str(call), body, places), captures
 
@@ -216,7 +216,7 @@ def _vjp(g: Tensor, op: Op) -> list[Tensor | None]:
 
 def _checked(op: Op, i: int, x: Op, part: Any) -> Tensor:
     """One cotangent that a rule returned, over the axes of its input."""
-    where = f"for input {i}, {x} {x.dtype.name} (made at {x.file_info}),"
+    where = f"for input {i}, {x} {x.dtype.name} (made at {x.line_info}),"
     if kind(x.dtype) != "f":
         raise _wrong(op, f"returned {part!r} {where} which has no derivative; return None for it")
     part = as_tensor(part, near=x)
@@ -236,7 +236,7 @@ def _checked(op: Op, i: int, x: Op, part: Any) -> Tensor:
 def _wrong(op: Op, what: str) -> DerivativeError:
     rule = _called(op.attrs[0].rule)
     return DerivativeError(
-        f"custom_deriv: the rule {rule} of {op.attrs[0]}, called at {op.file_info}, {what}"
+        f"custom_deriv: the rule {rule} of {op.attrs[0]}, called at {op.line_info}, {what}"
     )
 
 

@@ -99,7 +99,7 @@ def _places(y: Tensor, per: Any) -> Axes:
         if axis.name not in y.axes:
             raise AxisError(
                 f"deriv at {describe(user_site())}: per={axis.name} is no axis of {y} (made at "
-                f"{y.file_info}), which has {', '.join(y.axes.names) or 'none'}; keep it where y "
+                f"{y.line_info}), which has {', '.join(y.axes.names) or 'none'}; keep it where y "
                 f"is reduced, for example geon.sum(..., out_axes={axis.name})"
             )
     return y.axes.only(asked)
@@ -112,7 +112,7 @@ def _each(
     for x in wanted:
         if any(axis in x.axes for axis in places):
             raise AxisError(
-                f"deriv at {describe(user_site())}: x = {x} (made at {x.file_info}) has an axis of "
+                f"deriv at {describe(user_site())}: x = {x} (made at {x.line_info}) has an axis of "
                 f"per= {places} already; where each place of y depends on x there alone, give the "
                 f"sum of y without per=: geon.deriv(geon.sum(y, {list(places.names)}), x)"
             )
@@ -134,9 +134,9 @@ def _refuse_taken(many: Axes, given: Tensor, others: Sequence[Tensor], what: str
         for axis in many:
             if axis in other.axes:
                 raise AxisError(
-                    f"{what} at {describe(user_site())}: {given} (made at {given.file_info}) has "
+                    f"{what} at {describe(user_site())}: {given} (made at {given.line_info}) has "
                     f"the axis {axis.name!r} for many at once, and {other} (made at "
-                    f"{other.file_info}) has it too, so the result would have it twice; "
+                    f"{other.line_info}) has it too, so the result would have it twice; "
                     f"geon.rename one, for example to {axis.name}.prime"
                 )
 
@@ -229,7 +229,7 @@ def _differentiable(x: Any, what: str, role: str) -> Tensor:
     x = as_tensor(x)
     if kind(x.dtype) != "f":
         raise DerivativeError(
-            f"{what}: {role} is {x} of dtype {x.dtype.name} (made at {x.file_info}); only float "
+            f"{what}: {role} is {x} of dtype {x.dtype.name} (made at {x.line_info}); only float "
             "tensors have derivatives: geon.cast it to a float dtype before it is used"
         )
     tensor: Tensor = x
@@ -285,7 +285,7 @@ def _seed(y: Tensor, given: Any, places: Axes = NO_AXES) -> Tensor:
             cure = f"geon.sum(y, out_axes=[{names}])" if len(places) else "geon.sum(y)"
             each = [axis.name for axis in y.axes.without(places)]
             raise DerivativeError(
-                f"deriv: y is {y} (made at {y.file_info}), not a scalar; give seed=, a tensor over "
+                f"deriv: y is {y} (made at {y.line_info}), not a scalar; give seed=, a tensor over "
                 f"{y.axes}, or reduce it, for example with {cure}; per={[*places.names, *each]} "
                 "gives the derivative of each element"
             )
@@ -308,12 +308,12 @@ def _result(y: Tensor, x: Tensor, g: Tensor | None, unreached: str) -> Tensor:
         ""
         if inside is None
         else (
-            f"; {inside.attrs[0]}, called at {inside.file_info}, has a rule of custom_deriv and "
+            f"; {inside.attrs[0]}, called at {inside.line_info}, has a rule of custom_deriv and "
             "reads it otherwise than as an argument, which makes it a constant: make it an argument"
         )
     )
     raise DerivativeError(
-        f"deriv: {x} (made at {x.file_info}) is {what}: {y} (made at {y.file_info}) does not "
+        f"deriv: {x} (made at {x.line_info}) is {what}: {y} (made at {y.line_info}) does not "
         f'depend on it differentiably; deriv(..., unreached="zero") gives zeros{why}'
     )
 

@@ -121,7 +121,7 @@ class _Writer:
             if not missing:
                 self._write_op(op)
             elif op in entered:
-                raise DumpError(f"{op} (made at {op.file_info}) is needed to initialize itself")
+                raise DumpError(f"{op} (made at {op.line_info}) is needed to initialize itself")
             else:
                 entered.add(op)
                 stack.append(op)
@@ -155,7 +155,7 @@ class _Writer:
         try:
             return [self._attribute(value) for value in op.attrs]
         except DumpError as error:
-            raise DumpError(f"{op} (made at {op.file_info}): {error}") from None
+            raise DumpError(f"{op} (made at {op.line_info}): {error}") from None
 
     def _attribute(self, value: Any) -> Any:
         """An attribute, in which bodies name lines."""
@@ -213,7 +213,7 @@ class _Writer:
         if notes is not None:
             shown = [] if notes.name is None else [notes.name]
             if not all(isinstance(text, str) for text in (*shown, *notes.names, *notes.tags)):
-                raise DumpError(f"{op} (made at {op.file_info}): names and tags must be strings")
+                raise DumpError(f"{op} (made at {op.line_info}): names and tags must be strings")
             if shown:
                 extra["name"] = notes.name
             if notes.names != shown:

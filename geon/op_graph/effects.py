@@ -146,7 +146,7 @@ SetItem = assign
 def assignment(target: Tensor, value: Any, follows: Any = ()) -> VoidOp:
     """The op of ``assign``."""
     if not isinstance(target, Op) or storage_of(target) is None:
-        at = f" (made at {target.file_info})" if isinstance(target, Op) else ""
+        at = f" (made at {target.line_info})" if isinstance(target, Op) else ""
         raise AssignError(
             f"cannot assign to {target}{at}: only variables, placeholders and slices of them hold "
             "values; make one with geon.Variable"
@@ -157,23 +157,23 @@ def assignment(target: Tensor, value: Any, follows: Any = ()) -> VoidOp:
     value = put_into("assign", target, given)[1]
     if value.dtype is not target.dtype:
         raise DTypeError(
-            f"assign: {value} (made at {value.file_info}) is {value.dtype.name} and {target} (made "
-            f"at {target.file_info}) is {target.dtype.name}; geon.cast the value, or give the "
+            f"assign: {value} (made at {value.line_info}) is {value.dtype.name} and {target} (made "
+            f"at {target.line_info}) is {target.dtype.name}; geon.cast the value, or give the "
             "variable its dtype where it is made"
         )
     lacking = [axis.name for axis in value.axes if axis not in target.axes]
     if lacking:
         raise AxisError(
-            f"assign: {value} (made at {value.file_info}) has the axis {lacking[0]!r}, which "
-            f"{target} (made at {target.file_info}) lacks; reduce it first, for example with "
+            f"assign: {value} (made at {value.line_info}) has the axis {lacking[0]!r}, which "
+            f"{target} (made at {target.line_info}) lacks; reduce it first, for example with "
             "geon.sum, or give the target that axis"
         )
     for axis in value.axes:
         length, place = axis.expression, target.axes[axis.name].expression
         if isinstance(length, int) and isinstance(place, int) and length != place:
             raise AxisError(
-                f"assign at {describe(user_site())}: {value} (made at {value.file_info}) has "
-                f"length {length} along {axis.name!r}, and {target} (made at {target.file_info}), "
+                f"assign at {describe(user_site())}: {value} (made at {value.line_info}) has "
+                f"length {length} along {axis.name!r}, and {target} (made at {target.line_info}), "
                 f"a part of {storage_of(target)}, {place}; give both the same"
             )
     value = broadcast(value, target.axes)
@@ -227,7 +227,7 @@ def _sequential(ops: tuple[Op, ...], follows: bool) -> Any:
 def _ops(ops: Iterable[Op], what: str) -> tuple[Op, ...]:
     if isinstance(ops, Op):
         raise AssignError(
-            f"{what} takes a list of ops, not {ops} (made at {ops.file_info}) alone; write [op]"
+            f"{what} takes a list of ops, not {ops} (made at {ops.line_info}) alone; write [op]"
         )
     listed = tuple(ops)
     for op in listed:

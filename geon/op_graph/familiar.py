@@ -479,7 +479,7 @@ class Missing:
     def __get__(self, op: Op | None, owner: type) -> NoReturn:
         if op is None:
             raise AttributeError(f"type object {owner.__name__!r} has no attribute {self.name!r}")
-        shown = f"the {kind_of(op)} {op} (made at {op.file_info})"
+        shown = f"the {kind_of(op)} {op} (made at {op.line_info})"
         raise missing_name(op, shown, self.name, {self.name: self.cure})
 
 

@@ -138,7 +138,7 @@ def _spread(args: tuple[Any, ...], alike: Iterable[int], axes: Axes) -> tuple[Op
 
 def _cannot(op: Op, axes: Axes, what: str) -> DerivativeError:
     return DerivativeError(
-        f"{what} along {', '.join(axes.names)}: {op} (made at {op.file_info}) has no form for "
+        f"{what} along {', '.join(axes.names)}: {op} (made at {op.line_info}) has no form for "
         "arguments with such an axis; take derivatives one after another, with seeds"
     )
 
@@ -149,7 +149,7 @@ def _refuse_mixing(op: Op, changed: Sequence[int], axes: Axes, what: str) -> Non
         owned = axis in op.axes or any(axis in arg.axes for arg in op.args)
         if owned and _mixes(op, changed, axis.name):
             raise DerivativeError(
-                f"{what} along {axis.name}: {op} (made at {op.file_info}) puts elements of "
+                f"{what} along {axis.name}: {op} (made at {op.line_info}) puts elements of "
                 f"different places along {axis.name} together, so that one depends on the others; "
                 f"leave out what does, for example a mean over {axis.name}, or take "
                 "geon.jacobian(y, x), which holds for all"
@@ -161,7 +161,7 @@ def _refuse_other_length(op: Op, axis: Axis, what: str) -> None:
         if axis in one.axes and one.axes[axis.name].expression != axis.expression:
             raise DerivativeError(
                 f"{what} along {axis.name}: there are {axis.expression} places along it in the "
-                f"result and {one.axes[axis.name].expression} in {one} (made at {one.file_info}), "
+                f"result and {one.axes[axis.name].expression} in {one} (made at {one.line_info}), "
                 f"of which a slice, a border or the like was taken; take it of the derivative: "
                 f"geon.deriv(y, x, per={axis.name})[{{{axis.name}: ...}}] with y before it"
             )

@@ -83,7 +83,7 @@ def check_range(op: Op, index: Array, axis: Axis) -> None:
     length = int(axis.expression)
     if index.size and (index.min() < -length or index.max() >= length):
         raise IndexRangeError(
-            f"{op.primitive.name} made at {op.file_info}: the index holds "
+            f"{op.primitive.name} made at {op.line_info}: the index holds "
             f"{int(index.min())} to {int(index.max())}, outside axis {axis}"
         )
 
@@ -94,7 +94,7 @@ def _checked_reference(op: Op, index: Array, *extremes: Array) -> Array:
     if index.size and (index.min() < low or index.max() >= length):
         more = " or more" if is_held(op.args[0]) else ""
         raise IndexRangeError(
-            f"{before_int64(op.args[0])} made at {op.file_info}: {index.min()} to {index.max()}"
+            f"{before_int64(op.args[0])} made at {op.line_info}: {index.min()} to {index.max()}"
             f"{more} where the axis has length {length}"
         )
     return index
@@ -320,7 +320,7 @@ def _index(index: Any, what: str) -> Tensor:
     index = as_tensor(index)
     if kind(index.dtype) != "i":
         raise DTypeError(
-            f"{what}: the index {index} (made at {index.file_info}) is {index.dtype.name}, not an "
+            f"{what}: the index {index} (made at {index.line_info}) is {index.dtype.name}, not an "
             "integer dtype; geon.cast it, or use geon.where for a mask"
         )
     held: Any = held_by_int64(index)
@@ -410,8 +410,8 @@ def scatter(
     x, value = put_into("scatter", x, value if is_number(value) else as_tensor(value))
     if value.dtype is not x.dtype:
         raise DTypeError(
-            f"scatter: the value {value} is {value.dtype.name} (made at {value.file_info}) and {x} "
-            f"is {x.dtype.name} (made at {x.file_info}); geon.cast the value"
+            f"scatter: the value {value} is {value.dtype.name} (made at {value.line_info}) and {x} "
+            f"is {x.dtype.name} (made at {x.line_info}); geon.cast the value"
         )
     value = broadcast(value, gathered_axes(x.axes, index.axes, along))
     made = _scatter(x, index, value, along, mode)
@@ -441,7 +441,7 @@ def pad_by_gather(x: Tensor, widths: dict[str, tuple[int, int]], mode: str) -> T
 def _some_element(x: Tensor, axis: Axis, mode: str) -> tuple[Guard, ...]:
     """That ``axis`` has an element, which a border can repeat; ``AxisError`` where it has none."""
     meaning = (
-        f"pad of {x} (made at {x.file_info}) with mode={mode!r}: {axis.name} has no element that "
+        f"pad of {x} (made at {x.line_info}) with mode={mode!r}: {axis.name} has no element that "
         "the border could repeat; give it one, or pad with mode='constant'"
     )
     if axis.expression == 0:

@@ -41,9 +41,9 @@ class Bound:
         self.op = op
 
     @property
-    def file_info(self) -> str:
-        """Where the op was made."""
-        return self.op.file_info
+    def line_info(self) -> str:
+        """Where the op was made, for messages."""
+        return self.op.line_info
 
     def __str__(self) -> str:
         return str(self.op)
@@ -76,7 +76,7 @@ def evaluate(op: Op, bound: Bound, args: list[Array]) -> Array:
     if row.reference is None and row.reducer is not None:
         return np.asarray(reduced(bound, *_widened(args))).astype(op.dtype)
     if row.reference is None:
-        raise ArgumentError(f"{op} (made at {op.file_info}) has no value: it must be given")
+        raise ArgumentError(f"{op} (made at {op.line_info}) has no value: it must be given")
     with np.errstate(all="ignore"):
         if row.kind == "elementwise":
             shape = tuple(bound.axes.lengths)
@@ -129,7 +129,7 @@ def interpret(
         if op in known:
             values[op] = np.asarray(known[op], op.dtype)
         elif isinstance(op, Leaf):
-            raise ArgumentError(f"{op} (made at {op.file_info}) has no value")
+            raise ArgumentError(f"{op} (made at {op.line_info}) has no value")
         elif isinstance(op, RegionOp):
             seen = None if runs is None else runs.setdefault(op, [])
             inside = evaluate if op.primitive.name in ENDING else value_of

@@ -75,7 +75,7 @@ def hessian(y: Any, x: Any) -> Any:
     y = _differentiable(y, "hessian", "y")
     if len(y.axes):
         raise DerivativeError(
-            f"hessian at {describe(user_site())}: y is {y} (made at {y.file_info}), not a scalar; "
+            f"hessian at {describe(user_site())}: y is {y} (made at {y.line_info}), not a scalar; "
             "reduce it, for example with geon.sum(y), or write "
             "geon.jacobian(geon.jacobian(y, x), x) for the second derivatives of each element"
         )

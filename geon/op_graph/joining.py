@@ -114,8 +114,8 @@ def concat(
     for x in xs:
         if axis not in x.axes or not x.axes.same_set(first.axes):
             raise AxisError(
-                f"concat along {axis.name!r}: {first} (made at {first.file_info}) and {x} (made at "
-                f"{x.file_info}) must have that axis and otherwise the same ones; "
+                f"concat along {axis.name!r}: {first} (made at {first.line_info}) and {x} (made at "
+                f"{x.line_info}) must have that axis and otherwise the same ones; "
                 "geon.stack makes a new axis"
             )
     if all(isinstance(_difference(x, axis), int) for x in xs):
@@ -194,7 +194,7 @@ def _axes(x: Any) -> Axes:
 
 
 def _shown(x: Any) -> str:
-    return f"{x} (made at {x.file_info})" if isinstance(x, Tensor) else repr(x)
+    return f"{x} (made at {x.line_info})" if isinstance(x, Tensor) else repr(x)
 
 
 # Pad --------------------------------------------------------------------------------------------

@@ -292,7 +292,7 @@ def _default_dtype(given: Any, first: Any) -> Any:
 def _fitted(first: Tensor, axes: Axes, dtype: Any) -> Tensor:
     if not first.weak and _kind(first.dtype) != _kind(dtype):
         raise DTypeError(
-            f"the initial value {first} (made at {first.file_info}) is {first.dtype.name}, the "
+            f"the initial value {first} (made at {first.line_info}) is {first.dtype.name}, the "
             f"variable {dtype.name}; geon.cast it or give the variable that dtype"
         )
     return broadcast(strengthen(first, dtype), axes)

@@ -75,9 +75,9 @@ def cross_entropy_multi(
     missing = [axis.name for axis in y.axes if axis not in given.axes]
     if missing and kind(given.dtype) == "i" and len(given.axes):
         raise AxisError(
-            f"cross_entropy_multi: t = {given} (made at {given.file_info}) of dtype "
+            f"cross_entropy_multi: t = {given} (made at {given.line_info}) of dtype "
             f"{given.dtype.name} lacks the axis {missing[-1]!r} of y = {y} (made at "
-            f"{y.file_info}); if it holds class numbers, write geon.onehot(t, {missing[-1]}), "
+            f"{y.line_info}); if it holds class numbers, write geon.onehot(t, {missing[-1]}), "
             "else geon.cast it to a float dtype"
         )
     _warn_of_scores(y, "cross_entropy_multi", "softmax")
@@ -114,7 +114,7 @@ def _warn_of_scores(y: Tensor, what: str, squashing: str) -> None:
     if weighted or logarithm:
         shown = "a logarithm" if logarithm else "a weighted sum, which nothing keeps from 0 to 1"
         warnings.warn(
-            f"{what} at {describe(user_site())}: y = {y} (made at {y.file_info}) should be "
+            f"{what} at {describe(user_site())}: y = {y} (made at {y.line_info}) should be "
             f"probabilities and is {shown}; take them first, for example with geon.{squashing}",
             UserWarning,
             stacklevel=5,  # through ``explained`` and ``composite``

@@ -56,7 +56,7 @@ def _broadcast_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
         wanted = axes.get(axis.name)
         if wanted is None:
             raise AxisError(
-                f"{x} (made at {x.file_info}) has the axis {axis.name!r}, which is not among "
+                f"{x} (made at {x.line_info}) has the axis {axis.name!r}, which is not among "
                 f"{axes}; reduce it first, for example geon.sum(x, reduction_axes={axis.name})"
             )
         if wanted is not axis:
@@ -261,7 +261,7 @@ def reorder(
         cure = "name each of its axes once: geon.sum takes one away" if missing else ""
         raise AxisError(
             f"reorder at {describe(user_site())}: {axes} are not the axes of {x} (made at "
-            f"{x.file_info}), {' and '.join(wrong)}; {cure or 'geon.broadcast adds axes'}"
+            f"{x.line_info}), {' and '.join(wrong)}; {cure or 'geon.broadcast adds axes'}"
         )
     order = axes_of(tuple([own_axis(x, axis, "reorder") for axis in axes]))
     return broadcast(x, order, name=name, tags=tags, follows=follows)
@@ -286,7 +286,7 @@ def expand(
     if not hasattr(position, "__index__") or isinstance(position, Op):
         raise ArgumentError(
             f"expand at {describe(user_site())}: position={position!r} is no integer; give the "
-            f"number of axes of {x} (made at {x.file_info}) that stand before the new one"
+            f"number of axes of {x} (made at {x.line_info}) that stand before the new one"
         )
     order.insert(position, new_axis(axis, "expand"))
     return broadcast(x, Axes(order), name=name, tags=tags, follows=follows)
@@ -300,7 +300,7 @@ def cast_axes(
     tensor, axes = as_tensor(x), as_axes(axes)
     if len(axes) != len(tensor.axes):
         raise AxisError(
-            f"cast_axes: {tensor} (made at {tensor.file_info}) has {len(tensor.axes)} axes, {axes} "
+            f"cast_axes: {tensor} (made at {tensor.line_info}) has {len(tensor.axes)} axes, {axes} "
             f"are {len(axes)}"
         )
     if axes is not tensor.axes:
@@ -341,7 +341,7 @@ def rename(
         raise AxisError(
             f"rename at {describe(user_site())}: axis {named[twice]!r} is there twice in "
             f"({', '.join(map(str, axes))}), as {first!r} and {x.axes.names[twice]!r} of {x} (made "
-            f"at {x.file_info}); give geon.rename another name, such as {named[twice]}.prime"
+            f"at {x.line_info}); give geon.rename another name, such as {named[twice]}.prime"
         )
     return cast_axes(x, Axes(axes), name=name, tags=tags, follows=follows)
 

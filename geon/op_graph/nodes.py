@@ -81,6 +81,19 @@ class Node(NameableValue, DebugInfo):
     args: tuple[Node, ...]
     _notes: Notes | None
 
+    @property
+    def line_info(self) -> str:
+        """``file:line`` for messages: the newest place that built it, and the first one.
+
+        Equal ops are one, so the first place may be another one than the reader's.
+        """
+        sites = sites_of(self)
+        own = [site for site in sites if not site[2]] or sites
+        newest, first = describe(own[-1]), describe(own[0])
+        if newest == first or not self.args:
+            return newest
+        return f"{newest}, first made at {first}"
+
     def notes(self) -> Notes:
         """The notes of this node, made when first asked for."""
         if self._notes is None:

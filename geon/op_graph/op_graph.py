@@ -64,14 +64,14 @@ class Op(Node):
             self._set_name(value)
         else:
             raise AttributeError(
-                f"ops are immutable: {attribute!r} of {self} (made at {self.file_info}) cannot be "
+                f"ops are immutable: {attribute!r} of {self} (made at {self.line_info}) cannot be "
                 "set; build a new op; values of variables are set with "
                 "transformer.set(variable, value), or by geon.assign in a computation"
             )
 
     def __delattr__(self, attribute: str) -> None:
         raise AttributeError(
-            f"ops are immutable: {attribute!r} of {self} (made at {self.file_info}) stays"
+            f"ops are immutable: {attribute!r} of {self} (made at {self.line_info}) stays"
         )
 
     def __dir__(self) -> list[str]:
@@ -91,7 +91,7 @@ class Op(Node):
         self._refuse("pickled", "write it with geon.dumps(op) and read it with geon.loads(text)")
 
     def _refuse(self, what: str, cure: str) -> NoReturn:
-        raise SymbolicError(f"{self} (made at {self.file_info}) cannot be {what}; {cure}")
+        raise SymbolicError(f"{self} (made at {self.line_info}) cannot be {what}; {cure}")
 
     @property
     def users(self) -> tuple[Op, ...]:
@@ -137,6 +137,8 @@ class Op(Node):
         return [op for op in storage_leaves(self) if not op.info.stored]
 
     def __str__(self) -> str:
+        if self.axes is NO_AXES and self.primitive.name == "constant" and not shown_name(self):
+            return str(SYNTAX["number"](self))
         return f"{called_name(self, self.primitive.name)}{self.axes}"
 
     def __repr__(self) -> str:
@@ -184,7 +186,7 @@ class VoidOp(Op):
 
     def _refuse_comparison(self) -> NoReturn:
         raise DTypeError(
-            f"{self} (made at {self.file_info}) is run for its effect and has no elements to "
+            f"{self} (made at {self.line_info}) is run for its effect and has no elements to "
             f"compare\n{IDENTITY}"
         )
 
@@ -192,7 +194,7 @@ class VoidOp(Op):
 def _without_value(op: Any, *_: Any) -> NoReturn:
     """An operator of an effect."""
     raise DTypeError(
-        f"{op} (made at {op.file_info}) is run for its effect and has no value to compute with at "
+        f"{op} (made at {op.line_info}) is run for its effect and has no value to compute with at "
         f"{describe(user_site())}; list it among the results of transformer.computation, and "
         "compute with the value that is assigned, or with the variable"
     )

@@ -102,7 +102,7 @@ def refuse_call(op: Any, *given: Any, **named: Any) -> NoReturn:
     leaves = ", ".join([shown, *names])
     values = ", ".join(f"value of {name}" for name in names)
     raise ArgumentError(
-        f"{op} (made at {op.file_info}) is an expression and was called at "
+        f"{op} (made at {op.line_info}) is an expression and was called at "
         f"{describe(user_site())}; compute it with transformer.computation({leaves})({values}); "
         "x[...] takes a part of a tensor"
     )

@@ -92,7 +92,7 @@ def _top_k_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     has_axes(x, (name,), "top_k")
     along = x.axes[name]
     meaning = (
-        f"top_k: axis {along} of {x} (made at {x.file_info}) has fewer than k = {k} elements; "
+        f"top_k: axis {along} of {x} (made at {x.line_info}) has fewer than k = {k} elements; "
         "give a k of at most its length"
     )
     guards: tuple[Guard, ...] = ()
@@ -256,7 +256,7 @@ def _count(x: Tensor, k: Any, along: Axis) -> int:
         count = -1
     if count < 0:
         raise AxisError(
-            f"top_k at {describe(user_site())}: axis {along} of {x} (made at {x.file_info}) has no "
+            f"top_k at {describe(user_site())}: axis {along} of {x} (made at {x.line_info}) has no "
             f"{k} largest elements; give a k that is an integer of at least 0"
         )
     return count

@@ -63,7 +63,7 @@ def _named(item: Any, what: str, tensors: tuple[Tensor, ...], cure: str) -> Any:
 
 def _refused(axis: Any, what: str, *tensors: Tensor) -> str:
     """Why ``axis`` names none of the tensors' axes."""
-    shown = " and ".join([f"{x} (made at {x.file_info})" for x in tensors])
+    shown = " and ".join([f"{x} (made at {x.line_info})" for x in tensors])
     known = ", ".join(dict.fromkeys(name for x in tensors for name in x.axes.names)) or "none"
     has = "it has" if len(tensors) == 1 else "they have"
     here = f"{what} at {describe(user_site())}"
@@ -80,14 +80,14 @@ def by_own_axis(x: Tensor, given: Mapping[Any, T], what: str) -> dict[str, T]:
     """``given``, whose keys are axes of ``x`` or their names, by name; none twice."""
     if isinstance(given, Op):  # which xarray's trees, once loaded, make mappings by registering
         raise ArgumentError(
-            f"{what} at {describe(user_site())}: {given} (made at {given.file_info}) stands where "
+            f"{what} at {describe(user_site())}: {given} (made at {given.line_info}) stands where "
             "a dict from axes to what is meant along each does"
         )
     if not isinstance(given, Mapping):
         example = x.axes.names[-1] if len(x.axes) else "N"
         raise ArgumentError(
             f"{what} at {describe(user_site())}: {given!r} stands where a dict from axes of {x} "
-            f'(made at {x.file_info}) to what is meant along each does, such as {{"{example}": 2}}'
+            f'(made at {x.line_info}) to what is meant along each does, such as {{"{example}": 2}}'
         )
     found: dict[str, T] = {}
     for axis, value in given.items():
@@ -96,7 +96,7 @@ def by_own_axis(x: Tensor, given: Mapping[Any, T], what: str) -> dict[str, T]:
         if name in found:
             raise AxisError(
                 f"{what} at {describe(user_site())}: the axis {name!r} of {x} (made at "
-                f"{x.file_info}) is given twice, as {found[name]!r} and as {value!r}; give it once"
+                f"{x.line_info}) is given twice, as {found[name]!r} and as {value!r}; give it once"
             )
         found[name] = value
     return found
@@ -108,7 +108,7 @@ def axis_of(x: Tensor, axis: Any, what: str) -> Axis:
         if len(x.axes) != 1:
             example = x.axes.names[-1] if len(x.axes) else "N"
             raise AxisError(
-                f"{what}: name the axis of {x} (made at {x.file_info}) it runs along, at "
+                f"{what}: name the axis of {x} (made at {x.line_info}) it runs along, at "
                 f'{describe(user_site())}; write geon.{what}(x, axis="{example}")'
             )
         return x.axes[0]
@@ -121,6 +121,6 @@ def has_axes(x: Op, names: tuple[str, ...], what: str) -> None:
     for name in names:
         if name not in own:
             raise AxisError(
-                f"{what} over {name!r}, which is no axis of {x} (made at {x.file_info}); it has "
+                f"{what} over {name!r}, which is no axis of {x} (made at {x.line_info}); it has "
                 f"{', '.join(x.axes.names) or 'none'}"
             )

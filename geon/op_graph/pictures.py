@@ -47,7 +47,7 @@ def text(op: Op, levels: int = LEVELS) -> str:
     if not isinstance(op, Op):
         raise ArgumentError(f"text takes an op, not {op!r} of type {type(op).__name__}")
     first, *rest = _tree(op, levels)
-    return "\n".join([f"{first}, made at {op.file_info}", *rest])
+    return "\n".join([f"{first}, made at {op.line_info}", *rest])
 
 
 def folded(what: str, lines: list[str]) -> str:

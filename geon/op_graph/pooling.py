@@ -51,7 +51,7 @@ def max_pool(
     x = as_tensor(x)
     if kind(x.dtype) == "b":
         raise DTypeError(
-            f"max_pool at {describe(user_site())}: of the bool tensor {x} (made at {x.file_info}); "
+            f"max_pool at {describe(user_site())}: of the bool tensor {x} (made at {x.line_info}); "
             "geon.any of geon.window has it"
         )
     least = -math.inf if kind(x.dtype) == "f" else int(np.iinfo(x.dtype).min)

@@ -147,7 +147,7 @@ def _non_empty(what: str, x: Op, names: tuple[str, ...]) -> tuple[Guard, ...]:
     if isinstance(size, int) and size:
         return ()
     meaning = (
-        f"{what} over {', '.join(names)} of {x} (made at {x.file_info}) has no value for 0 "
+        f"{what} over {', '.join(names)} of {x} (made at {x.line_info}) has no value for 0 "
         "elements; give the axis at least one element"
     )
     if isinstance(size, Length):
@@ -331,7 +331,7 @@ def reduce(
         x = cast(x, BOOL)
     elif row in (MAX, MIN, FIRST_MAX) and kind(x.dtype) == "b":
         raise DTypeError(
-            f"{what or row.name} at {describe(user_site())}: {x} (made at {x.file_info}) is bool; "
+            f"{what or row.name} at {describe(user_site())}: {x} (made at {x.line_info}) is bool; "
             "use geon.any or geon.all"
         )
     made = _reduce(row, x, reduced_names(x, what or row.name, reduction_axes, out_axes))

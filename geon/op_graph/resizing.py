@@ -65,7 +65,7 @@ def resize(
         if not isinstance(length, Length) and (type(length) is not int or length < 1):
             raise AxisError(
                 f"resize at {describe(user_site())}: {along!r} of {made} (made at "
-                f"{made.file_info}) cannot have length {length!r}; give an integer of at least 1"
+                f"{made.line_info}) cannot have length {length!r}; give an integer of at least 1"
             )
         axis = made.axes[along]
         longer = axis.with_length(length)
@@ -229,7 +229,7 @@ def diagonal(
     group = Axes(*[own_axis(x, each, "diagonal") for each in named_axes(axes, "diagonal", x)])
     if len(group) < 2:
         raise AxisError(
-            f"diagonal at {describe(user_site())}: give two axes of {x} (made at {x.file_info}) or "
+            f"diagonal at {describe(user_site())}: give two axes of {x} (made at {x.line_info}) or "
             f"more, not {group}"
         )
     first = group[0]
@@ -241,7 +241,7 @@ def diagonal(
             axis = first.named(axis.name)
         if axis.name != first.name and axis in x.axes and axis not in group:
             raise AxisError(
-                f"diagonal at {describe(user_site())}: {x} (made at {x.file_info}) has the axis "
+                f"diagonal at {describe(user_site())}: {x} (made at {x.line_info}) has the axis "
                 f"{axis.name!r} already; give another one"
             )
     made: Tensor = make(DIAGONAL, (x,), (group.names, axis))

@@ -48,7 +48,7 @@ def index_of(op: Op, positions: tuple[Any, ...]) -> tuple[Any, ...]:
             if not -length <= at < length:
                 raise IndexRangeError(
                     f"position {at} is outside axis {axis} of {op.args[0]} in the op made at "
-                    f"{op.file_info}"
+                    f"{op.line_info}"
                 )
             index.append(at)
     return tuple(index)
@@ -311,8 +311,8 @@ def update(
     x, value = put_into("update", x, value if is_number(value) else as_tensor(value, near=x))
     if value.dtype is not x.dtype:
         raise DTypeError(
-            f"update: {value} (made at {value.file_info}) is {value.dtype.name} and {x} (made at "
-            f"{x.file_info}) is {x.dtype.name}; geon.cast the value"
+            f"update: {value} (made at {value.line_info}) is {value.dtype.name} and {x} (made at "
+            f"{x.line_info}) is {x.dtype.name}; geon.cast the value"
         )
     value = broadcast(value, part_axes(x.axes, items))
     if flipped:

@@ -246,7 +246,7 @@ def polygamma(
     x, n = as_tensor(x), as_int(n)
     if not isinstance(n, int) or isinstance(n, bool) or n < 0:
         raise DerivativeError(
-            f"polygamma of {x} (made at {x.file_info}): the order must be an integer of at "
+            f"polygamma of {x} (made at {x.line_info}): the order must be an integer of at "
             f"least 0, not {n!r}; order 0 is geon.digamma"
         )
     if kind(x.dtype) != "f":

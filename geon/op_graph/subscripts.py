@@ -62,7 +62,7 @@ def _parts(x: Tensor, at: Any) -> list[Any]:
     missing = len(x.axes) - (len(given) - len(dots))
     if len(dots) > 1 or missing < 0:
         raise IndexRangeError(
-            f"{len(given)} positions for {x} (made at {x.file_info}), which has {len(x.axes)} "
+            f"{len(given)} positions for {x} (made at {x.line_info}), which has {len(x.axes)} "
             "axes: give at most one for each, and one ... at most"
         )
     where = dots[0] if dots else len(given)
@@ -74,7 +74,7 @@ def _check_position(x: Tensor, axis: Axis, part: Tensor) -> None:
         names = shown_name(x) or "x", shown_name(part) or "index", axis.name
         raise IndexRangeError(
             f"a position along {axis} of {x} must be an integer or a scalar integer tensor, not "
-            f"{part} {part.dtype.name} (made at {part.file_info}); "
+            f"{part} {part.dtype.name} (made at {part.line_info}); "
             f"geon.gather({', '.join(names)}) takes many at once, and geon.where masks"
         )
 
@@ -83,7 +83,7 @@ def _position(x: Tensor, axis: Axis, part: Any, guards: list[Guard]) -> int | Le
     start = part if isinstance(part, Length) else _integer(part)
     if start is None:
         raise IndexRangeError(
-            f"{reprlib.repr(part)} is no position along {axis} of {x} (made at {x.file_info}): "
+            f"{reprlib.repr(part)} is no position along {axis} of {x} (made at {x.line_info}): "
             f"integers, slices, ... and scalar integer tensors are; {_cure(axis, part)}"
         )
     length = axis.expression
@@ -94,7 +94,7 @@ def _position(x: Tensor, axis: Axis, part: Any, guards: list[Guard]) -> int | Le
         cure = f"give one from {-length} to {length - 1}" if length != 0 else "it has no elements"
         return (
             f"position {part} (at {describe(user_site())}) is outside axis {axis} of {x} (made at "
-            f"{x.file_info}); {cure}"
+            f"{x.line_info}); {cure}"
         )
 
     _require(0, start, what, guards)
@@ -127,14 +127,14 @@ def _range(x: Tensor, axis: Axis, part: slice, guards: list[Guard]) -> tuple[Ite
     step = 1 if part.step is None else _integer(part.step)
     if not step:
         raise IndexRangeError(
-            f"a slice of {x} (made at {x.file_info}) along {axis} has the step {part.step!r}; "
+            f"a slice of {x} (made at {x.line_info}) along {axis} has the step {part.step!r}; "
             "give an integer other than 0"
         )
 
     def what() -> str:
         return (
             f"slice {_shown(part)} (at {describe(user_site())}) does not lie inside axis {axis} of "
-            f"{x} (made at {x.file_info}); geon never clamps a slice: give bounds that fit"
+            f"{x} (made at {x.line_info}); geon never clamps a slice: give bounds that fit"
         )
 
     if step > 0:

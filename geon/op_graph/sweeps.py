@@ -180,7 +180,7 @@ def _transposed(op: Op, linearise: Any, i: int, g: Tensor) -> Tensor | None:
 
 def _missing(op: Op) -> DerivativeError:
     return DerivativeError(
-        f"{op.primitive.name} has no derivative: {op} was made at {op.file_info}; "
+        f"{op.primitive.name} has no derivative: {op} was made at {op.line_info}; "
         "geon.stop_gradient(x) treats it as a constant, geon.custom_deriv gives it a rule"
     )
 

@@ -44,7 +44,7 @@ def watch(op: Op, target: Leaf) -> None:
 
     def message(place: str) -> str:
         return (
-            f"the assignment to {target} (made at {target.file_info}) at {place} is gone, and no "
+            f"the assignment to {target} (made at {target.line_info}) at {place} is gone, and no "
             "computation ran it: geon.assign makes an op, which changes the variable when it is "
             "computed; give it to transformer.computation"
         )

@@ -51,7 +51,7 @@ def _in_dtype(x: Tensor, dtype: DType) -> Tensor:
     """A weak op built once more in ``dtype``, with all below it that must be; iterative."""
     if kind(x.dtype) == "f" and kind(dtype) == "i":
         raise DTypeError(
-            f"{x} (made at {x.file_info}), of Python numbers with fractions, cannot be "
+            f"{x} (made at {x.line_info}), of Python numbers with fractions, cannot be "
             f"{dtype.name}; geon.cast it"
         )
     known: dict[Op, Op] = {}
@@ -143,7 +143,7 @@ def _forget(
 def named_error(error: DTypeError, what: str, operands: Sequence[Any]) -> DTypeError:
     """The error with the op that was to be made and its operands."""
     shown = ", ".join(
-        f"{a} {a.dtype.name} (made at {a.file_info})" if isinstance(a, Tensor) else _shown(a)
+        f"{a} {a.dtype.name} (made at {a.line_info})" if isinstance(a, Tensor) else _shown(a)
         for a in operands
     )
     return DTypeError(f"{what} of {shown}: {error}")
@@ -205,8 +205,8 @@ def without_effect(x: Op, results: Sequence[Op]) -> str | None:
     if not x.weak or (x.axes is NO_AXES and not x.args) or among(x, post_order(results)):
         return None
     return (
-        f"{x} (made at {x.file_info}) is of Python numbers alone, so what it meets has its value "
-        f"in a dtype of its own, and {results[0]} (made at {results[0].file_info}) does not depend "
+        f"{x} (made at {x.line_info}) is of Python numbers alone, so what it meets has its value "
+        f"in a dtype of its own, and {results[0]} (made at {results[0].line_info}) does not depend "
         'on it; give it a dtype before it is used, for example with geon.cast(x, "float32")'
     )
 

@@ -158,7 +158,7 @@ def guards_of(placed: Placed, x: Op, what: str) -> tuple[Guard, ...]:
     """What must hold for there to be a window; ``AxisError`` where there is none."""
     meaning = (
         f"{what} at {describe(user_site())}: no window of {placed.window} with dilation "
-        f"{placed.dilation} fits along {placed.axis} of {x} (made at {x.file_info}); pad the axis, "
+        f"{placed.dilation} fits along {placed.axis} of {x} (made at {x.line_info}); pad the axis, "
         "or give a smaller window"
     )
     if isinstance(placed.room, Length):
@@ -417,7 +417,7 @@ def windowed(x: Tensor, placed: list[tuple[Axis, Window, Axis]], value: Any, wha
     for axis, spec, positions in placed:
         if positions in made.axes:
             raise AxisError(
-                f"{what} at {describe(user_site())}: {x} (made at {x.file_info}) has the axis "
+                f"{what} at {describe(user_site())}: {x} (made at {x.line_info}) has the axis "
                 f"{positions.name!r} already, so windows along {axis.name!r} need another one for "
                 "their positions"
             )

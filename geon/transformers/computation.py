@@ -263,7 +263,7 @@ class Computation:
         if op not in self.kept:
             known = among(op, self.keep)
             raise ArgumentError(
-                f"{op} (made at {op.file_info}) "
+                f"{op} (made at {op.line_info}) "
                 + ("has no value yet: call the computation" if known else "is not in keep=[...]")
             )
         return self.kept[op]
@@ -276,7 +276,7 @@ class Computation:
         if not isinstance(op, Op):
             raise ArgumentError(f"override takes a tensor of keep=[...], not {op!r}")
         if not among(op, self.keep):
-            raise ArgumentError(f"{op} (made at {op.file_info}) is not in keep=[...]")
+            raise ArgumentError(f"{op} (made at {op.line_info}) is not in keep=[...]")
         if value is None:
             self.given.pop(op, None)
             return

@@ -158,7 +158,7 @@ class LabelledComputation(Computation):
                         if key in names:
                             raise FeedError(
                                 f"the result {key!r} has the name of a coordinate that {op} (made "
-                                f"at {op.file_info}) has of the data, and a dataset has one thing "
+                                f"at {op.line_info}) has of the data, and a dataset has one thing "
                                 "of a name; give the result another key, or take the coordinate "
                                 f"away with .drop_vars({key!r})"
                             )
@@ -287,7 +287,7 @@ def _contradiction(dim: Any, one: Source, two: Source) -> str:
         values = data.indexes[dim]
         few = ", ".join(map(str, values[:SHOWN])) + (", ..." if len(values) > SHOWN else "")
         count = f" of length {len(values)}" if len(ours) != len(theirs) else ""
-        return f"[{few}]{count} in {leaf} (made at {leaf.file_info})"
+        return f"[{few}]{count} in {leaf} (made at {leaf.line_info})"
 
     return (
         f"the coordinates along {dim!r} are {shown(*one)} and {shown(*two)}, and positions along "
@@ -305,14 +305,14 @@ def _checked(layout: Layout, found: list[Any]) -> Any:
                 if axis.name in layout.keys:
                     raise ArgumentError(
                         f"the result {axis.name!r} has the name of an axis of {op} (made at "
-                        f"{op.file_info}), and a dataset would take it for the coordinate along "
+                        f"{op.line_info}), and a dataset would take it for the coordinate along "
                         "it; give the result another key, or ask for a list of results"
                     )
                 length, other = lengths.setdefault(axis.name, (axis.expression, op))
                 if length != axis.expression:
                     raise ArgumentError(
                         f"one dataset has one length along {axis.name!r}: it is {length} in "
-                        f"{other} (made at {other.file_info}) and {axis.expression} in {op} (made "
-                        f"at {op.file_info}); geon.rename one axis, or ask for a list of results"
+                        f"{other} (made at {other.line_info}) and {axis.expression} in {op} (made "
+                        f"at {op.line_info}); geon.rename one axis, or ask for a list of results"
                     )
     return layout.made(found)

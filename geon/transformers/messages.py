@@ -55,7 +55,7 @@ def described(op: Op) -> str:
 
 def with_placeholders(error: ArgumentError, leaves: Sequence[Leaf]) -> ArgumentError:
     """An error about the arguments of a call, with the placeholders it takes."""
-    lines = [f"  {leaf} {leaf.dtype.name} made at {leaf.file_info}" for leaf in leaves]
+    lines = [f"  {leaf} {leaf.dtype.name} made at {leaf.line_info}" for leaf in leaves]
     return ArgumentError("\n".join([str(error), *lines]))
 
 

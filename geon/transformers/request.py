@@ -156,7 +156,7 @@ class Request:
         for number, leaf in enumerate(self.placeholders):
             if among(leaf, self.placeholders[:number]):
                 raise ArgumentError(
-                    f"computation was given the placeholder {leaf} (made at {leaf.file_info}) "
+                    f"computation was given the placeholder {leaf} (made at {leaf.line_info}) "
                     "twice; list it once and feed it once"
                 )
 
@@ -166,12 +166,12 @@ class Request:
             if isinstance(op, Leaf) and not op.info.stored and op not in listed:
                 if op.info.inside:
                     raise ArgumentError(
-                        f"the results depend on {op} (made at {op.file_info}), which has a value "
+                        f"the results depend on {op} (made at {op.line_info}), which has a value "
                         f"in the steps of the {op.info.inside} alone: let the step return what is "
                         "needed outside of it, as a carry or among its values"
                     )
                 raise ArgumentError(
-                    f"the results depend on the placeholder {op} (made at {op.file_info}), which "
+                    f"the results depend on the placeholder {op} (made at {op.line_info}), which "
                     "is not among the computation's placeholders: add it to "
                     "transformer.computation(results, ...)"
                 )

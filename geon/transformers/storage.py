@@ -92,7 +92,7 @@ class Variables(Generic[First]):
             if first is not leaf:
                 raise ArgumentError(
                     f"two variables of this transformer are named {leaf.name!r}: {first} made at "
-                    f"{first.file_info}, and another {leaf} made at {leaf.file_info}; each has a "
+                    f"{first.file_info}, and another {leaf} made at {leaf.line_info}; each has a "
                     "value of its own, so what trains one does not change the other; make the "
                     "variable once, outside of the function that is called twice, and give it to "
                     "the function, or give each variable its own name; a model that is made anew "
@@ -206,11 +206,11 @@ def _is_named(leaf: Leaf) -> bool:
 
 
 def _called_what(leaf: Leaf) -> str:
-    return f"the callable initial value of {leaf} (made at {leaf.file_info})"
+    return f"the callable initial value of {leaf} (made at {leaf.line_info})"
 
 
 def _label(leaf: Leaf) -> str:
-    return f"variable {leaf} (made at {leaf.file_info})"
+    return f"variable {leaf} (made at {leaf.line_info})"
 
 
 def _first_ops(leaf: Leaf) -> list[Op]:

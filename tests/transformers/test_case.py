@@ -168,12 +168,12 @@ REFUSED = [
     (
         lambda: geon.case_of(i, [lambda: x, lambda: (x, w)]),
         geon.ArgumentError,
-        r"branch 0 gives a tensor, and branch 1 tuple",
+        r"branch 0 gives a tensor, and branch 1 gives tuple",
     ),
     (
         lambda: geon.case_of(i, [lambda: x, lambda: geon.sum(x)]),
         geon.AxisError,
-        r"branch 0 gives x.*branch 1 sum.*over other axes",
+        r"branch 0 gives x.*branch 1 gives sum.*over other axes",
     ),
     (
         lambda: geon.case_of(i, [lambda: x, lambda: geon.cast(x, "float64")]),
@@ -183,17 +183,17 @@ REFUSED = [
     (
         lambda: geon.case_of(i, [lambda: x], lambda: geon.sum(x)),
         geon.AxisError,
-        r"branch 0 gives x.*and default sum.*over other axes",
+        r"branch 0 gives x.*and default gives sum.*over other axes",
     ),
     (
         lambda: geon.cond(i > 0, lambda: x, lambda: (x, w)),
         geon.ArgumentError,
-        r": then gives a tensor, and otherwise tuple.*return one structure",
+        r": then gives a tensor, and otherwise gives tuple.*return one structure",
     ),
     (
         lambda: geon.cond(i > 0, lambda: x, lambda: geon.sum(x)),
         geon.AxisError,
-        r": then gives x.* and otherwise sum.*over other axes",
+        r": then gives x.* and otherwise gives sum.*over other axes",
     ),
     (
         lambda: geon.cond(i > 0, x, lambda: x),

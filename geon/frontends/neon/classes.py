@@ -34,7 +34,7 @@ def class_axis(scores: Tensor, over: AxisLike | None, what: str) -> Axis:
     found = channel_axes(scores.axes)
     if len(found) != 1:
         raise AxisError(
-            f"{what} at {describe(user_site())}: {scores} (made at {scores.file_info}) has classes "
+            f"{what} at {describe(user_site())}: {scores} (made at {scores.line_info}) has classes "
             f"along one axis, and {found} are left without N, T, D, H and W; say which with over="
         )
     return found[0]
@@ -78,7 +78,7 @@ def check_numbers(scores: Tensor, t: Tensor, axis: Axis, what: str) -> None:
     rest = scores.axes.without([axis])
     if not numbers(t, axis) or not t.axes.same_set(rest):
         raise AxisError(
-            f"{what} at {describe(user_site())}: {t} (made at {t.file_info}) of dtype "
+            f"{what} at {describe(user_site())}: {t} (made at {t.line_info}) of dtype "
             f"{t.dtype.name} has no class number for each score of {scores} (made at "
-            f"{scores.file_info}); give integers over {rest}"
+            f"{scores.line_info}); give integers over {rest}"
         )

@@ -63,8 +63,8 @@ def cross_entropy(
         if not scores.axes.same_set(t.axes):
             rest = scores.axes.without([axis])
             raise AxisError(
-                f"cross_entropy at {describe(user_site())}: the target {t} (made at {t.file_info}) "
-                f"of dtype {t.dtype.name} fits the scores {scores} (made at {scores.file_info}) "
+                f"cross_entropy at {describe(user_site())}: the target {t} (made at {t.line_info}) "
+                f"of dtype {t.dtype.name} fits the scores {scores} (made at {scores.line_info}) "
                 f"neither as class numbers, which are integers over {rest}, nor as probabilities "
                 f"over {scores.axes}; give a target over one of these"
             )
@@ -191,8 +191,8 @@ def _pair(y: TensorLike, t: TensorLike, what: str) -> tuple[Tensor, Tensor]:
 def _same_axes(y: Tensor, t: Tensor, what: str) -> None:
     if not y.axes.same_set(t.axes):
         raise AxisError(
-            f"{what} at {describe(user_site())}: the result {y} (made at {y.file_info}) and the "
-            f"target {t} (made at {t.file_info}) have other axes; give a target over {y.axes}"
+            f"{what} at {describe(user_site())}: the result {y} (made at {y.line_info}) and the "
+            f"target {t} (made at {t.line_info}) have other axes; give a target over {y.axes}"
         )
 
 

@@ -61,9 +61,9 @@ class Alignment:
         own = labels.axes.without(self.batch)
         if len(own) != 1 or own[0].name in scores.axes or kind(labels.dtype) != "i":
             raise AxisError(
-                f"ctc at {describe(user_site())}: {labels} (made at {labels.file_info}) of dtype "
+                f"ctc at {describe(user_site())}: {labels} (made at {labels.line_info}) of dtype "
                 f"{labels.dtype.name} has no row of labels for each row of {scores} (made at "
-                f"{scores.file_info}); give integers over {self.batch} and an axis of their own"
+                f"{scores.line_info}); give integers over {self.batch} and an axis of their own"
             )
         count = self.classes.expression
         if not whole(blank) or blank < 0 or (isinstance(count, int) and blank >= count):
@@ -147,7 +147,7 @@ class Alignment:
             return None
         if kind(given.dtype) != "i" or len(given.axes.without(self.batch)):
             raise DTypeError(
-                f"ctc at {describe(user_site())}: {given} (made at {given.file_info}) of dtype "
+                f"ctc at {describe(user_site())}: {given} (made at {given.line_info}) of dtype "
                 f"{given.dtype.name} are no lengths of rows; give integers over {self.batch}"
             )
         return cast(given, "int64")

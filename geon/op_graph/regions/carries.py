@@ -57,7 +57,7 @@ class Carries:
         new = fitted(new, first)
         both = (
             f"{self.what}: {where} begins as {first} {first.dtype.name} (made at "
-            f"{first.file_info}) and {who} returns {new} {new.dtype.name} (made at {new.file_info})"
+            f"{first.line_info}) and {who} returns {new} {new.dtype.name} (made at {new.line_info})"
         )
         return alike(
             new,
@@ -128,7 +128,7 @@ def needs_function(what: str, name: str, value: Any, example: str, *given: str) 
         return
     found = f"{name}={value!r} is"
     if isinstance(value, Op):
-        found = f"{name}, {value} (made at {value.file_info}), is a tensor and"
+        found = f"{name}, {value} (made at {value.line_info}), is a tensor and"
     raise ArgumentError(f"{what}: {found} no function; give one such as {example}")
 
 

@@ -254,7 +254,7 @@ def _chosen(
     which = as_tensor(index)
     if which.axes is not NO_AXES or kind(which.dtype) != "i":
         raise DTypeError(
-            f"{what}: the index {which} {which.dtype.name} (made at {which.file_info}) is no "
+            f"{what}: the index {which} {which.dtype.name} (made at {which.line_info}) is no "
             "integer scalar; geon.where chooses element by element, geon.cond by a truth value"
         )
     which = cast(strong(which), "int64")
@@ -313,7 +313,7 @@ def cond(
     if truth.axes is not NO_AXES or kind(truth.dtype) != "b":
         raise DTypeError(
             f"{what}: the condition {truth} {truth.dtype.name} (made at "
-            f"{truth.file_info}) is no bool scalar; geon.where chooses element by element"
+            f"{truth.line_info}) is no bool scalar; geon.where chooses element by element"
         )
     branches = {"otherwise": otherwise, "then": then}  # that of false has the number 0
     return _chosen(what, cast(truth, "int64"), branches, False, name, certain=True)
@@ -345,7 +345,7 @@ def _alike(what: str, first: _Branch, other: _Branch) -> list[Tensor]:
         raise ArgumentError(f"{gives}; return one structure")
     made = []
     for one, op in zip(first.values, other.values, strict=True):
-        shown = [f"{each} {each.dtype.name} (made at {each.file_info})" for each in (one, op)]
+        shown = [f"{each} {each.dtype.name} (made at {each.line_info})" for each in (one, op)]
         both = _in_order(what, first, other, *shown)
         made.append(
             alike(
@@ -364,4 +364,4 @@ def _in_order(
     """What two branches give, in the order in which the call has them."""
     if other.name == "then":
         first, other, one, two = other, first, two, one
-    return f"{what}: {first.name} gives {one}{comma} and {other.name} {two}"
+    return f"{what}: {first.name} gives {one}{comma} and {other.name} gives {two}"

@@ -102,7 +102,7 @@ def refuse_effects(what: str, results: Iterable[Any], cure: str) -> None:
                 if isinstance(op, VoidOp):
                     target = str(op.args[0]) if op.args else "the variable"
                     raise ArgumentError(
-                        f"{what}: it runs the effect {op} (made at {op.file_info}); "
+                        f"{what}: it runs the effect {op} (made at {op.line_info}); "
                         f"{cure.format(target=target)}"
                     )
 
@@ -112,6 +112,6 @@ def refuse_prints(what: str, ops: Iterable[Op]) -> None:
     for op in ops:
         if op.primitive.name == "print":
             raise ArgumentError(
-                f"{what}: it runs the effect {op} (made at {op.file_info}), and prints are run "
+                f"{what}: it runs the effect {op} (made at {op.line_info}), and prints are run "
                 "once, by the computation; return the value, and geon.print what comes out"
             )

@@ -28,7 +28,7 @@ from ..joining import pad
 from ..keywords import check_flag, explained
 from ..leaves import placeholder
 from ..logic import logical_and, logical_not, logical_or
-from ..movement import broadcast
+from ..movement import aligned, broadcast
 from ..op_graph import NO_AXES, VOID_DTYPE, Op, Tensor, make
 from ..reductions import all as all_of
 from ..reductions import any as any_of
@@ -224,11 +224,16 @@ def _settled(moves: Tensor, values: Sequence[Tensor], begun: Sequence[Tensor]) -
 
 
 def _converged_reference(op: Op, x: Array, moves: Array, *more: Array) -> Array:
-    pairs = zip(more[: len(more) // 2], more[len(more) // 2 :], strict=True)
-    lost = (np.isfinite(first) & ~np.isfinite(value) for value, first in pairs)
-    if np.any(moves) or any(bool(np.any(each)) for each in lost):
+    count = len(more) // 2
+    lost = False
+    for k in range(count):
+        # A derivative of several directions gives the values axes that the first ones lack.
+        over = op.args[2 + k].axes
+        first = aligned(more[count + k], op.args[2 + count + k].axes, over)
+        lost = lost or bool(np.any(np.isfinite(first) & ~np.isfinite(more[k])))
+    if np.any(moves) or lost:
         raise ConvergenceError(
-            f"fixed_point at {op.file_info}: the loop did not converge in {op.attrs[0]} steps"
+            f"fixed_point at {op.line_info}: the loop did not converge in {op.attrs[0]} steps"
         )
     return x
 
@@ -397,7 +402,7 @@ def fixed_point(
     for where, value in zip(begun.names, begun.first, strict=True):
         if kind(value.dtype) != "f":
             raise DTypeError(
-                f"{what}: {where} is {value} {value.dtype.name} (made at {value.file_info}), of no "
+                f"{what}: {where} is {value} {value.dtype.name} (made at {value.line_info}), of no "
                 "float dtype; geon.cast it"
             )
     values = f(begun.given())
@@ -418,7 +423,7 @@ def _tolerance(what: str, tolerance: Any, begun: Sequence[Tensor]) -> Tensor:
     found = as_tensor(tolerance)
     if found.axes is not NO_AXES or kind(found.dtype) not in "fi":
         raise DTypeError(
-            f"{what}: tolerance {found} {found.dtype.name} (made at {found.file_info}) is no "
+            f"{what}: tolerance {found} {found.dtype.name} (made at {found.line_info}) is no "
             "float scalar"
         )
     widest = max((x.dtype for x in begun), key=lambda dtype: dtype.itemsize)

@@ -85,7 +85,7 @@ def _settled(what: str, where: str, x: Tensor, new: Tensor) -> Tensor:
     new = fitted(new, x)
     both = (
         f"{what}: an element is {x.axes} {x.dtype.name} and f returns {new} {new.dtype.name} (made "
-        f"at {new.file_info}) as {where}; it combines two elements into one like them"
+        f"at {new.line_info}) as {where}; it combines two elements into one like them"
     )
     return alike(
         new, x, f"{both}: give it the axes {x.axes}", f"{both}: geon.cast it to {x.dtype.name}"

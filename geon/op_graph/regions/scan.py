@@ -177,7 +177,7 @@ def along_axis(what: str, over: Any, tensors: Sequence[Tensor], names: Sequence[
     for where, x in zip(names, tensors, strict=True):
         if over not in x.axes:
             raise AxisError(
-                f"{what}: {where} is {x} (made at {x.file_info}), which lacks the axis "
+                f"{what}: {where} is {x} (made at {x.line_info}), which lacks the axis "
                 f"{over.name!r} of the loop; it has {', '.join(x.axes.names) or 'none'}. What all "
                 "steps read alike need not be in xs: step may just name it"
             )
@@ -196,7 +196,7 @@ def one_length(what: str, along: Axis, tensors: Sequence[Tensor]) -> Axis:
         if isinstance(both, int) and both != 0:
             raise AxisError(
                 f"{what}: the axis {own.name!r} of the loop has length {along.expression} and, in "
-                f"{x} (made at {x.file_info}), {own.expression}; give all the same length"
+                f"{x} (made at {x.line_info}), {own.expression}; give all the same length"
             )
         if isinstance(own.expression, int) or (named and number == 0):
             along = own
@@ -213,7 +213,7 @@ def refuse_axis(what: str, who: str, axis: Axis, results: Sequence[Tensor]) -> N
     for op in results:
         if axis in op.axes:
             raise AxisError(
-                f"{what}: {who} returns {op} (made at {op.file_info}), which has the axis "
+                f"{what}: {who} returns {op} (made at {op.line_info}), which has the axis "
                 f"{axis.name!r} of the loop already; geon.rename it, for example to "
                 f"{axis.name}.prime"
             )

@@ -56,7 +56,7 @@ def scan_spread(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list[
 def refuse_counts(op: Op, axes: Axes) -> NoReturn:
     """Raise ``DerivativeError`` for a loop that would take other numbers of steps along axes."""
     raise DerivativeError(
-        f"{op} (made at {op.file_info}) would end after another number of steps for each place "
+        f"{op} (made at {op.line_info}) would end after another number of steps for each place "
         f"along {', '.join(axes.names)}; take derivatives one after another, with seeds"
     )
 

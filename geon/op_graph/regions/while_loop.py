@@ -160,7 +160,7 @@ def _truth(what: str, value: Any) -> Tensor:
     truth = as_tensor(value)
     if truth.axes is not NO_AXES or kind(truth.dtype) != "b":
         raise DTypeError(
-            f"{what}: the condition {truth} {truth.dtype.name} (made at {truth.file_info}) is no "
+            f"{what}: the condition {truth} {truth.dtype.name} (made at {truth.line_info}) is no "
             "bool scalar; geon.any and geon.all make one of many"
         )
     return truth

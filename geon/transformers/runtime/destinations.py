@@ -29,14 +29,14 @@ class Result:
         axes: Sequence[str] = (),
         dims: Sequence[Any] | None = None,
     ) -> None:
-        self.shown, self.made_at = shown, made_at
+        self.shown, self.line_info = shown, made_at
         self.dtype, self.axes, self.dims = dtype, axes, dims
 
     @property
     def label(self) -> str:
         """What messages call it."""
         kind = "effect" if self.dims is None else "result"
-        return f"the {kind} {self.shown} (made at {self.made_at})"
+        return f"the {kind} {self.shown} (made at {self.line_info})"
 
 
 class Destinations:

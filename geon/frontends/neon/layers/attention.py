@@ -211,12 +211,12 @@ class MultiHeadAttention(Layer):
         """Raise ``DTypeError`` or ``AxisError`` for a mask that does not fit the scores."""
         if mask.dtype.name != "bool":
             raise DTypeError(
-                f"{self} at {describe(user_site())}: the mask {mask} (made at {mask.file_info}) is "
+                f"{self} at {describe(user_site())}: the mask {mask} (made at {mask.line_info}) is "
                 f"{mask.dtype.name}; give truth values, which hold where a time is seen"
             )
         if seen not in mask.axes or len(mask.axes.without(scores.axes)):
             raise AxisError(
-                f"{self} at {describe(user_site())}: the mask {mask} (made at {mask.file_info}) is "
+                f"{self} at {describe(user_site())}: the mask {mask} (made at {mask.line_info}) is "
                 f"to be over {seen}, the times that are seen, and beside it over axes of the "
                 f"scores {scores.axes} alone; geon.rename its time"
             )

@@ -25,7 +25,7 @@ def chosen(
     if over is None:
         if not len(default):
             raise AxisError(
-                f"{what} at {describe(user_site())}: {x} (made at {x.file_info}) has no axis that "
+                f"{what} at {describe(user_site())}: {x} (made at {x.line_info}) has no axis that "
                 f"is one of features by its name; say which with {argument}="
             )
         return x.axes.only(default)
@@ -43,7 +43,7 @@ def made_apart(x: Tensor, inputs: Axes, outputs: Axes, what: str) -> tuple[Tenso
         if axis in kept:
             raise AxisError(
                 f"{what} at {describe(user_site())}: makes the axis {axis}, which {x} (made at "
-                f"{x.file_info}) has and keeps; name another, or sum over this one with over="
+                f"{x.line_info}) has and keeps; name another, or sum over this one with over="
             )
     names: dict[AxisLike, Axis | str] = {}
     for axis in inputs:

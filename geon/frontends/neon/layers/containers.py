@@ -124,7 +124,7 @@ def of_one_kind(layer: Layer, made: Tensor, other: Tensor, cure: str) -> Tensor:
     """``made``, which has the axes of ``other``; ``AxisError`` where it has not."""
     if not made.axes.same_set(other.axes):
         raise AxisError(
-            f"{layer} at {describe(user_site())}: {made} (made at {made.file_info}) and {other} "
-            f"(made at {other.file_info}) have other axes, and are to be added; give {cure}"
+            f"{layer} at {describe(user_site())}: {made} (made at {made.line_info}) and {other} "
+            f"(made at {other.line_info}) have other axes, and are to be added; give {cure}"
         )
     return made

@@ -91,7 +91,7 @@ class MixtureOfExperts(Layer):
         kept = x.axes.without(inputs)
         if not len(kept):
             raise AxisError(
-                f"{self} at {describe(user_site())}: {x} (made at {x.file_info}) has no axis of "
+                f"{self} at {describe(user_site())}: {x} (made at {x.line_info}) has no axis of "
                 "rows to share out among the experts; give it a batch"
             )
         made = Axes(self.experts, self.hidden, self.axes.without(self.hidden))

@@ -251,7 +251,7 @@ class Layer:
         elif not axes_may_equal(made.axes, axes):
             raise AxisError(
                 f"{self} at {describe(user_site())}: called on what needs {place} over {axes}, but "
-                f"it has {made} (made at {made.file_info}) from an earlier call; called again a "
+                f"it has {made} (made at {made.line_info}) from an earlier call; called again a "
                 "layer shares its variables, so make another layer"
             )
         return made

@@ -140,7 +140,7 @@ class LookupTable(Layer):
         """The rows at the numbers ``x``: over x's axes and the layer's."""
         if kind(x.dtype) != "i":
             raise DTypeError(
-                f"{self} at {describe(user_site())}: {x} (made at {x.file_info}) is "
+                f"{self} at {describe(user_site())}: {x} (made at {x.line_info}) is "
                 f"{x.dtype.name}, and rows have integers for numbers; geon.cast it"
             )
         w = self.variable(

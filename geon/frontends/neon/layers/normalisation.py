@@ -101,13 +101,13 @@ class GroupNorm(Norm):
         if len(axes) != 1:
             raise AxisError(
                 f"{self} at {describe(user_site())}: groups are parts of one axis, and {axes} are "
-                f"the channels of {x} (made at {x.file_info}); say which with over="
+                f"the channels of {x} (made at {x.line_info}); say which with over="
             )
         (channels,) = axes
         length = channels.expression
         if isinstance(length, int) and length % self.groups:
             raise AxisError(
-                f"{self} at {describe(user_site())}: {channels} of {x} (made at {x.file_info}) is "
+                f"{self} at {describe(user_site())}: {channels} of {x} (made at {x.line_info}) is "
                 f"not divided by {self.groups} groups; give a number that divides it"
             )
         group = Axis(f"{channels.name}.group", self.groups)
@@ -154,7 +154,7 @@ class BatchNorm(Norm):
         if training is not None:
             if not len(others):
                 raise AxisError(
-                    f"{self} at {describe(user_site())}: {x} (made at {x.file_info}) has no axis "
+                    f"{self} at {describe(user_site())}: {x} (made at {x.line_info}) has no axis "
                     f"beside the channels {axes} to take statistics over; give it a batch"
                 )
             batch = mean(w, others), variance(w, others)

@@ -206,12 +206,12 @@ class Recurrence(Layer):
         """
         if along not in mask.axes or len(mask.axes.without([along]).without(batch)):
             raise AxisError(
-                f"{self} at {describe(user_site())}: the mask {mask} (made at {mask.file_info}) is "
+                f"{self} at {describe(user_site())}: the mask {mask} (made at {mask.line_info}) is "
                 f"not over {along} and axes of the batch {batch}; give one that is"
             )
         if mask.dtype.name != "bool":
             raise DTypeError(
-                f"{self} at {describe(user_site())}: the mask {mask} (made at {mask.file_info}) is "
+                f"{self} at {describe(user_site())}: the mask {mask} (made at {mask.line_info}) is "
                 f"{mask.dtype.name}; give truth values, which hold where a time counts"
             )
         return mask

@@ -48,7 +48,7 @@ class Muon(Optimiser):
         """The weight less rate times the orthogonal matrix."""
         if len(w.axes) != 2:
             raise ArgumentError(
-                f"Muon: {w} (made at {w.file_info}) has {len(w.axes)} axes, and it moves matrices, "
+                f"Muon: {w} (made at {w.line_info}) has {len(w.axes)} axes, and it moves matrices, "
                 "of two; give neon.Groups({neon.Matrices(): neon.Muon()}, rest=neon.AdamW())"
             )
         kept = step.state(w, "momentum")

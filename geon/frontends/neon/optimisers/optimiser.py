@@ -130,13 +130,13 @@ class Optimiser:
         if len(cost.axes):
             raise ArgumentError(
                 f"{type(self).__name__} at {describe(user_site())}: the cost {cost} (made at "
-                f"{cost.file_info}) is no scalar; take geon.mean of it"
+                f"{cost.line_info}) is no scalar; take geon.mean of it"
             )
         weights = trained(cost) if parameters is None else list(parameters)
         if not weights:
             raise ArgumentError(
                 f"{type(self).__name__} at {describe(user_site())}: the cost {cost} (made at "
-                f"{cost.file_info}) depends on no variable that is trained; give a cost that does, "
+                f"{cost.line_info}) depends on no variable that is trained; give a cost that does, "
                 "or the parameters"
             )
         weights = self.chosen(weights)
@@ -220,7 +220,7 @@ def checked_rate(what: str, rate: Any) -> None:
     if isinstance(rate, Tensor):
         if len(rate.axes):
             raise ArgumentError(
-                f"{what}: the rate {rate} (made at {rate.file_info}) is no scalar; give one for "
+                f"{what}: the rate {rate} (made at {rate.line_info}) is no scalar; give one for "
                 "all weights, or neon.Groups with a rate for each group"
             )
     elif not is_function(rate):

@@ -30,13 +30,13 @@ def over_all(mask: Tensor, figures: Tensor) -> Tensor:
     """A mask over the axes of these figures; errors where it is none, or for other axes."""
     if mask.dtype.name != "bool":
         raise DTypeError(
-            f"Model: the mask {mask} (made at {mask.file_info}) is {mask.dtype.name}; give truth "
+            f"Model: the mask {mask} (made at {mask.line_info}) is {mask.dtype.name}; give truth "
             "values, which hold where a figure counts"
         )
     if len(mask.axes.without(figures.axes)):
         raise AxisError(
-            f"Model: the mask {mask} (made at {mask.file_info}) is to say what counts of {figures} "
-            f"(made at {figures.file_info}), and is over other axes; give a cost and metrics with "
+            f"Model: the mask {mask} (made at {mask.line_info}) is to say what counts of {figures} "
+            f"(made at {figures.line_info}), and is over other axes; give a cost and metrics with "
             "a figure for each of its elements"
         )
     return broadcast(mask, figures.axes)

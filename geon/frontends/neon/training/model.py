@@ -276,7 +276,7 @@ class Model:
         if N not in self.result.axes:
             raise ArgumentError(
                 f"predict: size={size} examples at a time, and the result {self.result} (made at "
-                f"{self.result.file_info}) has no axis {N}; leave out size="
+                f"{self.result.line_info}) has no axis {N}; leave out size="
             )
         parts = [predict(*batch) for batch in along_examples(self.inputs, arrays, size)]
         return np.concatenate(parts) if parts else np.asarray(predict(*arrays))

@@ -74,7 +74,7 @@ def prepared(case: Case, name: str | None) -> Replay:
     missing = [leaf for leaf in placeholders if leaf not in case.feeds]
     if missing:
         raise ArgumentError(
-            f"the dump has no value of {missing[0]} (made at {missing[0].file_info}): write it "
+            f"the dump has no value of {missing[0]} (made at {missing[0].line_info}): write it "
             "with computation.dumps(*inputs), or geon.dumps(op, feeds={placeholder: array})"
         )
     transformer = make_transformer(name)

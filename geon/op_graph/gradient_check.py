@@ -127,7 +127,7 @@ class _Check:
         shape = array.shape
         if len(shape) != len(leaf.axes):
             raise FeedError(
-                f"{self.what}: {leaf} (made at {leaf.file_info}) was given an array of shape "
+                f"{self.what}: {leaf} (made at {leaf.line_info}) was given an array of shape "
                 f"{shape}; it has the axes {leaf.axes}"
             )
         for axis, size in zip(leaf.axes, shape, strict=True):
@@ -140,7 +140,7 @@ class _Check:
                 wanted = axis.expression
             if wanted != size:
                 raise FeedError(
-                    f"{self.what}: {leaf} (made at {leaf.file_info}) was given {size} along "
+                    f"{self.what}: {leaf} (made at {leaf.line_info}) was given {size} along "
                     f"{axis.name}, which has length {wanted}"
                 )
         return array.astype(np.float64) if kind(leaf.dtype) == "f" else array.astype(leaf.dtype)
@@ -156,8 +156,8 @@ class _Check:
             inner = {one: self.found(one, None) for one in storage_leaves(pure)}
             return np.asarray(interpret([pure], inner, self.lengths)[pure])
         raise ArgumentError(
-            f"{self.what}: {self.y} (made at {self.y.file_info}) reads {leaf} (made at "
-            f"{leaf.file_info}), which has no value: give its array in at"
+            f"{self.what}: {self.y} (made at {self.y.line_info}) reads {leaf} (made at "
+            f"{leaf.line_info}), which has no value: give its array in at"
         )
 
     def at(self, op: Op, moved: Mapping[Op, Array]) -> Array:
@@ -223,14 +223,14 @@ class _Check:
         """Raise ``GradientError`` for one value."""
         summed = " summed with random weights" if len(self.y.axes) and "deriv" in what else ""
         rules = {
-            str(op.attrs[0]): op.file_info
+            str(op.attrs[0]): op.line_info
             for op in deep_order([self.y])
             if op.primitive.name == "custom"
         }
         cure = ", ".join(f"{rule} (called at {line})" for rule, line in rules.items())
         raise GradientError(
-            f"{self.what}: {what} of {self.y} (made at {self.y.file_info}){summed} with respect to "
-            f"{x} (made at {x.file_info}){' ' + where if where else ''} is {float(found):.9g}, and "
+            f"{self.what}: {what} of {self.y} (made at {self.y.line_info}){summed} with respect to "
+            f"{x} (made at {x.line_info}){' ' + where if where else ''} is {float(found):.9g}, and "
             f"central differences give {float(expected):.9g}; "
             + (f"mend the rule of {cure}" if rules else
                "a kink or a jump near the point gives such differences: move it, or make step= "

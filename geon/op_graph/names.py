@@ -8,6 +8,9 @@ from ..errors import ArgumentError
 
 # The tag of a variable that a frontend named where its user gave no name; several may have one.
 DEFAULT_NAME = "default name"
+# The kind of a variable that counts the calls of a random stream: its tag, and what it is called
+# in messages and checkpoints where the stream has no name.
+RANDOM_CALLS = "random_calls"
 
 
 def checked_name(name: Any) -> str:

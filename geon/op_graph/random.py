@@ -25,7 +25,7 @@ from .keywords import explained
 from .leaves import variable
 from .logic import bitwise_and, left_shift
 from .movement import broadcast
-from .names import checked_name
+from .names import RANDOM_CALLS, checked_name
 from .namespace import GEON_OPS
 from .normal import normal_from_bits, uniform_from_bits
 from .op_graph import NO_AXES, Guard, Leaf, Op, Tensor, annotate, make
@@ -82,10 +82,10 @@ class Random:
 
     ``seed`` is an integer from 0 to 2^64 - 1. Each method builds a new draw: an op whose elements
     are random and differ from call to call. The stream keeps one number between calls,
-    ``counter``, a persistent variable, so that checkpoints hold it; ``name`` gives it a name
-    there. In a loop a draw is another in each step. Bits, uniform and bernoulli draws are equal bit
-    for bit on every transformer, and so are normal ones. Raises ``DTypeError`` for a seed out of
-    range.
+    ``counter``, a persistent variable, so that checkpoints hold it: as ``name.calls``, or without a
+    name as ``random_calls().0``, numbered in the order in which a transformer meets the streams. In
+    a loop a draw is another in each step. Bits, uniform and bernoulli draws are equal bit for bit
+    on every transformer, and so are normal ones. Raises ``DTypeError`` for a seed out of range.
     """
 
     __slots__ = ("_counter", "_drawn", "_lock", "name", "seed")
@@ -143,7 +143,9 @@ class Random:
                     initial_value=0,
                     trainable=False,
                     name=None if self.name is None else f"{self.name}.calls",
+                    tags=RANDOM_CALLS,
                 )
+                self._counter.notes().called = RANDOM_CALLS
             return self._counter
 
     @explained

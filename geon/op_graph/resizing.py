@@ -83,7 +83,7 @@ def _some(x: Tensor, axis: Axis) -> tuple[Guard, ...]:
     if isinstance(size, int) and size:
         return ()
     meaning = (
-        f"resize at {describe(user_site())}: the axis {axis} of {x} (made at {x.file_info}) has no "
+        f"resize at {describe(user_site())}: the axis {axis} of {x} (made at {x.line_info}) has no "
         "element that another length could show; give it at least one"
     )
     if isinstance(size, int):

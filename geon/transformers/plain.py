@@ -25,7 +25,7 @@ def dim_of(length: int | Length) -> Any:
 
 def input_label(leaf: Leaf) -> str:
     """What messages call a placeholder."""
-    return f"placeholder {leaf} (made at {leaf.file_info})"
+    return f"placeholder {leaf} (made at {leaf.line_info})"
 
 
 def input_of(leaf: Leaf) -> tuple[str, Any, tuple[str, ...], tuple[Any, ...]]:

@@ -19,7 +19,7 @@ from ..op_graph.functional import substitute
 from ..op_graph.interning import OwnTable
 from ..op_graph.labelled import by_name
 from ..op_graph.lengths import Length
-from ..op_graph.names import DEFAULT_NAME
+from ..op_graph.names import DEFAULT_NAME, RANDOM_CALLS
 from ..op_graph.op_graph import Leaf, Op, Tensor, post_order, storage_leaves
 from ..op_graph.operators import is_function
 from .plain import dims_of
@@ -70,6 +70,7 @@ class Variables(Generic[First]):
                 dims_of(leaf.axes),
                 leaf.persistent,
                 learned(leaf),
+                RANDOM_CALLS if RANDOM_CALLS in leaf.tags else "variable",
             )
         for leaf in new:
             slot = self._slots[leaf]
@@ -92,7 +93,7 @@ class Variables(Generic[First]):
             if first is not leaf:
                 raise ArgumentError(
                     f"two variables of this transformer are named {leaf.name!r}: {first} made at "
-                    f"{first.file_info}, and another {leaf} made at {leaf.line_info}; each has a "
+                    f"{first.line_info}, and another {leaf} made at {leaf.line_info}; each has a "
                     "value of its own, so what trains one does not change the other; make the "
                     "variable once, outside of the function that is called twice, and give it to "
                     "the function, or give each variable its own name; a model that is made anew "

@@ -36,6 +36,7 @@ DRIVERS = {
 }
 # Those that make one op, and so look whom it is for.
 MAKERS = {
+    "op_graph/composites.py",  # what users' calls of them are called
     "op_graph/constants.py",
     "op_graph/op_graph.py",
     "op_graph/operators.py",

@@ -293,13 +293,40 @@ def test_streams_that_first_values_drew_from_need_no_names(transformer, tmp_path
     transformer.save(tmp_path / "file")
     with pytest.raises(CheckpointError, match=r"geon.Random\(seed, name=\)") as caught:
         transformer.restore(tmp_path / "file")
-    assert "rename={'variable().0': ..., 'variable().1': ..., '*': '*'}" in str(caught.value)
+    rename = "rename={'random_calls().0': ..., 'random_calls().1': ..., '*': '*'}"
+    assert rename in str(caught.value)
     named, _ = weights("r", "s")
     with make() as other:
         other.computation(named)
-        names = {"variable().0": "r.calls", "variable().1": "s.calls", "*": "*"}
+        names = {"random_calls().0": "r.calls", "random_calls().1": "s.calls", "*": "*"}
         other.restore(tmp_path / "file", rename=names)
         assert [int(other.get(f"{n}.calls")) for n in "rs"] == [0, 1]
+
+
+def test_files_in_which_streams_were_counted_among_other_variables_are_read(
+    transformer, tmp_path, make, monkeypatch
+):
+    stream, other = geon.Random(3), geon.Variable([], initial_value=2, name=None)
+    w = geon.Variable([C3], initial_value=stream.normal([C3]), name="w")
+    results = [w + stream.normal([C3]), other + 0]
+    f = transformer.computation(results)
+    f(), f()
+    assert sorted(transformer.values()) == ["random_calls().0", "variable().0", "w"]
+    with pytest.raises(ArgumentError, match=r"there are w, random_calls\(\)\.0"):
+        transformer.get("v")
+    for slot in transformer.state.slots:
+        monkeypatch.setattr(slot, "kind", "variable")
+    transformer.save(tmp_path / "old")
+    assert keys(tmp_path / "old") == ["variable().0", "variable().1", "w"]
+    monkeypatch.undo()
+    transformer.save(tmp_path / "new")
+    wanted = f()
+    for name in ("old", "new"):
+        with make() as again:
+            g = again.computation(results)
+            again.restore(tmp_path / name)
+            for one, two in zip(g(), wanted, strict=True):
+                np.testing.assert_array_equal(one, two)
 
 
 def test_one_name_twice(transformer, tmp_path):

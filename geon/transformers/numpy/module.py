@@ -259,6 +259,7 @@ class _Module:
                 f"            {_dims(leaf.axes)},",
                 f"            {leaf.persistent!r},",
                 f"            {learned!r},",
+                *([] if slot.kind == "variable" else [f"            {slot.kind!r},"]),
                 "        ),",
             ]
         self.lines += ["    ]", ""]

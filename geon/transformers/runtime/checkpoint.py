@@ -71,6 +71,25 @@ def keys_for(variables: Iterable[tuple[str | None, str, tuple[str, ...], str]]) 
     return list(owners)
 
 
+def as_saved(entries: Sequence[Entry], automatic: Sequence[str]) -> Sequence[Entry]:
+    """The entries under the keys that a file with these automatic ones has for them.
+
+    Files were written in which the counts of random streams were counted among other variables.
+    """
+    unnamed = {entry.kind for entry in entries if entry.automatic} - {"variable"}
+    forms = {_form_of(key).partition("(")[0] for key in automatic}
+    if not unnamed or "variable" not in forms or not unnamed.isdisjoint(forms):
+        return entries
+    described = [
+        (None if e.automatic else e.key, "variable", tuple(name for name, _ in e.axes), e.label)
+        for e in entries
+    ]
+    return [
+        Entry(key, e.automatic, e.kind, e.axes, e.dtype, e.label)
+        for e, key in zip(entries, keys_for(described), strict=True)
+    ]
+
+
 def _form_of(key: str) -> str:
     """What an automatic key counts."""
     return key.rpartition(".")[0]
@@ -149,9 +168,10 @@ class _Loading:
     """One file, the variables that it may go into, and what was asked for."""
 
     def __init__(self, contents: Contents, entries: Sequence[Entry], choice: Choice) -> None:
-        self.contents, self.entries, self.choice = contents, entries, choice
+        self.contents, self.choice = contents, choice
         self.shown, self.saved = contents.shown, contents.saved
-        self.wanted = choice.chosen(self.shown, [entry.key for entry in entries])
+        self.entries = as_saved(entries, [key for key, e in self.saved.items() if e.automatic])
+        self.wanted = choice.chosen(self.shown, [entry.key for entry in self.entries])
         self.names = choice.names(self.shown, self.saved)
         self.kept: dict[str, str] = {}
 

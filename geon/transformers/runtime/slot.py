@@ -11,13 +11,14 @@ import numpy as np
 class Slot:
     """A variable as the runtime sees it.
 
-    ``label`` is what messages call it, ``name`` the user's name or None. ``learned`` has the open
-    lengths that an initial array fixes. ``start`` puts its first value in, for which the slots in
-    ``reads`` must have theirs; a variable without a first value has none. ``alone`` says whether
-    that changes no other variable. ``value`` lies in the memory of the transformer, and has
-    ``shape``; it is None where there is none yet. ``lengths`` are those of its open names, which
-    other variables may have otherwise. ``feed`` is what makes a user's arrays ones that fit, and
-    the label and the shape or ``dims`` that it is for.
+    ``label`` is what messages call it, ``name`` the user's name or None, and ``kind`` what its key
+    in checkpoints begins with where it has no name. ``learned`` has the open lengths that an
+    initial array fixes. ``start`` puts its first value in, for which the slots in ``reads`` must
+    have theirs; a variable without a first value has none. ``alone`` says whether that changes no
+    other variable. ``value`` lies in the memory of the transformer, and has ``shape``; it is None
+    where there is none yet. ``lengths`` are those of its open names, which other variables may
+    have otherwise. ``feed`` is what makes a user's arrays ones that fit, and the label and the
+    shape or ``dims`` that it is for.
     """
 
     def __init__(
@@ -29,10 +30,11 @@ class Slot:
         dims: Iterable[Any],
         persistent: bool = True,
         learned: Mapping[str, int] | None = None,
+        kind: str = "variable",
     ) -> None:
         self.label, self.name, self.dtype = label, name, np.dtype(dtype)
         self.axes, self.dims, self.persistent = tuple(axes), tuple(dims), persistent
-        self.learned = learned or {}
+        self.learned, self.kind = learned or {}, kind
         self.start: Callable[[], None] | None = None
         self.reads: tuple[Slot, ...] = ()
         self.value: Any = None

@@ -22,7 +22,7 @@ def slot_named(state: State, name: str) -> Slot:
     found = [slot for slot in state.slots if slot.name == name]
     if not found:
         unnamed = [slot for slot in state.slots if slot.name is None and slot.persistent]
-        keys = keys_for([(None, "variable", slot.axes, slot.label) for slot in unnamed])
+        keys = keys_for([(None, slot.kind, slot.axes, slot.label) for slot in unnamed])
         found = [slot for slot, key in zip(unnamed, keys, strict=True) if key == name]
         if not found:
             names = [*(s.name for s in state.slots if s.name is not None), *keys]
@@ -40,7 +40,7 @@ def entries_of(state: State, given: bool = False) -> tuple[list[Slot], list[Entr
     Of variables that are to be ``given`` arrays, open lengths are those of initial values alone.
     """
     slots = [slot for slot in state.slots if slot.persistent]
-    keys = keys_for([(s.name, "variable", s.axes, s.label) for s in slots])
+    keys = keys_for([(s.name, s.kind, s.axes, s.label) for s in slots])
     common = {} if given else {**state.defaults(), **state.lengths()}
     entries = []
     for slot, key in zip(slots, keys, strict=True):
@@ -51,7 +51,7 @@ def entries_of(state: State, given: bool = False) -> tuple[list[Slot], list[Entr
         if slot.value is not None and not given:
             shape = slot.shape
         axes = tuple(zip(slot.axes, shape, strict=True))
-        entries.append(Entry(key, slot.name is None, "variable", axes, slot.dtype.name, slot.label))
+        entries.append(Entry(key, slot.name is None, slot.kind, axes, slot.dtype.name, slot.label))
     return slots, entries
 
 

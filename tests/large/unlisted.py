@@ -35,6 +35,7 @@ FILES = {
     "transformers/native/c/sort_press.h": "lanes of a vector: LONGEST_BLOCK has how many",
     "transformers/native/c/vectors.h": BITS,
     "transformers/native/jam.py": ALIKE,
+    "transformers/lowering/kept_once.py": CHOOSES,
     "op_graph/approximations.py": FORMULA,
     "op_graph/normal.py": FORMULA,
     "op_graph/special.py": FORMULA,

@@ -27,6 +27,7 @@ DRIVERS = {
     "op_graph/rewrite.py",
     "op_graph/sweeps.py",
     "transformers/lowering/budget.py",
+    "transformers/lowering/kept_once.py",
     "transformers/lowering/layout.py",
     "transformers/lowering/lookups.py",
     "transformers/lowering/program.py",

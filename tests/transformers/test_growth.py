@@ -9,6 +9,7 @@ import pytest
 import geon
 from geon.op_graph.functional import functional
 from geon.op_graph.interning import OwnTable
+from geon.transformers.lowering.kept_once import kept_once
 from geon.transformers.lowering.layout import lay_out
 from geon.transformers.lowering.memory import plan_memory
 from geon.transformers.lowering.program import build_program
@@ -109,6 +110,7 @@ def spent(functions, target):
     try:
         start = time.process_time()
         made = [build_program(pure, target, own) for pure, own in zip(functions, owns, strict=True)]
+        made = [kept_once(each, target, own) for each, own in zip(made, owns, strict=True)]
         for stage in (lay_out, schedule):
             made = [stage(each, target, own) for each, own in zip(made, owns, strict=True)]
         made = [plan_memory(each) for each in made]

@@ -269,7 +269,7 @@ class TensorOperators:
         return f"compute it: transformer.computation({shown}{given})({values})"
 
     def _refuse_value(self, what: str, cure: str) -> NoReturn:
-        place = self.file_info  # type: ignore[attr-defined]  # the mixin is a Tensor
+        place = self.line_info  # type: ignore[attr-defined]  # the mixin is a Tensor
         here = describe(site_beyond(np))
         raise SymbolicError(
             f"the symbolic tensor {self} (made at {place}) {what} at {here}; {cure}"

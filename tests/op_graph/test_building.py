@@ -27,7 +27,6 @@ DRIVERS = {
     "op_graph/rewrite.py",
     "op_graph/sweeps.py",
     "transformers/lowering/budget.py",
-    "transformers/lowering/kept_once.py",
     "transformers/lowering/layout.py",
     "transformers/lowering/lookups.py",
     "transformers/lowering/program.py",

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import geon
+from geon.frontends import neon
+from geon.frontends.neon import axis as ax
 from geon.transformers.lowering.order import Step, order_of_least_memory
 
 N, E, F = geon.Axis("N", 512), geon.Axis("E", 64), geon.Axis("F", 256)
@@ -122,3 +124,38 @@ def test_values_are_those_of_a_program_that_keeps_both():
     kept = geon.NativeTransformer().computation(results, x, check="nan")
     for got, want in zip(again(data), kept(data), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+def language_model(wrap):
+    """A training step of three blocks of attention and gelu over rows of 64."""
+    symbol, following = geon.Axis("symbol", 48), geon.Axis("following", 48)
+    row, head, key = geon.Axis("row", 64), geon.Axis("head", 4), geon.Axis("key", 16)
+    random = geon.Random(0, name="random")
+    init = neon.Glorot(random)
+
+    def block():
+        attention = neon.MultiHeadAttention(head, key, row, init, causal=True)
+        hidden = neon.Affine(
+            geon.Axis("hidden", 256), init, neon.Constant(0.0), activation=geon.gelu
+        )
+        halves = [[neon.RMSNorm(), attention], [neon.RMSNorm(), hidden, neon.Affine(row, init)]]
+        return neon.Sequential([neon.Residual(neon.Sequential(half)) for half in halves])
+
+    symbols = geon.placeholder([ax.N, ax.T], "int64", name="symbols")
+    wanted = geon.placeholder([ax.N, ax.T], "int64", name="wanted")
+    h = neon.LookupTable(symbol, row, neon.Gaussian(random, std=1.0))(symbols)
+    for _ in range(3):
+        h = wrap(block())(h)
+    scores = neon.Sequential([neon.RMSNorm(), neon.Affine(following, init)])(h)
+    loss = geon.mean(neon.costs.cross_entropy(scores, wanted))
+    return [loss, neon.AdamW(0.001)(loss)], symbols, wanted
+
+
+def test_a_checkpointed_language_model_takes_half_of_a_plain_one():
+    plain, checkpointed = (
+        geon.NativeTransformer(threads=1)
+        .computation(*language_model(wrap), specialize={ax.N: 8, ax.T: 64})
+        .peak_bytes()
+        for wrap in (lambda block: block, geon.checkpoint)
+    )
+    assert checkpointed <= plain / 2

@@ -22,7 +22,7 @@ from op_examples import Example, beginning, cells, examples  # noqa: E402
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
 
-    from geon.op_graph.registry import Primitive
+    from geon.op_graph.core.primitive import Primitive
 
 HEAD = """# Ops
 
@@ -89,7 +89,7 @@ def derivative(row: "Primitive") -> str:
 def primitives() -> list[str]:
     """One table for each kind of primitive, in the registry's order."""
     import geon  # noqa: F401  # the rows register themselves
-    from geon.op_graph.registry import KINDS, PRIMITIVES
+    from geon.op_graph.core.primitive import KINDS, PRIMITIVES
 
     sections = []
     for kind in KINDS:
@@ -232,7 +232,7 @@ def dtypes(function: Callable[..., Any], count: int) -> str:
 
 def takes(function: Callable[..., Any]) -> int | None:
     """The number of tensors that a function takes, where it needs nothing else."""
-    from geon.op_graph.build import Elementwise
+    from geon.op_graph.building.elementwise_build import Elementwise
 
     if isinstance(function, Elementwise):
         return function.arity
@@ -245,9 +245,9 @@ def takes(function: Callable[..., Any]) -> int | None:
 def facts(name: str, function: Any) -> list[str]:
     """Bullets: axes, dtypes, derivative, and other ways to write it."""
     import geon
-    from geon.op_graph.build import Elementwise
-    from geon.op_graph.familiar import is_missing
-    from geon.op_graph.registry import PRIMITIVES
+    from geon.op_graph.building.elementwise_build import Elementwise
+    from geon.op_graph.core.primitive import PRIMITIVES
+    from geon.op_graph.syntax.foreign_names import is_missing
 
     found = []
     if isinstance(function, Elementwise):
@@ -295,7 +295,7 @@ def axes_of_x(function: Callable[..., Any]) -> list[str]:
 
 def errors(function: Any) -> list[str]:
     """Bullets: what a call with wrong arguments raises."""
-    from geon.op_graph.build import Elementwise
+    from geon.op_graph.building.elementwise_build import Elementwise
 
     if isinstance(function, Elementwise):
         found = ["`DTypeError` for a dtype that it does not take."]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import geon
-from geon.op_graph.interpret import Bound, evaluate, results_of
+from geon.op_graph.evaluation.interpreter import Bound, evaluate, results_of
 from geon.op_graph.op_graph import Op, RegionOp, post_order
 from geon.transformers.kernels.types import Region
 from geon.transformers.linking import Linking

@@ -55,9 +55,14 @@ from .errors import (
     SymbolicError,
     UnavailableError,
 )
-from .op_graph.axes import Axes, Axis
-from .op_graph.checkpoint import checkpoint, remat
-from .op_graph.composites import (
+from .op_graph.autodiff.custom_deriv import custom_deriv
+from .op_graph.autodiff.deriv import deriv, hvp, jvp, vjp
+from .op_graph.autodiff.remat import checkpoint, remat
+from .op_graph.axes.axes import Axes, Axis
+from .op_graph.axes.length_defaults import lengths
+from .op_graph.building.constants import constant
+from .op_graph.building.constants import shown_number as _shown_number
+from .op_graph.functions.composites import (
     L2_norm,
     clip,
     elu,
@@ -76,14 +81,24 @@ from .op_graph.composites import (
     std,
     variance,
 )
-from .op_graph.constants import constant
-from .op_graph.contraction import contract, dot
-from .op_graph.convolutions import convolution, transposed_convolution
-from .op_graph.custom import custom_deriv
-from .op_graph.default_lengths import lengths
-from .op_graph.deriv import deriv, hvp, jvp, vjp
-from .op_graph.effects import SetItem, assign, doall, print, sequential
-from .op_graph.elementwise import (
+from .op_graph.functions.convolutions import convolution, transposed_convolution
+from .op_graph.functions.losses import cross_entropy_binary, cross_entropy_multi
+from .op_graph.functions.pooling import average_pool, lp_pool, max_pool
+from .op_graph.functions.resizing import diagonal, resize, roll
+from .op_graph.op_graph import ComputationOp, Op, Tensor, VoidOp, find
+from .op_graph.random.streams import Random
+from .op_graph.regions.associative_scan import associative_scan
+from .op_graph.regions.associative_scan import linear_recurrence as _linear_recurrence
+from .op_graph.regions.cases import case_of, cond
+from .op_graph.regions.fixed_point import fixed_point
+from .op_graph.regions.scan import scan
+from .op_graph.regions.while_loop import while_loop
+from .op_graph.rows.concatenation import concat, pad, stack
+from .op_graph.rows.contraction import contract, dot
+from .op_graph.rows.contraction import matmul as _matmul
+from .op_graph.rows.effects import SetItem, assign, doall, print, sequential
+from .op_graph.rows.effects import after as _after
+from .op_graph.rows.elementwise import (
     absolute,
     add,
     cast,
@@ -123,12 +138,8 @@ from .op_graph.elementwise import (
     trunc,
     where,
 )
-from .op_graph.familiar import FUNCTIONS as _FUNCTIONS
-from .op_graph.familiar import missing_function as _missing
-from .op_graph.familiar import name_missing as _name_missing
-from .op_graph.indexing import gather, scatter, take_along
-from .op_graph.joining import concat, pad, stack
-from .op_graph.leaves import (
+from .op_graph.rows.indexing import gather, scatter, take_along
+from .op_graph.rows.leaves import (
     Variable,
     iota,
     persistent_tensor,
@@ -136,7 +147,7 @@ from .op_graph.leaves import (
     temporary_tensor,
     variable,
 )
-from .op_graph.logic import (
+from .op_graph.rows.logic import (
     bitwise_and,
     bitwise_not,
     bitwise_or,
@@ -148,8 +159,7 @@ from .op_graph.logic import (
     logical_xor,
     right_shift,
 )
-from .op_graph.losses import cross_entropy_binary, cross_entropy_multi
-from .op_graph.movement import (
+from .op_graph.rows.movement import (
     broadcast,
     cast_axes,
     expand,
@@ -159,31 +169,11 @@ from .op_graph.movement import (
     reorder,
     unflatten,
 )
-from .op_graph.op_graph import ComputationOp, Op, Tensor, VoidOp, find
-from .op_graph.operators import SYNTAX as _SYNTAX
-from .op_graph.ordered import argsort, cumprod, cumsum, sort, top_k
-from .op_graph.pooling import average_pool, lp_pool, max_pool
-from .op_graph.random import Random
-from .op_graph.reductions import all, any, argmax, argmin, max, min, prod, sum, tensor_size
-from .op_graph.regions.case import case_of, cond
-from .op_graph.regions.fixed_point import fixed_point
-from .op_graph.regions.prefixes import associative_scan
-from .op_graph.regions.scan import scan
-from .op_graph.regions.while_loop import while_loop
-from .op_graph.resizing import diagonal, resize, roll
-from .op_graph.slicing import update
-from .op_graph.special import (
-    digamma,
-    erf,
-    erfc,
-    erfcx,
-    erfinv,
-    lgamma,
-    log_ndtr,
-    ndtr,
-    polygamma,
-)
-from .op_graph.trigonometry import (
+from .op_graph.rows.reductions import all, any, argmax, argmin, max, min, prod, sum, tensor_size
+from .op_graph.rows.slicing import take as _take
+from .op_graph.rows.slicing import update
+from .op_graph.rows.sort_and_cumulative import argsort, cumprod, cumsum, sort, top_k
+from .op_graph.rows.trigonometry import (
     acos,
     acosh,
     asin,
@@ -198,14 +188,29 @@ from .op_graph.trigonometry import (
     tan,
     tanh,
 )
-from .op_graph.windows import Window, window
+from .op_graph.rows.windows import Window, window
+from .op_graph.special.special_functions import (
+    digamma,
+    erf,
+    erfc,
+    erfcx,
+    erfinv,
+    lgamma,
+    log_ndtr,
+    ndtr,
+    polygamma,
+)
+from .op_graph.syntax.foreign_names import FUNCTIONS as _FUNCTIONS
+from .op_graph.syntax.foreign_names import missing_function as _missing
+from .op_graph.syntax.foreign_names import name_missing as _name_missing
+from .op_graph.syntax.operators import LATE_BOUND as _LATE_BOUND
 from .version import __version__
 
 if _TYPE_CHECKING:
-    from .op_graph.dumps import dumps, loads
-    from .op_graph.gradient_check import check_gradients
-    from .op_graph.jacobians import hessian, jacobian
-    from .op_graph.pictures import text
+    from .op_graph.autodiff.gradient_check import check_gradients
+    from .op_graph.autodiff.jacobians import hessian, jacobian
+    from .op_graph.text.display import text
+    from .op_graph.text.dumps import dumps, loads
     from .transformers.base import Transformer, make_transformer
     from .transformers.computation import Computation
     from .transformers.native.transformer import NativeTransformer
@@ -261,25 +266,43 @@ def _later(module: str, function: str) -> _Any:
     return call
 
 
-# HTML's table of names is read for the first notebook that asks.
-_SYNTAX["html"] = _later(".op_graph.pictures", "tensor_html")
-_SYNTAX["numpy"] = _later(".op_graph.numpy_functions", "numpy_function")
-_SYNTAX["ufunc"] = _later(".op_graph.numpy_functions", "ufunc_cure")
+# Functions that operators, methods and derivative rules call, and modules above theirs define.
+_LATE_BOUND.update(
+    broadcast=broadcast,
+    cast=cast,
+    deriv=deriv,
+    dot=dot,
+    follows=_after,
+    linear_recurrence=_linear_recurrence,
+    matmul=_matmul,
+    max=max,
+    mean=mean,
+    min=min,
+    number=_shown_number,
+    rename=rename,
+    reorder=reorder,
+    sum=sum,
+    take=_take,
+    # HTML's table of names is read for the first notebook that asks.
+    html=_later(".op_graph.text.display", "tensor_html"),
+    numpy=_later(".op_graph.functions.numpy_api", "numpy_function"),
+    ufunc=_later(".op_graph.functions.numpy_api", "ufunc_cure"),
+    is_public=lambda name: callable(globals().get(name)),
+)
 # IPython asks errors for it. Not in errors.py, which is part of written modules.
-GeonError._render_traceback_ = _later(".op_graph.notebooks", "rendered")  # type: ignore[attr-defined]  # see above
-_SYNTAX["public"] = lambda name: callable(globals().get(name))
+GeonError._render_traceback_ = _later(".op_graph.core.notebook_errors", "rendered")  # type: ignore[attr-defined]  # see above
 for _cls in (Tensor, VoidOp):
     _name_missing(_cls, [name for name, value in globals().items() if _is_function(name, value)])
 
 
 # What needs the rest of geon is imported when it is asked for: `import geon` stays cheap.
 _LATER = {
-    "dumps": "op_graph.dumps",
-    "loads": "op_graph.dumps",
-    "check_gradients": "op_graph.gradient_check",
-    "hessian": "op_graph.jacobians",
-    "jacobian": "op_graph.jacobians",
-    "text": "op_graph.pictures",
+    "dumps": "op_graph.text.dumps",
+    "loads": "op_graph.text.dumps",
+    "check_gradients": "op_graph.autodiff.gradient_check",
+    "hessian": "op_graph.autodiff.jacobians",
+    "jacobian": "op_graph.autodiff.jacobians",
+    "text": "op_graph.text.display",
     "Transformer": "transformers.base",
     "make_transformer": "transformers.base",
     "Computation": "transformers.computation",

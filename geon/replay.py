@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from .errors import ArgumentError, DumpError, GeonError
-from .op_graph.dumps import Case, loads_case
 from .op_graph.op_graph import Op, Tensor, storage_leaves
+from .op_graph.text.dumps import Case, loads_case
 from .testing.difference import first_difference
 from .testing.rounding import Expected
 from .transformers.base import Transformer, make_transformer

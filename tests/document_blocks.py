@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-from geon.op_graph.registry import PRIMITIVES
+from geon.op_graph.core.primitive import PRIMITIVES
 
 FENCE = re.compile(
     r"^```(?P<language>\w*)[^\n]*\n(?P<body>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL

@@ -13,7 +13,7 @@ import numpy as np
 import sympy
 
 import geon
-from geon.op_graph.build import Elementwise
+from geon.op_graph.building.elementwise_build import Elementwise
 
 mpmath.mp.dps = 50
 A, B, K = geon.Axis("A", 3), geon.Axis("B", 4), geon.Axis("K", 4)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import geon
-from geon.op_graph import operators
+from geon.op_graph.syntax import operators
 
 ROOT = os.path.dirname(os.path.abspath(geon.__file__)) + os.sep
 # Files that compare on behalf of whoever called them, such as `dataclasses` and `weakref`.

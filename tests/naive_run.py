@@ -5,9 +5,9 @@ It uses the naive interpreter for values and nothing of how geon turns effects i
 
 import numpy as np
 
-from geon.op_graph.interpret import Bound, interpret
+from geon.op_graph.evaluation.interpreter import Bound, interpret
 from geon.op_graph.op_graph import Leaf, Tensor
-from geon.op_graph.slicing import index_of
+from geon.op_graph.rows.slicing import index_of
 
 
 def naive_run(results, leaves, lengths):

@@ -7,7 +7,7 @@ lengths are around those where kernels change their way, and some axes are open.
 import numpy as np
 
 import geon
-from geon.op_graph.lengths import evaluate
+from geon.op_graph.axes.lengths import evaluate
 
 LENGTHS = [1, 2, 3, 5, 7, 8, 9, 10, 11, 15, 16, 17, 23, 33, 64, 65]
 CHANNELS = [1, 3, 8, 9, 17]

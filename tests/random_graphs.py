@@ -15,10 +15,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 import geon
-from geon.op_graph.dtypes import DTYPES, FLOATS, kind, promote
-from geon.op_graph.functional import functional
-from geon.op_graph.interpret import interpret
-from geon.op_graph.lengths import evaluate
+from geon.op_graph.axes.lengths import evaluate
+from geon.op_graph.evaluation.interpreter import interpret
+from geon.op_graph.transforms.functionalize import functional
+from geon.op_graph.values.dtypes import DTYPES, FLOATS, kind, promote
 
 MOST_ELEMENTS = 600
 LARGEST = 1000.0  # a float beyond this is not used further

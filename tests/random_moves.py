@@ -3,7 +3,7 @@
 import numpy as np
 
 import geon
-from geon.op_graph.dtypes import kind
+from geon.op_graph.values.dtypes import kind
 
 from .random_graphs import dtype_of, promotable
 from .random_steps import small

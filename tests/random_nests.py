@@ -1,7 +1,7 @@
 """A step of random graphs: loops and branches in each other, and their first derivatives."""
 
 import geon
-from geon.op_graph.dtypes import kind
+from geon.op_graph.values.dtypes import kind
 
 DEEPEST = 3  # loops and branches in each other
 MOST = 2  # nests of a graph; each is as much work as many other steps

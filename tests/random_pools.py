@@ -8,7 +8,7 @@ fits and each of which shows an element.
 import numpy as np
 
 import geon
-from geon.op_graph.lengths import evaluate
+from geon.op_graph.axes.lengths import evaluate
 
 LENGTHS = [*range(1, 41)]
 LONG = [1000, 1023, 2049, 4099]

@@ -1,7 +1,7 @@
 """Steps of random graphs that are loops and branches, which move elements."""
 
 import geon
-from geon.op_graph.dtypes import kind
+from geon.op_graph.values.dtypes import kind
 
 
 def delayed(b):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import geon
-from geon.op_graph.dtypes import kind
+from geon.op_graph.values.dtypes import kind
 
 LENGTHS = (1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 33, 64, 65, 70)
 SHORT = (1, 2, 3, 20)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 import geon
-from geon.op_graph.dtypes import kind
 from geon.op_graph.op_graph import post_order
+from geon.op_graph.values.dtypes import kind
 
 LENGTHS = (2, 2, 3, 4, 5, 8, 9, 15, 16, 17, 31, 33, 63, 65, 255, 257)
 MOST = 1 << 14  # elements of what is given,
@@ -76,7 +76,7 @@ class Maker:
     def size(self, value):
         """The most elements that a value has."""
         return max(
-            np.prod([geon.op_graph.lengths.evaluate(a.expression, call) for a in value.axes])
+            np.prod([geon.op_graph.axes.lengths.evaluate(a.expression, call) for a in value.axes])
             for call in self.calls
         )
 

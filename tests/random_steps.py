@@ -5,10 +5,10 @@ from functools import cache
 import numpy as np
 
 import geon
-from geon.op_graph.build import Elementwise
-from geon.op_graph.dtypes import FLOATS, kind
+from geon.op_graph.building.elementwise_build import Elementwise
+from geon.op_graph.core.primitive import PRIMITIVES
 from geon.op_graph.op_graph import post_order
-from geon.op_graph.registry import PRIMITIVES
+from geon.op_graph.values.dtypes import FLOATS, kind
 
 from .random_graphs import dtype_of, eps
 

@@ -62,7 +62,7 @@ RATE = 0.1
 @pytest.fixture
 def regression(monkeypatch, transformer):
     """The program's namespace for one way of giving lengths; default lengths end with the test."""
-    monkeypatch.setattr(geon.op_graph.default_lengths, "_set", {})
+    monkeypatch.setattr(geon.op_graph.axes.length_defaults, "_set", {})
 
     def build(way="taken from the data"):
         text = REGRESSION
@@ -144,7 +144,7 @@ def test_batches_of_different_length(regression):
 
 
 def test_a_default_length_can_be_set_again_and_is_read_at_the_first_call(monkeypatch, make):
-    monkeypatch.setattr(geon.op_graph.default_lengths, "_set", {})
+    monkeypatch.setattr(geon.op_graph.axes.length_defaults, "_set", {})
     axis = geon.Axis("D")
     x = geon.placeholder(axes=axis)
     transformer = make()

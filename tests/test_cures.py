@@ -6,7 +6,7 @@ import pytest
 import xarray as xr
 
 import geon
-from geon.op_graph import familiar
+from geon.op_graph.syntax import foreign_names
 
 A, B, N = geon.Axis("A", 2), geon.Axis("B", 3), geon.Axis("N")
 X = geon.placeholder([A, B], name="x")
@@ -196,9 +196,9 @@ def test_the_inverse_of_erf_keeps_the_sign_of_zero(transformer, dtype):
 @pytest.mark.parametrize(
     "owner, cures",
     [
-        (geon.Random, familiar.STREAMS),
-        (geon.NativeTransformer, familiar.TRANSFORMERS),
-        (geon.Computation, familiar.COMPUTATIONS),
+        (geon.Random, foreign_names.STREAMS),
+        (geon.NativeTransformer, foreign_names.TRANSFORMERS),
+        (geon.Computation, foreign_names.COMPUTATIONS),
     ],
 )
 def test_what_is_named_as_missing_is_missing(owner, cures):
@@ -208,7 +208,7 @@ def test_what_is_named_as_missing_is_missing(owner, cures):
 def test_cures_of_streams_build():
     axis, axes = B, [B]
     x, n, values, positions = V, 4, V, geon.iota(B)
-    for name, cure in familiar.STREAMS.items():
+    for name, cure in foreign_names.STREAMS.items():
         if name != "split":
             code = cure.partition(", with")[0]
             made = eval(code, {"geon": geon, "stream": STREAM, "keep": 0.5, **locals()})
@@ -216,4 +216,4 @@ def test_cures_of_streams_build():
 
 
 def test_names_of_other_libraries_are_no_functions_of_geon():
-    assert not [name for name in familiar.FUNCTIONS if name in dir(geon)]
+    assert not [name for name in foreign_names.FUNCTIONS if name in dir(geon)]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph import familiar
-from geon.op_graph.lengths import Length, evaluate
+from geon.op_graph.axes.lengths import Length, evaluate
+from geon.op_graph.syntax import foreign_names
 
 A, B, T, S = geon.Axis("A", 3), geon.Axis("B", 4), geon.Axis("T"), geon.Axis("S", 2)
 X = geon.placeholder([A, B], name="x")
@@ -48,7 +48,7 @@ RUN = [
 def test_cures_of_functions_build(name):
     with pytest.raises(AttributeError, match="; write geon"):
         getattr(geon, name)
-    for code in re.split(r", or | for | and (?=geon)|; ", familiar.FUNCTIONS[name]):
+    for code in re.split(r", or | for | and (?=geon)|; ", foreign_names.FUNCTIONS[name]):
         if "(" in code and "diagonal" not in code:  # which takes axes of one length
             assert isinstance(eval(code, NAMES), geon.Tensor), code
 
@@ -63,14 +63,14 @@ def test_other_names_are_answered(name):
 
 def test_a_sum_by_segments():
     values = {**NAMES, "x": V}
-    total = eval(familiar.FUNCTIONS["segment_sum"].partition(" for ")[0], values)
+    total = eval(foreign_names.FUNCTIONS["segment_sum"].partition(" for ")[0], values)
     found = geon.NumPyTransformer().computation(total, V)([1.0, 2.0, 4.0])
     np.testing.assert_array_equal(found, [5, 2])
 
 
 def test_triangles():
     for name, theirs in (("tril", np.tril), ("triu", np.triu)):
-        made = eval(familiar.FUNCTIONS[name], NAMES)
+        made = eval(foreign_names.FUNCTIONS[name], NAMES)
         found = geon.NumPyTransformer().computation(made, X)(np.ones((3, 4)))
         np.testing.assert_array_equal(found, theirs(np.ones((3, 4))))
 

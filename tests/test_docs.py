@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import geon
-from geon.op_graph.registry import PRIMITIVES
+from geon.op_graph.core.primitive import PRIMITIVES
 from tests.document_blocks import blocks
 
 ROOT = Path(__file__).parent.parent

@@ -332,8 +332,10 @@ def test_derivatives_that_are_none():
 
 
 def test_a_rule_that_is_missing():
-    row = geon.op_graph.registry.PRIMITIVES["exp"]
-    without = geon.op_graph.build.elementwise("ruleless", "No derivative.", row.reference)
+    row = geon.op_graph.core.primitive.PRIMITIVES["exp"]
+    without = geon.op_graph.building.elementwise_build.elementwise(
+        "ruleless", "No derivative.", row.reference
+    )
     try:
         x = geon.placeholder(C, name="x")
         y, line = without(x, name="y"), here()
@@ -341,7 +343,7 @@ def test_a_rule_that_is_missing():
             geon.deriv(geon.sum(y), x)
         says(caught, "ruleless has no derivative", "y(C:3)", line, "geon.custom_deriv")
     finally:
-        del geon.op_graph.registry.PRIMITIVES["ruleless"]
+        del geon.op_graph.core.primitive.PRIMITIVES["ruleless"]
 
 
 # Ops as Python objects --------------------------------------------------------------------------

@@ -131,7 +131,7 @@ def test_data_that_contradict_lengths_or_a_default(transformer, monkeypatch):
     with pytest.raises(geon.FeedError) as caught:
         f([1, 2])
     says(caught, "N is 2 in placeholder x(N)", line, "3 in lengths=")
-    monkeypatch.setattr(geon.op_graph.default_lengths, "_set", {})
+    monkeypatch.setattr(geon.op_graph.axes.length_defaults, "_set", {})
     N.length, set_at = 4, here()
     g = transformer.computation(x + 1, x)
     with pytest.raises(geon.FeedError) as caught:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import geon
-from geon.op_graph import interning
+from geon.op_graph.core import interning
 from geon.op_graph.op_graph import Op, among, same_ops
 from tests import compared, identity_watch
 

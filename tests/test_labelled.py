@@ -10,7 +10,7 @@ import pytest
 import xarray
 
 import geon
-from geon.op_graph.loads import loads_case
+from geon.op_graph.text.loads import loads_case
 from tests.op_graph.computing import compute
 
 C, N = geon.Axis("C", 3), geon.Axis("N")

@@ -14,6 +14,13 @@ import geon
 from geon.testing.cases import for_each
 
 ROOT = Path(geon.__file__).parent
+# Folders of the graph: each imports those before it, and the modules that are not in a folder.
+GRAPH = """
+core axes values syntax building rows special random transforms regions evaluation rewriting
+functions autodiff text
+""".split()
+# `axes`, `values` and `syntax` are below `op_graph.py`; its modules that name `Op` are after them.
+BELOW_OP = ["core", "axes", "values", "syntax"]
 TARGETS = sorted(
     folder.name
     for folder in (ROOT / "transformers").iterdir()
@@ -36,12 +43,12 @@ ALLOWED = {
         "geon.transformers.sizes*",
     ],
     # What a call of a recalled program evaluates, which loads no stage.
-    "geon.transformers.sizes": ["geon.op_graph.dtypes", "geon.op_graph.lengths"],
+    "geon.transformers.sizes": ["geon.op_graph.values.dtypes", "geon.op_graph.axes.lengths"],
     # Its text is part of written modules; these two need errors alone, as it does.
     "geon.transformers.runtime": [
         "geon.errors",
-        "geon.op_graph.arrays",
-        "geon.op_graph.labelled",
+        "geon.op_graph.values.arrays",
+        "geon.op_graph.values.labels",
     ],
     "geon.frontends": ["geon.errors", "geon.op_graph*", "geon.transformers.base"],
     "geon.testing": ["geon*"],
@@ -140,10 +147,10 @@ def test_imports_only_what_is_below(module):
 
 
 def test_the_rule_refuses_what_it_should():
-    assert not may("geon.op_graph.deriv", "geon.transformers.base")
+    assert not may("geon.op_graph.autodiff.deriv", "geon.transformers.base")
     assert not may("geon.transformers.lowering.memory", "geon.transformers.numpy.emit")
     assert not may("geon.frontends.base.axis", "geon.transformers.storage")
-    assert not may("geon.errors", "geon.op_graph.axes")
+    assert not may("geon.errors", "geon.op_graph.axes.axes")
     assert not may("geon.transformers.runtime.calls", "geon.op_graph.op_graph")
     assert not may("geon.transformers.runtime.calls", "geon.transformers.lowering.memory")
     assert may("geon.transformers.lowering.memory", "geon.transformers.runtime.place")
@@ -170,9 +177,9 @@ LATER = {
     ("geon.transformers.computation", "geon.transformers.trace"),
     ("geon.transformers.native.transformer", "geon.transformers.native.compiler"),
     ("geon.transformers.native.transformer", "geon.transformers.native.target"),
-    ("geon.transformers.origins", "geon.op_graph.kept_axes"),
+    ("geon.transformers.origins", "geon.op_graph.evaluation.axis_provenance"),
     ("geon.transformers.pipeline", "geon.transformers.lowering.verify"),
-    ("geon.transformers.reports", "geon.op_graph.pictures"),
+    ("geon.transformers.reports", "geon.op_graph.text.display"),
     ("geon.transformers.printing.helpers", "geon.transformers.printing.elementary"),
     ("geon.transformers.numpy.transformer", "geon.transformers.numpy.module"),
     ("geon.transformers.native.transformer", "geon.transformers.native.c_function"),
@@ -237,8 +244,11 @@ def test_what_calls_a_recalled_program_imports_no_stage():
 def test_what_a_call_needs_is_numpy_and_the_standard_library(module):
     others = {name.split(".")[0] for name in eager(module)} - {"geon", ""}
     assert others <= {"numpy"} | set(sys.stdlib_module_names)
-    assert set(imported("geon.op_graph.arrays")) <= {"geon.errors"}
-    assert set(imported("geon.op_graph.labelled")) <= {"geon.errors", "geon.op_graph.arrays"}
+    assert set(imported("geon.op_graph.values.arrays")) <= {"geon.errors"}
+    assert set(imported("geon.op_graph.values.labels")) <= {
+        "geon.errors",
+        "geon.op_graph.values.arrays",
+    }
 
 
 def test_no_file_of_the_graph_imports_another_in_a_function():
@@ -258,9 +268,46 @@ def typed(module):
     return set(imported(module, lambda tree: [n for block in blocks for n in ast.walk(block)]))
 
 
+def folder_of(module):
+    """The folder of the graph that a module is in; None for those that are in none."""
+    names = module.split(".")
+    return names[2] if names[:2] == ["geon", "op_graph"] and len(names) > 3 else None
+
+
+def misplaced(edges):
+    """The imports among folders of the graph that go from an earlier to a later one."""
+    wrong = set()
+    for module, others in edges.items():
+        for other in others:
+            here, there = folder_of(module), folder_of(other)
+            if there is None:
+                late = here in BELOW_OP and other.endswith(".op_graph")
+            elif here is None:
+                late = module.startswith("geon.op_graph.") and there not in BELOW_OP
+            else:
+                late = GRAPH.index(there) > GRAPH.index(here)
+            if late:
+                wrong.add((module, other))
+    return wrong
+
+
+def test_folders_of_the_graph_import_those_before_them():
+    assert {folder_of(m) for m in MODULES} - {None} == set(GRAPH)
+    edges = {m: set(imported(m, top_level)) for m in MODULES if m.startswith("geon.op_graph")}
+    assert not misplaced(edges)
+    assert misplaced({"geon.op_graph.axes.axes": ["geon.op_graph.op_graph"]})
+    assert misplaced({"geon.op_graph.rows.leaves": ["geon.op_graph.regions.scan"]})
+    assert misplaced({"geon.op_graph.nodes": ["geon.op_graph.rows.leaves"]})
+
+
+def test_folders_of_the_graph_have_at_most_twenty_files():
+    counts = {name: len(list((ROOT / "op_graph" / name).glob("*.py"))) for name in GRAPH}
+    assert {name: n for name, n in counts.items() if n > 20} == {}
+
+
 def test_there_are_targets_and_modules():
     assert "numpy" in TARGETS
-    assert {"geon", "geon.errors", "geon.op_graph.deriv"} <= MODULES.keys()
+    assert {"geon", "geon.errors", "geon.op_graph.autodiff.deriv"} <= MODULES.keys()
 
 
 OPTIONAL = {"sympy", "mpmath", "ml_dtypes", "cachetools", "safetensors", "sklearn", "tqdm",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.build import Elementwise
+from geon.op_graph.building.elementwise_build import Elementwise
 from geon.op_graph.op_graph import same_ops
 from tests.places import here
 
@@ -180,7 +180,7 @@ def test_constructors_take_axes_name_tags_initializers_and_follows():
 
 
 def test_every_primitives_function_takes_name_tags_and_follows():
-    rows = geon.op_graph.registry.PRIMITIVES
+    rows = geon.op_graph.core.primitive.PRIMITIVES
     public = {name: getattr(geon, name) for name in rows if hasattr(geon, name)}
     assert len(public) > 80
     for name, function in public.items():

@@ -11,7 +11,7 @@ import geon
 from geon.frontends import neon
 from geon.frontends import xarray as gx
 from geon.frontends.neon import axis as ax
-from geon.op_graph import familiar
+from geon.op_graph.syntax import foreign_names
 
 A, N, T = geon.Axis("A", 3), geon.Axis("N"), geon.Axis("T")
 x = geon.placeholder([N, A], name="x")
@@ -192,13 +192,17 @@ def test_the_table_names_what_there_is_and_is_no_name_of_geon():
     import re
 
     missing = []
-    for name, cure in {**familiar.FUNCTIONS, **familiar.NEON, **familiar.LACKING}.items():
+    for name, cure in {
+        **foreign_names.FUNCTIONS,
+        **foreign_names.NEON,
+        **foreign_names.LACKING,
+    }.items():
         for module, word in re.findall(r"\b(geon|neon)\.(\w+)", cure):
             if word != "frontends" and not hasattr({"geon": geon, "neon": neon}[module], word):
                 missing.append((name, word))
     assert missing == []
-    assert not {*familiar.LACKING} & {*familiar.FUNCTIONS, *dir(geon)}
-    assert not {*familiar.NEON} & {*dir(neon)}
+    assert not {*foreign_names.LACKING} & {*foreign_names.FUNCTIONS, *dir(geon)}
+    assert not {*foreign_names.NEON} & {*dir(neon)}
 
 
 def test_a_full_cache_says_so(transformer):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import geon
-from geon.op_graph.build import Elementwise
+from geon.op_graph.building.elementwise_build import Elementwise
 from geon.testing.cases import for_each
 
 GOLDEN = Path(__file__).parent / "golden" / "signatures.txt"

@@ -12,8 +12,8 @@ from hypothesis import given, seed, settings
 
 import geon
 from geon.__main__ import main
-from geon.op_graph.dtypes import kind
 from geon.op_graph.op_graph import post_order, storage_leaves
+from geon.op_graph.values.dtypes import kind
 from geon.transformers.open_lengths import open_names
 
 from . import random_identities as identities

@@ -16,11 +16,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geon.op_graph.constants import constant_value
-from geon.op_graph.indexing import gather_plan
-from geon.op_graph.interpret import Bound
+from geon.op_graph.building.constants import constant_value
+from geon.op_graph.evaluation.interpreter import Bound
 from geon.op_graph.op_graph import Leaf, Op, post_order
-from geon.op_graph.reductions import positions
+from geon.op_graph.rows.indexing import gather_plan
+from geon.op_graph.rows.reductions import positions
 
 jax.config.update("jax_enable_x64", True)
 

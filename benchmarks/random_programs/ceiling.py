@@ -19,9 +19,9 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from geon.op_graph.dtypes import name_of
-from geon.op_graph.lengths import evaluate
+from geon.op_graph.axes.lengths import evaluate
 from geon.op_graph.op_graph import Leaf, Op, post_order
+from geon.op_graph.values.dtypes import name_of
 from geon.transformers.kernels.blocked import Blocked
 from geon.transformers.kernels.costs import Cost, cost_of
 from geon.transformers.kernels.machine import Machine

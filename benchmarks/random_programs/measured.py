@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import geon
-from geon.op_graph.dtypes import kind
+from geon.op_graph.values.dtypes import kind
 from geon.transformers.native.machine import machine
 from geon.transformers.native.naming import place_of
 

@@ -12,8 +12,8 @@ import jax
 import numpy as np
 
 import geon
-from geon.op_graph.dtypes import kind
 from geon.op_graph.op_graph import Op, post_order
+from geon.op_graph.values.dtypes import kind
 
 from .as_jax import UnsaidError, as_jax
 from .measured import is_finite

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from geon.op_graph.affine import Quotient, Remainder
-from geon.op_graph.dtypes import name_of
-from geon.op_graph.lengths import evaluate
+from geon.op_graph.axes.affine import Quotient, Remainder
+from geon.op_graph.axes.lengths import evaluate
 from geon.op_graph.op_graph import Op
+from geon.op_graph.values.dtypes import name_of
 from geon.transformers.kernels.blocked import Blocked
 from geon.transformers.kernels.contraction import Contraction
 from geon.transformers.kernels.reach import FAR, Reaches

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import ArgumentError
+from .core.source_info import Site, describe, resolve
 from .names import NameableValue, checked_name
-from .sites import Site, describe, resolve
 
 SITES_KEPT = 8
 NAMES_SHOWN = 4

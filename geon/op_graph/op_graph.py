@@ -11,27 +11,26 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import numpy as np
 
 from ..errors import DTypeError, SymbolicError
-from .axes import Axes
-from .body import Body
-from .building import current
-from .dtypes import DType
-from .familiar import is_missing
-from .guards import Guard as Guard
-from .interning import Entry, forget
-from .interning import lock as _lock
-from .interning import table as _table
-from .methods import TensorMethods
+from .axes.axes import Axes
+from .axes.axes import Guard as Guard
+from .core.interning import Entry, forget
+from .core.interning import lock as _lock
+from .core.interning import table as _table
+from .core.primitive import Primitive
+from .core.region_body import Body
+from .core.source_info import Site, current, describe, user_site
+from .core.traversal import Same as Same
+from .core.traversal import among as among
+from .core.traversal import deep_order as deep_order
+from .core.traversal import find as find
+from .core.traversal import post_order as post_order
+from .core.traversal import same_ops as same_ops
+from .core.traversal import storage_leaves as storage_leaves
 from .nodes import Node, called_name, shown_name, slot_setter
-from .operators import IDENTITY, OPERATORS, SYNTAX, TensorOperators, refuse_call
-from .registry import Primitive
-from .sites import Site, describe, user_site
-from .walks import Same as Same
-from .walks import among as among
-from .walks import deep_order as deep_order
-from .walks import find as find
-from .walks import post_order as post_order
-from .walks import same_ops as same_ops
-from .walks import storage_leaves as storage_leaves
+from .syntax.foreign_names import is_missing
+from .syntax.methods import TensorMethods
+from .syntax.operators import IDENTITY, LATE_BOUND, OPERATORS, TensorOperators, refuse_call
+from .values.dtypes import DType
 
 NO_AXES = Axes()
 EFFECTS_SHOWN = 4  # of a group, in messages
@@ -138,7 +137,7 @@ class Op(Node):
 
     def __str__(self) -> str:
         if self.axes is NO_AXES and self.primitive.name == "constant" and not shown_name(self):
-            return str(SYNTAX["number"](self))
+            return str(LATE_BOUND["number"](self))
         return f"{called_name(self, self.primitive.name)}{self.axes}"
 
     def __repr__(self) -> str:
@@ -153,7 +152,7 @@ class Tensor(Op, TensorMethods, TensorOperators):
     __array_priority__ = 1000.0
 
     def _repr_html_(self) -> str:
-        return str(SYNTAX["html"](self))
+        return str(LATE_BOUND["html"](self))
 
 
 class ComputationOp(Tensor):
@@ -472,7 +471,7 @@ def make_leaf(
 def annotate(op: OpT, name: str | None, tags: Any, follows: Any) -> OpT:
     """``op`` with a name and tags noted, after ``follows`` where ops are given."""
     if follows:
-        op = SYNTAX["follows"](op, follows)
+        op = LATE_BOUND["follows"](op, follows)
     if name is not None:
         op._set_name(name)
     if tags:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..op_graph.axes import Axis
+from ..op_graph.axes.axes import Axis
 from ..op_graph.op_graph import Leaf, Op, Tensor
 from ..transformers.base import Transformer
 from ..transformers.computation import Computation

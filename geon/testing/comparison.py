@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..op_graph.dtypes import as_dtype, kind
+from ..op_graph.values.dtypes import as_dtype, kind
 
 Array = np.ndarray[Any, Any]
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from geon.op_graph import sites
+from geon.op_graph.core import source_info
 from geon.testing.fixtures import (  # noqa: F401  # pytest finds them by name
     make,
     pytest_generate_tests,
@@ -24,4 +24,4 @@ def _verified_plans(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _lines_of_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
     # The suite lies inside geon, whose lines messages leave out; here it is the user.
-    monkeypatch.setattr(sites, "ROOT", os.path.join(sites.ROOT, "op_graph") + os.sep)
+    monkeypatch.setattr(source_info, "ROOT", os.path.join(source_info.ROOT, "op_graph") + os.sep)

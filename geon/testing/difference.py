@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
-from ..op_graph.canonical import canonical
-from ..op_graph.copies import with_args
-from ..op_graph.functional import Functional
-from ..op_graph.interpret import interpret
-from ..op_graph.leaves import stand_in
+from ..op_graph.building.rebuild import with_args
+from ..op_graph.evaluation.interpreter import interpret
 from ..op_graph.op_graph import Leaf, Op, Tensor, post_order
-from ..op_graph.rewrite import rewrite
-from ..op_graph.stabilise import STABLE
+from ..op_graph.rewriting.driver import rewrite
+from ..op_graph.rewriting.stabilise import STABLE
+from ..op_graph.rows.leaves import stand_in
+from ..op_graph.text.fingerprint import canonical
+from ..op_graph.transforms.functionalize import Functional
 from ..transformers.compile import Stages
 from ..transformers.computation import Computation
 from ..transformers.entering import at_entry

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import GeonError
-from ..op_graph.dtypes import kind, name_of
-from ..op_graph.interpret import COMPUTING, Bound, Evaluate, evaluate, interpret
+from ..op_graph.evaluation.interpreter import COMPUTING, Bound, Evaluate, evaluate, interpret
 from ..op_graph.op_graph import Op
+from ..op_graph.values.dtypes import kind, name_of
 from .comparison import TOLERANCES, close
 
 Array = np.ndarray[Any, Any]

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 import geon
-from geon.op_graph import reductions
-from geon.op_graph.attributes import SCATTER_MODES
-from geon.op_graph.build import Elementwise
-from geon.op_graph.dtypes import DTYPES, FLOATS, as_dtype, kind
+from geon.op_graph.building.elementwise_build import Elementwise
+from geon.op_graph.core.primitive import PRIMITIVES, Primitive
 from geon.op_graph.op_graph import Leaf, Tensor
-from geon.op_graph.registry import PRIMITIVES, Primitive
-from geon.op_graph.special import erfcx_derivative
+from geon.op_graph.rows import reductions
+from geon.op_graph.special.special_functions import erfcx_derivative
+from geon.op_graph.values.attribute_types import SCATTER_MODES
+from geon.op_graph.values.dtypes import DTYPES, FLOATS, as_dtype, kind
 
 Array = np.ndarray[Any, Any]
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.build import Elementwise
-from geon.op_graph.dtypes import kind
+from geon.op_graph.building.elementwise_build import Elementwise
+from geon.op_graph.core.primitive import PRIMITIVES
 from geon.op_graph.op_graph import Leaf, Tensor
-from geon.op_graph.registry import PRIMITIVES
+from geon.op_graph.values.dtypes import kind
 from geon.testing import assert_agrees
 from geon.testing.samples import OPERAND_AXES, ROWS, SAMPLES, Array, Sample, shape_of, values
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.build import Elementwise
-from geon.op_graph.dtypes import DTYPES, FLOATS, as_dtype, kind
+from geon.op_graph.building.elementwise_build import Elementwise
 from geon.op_graph.op_graph import Leaf, Tensor
+from geon.op_graph.values.dtypes import DTYPES, FLOATS, as_dtype, kind
 from geon.testing import assert_agrees
 from geon.testing.samples import OPERAND_AXES, ROWS, shape_of
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.dtypes import FLOATS
+from geon.op_graph.values.dtypes import FLOATS
 from geon.testing import assert_agrees
 from geon.testing.samples import B, C
 

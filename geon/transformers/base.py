@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from ..errors import ArgumentError, UnavailableError
-from ..op_graph.coordinates import coordinates_of
-from ..op_graph.default_lengths import default_lengths, default_origin
-from ..op_graph.effects import without_follows
-from ..op_graph.familiar import TRANSFORMERS, missing_member
-from ..op_graph.keywords import explained
+from ..op_graph.axes.length_defaults import default_lengths, default_origin
+from ..op_graph.building.coordinates import coordinates_of
+from ..op_graph.core.argument_hints import explained
 from ..op_graph.op_graph import Leaf, Op, Tensor
+from ..op_graph.rows.effects import without_follows
+from ..op_graph.syntax.foreign_names import TRANSFORMERS, missing_member
 from .choosing import transformer_class
 from .computation import Computation
 from .environment import default_transformer
@@ -28,7 +28,7 @@ from .runtime.state import Slot, State
 from .storage import Variables
 
 if TYPE_CHECKING:
-    from ..op_graph.accepted import FeedLike, Lengths, Results
+    from ..op_graph.building.typing import FeedLike, Lengths, Results
     from . import labels as labelled
     from .compile import Stages
     from .linking import Linking

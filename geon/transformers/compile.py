@@ -15,8 +15,8 @@ from .later import LaterModule, outline_of
 from .linking import Linking
 
 if TYPE_CHECKING:
-    from ..op_graph.functional import Functional
     from ..op_graph.op_graph import Leaf
+    from ..op_graph.transforms.functionalize import Functional
     from . import pipeline
     from .lowering.memory import Plan
     from .lowering.program import Program

@@ -15,10 +15,10 @@ from ..errors import (
     NonFiniteError,
     SizeError,
 )
-from ..op_graph.familiar import COMPUTATIONS, missing_member
-from ..op_graph.keywords import explained
+from ..op_graph.building.weak import without_effect
+from ..op_graph.core.argument_hints import explained
 from ..op_graph.op_graph import Leaf, Op, Tensor, among
-from ..op_graph.weak import without_effect
+from ..op_graph.syntax.foreign_names import COMPUTATIONS, missing_member
 from .compile import Stages
 from .entering import at_entry
 from .later import LaterModule, outline_of
@@ -30,9 +30,9 @@ from .runtime.destinations import Destinations, Result
 from .started import Ended, Pending, Started
 
 if TYPE_CHECKING:
-    from ..op_graph.accepted import FeedLike, Lengths, Results
-    from ..op_graph.functional import Functional
-    from ..op_graph.lengths import Length
+    from ..op_graph.axes.lengths import Length
+    from ..op_graph.building.typing import FeedLike, Lengths, Results
+    from ..op_graph.transforms.functionalize import Functional
     from . import explain as explaining
     from . import messages, reports
     from . import trace as tracing

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ..op_graph.default_lengths import default_lengths
-from ..op_graph.lengths import names_of
+from ..op_graph.axes.length_defaults import default_lengths
+from ..op_graph.axes.lengths import names_of
 from ..op_graph.op_graph import Op
 from .compile import Stages
 from .lowering.memory import Plan, peak

@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Iterable, Mapping
 
 from ..errors import ArgumentError
-from ..op_graph.constants import scalar_value
-from ..op_graph.default_lengths import default_lengths
+from ..op_graph.axes.length_defaults import default_lengths
+from ..op_graph.building.constants import scalar_value
 from ..op_graph.nodes import shown_name
 from ..op_graph.op_graph import Leaf, Op, post_order
 from .compile import Stages

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError, FeedError, UnavailableError
-from ..op_graph.coordinates import coordinates_of, same_coordinate
-from ..op_graph.kept_axes import Cut
-from ..op_graph.labelled import dim_names
+from ..op_graph.building.coordinates import coordinates_of, same_coordinate
+from ..op_graph.evaluation.axis_provenance import Cut
 from ..op_graph.op_graph import Leaf, Op, Tensor
+from ..op_graph.values.labels import dim_names
 from .computation import Computation
 from .origins import Kept, Origins
 from .runtime.structure import Layout, Table

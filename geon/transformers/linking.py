@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..op_graph.attributes import Frozen
-from ..op_graph.canonical import canonical
 from ..op_graph.op_graph import Leaf, post_order
+from ..op_graph.text.fingerprint import canonical
+from ..op_graph.values.attribute_types import Frozen
 
 if TYPE_CHECKING:
-    from ..op_graph.functional import Functional
+    from ..op_graph.transforms.functionalize import Functional
 
 NOTHING: dict[Leaf, Leaf] = {}
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
-from ..op_graph.default_lengths import default_lengths
+from ..op_graph.axes.length_defaults import default_lengths
 from ..op_graph.nodes import made_at
 from ..op_graph.op_graph import Op
 from .open_lengths import open_names

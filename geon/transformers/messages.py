@@ -17,11 +17,11 @@ from ..errors import (
     NonFiniteError,
     SizeError,
 )
-from ..op_graph.dtypes import kind
-from ..op_graph.indexing import before_int64, is_held, purpose_of
-from ..op_graph.lengths import evaluate, names_of
+from ..op_graph.axes.lengths import evaluate, names_of
 from ..op_graph.nodes import made_at, sites_of
 from ..op_graph.op_graph import Leaf, Op, post_order
+from ..op_graph.rows.indexing import before_int64, is_held, purpose_of
+from ..op_graph.values.dtypes import kind
 from .compile import Stages
 from .lowering.memory import Plan
 from .lowering.value_sizes import bytes_of

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError, AxisError
-from ..op_graph.axes import Axis
-from ..op_graph.default_lengths import default_lengths
-from ..op_graph.lengths import names_of
+from ..op_graph.axes.axes import Axis
+from ..op_graph.axes.length_defaults import default_lengths
+from ..op_graph.axes.lengths import names_of
 from ..op_graph.nodes import made_at
 from ..op_graph.op_graph import Leaf, Op, RegionOp, post_order
 from .runtime.dims import ungiven

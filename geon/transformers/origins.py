@@ -6,16 +6,18 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ..op_graph.constants import CONSTANT
+from ..op_graph.building.constants import CONSTANT
 from ..op_graph.op_graph import Leaf, Op, Tensor, post_order
 from .later import LaterModule
 
 if TYPE_CHECKING:
-    from ..op_graph import kept_axes as keeping
+    from ..op_graph.evaluation import axis_provenance as keeping
     from .owner import Owner
     from .request import Request
 else:
-    keeping = LaterModule("..op_graph.kept_axes", __package__)  # where data had coordinates
+    keeping = LaterModule(
+        "..op_graph.evaluation.axis_provenance", __package__
+    )  # where data had coordinates
 
 Kept = Mapping[str, frozenset[Op]]
 

@@ -6,8 +6,8 @@ program needs imports a stage.
 
 from __future__ import annotations
 
-from ..op_graph.functional import Functional
 from ..op_graph.regions.segments import MARKED, Division
+from ..op_graph.transforms.functionalize import Functional
 from .environment import debugging
 from .lowering.budget import Fitting
 from .lowering.kept_once import kept_once

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..op_graph.axes import Axes
-from ..op_graph.lengths import Length
+from ..op_graph.axes.axes import Axes
+from ..op_graph.axes.lengths import Length
 from ..op_graph.op_graph import Guard, Leaf, Op, Tensor
 from .runtime.destinations import Result
 from .runtime.dims import Dim

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ArgumentError
-from ..op_graph.dtypes import name_of
 from ..op_graph.nodes import shown_name
 from ..op_graph.op_graph import Op
+from ..op_graph.values.dtypes import name_of
 from .kernels.machine import Ceilings
 from .lowering.groups import is_region_result
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from ..op_graph.dtypes import named_dtype
-from ..op_graph.dump_values import read_length, write_length
-from ..op_graph.lengths import Length
+from ..op_graph.axes.lengths import Length
+from ..op_graph.text.encoding import read_length, write_length
+from ..op_graph.values.dtypes import named_dtype
 from . import disk_cache
 
 EXPRESSIONS = f"{__package__}.printing.c_expressions"

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import ArgumentError
-from ..op_graph.accepted import Lengths
-from ..op_graph.default_lengths import default_lengths
-from ..op_graph.dumps import dumps
-from ..op_graph.lengths import Length, names_of
+from ..op_graph.axes.length_defaults import default_lengths
+from ..op_graph.axes.lengths import Length, names_of
+from ..op_graph.building.typing import Lengths
 from ..op_graph.op_graph import Leaf, post_order, storage_leaves
+from ..op_graph.text.dumps import dumps
 from .compile import Stages
 from .explain import explain
 from .lowering.memory import peak
@@ -44,7 +44,7 @@ def dumped(request: Request, known: Mapping[Leaf, Any], lengths: Mapping[str, in
 
 def html(stages: Stages, transformer: str, threads: int) -> str:
     """What notebooks show."""
-    from ..op_graph.pictures import computation_html, folded  # with HTML's table of names
+    from ..op_graph.text.display import computation_html, folded  # with HTML's table of names
 
     table = computation_html(
         {

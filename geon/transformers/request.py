@@ -9,23 +9,23 @@ from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError
-from ..op_graph.adopting import adopt, bound, bound_guards, notes_of
-from ..op_graph.default_lengths import default_lengths
-from ..op_graph.effects import without_follows
-from ..op_graph.functional import functional
-from ..op_graph.interning import OwnTable
-from ..op_graph.leaves import placeholder
+from ..op_graph.axes.length_defaults import default_lengths
+from ..op_graph.building.unused_effects import take
+from ..op_graph.core.interning import OwnTable
+from ..op_graph.core.source_info import describe, user_site
 from ..op_graph.op_graph import Guard, Leaf, Op, Tensor, among, post_order, storage_leaves
-from ..op_graph.sites import describe, user_site
-from ..op_graph.unrun import take
+from ..op_graph.rows.effects import without_follows
+from ..op_graph.rows.leaves import placeholder
+from ..op_graph.transforms.clone import adopt, bound, bound_guards, notes_of
+from ..op_graph.transforms.functionalize import functional
 from .memory_given import bytes_given, refuse_open
 from .open_lengths import named_lengths, open_names, refuse_ungiven
 from .results import flattened
 from .sizes.budget import Budget
 
 if TYPE_CHECKING:
-    from ..op_graph.accepted import Lengths
-    from ..op_graph.functional import Functional
+    from ..op_graph.building.typing import Lengths
+    from ..op_graph.transforms.functionalize import Functional
 
 RESERVED = frozenset("allocate initialize save restore get set np rt bfloat16 math types".split())
 

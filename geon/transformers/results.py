@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..errors import ArgumentError, DTypeError
-from ..op_graph.constants import as_tensor
+from ..op_graph.building.constants import as_tensor
 from ..op_graph.op_graph import Op
 from .runtime.structure import Fields, Items, Layout, Table
 

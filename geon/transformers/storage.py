@@ -9,19 +9,19 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from ..errors import ArgumentError, FeedError, GeonError
-from ..op_graph.arrays import array_of
-from ..op_graph.axes import Axes
-from ..op_graph.building import building
-from ..op_graph.constants import CONSTANT, constant_value, number
-from ..op_graph.dtypes import UINT64
-from ..op_graph.effects import doall, sequential, without_follows
-from ..op_graph.functional import substitute
-from ..op_graph.interning import OwnTable
-from ..op_graph.labelled import by_name
-from ..op_graph.lengths import Length
+from ..op_graph.axes.axes import Axes
+from ..op_graph.axes.lengths import Length
+from ..op_graph.building.constants import CONSTANT, constant_value, number
+from ..op_graph.core.interning import OwnTable
+from ..op_graph.core.source_info import building
 from ..op_graph.names import DEFAULT_NAME, RANDOM_CALLS
 from ..op_graph.op_graph import Leaf, Op, Tensor, post_order, storage_leaves
-from ..op_graph.operators import is_function
+from ..op_graph.rows.effects import doall, sequential, without_follows
+from ..op_graph.syntax.operators import is_function
+from ..op_graph.transforms.functionalize import substitute
+from ..op_graph.values.arrays import array_of
+from ..op_graph.values.dtypes import UINT64
+from ..op_graph.values.labels import by_name
 from .plain import dims_of
 from .runtime.state import Slot, State
 

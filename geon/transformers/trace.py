@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ..op_graph.arrays import array_of
-from ..op_graph.body import Body
-from ..op_graph.functional import Functional
-from ..op_graph.interpret import Run, interpret
-from ..op_graph.labelled import by_name
+from ..op_graph.core.region_body import Body
+from ..op_graph.evaluation.interpreter import Run, interpret
 from ..op_graph.op_graph import Op, RegionOp, post_order
-from ..op_graph.regions.scan_facts import ScanAttributes
+from ..op_graph.regions.scan_op import ScanAttributes
+from ..op_graph.transforms.functionalize import Functional
+from ..op_graph.values.arrays import array_of
+from ..op_graph.values.labels import by_name
 
 Array = np.ndarray[Any, Any]
 BRANCH = "branch"

@@ -16,7 +16,7 @@ import types
 
 import numpy as np
 
-from geon.op_graph.dtypes import named_dtype
+from geon.op_graph.values.dtypes import named_dtype
 from geon.transformers.pycuda import nvrtc, steady
 from geon.transformers.pycuda.device import Signature
 from geon.transformers.pycuda.source import Source

@@ -7,7 +7,7 @@ import types
 
 import numpy as np
 
-from geon.op_graph.dtypes import named_dtype
+from geon.op_graph.values.dtypes import named_dtype
 
 DTYPES = {"FLOAT": "float32", "DOUBLE": "float64", "HALF": "float16", "BFLOAT16": "bfloat16"}
 NOTES = (

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import geon
-from geon.op_graph.lengths import evaluate
+from geon.op_graph.axes.lengths import evaluate
 from geon.transformers.pycuda import doctor, teams
 from tests.cuda import figures, test_attention, test_nothing, test_products, test_whole_loops
 from tests.cuda.test_lengths import GRAPHS, data, v, x

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.dtypes import DTYPES
+from geon.op_graph.values.dtypes import DTYPES
 from geon.transformers.pycuda import host
 
 from .devices import transformer_on

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.lengths import evaluate
+from geon.op_graph.axes.lengths import evaluate
 from geon.transformers.pycuda import by_library, cudnn, gpu, host
 from geon.transformers.pycuda.asking import Ask
 from geon.transformers.pycuda.transformer import PyCudaTransformer

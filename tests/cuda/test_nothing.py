@@ -11,8 +11,8 @@ import pytest
 
 import geon
 from geon.errors import DeviceError
-from geon.op_graph.affine import variable
-from geon.op_graph.index_map import Guard
+from geon.op_graph.axes.affine import variable
+from geon.op_graph.axes.index_map import Guard
 from geon.op_graph.op_graph import storage_leaves
 from geon.transformers.kernels.limits import limits
 from geon.transformers.kernels.scalar import INT64, Clamped, Load, Number, Select

@@ -4,8 +4,8 @@ import pytest
 
 import geon
 from geon.errors import DeviceError
-from geon.op_graph.dtypes import DTYPES
-from geon.op_graph.elementwise import copy
+from geon.op_graph.rows.elementwise import copy
+from geon.op_graph.values.dtypes import DTYPES
 from geon.testing.samples import SAMPLES
 from geon.transformers.printing.helpers import definitions, helpers
 from geon.transformers.pycuda import nvrtc

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.indexing import COMBINING
+from geon.op_graph.rows.indexing import COMBINING
 from geon.transformers.pycuda import scattering, sorting
 from geon.transformers.pycuda.host import find_compiler
 

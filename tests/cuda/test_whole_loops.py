@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.lengths import evaluate
+from geon.op_graph.axes.lengths import evaluate
 from geon.transformers.pycuda import bare, emit, host, whole_loops
 from geon.transformers.pycuda.launches import Branches, Choice, Launch, Turns, Until
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from geon.op_graph.bound import is_bound
+from geon.op_graph.core.traversal import is_bound
 from geon.op_graph.op_graph import Leaf, Op
 from geon.transformers.kernels.elements import passed
 from geon.transformers.lowering.kernel import Kernel

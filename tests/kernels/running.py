@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from geon.op_graph.affine import Quotient, Remainder
-from geon.op_graph.lengths import evaluate
-from geon.op_graph.philox import _rounds
-from geon.op_graph.reduced import CODE
+from geon.op_graph.axes.affine import Quotient, Remainder
+from geon.op_graph.axes.lengths import evaluate
+from geon.op_graph.evaluation.eval_reducer import CODE
+from geon.op_graph.random.philox import _rounds
 from geon.transformers.kernels.blocked import Blocked, Extremes
 from geon.transformers.kernels.contraction import Contraction
 from geon.transformers.kernels.costs import is_apart

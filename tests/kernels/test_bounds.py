@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.affine import Affine, variable
-from geon.op_graph.dtypes import FLOAT32, INT64, named_dtype
-from geon.op_graph.elementwise import (
+from geon.op_graph.axes.affine import Affine, variable
+from geon.op_graph.rows.elementwise import (
     absolute,
     add,
     maximum,
@@ -18,6 +17,7 @@ from geon.op_graph.elementwise import (
     negative,
     subtract,
 )
+from geon.op_graph.values.dtypes import FLOAT32, INT64, named_dtype
 from geon.transformers.kernels.bounds import Bounded
 from geon.transformers.kernels.scalar import Code, IndexNumber
 

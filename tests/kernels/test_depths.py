@@ -3,10 +3,10 @@
 import re
 
 import geon
-from geon.op_graph.affine import Quotient, Remainder, variable
-from geon.op_graph.dtypes import FLOAT32, INT64
-from geon.op_graph.elementwise import add, exp
-from geon.op_graph.index_map import Guard
+from geon.op_graph.axes.affine import Quotient, Remainder, variable
+from geon.op_graph.axes.index_map import Guard
+from geon.op_graph.rows.elementwise import add, exp
+from geon.op_graph.values.dtypes import FLOAT32, INT64
 from geon.transformers.kernels.depths import ELEMENT, ROW, Depths
 from geon.transformers.kernels.scalar import (
     Clamped,

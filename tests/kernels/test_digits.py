@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.affine import Affine, Quotient, Remainder, flattened, split, variable
-from geon.op_graph.lengths import evaluate, exact_quotient
+from geon.op_graph.axes.affine import Affine, Quotient, Remainder, flattened, split, variable
+from geon.op_graph.axes.lengths import evaluate, exact_quotient
 from geon.transformers.kernels.digits import digits_of, divisions, without_divisions
 from geon.transformers.kernels.uses import Uses
 from tests.golden.emitting import Native

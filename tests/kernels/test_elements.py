@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.affine import variable
-from geon.op_graph.dtypes import FLOAT32, INT64
-from geon.op_graph.elementwise import add, exp
+from geon.op_graph.axes.affine import variable
+from geon.op_graph.rows.elementwise import add, exp
+from geon.op_graph.values.dtypes import FLOAT32, INT64
 from geon.transformers.kernels.scalar import (
     Apply,
     Clamped,

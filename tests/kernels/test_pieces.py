@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.affine import Affine, variable
-from geon.op_graph.index_map import Guard
+from geon.op_graph.axes.affine import Affine, variable
+from geon.op_graph.axes.index_map import Guard
 from geon.transformers.kernels.pieces import MOST, _Splitter, in_turns, stored, with_borders
 from geon.transformers.kernels.regions import Facts, Interval, guards_of, points_of
 from geon.transformers.kernels.scalar import Clamped, indices, walk

@@ -3,7 +3,7 @@
 import pytest
 
 import geon
-from geon.op_graph.affine import Affine, Quotient, variable
+from geon.op_graph.axes.affine import Affine, Quotient, variable
 from geon.transformers.kernels.nest_space import goes_up
 from geon.transformers.kernels.types import Loop
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.affine import Remainder
+from geon.op_graph.axes.affine import Remainder
 from geon.transformers.kernels.pieces import stored
 from geon.transformers.kernels.regions import guards_of
 from geon.transformers.kernels.scalar import Load, walk

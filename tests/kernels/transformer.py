@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 import geon
-from geon.op_graph.bound import is_bound
-from geon.op_graph.interpret import interpret
-from geon.op_graph.lengths import evaluate
+from geon.op_graph.axes.lengths import evaluate
+from geon.op_graph.core.traversal import is_bound
+from geon.op_graph.evaluation.interpreter import interpret
 from geon.op_graph.op_graph import Leaf, post_order
 from geon.transformers.kernels.types import Call, Region
 from geon.transformers.native.target import TARGET

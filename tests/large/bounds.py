@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
-from geon.op_graph.constants import constant_value
-from geon.op_graph.dtypes import kind
-from geon.op_graph.interpret import Bound, evaluate
+from geon.op_graph.building.constants import constant_value
+from geon.op_graph.evaluation.interpreter import Bound, evaluate
 from geon.op_graph.op_graph import Leaf, post_order
-from geon.op_graph.reductions import positions
+from geon.op_graph.rows.reductions import positions
+from geon.op_graph.values.dtypes import kind
 from geon.testing.comparison import same_bits
 
 SUM_ULPS = 24.0

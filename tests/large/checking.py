@@ -8,8 +8,8 @@ program in float64 within a thousandth of that.
 import numpy as np
 
 import geon
-from geon.op_graph.dtypes import kind
 from geon.op_graph.op_graph import post_order, storage_leaves
+from geon.op_graph.values.dtypes import kind
 from geon.transformers.native.caches import past_bytes
 from geon.transformers.numpy.long_sums import LONG_PRODUCT
 from geon.transformers.open_lengths import open_names

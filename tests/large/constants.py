@@ -335,8 +335,8 @@ CONSTANTS = (
     _shared("numpy/long_sums", "LONG_PRODUCT", "depth", "matrix_vector"),
     _shared("numpy/long_sums", "VECTOR", "matrix_vector", many=30),
     _shared("numpy/long_sums", "_matrices", "deep_rows", many=0),
-    Constant("op_graph/philox.py", "_BLOCK", ("bits",), each=(1,), many=9),
-    Constant("op_graph/constants.py", "SMALL_BYTES", ("constant",), many=40),
+    Constant("op_graph/random/philox.py", "_BLOCK", ("bits",), each=(1,), many=9),
+    Constant("op_graph/building/constants.py", "SMALL_BYTES", ("constant",), many=40),
 )
 
 

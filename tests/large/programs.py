@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 import geon
-from geon.op_graph.dtypes import kind
 from geon.op_graph.op_graph import Leaf, post_order
+from geon.op_graph.values.dtypes import kind
 from tests import random_moves as moves
 from tests import random_steps as steps
 from tests.random_graphs import Builder, Value

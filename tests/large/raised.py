@@ -3,9 +3,9 @@
 import numpy as np
 
 import geon
-from geon.op_graph.constants import constant_value
-from geon.op_graph.dtypes import kind
+from geon.op_graph.building.constants import constant_value
 from geon.op_graph.op_graph import ComputationOp, Leaf, intern, post_order
+from geon.op_graph.values.dtypes import kind
 
 WIDE = np.dtype(np.float64)
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 import geon
-from geon.op_graph.dtypes import kind
+from geon.op_graph.values.dtypes import kind
 
 SIDES = [1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17, 24, 31, 32, 33, 47, 48, 49, 64, 65, 100, 130]
 FEW = [1, 2, 3, 5, 7, 8, 9, 12]

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.affine import variable
-from geon.op_graph.index_map import Guard
+from geon.op_graph.axes.affine import variable
+from geon.op_graph.axes.index_map import Guard
 from geon.transformers.kernels.types import Loop
 from geon.transformers.native import product_task
 from geon.transformers.native.product_bands import find_band, runs

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.philox import philox, random_bits
+from geon.op_graph.random.philox import philox, random_bits
 from geon.testing import assert_agrees
 from geon.transformers.kernels.depths import Depths
 from geon.transformers.kernels.draws import runs

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.dtypes import DTYPES, FLOATS, SIGNED, UNSIGNED, as_dtype
-from geon.op_graph.indexing import COMBINING
-from geon.op_graph.lengths import evaluate
+from geon.op_graph.axes.lengths import evaluate
+from geon.op_graph.rows.indexing import COMBINING
+from geon.op_graph.values.dtypes import DTYPES, FLOATS, SIGNED, UNSIGNED, as_dtype
 from geon.transformers import disk_cache
 from geon.transformers.native.c_texts import c_text
 from geon.transformers.native.dialect import PRELUDE

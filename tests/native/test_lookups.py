@@ -5,7 +5,7 @@ import pytest
 
 import geon
 from geon import Axis
-from geon.op_graph.lengths import evaluate
+from geon.op_graph.axes.lengths import evaluate
 from geon.op_graph.op_graph import Leaf, post_order
 from geon.transformers.lowering import lookups
 

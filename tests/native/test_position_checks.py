@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.dtypes import SIGNED, UNSIGNED
+from geon.op_graph.values.dtypes import SIGNED, UNSIGNED
 from tests.golden.emitting import Native
 
 V, N = geon.Axis("V", 100), geon.Axis("N")

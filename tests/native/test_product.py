@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from geon.op_graph.affine import Size
-from geon.op_graph.lengths import Length
+from geon.op_graph.axes.affine import Size
+from geon.op_graph.axes.lengths import Length
 from geon.transformers.kernels.contraction import merged
 from geon.transformers.kernels.types import Loop
 from geon.transformers.native.c_texts import FOLDER, c_text

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import Phase, given, seed, settings
 
 import geon
-from geon.op_graph.dtypes import kind
 from geon.op_graph.op_graph import post_order
+from geon.op_graph.values.dtypes import kind
 from tests.native.together import Together
 from tests.random_graphs import graphs
 from tests.test_random_graphs import FAILURES, PARTS, THEMES, check, programs

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.dtypes import kind
 from geon.op_graph.op_graph import post_order
+from geon.op_graph.values.dtypes import kind
 from tests.native.together import Together
 from tests.random_short_rows import Maker
 from tests.tiers import scaled

@@ -103,7 +103,7 @@ def test_plans_that_are_to_be_checked_are_made(tmp_path):
 def test_rows_of_the_users_are_compiled_anew(tmp_path):
     """No key knows what they compute."""
     before = """
-from geon.op_graph.build import Elementwise
+from geon.op_graph.building.elementwise_build import Elementwise
 from geon.transformers.printing.c_expressions import FLOAT_ROWS
 twice = Elementwise("twice", "elementwise", "Twice x.", lambda x: 2 * x, arity=1)
 FLOAT_ROWS["twice"] = "{0} + {0}"

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph import reducers
-from geon.op_graph.attributes import is_names
-from geon.op_graph.dtypes import DTYPES, FLOAT64, FLOATS, HALVES, named_dtype
-from geon.op_graph.reductions import own_dtype, reduce, reducing
-from geon.op_graph.registry import PRIMITIVES, Primitive
+from geon.op_graph.core.primitive import PRIMITIVES, Primitive
+from geon.op_graph.rows import reducers
+from geon.op_graph.rows.reductions import own_dtype, reduce, reducing
+from geon.op_graph.values.attribute_types import is_names
+from geon.op_graph.values.dtypes import DTYPES, FLOAT64, FLOATS, HALVES, named_dtype
 from geon.transformers.kernels.types import Call, Nest
 from geon.transformers.native.toolchain import find_toolchain
 

@@ -1,8 +1,8 @@
 """Values of graphs by the naive interpreter, for tests that compile nothing."""
 
-from geon.op_graph.functional import functional
-from geon.op_graph.interpret import interpret
+from geon.op_graph.evaluation.interpreter import interpret
 from geon.op_graph.op_graph import Op
+from geon.op_graph.transforms.functionalize import functional
 
 
 def compute(results, feeds=None, lengths=None):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 import geon
-from geon.op_graph.namespace import NAMES
+from geon.op_graph.special.formula_ops import NAMES
 
 from .computing import compute
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 import geon
-from geon.op_graph.functional import functional
-from geon.op_graph.rewrite import rewrite
-from geon.op_graph.simplify import simplify_rules
+from geon.op_graph.rewriting.driver import rewrite
+from geon.op_graph.rewriting.simplify import simplify_rules
+from geon.op_graph.transforms.functionalize import functional
 
 N, C, H = geon.Axis("N"), geon.Axis("C", 4), geon.Axis("H")
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 import geon
-from geon.op_graph.elementwise import copy
-from geon.op_graph.reductions import FIRST_MAX, reduce
-from geon.op_graph.special import erfcx_derivative
+from geon.op_graph.rows.elementwise import copy
+from geon.op_graph.rows.reductions import FIRST_MAX, reduce
+from geon.op_graph.special.special_functions import erfcx_derivative
 
 A, B, C, D = geon.Axis("A", 2), geon.Axis("B", 3), geon.Axis("C", 4), geon.Axis("D", 5)
 A1, B5, Z = A.with_length(1), B.with_length(5), geon.Axis("Z", 0)

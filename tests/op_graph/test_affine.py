@@ -1,6 +1,6 @@
 """Affine index expressions: one value for equal sums, and divisions that are undone."""
 
-from geon.op_graph.affine import (
+from geon.op_graph.axes.affine import (
     Affine,
     Quotient,
     Remainder,
@@ -10,7 +10,7 @@ from geon.op_graph.affine import (
     strides,
     variable,
 )
-from geon.op_graph.lengths import Length
+from geon.op_graph.axes.lengths import Length
 
 X, Y, Z = (variable(name) for name in "xyz")
 N = Length.of("N")

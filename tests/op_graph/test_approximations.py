@@ -7,8 +7,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from geon.op_graph.approximations import digamma, erf, lgamma, polygamma
-from geon.op_graph.special import _polygamma_reference
+from geon.op_graph.special.gamma_formulas import digamma, erf, lgamma, polygamma
+from geon.op_graph.special.special_functions import _polygamma_reference
 
 _NAMES = """exp log log1p sin cos tan sqrt absolute floor round trunc where maximum minimum
     logical_and logical_or logical_not isnan equal power square sign""".split()

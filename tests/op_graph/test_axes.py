@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.axes import as_axes, default_lengths
-from geon.op_graph.lengths import Length
+from geon.op_graph.axes.axes import as_axes, default_lengths
+from geon.op_graph.axes.lengths import Length
 
 N, C = geon.Axis("N"), geon.Axis("C", 4)
 

@@ -6,26 +6,26 @@ from pathlib import Path
 import pytest
 
 import geon
-from geon.op_graph.building import building, current
-from geon.op_graph.interning import OwnTable
-from geon.op_graph.rewrite import RuleSet, rewrite
+from geon.op_graph.core.interning import OwnTable
+from geon.op_graph.core.source_info import building, current
+from geon.op_graph.rewriting.driver import RuleSet, rewrite
 
 ROOT = Path(geon.__file__).parent
 # The files that run rules, or copy ops, for lines of the user's, or into a computation's own table.
 DRIVERS = {
     "transformers/lowering/kept_once.py",
-    "op_graph/adopting.py",
-    "op_graph/custom.py",
-    "op_graph/functional.py",
-    "op_graph/further.py",
-    "op_graph/loads.py",
+    "op_graph/transforms/clone.py",
+    "op_graph/autodiff/custom_deriv.py",
+    "op_graph/transforms/functionalize.py",
+    "op_graph/transforms/batching.py",
+    "op_graph/text/loads.py",
     "op_graph/regions/carries.py",
-    "op_graph/regions/case.py",
+    "op_graph/regions/cases.py",
     "op_graph/regions/segments.py",
-    "op_graph/regions/tidy.py",
-    "op_graph/regions/together.py",
-    "op_graph/rewrite.py",
-    "op_graph/sweeps.py",
+    "op_graph/rewriting/region_cleanup.py",
+    "op_graph/rewriting/scan_merging.py",
+    "op_graph/rewriting/driver.py",
+    "op_graph/transforms/derivative_sweeps.py",
     "transformers/lowering/budget.py",
     "transformers/lowering/layout.py",
     "transformers/lowering/lookups.py",
@@ -36,15 +36,14 @@ DRIVERS = {
 }
 # Those that make one op, and so look whom it is for.
 MAKERS = {
-    "op_graph/composites.py",  # what users' calls of them are called
-    "op_graph/constants.py",
+    "op_graph/functions/composites.py",  # what users' calls of them are called
+    "op_graph/building/constants.py",
     "op_graph/op_graph.py",
-    "op_graph/operators.py",
-    "op_graph/random.py",  # a draw in a loop counts its step
-    "op_graph/sites.py",
+    "op_graph/syntax/operators.py",
+    "op_graph/random/streams.py",  # a draw in a loop counts its step
 }
 # NumPy's warnings are silenced in a context of each arena.
-CONTEXTS = {"op_graph/building.py", "transformers/runtime/calls.py"}
+CONTEXTS = {"op_graph/core/source_info.py", "transformers/runtime/calls.py"}
 
 
 def files_that(use):
@@ -57,7 +56,9 @@ def files_that(use):
 
 
 def imports_building(node):
-    return isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[-1] == "building"
+    if not isinstance(node, ast.ImportFrom) or not (node.module or "").endswith("source_info"):
+        return False
+    return bool({alias.name for alias in node.names} & {"building", "current"})
 
 
 def is_state_of_a_thread(node):

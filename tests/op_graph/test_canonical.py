@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 import geon
-from geon.op_graph.canonical import canonical, graph_hash
-from geon.op_graph.copies import with_args
-from geon.op_graph.dumps import dumps, loads
+from geon.op_graph.building.rebuild import with_args
 from geon.op_graph.op_graph import post_order, same_ops
+from geon.op_graph.text.dumps import dumps, loads
+from geon.op_graph.text.fingerprint import canonical, graph_hash
 from tests.op_graph.graphs import GRAPHS, C, H, N
 
 
@@ -90,8 +90,8 @@ SCRIPT = """
 import sys
 sys.path[:0] = {paths!r}
 from tests.op_graph.graphs import GRAPHS
-from geon.op_graph.canonical import graph_hash
-from geon.op_graph.functional import functional
+from geon.op_graph.text.fingerprint import graph_hash
+from geon.op_graph.transforms.functionalize import functional
 order = GRAPHS if sys.argv[1] == "0" else GRAPHS[::-1]
 for name, graph in sorted((graph.__name__, graph()) for graph in order):
     print(name, graph_hash([root for op in graph for root in functional([op]).roots]))

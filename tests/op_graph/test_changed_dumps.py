@@ -7,12 +7,12 @@ from copy import deepcopy
 import pytest
 
 import geon
-from geon.op_graph.dtypes import FLOATS
-from geon.op_graph.dumps import dumps, loads
-from geon.op_graph.functional import functional
 from geon.op_graph.op_graph import storage_leaves
-from geon.op_graph.rewrite import rewrite
-from geon.op_graph.simplify import simplify_rules
+from geon.op_graph.rewriting.driver import rewrite
+from geon.op_graph.rewriting.simplify import simplify_rules
+from geon.op_graph.text.dumps import dumps, loads
+from geon.op_graph.transforms.functionalize import functional
+from geon.op_graph.values.dtypes import FLOATS
 from geon.testing.samples import SAMPLES
 from tests.op_graph.graphs import GRAPHS
 

@@ -9,9 +9,9 @@ import pytest
 from scipy import special
 
 import geon
-from geon.op_graph.rewrite import rewrite
-from geon.op_graph.simplify import simplify_rules
-from geon.op_graph.stabilise import stabilise
+from geon.op_graph.rewriting.driver import rewrite
+from geon.op_graph.rewriting.simplify import simplify_rules
+from geon.op_graph.rewriting.stabilise import stabilise
 from tests.op_graph.evaluation import leaf, value
 
 A, B, C = geon.Axis("A", 3), geon.Axis("B", 4), geon.Axis("C", 2)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.copies import with_args
+from geon.op_graph.building.rebuild import with_args
 from geon.op_graph.op_graph import post_order, same_ops
-from geon.op_graph.rewrite import rewrite
-from geon.op_graph.simplify import simplify_rules
+from geon.op_graph.rewriting.driver import rewrite
+from geon.op_graph.rewriting.simplify import simplify_rules
 
 from .computing import compute
 

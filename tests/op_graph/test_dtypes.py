@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.dtypes import (
+from geon.op_graph.values.dtypes import (
     DTYPES,
     FLOATS,
     SIGNED,

@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import geon
-from geon.op_graph.attributes import is_items, is_widths
-from geon.op_graph.dump_values import read_length, read_value, write_length, write_value
-from geon.op_graph.dumps import canonical, dumps, loads, loads_case
+from geon.op_graph.core.primitive import PRIMITIVES
 from geon.op_graph.op_graph import post_order, same_ops
-from geon.op_graph.registry import PRIMITIVES
+from geon.op_graph.text.dumps import canonical, dumps, loads, loads_case
+from geon.op_graph.text.encoding import read_length, read_value, write_length, write_value
+from geon.op_graph.values.attribute_types import is_items, is_widths
 from tests.op_graph.graphs import GRAPHS, C, H, N, constants, leaves, training
 from tests.tiers import scaled
 
@@ -83,7 +83,7 @@ def test_leaves_are_new_with_what_was_declared():
 
 
 def test_constants_and_large_arrays_keep_their_bits():
-    from geon.op_graph.constants import constant_value
+    from geon.op_graph.building.constants import constant_value
 
     for old, new in zip(
         post_order(constants()), post_order(loads(dumps(constants()))), strict=True

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.functional import functional, pure_value
 from geon.op_graph.op_graph import post_order, same_ops
+from geon.op_graph.transforms.functionalize import functional, pure_value
 
 from .computing import compute, state_after
 

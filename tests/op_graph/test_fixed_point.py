@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.canonical import canonical
-from geon.op_graph.interpret import interpret
+from geon.op_graph.evaluation.interpreter import interpret
 from geon.op_graph.op_graph import deep_order, post_order
+from geon.op_graph.text.fingerprint import canonical
 
 N = geon.Axis("N")
 k = geon.placeholder([N], "float64", name="k")

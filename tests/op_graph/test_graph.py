@@ -520,7 +520,8 @@ def test_a_wide_graph_shares_what_is_equal():
 def test_ops_that_live_until_python_ends_die_in_silence():
     source = (
         "import geon\n"
-        "from geon.op_graph import interning, weak\n"
+        "from geon.op_graph.building import weak\n"
+        "from geon.op_graph.core import interning\n"
         "x = geon.placeholder([geon.Axis('N')])\n"
         "ops = [geon.tanh(x) + k for k in range(3)]\n"
         "made = geon.NumPyTransformer().computation(ops, x)\n"

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.index_map import identity
-from geon.op_graph.interpret import Bound, interpret
-from geon.op_graph.moved import moved
+from geon.op_graph.axes.index_map import identity
+from geon.op_graph.core.primitive import PRIMITIVES
+from geon.op_graph.evaluation.eval_index_map import moved
+from geon.op_graph.evaluation.interpreter import Bound, interpret
 from geon.op_graph.op_graph import post_order
-from geon.op_graph.registry import PRIMITIVES
 from geon.testing.cases import for_each
 from geon.testing.samples import SAMPLES
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph import jacobians
-from geon.op_graph.dtypes import kind
+from geon.op_graph.autodiff import jacobians
 from geon.op_graph.op_graph import post_order
+from geon.op_graph.values.dtypes import kind
 from geon.testing.cases import for_each
 
 from .evaluation import value

@@ -3,10 +3,10 @@
 import pytest
 
 import geon
-from geon.op_graph.functional import functional
-from geon.op_graph.interning import OwnTable
+from geon.op_graph.core.interning import OwnTable
 from geon.op_graph.op_graph import RegionOp, deep_order, post_order
-from geon.op_graph.regions.kept import DEEP, kept_of
+from geon.op_graph.regions.scan_deriv import DEEP, kept_of
+from geon.op_graph.transforms.functionalize import functional
 from geon.transformers.lowering.program import build_program
 
 T, N = geon.Axis("T"), geon.Axis("N", 5)

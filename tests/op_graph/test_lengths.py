@@ -10,8 +10,8 @@ import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geon.op_graph import lengths
-from geon.op_graph.lengths import (
+from geon.op_graph.axes import lengths
+from geon.op_graph.axes.lengths import (
     KEY_DIVISION,
     FloorDiv,
     Length,
@@ -25,7 +25,7 @@ from geon.op_graph.lengths import (
     product,
     to_sympy,
 )
-from geon.op_graph.lengths import substituted as bound
+from geon.op_graph.axes.lengths import substituted as bound
 
 NAMES = ("N", "C", "T")
 N, C, T = map(Length.of, NAMES)

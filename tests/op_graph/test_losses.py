@@ -7,7 +7,7 @@ import pytest
 from scipy import special
 
 import geon
-from geon.op_graph.stabilise import stabilise
+from geon.op_graph.rewriting.stabilise import stabilise
 from tests.op_graph.evaluation import leaf, value
 
 N, C = geon.Axis("N", 3), geon.Axis("C", 4)

@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph import approximations
-from geon.op_graph.namespace import GEON_OPS, NAMES
-from geon.op_graph.normal import normal_from_bits, uniform_from_bits
+from geon.op_graph.random.normal import normal_from_bits, uniform_from_bits
+from geon.op_graph.special import gamma_formulas
+from geon.op_graph.special.formula_ops import GEON_OPS, NAMES
 from tests.op_graph.evaluation import NUMPY_OPS, leaf, value
 
 POINTS = np.concatenate([np.random.default_rng(0).uniform(-6, 6, 200), [0, 1, 2, -1, 1e-300]])
 FORMULAS = {
-    "erf": approximations.erf,
-    "lgamma": approximations.lgamma,
-    "digamma": approximations.digamma,
-    "trigamma": lambda x, ops: approximations.polygamma(1, x, ops),
-    "tetragamma": lambda x, ops: approximations.polygamma(2, x, ops),
+    "erf": gamma_formulas.erf,
+    "lgamma": gamma_formulas.lgamma,
+    "digamma": gamma_formulas.digamma,
+    "trigamma": lambda x, ops: gamma_formulas.polygamma(1, x, ops),
+    "tetragamma": lambda x, ops: gamma_formulas.polygamma(2, x, ops),
 }
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from geon.op_graph.normal import normal_from_bits, uniform_from_bits
+from geon.op_graph.random.normal import normal_from_bits, uniform_from_bits
 
 PINNED_SINGLE = "c0ad7082 c0a70b29 bfbbd931 b3a06c99 33a06c99 3f901499".split()
 PINNED_DOUBLE = "c02095b059d67c4a c02052484c516593 bff77b26344b88f6 3ff20293484ba835".split()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import geon
-from geon.op_graph.pictures import LINES, folded
+from geon.op_graph.text.display import LINES, folded
 from tests.places import here
 
 N, C = geon.Axis("N"), geon.Axis("C", 4)

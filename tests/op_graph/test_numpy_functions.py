@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.numpy_functions import BUILDS
+from geon.op_graph.functions.numpy_api import BUILDS
 
 A, B = geon.Axis("A", 2), geon.Axis("B", 3)
 x = geon.placeholder([A, B], name="x")

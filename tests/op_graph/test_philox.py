@@ -6,8 +6,8 @@ import inspect
 import numpy as np
 import pytest
 
-from geon.op_graph import philox as module
-from geon.op_graph.philox import philox, random_bits
+from geon.op_graph.random import philox as module
+from geon.op_graph.random.philox import philox, random_bits
 
 ANSWERS = [
     (

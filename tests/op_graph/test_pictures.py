@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import geon
-from geon.op_graph.pictures import ARGUMENTS, LEVELS, computation_html, tensor_html
+from geon.op_graph.text.display import ARGUMENTS, LEVELS, computation_html, tensor_html
 
 N, C = geon.Axis("N"), geon.Axis("C", 4)
 

@@ -10,13 +10,13 @@ import pytest
 from scipy import stats
 
 import geon
-from geon.op_graph.functional import functional
-from geon.op_graph.interpret import interpret
-from geon.op_graph.normal import normal_from_bits, uniform_from_bits
+from geon.op_graph.evaluation.interpreter import interpret
 from geon.op_graph.op_graph import post_order
-from geon.op_graph.philox import philox
-from geon.op_graph.rewrite import rewrite
-from geon.op_graph.simplify import simplify_rules
+from geon.op_graph.random.normal import normal_from_bits, uniform_from_bits
+from geon.op_graph.random.philox import philox
+from geon.op_graph.rewriting.driver import rewrite
+from geon.op_graph.rewriting.simplify import simplify_rules
+from geon.op_graph.transforms.functionalize import functional
 from tests.op_graph.evaluation import NUMPY_OPS
 
 A, B, MANY = geon.Axis("A", 3), geon.Axis("B", 4), geon.Axis("many", 20_000)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph import reducers
-from geon.op_graph.dtypes import DTYPES, FLOATS, HALVES, named_dtype
-from geon.op_graph.interpret import Bound, interpret
+from geon.op_graph.core.primitive import PRIMITIVES
+from geon.op_graph.evaluation.eval_reducer import CODE, reduced, start, stepped
+from geon.op_graph.evaluation.interpreter import Bound, interpret
 from geon.op_graph.op_graph import post_order
-from geon.op_graph.reduced import CODE, reduced, start, stepped
-from geon.op_graph.reductions import reduce
-from geon.op_graph.registry import PRIMITIVES
+from geon.op_graph.rows import reducers
+from geon.op_graph.rows.reductions import reduce
+from geon.op_graph.values.dtypes import DTYPES, FLOATS, HALVES, named_dtype
 from geon.testing.cases import for_each
 from geon.testing.samples import SAMPLES
 from tests.transformers.special_values import special_values

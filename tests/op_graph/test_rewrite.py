@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.build import Elementwise
+from geon.op_graph.building.elementwise_build import Elementwise
+from geon.op_graph.core.primitive import PRIMITIVES
 from geon.op_graph.op_graph import find, post_order, same_ops
-from geon.op_graph.registry import PRIMITIVES
-from geon.op_graph.rewrite import LOOP_GUARD, RuleSet, rewrite
-from geon.op_graph.simplify import simplify_rules
-from geon.op_graph.slicing import _update
-from geon.op_graph.stabilise import STABLE, stabilise
+from geon.op_graph.rewriting.driver import LOOP_GUARD, RuleSet, rewrite
+from geon.op_graph.rewriting.simplify import simplify_rules
+from geon.op_graph.rewriting.stabilise import STABLE, stabilise
+from geon.op_graph.rows.slicing import _update
 from geon.testing.cases import for_each
 
 from .computing import compute, shape

@@ -6,11 +6,11 @@ import pytest
 import sympy
 
 import geon
-from geon.op_graph.build import Elementwise
-from geon.op_graph.dtypes import as_dtype, kind
-from geon.op_graph.interpret import completeness
+from geon.op_graph.building.elementwise_build import Elementwise
+from geon.op_graph.core.primitive import KINDS, PRIMITIVES
+from geon.op_graph.evaluation.interpreter import completeness
 from geon.op_graph.op_graph import post_order
-from geon.op_graph.registry import KINDS, PRIMITIVES
+from geon.op_graph.values.dtypes import as_dtype, kind
 from geon.testing.cases import for_each
 
 from .computing import compute, shape

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.adopting import adopt, notes_of
-from geon.op_graph.canonical import canonical
-from geon.op_graph.functional import functional
-from geon.op_graph.interning import OwnTable
-from geon.op_graph.interpret import interpret
+from geon.op_graph.core.interning import OwnTable
+from geon.op_graph.evaluation.interpreter import interpret
 from geon.op_graph.op_graph import among, deep_order, post_order
+from geon.op_graph.text.fingerprint import canonical
+from geon.op_graph.transforms.clone import adopt, notes_of
+from geon.op_graph.transforms.functionalize import functional
 from geon.transformers.lowering.program import build_program
 
 T, H = geon.Axis("T"), geon.Axis("H", 3)

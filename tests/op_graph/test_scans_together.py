@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.functional import functional
-from geon.op_graph.interning import OwnTable
-from geon.op_graph.interpret import interpret
+from geon.op_graph.core.interning import OwnTable
+from geon.op_graph.evaluation.interpreter import interpret
 from geon.op_graph.op_graph import RegionOp, post_order
+from geon.op_graph.transforms.functionalize import functional
 from geon.transformers.lowering.program import build_program
 
 T, H = geon.Axis("T"), geon.Axis("H", 3)

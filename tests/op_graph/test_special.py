@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.special import _polygamma_reference as polygamma
+from geon.op_graph.special.special_functions import _polygamma_reference as polygamma
 
 A = geon.Axis("A")
 POINTS = np.concatenate(

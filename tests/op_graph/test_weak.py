@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph import weak
+from geon.op_graph.building import weak
 from geon.op_graph.op_graph import interned_count
 from tests.op_graph.computing import compute
 

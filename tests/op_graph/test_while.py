@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.canonical import canonical
-from geon.op_graph.interpret import evaluate, interpret
+from geon.op_graph.evaluation.interpreter import evaluate, interpret
 from geon.op_graph.op_graph import among, deep_order, post_order
 from geon.op_graph.regions import while_deriv
 from geon.op_graph.regions.while_deriv import PARTS, RECORDED, SEGMENTS
+from geon.op_graph.text.fingerprint import canonical
 from tests.op_graph.test_scan import simple
 
 H = geon.Axis("H", 3)
@@ -397,7 +397,7 @@ def test_how_often_steps_are_run_again(monkeypatch, count):
 
     y = powers(n, None)[0]["y"]
     first = geon.deriv(y, x)
-    monkeypatch.setattr("geon.op_graph.interpret.evaluate", counted)
+    monkeypatch.setattr("geon.op_graph.evaluation.interpreter.evaluate", counted)
     found = interpret([y, first], {n: count, x: 0.75}, {})
     monkeypatch.undo()
     forward = taken.count("sin")  # which steps back do not take

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.tails import _product_error
+from geon.op_graph.special.erf_formulas import _product_error
 
 N = geon.Axis("N")
 POINTS = np.array([-6.3, -3.1, -2.2, -0.3, 0.01, 0.4, 1.07, 1.5, 1.9, 2.8, 4.2, 7.7, 12.0, 20.0])

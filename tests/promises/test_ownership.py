@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.constants import constant_value
+from geon.op_graph.building.constants import constant_value
 from geon.testing.agreement import assert_agrees, assert_own
 from geon.transformers.numpy.transformer import TARGET
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.axes import default_lengths
+from geon.op_graph.axes.axes import default_lengths
 from geon.transformers.native.toolchain import find_toolchain
 
 

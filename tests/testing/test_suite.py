@@ -9,8 +9,8 @@ from pathlib import Path
 import interpreter_transformer
 import pytest
 
-from geon.op_graph.build import Elementwise
-from geon.op_graph.registry import PRIMITIVES
+from geon.op_graph.building.elementwise_build import Elementwise
+from geon.op_graph.core.primitive import PRIMITIVES
 from geon.testing.samples import SAMPLES
 from tests.testing import wrong
 from tests.transformers import apart_memory

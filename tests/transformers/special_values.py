@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from geon.op_graph.dtypes import DTYPES, FLOATS, as_dtype
+from geon.op_graph.values.dtypes import DTYPES, FLOATS, as_dtype
 
 
 def special_values(name):

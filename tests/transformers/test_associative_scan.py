@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.interpret import interpret
+from geon.op_graph.evaluation.interpreter import interpret
 from geon.transformers.kernels.ordered import OrderedLoop
 
 T, N, H = geon.Axis("T"), geon.Axis("N"), geon.Axis("H", 2)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.dtypes import DTYPES, FLOATS, as_dtype, resolve
-from geon.op_graph.elementwise import copy
-from geon.op_graph.interpret import interpret
-from geon.op_graph.registry import PRIMITIVES
+from geon.op_graph.core.primitive import PRIMITIVES
+from geon.op_graph.evaluation.interpreter import interpret
+from geon.op_graph.rows.elementwise import copy
+from geon.op_graph.values.dtypes import DTYPES, FLOATS, as_dtype, resolve
 from geon.testing.cases import for_each
 from geon.transformers.native.dialect import PRELUDE
 from geon.transformers.native.toolchain import find_toolchain

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.interpret import interpret
+from geon.op_graph.evaluation.interpreter import interpret
 from geon.op_graph.op_graph import among, post_order
 
 N, T = geon.Axis("N"), geon.Axis("T")

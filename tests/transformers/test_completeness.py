@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.axes import Axes
-from geon.op_graph.build import Elementwise
-from geon.op_graph.dtypes import BOOL
-from geon.op_graph.index_map import viewed
+from geon.op_graph.axes.axes import Axes
+from geon.op_graph.axes.index_map import viewed
+from geon.op_graph.building.elementwise_build import Elementwise
+from geon.op_graph.core.primitive import PRIMITIVES, Primitive
 from geon.op_graph.op_graph import ComputationOp, deep_order, intern
-from geon.op_graph.reducers import ANY_NAN
-from geon.op_graph.registry import PRIMITIVES, Primitive
+from geon.op_graph.rows.reducers import ANY_NAN
+from geon.op_graph.values.dtypes import BOOL
 from geon.testing.samples import SAMPLES
 from geon.transformers.kernels.types import FOLDED
 from geon.transformers.native import accumulate

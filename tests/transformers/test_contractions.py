@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.interpret import interpret
+from geon.op_graph.evaluation.interpreter import interpret
 from tests.kinds import numpy_only
 
 from ..op_graph.computing import compute

@@ -3,9 +3,9 @@
 import pytest
 
 import geon
-from geon.op_graph.affine import variable
-from geon.op_graph.dtypes import FLOAT32, INT64
-from geon.op_graph.reducers import ARGMAX
+from geon.op_graph.axes.affine import variable
+from geon.op_graph.rows.reducers import ARGMAX
+from geon.op_graph.values.dtypes import FLOAT32, INT64
 from geon.transformers.kernels.costs import cost_of
 from geon.transformers.kernels.counting import count, reduced_values
 from geon.transformers.kernels.scalar import Code, IndexNumber, Load, walk

@@ -7,8 +7,8 @@ import time
 import pytest
 
 import geon
-from geon.op_graph.functional import functional
-from geon.op_graph.interning import OwnTable
+from geon.op_graph.core.interning import OwnTable
+from geon.op_graph.transforms.functionalize import functional
 from geon.transformers.lowering.kept_once import kept_once
 from geon.transformers.lowering.layout import lay_out
 from geon.transformers.lowering.memory import plan_memory

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.affine import Affine, Quotient, Remainder, variable
-from geon.op_graph.index_map import Guard, Piece, Position, viewed
+from geon.op_graph.axes.affine import Affine, Quotient, Remainder, variable
+from geon.op_graph.axes.index_map import Guard, Piece, Position, viewed
+from geon.op_graph.core.primitive import PRIMITIVES, Primitive
 from geon.op_graph.op_graph import make
-from geon.op_graph.registry import PRIMITIVES, Primitive
 
 A, B = geon.Axis("A", 3), geon.Axis("B", 8)
 N = geon.Axis("N")

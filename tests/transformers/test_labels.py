@@ -9,7 +9,7 @@ import pytest
 import xarray
 
 import geon
-from geon.op_graph.kept_axes import kept_axes
+from geon.op_graph.evaluation.axis_provenance import kept_axes
 
 T, LAT, LON = geon.Axis("time"), geon.Axis("lat", 3), geon.Axis("lon", 4)
 DATES = pandas.date_range("2020-01-01", periods=5)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.dtypes import FLOATS, as_dtype
+from geon.op_graph.values.dtypes import FLOATS, as_dtype
 
 from .limits import CONTEXT, FAR, LINES
 

@@ -312,9 +312,9 @@ def test_another_policy_is_refused():
 def test_a_structure_that_contains_itself_is_refused():
     loop = []
     loop.append(loop)
-    with pytest.raises(geon.ArgumentError, match="arguments of a checkpoint contain a structure"):
+    with pytest.raises(geon.ArgumentError, match=r"arguments of a checkpoint\S* contains itself"):
         geon.checkpoint(lambda x: x)(loop)
-    with pytest.raises(geon.ArgumentError, match="results of a checkpoint contain a structure"):
+    with pytest.raises(geon.ArgumentError, match=r"results of a checkpoint\S* contains itself"):
         geon.checkpoint(lambda x: loop)(geon.placeholder([N]))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.interpret import interpret
+from geon.op_graph.evaluation.interpreter import interpret
 from geon.transformers.kernels.types import Region
 from geon.transformers.lowering.verify import verify_plan
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import geon
-from geon.op_graph.registry import PRIMITIVES
+from geon.op_graph.core.primitive import PRIMITIVES
 from geon.transformers.kernels.counting import DRAW
 from geon.transformers.kernels.machine import RowCost
 from geon.transformers.printing import c_expressions

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.interpret import interpret
+from geon.op_graph.evaluation.interpreter import interpret
 from geon.transformers.lowering.verify import verify_plan
 from tests.transformers.wild_names import WILD
 
@@ -296,7 +296,7 @@ def test_a_dump_is_replayed():
     last, (h, _) = net(x, w)
     feeds = {x: floats(3, 2, 3), w: floats(3, 3)}
     text = geon.dumps(h, last["n"], feeds=feeds)
-    case = geon.op_graph.dumps.loads_case(text)
+    case = geon.op_graph.text.dumps.loads_case(text)
     f = geon.make_transformer("numpy").computation(case.results, *case.feeds)
     want = interpret([h], feeds, {"T": 3, "N": 2})[h]
     np.testing.assert_allclose(f(*case.feeds.values())[0], want, rtol=1e-5)

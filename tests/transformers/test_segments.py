@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.regions.segment_numbers import root_segments
+from geon.op_graph.regions.scan import root_segments
 
 T, C = geon.Axis("T"), geon.Axis("C", 5)
 LONG, WIDE = 10_000, 1000

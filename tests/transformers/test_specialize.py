@@ -7,7 +7,7 @@ import pytest
 
 import geon
 from geon.errors import ArgumentError, FeedError, GuardError
-from geon.op_graph.lengths import Length, floor_divide, substituted
+from geon.op_graph.axes.lengths import Length, floor_divide, substituted
 from geon.op_graph.op_graph import post_order
 from geon.transformers.cache import cached_programs
 from tests.kinds import numpy_only

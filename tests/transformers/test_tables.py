@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.build import Elementwise
-from geon.op_graph.dtypes import FLOATS
-from geon.op_graph.reductions import FIRST_MAX, reduce
-from geon.op_graph.registry import PRIMITIVES
-from geon.op_graph.simplify import simplify_rules
+from geon.op_graph.building.elementwise_build import Elementwise
+from geon.op_graph.core.primitive import PRIMITIVES
+from geon.op_graph.rewriting.simplify import simplify_rules
+from geon.op_graph.rows.reductions import FIRST_MAX, reduce
+from geon.op_graph.values.dtypes import FLOATS
 from geon.testing.cases import for_each
 from geon.transformers.lowering import rules
 from geon.transformers.numpy.completeness import REGIONS

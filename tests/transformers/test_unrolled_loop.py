@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.interpret import interpret
+from geon.op_graph.evaluation.interpreter import interpret
 from geon.transformers.kernels import ordering
 from geon.transformers.kernels.ordered import OrderedLoop
 from geon.transformers.kernels.types import Region

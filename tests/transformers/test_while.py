@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.interpret import interpret
-from geon.op_graph.regions.scan_facts import make_scan
-from geon.op_graph.registry import PRIMITIVES
+from geon.op_graph.core.primitive import PRIMITIVES
+from geon.op_graph.evaluation.interpreter import interpret
+from geon.op_graph.regions.scan_op import make_scan
 from geon.transformers.lowering.verify import verify_plan
 from tests.transformers.test_scan import agree, floats
 
@@ -317,7 +317,7 @@ def test_a_dump_is_replayed():
     last, taken = net()
     known = feeds(3, 2)
     text = geon.dumps(last["h"], taken, feeds=known)
-    case = geon.op_graph.dumps.loads_case(text)
+    case = geon.op_graph.text.dumps.loads_case(text)
     f = geon.make_transformer("numpy").computation(case.results, *case.feeds)
     want = interpret([last["h"]], known, {"N": 3})[last["h"]]
     np.testing.assert_allclose(f(*case.feeds.values())[0], want, rtol=1e-5)

@@ -6,7 +6,7 @@ name C a default length; ``geon.Axis("C", 3)`` is another axis, of fixed length,
 
 from __future__ import annotations
 
-from ...op_graph.axes import Axis
+from ...op_graph.axes.axes import Axis
 
 B = Axis("B")  # examples of a batch, where the time axis is called T
 C = Axis("C")  # channels or features

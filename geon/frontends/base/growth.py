@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Mapping
 
-from ...op_graph.sites import describe, resolve, user_site
+from ...op_graph.core.source_info import describe, resolve, user_site
 
 MANY_PROGRAMS = 10  # programs that differ in values alone before a warning tells of them
 

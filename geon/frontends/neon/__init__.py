@@ -7,9 +7,9 @@
 import sys as _sys
 from typing import NoReturn as _NoReturn
 
-from ...op_graph.familiar import NEON as _NEON
-from ...op_graph.familiar import missing_function as _missing
-from ...op_graph.keywords import explain_constructors as _explain
+from ...op_graph.core.argument_hints import explain_constructors as _explain
+from ...op_graph.syntax.foreign_names import NEON as _NEON
+from ...op_graph.syntax.foreign_names import missing_function as _missing
 from . import activations, axis, costs, metrics
 from .initialisers import (
     Constant,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...op_graph import composites
-from ...op_graph.composites import clip, elu, gelu, leaky_relu, relu, silu
-from ...op_graph.constants import as_tensor
-from ...op_graph.elementwise import absolute, sigmoid, softplus
+from ...op_graph.building.constants import as_tensor
+from ...op_graph.functions import composites
+from ...op_graph.functions.composites import clip, elu, gelu, leaky_relu, relu, silu
 from ...op_graph.op_graph import Tensor
-from ...op_graph.trigonometry import tanh
+from ...op_graph.rows.elementwise import absolute, sigmoid, softplus
+from ...op_graph.rows.trigonometry import tanh
 from .axis import feature_axes
 
 if TYPE_CHECKING:
-    from ...op_graph.accepted import AxesLike, TensorLike
+    from ...op_graph.building.typing import AxesLike, TensorLike
 
 __all__ = [
     "elu", "gelu", "hard_sigmoid", "hard_tanh", "identity", "leaky_relu", "log_softmax", "mish",

@@ -6,7 +6,7 @@ What a layer takes for features follows from the roles; ``over=`` of the layer s
 
 from __future__ import annotations
 
-from ...op_graph.axes import Axes
+from ...op_graph.axes.axes import Axes
 from ..base.axis import C, D, H, N, T, W, Y
 
 __all__ = ["C", "D", "H", "N", "T", "W", "Y", "channel_axes", "feature_axes"]

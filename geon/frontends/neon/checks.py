@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ArgumentError
-from ...op_graph.operators import is_function
-from ...op_graph.random import Random
+from ...op_graph.random.streams import Random
+from ...op_graph.syntax.operators import is_function
 
 # Types of Python's own come before abstract ones, which take some microseconds to tell.
 

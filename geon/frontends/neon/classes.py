@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...errors import ArgumentError, AxisError
-from ...op_graph.axes import Axis
-from ...op_graph.composites import onehot
-from ...op_graph.dtypes import kind
-from ...op_graph.indexing import CHECKED, PURPOSES, Purpose, held_by_int64
+from ...op_graph.axes.axes import Axis
+from ...op_graph.building.resolve_axes import own_axis
+from ...op_graph.core.source_info import describe, user_site
+from ...op_graph.functions.composites import onehot
 from ...op_graph.op_graph import Tensor, make
-from ...op_graph.own_axes import own_axis
-from ...op_graph.sites import describe, user_site
+from ...op_graph.rows.indexing import CHECKED, PURPOSES, Purpose, held_by_int64
+from ...op_graph.values.dtypes import kind
 from .axis import channel_axes
 from .checks import whole
 
 if TYPE_CHECKING:
-    from ...op_graph.accepted import AxisLike
+    from ...op_graph.building.typing import AxisLike
 
 
 CLASS_NUMBER = "class number"

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import ArgumentError, AxisError
-from ...op_graph.composites import log_softmax, mean, weighted
-from ...op_graph.constants import as_tensor
-from ...op_graph.dtypes import kind
-from ...op_graph.elementwise import (
+from ...op_graph.building.constants import as_tensor
+from ...op_graph.core.source_info import describe, user_site
+from ...op_graph.functions.composites import log_softmax, mean, weighted
+from ...op_graph.op_graph import Tensor
+from ...op_graph.rows.elementwise import (
     absolute,
     cast,
     expm1,
@@ -27,17 +28,16 @@ from ...op_graph.elementwise import (
     square,
     where,
 )
-from ...op_graph.op_graph import Tensor
-from ...op_graph.reductions import sum
-from ...op_graph.sites import describe, user_site
+from ...op_graph.rows.reductions import sum
+from ...op_graph.values.dtypes import kind
 from .axis import T, feature_axes
 from .checks import above_zero, finite, not_negative
 from .classes import class_axis, hits, numbers
 from .ctc import Alignment
 
 if TYPE_CHECKING:
-    from ...op_graph.accepted import AxisLike, TensorLike
-    from ...op_graph.dtypes import DType
+    from ...op_graph.building.typing import AxisLike, TensorLike
+    from ...op_graph.values.dtypes import DType
 
 
 def cross_entropy(

@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import ArgumentError, AxisError, DTypeError
-from ...op_graph.accumulation import floating, widened
-from ...op_graph.axes import Axis
-from ...op_graph.composites import log_softmax, logsumexp, outer
-from ...op_graph.dtypes import kind
-from ...op_graph.elementwise import (
+from ...op_graph.axes.axes import Axis
+from ...op_graph.building.resolve_axes import axis_of
+from ...op_graph.core.source_info import describe, user_site
+from ...op_graph.functions.composites import log_softmax, logsumexp, outer
+from ...op_graph.op_graph import Tensor, make
+from ...op_graph.regions.scan import scan
+from ...op_graph.rows.accumulation import floating, widened
+from ...op_graph.rows.concatenation import pad
+from ...op_graph.rows.elementwise import (
     cast,
     equal,
     exp,
@@ -28,23 +32,19 @@ from ...op_graph.elementwise import (
     stop_gradient,
     where,
 )
-from ...op_graph.indexing import CHECKED, gather, held_by_int64
-from ...op_graph.joining import pad
-from ...op_graph.leaves import iota
-from ...op_graph.logic import logical_and, logical_or
-from ...op_graph.movement import broadcast
-from ...op_graph.op_graph import Tensor, make
-from ...op_graph.own_axes import axis_of
-from ...op_graph.reductions import tensor_size
-from ...op_graph.regions.scan import scan
-from ...op_graph.sites import describe, user_site
+from ...op_graph.rows.indexing import CHECKED, gather, held_by_int64
+from ...op_graph.rows.leaves import iota
+from ...op_graph.rows.logic import logical_and, logical_or
+from ...op_graph.rows.movement import broadcast
+from ...op_graph.rows.reductions import tensor_size
+from ...op_graph.values.dtypes import kind
 from .checks import whole
 from .classes import CLASS_NUMBER, class_axis
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...op_graph.accepted import AxisLike
+    from ...op_graph.building.typing import AxisLike
 
 NEVER = -1e30  # times any number of steps in reach it is finite in float32
 

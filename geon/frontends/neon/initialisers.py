@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ...errors import ArgumentError
-from ...op_graph.axes import Axes
-from ...op_graph.elementwise import sqrt
-from ...op_graph.leaves import length_value
+from ...op_graph.axes.axes import Axes
 from ...op_graph.op_graph import Tensor
-from ...op_graph.random import Random
+from ...op_graph.random.streams import Random
+from ...op_graph.rows.elementwise import sqrt
+from ...op_graph.rows.leaves import length_value
 from .checks import a_finite_number, stream
 
 if TYPE_CHECKING:
-    from ...op_graph.accepted import TensorLike
+    from ...op_graph.building.typing import TensorLike
 
     Initialiser: TypeAlias = Callable[[Axes, Axes, Axes], Any]
     First: TypeAlias = TensorLike | Initialiser

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import ArgumentError
-from ...op_graph.composites import softmax
-from ...op_graph.constants import as_tensor
-from ...op_graph.elementwise import equal
-from ...op_graph.movement import broadcast
+from ...op_graph.building.constants import as_tensor
+from ...op_graph.functions.composites import softmax
 from ...op_graph.op_graph import Tensor
-from ...op_graph.ordered import top_k
-from ...op_graph.reductions import any, argmax
+from ...op_graph.rows.elementwise import equal
+from ...op_graph.rows.movement import broadcast
+from ...op_graph.rows.reductions import any, argmax
+from ...op_graph.rows.sort_and_cumulative import top_k
 from .checks import at_least_one
 from .classes import a_class, class_axis, known
 from .costs import cross_entropy
 
 if TYPE_CHECKING:
-    from ...op_graph.accepted import AxisLike
+    from ...op_graph.building.typing import AxisLike
 
 Array = np.ndarray
 

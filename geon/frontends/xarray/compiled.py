@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError, AxisError, FeedError
-from ...op_graph.arrays import CURES, refuse_kind
-from ...op_graph.axes import Axes, Axis, as_axes
-from ...op_graph.labelled import dim_names
-from ...op_graph.leaves import placeholder
+from ...op_graph.axes.axes import Axes, Axis, as_axes
+from ...op_graph.building.weak import weak_input
 from ...op_graph.op_graph import Leaf
-from ...op_graph.operators import is_function
-from ...op_graph.weak import weak_input
+from ...op_graph.rows.leaves import placeholder
+from ...op_graph.syntax.operators import is_function
+from ...op_graph.values.arrays import CURES, refuse_kind
+from ...op_graph.values.labels import dim_names
 from ...transformers.base import Transformer, make_transformer
 from ..base.growth import Growth
 

@@ -1,4 +1,4 @@
-"""Carries of loops: what one begins with, and that it keeps its axes and its dtype."""
+"""Carries of loops: their first values, and checks that each step keeps axes and dtype."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...errors import ArgumentError, AxisError, DTypeError
-from ..axes import Axes
-from ..building import current
-from ..constants import as_tensor
-from ..dtypes import DType
-from ..leaves import length_value, placeholder
-from ..lengths import Length
-from ..movement import broadcast
+from ..axes.axes import Axes
+from ..axes.lengths import Length
+from ..building.constants import as_tensor
+from ..building.tree import flat
+from ..building.weak import strengthen
+from ..core.source_info import current
 from ..op_graph import NO_AXES, Op, Tensor
-from ..operators import is_function
-from ..weak import strengthen
-from .structures import flat
+from ..rows.leaves import length_value, placeholder
+from ..rows.movement import broadcast
+from ..syntax.operators import is_function
+from ..values.dtypes import DType
 
 
 class Carries:

@@ -1,4 +1,4 @@
-"""``fixed_point``: what a function leaves as it is, with derivatives by what it fulfils.
+"""``fixed_point`` of a function, with derivatives by the implicit function theorem.
 
 Where x = f(x, c), small changes fulfil dx = f_x dx + f_c dc, whatever the way to x was. So the
 tangent of x is a fixed point itself, of t = f_x t + f_c dc, and with the cotangent v of x the
@@ -16,37 +16,36 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError, ConvergenceError, DTypeError
-from ..accumulation import accumulated, total_of, widened
-from ..attributes import is_count, is_flag
-from ..axes import Axes
-from ..build import over
-from ..constants import as_tensor
-from ..dtypes import BOOL, FLOAT32, DType, kind
-from ..elementwise import absolute, cast, greater, isfinite, maximum, same, subtract
-from ..functional import substitute
-from ..joining import pad
-from ..keywords import check_flag, explained
-from ..leaves import placeholder
-from ..logic import logical_and, logical_not, logical_or
-from ..movement import aligned, broadcast
+from ..axes.axes import Axes
+from ..building.constants import as_tensor
+from ..building.elementwise_build import over
+from ..building.tree import flat
+from ..building.weak import strengthen
+from ..core.argument_hints import check_flag, explained
+from ..core.primitive import PRIMITIVES, Inferred, Primitive, need
+from ..core.source_info import describe, user_site
 from ..op_graph import NO_AXES, VOID_DTYPE, Op, Tensor, make
-from ..reductions import all as all_of
-from ..reductions import any as any_of
-from ..reductions import max as largest_of
-from ..reductions import min as smallest_of
-from ..registry import PRIMITIVES, Inferred, Primitive, need
-from ..sites import describe, user_site
-from ..sweeps import cotangents, forward_mode, zeros
-from ..weak import strengthen
+from ..rows.accumulation import accumulated, total_of, widened
+from ..rows.concatenation import pad
+from ..rows.elementwise import absolute, cast, greater, isfinite, maximum, same, subtract
+from ..rows.leaves import placeholder
+from ..rows.logic import logical_and, logical_not, logical_or
+from ..rows.movement import aligned, broadcast
+from ..rows.reductions import all as all_of
+from ..rows.reductions import any as any_of
+from ..rows.reductions import max as largest_of
+from ..rows.reductions import min as smallest_of
+from ..transforms.derivative_sweeps import cotangents, forward_mode, zeros
+from ..transforms.functionalize import substitute
+from ..values.attribute_types import is_count, is_flag
+from ..values.dtypes import BOOL, FLOAT32, DType, kind
 from .carries import Carries, needs_function
-from .closing import closed, refuse_effects
-from .opened import Opened, like
-from .parts import outcome, results_of, substituted, tensors
+from .closure import Opened, closed, like, refuse_effects
+from .loop_batching import Images, both_axes
+from .parameters import outcome, results_of, substituted, tensors
 from .scan import is_body
-from .scan_facts import guards_of
-from .scan_further import Images, both_axes
-from .structures import flat
-from .while_facts import make_while
+from .scan_op import guards_of
+from .while_op import make_while
 
 Array = np.ndarray[Any, Any]
 Given = Sequence[Tensor | None]

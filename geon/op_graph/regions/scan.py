@@ -1,4 +1,4 @@
-"""``scan``: a loop over an axis that carries values from step to step."""
+"""``scan``: a loop over an axis that carries values; the number of its checkpointed segments."""
 
 from __future__ import annotations
 
@@ -6,27 +6,36 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ArgumentError, AxisError
-from ..attributes import is_axis, is_count, is_flag
-from ..axes import Axes, Axis
-from ..body import Body
-from ..constants import as_tensor
-from ..dtypes import INT64
-from ..keywords import explained
-from ..movement import broadcast
+from ..axes.axes import Axes, Axis
+from ..building.constants import as_tensor
+from ..building.tree import flat
+from ..core.argument_hints import explained
+from ..core.primitive import Primitive
+from ..core.region_body import Body
+from ..core.source_info import describe, user_site
 from ..op_graph import NO_AXES, Tensor
-from ..recomputed import segmented
-from ..registry import Primitive
-from ..sites import describe, user_site
-from .assigned import Carried, landed, tied
+from ..rows.movement import broadcast
+from ..rows.remat_annotations import segmented
+from ..values.attribute_types import is_axis, is_count, is_flag
+from ..values.dtypes import INT64
 from .carries import Carries, inside, needs_function, shown, stepping, strong
+from .loop_batching import scan_spread
 from .scan_deriv import scan_jvp, scan_vjp
-from .scan_facts import make_scan, scan_infer, scan_outcomes, scan_reference
-from .scan_further import scan_spread
-from .segment_numbers import numbers_of
-from .structures import flat
+from .scan_op import make_scan, scan_infer, scan_outcomes, scan_reference
+from .state_carries import Carried, landed, tied
 
 if TYPE_CHECKING:
-    from ..accepted import AxisLike
+    from ..building.typing import AxisLike
+
+
+from collections.abc import Mapping
+from math import isqrt
+
+from ..axes.lengths import evaluate
+from ..op_graph import RegionOp
+from ..values.attribute_types import as_int, is_parts
+from .scan_op import ScanAttributes
+from .segments import MARKED, Numbers
 
 Step = Callable[[Any, Any], Any]
 
@@ -217,3 +226,70 @@ def refuse_axis(what: str, who: str, axis: Axis, results: Sequence[Tensor]) -> N
                 f"{axis.name!r} of the loop already; geon.rename it, for example to "
                 f"{axis.name}.prime"
             )
+
+
+OPEN = 64  # segments of a loop along an axis whose length is not known
+UNEVEN = 1.25  # how many more carries and steps than least may be kept for segments that come out
+
+
+def numbers_of(what: str, segments: Any, axis: Axis) -> Numbers:
+    """The number of segments, of those in each of these, and so on; none for None.
+
+    Raises ``ArgumentError`` for what is no such number.
+    """
+    if segments is None:
+        return ()
+    if segments == "sqrt":
+        length = axis.expression
+        number = root_segments(length) if isinstance(length, int) else OPEN
+        return (number,) if number > 1 else ()
+    several = isinstance(segments, Sequence) and not isinstance(segments, str)
+    found = tuple(map(as_int, segments if several else (segments,)))
+    if not is_parts(found):
+        raise ArgumentError(
+            f"{what}: segments={segments!r} is no number of segments; give 'sqrt', an integer of "
+            "at least 2, or several ones for segments of segments; without, what "
+            "each step begins with is kept"
+        )
+    return found
+
+
+def root_segments(length: int) -> int:
+    """In how many segments so many steps take least memory, a segment and its start the same.
+
+    One that divides the length, so that no steps are left, is taken where it is near the least.
+    """
+    least = isqrt(max(length - 1, 0)) + 1 if length > 1 else 1
+    most = UNEVEN * 2 * least
+    for away in range(least):
+        for number in (least - away, least + away):
+            if length % number == 0 and number + length // number <= most:
+                return number
+        if least - away + length // max(least - away, 1) > most:
+            break
+    return least
+
+
+class ForBytes:
+    """The division of all scans whose stacks take at least so many bytes, of these lengths.
+
+    There are so many ``levels`` of segments, all of about as many parts; marks have it their way.
+    """
+
+    def __init__(self, levels: int, least: int, lengths: Mapping[str, int]) -> None:
+        self.levels, self.least, self.lengths = levels, least, lengths
+
+    def of(self, scan: RegionOp) -> Numbers:
+        """The numbers for a scan."""
+        a = ScanAttributes(scan.attrs)
+        length = evaluate(a.axis.expression, self.lengths)
+        if self.levels == 1:
+            numbers: Numbers = (root_segments(length),)
+        else:
+            numbers = (max(round(length ** (1 / (self.levels + 1))), 1),) * self.levels
+        stacks = sum(
+            length * evaluate(value.axes.size, self.lengths) * value.dtype.itemsize
+            for value in (*a.body.parameters[: a.carries], *a.body.results[a.carries :])
+        )
+        fits = is_parts(numbers) and stacks >= self.least
+        return MARKED.of(scan) or (numbers if fits else ())

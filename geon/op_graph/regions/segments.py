@@ -1,4 +1,4 @@
-"""Scans in segments: what one stacks for others is made again, one segment of its steps at a time.
+"""Checkpointed scans: stacks for the reverse are recomputed one segment of steps at a time.
 
 A scan that others read the stacks of, as its reverse does, becomes a scan over segments, of which
 each is a scan over the steps in it. It keeps the carries that segments begin with. Who reads its
@@ -13,23 +13,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from ..axes import Axes, Axis
-from ..body import Body
-from ..building import building, current
-from ..copies import with_args, with_bodies
-from ..dtypes import INT64
-from ..further import fresh_axes, names_below
-from ..interning import OwnTable
-from ..joining import CONCAT
-from ..leaves import iota, length_value, placeholder
-from ..movement import FLATTEN, UNFLATTEN, broadcast
+from ..axes.axes import Axes, Axis
+from ..building.rebuild import with_args, with_bodies
+from ..core.interning import OwnTable
+from ..core.region_body import Body
+from ..core.source_info import building, current
 from ..nodes import carry_lines, carry_notes
 from ..op_graph import Op, RegionOp, Tensor, intern, make, post_order
-from ..recomputed import SEGMENTED
-from ..slicing import SLICE
-from .opened import like
-from .parts import result_of, results_of, tensors
-from .scan_facts import ScanAttributes, make_scan
+from ..rows.concatenation import CONCAT
+from ..rows.leaves import iota, length_value, placeholder
+from ..rows.movement import FLATTEN, UNFLATTEN, broadcast
+from ..rows.remat_annotations import SEGMENTED
+from ..rows.slicing import SLICE
+from ..transforms.batching import fresh_axes, names_below
+from ..values.dtypes import INT64
+from .closure import like
+from .parameters import result_of, results_of, tensors
+from .scan_op import ScanAttributes, make_scan
 
 Numbers = tuple[int, ...]  # how many segments, then how many segments of each of these
 

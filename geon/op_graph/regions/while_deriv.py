@@ -12,25 +12,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..accumulation import accumulated, total_of, widened
-from ..axes import Axes, Axis
-from ..body import Body
-from ..constants import as_tensor
-from ..dtypes import INT64, kind
-from ..elementwise import cast, equal, less, maximum, minimum, where
-from ..functional import substitute
-from ..further import fresh_axes, names_below
-from ..leaves import placeholder
-from ..movement import broadcast
+from ..axes.axes import Axes, Axis
+from ..building.constants import as_tensor
+from ..core.primitive import PRIMITIVES
+from ..core.region_body import Body
 from ..op_graph import Op, Tensor, make
-from ..registry import PRIMITIVES
-from ..sweeps import cotangents, forward_mode, zeros
+from ..rows.accumulation import accumulated, total_of, widened
+from ..rows.elementwise import cast, equal, less, maximum, minimum, where
+from ..rows.leaves import placeholder
+from ..rows.movement import broadcast
+from ..transforms.batching import fresh_axes, names_below
+from ..transforms.derivative_sweeps import cotangents, forward_mode, zeros
+from ..transforms.functionalize import substitute
+from ..values.dtypes import INT64, kind
 from .carries import strong
-from .opened import Opened, like
-from .parts import result_of, substituted, tensors
+from .closure import Opened, like
+from .parameters import result_of, substituted, tensors
 from .scan_deriv import Reverse
-from .scan_facts import make_scan
-from .while_facts import WhileAttributes, make_while
+from .scan_op import make_scan
+from .while_op import WhileAttributes, make_while
 
 Given = Sequence[Tensor | None]
 

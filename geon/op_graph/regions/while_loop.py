@@ -1,4 +1,4 @@
-"""``while_loop``: a loop that runs while a condition on what it carries holds."""
+"""``while_loop``: runs a step while a condition on its carries holds."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ArgumentError, AxisError, DTypeError
-from ..attributes import is_axis, is_count
-from ..axes import Axis
-from ..constants import as_tensor
-from ..dtypes import INT64, kind
-from ..keywords import explained
+from ..axes.axes import Axis
+from ..building.constants import as_tensor
+from ..building.tree import flat
+from ..core.argument_hints import explained
+from ..core.primitive import Primitive
+from ..core.source_info import describe, user_site
 from ..op_graph import NO_AXES, Tensor
-from ..registry import Primitive
-from ..sites import describe, user_site
-from .assigned import Carried, landed, tied
+from ..values.attribute_types import is_axis, is_count
+from ..values.dtypes import INT64, kind
 from .carries import Carries, inside, needs_function, shown, stepping, strong
-from .closing import refuse_effects
+from .closure import refuse_effects
+from .loop_batching import while_spread
 from .scan import both, is_body, refuse_axis
-from .structures import flat
+from .state_carries import Carried, landed, tied
 from .while_deriv import while_jvp, while_vjp
-from .while_facts import make_while, while_infer, while_outcomes, while_reference
-from .while_further import while_spread
+from .while_op import make_while, while_infer, while_outcomes, while_reference
 
 if TYPE_CHECKING:
-    from ..accepted import AxisLike
+    from ..building.typing import AxisLike
 
 # What to do in place of an assignment where a condition is looked at.
 IN_BODY = "a condition only looks at what is carried; assign {target} in the body"

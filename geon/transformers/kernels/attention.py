@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
-from ...op_graph.affine import Affine
-from ...op_graph.dtypes import FLOAT32, HALVES, DType, kind, name_of
-from ...op_graph.elementwise import CAST
+from ...op_graph.axes.affine import Affine
 from ...op_graph.op_graph import Op
+from ...op_graph.rows.elementwise import CAST
+from ...op_graph.values.dtypes import FLOAT32, HALVES, DType, kind, name_of
 from .blocked import Blocked
 from .contraction import Contraction
 from .scalar import Apply, Contracted, Kept, Load, Number, Reduced, Scalar, walk

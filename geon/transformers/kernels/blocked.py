@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...op_graph.affine import Affine, Size, strides
-from ...op_graph.axes import Axis
-from ...op_graph.index_map import Index
-from ...op_graph.lengths import Length, evaluate, product
+from ...op_graph.axes.affine import Affine, Size, strides
+from ...op_graph.axes.axes import Axis
+from ...op_graph.axes.index_map import Index
+from ...op_graph.axes.lengths import Length, evaluate, product
 from ...op_graph.op_graph import Op, among, same_ops
 from ..sizes.blocks import Cut
 from .contraction import Contraction, make_contraction

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ...op_graph.affine import Affine, Size
-from ...op_graph.dtypes import DType, kind, name_of
+from ...op_graph.axes.affine import Affine, Size
+from ...op_graph.values.dtypes import DType, kind, name_of
 from .scalar import Apply, IndexNumber, Number, Scalar, Wrapped, walk
 
 Bounds = tuple[int, int]  # the least and the largest

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...op_graph.dtypes import name_of
-from ...op_graph.lengths import evaluate, product
+from ...op_graph.axes.lengths import evaluate, product
 from ...op_graph.op_graph import Op
+from ...op_graph.values.dtypes import name_of
 from .counting import Rows, note
 from .elements import examined
 

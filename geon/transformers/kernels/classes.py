@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...op_graph.affine import Affine, Remainder, Size, variable
-from ...op_graph.index_map import Guard
+from ...op_graph.axes.affine import Affine, Remainder, Size, variable
+from ...op_graph.axes.index_map import Guard
 from .regions import guards_of
 from .scalar import Apply, Number, Scalar, Select, walk
 from .types import Loop

@@ -6,10 +6,10 @@ import math
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...op_graph.affine import Affine, Size, variable
-from ...op_graph.dtypes import DType
-from ...op_graph.index_map import Guard, Index
+from ...op_graph.axes.affine import Affine, Size, variable
+from ...op_graph.axes.index_map import Guard, Index
 from ...op_graph.op_graph import Op
+from ...op_graph.values.dtypes import DType
 from .classes import Class, classes_of
 from .elements import Elements, Operands
 from .regions import Facts

@@ -11,11 +11,11 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from ...op_graph.affine import Affine
-from ...op_graph.dtypes import name_of
-from ...op_graph.lengths import evaluate
+from ...op_graph.axes.affine import Affine
+from ...op_graph.axes.lengths import evaluate
 from ...op_graph.op_graph import Op, Same
-from ...op_graph.regions.while_facts import WhileAttributes
+from ...op_graph.regions.while_op import WhileAttributes
+from ...op_graph.values.dtypes import name_of
 from .blocked import Blocked, Place
 from .call_costs import Counted, call_counted
 from .contraction import Contraction, unit_of

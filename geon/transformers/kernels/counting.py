@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from ...op_graph.affine import Quotient, Remainder
-from ...op_graph.dtypes import name_of
-from ...op_graph.elementwise import multiply
+from ...op_graph.axes.affine import Quotient, Remainder
+from ...op_graph.rows.elementwise import multiply
+from ...op_graph.values.dtypes import name_of
 from .scalar import (
     Apply,
     Clamped,

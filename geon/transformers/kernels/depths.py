@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 
-from ...op_graph.affine import Affine
+from ...op_graph.axes.affine import Affine
 from .scalar import (
     NODES,
     Contracted,

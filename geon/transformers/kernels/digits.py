@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 
-from ...op_graph.affine import Affine, Quotient, Remainder, Size, variable
-from ...op_graph.lengths import exact_quotient
+from ...op_graph.axes.affine import Affine, Quotient, Remainder, Size, variable
+from ...op_graph.axes.lengths import exact_quotient
 from .scalar import inside
 
 

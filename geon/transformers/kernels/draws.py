@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from ...op_graph.affine import Affine, Size
+from ...op_graph.axes.affine import Affine, Size
 from .depths import ELEMENT, ROW, Depths
 from .reach import names_in
 from .scalar import RandomBits, Scalar, walk

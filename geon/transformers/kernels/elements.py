@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ...op_graph.affine import (
+from ...op_graph.axes.affine import (
     Affine,
     Quotient,
     Remainder,
@@ -16,13 +16,13 @@ from ...op_graph.affine import (
     strides,
     variable,
 )
-from ...op_graph.axes import Axes, Axis
-from ...op_graph.bound import is_bound
-from ...op_graph.constants import array_constant, scalar_value
-from ...op_graph.dtypes import UINT64
-from ...op_graph.index_map import Guard, Index, Piece, Position
-from ...op_graph.lengths import exact_quotient
+from ...op_graph.axes.axes import Axes, Axis
+from ...op_graph.axes.index_map import Guard, Index, Piece, Position
+from ...op_graph.axes.lengths import exact_quotient
+from ...op_graph.building.constants import array_constant, scalar_value
+from ...op_graph.core.traversal import is_bound
 from ...op_graph.op_graph import Leaf, Op, among
+from ...op_graph.values.dtypes import UINT64
 from .bounds import Bounded
 from .digits import without_divisions
 from .scalar import (

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ...op_graph.affine import Affine, Size
-from ...op_graph.index_map import Guard
+from ...op_graph.axes.affine import Affine, Size
+from ...op_graph.axes.index_map import Guard
 from .depths import ELEMENT, ROW, Depths
 from .scalar import (
     Apply,

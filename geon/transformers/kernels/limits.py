@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 
-from ...op_graph.affine import Affine
-from ...op_graph.index_map import Guard
+from ...op_graph.axes.affine import Affine
+from ...op_graph.axes.index_map import Guard
 from .scalar import NODES, Clamped, Scalar, Select, indices, inside, parts, positions, walk
 
 Limits = dict[tuple[Guard, ...], None]  # in order

@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Hashable, Iterable
 from functools import partial
 
-from ...op_graph.affine import (
+from ...op_graph.axes.affine import (
     Affine,
     Size,
     flattened,
@@ -19,11 +19,11 @@ from ...op_graph.affine import (
     strides,
     variable,
 )
-from ...op_graph.dtypes import FLOAT32, HALVES, INT64, name_of
-from ...op_graph.index_map import Index
-from ...op_graph.lengths import product
+from ...op_graph.axes.index_map import Index
+from ...op_graph.axes.lengths import product
 from ...op_graph.op_graph import Op, among
-from ...op_graph.reducers import State, in_order
+from ...op_graph.rows.reducers import State, in_order
+from ...op_graph.values.dtypes import FLOAT32, HALVES, INT64, name_of
 from .elements import Elements, Operands
 from .nest_items import Item, Levels, reducer_of, states_of
 from .nest_space import Groups, Space, goes_up

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...op_graph.dtypes import FLOAT32, HALVES, INT32, DType, name_of
-from ...op_graph.index_map import atoms, identity
-from ...op_graph.lengths import product
+from ...op_graph.axes.index_map import atoms, identity
+from ...op_graph.axes.lengths import product
 from ...op_graph.op_graph import Op, among
-from ...op_graph.reducers import SUM, Reducer
+from ...op_graph.rows.reducers import SUM, Reducer
+from ...op_graph.values.dtypes import FLOAT32, HALVES, INT32, DType, name_of
 from .elements import Operands
 from .types import Fused, folded_row
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 
-from ...op_graph.affine import Affine, Size
-from ...op_graph.lengths import product
+from ...op_graph.axes.affine import Affine, Size
+from ...op_graph.axes.lengths import product
 from .digits import digits_of
 from .regions import Interval
 from .scalar import NODES

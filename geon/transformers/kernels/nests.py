@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...op_graph.lengths import product
+from ...op_graph.axes.lengths import product
 from .elements import Operands
 from .flat_rows import VECTOR
 from .nest_building import NestBuilder

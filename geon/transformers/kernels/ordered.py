@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ...op_graph.affine import Affine, Size, variable
-from ...op_graph.axes import Axes
-from ...op_graph.bound import is_bound
-from ...op_graph.dtypes import DType
-from ...op_graph.index_map import Index
+from ...op_graph.axes.affine import Affine, Size, variable
+from ...op_graph.axes.axes import Axes
+from ...op_graph.axes.index_map import Index
+from ...op_graph.core.traversal import is_bound
 from ...op_graph.op_graph import NO_AXES, Op, post_order
-from ...op_graph.regions.scan_facts import ScanAttributes
+from ...op_graph.regions.scan_op import ScanAttributes
+from ...op_graph.values.dtypes import DType
 from .elements import Elements, Operands
 from .scalar import Load, Running, Scalar, indices, walk
 from .types import Store

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from weakref import finalize
 
 from ...op_graph.op_graph import NO_AXES, Op, among, post_order
-from ...op_graph.regions.parts import results_of
-from ...op_graph.regions.scan_facts import ScanAttributes
+from ...op_graph.regions.parameters import results_of
+from ...op_graph.regions.scan_op import ScanAttributes
 from .elements import Operands
 from .ordered import OrderedLoop, of_rows
 from .unrolled import TurnBounds, unrolled

@@ -6,7 +6,7 @@ for: small systems wait, and lanes that are moved lengthen the chain.
 
 from __future__ import annotations
 
-from ...op_graph.dtypes import name_of
+from ...op_graph.values.dtypes import name_of
 from .ordered import OrderedLoop
 from .packs import DTYPES, Nodes, Operand, Packed, Packing, Vector, homed
 from .scalar import Apply, Load, Scalar, below, walk

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ...op_graph.dtypes import DType
+from ...op_graph.values.dtypes import DType
 from .depths import ELEMENT, Depths
 from .ordered import ROW, TURN, OrderedLoop
 from .scalar import Apply, Load, Running, Scalar, below, walk

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 
-from ...op_graph.affine import Quotient, Size
-from ...op_graph.lengths import product
+from ...op_graph.axes.affine import Quotient, Size
+from ...op_graph.axes.lengths import product
 from ...op_graph.op_graph import Op
 from .digits import divisions
 from .elements import Operands

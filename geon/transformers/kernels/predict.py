@@ -12,7 +12,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...op_graph.dtypes import named_dtype
+from ...op_graph.values.dtypes import named_dtype
 from .blocked import Blocked
 from .contraction import Contraction
 from .costs import Access, Cost, Product, Stage, StepCost, cost_of

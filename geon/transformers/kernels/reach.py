@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from ...op_graph.affine import Affine, Quotient, Remainder, Size
-from ...op_graph.lengths import evaluate
+from ...op_graph.axes.affine import Affine, Quotient, Remainder, Size
+from ...op_graph.axes.lengths import evaluate
 from .scalar import NODES, Clamped, Scalar, indices, inside, parts
 from .types import Loop
 

@@ -10,9 +10,9 @@ import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ...op_graph.affine import Affine, Remainder, Size
-from ...op_graph.index_map import Guard
-from ...op_graph.lengths import Length, evaluate, names_of
+from ...op_graph.axes.affine import Affine, Remainder, Size
+from ...op_graph.axes.index_map import Guard
+from ...op_graph.axes.lengths import Length, evaluate, names_of
 from .scalar import Clamped, Scalar, Select, indices, inside, walk
 
 ASSUMED = 1 << 20  # open lengths are taken to be so long where an order must be assumed

@@ -9,8 +9,8 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 
-from ...op_graph.affine import Size
-from ...op_graph.lengths import product
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.lengths import product
 from .elements import Operands
 from .nests import NestMaker, nest_over
 from .regions import Facts, Interval, Region, guards_of, points_of

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...op_graph.affine import Affine, Size
-from ...op_graph.dtypes import INT64
-from ...op_graph.elementwise import greater, multiply, where
-from ...op_graph.lengths import product
-from ...op_graph.reducers import State
+from ...op_graph.axes.affine import Affine, Size
+from ...op_graph.axes.lengths import product
+from ...op_graph.rows.elementwise import greater, multiply, where
+from ...op_graph.rows.reducers import State
+from ...op_graph.values.dtypes import INT64
 from .scalar import Code, IndexNumber, LengthNumber, Scalar
 from .types import Pass, Reduction
 from .uses import depends_on

@@ -12,11 +12,11 @@ from collections.abc import Container, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ...op_graph.affine import Affine, Quotient, Remainder, Size
-from ...op_graph.dtypes import INT64, DType, resolve
-from ...op_graph.elementwise import CAST
-from ...op_graph.index_map import Guard
-from ...op_graph.registry import Primitive
+from ...op_graph.axes.affine import Affine, Quotient, Remainder, Size
+from ...op_graph.axes.index_map import Guard
+from ...op_graph.core.primitive import Primitive
+from ...op_graph.rows.elementwise import CAST
+from ...op_graph.values.dtypes import INT64, DType, resolve
 
 
 class Node:
@@ -100,8 +100,8 @@ class Wrapped(Node):
 class RandomBits(Node):
     """Bits of draw number ``draw`` of a stream: those of its element number ``position``.
 
-    ``op_graph.philox`` says which bits these are. The stream's ``seed``, ``draw`` and the number of
-    the ``call`` are uint64 scalars; the draw has ``size`` elements.
+    ``op_graph.random.philox`` defines these bits. The stream's ``seed``, ``draw`` and the number
+    of the ``call`` are uint64 scalars; the draw has ``size`` elements.
     """
 
     seed: Scalar

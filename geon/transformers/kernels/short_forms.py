@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from ...op_graph.affine import Size
-from ...op_graph.lengths import product
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.lengths import product
 from .elements import Operands
 from .flat_rows import flat_parts
 from .nests import BESIDE, SHORT, NestMaker

@@ -13,9 +13,9 @@ import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from ...op_graph.affine import Affine, Quotient, Remainder, Size, flattened, variable
-from ...op_graph.dtypes import BOOL, DType, kind
-from ...op_graph.index_map import Guard
+from ...op_graph.axes.affine import Affine, Quotient, Remainder, Size, flattened, variable
+from ...op_graph.axes.index_map import Guard
+from ...op_graph.values.dtypes import BOOL, DType, kind
 from .depths import digit
 from .digits import digits_of, divisions
 from .reach import names_in

@@ -12,13 +12,13 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from ...op_graph.affine import Affine
-from ...op_graph.axes import Axis
-from ...op_graph.dtypes import FLOAT32, HALVES, name_of
-from ...op_graph.elementwise import multiply
-from ...op_graph.index_map import Index, identity
-from ...op_graph.lengths import product
+from ...op_graph.axes.affine import Affine
+from ...op_graph.axes.axes import Axis
+from ...op_graph.axes.index_map import Index, identity
+from ...op_graph.axes.lengths import product
 from ...op_graph.op_graph import Op
+from ...op_graph.rows.elementwise import multiply
+from ...op_graph.values.dtypes import FLOAT32, HALVES, name_of
 from .elements import Elements, Operands
 from .nest_items import reducer_of, states_of
 from .scalar import Number, Scalar

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from ...op_graph.affine import Affine, Quotient, Remainder
-from ...op_graph.index_map import Guard
+from ...op_graph.axes.affine import Affine, Quotient, Remainder
+from ...op_graph.axes.index_map import Guard
 from .blocked import Blocked, Extremes, Step, whole_sizes
 from .contraction import Contraction
 from .ordered import OrderedLoop

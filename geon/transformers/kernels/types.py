@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...op_graph.affine import Affine, Size
-from ...op_graph.axes import Axis
-from ...op_graph.dtypes import DType
+from ...op_graph.axes.affine import Affine, Size
+from ...op_graph.axes.axes import Axis
 from ...op_graph.op_graph import Leaf, Op, among
-from ...op_graph.reducers import Reducer
-from ...op_graph.regions.while_facts import WhileAttributes
+from ...op_graph.regions.while_op import WhileAttributes
+from ...op_graph.rows.reducers import Reducer
+from ...op_graph.values.dtypes import DType
 from .scalar import Scalar
 
 WHILE = "a while loop"  # what errors call the turns of one, as they call others by an axis

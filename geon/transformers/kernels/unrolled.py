@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product as every
 
-from ...op_graph.affine import Affine, Size, strides, variable
-from ...op_graph.axes import Axes
-from ...op_graph.body import Body
-from ...op_graph.elementwise import add, multiply
-from ...op_graph.index_map import Guard, Index
+from ...op_graph.axes.affine import Affine, Size, strides, variable
+from ...op_graph.axes.axes import Axes
+from ...op_graph.axes.index_map import Guard, Index
+from ...op_graph.core.region_body import Body
 from ...op_graph.op_graph import NO_AXES, Op, post_order
-from ...op_graph.regions.scan_facts import ScanAttributes
+from ...op_graph.regions.scan_op import ScanAttributes
+from ...op_graph.rows.elementwise import add, multiply
 from .elements import Elements, Operands
 from .ordered import ROW, TURN, Carried, OrderedLoop, OtherPlaces, is_element
 from .scalar import Running, Scalar

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...op_graph.affine import variable
+from ...op_graph.axes.affine import variable
 from ...op_graph.op_graph import Op
-from ...op_graph.slicing import part_index
+from ...op_graph.rows.slicing import part_index
 from .elements import Elements, Operands
 from .types import Fill, Loop, Nest, Pass, Store
 

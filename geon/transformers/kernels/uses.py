@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
-from ...op_graph.affine import Affine, Quotient, Remainder, variable
+from ...op_graph.axes.affine import Affine, Quotient, Remainder, variable
 from .depths import ROW, Depths
 from .scalar import (
     IndexNumber,

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
-from ...op_graph.axes import Axes
-from ...op_graph.lengths import Length, evaluate, names_of, product
+from ...op_graph.axes.axes import Axes
+from ...op_graph.axes.lengths import Length, evaluate, names_of, product
 from ...op_graph.op_graph import Op, among
 from ..kernels.blocked import Blocked, finds_extremes, make_blocked
 from ..kernels.elements import Operands

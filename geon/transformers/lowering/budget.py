@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...errors import SizeError
-from ...op_graph.axes import Axis
-from ...op_graph.bound import is_bound
-from ...op_graph.building import building
-from ...op_graph.interning import OwnTable
+from ...op_graph.axes.axes import Axis
+from ...op_graph.core.interning import OwnTable
+from ...op_graph.core.source_info import building
+from ...op_graph.core.traversal import is_bound
 from ...op_graph.op_graph import Leaf, Op, deep_order, post_order
-from ...op_graph.regions.segment_numbers import ForBytes
+from ...op_graph.regions.scan import ForBytes
 from ...op_graph.regions.segments import Division
 from ..kernels.costs import cost_of
 from ..sizes.budget import Budget

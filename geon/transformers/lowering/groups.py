@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ...op_graph.bound import is_bound
+from ...op_graph.core.traversal import is_bound
 from ...op_graph.op_graph import Leaf, Op, RegionOp
 from ..kernels.elements import examined
 from ..kernels.types import Fused

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from ...op_graph.constants import constant_value
-from ...op_graph.dtypes import kind
+from ...op_graph.building.constants import constant_value
 from ...op_graph.op_graph import Op
+from ...op_graph.values.dtypes import kind
 
 CARRYING = ("movement", "indexing", "ordered")
 NONE: frozenset[float] = frozenset()

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ...op_graph.bound import is_bound
-from ...op_graph.building import building
-from ...op_graph.interning import OwnTable
-from ...op_graph.lengths import product
+from ...op_graph.axes.lengths import product
+from ...op_graph.core.interning import OwnTable
+from ...op_graph.core.source_info import building
+from ...op_graph.core.traversal import is_bound
 from ...op_graph.op_graph import Leaf, Op, RegionOp, post_order
 from .program import Program
 from .recompute import Recomputation, Regions

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from ...op_graph.bound import is_bound
-from ...op_graph.building import building
-from ...op_graph.copies import with_args
-from ...op_graph.elementwise import copy
-from ...op_graph.interning import OwnTable
+from ...op_graph.building.rebuild import with_args
+from ...op_graph.core.interning import OwnTable
+from ...op_graph.core.source_info import building
+from ...op_graph.core.traversal import is_bound
 from ...op_graph.nodes import carry_lines, carry_notes
 from ...op_graph.op_graph import NO_AXES, Leaf, Op, RegionOp, Tensor, post_order, same_ops
+from ...op_graph.rows.elementwise import copy
 from ..kernels.alike import Lowering
 from ..kernels.ordering import reads_views
 from .program import Program

@@ -16,22 +16,22 @@ from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
 
-from ...op_graph.axes import Axes
-from ...op_graph.building import building, current
-from ...op_graph.constants import as_tensor
-from ...op_graph.contraction import contract_two
-from ...op_graph.copies import with_args
-from ...op_graph.dtypes import INT64
-from ...op_graph.elementwise import add, cast, less, where
-from ...op_graph.indexing import _gather, _scatter, gather_plan, gathered_axes
-from ...op_graph.interning import OwnTable
-from ...op_graph.leaves import length_value
-from ...op_graph.lengths import Length
-from ...op_graph.movement import broadcast
+from ...op_graph.axes.axes import Axes
+from ...op_graph.axes.lengths import Length
+from ...op_graph.building.constants import as_tensor
+from ...op_graph.building.rebuild import with_args
+from ...op_graph.core.interning import OwnTable
+from ...op_graph.core.source_info import building, current
 from ...op_graph.nodes import carry_lines, carry_notes
 from ...op_graph.op_graph import Op, Tensor, post_order
-from ...op_graph.patterns import is_of, over_axes, tensor
-from ...op_graph.regions.case import make_case
+from ...op_graph.regions.cases import make_case
+from ...op_graph.rewriting.matching import is_of, over_axes, tensor
+from ...op_graph.rows.contraction import contract_two
+from ...op_graph.rows.elementwise import add, cast, less, where
+from ...op_graph.rows.indexing import _gather, _scatter, gather_plan, gathered_axes
+from ...op_graph.rows.leaves import length_value
+from ...op_graph.rows.movement import broadcast
+from ...op_graph.values.dtypes import INT64
 
 SPARE_BYTES = 1 << 24  # in a plan for all lengths, for those that are many rows of few words
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...op_graph.constants import scalar_value
-from ...op_graph.elementwise import divide, multiply
-from ...op_graph.joining import PAD
-from ...op_graph.lengths import Length
-from ...op_graph.movement import broadcast, flatten
+from ...op_graph.axes.lengths import Length
+from ...op_graph.building.constants import scalar_value
 from ...op_graph.op_graph import NO_AXES, ComputationOp, Op, Tensor, intern
-from ...op_graph.reductions import MAX, MIN, SUM
-from ...op_graph.rewrite import Rules
+from ...op_graph.rewriting.driver import Rules
+from ...op_graph.rows.concatenation import PAD
+from ...op_graph.rows.elementwise import divide, multiply
+from ...op_graph.rows.movement import broadcast, flatten
+from ...op_graph.rows.reductions import MAX, MIN, SUM
 from . import rules
 
 lower = Rules("lowering for loops")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...op_graph.affine import Size
+from ...op_graph.axes.affine import Size
 from ..kernels.types import Region
 from .kernel import Kernel
 from .memory import Plan

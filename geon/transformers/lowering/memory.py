@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...op_graph.lengths import Length, evaluate
+from ...op_graph.axes.lengths import Length, evaluate
 from ...op_graph.op_graph import Leaf, Op, among
-from ...op_graph.regions.scan_facts import ScanAttributes
+from ...op_graph.regions.scan_op import ScanAttributes
 from ..kernels.types import Region
 from ..runtime.place import place
 from ..sizes.buffers import Buffer

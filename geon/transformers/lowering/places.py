@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...op_graph.attributes import Frozen
-from ...op_graph.bound import is_bound
-from ...op_graph.lengths import names_of
+from ...op_graph.axes.lengths import names_of
+from ...op_graph.core.traversal import is_bound
 from ...op_graph.op_graph import Leaf, Op, Same, deep_order
+from ...op_graph.values.attribute_types import Frozen
 from .memory import Plan
 
 Place = tuple[str, object]  # what kind of memory, and its number or whose it is

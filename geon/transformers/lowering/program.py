@@ -8,19 +8,19 @@ from functools import cache
 from typing import Any
 
 from ...errors import IncompleteError
-from ...op_graph.building import building
-from ...op_graph.copies import with_args
-from ...op_graph.functional import Functional
-from ...op_graph.interning import OwnTable
+from ...op_graph.building.rebuild import with_args
+from ...op_graph.core.interning import OwnTable
+from ...op_graph.core.source_info import building
 from ...op_graph.nodes import carry_notes, made_at
 from ...op_graph.op_graph import Leaf, Op, Tensor, deep_order, post_order
-from ...op_graph.recomputed import after
 from ...op_graph.regions.segments import MARKED, Division, in_segments
-from ...op_graph.regions.tidy import tidied
-from ...op_graph.rewrite import RuleSet, rewrite
-from ...op_graph.simplify import simplify_rules
-from ...op_graph.stabilise import STABLE
-from ...op_graph.window_rules import WINDOW_RULES
+from ...op_graph.rewriting.driver import RuleSet, rewrite
+from ...op_graph.rewriting.region_cleanup import tidied
+from ...op_graph.rewriting.simplify import simplify_rules
+from ...op_graph.rewriting.stabilise import STABLE
+from ...op_graph.rewriting.window_rules import WINDOW_RULES
+from ...op_graph.rows.remat_annotations import after
+from ...op_graph.transforms.functionalize import Functional
 from .lookups import by_words
 from .recompute import recomputed
 from .target import Target

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ...op_graph.affine import Affine, Quotient, Remainder, Size
-from ...op_graph.lengths import evaluate
+from ...op_graph.axes.affine import Affine, Quotient, Remainder, Size
+from ...op_graph.axes.lengths import evaluate
 from ...op_graph.op_graph import Op, among
 from ..kernels.blocked import Blocked, Extremes, Step
 from ..kernels.contraction import Contraction

@@ -15,16 +15,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from ...op_graph.body import Body
-from ...op_graph.bound import is_bound
-from ...op_graph.building import building
-from ...op_graph.copies import with_args, with_bodies
-from ...op_graph.interning import OwnTable
+from ...op_graph.building.rebuild import with_args, with_bodies
+from ...op_graph.core.interning import OwnTable
+from ...op_graph.core.region_body import Body
+from ...op_graph.core.source_info import building
+from ...op_graph.core.traversal import is_bound
 from ...op_graph.nodes import carry_notes
 from ...op_graph.op_graph import Leaf, Op, RegionOp, deep_order, post_order
-from ...op_graph.recomputed import REMAT, after
-from ...op_graph.regions.parts import PARAMETER, REGION_RESULT
-from ...op_graph.regions.tidy import without_unused
+from ...op_graph.regions.parameters import PARAMETER, REGION_RESULT
+from ...op_graph.rewriting.region_cleanup import without_unused
+from ...op_graph.rows.remat_annotations import REMAT, after
 
 
 def recomputed(

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...op_graph import approximations, tails
-from ...op_graph.axes import Axes, Axis
-from ...op_graph.constants import number
-from ...op_graph.copies import with_args
-from ...op_graph.dtypes import FLOAT32, HALVES, INT64, name_of
-from ...op_graph.elementwise import CAST, add, cast, equal, less, multiply, where
-from ...op_graph.indexing import (
+from ...op_graph.axes.axes import Axes, Axis
+from ...op_graph.building.constants import number
+from ...op_graph.building.rebuild import with_args
+from ...op_graph.core.primitive import PRIMITIVES
+from ...op_graph.evaluation.interpreter import COMPUTING
+from ...op_graph.nodes import carry_lines
+from ...op_graph.op_graph import ComputationOp, Op, Tensor, intern, make
+from ...op_graph.regions.fixed_point import as_while, converged_of
+from ...op_graph.rewriting.driver import Rules, RuleSet
+from ...op_graph.rows.elementwise import CAST, add, cast, equal, less, multiply, where
+from ...op_graph.rows.indexing import (
     CHECKED,
     PURPOSES,
     Purpose,
@@ -22,30 +26,26 @@ from ...op_graph.indexing import (
     held_by_int64,
     total_dtype,
 )
-from ...op_graph.interpret import COMPUTING
-from ...op_graph.leaves import iota, length_value
-from ...op_graph.movement import _flatten, _unflatten, broadcast, flatten, reorder
-from ...op_graph.namespace import GEON_OPS
-from ...op_graph.nodes import carry_lines
-from ...op_graph.op_graph import ComputationOp, Op, Tensor, intern, make
-from ...op_graph.reductions import ARGMAX, ARGMIN
-from ...op_graph.regions.fixed_point import as_while, converged_of
-from ...op_graph.registry import PRIMITIVES
-from ...op_graph.rewrite import Rules, RuleSet
-from ...op_graph.slicing import SLICE, UPDATE
+from ...op_graph.rows.leaves import iota, length_value
+from ...op_graph.rows.movement import _flatten, _unflatten, broadcast, flatten, reorder
+from ...op_graph.rows.reductions import ARGMAX, ARGMIN
+from ...op_graph.rows.slicing import SLICE, UPDATE
+from ...op_graph.special import erf_formulas, gamma_formulas
+from ...op_graph.special.formula_ops import GEON_OPS
+from ...op_graph.values.dtypes import FLOAT32, HALVES, INT64, name_of
 
 lower = Rules("lower")
 
 
 @lower.on("erf")
 def erf(op: Op) -> Op | None:
-    """erf as a rational approximation; see ``approximations``."""
-    return approximations.erf(op.args[0], GEON_OPS)
+    """erf as a rational approximation; see ``gamma_formulas``."""
+    return gamma_formulas.erf(op.args[0], GEON_OPS)
 
 
 def _through_formula(op: Op) -> Op | None:
-    """A formula of ``tails``."""
-    formula: Callable[..., Op] = getattr(tails, op.primitive.name)
+    """A formula of ``erf_formulas``."""
+    formula: Callable[..., Op] = getattr(erf_formulas, op.primitive.name)
     args: Any = op.args
     args = args if len(args) == 1 else [broadcast(arg, op.axes) for arg in args]
     return formula(*args, GEON_OPS)
@@ -54,7 +54,7 @@ def _through_formula(op: Op) -> Op | None:
 # Rows that NumPy lacks, each with a formula under its name; every target has a sigmoid.
 TAILS = tuple(
     name
-    for name in tails.__all__
+    for name in erf_formulas.__all__
     if name in PRIMITIVES and name not in ("erfcx_derivative", "sigmoid")
 )
 for _name in TAILS:
@@ -63,8 +63,8 @@ for _name in TAILS:
 
 @lower.on("erfcx_derivative")
 def erfcx_derivative(op: Op) -> Op | None:
-    """Derivatives of erfcx by recurrence and a continued fraction; see ``tails``."""
-    return tails.erfcx_derivative(op.attrs[0], op.args[0], GEON_OPS)
+    """Derivatives of erfcx by recurrence and a continued fraction; see ``erf_formulas``."""
+    return erf_formulas.erfcx_derivative(op.attrs[0], op.args[0], GEON_OPS)
 
 
 @lower.on("weighted_product")
@@ -76,14 +76,14 @@ def weighted_product(op: Op) -> Op | None:
 
 @lower.on("lgamma")
 def lgamma(op: Op) -> Op | None:
-    """lgamma by series and reflection; see ``approximations``."""
-    return approximations.lgamma(op.args[0], GEON_OPS)
+    """lgamma by series and reflection; see ``gamma_formulas``."""
+    return gamma_formulas.lgamma(op.args[0], GEON_OPS)
 
 
 @lower.on("polygamma")
 def polygamma(op: Op) -> Op | None:
-    """polygamma by recurrence and an asymptotic series; see ``approximations``."""
-    return approximations.polygamma(op.attrs[0], op.args[0], GEON_OPS)
+    """polygamma by recurrence and an asymptotic series; see ``gamma_formulas``."""
+    return gamma_formulas.polygamma(op.attrs[0], op.args[0], GEON_OPS)
 
 
 def _checked(index: Op, axis: Axis, op: Op) -> Tensor:

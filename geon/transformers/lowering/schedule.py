@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ...op_graph.body import Body
-from ...op_graph.bound import is_bound
-from ...op_graph.building import building
-from ...op_graph.elementwise import copy
-from ...op_graph.interning import OwnTable
-from ...op_graph.leaves import input_leaf
+from ...op_graph.core.interning import OwnTable
+from ...op_graph.core.region_body import Body
+from ...op_graph.core.source_info import building
+from ...op_graph.core.traversal import is_bound
 from ...op_graph.op_graph import Leaf, Op, RegionOp, Tensor, among, deep_order, post_order
-from ...op_graph.regions.closing import rebuilt
-from ...op_graph.regions.scan_facts import ScanAttributes
-from ...op_graph.regions.while_facts import WhileAttributes
+from ...op_graph.regions.closure import rebuilt
+from ...op_graph.regions.scan_op import ScanAttributes
+from ...op_graph.regions.while_op import WhileAttributes
+from ...op_graph.rows.elementwise import copy
+from ...op_graph.rows.leaves import input_leaf
 from ..kernels.elements import Operands
 from ..kernels.lower import Work
 from ..kernels.ordered import OrderedLoop

@@ -9,14 +9,14 @@ from __future__ import annotations
 from itertools import product as every
 from typing import Any
 
-from ...op_graph.affine import Size
-from ...op_graph.axes import Axis
-from ...op_graph.elementwise import add, multiply
-from ...op_graph.lengths import is_below, product
-from ...op_graph.movement import broadcast
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.axes import Axis
+from ...op_graph.axes.lengths import is_below, product
 from ...op_graph.op_graph import Op
-from ...op_graph.rewrite import Rules
-from ...op_graph.slicing import take
+from ...op_graph.rewriting.driver import Rules
+from ...op_graph.rows.elementwise import add, multiply
+from ...op_graph.rows.movement import broadcast
+from ...op_graph.rows.slicing import take
 from .fusion.facts import is_product
 
 TERMS = 4  # the most terms of a sum

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...op_graph.axes import Axis
+from ...op_graph.axes.axes import Axis
 from ..kernels.ordered import OrderedLoop
 from ..kernels.types import Region
 from ..sizes.spaces import Space

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from ...op_graph.lengths import is_below, product
+from ...op_graph.axes.lengths import is_below, product
 from ...op_graph.op_graph import Op, make
-from ...op_graph.rewrite import Rules
+from ...op_graph.rewriting.driver import Rules
 
 LONGEST = 128  # elements of a run from which on rows are folded run by run, at memory's speed
 TURNS = 64  # runs of a row from which on it is worth a kernel more

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...op_graph.op_graph import Op
-from ...op_graph.rewrite import RuleSet
+from ...op_graph.rewriting.driver import RuleSet
 from ..kernels.machine import Machine
 from ..kernels.unrolled import TurnBounds
 from ..sizes.scratch import Scratch

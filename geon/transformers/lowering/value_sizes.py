@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ...op_graph.lengths import Length, evaluate, names_of
+from ...op_graph.axes.lengths import Length, evaluate, names_of
 from ...op_graph.op_graph import Op
 
 NOMINAL_LENGTH = 64  # what an open length counts as where only the order of kernels depends on it

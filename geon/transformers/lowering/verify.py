@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
 from ...errors import PlanError
-from ...op_graph.lengths import evaluate, names_of
+from ...op_graph.axes.lengths import evaluate, names_of
 from ...op_graph.op_graph import Leaf, Op, among, deep_order
 from ..kernels.blocked import Blocked
 from ..kernels.elements import examined, passed

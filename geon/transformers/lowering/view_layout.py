@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...op_graph.affine import Affine, Size, strides
-from ...op_graph.index_map import Index, Position, atoms, identity
+from ...op_graph.axes.affine import Affine, Size, strides
+from ...op_graph.axes.index_map import Index, Position, atoms, identity
 from ...op_graph.op_graph import Op
 from .target import Layout
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...op_graph.affine import Size
-from ...op_graph.lengths import is_multiple
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.lengths import is_multiple
 from ..printing.printed import PrintedPass
 from .loops import for_loop, indented
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...op_graph.affine import Size
-from ...op_graph.lengths import is_multiple, product
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.lengths import is_multiple, product
 from ..kernels.types import Loop
 from ..printing import c_expressions
 from ..printing.printed import Accumulator

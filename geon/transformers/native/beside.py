@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ...op_graph.affine import Size
-from ...op_graph.lengths import least_unless_zero
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.lengths import least_unless_zero
 from ..printing.scalars import LANES
 from .dialect import ArrayLanes
 from .loops import indented

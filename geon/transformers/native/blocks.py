@@ -5,10 +5,10 @@ A step is a kernel of its own text, on one thread, whose parameters also say whe
 
 from __future__ import annotations
 
-from ...op_graph.affine import Size
-from ...op_graph.dtypes import name_of
-from ...op_graph.lengths import Length, product
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.lengths import Length, product
 from ...op_graph.op_graph import Op
+from ...op_graph.values.dtypes import name_of
 from ..kernels.blocked import (
     BATCH,
     FIRST_ROW,

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError, FeedError
-from ...op_graph.axes import Axes, Axis
-from ...op_graph.default_lengths import default_lengths
-from ...op_graph.lengths import Length
+from ...op_graph.axes.axes import Axes, Axis
+from ...op_graph.axes.length_defaults import default_lengths
+from ...op_graph.axes.lengths import Length
 from ...op_graph.op_graph import Op
 from ..computation import Computation
 from ..open_lengths import named_lengths

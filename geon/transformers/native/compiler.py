@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from ...op_graph.dtypes import name_of
 from ...op_graph.op_graph import deep_order
+from ...op_graph.values.dtypes import name_of
 from ..linking import Linking
 from ..lowering.fusion import is_product
 from ..lowering.looping import loops_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ...op_graph.affine import Size
-from ...op_graph.dtypes import name_of
+from ...op_graph.axes.affine import Size
+from ...op_graph.values.dtypes import name_of
 from ..kernels.contraction import Access, Contraction, bordered, stored
 from ..kernels.depths import ELEMENT, ROW, Depths
 from ..kernels.scalar import Load, Scalar, walk

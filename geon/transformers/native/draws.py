@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 
-from ...op_graph.affine import Size
+from ...op_graph.axes.affine import Size
 from ..printing.printed import PrintedWindow
 from .c_files import FileFunction, file_function
 from .loops import indented

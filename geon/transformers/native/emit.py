@@ -11,12 +11,12 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import cast
 
-from ...op_graph.attributes import Frozen
-from ...op_graph.constants import constant_value
-from ...op_graph.dtypes import name_of
-from ...op_graph.lengths import Length
+from ...op_graph.axes.lengths import Length
+from ...op_graph.building.constants import constant_value
 from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import Op
+from ...op_graph.values.attribute_types import Frozen
+from ...op_graph.values.dtypes import name_of
 from ..kernels.blocked import Blocked
 from ..kernels.contraction import Contraction
 from ..kernels.lower import Work

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from ...op_graph.affine import Affine
-from ...op_graph.dtypes import BOOL, DType, name_of
-from ...op_graph.lengths import is_multiple, product
+from ...op_graph.axes.affine import Affine
+from ...op_graph.axes.lengths import is_multiple, product
+from ...op_graph.values.dtypes import BOOL, DType, name_of
 from ..kernels.depths import Depths
 from ..kernels.regions import assumed
 from ..kernels.scalar import Apply, IndexNumber, Load, Scalar, indices, walk

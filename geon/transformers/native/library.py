@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, partial
 
-from ...op_graph.attributes import SCATTER_MODES
+from ...op_graph.values.attribute_types import SCATTER_MODES
 from ..printing.c_expressions import cast, cast_calls
 from ..printing.c_types import C_TYPES, SUFFIXES
 from ..printing.finite import finite

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ...op_graph.affine import Size
-from ...op_graph.dtypes import name_of
-from ...op_graph.lengths import product
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.lengths import product
 from ...op_graph.op_graph import Op
-from ...op_graph.reductions import positions
+from ...op_graph.rows.reductions import positions
+from ...op_graph.values.dtypes import name_of
 from ..kernels.elements import examined
 from .c_files import FileFunction
 from .library import library_text

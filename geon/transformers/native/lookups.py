@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...op_graph.affine import Size
+from ...op_graph.axes.affine import Size
 from ..printing.lookups import AHEAD, LINE, LINES, PrintedLookup
 from ..printing.printed import PrintedPass
 from .loops import indented

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
 
-from ...op_graph.lengths import Length
+from ...op_graph.axes.lengths import Length
 from ...op_graph.op_graph import Op, Same
-from ...op_graph.regions.scan_facts import ScanAttributes
-from ...op_graph.regions.while_facts import WhileAttributes
+from ...op_graph.regions.scan_op import ScanAttributes
+from ...op_graph.regions.while_op import WhileAttributes
 from ..kernels.types import ENDLESS, Region
 from ..lowering.memory import Inside
 from ..lowering.schedule import Kernel

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...op_graph.affine import Size
-from ...op_graph.dtypes import name_of
+from ...op_graph.axes.affine import Size
 from ...op_graph.op_graph import Op
+from ...op_graph.values.dtypes import name_of
 from ..kernels.types import Call, Region
 from ..lowering.kernel import Kernel
 from ..lowering.memory import Plan

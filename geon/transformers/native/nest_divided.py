@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...op_graph.lengths import is_multiple, product
+from ...op_graph.axes.lengths import is_multiple, product
 from ..printing.parameters import Parameter
 from ..printing.printed import Accumulator, PrintedPass, RowStore
 from ..printing.scalars import LANES

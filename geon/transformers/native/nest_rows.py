@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ...op_graph.lengths import product
+from ...op_graph.axes.lengths import product
 from ..kernels.types import Loop
 from ..printing.parameters import Parameter
 from ..printing.printed import PrintedPass, PrintedTurns

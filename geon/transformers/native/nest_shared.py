@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from ...op_graph.lengths import product
+from ...op_graph.axes.lengths import product
 from ..printing.printed import PrintedPass
 from ..printing.scalars import LANES
 from .accumulate import is_float_sum, wide

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...op_graph.affine import Size
+from ...op_graph.axes.affine import Size
 from ..kernels.types import Nest, RowArray
 from ..printing.parameters import Parameter
 from ..printing.printed import PrintedArray, PrintedNest, PrintedPass

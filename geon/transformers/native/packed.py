@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...op_graph.dtypes import DType, name_of
+from ...op_graph.values.dtypes import DType, name_of
 from ..kernels.depths import ELEMENT, Depths
 from ..kernels.ordered import TURN, OrderedLoop
 from ..kernels.packs import Operand, Packed, Picked, Vector, steps

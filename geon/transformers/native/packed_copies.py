@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Set
 
-from ...op_graph.bound import is_bound
+from ...op_graph.core.traversal import is_bound
 from ...op_graph.op_graph import Leaf, Op
 from ..kernels.contraction import Contraction
 from ..kernels.elements import passed

@@ -6,8 +6,8 @@ import functools
 import itertools
 from collections.abc import Callable
 
-from ...op_graph.affine import Size
-from ...op_graph.lengths import is_multiple, product
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.lengths import is_multiple, product
 from ..kernels.types import Loop
 from ..printing.printed import (
     NarrowPosition,

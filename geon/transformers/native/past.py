@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from ...op_graph.affine import Size
-from ...op_graph.lengths import product
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.lengths import product
 from ..kernels.scalar import Load, Scalar, walk
 from ..kernels.types import Loop, Nest, Pass, Store
 from ..printing.printed import PrintedPass, PrintedStore, first_turn

@@ -5,9 +5,9 @@ The C is in ``c/cumulative.c`` and ``c/scan.h``.
 
 from __future__ import annotations
 
-from ...op_graph.dtypes import FLOATS, name_of
-from ...op_graph.lengths import product
+from ...op_graph.axes.lengths import product
 from ...op_graph.op_graph import Op
+from ...op_graph.values.dtypes import FLOATS, name_of
 from ..printing.c_expressions import ARITHMETIC, calls, literal
 from ..printing.c_types import C_TYPES, SUFFIXES
 from .c_files import FileFunction, file_function

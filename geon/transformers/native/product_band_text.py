@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ...op_graph.affine import Size
-from ...op_graph.index_map import Guard
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.index_map import Guard
 from ..kernels.types import Loop
 from .product_bands import Along, Band, most_rows, runs
 from .product_shape import Shape

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product as combinations
 
-from ...op_graph.affine import Size
-from ...op_graph.index_map import Guard
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.index_map import Guard
 from ..kernels.types import Loop
 from .product_shape import BAND, BAND_BYTES, GROUP, RUN, RUNS, Shape
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ...op_graph.affine import Size
-from ...op_graph.index_map import Guard
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.index_map import Guard
 from .product_walk import at, indent
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ...op_graph.dtypes import name_of
+from ...op_graph.values.dtypes import name_of
 from ..kernels.contraction import Contraction, bordered, stored, unit_of
 from ..kernels.scalar import Scalar
 from ..kernels.types import Loop

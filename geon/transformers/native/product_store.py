@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...op_graph.lengths import is_multiple, least_unless_zero
+from ...op_graph.axes.lengths import is_multiple, least_unless_zero
 from ..kernels.contraction import as_one
 from ..kernels.types import Loop
 from .loops import SIMD

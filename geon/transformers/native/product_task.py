@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
-from ...op_graph.lengths import least_unless_zero
+from ...op_graph.axes.lengths import least_unless_zero
 from ..kernels.types import Loop
 from .product_band_text import BandText, PlacesText, array
 from .product_bands import are_known, are_served, filled, find_band, overlap

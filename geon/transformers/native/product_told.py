@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...op_graph.affine import Size
+from ...op_graph.axes.affine import Size
 from ..kernels.types import Loop
 from .product_views import Operand
 from .vector_lanes import Vectors

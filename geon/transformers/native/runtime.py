@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from ...errors import GeonError
-from ...op_graph.lengths import evaluate
+from ...op_graph.axes.lengths import evaluate
 from ..runtime.found import not_finite, outside
 from ..runtime.memory import HOST
 from ..runtime.readers_writer import raises_at_once

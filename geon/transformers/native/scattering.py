@@ -5,10 +5,10 @@ The C is in ``c/scatter.c``.
 
 from __future__ import annotations
 
-from ...op_graph.dtypes import HALVES, as_dtype
-from ...op_graph.lengths import product
+from ...op_graph.axes.lengths import product
 from ...op_graph.op_graph import Op
-from ...op_graph.reducers import highest, lowest
+from ...op_graph.rows.reducers import highest, lowest
+from ...op_graph.values.dtypes import HALVES, as_dtype
 from ..printing.c_expressions import cast_calls, combined, literal
 from ..printing.c_types import C_TYPES, SUFFIXES
 from .c_files import FileFunction, file_function

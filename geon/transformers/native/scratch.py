@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from ...op_graph.affine import Size
-from ...op_graph.dtypes import name_of
-from ...op_graph.lengths import product
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.lengths import product
 from ...op_graph.op_graph import Op
+from ...op_graph.values.dtypes import name_of
 from ..kernels.blocked import Blocked
 from ..kernels.contraction import Contraction, bordered, unit_of
 from ..kernels.lower import Work

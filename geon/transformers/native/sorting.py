@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...op_graph.dtypes import named_dtype
+from ...op_graph.values.dtypes import named_dtype
 from ..printing.c_types import C_TYPES, SUFFIXES
 from .c_files import FileFunction, file_function, instance
 from .sizes.sorts import CACHE_LINE, GRAIN, NARROW_ROWS, TILE, word_bytes

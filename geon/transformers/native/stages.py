@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...op_graph.affine import Size
+from ...op_graph.axes.affine import Size
 from ..printing.stages import PrintedStage
 from .loops import SIMD, for_loop, indented
 

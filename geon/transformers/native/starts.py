@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...op_graph.affine import Affine
+from ...op_graph.axes.affine import Affine
 from ..kernels.contraction import Contraction
 from ..kernels.scalar import Load, Scalar, walk
 from ..printing.parameters import Place

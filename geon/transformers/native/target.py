@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ...op_graph.core.primitive import PRIMITIVES
 from ...op_graph.op_graph import Op
-from ...op_graph.registry import PRIMITIVES
 from ..kernels.unrolled import TurnBounds
 from ..lowering.fusion import fusion_groups
 from ..lowering.loop_rules import LAST, RULES

@@ -6,7 +6,7 @@ set of these.
 
 from __future__ import annotations
 
-from ...op_graph.affine import Size
+from ...op_graph.axes.affine import Size
 from ..printing.printed import PrintedPass, PrintedTiles, TurnedLoad, first_turn
 from .loops import for_loop, indented
 from .naming import KernelNames

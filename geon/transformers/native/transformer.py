@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import ArgumentError, UnavailableError
-from ...op_graph.keywords import check_flag, explained
+from ...op_graph.core.argument_hints import check_flag, explained
 from ..base import Transformer
 from ..later import LaterModule, later_target
 from . import flushing

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 
-from ...op_graph.dtypes import DType, kind, name_of, named_dtype
+from ...op_graph.values.dtypes import DType, kind, name_of, named_dtype
 from ..kernels.scalar import (
     Apply,
     Contracted,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from ...op_graph.dtypes import name_of
+from ...op_graph.values.dtypes import name_of
 from ..kernels.depths import Depths
 from ..kernels.scalar import NODES, Load, Scalar
 from ..printing.blocks import Block, Known

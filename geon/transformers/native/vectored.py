@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...op_graph.dtypes import name_of
+from ...op_graph.values.dtypes import name_of
 from ..kernels.depths import ELEMENT, ROW, Depths
 from ..kernels.scalar import (
     Apply,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...op_graph.affine import Size
-from ...op_graph.lengths import is_multiple
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.lengths import is_multiple
 
 
 def whole(count: str, extent: Size, lanes: int) -> str:

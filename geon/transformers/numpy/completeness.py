@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from ...op_graph.bound import is_bound
+from ...op_graph.core.traversal import is_bound
 from ...op_graph.op_graph import Op
 from . import kernels, operands, table
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from types import ModuleType
 
 from ... import errors
-from ...op_graph import arrays, labelled, philox
+from ...op_graph.random import philox
+from ...op_graph.values import arrays, labels
 from ..runtime import (
     arguments,
     calls,
@@ -38,7 +39,7 @@ LIBRARY = (
     philox,
     dims,
     arrays,
-    labelled,
+    labels,
     memory,
     feeding,
     readers_writer,

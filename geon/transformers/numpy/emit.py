@@ -9,10 +9,10 @@ Of the user's names it contains those of axes that loops step along, and no line
 
 from __future__ import annotations
 
-from ...op_graph.attributes import Frozen
-from ...op_graph.lengths import Length
+from ...op_graph.axes.lengths import Length
 from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import Leaf, Op
+from ...op_graph.values.attribute_types import Frozen
 from ..kernels.types import Region
 from ..lowering.memory import Plan
 from ..lowering.value_sizes import bytes_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from ...op_graph.affine import Affine, Quotient, Remainder, strides
-from ...op_graph.index_map import Map, Position, identity
-from ...op_graph.lengths import Length
+from ...op_graph.axes.affine import Affine, Quotient, Remainder, strides
+from ...op_graph.axes.index_map import Map, Position, identity
+from ...op_graph.axes.lengths import Length
 from ...op_graph.op_graph import Op
 from ..lowering.target import Layout
 

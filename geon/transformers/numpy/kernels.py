@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...op_graph.dtypes import kind, name_of
-from ...op_graph.indexing import COMBINING
-from ...op_graph.lengths import Length, product
+from ...op_graph.axes.lengths import Length, product
 from ...op_graph.op_graph import Op
-from ...op_graph.reductions import positions
+from ...op_graph.rows.indexing import COMBINING
+from ...op_graph.rows.reductions import positions
+from ...op_graph.values.dtypes import kind, name_of
 from ..kernels.elements import examined
 from ..lowering.kernel import Kernel
 from .contract import groups

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...op_graph.op_graph import Leaf
-from ...op_graph.regions.scan_facts import ScanAttributes
-from ...op_graph.regions.while_facts import WhileAttributes
+from ...op_graph.regions.scan_op import ScanAttributes
+from ...op_graph.regions.while_op import WhileAttributes
 from ..kernels.types import WHILE, Region
 from ..lowering.memory import Inside, Plan
 from ..lowering.schedule import Kernel

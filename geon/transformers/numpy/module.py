@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError
-from ...op_graph.attributes import Frozen
-from ...op_graph.axes import Axes
-from ...op_graph.default_lengths import default_lengths
-from ...op_graph.lengths import Length
+from ...op_graph.axes.axes import Axes
+from ...op_graph.axes.length_defaults import default_lengths
+from ...op_graph.axes.lengths import Length
 from ...op_graph.op_graph import Leaf, Tensor
-from ...op_graph.operators import is_function
+from ...op_graph.syntax.operators import is_function
+from ...op_graph.values.attribute_types import Frozen
 from ...version import __version__
 from ..base import Transformer
 from ..computation import Computation

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ...op_graph.attributes import Frozen
-from ...op_graph.axes import Axes
-from ...op_graph.bound import is_bound
-from ...op_graph.constants import constant_value
-from ...op_graph.dtypes import name_of
-from ...op_graph.lengths import Length, as_text
+from ...op_graph.axes.axes import Axes
+from ...op_graph.axes.lengths import Length, as_text
+from ...op_graph.building.constants import constant_value
+from ...op_graph.core.traversal import is_bound
 from ...op_graph.op_graph import NO_AXES, Leaf, Op
+from ...op_graph.values.attribute_types import Frozen
+from ...op_graph.values.dtypes import name_of
 from ..lowering.memory import Home, Plan
 from ..lowering.value_sizes import bytes_of
 from .index_maps import view_text

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import GeonError, SizeError
-from ...op_graph.philox import random_bits as random_bits
+from ...op_graph.random.philox import random_bits as random_bits
 from ..runtime.found import not_finite, outside
 from ..runtime.readers_writer import stop_if_interrupted
 from ..runtime.steps import at_step as at_step

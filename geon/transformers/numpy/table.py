@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from ...op_graph.registry import PRIMITIVES
+from ...op_graph.core.primitive import PRIMITIVES
 
 
 def _ufunc(name: str, arity: int) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ...op_graph.window_rules import STORED_WINDOW_RULES
+from ...op_graph.rewriting.window_rules import STORED_WINDOW_RULES
 from ..base import Transformer
 from ..linking import Linking
 from ..lowering.memory import Plan

@@ -7,7 +7,7 @@ has the steps of several vectors side by side takes less time for the same work.
 
 from __future__ import annotations
 
-from ...op_graph.dtypes import name_of
+from ...op_graph.values.dtypes import name_of
 from ..kernels.depths import ELEMENT, Depths
 from ..kernels.scalar import Apply, Load, Select, walk
 from ..kernels.types import Pass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...op_graph.affine import Affine
+from ...op_graph.axes.affine import Affine
 from ..kernels.depths import Depths
 from ..kernels.flat_rows import LIGHT
 from ..kernels.one_run import values_of_lanes

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import UnavailableError
-from ...op_graph.dtypes import named_dtype
+from ...op_graph.values.dtypes import named_dtype
 from .c_types import C_TYPES, INTEGERS, SIGNED, SUFFIXES
 
 __all__ = [

@@ -337,8 +337,8 @@ def _to_integer(source: str, target: str, c: str) -> str:
 
 # Random bits --------------------------------------------------------------------------------------
 
-# ``op_graph.philox`` says where the counter and the key come from. Words are the low halves of what
-# computes them: 64-bit products of 32-bit words need no halves to be put together.
+# ``op_graph.random.philox`` defines the counter and the key. Words are the low halves of 64-bit
+# products of 32-bit words, so that no halves need to be put together.
 _PHILOX = """\
 GEON_INLINE void geon_philox(uint32_t counter, uint64_t seed, uint64_t draw, uint64_t call,
                              uint64_t *low, uint64_t *high)

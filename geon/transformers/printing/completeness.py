@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 
-from ...op_graph.bound import is_bound
-from ...op_graph.dtypes import name_of
+from ...op_graph.core.traversal import is_bound
 from ...op_graph.op_graph import Op
+from ...op_graph.values.dtypes import name_of
 from ..kernels.elements import is_same
 from . import c_expressions
 

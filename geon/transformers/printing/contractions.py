@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from ...op_graph.dtypes import name_of
+from ...op_graph.values.dtypes import name_of
 from ..kernels.contraction import Contraction
 from ..kernels.depths import ELEMENT, Depths
 from ..kernels.scalar import Scalar, Select, walk

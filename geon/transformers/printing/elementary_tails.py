@@ -24,7 +24,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from ...op_graph import tails
+from ...op_graph.special import erf_formulas
 from .elementary_f32 import _ERF_SMALL as ERF_F32
 from .elementary_f32 import _EXP as EXP_F32
 from .elementary_f64 import _ERF_SMALL as ERF_F64
@@ -320,7 +320,7 @@ GEON_INLINE double geon_erfinv_f64(double x) {
 _LAST = (111.6, 753.5)
 
 # Numbers of the text for float32 and float64. The ends are where results have reached their limits;
-# the parts of LINEAR and CUBIC are those of ``tails``, the first of LINEAR short enough for
+# the parts of LINEAR and CUBIC are those of ``erf_formulas``, the first of LINEAR short enough for
 # LINEAR - w to be exact.
 _NUMBERS: dict[str, tuple[float, float]] = {
     "LOG2E": (1.44269502, 1.4426950408889634),
@@ -332,19 +332,19 @@ _NUMBERS: dict[str, tuple[float, float]] = {
     "EXP_TOP": (100.0, 720.0),
     "EXP_END": (-_LAST[0], -_LAST[1]),
     "ERFC_END": (math.sqrt(_LAST[0]), math.sqrt(_LAST[1])),
-    "ERFCX_END": (9.5, tails.GROWTH_END),
+    "ERFCX_END": (9.5, erf_formulas.GROWTH_END),
     "NORMAL_END": (math.sqrt(2 * _LAST[0]), math.sqrt(2 * _LAST[1])),
     "CUBIC_END": (10.9662, 21.5994),  # LINEAR x + CUBIC x^3 is LAST
     "SHORT_END": (5.0 * math.sqrt(0.5), 5.5 * math.sqrt(0.5)),
     "SHORT_REST": (9.034407470042219e-10, -3.2136171735121294e-16),
     "MILLS_END": (5.0, 5.5),
     "FAR": (1e9, 1e18),
-    "MINUS_DENSITY": (-tails.DENSITY, -tails.DENSITY),
-    "LINEAR": (1.595768928527832, tails.LINEAR),
-    "LINEAR_LOW": (1.930778986805098e-07, tails.LINEAR_LOW),
+    "MINUS_DENSITY": (-erf_formulas.DENSITY, -erf_formulas.DENSITY),
+    "LINEAR": (1.595768928527832, erf_formulas.LINEAR),
+    "LINEAR_LOW": (1.930778986805098e-07, erf_formulas.LINEAR_LOW),
     "LINEAR_WHOLE": (1.5957691216057308, 1.5957691216057308),
-    "CUBIC": (0.07135481387376785, tails.CUBIC),
-    "CUBIC_LOW": (2.3988323959931355e-09, tails.CUBIC_LOW),
+    "CUBIC": (0.07135481387376785, erf_formulas.CUBIC),
+    "CUBIC_LOW": (2.3988323959931355e-09, erf_formulas.CUBIC_LOW),
     # In powers of two: the factors of x and x^3, in two parts as above.
     "LINEAR2": (2.3022079467773438, 2.3022081981443137),
     "LINEAR2_LOW": (2.513669811391339e-07, 1.1233558506659262e-14),
@@ -356,7 +356,7 @@ _NUMBERS: dict[str, tuple[float, float]] = {
     "RAISED_ONE": (2.0**40, 2.0**80),
     "SILU_LIMIT": (17.5, 37.5),
     "CUBIC_LIMIT": (5.25, 7.5),
-    "CUBIC_THRICE": (3 * tails.CUBIC, 3 * tails.CUBIC),
+    "CUBIC_THRICE": (3 * erf_formulas.CUBIC, 3 * erf_formulas.CUBIC),
     "ROOT_CENTRE": (3.0, 4.0),
 }
 
@@ -395,12 +395,12 @@ def _defined(
         more.strip() + "\n\n" + _written(dtype).strip(),
         EXP=exponential,
         EXP2=_exp2(exponential),
-        ERFCX=tails.ERFCX[dtype],
-        MILLS=tails.MILLS[dtype],
+        ERFCX=erf_formulas.ERFCX[dtype],
+        MILLS=erf_formulas.MILLS[dtype],
         ERF_SMALL=erf_small,
         NORMAL_SMALL=_normal_small(erf_small),
-        ERFINV=tails.ERFINV,
-        ERFINV_FAR=tails.ERFINV_FAR[dtype],
+        ERFINV=erf_formulas.ERFINV,
+        ERFINV_FAR=erf_formulas.ERFINV_FAR[dtype],
     )
 
 

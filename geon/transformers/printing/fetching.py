@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ...op_graph.affine import Affine, Size
+from ...op_graph.axes.affine import Affine, Size
 from ..kernels.scalar import Load, walk
 from ..kernels.types import Nest, Pass
 from .across import is_direct

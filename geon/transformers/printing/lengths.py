@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...op_graph.affine import Size
-from ...op_graph.lengths import FloorDiv
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.lengths import FloorDiv
 
 
 def c_length(length: Size, names: Mapping[str, str]) -> str:

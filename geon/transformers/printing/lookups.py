@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...op_graph.affine import Size
+from ...op_graph.axes.affine import Size
 from ..kernels.reach import names_in
 from ..kernels.scalar import NODES, Load, walk
 from ..kernels.types import Nest, Pass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from ...op_graph.dtypes import name_of
+from ...op_graph.values.dtypes import name_of
 from ..kernels.depths import Depths
 from ..kernels.draws import Run, runs
 from ..kernels.flat_rows import flat_parts

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ...op_graph.dtypes import name_of
 from ...op_graph.op_graph import NO_AXES
+from ...op_graph.values.dtypes import name_of
 from ..kernels.depths import ELEMENT, Depths
 from ..kernels.ordered import ROW, TURN, OrderedLoop
 from ..kernels.types import Store

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ...op_graph.affine import Size
-from ...op_graph.dtypes import name_of
-from ...op_graph.lengths import names_of
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.lengths import names_of
 from ...op_graph.op_graph import Op
+from ...op_graph.values.dtypes import name_of
 from .c_expressions import C_TYPES
 from .lengths import c_length, divides
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ...op_graph.affine import Size
+from ...op_graph.axes.affine import Size
 from ..kernels.types import Loop
 from . import c_expressions
 from .blocks import Block, StripCall

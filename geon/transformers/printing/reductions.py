@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...op_graph.dtypes import INT32, SIGNED, UNSIGNED, kind, name_of
+from ...op_graph.values.dtypes import INT32, SIGNED, UNSIGNED, kind, name_of
 from ..kernels.scalar import Apply, Code, IndexNumber, Load, Running, Scalar, walk
 from ..kernels.types import Reduction
 from . import c_expressions

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeGuard
 
-from ...op_graph.affine import Affine, Quotient, Remainder, Size
-from ...op_graph.dtypes import name_of
-from ...op_graph.index_map import Guard
+from ...op_graph.axes.affine import Affine, Quotient, Remainder, Size
+from ...op_graph.axes.index_map import Guard
+from ...op_graph.values.dtypes import name_of
 from ..kernels.bounds import is_narrow
 from ..kernels.depths import ELEMENT, Depths
 from ..kernels.limits import limits

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...op_graph.affine import variable
-from ...op_graph.dtypes import BOOL, name_of
+from ...op_graph.axes.affine import variable
+from ...op_graph.values.dtypes import BOOL, name_of
 from ..kernels.scalar import Load
 from ..kernels.staged import Staged
 from .blocks import Block

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 
-from ...op_graph.affine import Affine
-from ...op_graph.dtypes import kind, name_of
+from ...op_graph.axes.affine import Affine
+from ...op_graph.values.dtypes import kind, name_of
 from ..kernels.depths import ELEMENT, Depths
 from ..kernels.scalar import Apply, IndexNumber, Kept, Load, Scalar, Select, indices, walk
 from ..kernels.types import Keep, Pass, Reduction, Store

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...op_graph.dtypes import name_of
+from ...op_graph.values.dtypes import name_of
 from ..kernels.depths import Depths
 from ..kernels.flat_rows import FlatParts, Part
 from ..kernels.one_run import values_of_lanes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...op_graph.lengths import product
+from ...op_graph.axes.lengths import product
 from ..printing.printed import PrintedNest, PrintedPass
 from .launches import Grid
 from .naming import KernelNames, Part, indented

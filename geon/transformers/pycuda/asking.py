@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...op_graph.affine import Size
-from ...op_graph.lengths import evaluate
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.lengths import evaluate
 from .convolution import Convolution
 from .device import Multiplication
 

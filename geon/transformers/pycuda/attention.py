@@ -8,7 +8,7 @@ results are wide, blocks have a part of them each, and the same scores.
 
 from __future__ import annotations
 
-from ...op_graph.dtypes import name_of
+from ...op_graph.values.dtypes import name_of
 from ..kernels.attention import Attention
 from .attention_matrices import ByMatrices
 from .attention_text import WIDEST, size_of

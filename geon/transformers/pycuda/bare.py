@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...op_graph.affine import Size
-from ...op_graph.lengths import evaluate
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.lengths import evaluate
 from ..kernels.types import ENDLESS
 from .asking import Ask
 from .by_library import WORKSPACE

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ...errors import DeviceError, GeonError
-from ...op_graph.affine import Size
-from ...op_graph.lengths import evaluate
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.lengths import evaluate
 from ..environment import debugging
 from ..runtime.found import not_finite, outside
 from ..runtime.readers_writer import stop_if_interrupted

@@ -11,10 +11,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache, partial
 
-from ...op_graph.affine import Size
-from ...op_graph.dtypes import name_of, named_dtype
-from ...op_graph.lengths import evaluate
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.lengths import evaluate
 from ...op_graph.op_graph import Op
+from ...op_graph.values.dtypes import name_of, named_dtype
 from ..kernels.contraction import Contraction
 from ..kernels.scalar import Load, walk
 from ..lowering.kernel import Kernel

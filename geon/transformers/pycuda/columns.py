@@ -6,8 +6,8 @@ their order, and does what follows.
 
 from __future__ import annotations
 
-from ...op_graph.affine import Size
-from ...op_graph.lengths import product
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.lengths import product
 from ..kernels.types import Nest, Pass, Store
 from ..printing.parameters import Parameter
 from ..printing.printed import PrintedNest, PrintedPass

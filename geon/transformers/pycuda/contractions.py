@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...op_graph.affine import Size
-from ...op_graph.dtypes import name_of
-from ...op_graph.lengths import product
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.lengths import product
+from ...op_graph.values.dtypes import name_of
 from ..kernels.contraction import Contraction
 from ..kernels.types import Loop
 from ..printing.c_expressions import C_TYPES

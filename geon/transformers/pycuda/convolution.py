@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ...op_graph.affine import Size
-from ...op_graph.lengths import evaluate, product
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.lengths import evaluate, product
 from .device import Convolving
 
 PARTS = ("image", "filter", "response")

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ...op_graph.affine import Size
-from ...op_graph.dtypes import HALVES, name_of
-from ...op_graph.lengths import product
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.lengths import product
+from ...op_graph.values.dtypes import HALVES, name_of
 from ..kernels.contraction import Contraction, is_negative
 from ..kernels.scalar import Apply, Contracted
 from ..kernels.types import Loop

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...op_graph.dtypes import SIGNED, UNSIGNED, name_of, named_dtype
+from ...op_graph.values.dtypes import SIGNED, UNSIGNED, name_of, named_dtype
 
 CUDA = 2  # DLPack's kind of an NVIDIA GPU
 NAME, USED = b"dltensor", b"used_dltensor"

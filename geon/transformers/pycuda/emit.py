@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...op_graph.attributes import Frozen
-from ...op_graph.constants import constant_value
-from ...op_graph.dtypes import name_of
+from ...op_graph.building.constants import constant_value
 from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import Op
+from ...op_graph.values.attribute_types import Frozen
+from ...op_graph.values.dtypes import name_of
 from ..kernels.attention import attention_of
 from ..kernels.blocked import Blocked
 from ..kernels.contraction import Contraction

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...op_graph.affine import Affine, Quotient, Remainder, Size, variable
-from ...op_graph.dtypes import HALVES, name_of
-from ...op_graph.index_map import Guard
+from ...op_graph.axes.affine import Affine, Quotient, Remainder, Size, variable
+from ...op_graph.axes.index_map import Guard
+from ...op_graph.values.dtypes import HALVES, name_of
 from ..kernels.contraction import inside_borders, is_negative
 from ..kernels.scalar import Apply, Clamped, Load, Scalar
 from ..kernels.types import Loop

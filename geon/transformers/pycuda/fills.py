@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...op_graph.dtypes import FLOAT32, HALVES, name_of
-from ...op_graph.elementwise import CAST
-from ...op_graph.lengths import product
+from ...op_graph.axes.lengths import product
+from ...op_graph.rows.elementwise import CAST
+from ...op_graph.values.dtypes import FLOAT32, HALVES, name_of
 from ..kernels.contraction import Contraction, access, merged, unit_of
 from ..kernels.scalar import Apply, Scalar
 from ..kernels.types import Loop

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from ...op_graph.affine import Affine, Size
-from ...op_graph.dtypes import DType, name_of
-from ...op_graph.lengths import product
+from ...op_graph.axes.affine import Affine, Size
+from ...op_graph.axes.lengths import product
+from ...op_graph.values.dtypes import DType, name_of
 from ..kernels.scalar import Load, Scalar, walk
 from ..kernels.types import Nest, Pass, Store
 from ..printing.c_expressions import C_TYPES

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...op_graph.affine import Size
-from ...op_graph.lengths import product
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.lengths import product
 from ..kernels.scalar import Kept, Scalar, walk
 from ..kernels.types import Nest, Pass, RowArray, Store
 from ..sizes.scratch import lines as up_to_lines

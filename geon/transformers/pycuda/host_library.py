@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...op_graph.dtypes import named_dtype
+from ...op_graph.values.dtypes import named_dtype
 from .device import Array, Convolving, Multiplication
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...op_graph.affine import Size
-from ...op_graph.lengths import evaluate
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.lengths import evaluate
 from .asking import Ask, Names, asked
 
 MOST = (1 << 31) - 1  # blocks of a launch

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...op_graph.attributes import SCATTER_MODES
-from ...op_graph.dtypes import FLOATS, name_of
 from ...op_graph.op_graph import Op
-from ...op_graph.reductions import positions
+from ...op_graph.rows.reductions import positions
+from ...op_graph.values.attribute_types import SCATTER_MODES
+from ...op_graph.values.dtypes import FLOATS, name_of
 from ..kernels.elements import examined
 from ..printing import c_expressions
 from ..printing.c_types import C_TYPES

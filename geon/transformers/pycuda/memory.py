@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import DeviceMemoryError, FeedError
-from ...op_graph.dtypes import name_of
+from ...op_graph.values.dtypes import name_of
 from ..runtime.dims import Room
 from . import dlpack
 from .device import Array, Device

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
-from ...op_graph.affine import Size
+from ...op_graph.axes.affine import Size
 from ...op_graph.op_graph import Op
 from ..kernels.lower import Work
 from ..kernels.types import Call, Nest, Region

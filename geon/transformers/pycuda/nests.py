@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...op_graph.affine import Size
-from ...op_graph.lengths import product
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.lengths import product
 from ..kernels.types import Loop, Nest, Pass
 from ..printing.nests import print_nest
 from ..printing.printed import PrintedNest, PrintedPass, RowStore

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...op_graph.affine import Size
-from ...op_graph.dtypes import HALVES, named_dtype
+from ...op_graph.axes.affine import Size
+from ...op_graph.values.dtypes import HALVES, named_dtype
 from ..printing.c_expressions import C_TYPES
 from .teams import Lines
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...op_graph.affine import Affine, Size
-from ...op_graph.dtypes import HALVES, name_of
+from ...op_graph.axes.affine import Affine, Size
+from ...op_graph.values.dtypes import HALVES, name_of
 from ..kernels.contraction import Contraction
 from ..kernels.scalar import Apply, Contracted, Load
 from ..kernels.types import Loop, Store

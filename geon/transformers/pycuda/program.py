@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ...op_graph.lengths import evaluate
+from ...op_graph.axes.lengths import evaluate
 from ..sizes.spaces import beyond_counting
 from .bound import Bound
 from .device import Device

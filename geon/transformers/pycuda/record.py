@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from ...op_graph.affine import Size
+from ...op_graph.axes.affine import Size
 from .. import disk_cache, recorded
 from ..lowering.looping import Loops, loops_of
 from ..lowering.memory import Plan, kernels_of

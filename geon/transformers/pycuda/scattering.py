@@ -6,9 +6,9 @@ ones adjoin: then each run of these is a thread's for each column, which goes th
 
 from __future__ import annotations
 
-from ...op_graph.affine import Size
-from ...op_graph.dtypes import HALVES, name_of
+from ...op_graph.axes.affine import Size
 from ...op_graph.op_graph import Op
+from ...op_graph.values.dtypes import HALVES, name_of
 from ..printing import c_expressions
 from ..printing.c_functions import C_TYPES
 from .launches import Grid

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ...op_graph.affine import Size
-from ...op_graph.lengths import evaluate, product
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.lengths import evaluate, product
 from ...op_graph.op_graph import Op
 from ..kernels.contraction import Contraction
 from ..kernels.lower import Work

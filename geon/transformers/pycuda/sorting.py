@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...op_graph.affine import Size
-from ...op_graph.dtypes import name_of
-from ...op_graph.lengths import evaluate, product
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.lengths import evaluate, product
 from ...op_graph.op_graph import Op
+from ...op_graph.values.dtypes import name_of
 from ..printing.c_types import SUFFIXES
 from ..printing.parameters import Parameter
 from ..sizes.scratch import lines as up_to_lines

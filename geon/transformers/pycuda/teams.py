@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ...op_graph.affine import Size
-from ...op_graph.lengths import product
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.lengths import product
 from ..kernels.types import Loop
 from ..printing.printed import Accumulator, PrintedPass
 from .naming import indented

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...op_graph.lengths import product
+from ...op_graph.axes.lengths import product
 from ..kernels.types import Nest
 from ..printing.printed import PrintedPass
 from .launches import Grid

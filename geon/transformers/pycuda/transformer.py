@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...errors import ArgumentError
+from ...op_graph.core.primitive import PRIMITIVES
 from ...op_graph.op_graph import Op
-from ...op_graph.registry import PRIMITIVES
 from ..base import Transformer
 from ..compile import Stages
 from ..computation import Computation

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
-from ...op_graph.affine import Size
+from ...op_graph.axes.affine import Size
 from ...op_graph.op_graph import Op, Same
-from ...op_graph.regions.scan_facts import ScanAttributes
-from ...op_graph.regions.while_facts import WhileAttributes
+from ...op_graph.regions.scan_op import ScanAttributes
+from ...op_graph.regions.while_op import WhileAttributes
 from ..kernels.types import Region
 from ..lowering.memory import Plan
 from ..lowering.places import place_of

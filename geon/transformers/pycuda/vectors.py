@@ -6,8 +6,8 @@ stacks that a loop goes over may not.
 
 from __future__ import annotations
 
-from ...op_graph.affine import Affine
-from ...op_graph.dtypes import name_of
+from ...op_graph.axes.affine import Affine
+from ...op_graph.values.dtypes import name_of
 from ..kernels.scalar import Load, RandomBits, walk
 from ..kernels.types import Loop, Nest, Pass
 from ..printing.c_expressions import C_TYPES

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from ...op_graph.affine import Size
+from ...op_graph.axes.affine import Size
 from ..kernels.types import ENDLESS
 from ..printing.parameters import Parameter, Parameters
 from .launches import (

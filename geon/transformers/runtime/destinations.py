@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError, FeedError
-from ...op_graph.labelled import dim_names, labels
+from ...op_graph.values.labels import dim_names, labels
 from .dims import resolve
 
 Array = np.ndarray[Any, Any]

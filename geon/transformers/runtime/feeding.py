@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import FeedError
-from ...op_graph.arrays import array_of, misfit, refuse_kind
-from ...op_graph.labelled import by_name
+from ...op_graph.values.arrays import array_of, misfit, refuse_kind
+from ...op_graph.values.labels import by_name
 from .memory import Memory
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...op_graph.lengths import evaluate, product
+from ...op_graph.axes.lengths import evaluate, product
 from .scratch import Size
 
 BLOCK = 1 << 19  # bytes of the values of one block: half of what stays in the second cache

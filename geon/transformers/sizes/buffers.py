@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...op_graph.lengths import Length, evaluate
+from ...op_graph.axes.lengths import Length, evaluate
 from .scratch import Scratch
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...op_graph.dtypes import as_dtype
+from ...op_graph.values.dtypes import as_dtype
 
 Array = np.ndarray[Any, Any]
 

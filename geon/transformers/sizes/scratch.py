@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from ...op_graph.lengths import Length, evaluate
+from ...op_graph.axes.lengths import Length, evaluate
 
 Size = int | Length
 

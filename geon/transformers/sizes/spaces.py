@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from ...op_graph.lengths import Length, evaluate
+from ...op_graph.axes.lengths import Length, evaluate
 
 Space = frozenset[tuple[str, int | Length]]
 

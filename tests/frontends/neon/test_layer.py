@@ -9,7 +9,7 @@ import pytest
 import geon
 from geon.frontends import neon
 from geon.frontends.neon import axis as ax
-from geon.op_graph.default_lengths import default_lengths
+from geon.op_graph.axes.length_defaults import default_lengths
 from tests.places import here
 
 N, T, H, W = ax.N, ax.T, ax.H, ax.W
@@ -345,7 +345,7 @@ def test_the_axes_are_open_and_no_length_is_set():
         assert name not in default_lengths()
     program = (
         "import geon, geon.frontends.neon as neon\n"
-        "from geon.op_graph.default_lengths import default_lengths\n"
+        "from geon.op_graph.axes.length_defaults import default_lengths\n"
         "from geon.frontends.neon.axis import C, N\n"
         "H = geon.Axis('H', 4)\n"
         "neon.Linear([H], neon.Glorot(geon.Random(0)))(geon.placeholder([N, C.with_length(3)]))\n"

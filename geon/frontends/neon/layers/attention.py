@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ....errors import ArgumentError, AxisError, DTypeError
-from ....op_graph import reductions
-from ....op_graph.axes import Axes, Axis, as_axes, new_axis
-from ....op_graph.composites import outer, softmax
-from ....op_graph.constants import as_tensor, constant
-from ....op_graph.contraction import dot
-from ....op_graph.elementwise import cast, greater_equal, multiply, where
-from ....op_graph.joining import concat
-from ....op_graph.keywords import check_flag
-from ....op_graph.leaves import iota
-from ....op_graph.logic import logical_and, logical_not, logical_or
-from ....op_graph.movement import rename, reorder
+from ....op_graph.axes.axes import Axes, Axis, as_axes, new_axis
+from ....op_graph.building.constants import as_tensor, constant
+from ....op_graph.building.resolve_axes import axis_of
+from ....op_graph.core.argument_hints import check_flag
+from ....op_graph.core.source_info import describe, user_site
+from ....op_graph.functions.composites import outer, softmax
 from ....op_graph.op_graph import Tensor
-from ....op_graph.own_axes import axis_of
-from ....op_graph.sites import describe, user_site
-from ....op_graph.trigonometry import cos, sin
+from ....op_graph.rows import reductions
+from ....op_graph.rows.concatenation import concat
+from ....op_graph.rows.contraction import dot
+from ....op_graph.rows.elementwise import cast, greater_equal, multiply, where
+from ....op_graph.rows.leaves import iota
+from ....op_graph.rows.logic import logical_and, logical_not, logical_or
+from ....op_graph.rows.movement import rename, reorder
+from ....op_graph.rows.trigonometry import cos, sin
 from ..axis import T, feature_axes
 from ..checks import above_zero, whole
 from .axes import chosen, made_apart
@@ -29,7 +29,7 @@ from .cache import Cache
 from .layer import Layer, Training, parameter_dtype
 
 if TYPE_CHECKING:
-    from ....op_graph.accepted import AxesLike, AxisLike, NewAxes, TensorLike
+    from ....op_graph.building.typing import AxesLike, AxisLike, NewAxes, TensorLike
     from ..initialisers import First
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ....errors import AxisError
-from ....op_graph.axes import Axes, Axis, as_axes
-from ....op_graph.movement import rename
+from ....op_graph.axes.axes import Axes, Axis, as_axes
+from ....op_graph.building.resolve_axes import own_axis
+from ....op_graph.core.source_info import describe, user_site
 from ....op_graph.op_graph import Tensor
-from ....op_graph.own_axes import own_axis
-from ....op_graph.sites import describe, user_site
+from ....op_graph.rows.movement import rename
 
 if TYPE_CHECKING:
-    from ....op_graph.accepted import AxesLike, AxisLike
+    from ....op_graph.building.typing import AxesLike, AxisLike
 
 
 def chosen(

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ....errors import ArgumentError
-from ....op_graph.axes import Axes, Axis, new_axis
-from ....op_graph.effects import assign
-from ....op_graph.elementwise import add, cast, less, where
-from ....op_graph.indexing import PURPOSES, Purpose, scatter
-from ....op_graph.leaves import iota, persistent_tensor
+from ....op_graph.axes.axes import Axes, Axis, new_axis
+from ....op_graph.core.source_info import describe, user_site
 from ....op_graph.op_graph import Leaf, Tensor, VoidOp
-from ....op_graph.reductions import tensor_size
-from ....op_graph.sites import describe, user_site
+from ....op_graph.rows.effects import assign
+from ....op_graph.rows.elementwise import add, cast, less, where
+from ....op_graph.rows.indexing import PURPOSES, Purpose, scatter
+from ....op_graph.rows.leaves import iota, persistent_tensor
+from ....op_graph.rows.reductions import tensor_size
 from .unread import Unread, watch_unread
 
 if TYPE_CHECKING:
-    from ....op_graph.accepted import DTypeLike
+    from ....op_graph.building.typing import DTypeLike
     from .layer import Layer
 
 

@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ....errors import ArgumentError, AxisError
-from ....op_graph.elementwise import sigmoid
-from ....op_graph.joining import concat
+from ....op_graph.core.source_info import describe, user_site
 from ....op_graph.op_graph import Tensor
-from ....op_graph.operators import is_function
-from ....op_graph.sites import describe, user_site
+from ....op_graph.rows.concatenation import concat
+from ....op_graph.rows.elementwise import sigmoid
+from ....op_graph.syntax.operators import is_function
 from .functions import Activation
 from .layer import Layer, Training
 
 if TYPE_CHECKING:
-    from ....op_graph.accepted import AxisLike
+    from ....op_graph.building.typing import AxisLike
     from .cache import Cache
 
     Part = Layer | Callable[[Tensor], Tensor]

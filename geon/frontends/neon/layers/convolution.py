@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ....errors import ArgumentError
-from ....op_graph.axes import Axes, Axis, as_axes, new_axis
-from ....op_graph.convolutions import convolution, transposed_convolution
-from ....op_graph.keywords import check_flag
+from ....op_graph.axes.axes import Axes, Axis, as_axes, new_axis
+from ....op_graph.building.resolve_axes import by_own_axis
+from ....op_graph.core.argument_hints import check_flag
+from ....op_graph.functions.convolutions import convolution, transposed_convolution
+from ....op_graph.functions.pooling import average_pool, lp_pool, max_pool
 from ....op_graph.op_graph import Leaf, Tensor
-from ....op_graph.own_axes import by_own_axis
-from ....op_graph.pooling import average_pool, lp_pool, max_pool
-from ....op_graph.windows import Window, check_windows
+from ....op_graph.rows.windows import Window, check_windows
 from ..activations import identity
 from ..axis import channel_axes
 from ..checks import a_function
@@ -23,8 +23,8 @@ from .linear import added
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ....op_graph.accepted import AxesLike, AxisLike, NewAxes
-    from ....op_graph.lengths import Length
+    from ....op_graph.axes.lengths import Length
+    from ....op_graph.building.typing import AxesLike, AxisLike, NewAxes
     from ..initialisers import First
 
     Own = Window | Axis | int

@@ -7,22 +7,22 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ....errors import ArgumentError, AxisError
-from ....op_graph.accumulation import widened
-from ....op_graph.activations import gelu
-from ....op_graph.axes import Axes, Axis, as_axes
-from ....op_graph.composites import onehot, softmax
-from ....op_graph.constants import as_tensor
-from ....op_graph.contraction import dot
-from ....op_graph.elementwise import cast, less, maximum, multiply, stop_gradient, where
-from ....op_graph.indexing import gather, scatter
-from ....op_graph.joining import pad
-from ....op_graph.leaves import iota, length_value
-from ....op_graph.lengths import Length
-from ....op_graph.movement import broadcast, flatten, rename, reorder, unflatten
+from ....op_graph.axes.axes import Axes, Axis, as_axes
+from ....op_graph.axes.lengths import Length
+from ....op_graph.building.constants import as_tensor
+from ....op_graph.core.source_info import describe, user_site
+from ....op_graph.functions.composites import onehot, softmax
 from ....op_graph.op_graph import Tensor
-from ....op_graph.ordered import cumsum, top_k
-from ....op_graph.reductions import sum, tensor_size
-from ....op_graph.sites import describe, user_site
+from ....op_graph.rows.accumulation import widened
+from ....op_graph.rows.concatenation import pad
+from ....op_graph.rows.contraction import dot
+from ....op_graph.rows.elementwise import cast, less, maximum, multiply, stop_gradient, where
+from ....op_graph.rows.indexing import gather, scatter
+from ....op_graph.rows.leaves import iota, length_value
+from ....op_graph.rows.movement import broadcast, flatten, rename, reorder, unflatten
+from ....op_graph.rows.reductions import sum, tensor_size
+from ....op_graph.rows.sort_and_cumulative import cumsum, top_k
+from ....op_graph.special.activations import gelu
 from ..axis import feature_axes
 from ..checks import finite, whole
 from .attention import length_of, of_known_length
@@ -30,7 +30,7 @@ from .axes import chosen, made_apart
 from .layer import Layer, Training, parameter_dtype
 
 if TYPE_CHECKING:
-    from ....op_graph.accepted import AxesLike, NewAxes
+    from ....op_graph.building.typing import AxesLike, NewAxes
     from ..initialisers import First
 
 

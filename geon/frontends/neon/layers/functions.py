@@ -6,17 +6,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ....errors import ArgumentError
-from ....op_graph.dtypes import kind
-from ....op_graph.elementwise import cast, where
 from ....op_graph.op_graph import Tensor
-from ....op_graph.operators import is_function
-from ....op_graph.random import Random
+from ....op_graph.random.streams import Random
+from ....op_graph.rows.elementwise import cast, where
+from ....op_graph.syntax.operators import is_function
+from ....op_graph.values.dtypes import kind
 from ..checks import finite, stream
 from .axes import chosen
 from .layer import Layer, Training
 
 if TYPE_CHECKING:
-    from ....op_graph.accepted import AxesLike
+    from ....op_graph.building.typing import AxesLike
 
 
 class Activation(Layer):

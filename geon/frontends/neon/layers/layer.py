@@ -8,20 +8,20 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
 from ....errors import ArgumentError, AxisError
-from ....op_graph.axes import Axes, axes_may_equal
-from ....op_graph.constants import as_tensor
-from ....op_graph.dtypes import kind
-from ....op_graph.effects import assign
-from ....op_graph.leaves import variable
+from ....op_graph.axes.axes import Axes, axes_may_equal
+from ....op_graph.building.constants import as_tensor
+from ....op_graph.core.source_info import describe, user_site
 from ....op_graph.op_graph import NO_AXES, Leaf, Tensor, VoidOp
-from ....op_graph.operators import is_function
-from ....op_graph.sites import describe, user_site
+from ....op_graph.rows.effects import assign
+from ....op_graph.rows.leaves import variable
+from ....op_graph.syntax.operators import is_function
+from ....op_graph.values.dtypes import kind
 from .cache import Cache
 from .calls import Calls
 from .unread import Unread, watch_unread
 
 if TYPE_CHECKING:
-    from ....op_graph.accepted import DTypeLike
+    from ....op_graph.building.typing import DTypeLike
     from ..initialisers import First
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ....errors import ArgumentError, DTypeError
-from ....op_graph.axes import Axes, Axis, as_axes, new_axis
-from ....op_graph.contraction import dot
-from ....op_graph.dtypes import kind
-from ....op_graph.elementwise import not_equal, where
-from ....op_graph.indexing import CHECKED, PURPOSES, Purpose, gather, held_by_int64
-from ....op_graph.movement import broadcast
+from ....op_graph.axes.axes import Axes, Axis, as_axes, new_axis
+from ....op_graph.core.source_info import describe, user_site
 from ....op_graph.op_graph import Leaf, Tensor, make
-from ....op_graph.sites import describe, user_site
+from ....op_graph.rows.contraction import dot
+from ....op_graph.rows.elementwise import not_equal, where
+from ....op_graph.rows.indexing import CHECKED, PURPOSES, Purpose, gather, held_by_int64
+from ....op_graph.rows.movement import broadcast
+from ....op_graph.values.dtypes import kind
 from ..activations import identity
 from ..axis import feature_axes
 from ..checks import a_function, whole
@@ -22,7 +22,7 @@ from .layer import Layer, Training, parameter_dtype
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ....op_graph.accepted import AxesLike, DTypeLike, NewAxes
+    from ....op_graph.building.typing import AxesLike, DTypeLike, NewAxes
     from ..initialisers import First
 
 

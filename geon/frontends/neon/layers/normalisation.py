@@ -8,21 +8,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ....errors import ArgumentError, AxisError
-from ....op_graph.accumulation import floating, widened
-from ....op_graph.axes import Axes, Axis
-from ....op_graph.composites import mean, variance
-from ....op_graph.elementwise import cast, maximum, rsqrt, square, where
-from ....op_graph.movement import flatten, reorder, unflatten
+from ....op_graph.axes.axes import Axes, Axis
+from ....op_graph.core.source_info import describe, user_site
+from ....op_graph.functions.composites import mean, variance
 from ....op_graph.op_graph import Leaf, Tensor
-from ....op_graph.reductions import tensor_size
-from ....op_graph.sites import describe, user_site
+from ....op_graph.rows.accumulation import floating, widened
+from ....op_graph.rows.elementwise import cast, maximum, rsqrt, square, where
+from ....op_graph.rows.movement import flatten, reorder, unflatten
+from ....op_graph.rows.reductions import tensor_size
 from ..axis import channel_axes, feature_axes
 from ..checks import at_least_one, finite, not_negative
 from .axes import chosen
 from .layer import Layer, Training, parameter_dtype
 
 if TYPE_CHECKING:
-    from ....op_graph.accepted import AxesLike
+    from ....op_graph.building.typing import AxesLike
 
 
 class Norm(Layer):

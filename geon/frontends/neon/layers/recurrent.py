@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....errors import ArgumentError, AxisError, DTypeError
-from ....op_graph.axes import Axes, Axis, as_axes
-from ....op_graph.constants import as_tensor
-from ....op_graph.contraction import dot
-from ....op_graph.elementwise import cast, sigmoid, where
-from ....op_graph.joining import concat
-from ....op_graph.keywords import check_flag
-from ....op_graph.movement import broadcast, cast_axes, reorder
+from ....op_graph.axes.axes import Axes, Axis, as_axes
+from ....op_graph.building.constants import as_tensor
+from ....op_graph.building.resolve_axes import axis_of
+from ....op_graph.core.argument_hints import check_flag
+from ....op_graph.core.source_info import describe, user_site
 from ....op_graph.op_graph import Leaf, Tensor
-from ....op_graph.own_axes import axis_of
 from ....op_graph.regions.scan import scan
-from ....op_graph.sites import describe, user_site
-from ....op_graph.trigonometry import tanh
+from ....op_graph.rows.concatenation import concat
+from ....op_graph.rows.contraction import dot
+from ....op_graph.rows.elementwise import cast, sigmoid, where
+from ....op_graph.rows.movement import broadcast, cast_axes, reorder
+from ....op_graph.rows.trigonometry import tanh
 from ..axis import T, feature_axes
 from ..checks import a_function
 from .axes import chosen, made_apart
 from .layer import Layer, Training, parameter_dtype
 
 if TYPE_CHECKING:
-    from ....op_graph.accepted import AxesLike, AxisLike, NewAxes, TensorLike
+    from ....op_graph.building.typing import AxesLike, AxisLike, NewAxes, TensorLike
     from ..initialisers import First
     from .cache import Cache
 

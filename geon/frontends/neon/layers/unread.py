@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ....op_graph.building.unused_effects import watch_owner
 from ....op_graph.op_graph import Tensor
-from ....op_graph.unrun import watch_owner
 
 SHOWN = 4  # ops that a warning names
 

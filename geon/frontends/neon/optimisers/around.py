@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from functools import reduce
 
 from ....errors import ArgumentError
-from ....op_graph.constants import as_tensor
-from ....op_graph.dtypes import accumulator
-from ....op_graph.elementwise import cast, isfinite, maximum, minimum, where
-from ....op_graph.logic import logical_and
+from ....op_graph.building.constants import as_tensor
 from ....op_graph.op_graph import Leaf, Tensor
-from ....op_graph.reductions import all
+from ....op_graph.rows.elementwise import cast, isfinite, maximum, minimum, where
+from ....op_graph.rows.logic import logical_and
+from ....op_graph.rows.reductions import all
+from ....op_graph.values.dtypes import accumulator
 from ..checks import above_zero, at_least_one, share
 from .optimiser import Moves, Optimiser
 

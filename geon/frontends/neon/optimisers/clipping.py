@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ....op_graph.accumulation import widened
-from ....op_graph.composites import clip, wide_norm
-from ....op_graph.elementwise import maximum
+from ....op_graph.building.weak import in_dtype
+from ....op_graph.functions.composites import clip, wide_norm
 from ....op_graph.op_graph import Tensor
-from ....op_graph.weak import in_dtype
+from ....op_graph.rows.accumulation import widened
+from ....op_graph.rows.elementwise import maximum
 from ..checks import above_zero
 
 Clip: TypeAlias = Callable[[Sequence[Tensor]], list[Tensor]]

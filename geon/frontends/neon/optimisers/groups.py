@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ....errors import ArgumentError
 from ....op_graph.op_graph import Leaf, Tensor
-from ....op_graph.operators import is_function
+from ....op_graph.syntax.operators import is_function
 from .optimiser import Moves, Optimiser
 
 if TYPE_CHECKING:

@@ -8,21 +8,21 @@ from functools import reduce
 from typing import Any
 
 from ....errors import ArgumentError
-from ....op_graph.axes import Axis
-from ....op_graph.composites import wide_norm
-from ....op_graph.constants import as_tensor
-from ....op_graph.contraction import dot
-from ....op_graph.deriv import deriv
-from ....op_graph.dtypes import accumulator
-from ....op_graph.elementwise import add, cast, maximum, sqrt, where
-from ....op_graph.functional import substitute
-from ....op_graph.joining import concat
-from ....op_graph.logic import logical_and
-from ....op_graph.movement import broadcast
+from ....op_graph.autodiff.deriv import deriv
+from ....op_graph.axes.axes import Axis
+from ....op_graph.building.constants import as_tensor
+from ....op_graph.building.weak import in_dtype
+from ....op_graph.functions.composites import wide_norm
 from ....op_graph.op_graph import Leaf, Op, Tensor
 from ....op_graph.regions.scan import scan
 from ....op_graph.regions.while_loop import while_loop
-from ....op_graph.weak import in_dtype
+from ....op_graph.rows.concatenation import concat
+from ....op_graph.rows.contraction import dot
+from ....op_graph.rows.elementwise import add, cast, maximum, sqrt, where
+from ....op_graph.rows.logic import logical_and
+from ....op_graph.rows.movement import broadcast
+from ....op_graph.transforms.functionalize import substitute
+from ....op_graph.values.dtypes import accumulator
 from ..checks import at_least_one
 from .optimiser import Moves, Optimiser, Rate
 

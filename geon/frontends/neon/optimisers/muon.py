@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 
 from ....errors import ArgumentError
-from ....op_graph.composites import L2_norm
-from ....op_graph.contraction import dot
-from ....op_graph.elementwise import cast, maximum, sqrt
-from ....op_graph.movement import rename
+from ....op_graph.functions.composites import L2_norm
 from ....op_graph.op_graph import Leaf, Tensor
-from ....op_graph.reductions import tensor_size
+from ....op_graph.rows.contraction import dot
+from ....op_graph.rows.elementwise import cast, maximum, sqrt
+from ....op_graph.rows.movement import rename
+from ....op_graph.rows.reductions import tensor_size
 from ..checks import at_least_one
 from .optimiser import Optimiser, Rate, Step
 

@@ -7,19 +7,19 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ....errors import ArgumentError
-from ....op_graph.axes import Axis
-from ....op_graph.constants import as_tensor
-from ....op_graph.deriv import deriv
-from ....op_graph.dtypes import accumulator
-from ....op_graph.effects import assign, doall
-from ....op_graph.elementwise import cast, where
-from ....op_graph.keywords import check_flag
-from ....op_graph.leaves import persistent_tensor
-from ....op_graph.logic import logical_and
+from ....op_graph.autodiff.deriv import deriv
+from ....op_graph.axes.axes import Axis
+from ....op_graph.building.constants import as_tensor
+from ....op_graph.core.argument_hints import check_flag
+from ....op_graph.core.source_info import describe, user_site
 from ....op_graph.names import DEFAULT_NAME
 from ....op_graph.op_graph import Leaf, Same, Tensor, VoidOp
-from ....op_graph.operators import is_function
-from ....op_graph.sites import describe, user_site
+from ....op_graph.rows.effects import assign, doall
+from ....op_graph.rows.elementwise import cast, where
+from ....op_graph.rows.leaves import persistent_tensor
+from ....op_graph.rows.logic import logical_and
+from ....op_graph.syntax.operators import is_function
+from ....op_graph.values.dtypes import accumulator
 from ..checks import not_negative, share
 from .schedules import Schedule
 

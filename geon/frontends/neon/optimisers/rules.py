@@ -6,8 +6,8 @@ import math
 from dataclasses import KW_ONLY, dataclass
 
 from ....errors import ArgumentError
-from ....op_graph.elementwise import cast, expm1, sign, sqrt, square
 from ....op_graph.op_graph import Leaf, Tensor
+from ....op_graph.rows.elementwise import cast, expm1, sign, sqrt, square
 from .optimiser import Optimiser, Rate, Step
 
 

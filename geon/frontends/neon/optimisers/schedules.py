@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ....errors import ArgumentError
-from ....op_graph.axes import Axis
-from ....op_graph.composites import clip
-from ....op_graph.constants import as_tensor, constant
-from ....op_graph.elementwise import cast, floor, maximum, minimum, power, where
-from ....op_graph.indexing import gather
+from ....op_graph.axes.axes import Axis
+from ....op_graph.building.constants import as_tensor, constant
+from ....op_graph.functions.composites import clip
 from ....op_graph.op_graph import Tensor
-from ....op_graph.operators import is_function
-from ....op_graph.trigonometry import cos
+from ....op_graph.rows.elementwise import cast, floor, maximum, minimum, power, where
+from ....op_graph.rows.indexing import gather
+from ....op_graph.rows.trigonometry import cos
+from ....op_graph.syntax.operators import is_function
 from ..checks import above_zero, finite, not_negative
 
 Schedule: TypeAlias = Callable[[Tensor], Tensor]

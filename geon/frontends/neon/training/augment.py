@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ....errors import ArgumentError
-from ....op_graph.arrays import array_of
-from ....op_graph.keywords import check_flag
+from ....op_graph.core.argument_hints import check_flag
+from ....op_graph.values.arrays import array_of
 from ..checks import a_number, at_least_zero, finite, not_negative, whole
 from .data import MadeOf, checked_padding, checked_seed
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ....errors import ArgumentError, UnavailableError
-from ....op_graph.keywords import check_flag
+from ....op_graph.core.argument_hints import check_flag
 from ..checks import at_least_one, made_folder
 from ..checks import path as as_path
 from .run import Callback, Run

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ....errors import ArgumentError
-from ....op_graph.operators import is_function
+from ....op_graph.syntax.operators import is_function
 from ..axis import N
 from ..checks import at_least_one, at_least_zero, whole
 from .examples import Examples, count_of_examples

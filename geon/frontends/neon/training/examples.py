@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ....errors import ArgumentError, FeedError
-from ....op_graph.arrays import is_masked
-from ....op_graph.labelled import dim_names, refuse_list
+from ....op_graph.values.arrays import is_masked
+from ....op_graph.values.labels import dim_names, refuse_list
 from ..axis import N
 
 

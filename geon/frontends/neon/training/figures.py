@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ....errors import ArgumentError, AxisError, DTypeError
-from ....op_graph.movement import broadcast
 from ....op_graph.op_graph import Tensor
+from ....op_graph.rows.movement import broadcast
 from ..metrics import Mean, Metric
 
 

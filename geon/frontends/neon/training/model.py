@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....errors import ArgumentError, CheckpointError, NonFiniteError
-from ....op_graph.accumulation import widened
-from ....op_graph.axes import Axes, Axis
-from ....op_graph.composites import mean
-from ....op_graph.effects import assign
-from ....op_graph.elementwise import cast, maximum, where
-from ....op_graph.functional import substitute
-from ....op_graph.joining import stack
-from ....op_graph.keywords import explained
-from ....op_graph.leaves import persistent_tensor
-from ....op_graph.movement import reorder
+from ....op_graph.axes.axes import Axes, Axis
+from ....op_graph.core.argument_hints import explained
+from ....op_graph.functions.composites import mean
 from ....op_graph.names import DEFAULT_NAME
 from ....op_graph.op_graph import Leaf, Op, Tensor
-from ....op_graph.operators import is_function
-from ....op_graph.reductions import sum, tensor_size
+from ....op_graph.rows.accumulation import widened
+from ....op_graph.rows.concatenation import stack
+from ....op_graph.rows.effects import assign
+from ....op_graph.rows.elementwise import cast, maximum, where
+from ....op_graph.rows.leaves import persistent_tensor
+from ....op_graph.rows.movement import reorder
+from ....op_graph.rows.reductions import sum, tensor_size
+from ....op_graph.syntax.operators import is_function
+from ....op_graph.transforms.functionalize import substitute
 from ....transformers.base import Transformer, make_transformer
 from ..axis import N
 from ..checks import at_least_one, at_least_zero

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ....op_graph.axes import Axis
-from ....op_graph.lengths import product, substituted
+from ....op_graph.axes.axes import Axis
+from ....op_graph.axes.lengths import product, substituted
+from ....op_graph.core.traversal import post_order
 from ....op_graph.op_graph import Leaf, Op, Tensor
-from ....op_graph.walks import post_order
 from ..axis import N
 
 if TYPE_CHECKING:
-    from ....op_graph.axes import Axes
-    from ....op_graph.lengths import Length
+    from ....op_graph.axes.axes import Axes
+    from ....op_graph.axes.lengths import Length
 
 # One for each element: of the result, or of what is gone through.
 OF_RESULT, OF_ARGUMENT = ("elementwise",), ("reduction", "ordered")

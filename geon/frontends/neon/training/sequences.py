@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....errors import ArgumentError
-from ....op_graph.arrays import array_of
+from ....op_graph.values.arrays import array_of
 from .data import checked_division, checked_padding, checked_seed
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from ....op_graph.lengths import Length
+from ....op_graph.axes.lengths import Length
+from ....op_graph.core.traversal import post_order
 from ....op_graph.op_graph import Leaf, Op, Tensor
-from ....op_graph.walks import post_order
 from .operations import computed, operations
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ....op_graph.axes import Axis
-from ....op_graph.bound import is_bound
-from ....op_graph.lengths import product
+from ....op_graph.axes.axes import Axis
+from ....op_graph.axes.lengths import product
+from ....op_graph.core.traversal import is_bound
 from ....op_graph.op_graph import Leaf, Op
 from ...kernels.nests import SHORT
 from ..layout import LaidOut

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....op_graph.lengths import evaluate, product
+from ....op_graph.axes.lengths import evaluate, product
 from ....op_graph.op_graph import Op
 from ..layout import LaidOut
 from .facts import loop_axes, statements

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ....op_graph.lengths import Length
+from ....op_graph.axes.lengths import Length
 from ....op_graph.op_graph import Op
 from ...kernels.types import Fused
 

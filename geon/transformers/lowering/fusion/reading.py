@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ....op_graph.bound import is_bound
+from ....op_graph.core.traversal import is_bound
 from ....op_graph.op_graph import Leaf, Op
 from ...kernels.elements import passed
 from ..groups import same_places

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ....op_graph.lengths import evaluate
+from ....op_graph.axes.lengths import evaluate
 from ....op_graph.op_graph import Op, among
 from .facts import statements
 from .fits import BODY, Nominal

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....op_graph.lengths import is_below, product
+from ....op_graph.axes.lengths import is_below, product
 from ....op_graph.op_graph import Op
 from .facts import innermost, is_view, loop_axes, reductions_below, repeats, shows
 from .fits import full, small_rows

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 
-from ....op_graph.bound import is_bound
+from ....op_graph.core.traversal import is_bound
 from ....op_graph.op_graph import Op
-from ....op_graph.patterns import is_of
+from ....op_graph.rewriting.matching import is_of
 from .fits import full, same_lengths
 from .fusion_group import FusionGroup
 from .state import State

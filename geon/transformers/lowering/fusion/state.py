@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ....op_graph.bound import is_bound
+from ....op_graph.core.traversal import is_bound
 from ....op_graph.op_graph import Op
 from ..layout import LaidOut
 from .facts import is_product, is_view

@@ -7,7 +7,7 @@ kernel only where that stays so, hence no cycles.
 
 from __future__ import annotations
 
-from ....op_graph.bound import is_bound
+from ....op_graph.core.traversal import is_bound
 from ....op_graph.op_graph import Op, RegionOp
 from ...kernels.elements import examined
 from ...kernels.types import Fused

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ....op_graph.lengths import evaluate
+from ....op_graph.axes.lengths import evaluate
 from ...sizes.blocks import Cut
 from ...sizes.scratch import Size
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ....op_graph.lengths import Length, evaluate
+from ....op_graph.axes.lengths import Length, evaluate
 from ...sizes.scratch import Size
 from ..product_shape import (
     BAND_PACKED_BYTES,

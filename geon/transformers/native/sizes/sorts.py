@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ....op_graph.dtypes import named_dtype
-from ....op_graph.lengths import Length, evaluate
+from ....op_graph.axes.lengths import Length, evaluate
+from ....op_graph.values.dtypes import named_dtype
 from ...sizes.scratch import Size, lines
 
 NARROW_ROWS = 256  # elements of the longest lines that vectors of two numbers sort side by side

@@ -1,0 +1,1 @@
+"""Derivatives that users ask for: `deriv`, Jacobians, custom rules, rematerialisation."""

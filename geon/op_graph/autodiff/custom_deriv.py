@@ -1,0 +1,276 @@
+"""``custom_deriv``: a user's derivative rule for a function of tensors."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import update_wrapper
+from typing import Any
+
+from ...errors import ArgumentError, DerivativeError
+from ..building.constants import as_tensor
+from ..building.weak import strengthen
+from ..core.argument_hints import explained
+from ..core.interning import OwnTable
+from ..core.primitive import Inferred, Primitive, need
+from ..core.region_body import Body
+from ..core.source_info import building, describe, remarked, user_site
+from ..op_graph import NO_AXES, ComputationOp, Op, Tensor, intern, post_order
+from ..regions.closure import closed
+from ..regions.parameters import substituted
+from ..rows.elementwise import add, cast
+from ..rows.leaves import placeholder
+from ..rows.movement import broadcast
+from ..syntax.operators import is_function
+from ..transforms.derivative_sweeps import reverse_mode
+from ..transforms.functionalize import substitute
+from ..values.dtypes import kind
+
+Backward = Callable[..., Sequence[Any]]
+
+
+class CustomDeriv:
+    """A function of tensors whose derivative is a rule of the user's; see ``custom_deriv``.
+
+    ``function`` is what it computes and ``rule`` what says its derivative.
+    """
+
+    def __init__(self, function: Callable[..., Tensor], rule: Backward) -> None:
+        self.function = function
+        self.rule = rule
+        update_wrapper(self, function, updated=())
+
+    def __repr__(self) -> str:
+        return f"<{self} with the derivative rule {_called(self.rule)}>"
+
+    def __str__(self) -> str:
+        return _called(self.function)
+
+    def __call__(self, *inputs: Any) -> Tensor:
+        """The value of the function for tensors, numbers and arrays.
+
+        Raises ``DerivativeError`` when the function returns no tensor.
+        """
+        tensors = tuple(as_tensor(x) for x in inputs)
+        value = self.function(*tensors)
+        if not isinstance(value, Tensor):
+            raise DerivativeError(
+                f"custom_deriv: {self} returned {value!r} of type {type(value).__name__}; it must "
+                "return one tensor"
+            )
+        args = (value, *tensors)
+        return intern(
+            ComputationOp, CUSTOM, args, (self,), value.axes, value.dtype, weak=value.weak
+        )
+
+
+class DumpedRule(CustomDeriv):
+    """A function and its rule as a dump has them: the rule is the graph that it made.
+
+    ``body`` computes the cotangents of the inputs at ``places`` from the cotangent of the result,
+    the result and the inputs, of which the last are what the rule reads besides. It is None where
+    there is no graph, and ``reason`` says why.
+    """
+
+    def __init__(
+        self, name: str, body: Body | None, places: Sequence[int] = (), reason: str = ""
+    ) -> None:
+        self.name, self.body, self.reason = name, body, reason
+        self.places = tuple(places)
+        self.rule = self._rule
+
+    def __str__(self) -> str:
+        return self.name
+
+    def _rule(self, g: Tensor, out: Tensor, *inputs: Tensor) -> list[Tensor | None]:
+        if self.body is None:
+            raise DerivativeError(f"custom_deriv: the dump of {self} has no rule: {self.reason}")
+        known: dict[Op, Op] = dict(zip(self.body.parameters, (g, out, *inputs), strict=True))
+        found: list[Any] = [None] * len(inputs)
+        for place, result in zip(self.places, self.body.results, strict=True):
+            found[place] = substitute(result, known)
+        return found
+
+    def fits(self, args: Sequence[Op]) -> None:
+        """Raise ``ArgumentError`` where the body is none for these arguments of an op."""
+        if self.body is None:
+            return
+        given = [args[0], *args]
+        need(len(self.body.parameters) == len(given), "a rule of {} values", len(given))
+        wanted = [args[1 + place] for place in self.places if place + 1 < len(args)]
+        need(len(self.places) == len(wanted) == len(self.body.results), "a rule for each place")
+        pairs = [*zip(self.body.parameters, given, strict=True)]
+        for inner, outer in [*pairs, *zip(self.body.results, wanted, strict=True)]:
+            need(inner.axes is outer.axes, "a rule with {} over {}", inner.axes, outer.axes)
+            need(inner.dtype is outer.dtype, "a rule with {}", inner.dtype)
+
+
+def dumped_rule(op: Op) -> tuple[DumpedRule, Sequence[Tensor]]:
+    """The rule of an op as the graph that it makes, and what this reads beside the inputs."""
+    call: CustomDeriv = op.attrs[0]
+    if isinstance(call, DumpedRule):
+        return call, ()
+    with building(OwnTable(open=True)) as current:
+        current.site = remarked(op._site, "derivative of custom")
+        g = placeholder(op.axes, op.dtype)
+        try:
+            parts = _vjp(g, op)[1:]
+        except Exception as error:
+            reason = f"it raised {type(error).__name__}: {error}"
+            return DumpedRule(str(call), None, reason=reason), ()
+        places = [k for k, part in enumerate(parts) if part is not None]
+        given = [op, *op.args[1:]]
+        leaves = [placeholder(each.axes, each.dtype) for each in given]
+        known: dict[Op, Op] = {
+            each: leaf for each, leaf in zip(given, leaves, strict=True) if not each.weak
+        }
+        results = substituted([part for part in parts if part is not None], known)
+        body, captures = closed([g, *leaves], results)
+        inside = any(each.primitive.name == "parameter" for each in post_order([op]))
+    if captures and inside:
+        reason = f"in a loop or branch it reads {captures[0]} (made at {captures[0].line_info})"
+        return DumpedRule(str(call), None, reason=reason), ()
+    return DumpedRule(str(call), body, places), captures
+
+
+def _infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    return args[0].axes, args[0].dtype, ()
+
+
+def is_custom(value: Any) -> bool:
+    """Whether ``value`` is a function with a derivative rule."""
+    return isinstance(value, CustomDeriv)
+
+
+def _called(function: Any) -> str:
+    return getattr(function, "__qualname__", None) or repr(function)
+
+
+RULE = (
+    "write @geon.custom_deriv(lambda g, out, x: [cotangent of x]) above the function, or "
+    "geon.custom_deriv(rule)(function)"
+)
+
+
+def _takes_inputs(rule: Any) -> bool:
+    """Whether a rule can be called with a cotangent, a result and an input."""
+    try:
+        inspect.signature(rule).bind(None, None, None)
+    except TypeError:
+        # A rule for more inputs has more parameters.
+        return len(inspect.signature(rule).parameters) > 3
+    except ValueError:  # a function of C without a signature
+        return True
+    return True
+
+
+@explained
+def custom_deriv(rule: Backward) -> Callable[[Callable[..., Tensor]], CustomDeriv]:
+    """A decorator that gives a function of tensors the derivative that ``rule`` says.
+
+    ``rule(g, out, *inputs)`` returns a list with the cotangent of each input, over that input's
+    axes, from the cotangent ``g`` of the result ``out``; None stands for zero. Reverse mode calls
+    it; forward mode transposes it, for which it must be linear in ``g``. The inputs are the
+    positional arguments: tensors that the function reads otherwise are constants to derivatives.
+    A rule that returns anything else raises ``DerivativeError`` when a derivative is taken, and
+    what is no function raises ``ArgumentError`` at once::
+
+        @geon.custom_deriv(lambda g, out, x: [g])
+        def rounded(x):
+            return geon.round(x)
+    """
+    what = f"custom_deriv at {describe(user_site())}"
+    if not is_function(rule):
+        raise ArgumentError(f"{what}: the rule {rule!r} is no function; {RULE}")
+    if not _takes_inputs(rule):
+        raise ArgumentError(
+            f"{what}: {_called(rule)}{inspect.signature(rule)} is no rule, which takes the "
+            f"cotangent, the result and the inputs; {RULE}"
+        )
+
+    def decorate(*functions: Callable[..., Tensor]) -> CustomDeriv:
+        if len(functions) != 1 or not is_function(functions[0]):
+            given = ", ".join(map(repr, functions))
+            raise ArgumentError(
+                f"{what}: {_called(rule)} was given as the rule, and ({given}) where the one "
+                f"function of tensors stands; {RULE}"
+            )
+        return CustomDeriv(functions[0], rule)
+
+    return decorate
+
+
+def _vjp(g: Tensor, op: Op) -> list[Tensor | None]:
+    call: CustomDeriv = op.attrs[0]
+    inputs = op.args[1:]
+    returned = call.rule(g, op, *inputs)
+    if not isinstance(returned, (list, tuple)) or len(returned) != len(inputs):
+        shown = f"{len(returned)}" if isinstance(returned, (list, tuple)) else repr(returned)
+        raise _wrong(op, f"returned {shown}, not a list of {len(inputs)} cotangents")
+    parts: list[Tensor | None] = [None]
+    for i, (x, part) in enumerate(zip(inputs, returned, strict=True)):
+        parts.append(None if part is None else _checked(op, i, x, part))
+    return parts
+
+
+def _checked(op: Op, i: int, x: Op, part: Any) -> Tensor:
+    """One cotangent that a rule returned, over the axes of its input."""
+    where = f"for input {i}, {x} {x.dtype.name} (made at {x.line_info}),"
+    if kind(x.dtype) != "f":
+        raise _wrong(op, f"returned {part!r} {where} which has no derivative; return None for it")
+    part = as_tensor(part, near=x)
+    if part.weak and part.axes is NO_AXES:
+        return broadcast(strengthen(part, x.dtype), x.axes)
+    if not part.axes.same_set(x.axes):
+        raise _wrong(
+            op, f"returned {part} over the axes {part.axes} {where} whose axes are {x.axes}"
+        )
+    if x.weak:  # what was built of it has the dtype it met
+        part = cast(part, x.dtype)
+    if part.dtype is not x.dtype:
+        raise _wrong(op, f"returned {part} of dtype {part.dtype.name} {where} of another dtype")
+    return broadcast(part, x.axes)
+
+
+def _wrong(op: Op, what: str) -> DerivativeError:
+    rule = _called(op.attrs[0].rule)
+    return DerivativeError(
+        f"custom_deriv: the rule {rule} of {op.attrs[0]}, called at {op.line_info}, {what}"
+    )
+
+
+def _jvp(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
+    """The tangent of the result: the transpose of the rule, which is linear in its cotangent."""
+    g = placeholder(op.axes, op.dtype)
+    parts = _vjp(g, op)
+    known = {op, *op.args}
+    total: Tensor | None = None
+    for i in moving:
+        part = parts[i]
+        if part is not None:
+            t = reverse_mode(part, found[op.args[i]], [g], known).get(g)
+            if t is not None:
+                total = t if total is None else add.apply(total, t)
+    linear = {*known, *(found[op.args[i]] for i in moving)}
+    if total is not None and g in set(post_order([total], linear)):
+        raise _wrong(
+            op,
+            "is not linear in its cotangent, so forward mode cannot be derived from it; "
+            "use reverse mode (deriv, vjp)",
+        )
+    return total
+
+
+CUSTOM = Primitive(
+    "custom",
+    "call",
+    "The value of a function whose derivative is a rule of the user's.",
+    reference=lambda op, value, *inputs: value,
+    vjp=_vjp,
+    jvp=_jvp,
+    attributes=("rule",),
+    fits=(is_custom,),
+    infer=_infer,
+    carriers=(0,),
+    alike=None,
+)

@@ -1,0 +1,325 @@
+"""Derivatives as graphs: reverse mode (``deriv``, ``vjp``) and forward mode (``jvp``, ``hvp``)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+from ...errors import ArgumentError, AxisError, DerivativeError, DTypeError
+from ..axes.axes import Axes
+from ..building.constants import as_tensor
+from ..building.elementwise_build import over
+from ..building.rebuild import with_args
+from ..building.resolve_axes import named_axes
+from ..building.weak import strengthen, without_effect
+from ..core.argument_hints import explained
+from ..core.source_info import describe, user_site
+from ..op_graph import NO_AXES, Leaf, Op, Tensor, post_order
+from ..rewriting.driver import rewrite
+from ..rewriting.stabilise import STABLE
+from ..rows.elementwise import cast, copy
+from ..rows.leaves import placeholder
+from ..rows.movement import broadcast
+from ..transforms.batching import images, many_at_once
+from ..transforms.derivative_sweeps import forward_mode, reverse_mode, zeros
+from ..transforms.functionalize import pure_value, substitute
+from ..values.dtypes import kind
+
+if TYPE_CHECKING:
+    from ..building.typing import AxesLike, TensorLike
+
+
+@overload
+def deriv(
+    y: TensorLike,
+    x: Tensor,
+    *,
+    seed: TensorLike | None = None,
+    per: AxesLike | None = None,
+    unreached: str = "raise",
+) -> Tensor: ...
+@overload
+def deriv(
+    y: TensorLike,
+    x: Sequence[Tensor],
+    *,
+    seed: TensorLike | None = None,
+    per: AxesLike | None = None,
+    unreached: str = "raise",
+) -> list[Tensor]: ...
+@explained
+def deriv(y: Any, x: Any, *, seed: Any = None, per: Any = None, unreached: str = "raise") -> Any:
+    """The derivative of ``y`` with respect to ``x``: a tensor over x's axes, itself an op.
+
+    ``x`` is a tensor or a list of tensors, which share one reverse sweep; variables and
+    placeholders mean their values at entry. A ``y`` that is no scalar needs ``seed``, a tensor over
+    y's axes: the result is the derivative of sum(seed * y). Axes that ``seed`` has besides are many
+    seeds at once, in the same sweep; the result has them first. ``per`` are axes of y, such as that
+    of the examples of a batch: the result has them first and is, at each place, the derivative of
+    y there. ``unreached="zero"`` gives zeros for an x that y does not depend on. Raises
+    ``DerivativeError`` for an unreached x, a constant, a tensor that is not of a float dtype, an op
+    without a derivative, and where y at a place of ``per`` depends on other places along it;
+    ``AxisError`` for ``per`` that y has not.
+    """
+    wanted = _listed(x)
+    if unreached not in ("raise", "zero"):
+        raise DerivativeError(f"deriv: unreached={unreached!r} is neither 'raise' nor 'zero'")
+    y = _differentiable(y, "deriv", "y")
+    if unreached == "raise":
+        wanted = [_differentiable(v, "deriv", "x") for v in wanted]
+    places = _places(y, per)
+    given = _seed(y, seed, places)
+    many = given.axes.without(y.axes.names)
+    _refuse_taken(many, given, wanted, "deriv")
+    _refuse_weak([y], wanted, "deriv")
+    (body,), targets, original = _prepared([y], wanted)
+    one = placeholder(y.axes, y.dtype) if len(many) else given
+    if len(places):
+        cotangents = _each(body, wanted, targets, one, places)
+    else:
+        cotangents = reverse_mode(body, one, targets)
+    if len(many):
+        spread = many_at_once([*cotangents.values()], {one: given}, many)
+        cotangents = dict(zip(cotangents, spread, strict=True))
+    results = []
+    for v, t in zip(wanted, targets, strict=True):
+        made = _result(y, v, cotangents.get(t), unreached)
+        first = Axes(places, many, v.axes)
+        results.append(made if made.axes is first else broadcast(made, first))
+    results = _restored(results, original)
+    return results if isinstance(x, (list, tuple)) else results[0]
+
+
+def _places(y: Tensor, per: Any) -> Axes:
+    """The axes of ``y`` that ``per`` names."""
+    asked = named_axes([] if per is None else per, "deriv", y)
+    for axis in asked:
+        if axis.name not in y.axes:
+            raise AxisError(
+                f"deriv at {describe(user_site())}: per={axis.name} is no axis of {y} (made at "
+                f"{y.line_info}), which has {', '.join(y.axes.names) or 'none'}; keep it where y "
+                f"is reduced, for example geon.sum(..., out_axes={axis.name})"
+            )
+    return y.axes.only(asked)
+
+
+def _each(
+    body: Tensor, wanted: Sequence[Tensor], targets: Sequence[Op], seed: Tensor, places: Axes
+) -> dict[Op, Tensor]:
+    """The cotangents of the targets at each place: those of targets that vary along ``places``."""
+    for x in wanted:
+        if any(axis in x.axes for axis in places):
+            raise AxisError(
+                f"deriv at {describe(user_site())}: x = {x} (made at {x.line_info}) has an axis of "
+                f"per= {places} already; where each place of y depends on x there alone, give the "
+                f"sum of y without per=: geon.deriv(geon.sum(y, {list(places.names)}), x)"
+            )
+    stands = [placeholder(Axes(t.axes, places), t.dtype) for t in targets]
+    varying = dict(zip(targets, stands, strict=True))
+    spread: Any = images([body], varying, places, "the derivative of each")
+    found = reverse_mode(spread.get(body, body), seed, stands)
+    # What varies has the value that it had at each place: its values are not computed again.
+    values: dict[Op, Any] = {made: over(op, made.axes) for op, made in spread.items()}
+    parts: dict[Op, Any] = {
+        t: substitute(found[s], values) for t, s in varying.items() if s in found
+    }
+    return parts
+
+
+def _refuse_taken(many: Axes, given: Tensor, others: Sequence[Tensor], what: str) -> None:
+    """Raise ``AxisError`` where one of the axes of ``many`` is also an axis of a result."""
+    for other in others:
+        for axis in many:
+            if axis in other.axes:
+                raise AxisError(
+                    f"{what} at {describe(user_site())}: {given} (made at {given.line_info}) has "
+                    f"the axis {axis.name!r} for many at once, and {other} (made at "
+                    f"{other.line_info}) has it too, so the result would have it twice; "
+                    f"geon.rename one, for example to {axis.name}.prime"
+                )
+
+
+@overload
+def vjp(y: TensorLike, x: Tensor, seed: TensorLike) -> Tensor: ...
+@overload
+def vjp(y: TensorLike, x: Sequence[Tensor], seed: TensorLike) -> list[Tensor]: ...
+@explained
+def vjp(y: Any, x: Any, seed: Any) -> Any:
+    """The vector-Jacobian product: ``deriv`` of sum(seed * y), zero for an x not reached."""
+    return deriv(y, x, seed=seed, unreached="zero")
+
+
+@overload
+def jvp(
+    y: Tensor, x: Tensor | Sequence[Tensor], tangent: TensorLike | Sequence[TensorLike]
+) -> Tensor: ...
+@overload
+def jvp(
+    y: Sequence[Tensor], x: Tensor | Sequence[Tensor], tangent: TensorLike | Sequence[TensorLike]
+) -> list[Tensor]: ...
+@explained
+def jvp(y: Any, x: Any, tangent: Any) -> Any:
+    """The Jacobian-vector product: the directional derivative of ``y`` along ``tangent``.
+
+    ``y`` is a tensor or a list of tensors, which share one forward sweep; ``x`` is a tensor and
+    ``tangent`` one over its axes, or both are lists. Has the axes of ``y``; zero where y does not
+    depend on x. Axes that a tangent has besides are many directions at once, in the same sweep; the
+    result has them last. Raises ``DerivativeError`` for a tensor that is not of a float dtype or an
+    op without a derivative.
+    """
+    wanted = _listed(x)
+    directions = list(tangent) if isinstance(tangent, (list, tuple)) else [tangent]
+    if len(wanted) != len(directions):
+        raise DerivativeError(f"jvp: {len(wanted)} tensors but {len(directions)} tangents")
+    wanted = [_differentiable(v, "jvp", "x") for v in wanted]
+    ys = [_differentiable(v, "jvp", "y") for v in _listed(y)]
+    _refuse_weak(ys, wanted, "jvp")
+    bodies, targets, original = _prepared(ys, wanted)
+    tangents: dict[Op, Tensor] = {}
+    varying: dict[Tensor, Tensor] = {}
+    many = NO_AXES
+    for v, target, t in zip(wanted, targets, directions, strict=True):
+        t = cast(strengthen(as_tensor(t, near=v), v.dtype), v.dtype)
+        further = t.axes.without(v.axes.names)
+        if len(further):
+            _refuse_taken(further, t, ys, "jvp")
+            many = Axes(many, [axis for axis in further if axis not in many])
+            tangents[target] = one = placeholder(v.axes, v.dtype)
+            varying[one] = t
+        else:
+            tangents[target] = broadcast(t, v.axes)
+    found = forward_mode(bodies, tangents)
+    results = [found[b] if b in found else zeros(v) for v, b in zip(ys, bodies, strict=True)]
+    if len(many):
+        results = many_at_once(results, varying, many)
+    results = _restored(results, original)
+    return results if isinstance(y, (list, tuple)) else results[0]
+
+
+@overload
+def hvp(y: TensorLike, x: Tensor, vector: TensorLike) -> Tensor: ...
+@overload
+def hvp(y: TensorLike, x: Sequence[Tensor], vector: Sequence[TensorLike]) -> list[Tensor]: ...
+@explained
+def hvp(y: Any, x: Any, vector: Any) -> Any:
+    """The Hessian of the scalar ``y`` in ``x`` times ``vector``: forward over reverse mode.
+
+    ``x`` is a tensor and ``vector`` one over its axes, or both are lists, and then the result is.
+    Axes that ``vector`` has besides are many vectors at once; the result has them last.
+    """
+    return jvp(deriv(y, x, unreached="zero"), x, vector)
+
+
+def _listed(x: Any) -> list[Tensor]:
+    for given in x if isinstance(x, (list, tuple)) else [x]:
+        if isinstance(given, (str, dict, set)):
+            cure = "geon.find(y, name) finds a tensor by its name"
+            if isinstance(given, dict):
+                cure = "give list(x.values()), and the derivatives are a list in its order"
+            raise ArgumentError(
+                f"deriv at {describe(user_site())}: x is {given!r} of type {type(given).__name__}; "
+                f"give a tensor or a list of tensors; {cure}"
+            )
+    return [as_tensor(v) for v in x] if isinstance(x, (list, tuple)) else [as_tensor(x)]
+
+
+def _differentiable(x: Any, what: str, role: str) -> Tensor:
+    x = as_tensor(x)
+    if kind(x.dtype) != "f":
+        raise DerivativeError(
+            f"{what}: {role} is {x} of dtype {x.dtype.name} (made at {x.line_info}); only float "
+            "tensors have derivatives: geon.cast it to a float dtype before it is used"
+        )
+    tensor: Tensor = x
+    return tensor
+
+
+def _refuse_weak(ys: Sequence[Tensor], wanted: Sequence[Tensor], what: str) -> None:
+    for x in wanted:
+        reason = without_effect(x, ys)
+        if reason is not None:
+            raise DerivativeError(f"{what}: {reason}")
+
+
+_marks = itertools.count()
+
+
+def _prepared(
+    ys: Sequence[Tensor], wanted: Sequence[Tensor]
+) -> tuple[list[Tensor], list[Op], dict[Op, Op]]:
+    """The pure, stable forms of ``ys``, the ops there that ``wanted`` became, and the way back.
+
+    A target that is computed is replaced by a copy unlike any other op, so that no rule looks
+    through it and no other op becomes one with it; ``_restored`` takes the copies out again.
+    """
+    pure: list[Op] = [pure_value(y) for y in ys]
+    targets: list[Op] = [v if isinstance(v, Leaf) else pure_value(v) for v in wanted]
+    known: dict[Op, Op] = {}
+    marked = {op for op in targets if not isinstance(op, Leaf)}
+    if marked:
+        for op in post_order([*pure, *targets]):
+            new = with_args(op, tuple([known[arg] for arg in op.args]))
+            known[op] = copy(new, None, next(_marks)) if op in marked else new
+    roots = [known.get(op, op) for op in (*pure, *targets)]
+    made: list[Any] = rewrite(roots, STABLE, {})
+    images = made[len(pure) :]
+    original = {m: t for m, t in zip(images, targets, strict=True) if t in marked}
+    return made[: len(pure)], images, original
+
+
+def _restored(results: Sequence[Tensor], original: dict[Op, Op]) -> list[Tensor]:
+    """The results with the targets themselves in the place of the copies that stood for them."""
+    known = dict(original)
+    restored: list[Any] = [substitute(op, known) if known else op for op in results]
+    return restored
+
+
+def _seed(y: Tensor, given: Any, places: Axes = NO_AXES) -> Tensor:
+    if given is None:
+        if len(places) == len(y.axes):
+            return broadcast(strengthen(as_tensor(1.0), y.dtype), y.axes)
+        if y.axes is not NO_AXES:
+            names = ", ".join([repr(name) for name in places.names])
+            cure = f"geon.sum(y, out_axes=[{names}])" if len(places) else "geon.sum(y)"
+            each = [axis.name for axis in y.axes.without(places)]
+            raise DerivativeError(
+                f"deriv: y is {y} (made at {y.line_info}), not a scalar; give seed=, a tensor over "
+                f"{y.axes}, or reduce it, for example with {cure}; per={[*places.names, *each]} "
+                "gives the derivative of each element"
+            )
+        return strengthen(as_tensor(1.0), y.dtype)
+    seed = as_tensor(given, near=y)
+    if kind(seed.dtype) != "f" and not seed.weak:
+        raise DTypeError(f"deriv: the seed {seed} is {seed.dtype.name}, not a float dtype")
+    further = [axis for axis in seed.axes if axis not in y.axes]
+    return broadcast(cast(strengthen(seed, y.dtype), y.dtype), Axes(y.axes, further))
+
+
+def _result(y: Tensor, x: Tensor, g: Tensor | None, unreached: str) -> Tensor:
+    if g is not None:
+        return g
+    if unreached == "zero":
+        return zeros(x)
+    what = "a constant" if x.primitive.name == "constant" else "not reached"
+    inside = _read_inside(y, x)
+    why = (
+        ""
+        if inside is None
+        else (
+            f"; {inside.attrs[0]}, called at {inside.line_info}, has a rule of custom_deriv and "
+            "reads it otherwise than as an argument, which makes it a constant: make it an argument"
+        )
+    )
+    raise DerivativeError(
+        f"deriv: {x} (made at {x.line_info}) is {what}: {y} (made at {y.line_info}) does not "
+        f'depend on it differentiably; deriv(..., unreached="zero") gives zeros{why}'
+    )
+
+
+def _read_inside(y: Tensor, x: Tensor) -> Op | None:
+    """The call of a function with a rule that reads ``x`` beside its arguments; None without."""
+    for op in post_order([y]):
+        if op.primitive.name == "custom" and x in set(post_order([op.args[0]], set(op.args[1:]))):
+            return op
+    return None

@@ -1,0 +1,108 @@
+"""Jacobians and Hessians: derivatives of all elements of a tensor in one batched sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+from ...errors import DerivativeError
+from ..axes.axes import Axes
+from ..building.constants import as_tensor
+from ..building.weak import strengthen
+from ..core.argument_hints import explained
+from ..core.source_info import describe, user_site
+from ..op_graph import Tensor
+from ..rows.leaves import placeholder
+from ..rows.movement import broadcast, cast_axes
+from ..transforms.batching import fresh_axes, many_at_once, same_place
+from ..transforms.derivative_sweeps import forward_mode
+from .deriv import (
+    _differentiable,
+    _listed,
+    _prepared,
+    _refuse_weak,
+    _restored,
+    _result,
+    deriv,
+)
+
+if TYPE_CHECKING:
+    from ..building.typing import TensorLike
+
+
+@overload
+def jacobian(y: TensorLike, x: Tensor, *, unreached: str = "raise") -> Tensor: ...
+@overload
+def jacobian(y: TensorLike, x: Sequence[Tensor], *, unreached: str = "raise") -> list[Tensor]: ...
+@explained
+def jacobian(y: Any, x: Any, *, unreached: str = "raise") -> Any:
+    """The derivative of every element of ``y`` with respect to every element of ``x``.
+
+    Has the axes of ``y``, then those of ``x``; one of ``x`` whose name ``y`` has too gets a prime,
+    so that of a vector over H in one over H is over (H, H'). ``x`` is a tensor or a list, and then
+    the result is. One sweep gives all elements: backwards, or forwards where ``x`` is known to have
+    fewer elements. Raises what ``deriv`` raises.
+    """
+    wanted = _listed(x)
+    y = _differentiable(y, "jacobian", "y")
+    if unreached == "raise":
+        wanted = [_differentiable(v, "jacobian", "x") for v in wanted]
+    forwards = [_is_smaller(v, y) for v in wanted]
+    back = [v for v, forward in zip(wanted, forwards, strict=True) if not forward]
+    rows = fresh_axes(y.axes, [name for v in (y, *wanted) for name in v.axes.names])
+    seed = same_place(y.axes, rows, y.dtype) if len(rows) else None
+    rest = iter(deriv(y, back, seed=seed, unreached=unreached) if back else [])
+    results = []
+    for v, forward in zip(wanted, forwards, strict=True):
+        made = _forwards(y, v, unreached) if forward else next(rest)
+        results.append(cast_axes(made, Axes(y.axes, fresh_axes(v.axes, y.axes.names))))
+    return results if isinstance(x, (list, tuple)) else results[0]
+
+
+@overload
+def hessian(y: TensorLike, x: Tensor) -> Tensor: ...
+@overload
+def hessian(y: TensorLike, x: Sequence[Tensor]) -> list[list[Tensor]]: ...
+@explained
+def hessian(y: Any, x: Any) -> Any:
+    """The second derivatives of the scalar ``y`` in the elements of ``x``.
+
+    Has the axes of ``x``, then these with primes: over H it is over (H, H'). For a list it is a
+    list of lists: its element [i][j] has the axes of x[i], then those of x[j]. Zero where y does
+    not depend on them. Raises ``DerivativeError`` for a ``y`` that is no scalar, and what ``deriv``
+    raises.
+    """
+    y = _differentiable(y, "hessian", "y")
+    if len(y.axes):
+        raise DerivativeError(
+            f"hessian at {describe(user_site())}: y is {y} (made at {y.line_info}), not a scalar; "
+            "reduce it, for example with geon.sum(y), or write "
+            "geon.jacobian(geon.jacobian(y, x), x) for the second derivatives of each element"
+        )
+    gradient = deriv(y, x, unreached="zero")
+    if not isinstance(x, (list, tuple)):
+        return jacobian(gradient, x, unreached="zero")
+    return [jacobian(g, x, unreached="zero") for g in gradient]
+
+
+def _is_smaller(x: Tensor, y: Tensor) -> bool:
+    """Whether x has fewer elements than y; where lengths are open nothing is known."""
+    one, other = x.axes.size, y.axes.size
+    return isinstance(one, int) and isinstance(other, int) and one < other
+
+
+def _forwards(y: Tensor, x: Tensor, unreached: str) -> Tensor:
+    """The Jacobian by directions, one for each element of ``x``: over y's axes, then new ones."""
+    _refuse_weak([y], [x], "jacobian")
+    (body,), (target,), original = _prepared([y], [x])
+    one = placeholder(x.axes, x.dtype)
+    found = forward_mode([body], {target: one}).get(body)
+    columns = fresh_axes(x.axes, [*y.axes.names, *x.axes.names])
+    if found is None:
+        _result(y, x, None, unreached)
+        return broadcast(strengthen(as_tensor(0), y.dtype), Axes(y.axes, columns))
+    directions = same_place(x.axes, columns, x.dtype)
+    (made,) = _restored(
+        many_at_once([broadcast(found, y.axes)], {one: directions}, columns), original
+    )
+    return made

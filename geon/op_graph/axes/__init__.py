@@ -1,0 +1,1 @@
+"""Named axes, their lengths, and index maps over them."""

@@ -1,0 +1,152 @@
+"""Affine index expressions: sums of variables, quotients and remainders times lengths.
+
+A loop's variable is a string; an index that was divided by a length is a ``Quotient`` and a
+``Remainder``. Other code may put atoms of its own in: all that is asked of one is a hash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from .lengths import Length
+
+Size = int | Length
+
+
+class Affine:
+    """``constant`` + the sum of ``terms``: an atom times a length.
+
+    Equal sums are equal, and a quotient and a remainder of one division that make up the whole
+    again are put together: ``(i // n) * n + i % n`` is ``i``.
+    """
+
+    __slots__ = ("_hash", "constant", "terms")
+
+    def __init__(self, terms: Iterable[tuple[Hashable, Size]] = (), constant: Size = 0) -> None:
+        self.terms: dict[Hashable, Size] = {atom: step for atom, step in terms if step != 0}
+        self.constant = constant
+        self._hash: int | None = None  # most are never asked for it
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Affine):
+            return NotImplemented
+        return self is other or (self.constant == other.constant and self.terms == other.terms)
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash((frozenset(self.terms.items()), self.constant))
+        return self._hash
+
+    def __repr__(self) -> str:
+        parts = [str(a) if step == 1 else f"{step} * {a}" for a, step in self.terms.items()]
+        return " + ".join([*parts, str(self.constant)] if self.constant or not parts else parts)
+
+    def __add__(self, other: Affine | Size) -> Affine:
+        if not isinstance(other, Affine):
+            return Affine(self.terms.items(), self.constant + other)
+        terms = dict(self.terms)
+        for atom, step in other.terms.items():
+            terms[atom] = terms.get(atom, 0) + step
+        return _joined(terms, self.constant + other.constant)
+
+    def __sub__(self, other: Affine | Size) -> Affine:
+        return self + other * -1
+
+    def __mul__(self, factor: Size) -> Affine:
+        if factor == 0:
+            return Affine()
+        if factor == 1:
+            return self
+        return Affine(
+            [(atom, step * factor) for atom, step in self.terms.items()], self.constant * factor
+        )
+
+    def step(self, atom: Hashable) -> Size:
+        """What one more of ``atom`` adds."""
+        return self.terms.get(atom, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """An index divided by a length, rounded down; indices are not negative."""
+
+    of: Affine
+    by: Size
+
+    def __str__(self) -> str:
+        return f"({self.of}) // {self.by}"
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """What is left of an index after division by a length."""
+
+    of: Affine
+    by: Size
+
+    def __str__(self) -> str:
+        return f"({self.of}) % {self.by}"
+
+
+@lru_cache(maxsize=4096)
+def variable(atom: Hashable) -> Affine:
+    """The index that is one variable."""
+    return Affine([(atom, 1)])
+
+
+def divided(index: Affine, by: Size) -> tuple[Affine, Affine]:
+    """What an index is divided by a length, rounded down, and what is left of it.
+
+    An index whose variables step over whole multiples needs no division.
+    """
+    at = index.constant
+    if isinstance(by, int) and isinstance(at, int):
+        steps = [(a, s // by) for a, s in index.terms.items() if isinstance(s, int) and s % by == 0]
+        if len(steps) == len(index.terms):
+            return Affine(steps, at // by), Affine((), at % by)
+    return variable(Quotient(index, by)), variable(Remainder(index, by))
+
+
+def split(index: Affine, lengths: Sequence[Size]) -> list[Affine]:
+    """The row-major indices over ``lengths`` of a position among their product."""
+    found: list[Affine] = []
+    for length in reversed(lengths[1:]):
+        if length == 1:
+            found.append(Affine())
+            continue
+        found.append(variable(Remainder(index, length)))
+        index = variable(Quotient(index, length))
+    return [index, *reversed(found)]
+
+
+def flattened(indices: Iterable[Affine], lengths: Iterable[Size]) -> Affine:
+    """The position among the product of ``lengths`` of row-major indices over them."""
+    found = Affine()
+    for index, length in zip(indices, lengths, strict=True):
+        found = found * length + index
+    return found
+
+
+@lru_cache(maxsize=4096)
+def strides(lengths: tuple[Size, ...]) -> tuple[Size, ...]:
+    """The element strides of contiguous memory whose lengths are given outermost first."""
+    made: list[Size] = []
+    step: Size = 1
+    for length in reversed(lengths):
+        made.append(step)
+        step = step * length
+    return tuple(reversed(made))
+
+
+def _joined(terms: dict[Hashable, Size], constant: Size) -> Affine:
+    """The sum with quotients and remainders of one division put together where they can be."""
+    for atom, step in terms.items():
+        if isinstance(atom, Quotient):
+            rest = Remainder(atom.of, atom.by)
+            each = terms.get(rest, 0)
+            if each != 0 and step == each * atom.by:
+                kept = {a: s for a, s in terms.items() if a not in (atom, rest)}
+                return Affine(kept.items(), constant) + atom.of * each
+    return Affine(terms.items(), constant)

@@ -1,0 +1,78 @@
+"""Operators between a length and numbers, tensors or arrays, which give weak integer tensors."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+# What makes a tensor of a length: put here by a file above this one.
+LENGTH_VALUE: dict[str, Callable[[Any], Any]] = {}
+
+_EXACT: dict[np.ufunc, Callable[..., Any]] = {
+    np.add: operator.add,
+    np.subtract: operator.sub,
+    np.multiply: operator.mul,
+    np.floor_divide: operator.floordiv,
+    np.remainder: operator.mod,
+    np.negative: operator.neg,
+    np.positive: operator.pos,
+}
+_COMPARED: dict[np.ufunc, Callable[..., Any]] = {
+    np.equal: operator.eq,
+    np.not_equal: operator.ne,
+    np.less: operator.lt,
+    np.less_equal: operator.le,
+    np.greater: operator.gt,
+    np.greater_equal: operator.ge,
+}
+
+
+class LengthOperators:
+    """The operators of a length that make tensors, and NumPy's functions of it."""
+
+    __slots__ = ()
+
+    def _tensor(self) -> Any:
+        """The length as a tensor."""
+        return LENGTH_VALUE["value"](self)
+
+    def __truediv__(self, other: object) -> Any:
+        return self._tensor() / other
+
+    def __rtruediv__(self, other: object) -> Any:
+        return other / self._tensor()
+
+    def __pow__(self, other: object) -> Any:
+        return self._tensor() ** other
+
+    def __rpow__(self, other: object) -> Any:
+        return other ** self._tensor()
+
+    def __abs__(self) -> Any:
+        return abs(self._tensor())
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        """What Python's operator makes of integers and lengths; else what tensors make of it."""
+        plain = [_number(value) for value in inputs]
+        called = method == "__call__" and not options
+        if called and ufunc in _COMPARED and not any(isinstance(v, np.ndarray) for v in plain):
+            return _COMPARED[ufunc](*plain)
+        if called and ufunc in _EXACT and all(is_exact(value) for value in plain):
+            return _EXACT[ufunc](*plain)
+        values = [v._tensor() if isinstance(v, LengthOperators) else v for v in inputs]
+        return getattr(ufunc, method)(*values, **options)
+
+
+def _number(value: Any) -> Any:
+    """A scalar of NumPy's as Python's number; anything else as it is."""
+    scalar = isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0
+    return value.item() if scalar else value
+
+
+def is_exact(value: object) -> bool:
+    """Whether a length and a value make a length."""
+    return isinstance(value, (int, LengthOperators)) or isinstance(value, Integral)

@@ -1,0 +1,1 @@
+"""Helpers that build ops: conversion of arguments, weak dtypes, constants, copies, validation."""

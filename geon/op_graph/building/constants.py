@@ -1,0 +1,417 @@
+"""Constants: conversion of Python numbers, arrays and nested lists to tensors."""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import AxisError, DTypeError
+from ..axes.axes import Axes, Axis, as_axes
+from ..axes.length_operators import LENGTH_VALUE
+from ..axes.lengths import Length
+from ..core.argument_hints import explained
+from ..core.primitive import PRIMITIVES, Inferred, Primitive, need
+from ..core.source_info import current, describe, user_site
+from ..op_graph import NO_AXES, ComputationOp, Op, Tensor, annotate, intern, make
+from ..syntax.operators import is_function
+from ..values.arrays import RAGGED, array_of, is_array, misfit, refuse_kind
+from ..values.attribute_types import Frozen, is_axes, is_content, is_dtype, is_flag
+from ..values.dtypes import (
+    BOOL,
+    DEFAULTS,
+    DType,
+    as_dtype,
+    check_number,
+    common_dtype,
+    exact_dtype,
+    is_number,
+    kind,
+    named_dtype,
+    number_dtype,
+)
+from ..values.labels import by_name, dim_names, refuse_list
+from .coordinates import keep_coordinates, let_xarray_defer
+
+if TYPE_CHECKING:
+    from .typing import DTypeLike, Follows, NewAxes, Tags, TensorLike
+
+SMALL_BYTES = 256
+
+
+def _reference(op: Op) -> np.ndarray[Any, Any]:
+    return constant_value(op)
+
+
+def _infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    value, axes, dtype = attrs[0], attrs[1], named_dtype(attrs[2])
+    stored = stored_dtype(dtype, attrs[3])
+    need(all(type(n) is int for n in axes.lengths), "a constant over {}, which are open", axes)
+    size = axes.size * stored.itemsize
+    if isinstance(value, Frozen):
+        array = value.array
+        need(array.shape == axes.lengths, "an array of shape {} over {}", array.shape, axes)
+        need(array.dtype == stored, "an array of {} as {}", array.dtype, stored)
+        need(size > SMALL_BYTES, "{} bytes, which are few, in an array", size)
+    else:
+        need(size <= SMALL_BYTES, "{} bytes, which are many, outside an array", size)
+        need(len(value) == size, "{} bytes for {} over {}", len(value), dtype, axes)
+        need(dtype is not BOOL or not value.strip(b"\0\1"), "a bool that is neither 0 nor 1")
+    return axes, dtype, ()
+
+
+CONSTANT = Primitive(
+    "constant",
+    "leaf",
+    "A fixed value: a number, an array or a nested list.",
+    reference=_reference,
+    attributes=("value", "axes", "dtype", "weak"),
+    fits=(is_content, is_axes, is_dtype, is_flag),
+    arity=0,
+    infer=_infer,
+    known=True,
+)
+
+_numbers: dict[tuple[Any, ...], Tensor] = {}
+NUMBERS_KEPT = 4096
+
+
+def number(value: bool | int | float, dtype: DType, weak: bool = False) -> Tensor:
+    """The scalar constant ``value`` of ``dtype``; ``DTypeError`` when it does not fit."""
+    key = (type(value), value, dtype, weak)
+    shared = value and current.own is None  # 0.0 and -0.0 are equal keys
+    found = _numbers.get(key) if shared else None
+    if found is not None:
+        return found
+    check_number(value, stored_dtype(dtype, weak))
+    array = np.asarray(value)
+    if array.dtype == object:  # an integer beyond 64 bits, which is a float here
+        array = np.asarray(float(value))
+    made = array_constant(array.astype(stored_dtype(dtype, weak)), NO_AXES, weak)
+    if shared and not (isinstance(value, float) and math.isnan(value)):
+        if len(_numbers) >= NUMBERS_KEPT:
+            _numbers.clear()
+        _numbers[key] = made
+    return made
+
+
+def array_constant(array: np.ndarray[Any, Any], axes: Axes, weak: bool = False) -> Tensor:
+    """A constant over ``axes`` from an array of their shape; the array is copied and frozen."""
+    dtype = DEFAULTS[kind(array.dtype)] if weak else array.dtype
+    copy = np.array(array, stored_dtype(dtype, weak), order="C", copy=True)
+    if copy.nbytes <= SMALL_BYTES:
+        value: Any = copy.tobytes()
+    else:
+        copy.setflags(write=False)
+        value = Frozen(copy)
+    attrs = (value, axes, dtype.name, weak)
+    made: Tensor = intern(ComputationOp, CONSTANT, (), attrs, axes, dtype, weak=weak)
+    return made
+
+
+def stored_dtype(dtype: DType, weak: bool) -> DType:
+    """The dtype a constant is stored in: a weak float keeps the precision Python gave it."""
+    return exact_dtype(dtype) if weak else dtype
+
+
+def constant_value(op: Op) -> np.ndarray[Any, Any]:
+    """The array a constant op holds (read-only)."""
+    array = _stored(op).astype(op.dtype, copy=False)
+    array.setflags(write=False)
+    return array
+
+
+def _stored(op: Op) -> np.ndarray[Any, Any]:
+    """The array a constant op holds, as exact as it was given."""
+    value = op.attrs[0]
+    if isinstance(value, Frozen):
+        return value.array
+    shape = tuple(int(axis.expression) for axis in op.axes)
+    return np.frombuffer(value, stored_dtype(op.dtype, op.attrs[3])).reshape(shape)
+
+
+def is_weak_constant(op: Op) -> bool:
+    """Whether ``op`` is a constant made of Python numbers."""
+    return op.primitive is CONSTANT and op.weak
+
+
+def converted(op: Op, dtype: DType, weak: bool = False) -> Tensor:
+    """The weak constant ``op`` in ``dtype``; ``DTypeError`` where a number does not fit."""
+    value = scalar_value(op)
+    if value is not None:
+        return number(value, dtype, weak)
+    array = _stored(op)
+    wanted = stored_dtype(dtype, weak)
+    finite = array[np.isfinite(array)]
+    if finite.size:
+        check_number(finite.min().item(), wanted)
+        check_number(finite.max().item(), wanted)
+    with np.errstate(all="ignore"):
+        return array_constant(array.astype(wanted), op.axes, weak)
+
+
+def scalar_value(op: Op) -> bool | int | float | None:
+    """The Python number a scalar constant holds; None for any other op."""
+    if op.primitive is not CONSTANT or op.axes is not NO_AXES:
+        return None
+    stored = np.frombuffer(op.attrs[0], stored_dtype(op.dtype, op.attrs[3]))
+    value: bool | int | float = stored[0].item()
+    return value
+
+
+def is_constant(op: Op, value: float) -> bool:
+    """Whether ``op`` is a scalar constant equal to ``value`` (a zero of either sign is a zero)."""
+    return scalar_value(op) == value
+
+
+@explained
+def constant(
+    value: TensorLike,
+    axes: NewAxes | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """A constant from a number, an array of any library, or a nested list.
+
+    ``axes`` give an array its axes, one for each dimension, with its lengths; an open axis takes
+    the array's length. Labelled data, such as xarray's, are matched with ``axes`` by the names of
+    their dims, and have axes of these names where none are given. A number with ``axes`` is that
+    number everywhere. Python numbers without a ``dtype``, in lists too, stay weak, as they are in
+    ``x + 1``: they take the dtype of what they meet, and are float32 and int64 where that is
+    nothing. Raises ``AxisError`` when axes are missing or do not fit, and ``DTypeError`` for what
+    ``dtype`` cannot hold.
+    """
+    try:
+        made = _constant(value, axes, dtype)
+    except DTypeError as error:
+        raise DTypeError(f"constant at {describe(user_site())}: {error}") from None
+    return annotate(made, name, tags, follows)
+
+
+def _constant(value: Any, axes: Any, dtype: Any) -> Tensor:
+    if is_number(value) and axes is None:
+        own = number_dtype(value) if dtype is None else as_dtype(dtype)
+        check_number(value, stored_dtype(own, dtype is None), "give a wider dtype")
+        return number(value, own, dtype is None)
+    let_xarray_defer()
+    dims, given = dim_names(value), value
+    if dims is not None:
+        axes = _own_axes(dims, value) if axes is None else as_axes(axes)
+        what = f"constant at {describe(user_site())}"
+        value = by_name(value, axes.names if dims and axes else (), what, AxisError)
+    array, weak = to_array(value, dtype)
+    if array.ndim == 0 and axes is not None:
+        made = array_constant(array, NO_AXES, weak)
+        if len(as_axes(axes)):
+            made = make(PRIMITIVES["broadcast"], (made,), (as_axes(axes),))
+    else:
+        made = array_constant(array, fit_axes(array, axes, "constant"), weak)
+    if dims is not None:
+        keep_coordinates(made, given)
+    return made
+
+
+def _own_axes(dims: tuple[Any, ...], value: Any) -> Axes | None:
+    """The axes that the dims of labelled data are; None for a scalar."""
+    if not all(isinstance(name, str) for name in dims):
+        raise AxisError(
+            f"the dims {dims} are not all strings, as names of axes are; give them names with "
+            f"{'.rename_axis' if hasattr(value, 'iloc') else '.rename'}"
+            "(...), or axes with geon.constant(data.values, axes=[...])"
+        )
+    return Axes(*map(Axis, dims, np.shape(value))) if dims else None
+
+
+def to_array(value: Any, dtype: Any = None) -> tuple[np.ndarray[Any, Any], bool]:
+    """A number, array or nested list as a NumPy array of one of geon's dtypes, and whether weak.
+
+    Weak are Python numbers and lists of nothing else; NumPy's arrays and scalars have their dtype,
+    and give it to the numbers in a list with them. Raises ``DTypeError`` for ragged lists, for
+    masked elements, for integers that no dtype holds, and where ``dtype`` would lose more than
+    precision.
+    """
+    refuse_list(value, "a tensor", AxisError)
+    if isinstance(value, (list, tuple)):
+        try:
+            array = np.asarray(value)
+        except ValueError as error:
+            shown = reprlib.repr(value)
+            raise DTypeError(
+                f"{shown} is no rectangular array of numbers: {RAGGED} ({error})"
+            ) from None
+        listed: list[Any] | None = _elements(value)
+    else:
+        array = array_of(value, "a tensor", DTypeError)
+        listed = [value] if is_number(value) else None
+        if listed is None:
+            refuse_kind(array, "a tensor", None, DTypeError)
+    plain = listed is not None and all(map(is_number, listed))
+    if listed and plain and array.dtype.kind in "ufO":
+        array = _large(value, listed, array, dtype)
+    if array.dtype == object:
+        raise DTypeError(f"{value!r} is no rectangular array of numbers")
+    if dtype is not None:
+        return _held(array, as_dtype(dtype)), False
+    if plain and array.dtype != np.uint64:
+        return array, True
+    own = as_dtype(array.dtype) if listed is None else _dtype_of(listed, array.dtype)
+    return array.astype(own, copy=False), False
+
+
+def _large(
+    value: Any, listed: list[Any], array: np.ndarray[Any, Any], dtype: Any
+) -> np.ndarray[Any, Any]:
+    """A list of large Python numbers in a dtype that holds them.
+
+    ``array`` is what NumPy makes of it. Integers that are not all int64 numbers are uint64, or
+    floats where ``dtype`` is a float.
+    """
+    whole = float not in set(map(type, listed))
+    if whole and min(listed) >= 0 and not max(listed) >> 64:
+        return np.asarray(value, np.uint64)
+    if not whole and array.dtype != object:
+        return array
+    if whole and (dtype is None or kind(as_dtype(dtype)) != "f"):
+        ends = " and ".join(dict.fromkeys(map(reprlib.repr, (min(listed), max(listed)))))
+        raise DTypeError(
+            f"no integer dtype holds {ends} of {reprlib.repr(value)}; give dtype='float64', which "
+            "rounds to 53 bits, or smaller numbers"
+        )
+    try:
+        return np.asarray(value, np.float64)
+    except OverflowError:
+        worst = reprlib.repr(max(listed, key=abs))
+        raise DTypeError(f"the number {worst} is too large for every dtype; scale it") from None
+
+
+def _elements(value: Any) -> list[Any]:
+    """What a nested list holds, or the value itself."""
+    level = [value]
+    while level and isinstance(level[0], (list, tuple)):
+        level = list(chain.from_iterable(level))
+    return level
+
+
+def _dtype_of(listed: list[Any], found: DType) -> DType:
+    """The dtype that NumPy's scalars and arrays give a list; ``found`` where none are there."""
+    own = {value.dtype for value in listed if isinstance(value, (np.ndarray, np.generic))}
+    numbers = {number_dtype(value) for value in listed if is_number(value)}
+    if not own:
+        return as_dtype(found)
+    weak = [(dtype, True) for dtype in numbers]
+    return common_dtype([*((as_dtype(dtype), False) for dtype in own), *weak])
+
+
+def _held(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
+    """``array`` in ``dtype``; ``DTypeError`` for a value that it cannot hold."""
+    if kind(dtype) == "i" and array.size:
+        if array.dtype.kind not in "iub":
+            raise DTypeError(
+                f"an array of {array.dtype} cannot be {dtype.name}: round it and convert it first, "
+                "or leave out dtype and use geon.cast"
+            )
+        info = np.iinfo(dtype)
+        if int(array.min()) < info.min or int(array.max()) > info.max:
+            raise DTypeError(
+                f"values from {array.min()} to {array.max()} do not fit {dtype.name} "
+                f"({info.min} to {info.max}); give a wider dtype, such as {array.dtype.name}"
+            )
+    with np.errstate(all="ignore"):
+        made = array.astype(dtype)
+    if kind(dtype) == "f" and not np.isfinite(made).all():
+        lost = ~np.isfinite(made) & np.isfinite(array.astype(np.float64))
+        if lost.any():
+            raise DTypeError(
+                f"an array with the value {array[lost].flat[0]} does not fit {dtype.name}; give a "
+                "wider dtype"
+            )
+    return made
+
+
+def fit_axes(array: np.ndarray[Any, Any], axes: Any, what: str) -> Axes:
+    """``axes`` with the lengths of ``array``, one for each dimension.
+
+    ``what`` is what the array is for, in the ``AxisError`` where they do not fit.
+    """
+    if axes is None:
+        if array.ndim == 0:
+            return NO_AXES
+        raise AxisError(
+            f"{what} at {describe(user_site())}: an array of shape {array.shape} needs axes: "
+            "geon.constant(array, axes=[...]), or geon.Variable([...], initial_value=array)"
+        )
+    axes = as_axes(axes)
+    lengths = [axis.expression for axis in axes]
+    fits = len(lengths) == array.ndim and all(
+        not isinstance(length, int) or length == size
+        for length, size in zip(lengths, array.shape, strict=True)
+    )
+    if not fits:
+        raise AxisError(
+            f"{what} at {describe(user_site())}: an array of shape {array.shape} does not fit the "
+            f"axes {axes}: {misfit(axes.names, lengths, array.shape)}"
+        )
+    return Axes(*(axis.with_length(n) for axis, n in zip(axes, array.shape, strict=True)))
+
+
+def _first_op(value: Any) -> Op | None:
+    """The first op in a list or tuple, and in those inside of it."""
+    if isinstance(value, Op):
+        return value
+    if not isinstance(value, (list, tuple)):
+        return None
+    return next((op for op in map(_first_op, value) if op is not None), None)
+
+
+def as_tensor(value: Any, near: Any = None) -> Tensor:
+    """``value`` as a tensor: a tensor itself, a number, or an array.
+
+    An array of one or more dimensions takes the axes of the tensor ``near`` it, whose shape it
+    must have. Labelled data have axes of the names of their dims.
+    """
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, Op):
+        raise DTypeError(f"{value.primitive.name} (made at {value.line_info}) has no value to use")
+    if is_number(value):
+        return number(value, number_dtype(value), True)
+    if isinstance(value, Length):
+        made: Tensor = LENGTH_VALUE["value"](value)
+        return made
+    if dim_names(value) is not None:
+        return constant(value)
+    if not isinstance(value, (np.ndarray, np.generic, list, tuple)) and not is_array(value):
+        cure = "; a function that returns nothing gives None" if value is None else ""
+        if is_function(value):
+            cure = "; call it, and take what it returns"
+        raise DTypeError(
+            f"{value!r} of type {type(value).__name__} is no tensor, number, array or list, at "
+            f"{describe(user_site())}{cure}"
+        )
+    inner = _first_op(value)
+    if inner is not None:
+        raise DTypeError(
+            f"a {type(value).__name__} with {inner} (made at {inner.line_info}) is no tensor, at "
+            f"{describe(user_site())}; geon.stack(tensors, axis) makes one of several"
+        )
+    array, weak = to_array(value)
+    if array.ndim == 0:
+        return array_constant(array, NO_AXES, weak)
+    if isinstance(near, Tensor) and near.axes.lengths == array.shape:
+        return array_constant(array, near.axes, weak)
+    there = f" beside {near} (made at {near.line_info})" if isinstance(near, Tensor) else ""
+    raise AxisError(
+        f"an array of shape {array.shape}{there} has no axes at {describe(user_site())}; "
+        "name them with geon.constant(array, axes=[...])"
+    )
+
+
+def shown_number(op: Op) -> str:
+    """The number that a scalar constant holds, as Python writes it."""
+    return repr(_stored(op).item())

@@ -1,0 +1,377 @@
+"""Construction of elementwise ops: joins axes by name and promotes dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import numpy as np
+
+from ...errors import ArgumentError, AxisError, DTypeError
+from ..axes.axes import Axes, Axis
+from ..axes.lengths import Length
+from ..core.argument_hints import why
+from ..core.primitive import PRIMITIVES, UFUNCS, Inferred, Primitive, need
+from ..core.source_info import describe, user_site
+from ..op_graph import (
+    NO_AXES,
+    VOID_DTYPE,
+    Guard,
+    Op,
+    Tensor,
+    annotate,
+    intern_elementwise,
+    lookup,
+    make,
+)
+from ..values.dtypes import DType, Resolution, is_number, number_dtype, resolve
+from ..values.labels import dim_names
+from .constants import as_tensor, number
+from .resolve_axes import named_axes
+from .weak import named_error, strengthen
+
+if TYPE_CHECKING:
+    from .typing import Binary, Ternary, Unary
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Elementwise(Primitive):
+    """An elementwise row; calling it builds the op.
+
+    ``arity`` is the number of arguments, ``rule`` how dtypes meet (see ``resolve``), ``sympy`` the
+    same function of x, y, z as SymPy reads it, ``domain`` for each argument the interval its
+    generated tests draw from, ``ufunc`` the name of NumPy's function that builds it.
+    """
+
+    arity: int = 1
+    rule: str = "numeric"
+    sympy: str | None = None
+    domain: tuple[tuple[float, float], ...] = ()
+    ufunc: str | None = None
+    resolved: dict[Any, Resolution] = field(default_factory=dict, repr=False)
+    direct: dict[DType, DType] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "infer", self.inferred)
+        if self.ufunc is not None:
+            UFUNCS.setdefault(self.ufunc, self)
+
+    def __call__(
+        self,
+        *args: Any,
+        axes: Any = None,
+        name: str | None = None,
+        tags: Any = (),
+        follows: Any = (),
+        **others: Any,
+    ) -> Tensor:
+        """Apply it by element to tensors, numbers and arrays, joined by axis name.
+
+        The result has the left operand's axes, then the right's new ones. Raises ``AxisError``
+        for two lengths of one axis or tensors that share no axis, ``DTypeError`` for dtypes it
+        does not take.
+        """
+        if others:
+            raise ArgumentError(why(self, args, others, "() takes its operands by position"))
+        op = self._quick(*args)
+        if op is None:
+            op = self._checked(args)
+        if axes is not None:
+            op = over(op, named_axes(axes, self.name, op))
+        if name is not None or tags or follows:
+            op = annotate(op, name, tags, follows)
+        return op
+
+    def _quick(self, x: Any = None, y: Any = None, *others: Any) -> Tensor | None:
+        """The op where nothing needs joining, converting or checking; None where something may."""
+        if others or not isinstance(x, Tensor) or x.weak:
+            return None
+        dtype = x.dtype
+        out = self.direct.get(dtype)
+        if out is None:
+            out = self.direct[dtype] = self._kept(dtype)
+        if out is VOID_DTYPE:
+            return None
+        args: tuple[Tensor, ...]
+        key: tuple[Any, ...]
+        if self.arity == 1 and y is None:
+            args = (x,)
+            key = (self, id(x))
+        elif self.arity == 2:
+            if y.__class__ is float and dtype.kind == "f":
+                try:
+                    y = number(y, dtype)
+                except DTypeError:
+                    return None  # the full check names the operands
+            elif not isinstance(y, Tensor) or y.dtype is not dtype or y.weak:
+                return None
+            if y.axes is not x.axes and y.axes is not NO_AXES:
+                return None
+            args = (x, y)
+            key = (self, id(x), id(y))
+        else:
+            return None
+        found: Any = lookup(key)
+        if found is None:
+            found = intern_elementwise(key, self, args, x.axes, out)
+        return found  # type: ignore[no-any-return]  # keys of elementwise rows hold tensors
+
+    def _kept(self, dtype: DType) -> DType:
+        """The dtype of the result for operands of ``dtype``; no dtype where they are converted."""
+        try:
+            targets, out, _ = resolve(self.rule, ((dtype, False),) * self.arity)
+        except DTypeError:
+            return VOID_DTYPE
+        return out if all(target is dtype for target in targets) else VOID_DTYPE
+
+    def _checked(self, args: tuple[Any, ...]) -> Tensor:
+        if len(args) != self.arity:
+            operands = ("x", "x, y", "condition, x, y")[self.arity - 1]
+            raise ArgumentError(
+                f"{self.name} takes {self.arity} operand{'s' * (self.arity > 1)}, not {len(args)}, "
+                f"at {describe(user_site())}; write geon.{self.name}({operands})"
+            )
+        if self.arity > 1:
+            if any(not isinstance(arg, (Tensor, float, int)) for arg in args):
+                args = tuple([arg if dim_names(arg) is None else as_tensor(arg) for arg in args])
+            refuse_unshared(self.name, args)
+        return self.apply(*args)
+
+    def apply(self, *args: Any) -> Tensor:
+        """The op, with no check that the operands share an axis: for rules and ``geon.outer``."""
+        tensors = self._operands(args)
+        key = (self, *map(id, tensors))
+        found = lookup(key)
+        if found is not None:
+            return found  # type: ignore[return-value]  # elementwise keys hold tensors
+        (_, dtype, weak) = self._resolve(tensors)
+        axes = tensors[0].axes
+        guards: tuple[Guard, ...] = ()
+        for other in tensors[1:]:
+            if other.axes is not axes and other.axes is not NO_AXES:
+                axes, guards = join(self.name, tensors)
+                break
+        return intern_elementwise(key, self, tensors, axes, dtype, weak, guards)
+
+    def inferred(self, args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+        """The axes and dtype for operands that were converted already: ``Primitive.infer``."""
+        targets, dtype, _ = resolve(self.rule, tuple([(arg.dtype, arg.weak) for arg in args]))
+        for arg, target in zip(args, targets, strict=True):
+            need(arg.dtype is target, "{} takes {}, not {}", self.name, target, arg.dtype)
+        axes, guards = join(self.name, args)
+        return axes, dtype, guards
+
+    def _resolve(self, args: Sequence[Any]) -> Resolution:
+        described = tuple(
+            (arg.dtype, arg.weak) if isinstance(arg, Tensor) else (number_dtype(arg), True)
+            for arg in args
+        )
+        found = self.resolved.get(described)
+        if found is None:
+            try:
+                found = resolve(self.rule, described)
+            except DTypeError as error:
+                raise named_error(error, self.name, args) from None
+            self.resolved[described] = found
+        return found
+
+    def _operands(self, args: Sequence[Any]) -> tuple[Tensor, ...]:
+        try:
+            given = [
+                arg
+                if isinstance(arg, Tensor) or is_number(arg)
+                else as_tensor(arg, _near(args, arg))
+                for arg in args
+            ]
+        except DTypeError as error:
+            raise named_error(error, self.name, args) from None
+        targets, _, weak = self._resolve(given)
+        pairs = zip(given, targets, strict=True)
+        try:
+            return tuple([_coerce(arg, target, weak) for arg, target in pairs])
+        except DTypeError as error:
+            raise named_error(error, self.name, given) from None
+
+    @property
+    def __signature__(self) -> Any:
+        import inspect
+
+        kinds = inspect.Parameter
+        operands = [
+            kinds(letter, kinds.POSITIONAL_ONLY) for letter in ("x", "y", "z")[: self.arity]
+        ]
+        keywords = [
+            kinds("axes", kinds.KEYWORD_ONLY, default=None),
+            kinds("name", kinds.KEYWORD_ONLY, default=None),
+            kinds("tags", kinds.KEYWORD_ONLY, default=()),
+            kinds("follows", kinds.KEYWORD_ONLY, default=()),
+        ]
+        return inspect.Signature([*operands, *keywords], return_annotation="Tensor")
+
+
+def _near(args: Sequence[Any], arg: Any) -> Tensor | None:
+    others = [a for a in args if isinstance(a, Tensor) and a is not arg and len(a.axes)]
+    return others[0] if others else None
+
+
+def _coerce(arg: Any, target: DType, weak: bool) -> Tensor:
+    if isinstance(arg, Tensor):
+        if arg.dtype is target and (weak or not arg.weak):
+            return arg
+        return strengthen(arg, target, weak)
+    return number(arg, target, weak)
+
+
+def refuse_unshared(what: str, args: Sequence[Any]) -> None:
+    """Raise ``AxisError`` when two non-scalar tensors among ``args`` share no axis."""
+    tensors = [arg for arg in args if isinstance(arg, Tensor) and arg.axes is not NO_AXES]
+    for position in range(1, len(tensors)):
+        left, right = tensors[position - 1], tensors[position]
+        if left.axes is right.axes:
+            continue
+        before = tensors[:position]
+        if not any(axis in other.axes for axis in right.axes for other in before):
+            raise AxisError(
+                f"{what} at {describe(user_site())}: {left} and {right} share no axis\n"
+                f"  {left} made at {left.line_info}\n"
+                f"  {right} made at {right.line_info}\n"
+                f"say that every element meets every other with geon.outer({what}, x, y), or "
+                "repeat one with geon.broadcast(x, axes)"
+            )
+
+
+_joined: dict[tuple[Axes, ...], Axes] = {}
+JOINED_KEPT = 4096
+
+
+def join(what: str, tensors: Sequence[Tensor]) -> tuple[Axes, tuple[Guard, ...]]:
+    """The union of the operands' axes by name, and the guards where lengths may differ."""
+    key = tuple([tensor.axes for tensor in tensors])
+    found = _joined.get(key)
+    if found is not None:
+        return found, ()
+    guards: list[Guard] = []
+    union: dict[str, Axis] = {}
+    owner: dict[str, Tensor] = {}
+    for tensor in tensors:
+        for axis in tensor.axes:
+            known = union.setdefault(axis.name, axis)
+            first = owner.setdefault(axis.name, tensor)
+            if known is not axis and known.expression != axis.expression:
+                guards += meet(
+                    what, axis.name, (known.expression, first), (axis.expression, tensor)
+                )
+    axes = Axes(*union.values())
+    if not guards:
+        if len(_joined) >= JOINED_KEPT:
+            _joined.clear()
+        _joined[key] = axes
+    return axes, tuple(guards)
+
+
+def meet(
+    what: str,
+    name: str,
+    left: tuple[int | Length, Op],
+    right: tuple[int | Length, Op],
+) -> list[Guard]:
+    """Two lengths under one name: nothing if equal, ``AxisError`` if never, else a guard."""
+    if left[0] == right[0]:
+        return []
+    (a, x), (b, y) = left, right
+    here = f"{what} at {describe(user_site())}: axis {name!r} has length {a} in {x}"
+    if x is y:
+        meaning = (
+            f"{here} and should have {b}\n  {x} made at {x.line_info}\n"
+            "ask for the length it has, or take a part of it"
+        )
+    else:
+        cure = "give both the same length, or one of them another axis with geon.rename"
+        if 1 in (a, b):
+            single = x if a == 1 else y
+            cure += (
+                f"; length 1 is not stretched: {single.name or 'x'}[{{{name}: 0}}] is the element "
+                f"of {single}, which meets all others"
+            )
+        meaning = (
+            f"{here} and {b} in {y}\n"
+            f"  {x} made at {x.line_info}\n  {y} made at {y.line_info}\n{cure}"
+        )
+    if isinstance(a - b, int):
+        raise AxisError(meaning)
+    return [Guard("==", a, b, meaning)]
+
+
+def over(x: Tensor, axes: Axes) -> Tensor:
+    """``x`` over exactly ``axes``, which include its own; repeated along the others."""
+    if x.axes is axes:
+        return x
+    made: Tensor = make(PRIMITIVES[_SPREADING[len(axes) == len(x.axes)]], (x,), (axes,))
+    return made
+
+
+_SPREADING = ("broadcast", "reorder")
+
+
+@overload
+def elementwise(
+    name: str,
+    doc: str,
+    reference: Callable[..., Any],
+    partials: tuple[Any, ...] | None = None,
+    *,
+    arity: Literal[1] = 1,
+    **facts: Any,
+) -> Unary: ...
+@overload
+def elementwise(
+    name: str,
+    doc: str,
+    reference: Callable[..., Any],
+    partials: tuple[Any, ...] | None = None,
+    *,
+    arity: Literal[2],
+    **facts: Any,
+) -> Binary: ...
+@overload
+def elementwise(
+    name: str,
+    doc: str,
+    reference: Callable[..., Any],
+    partials: tuple[Any, ...] | None = None,
+    *,
+    arity: Literal[3],
+    **facts: Any,
+) -> Ternary: ...
+def elementwise(
+    name: str,
+    doc: str,
+    reference: Callable[..., Any],
+    partials: tuple[Any, ...] | None = None,
+    *,
+    arity: int = 1,
+    domain: tuple[tuple[float, float], ...] = (),
+    ufunc: str | None = None,
+    **facts: Any,
+) -> Any:
+    """A new elementwise row, with other ``facts`` of ``Elementwise``.
+
+    Where ``reference`` is a ufunc of NumPy's, that builds the row's ops too; ``ufunc`` names the
+    one that does where the reference is another function.
+    """
+    row = Elementwise(
+        name,
+        "elementwise",
+        doc,
+        reference=reference,
+        partials=partials,
+        arity=arity,
+        domain=domain or ((-2.0, 2.0),) * arity,
+        ufunc=reference.__name__ if isinstance(reference, np.ufunc) else ufunc,
+        **facts,
+    )
+    object.__setattr__(row, "__doc__", doc)
+    object.__setattr__(row, "__name__", name)
+    return row

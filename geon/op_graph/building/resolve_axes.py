@@ -1,0 +1,126 @@
+"""Resolution of axis arguments: an ``Axis`` or its name to an axis of the tensor.
+
+All functions that take axes of a tensor ask here, so they all take both. Where an axis is a new
+one no tensor can tell what a name means, and ``new_axis`` asks for a ``geon.Axis``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from ...errors import ArgumentError, AxisError
+from ..axes.axes import Axes, Axis, as_axes, axes_of
+from ..core.source_info import describe, user_site
+from ..op_graph import Op, Tensor
+
+T = TypeVar("T")
+
+# The cure where an axis may be one that no tensor has yet.
+NEW = "; geon.Axis(name, length) is a new one"
+
+
+def own_axis(x: Tensor, axis: Any, what: str) -> Axis:
+    """The axis of ``x`` that ``axis`` names, whatever its length; ``AxisError`` for none."""
+    name = axis.name if isinstance(axis, Axis) else axis
+    if not isinstance(name, str) or name not in x.axes:
+        raise AxisError(_refused(axis, what, x))
+    return x.axes[name]
+
+
+def _names(axis: Any) -> bool:
+    return isinstance(axis, (Axis, str))
+
+
+def named_axes(given: Any, what: str, *tensors: Tensor, cure: str = "") -> Axes:
+    """``given`` as ``Axes``: an axis, a name that one of ``tensors`` has, or a list of these.
+
+    The length of an ``Axis`` that is given is not compared. Raises ``AxisError``, which ends with
+    ``cure``, for a name that none of them has.
+    """
+    if isinstance(given, Axis):
+        return axes_of((given,))
+    if isinstance(given, Axes):
+        return given
+    listed = given if isinstance(given, (list, tuple)) else (given,)
+    for item in listed:
+        if not isinstance(item, Axis):
+            return as_axes([_named(each, what, tensors, cure) for each in listed])
+    return axes_of(tuple(listed))
+
+
+def _named(item: Any, what: str, tensors: tuple[Tensor, ...], cure: str) -> Any:
+    if isinstance(item, (Axis, Axes)):
+        return item
+    if isinstance(item, (list, tuple)):
+        return named_axes(item, what, *tensors, cure=cure)
+    if isinstance(item, str):
+        for x in tensors:
+            if item in x.axes:
+                return x.axes[item]
+    raise AxisError(_refused(item, what, *tensors) + cure)
+
+
+def _refused(axis: Any, what: str, *tensors: Tensor) -> str:
+    """Why ``axis`` names none of the tensors' axes."""
+    shown = " and ".join([f"{x} (made at {x.line_info})" for x in tensors])
+    known = ", ".join(dict.fromkeys(name for x in tensors for name in x.axes.names)) or "none"
+    has = "it has" if len(tensors) == 1 else "they have"
+    here = f"{what} at {describe(user_site())}"
+    if not _names(axis):
+        return (
+            f"{here}: {axis!r} is no axis of {shown}: axes go by name, not by position; give a "
+            f"geon.Axis or a name: {has} {known}"
+        )
+    name = axis.name if isinstance(axis, Axis) else axis
+    return f"{here}: axis {name!r} is no axis of {shown}; {has} {known}"
+
+
+def by_own_axis(x: Tensor, given: Mapping[Any, T], what: str) -> dict[str, T]:
+    """``given``, whose keys are axes of ``x`` or their names, by name; none twice."""
+    if isinstance(given, Op):  # which xarray's trees, once loaded, make mappings by registering
+        raise ArgumentError(
+            f"{what} at {describe(user_site())}: {given} (made at {given.line_info}) stands where "
+            "a dict from axes to what is meant along each does"
+        )
+    if not isinstance(given, Mapping):
+        example = x.axes.names[-1] if len(x.axes) else "N"
+        raise ArgumentError(
+            f"{what} at {describe(user_site())}: {given!r} stands where a dict from axes of {x} "
+            f'(made at {x.line_info}) to what is meant along each does, such as {{"{example}": 2}}'
+        )
+    found: dict[str, T] = {}
+    for axis, value in given.items():
+        name = axis.name if isinstance(axis, Axis) else axis
+        own_axis(x, axis, what)
+        if name in found:
+            raise AxisError(
+                f"{what} at {describe(user_site())}: the axis {name!r} of {x} (made at "
+                f"{x.line_info}) is given twice, as {found[name]!r} and as {value!r}; give it once"
+            )
+        found[name] = value
+    return found
+
+
+def axis_of(x: Tensor, axis: Any, what: str) -> Axis:
+    """The axis of ``x`` meant by ``axis``, which may be left out where x has just one."""
+    if axis is None:
+        if len(x.axes) != 1:
+            example = x.axes.names[-1] if len(x.axes) else "N"
+            raise AxisError(
+                f"{what}: name the axis of {x} (made at {x.line_info}) it runs along, at "
+                f'{describe(user_site())}; write geon.{what}(x, axis="{example}")'
+            )
+        return x.axes[0]
+    return own_axis(x, axis, what)
+
+
+def has_axes(x: Op, names: tuple[str, ...], what: str) -> None:
+    """Raise ``AxisError`` unless ``x`` has an axis of each of these names."""
+    own = x.axes.names
+    for name in names:
+        if name not in own:
+            raise AxisError(
+                f"{what} over {name!r}, which is no axis of {x} (made at {x.line_info}); it has "
+                f"{', '.join(x.axes.names) or 'none'}"
+            )

@@ -1,0 +1,113 @@
+"""Type aliases of the arguments that public functions accept, for type checkers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import EllipsisType
+from typing import Any, ClassVar, Protocol, SupportsIndex, TypeAlias, Union
+
+import numpy as np
+
+from ..axes.axes import Axes, Axis
+from ..op_graph import Op, Tensor
+from .elementwise_build import Elementwise
+
+
+class Array(Protocol):
+    """An array of another library, or labelled data."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def __array__(self) -> Any: ...
+
+
+class Lent(Protocol):
+    """An array that another library lends by DLPack, from whatever memory."""
+
+    def __dlpack__(self, *args: Any, **keywords: Any) -> Any: ...
+
+
+class OnDevice(Protocol):
+    """An array in the memory of a GPU."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+
+
+class Record(Protocol):
+    """An instance of a dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+Number: TypeAlias = bool | int | float | np.generic
+# Of numbers; a type that says so would take strings too, which are sequences of strings.
+Nested: TypeAlias = list[Any] | tuple[Any, ...]
+# A value in an expression.
+TensorLike: TypeAlias = Union[Tensor, Number, "np.ndarray[Any, Any]", Array, Nested]
+# The value of a placeholder or a variable.
+FeedLike: TypeAlias = Union[Number, "np.ndarray[Any, Any]", Array, Lent, OnDevice, Nested]
+# What a computation gives: ops in any structure.
+Results: TypeAlias = Op | list[Any] | tuple[Any, ...] | Mapping[Any, Any] | Record
+# What stands in x[...]; keys of a mapping are axes or their names.
+Place: TypeAlias = SupportsIndex | slice | Tensor | EllipsisType
+At: TypeAlias = Place | tuple[Place, ...] | Mapping[Any, SupportsIndex | slice | Tensor]
+# An axis of a tensor, or its name.
+AxisLike: TypeAlias = Axis | str
+AxesLike: TypeAlias = Axes | Axis | str | Sequence[Axis | Axes | str]
+# Axes where no tensor can tell what a name means.
+NewAxes: TypeAlias = Axes | Axis | Sequence[Axis | Axes]
+# Integers for open axes or their names.
+Lengths: TypeAlias = Mapping[Axis, int] | Mapping[str, int] | Mapping[Axis | str, int]
+DTypeLike: TypeAlias = Union[str, type, "np.dtype[Any]"]
+Tags: TypeAlias = str | Sequence[str] | set[str] | frozenset[str]
+Follows: TypeAlias = Op | Sequence[Op]
+
+
+class Unary(Elementwise):
+    """A row of one operand."""
+
+    def __call__(  # type: ignore[override, empty-body]  # it takes just so many
+        self,
+        x: TensorLike,
+        /,
+        *,
+        axes: AxesLike | None = None,
+        name: str | None = None,
+        tags: Tags = (),
+        follows: Follows = (),
+    ) -> Tensor: ...
+
+
+class Binary(Elementwise):
+    """A row of two operands."""
+
+    def __call__(  # type: ignore[override, empty-body]  # it takes just so many
+        self,
+        x: TensorLike,
+        y: TensorLike,
+        /,
+        *,
+        axes: AxesLike | None = None,
+        name: str | None = None,
+        tags: Tags = (),
+        follows: Follows = (),
+    ) -> Tensor: ...
+
+
+class Ternary(Elementwise):
+    """A row of three operands."""
+
+    def __call__(  # type: ignore[override, empty-body]  # it takes just so many
+        self,
+        x: TensorLike,
+        y: TensorLike,
+        z: TensorLike,
+        /,
+        *,
+        axes: AxesLike | None = None,
+        name: str | None = None,
+        tags: Tags = (),
+        follows: Follows = (),
+    ) -> Tensor: ...

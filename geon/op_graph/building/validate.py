@@ -1,0 +1,84 @@
+"""Validation of ops: the argument types, attributes, axes and dtype that a primitive allows.
+
+``check`` holds an op that geon's functions did not build, such as one read from a dump, against
+what they would have built. Lengths that only data can compare pass where a guard says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import DumpError
+from ..axes.axes import Axes, Axis
+from ..core.primitive import Primitive
+from ..op_graph import Guard, Op, RegionOp, Tensor
+from ..values.dtypes import DType
+
+
+def check(
+    row: Primitive,
+    args: tuple[Op, ...],
+    attrs: tuple[Any, ...],
+    axes: Axes,
+    dtype: DType,
+    weak: bool,
+    guards: tuple[Guard, ...],
+) -> Axes:
+    """The axes that this row gives for these; raises where it gives no op over ``axes`` of
+    ``dtype``.
+
+    Raises ``DumpError``, or the error that building the op would have raised.
+    """
+    what = row.name
+    if len(attrs) != len(row.attributes):
+        raise DumpError(f"{what} has {len(row.attributes)} attributes, not {len(attrs)}")
+    if not row.orderly and not all(isinstance(arg, Tensor) for arg in args):
+        raise DumpError(f"an argument of {what} has no value")
+    if row.kind != "part" and any(isinstance(arg, RegionOp) for arg in args):
+        raise DumpError(
+            f"an argument of {what} is a loop or branch, of which only results are used"
+        )
+    assert row.infer is not None, what
+    if row.arity is None and not args and what != "doall":
+        raise DumpError(f"{what} needs arguments")
+    if row.arity is not None and len(args) != row.arity:
+        raise DumpError(f"{what} takes {row.arity} arguments, not {len(args)}")
+    for name, attribute, fits in zip(row.attributes, attrs, row.fits, strict=True):
+        if not fits(attribute):
+            raise DumpError(f"{attribute!r} is no {name} of {what}")
+    if what == "custom":
+        attrs[0].fits(args)
+    if "weak" in row.attributes or what == "length":
+        if weak is not (what == "length" or attrs[row.attributes.index("weak")]):
+            raise DumpError(f"{what} that is {'weak' if weak else 'not weak'}")
+    given, gives, assumed = row.infer(args, attrs)
+    if gives is not dtype:
+        raise DumpError(f"{what} gives {gives.name}, not {dtype.name}")
+    said = {_assumption(guard) for guard in guards}
+    for guard in assumed:
+        if _assumption(guard) not in said:
+            raise DumpError(f"{what} without the guard {guard.left} {guard.relation} {guard.right}")
+    if given is not axes and not (row.kind == "elementwise" and _kept(axes, given, args, said)):
+        raise DumpError(f"{what} gives {given}, not {axes}")
+    return given
+
+
+def _assumption(guard: Guard) -> tuple[str, Any]:
+    """The relation of a guard and its two sides, in any order where they are equal."""
+    ends = (guard.left, guard.right)
+    return guard.relation, frozenset(ends) if guard.relation == "==" else ends
+
+
+def _kept(axes: Axes, given: Axes, args: tuple[Op, ...], said: set[tuple[str, Any]]) -> bool:
+    """Whether an elementwise op may have these axes where its arguments give others.
+
+    Rewrites keep the axes of an op: their order, and lengths that a guard says are those of the
+    arguments.
+    """
+
+    def fits(axis: Axis) -> bool:
+        lengths = [arg.axes[axis.name].expression for arg in args if axis.name in arg.axes.names]
+        pairs = [("==", frozenset((axis.expression, length))) for length in lengths]
+        return axis.expression in lengths or not said.isdisjoint(pairs)
+
+    return given.same_set(axes) and all(fits(axis) for axis in axes)

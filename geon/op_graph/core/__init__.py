@@ -1,0 +1,1 @@
+"""Core of the graph: primitives, intern tables, source lines, traversal; below `op_graph.py`."""

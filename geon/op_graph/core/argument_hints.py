@@ -1,0 +1,258 @@
+"""Errors for arguments of other libraries (``axis=``, ``dim=``, ``keepdims=``) that name geon's.
+
+A call whose arguments do not fit a public function raises Python's TypeError, which knows only that
+there is no such name. ``explained`` has the error say what geon calls it, and refuses what is no
+flag where one is asked for: any text is true. A good call goes through.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ...errors import ArgumentError
+from .source_info import describe, user_site
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# The parameters that are called otherwise elsewhere, by geon's name; the first that a function has
+# is meant.
+ALIASES = {
+    "axis": ("axis", "reduction_axes", "normalization_axes", "axes", "over"),
+    "axes": ("axes", "reduction_axes", "normalization_axes", "axis", "over"),
+    "dim": ("axis", "reduction_axes", "normalization_axes", "axes", "over"),
+    "dims": ("axes", "reduction_axes", "normalization_axes", "axis", "over"),
+    "ndim": ("axes",),
+    "shape": ("axes",),
+    "size": ("axes", "length"),
+    "n": ("length",),
+    "newshape": ("axes",),
+    "perm": ("axes",),
+    "ddof": ("correction",),
+    "unbiased": ("correction",),
+    "a": ("x",),
+    "input": ("x",),
+    "tensor": ("x",),
+    "data": ("initial_value", "value", "x"),
+    "init": ("initial_value",),
+    "initial": ("initial_value",),
+    "initializer": ("initial_value",),
+    "value": ("initial_value",),
+    "object": ("value",),
+    "requires_grad": ("trainable",),
+    "lr": ("rate",),
+    "learning_rate": ("rate",),
+    "eps": ("epsilon",),
+    "weight_decay": ("decay",),
+    "beta_1": ("first",),
+    "beta_2": ("second",),
+    "b1": ("first",),
+    "b2": ("second",),
+    "kernel_initializer": ("init",),
+    "weight_init": ("init",),
+    "bias_initializer": ("bias",),
+    "use_bias": ("bias",),
+    "units": ("axes",),
+    "out_features": ("axes",),
+    "out_channels": ("axes",),
+    "filters": ("axes",),
+    "features": ("axes",),
+    "input_dim": ("words",),
+    "num_embeddings": ("words",),
+    "output_dim": ("axes", "axis"),
+    "embedding_dim": ("axes", "axis"),
+    "num_groups": ("groups",),
+    "num_heads": ("heads",),
+    "batch_size": ("size",),
+    "max_norm": ("norm",),
+    "go_backwards": ("reverse",),
+    "normalized_shape": ("over",),
+    "layers": ("parts",),
+    "type": ("dtype",),
+    "a_min": ("low",),
+    "a_max": ("high",),
+    "min": ("low",),
+    "max": ("high",),
+    "minval": ("low",),
+    "maxval": ("high",),
+    "loc": ("mean",),
+    "mu": ("mean",),
+    "scale": ("std",),
+    "sigma": ("std",),
+    "stddev": ("std",),
+    "prob": ("p",),
+    "probs": ("p",),
+    "pad": ("widths",),
+    "pad_width": ("widths",),
+    "padding": ("widths",),
+    "constant_values": ("value",),
+    "indices": ("index",),
+    "arrays": ("tensors",),
+    "tensors": ("operands", "ops"),
+    "num_classes": ("axis",),
+    "depth": ("axis",),
+    "argnums": ("x",),
+    "wrt": ("x",),
+    "negative_slope": ("slope",),
+    "strides": ("stride",),
+    "inputs": ("placeholders",),
+    "outputs": ("results",),
+    "feeds": ("placeholders",),
+    "cond_fun": ("condition",),
+    "cond": ("condition",),
+    "body_fun": ("body",),
+    "init_val": ("init",),
+    "loop_vars": ("init",),
+    "maximum_iterations": ("max_steps",),
+    "filename": ("path",),
+    "file": ("path",),
+}
+# What geon does not need, or says otherwise.
+BY_ELEMENT = "this goes by element; geon.sum, geon.max and their kin go along axes"
+WINDOWS = "write windows={T: geon.Window(R, stride=2)}, an entry for each axis"
+INSTEAD = {
+    "axis": BY_ELEMENT,
+    "dim": BY_ELEMENT,
+    "keepdims": "leave it out: axes meet by name, so that x - geon.mean(x, A) is over x's axes",
+    "keepdim": "leave it out: axes meet by name, so that x - geon.mean(x, A) is over x's axes",
+    "out": "leave it out: the plan says where values lie; geon.assign changes a variable",
+    "inplace": "leave it out: the plan says where values lie; geon.assign changes a variable",
+    "dtype": "write geon.cast(x, dtype) before or after it",
+    "where": "write geon.where(mask, x, other) first",
+    "device": "choose the transformer: geon.make_transformer(name)",
+    "key": "draw from a stream: geon.Random(seed).normal(axes)",
+    "rng": "draw from a stream: geon.Random(seed).normal(axes)",
+    "seed": "draw from a stream: geon.Random(seed).normal(axes)",
+    "order": "axes go by name and have no memory order; geon.reorder(x, axes) orders a result",
+    "from_logits": "write geon.softmax(scores, A) or geon.sigmoid(scores) as y, which stays exact",
+    "reduction": "say which axes stay with out_axes=, and take geon.mean or geon.sum of the result",
+    "create_graph": "leave it out: derivatives are expressions, which can be derived again",
+    "retain_graph": "leave it out: derivatives are expressions, which can be derived again",
+    "stable": "leave it out: equal elements keep their order",
+    "training": "build two expressions, one with dropout and one without",
+    "stride": WINDOWS,
+    "strides": WINDOWS,
+    "dilation": WINDOWS,
+    "kernel_size": WINDOWS,
+    "groups": "give both tensors an axis of groups: what both have and is not summed over stays",
+    "length": "give it to the axis: geon.Axis(name, length)",
+}
+
+
+def explained(function: F) -> F:
+    """``function``, whose calls with arguments it does not have raise ``ArgumentError``.
+
+    So do those with anything but True and False (or 1 and 0) for a parameter that is a ``bool``.
+    """
+    flags = [
+        (p.name, place if p.kind is p.POSITIONAL_OR_KEYWORD else math.inf)
+        for place, p in enumerate(inspect.signature(function).parameters.values())
+        if p.annotation in ("bool", bool)
+    ]
+
+    @functools.wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        for name, place in flags:
+            if name in keywords or place < len(args):
+                value = keywords[name] if name in keywords else args[int(place)]
+                if value is not True and value is not False:
+                    check_flag(f"{_name(function, args)} at {describe(user_site())}", name, value)
+        try:
+            return function(*args, **keywords)
+        except TypeError as error:
+            inner = error.__traceback__
+            if inner is not None and inner.tb_next is not None:
+                raise  # the function took them
+            mismatch = str(error)
+        raise ArgumentError(why(function, args, keywords, mismatch))
+
+    return call  # type: ignore[return-value]  # the same signature
+
+
+def check_flag(what: str, name: str, value: Any) -> None:
+    """Raise ``ArgumentError`` where a flag is neither True nor False, nor 1 nor 0."""
+    if not (isinstance(value, (bool, np.bool_, int, np.integer)) and value in (0, 1)):
+        raise ArgumentError(f"{what}: {name}={value!r} is no flag; give True or False")
+
+
+def explain_constructors(classes: Iterable[type], package: str) -> None:
+    """Let the constructors of the classes and bases of a package be ``explained``."""
+    for base in dict.fromkeys(base for cls in classes for base in cls.__mro__):
+        own = vars(base).get("__init__")
+        ours = base.__module__.startswith(f"{package}.")
+        if own is not None and ours and not hasattr(own, "__wrapped__"):
+            base.__init__ = explained(own)  # type: ignore[misc]  # the same signature
+
+
+def _name(function: Callable[..., Any], args: Sequence[Any]) -> str:
+    """What people call a function, a class where it is the one that makes it."""
+    if function.__name__ == "__init__" and args:
+        return type(args[0]).__name__
+    qualified = getattr(function, "__qualname__", function.__name__)
+    return str(qualified.rpartition(".")[2])
+
+
+def why(
+    function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any], mismatch: str
+) -> str:
+    """What is wrong with the arguments of a call, and what to write."""
+    found = inspect.signature(function).parameters
+    parameters = {name: p for name, p in found.items() if name != "self"}
+    name = _name(function, args)
+    start = f"{name} at {describe(user_site())}"
+    takes = f"it takes ({', '.join(_shown(p) for p in parameters.values())})"
+    unknown = [word for word in keywords if word not in parameters]
+    if not unknown:
+        first = next(iter(parameters.values()), None)
+        places = [p for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        given = len(args) - ("self" in found)
+        if first is not None and "positional argument" in mismatch and given > len(places):
+            if str(first.annotation).startswith(("Sequence", "Iterable", "list")):
+                return (
+                    f"{start} was given {given} {first.name} one after another; give a list: "
+                    + (f"{name}([a, b])")
+                )
+            if "self" in found:
+                count = f"takes {len(places)} positional arguments but {given} were given"
+                return f"{start} {count}; {takes}"
+        return f"{start} {mismatch.partition('() ')[2]}; {takes}"
+    words = " and ".join(f"{word}=" for word in unknown)
+    cures = [_cure(word, parameters) for word in unknown]
+    return f"{start} has no argument {words}; {'; '.join(filter(None, cures)) or takes}"
+
+
+def _cure(word: str, parameters: Mapping[str, inspect.Parameter]) -> str:
+    """What to write for an argument; "" where nothing comes to mind."""
+    for own in ALIASES.get(word, ()):
+        found = parameters.get(own)
+        if found is not None and found.annotation is not found.empty:  # else a row's own axes=
+            if found.kind is found.VAR_POSITIONAL:
+                return f"give the {own} one after another, without {word}="
+            return f"write {own}= for {word}={_kind(str(found.annotation))}"
+    if word in INSTEAD:
+        return f"{word}=: {INSTEAD[word]}"
+    import difflib
+
+    near = difflib.get_close_matches(word, parameters, 1)
+    return f"did you mean {near[0]}=?" if near else ""
+
+
+def _kind(annotation: str) -> str:
+    """What axes are given as, of a parameter that is axes."""
+    if annotation.startswith("NewAxes"):
+        return ': a list such as [geon.Axis("N"), geon.Axis("C", 3)]'
+    if annotation.startswith(("AxesLike", "AxisLike")):
+        return ': a geon.Axis or its name, such as "N", not a number'
+    return ": a geon.Axis" if annotation == "Axis" else ""
+
+
+def _shown(p: inspect.Parameter) -> str:
+    if p.kind is p.KEYWORD_ONLY:
+        return f"{p.name}="
+    stars = "*" * (p.kind is p.VAR_POSITIONAL) or "**" * (p.kind is p.VAR_KEYWORD)
+    return stars + p.name

@@ -1,0 +1,101 @@
+"""Iterative traversal of graphs: post-order, users, equality by identity, and ``is_bound``."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import TYPE_CHECKING
+
+from .argument_hints import explained
+
+if TYPE_CHECKING:
+    from ..op_graph import Leaf, Op, Tensor
+
+
+def same_ops(left: Sequence[object], right: Sequence[object]) -> bool:
+    """Whether both hold the same ops in the same order."""
+    return left is right or (len(left) == len(right) and all(map(operator.is_, left, right)))
+
+
+def among(op: Op, ops: Iterable[Op]) -> bool:
+    """Whether ``op`` itself is one of ``ops``, which ``in`` would compare by ``==``."""
+    return any(other is op for other in ops)
+
+
+class Same:
+    """``op`` as a key, or as a part of one: equal where it is the same op."""
+
+    __slots__ = ("op",)
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.op is self.op
+
+    def __hash__(self) -> int:
+        return hash(self.op)
+
+
+def post_order(roots: Iterable[Op], known: Set[Op] | Mapping[Op, object] = frozenset()) -> list[Op]:
+    """Every op the roots depend on, each once, arguments before users; iterative.
+
+    Ops in ``known`` and what is only below them are left out.
+    """
+    seen: set[Op] = set()
+    order: list[Op] = []
+    stack: list[tuple[Op, Iterator[Op]]] = []
+    for root in roots:
+        if root in seen or root in known:
+            continue
+        seen.add(root)
+        stack.append((root, iter(root.args)))
+        while stack:
+            op, rest = stack[-1]
+            for arg in rest:
+                if arg not in seen and arg not in known:
+                    seen.add(arg)
+                    stack.append((arg, iter(arg.args)))
+                    break
+            else:
+                order.append(op)
+                stack.pop()
+    return order
+
+
+def deep_order(roots: Iterable[Op]) -> list[Op]:
+    """As ``post_order``, with the ops in bodies of regions, each before the region."""
+    order: dict[Op, None] = {}
+    waiting = [iter(post_order(roots))]
+    while waiting:
+        op = next(waiting[-1], None)
+        if op is None:
+            waiting.pop()
+            continue
+        inner = [root for body in op.bodies for root in body.results if root not in order]
+        if inner and op not in order:
+            # It comes again once all in its bodies is there.
+            waiting += [iter([op]), iter(post_order(inner, order))]
+            continue
+        order[op] = None
+    return list(order)
+
+
+def storage_leaves(*roots: Op) -> list[Leaf]:
+    """The placeholders and variables the roots depend on, in order of first use."""
+    return [op for op in post_order(roots) if op._unique]  # type: ignore[misc]  # these are leaves
+
+
+@explained
+def find(name: str, *roots: Op) -> Tensor | Op:
+    """The op below ``roots`` that was ever given this name; ``KeyError`` when there is none."""
+    for op in reversed(post_order(roots)):
+        if op._notes is not None and name in op._notes.names:
+            return op
+    raise KeyError(f"no op named {name!r} below {', '.join(map(str, roots))}")
+
+
+def is_bound(op: Op) -> bool:
+    """Whether ``op`` is known before a call runs: storage, a constant, a length or its cast."""
+    row = op.primitive
+    return row.known or (row.name == "cast" and op.args[0].primitive.name == "length")

@@ -1,0 +1,1 @@
+"""The naive interpreter, and which axes of a result are axes of an input."""

@@ -1,0 +1,66 @@
+"""NumPy evaluation of index maps: the meaning of every view."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import IndexRangeError
+from ..axes.affine import Affine, Quotient, Remainder
+from ..axes.index_map import Position, identity
+
+Array = np.ndarray[Any, Any]
+
+
+def moved(op: Any, *arrays: Array) -> Array:
+    """The value of an op, whose lengths are integers, from its row's index map.
+
+    Raises ``IndexRangeError`` for a run-time position outside its axis.
+    """
+    assert op.primitive.index_map is not None
+    shape = [int(axis.expression) for axis in op.axes]
+    count = math.prod(shape)
+    values = np.indices(shape).reshape(len(shape), count)
+    work = _Evaluation(arrays, dict(zip(op.axes.names, values, strict=True)))
+    out = np.empty(count, arrays[0].dtype)
+    left = np.arange(count)
+    for piece in op.primitive.index_map(op, identity(op.axes.names)):
+        chosen = left
+        for guard in piece.guards:
+            at = work.values(guard.index, chosen)
+            chosen = chosen[(guard.low <= at) & (at < guard.high)]
+        names = op.args[piece.arg].axes.names
+        index = tuple([work.values(piece.index[name], chosen) for name in names])
+        out[chosen] = arrays[piece.arg][index]
+        left = np.setdiff1d(left, chosen, assume_unique=True)
+    return out.reshape(shape)
+
+
+class _Evaluation:
+    """Affine expressions at some elements: ``variables`` has each axis's index of every element."""
+
+    def __init__(self, arrays: Sequence[Array], variables: Mapping[str, Array]) -> None:
+        self.arrays, self.variables = arrays, variables
+
+    def values(self, index: Affine, chosen: Array) -> Array:
+        """The integer that ``index`` is at each of the ``chosen`` elements."""
+        total = np.full(len(chosen), index.constant)
+        for atom, step in index.terms.items():
+            total = total + self._atom(atom, chosen) * step
+        return total
+
+    def _atom(self, atom: Any, chosen: Array) -> Array:
+        if isinstance(atom, Quotient):
+            return self.values(atom.of, chosen) // atom.by
+        if isinstance(atom, Remainder):
+            return self.values(atom.of, chosen) % atom.by
+        if not isinstance(atom, Position):
+            return self.variables[atom][chosen]
+        index = tuple([self.values(at, chosen) for _, at in atom.index])
+        held = np.broadcast_to(self.arrays[atom.arg][index], len(chosen))
+        if ((held < -atom.length) | (held >= atom.length)).any():
+            raise IndexRangeError(f"a position is outside an axis of {atom.length} elements")
+        return np.where(held < 0, held + atom.length, held)

@@ -1,0 +1,183 @@
+"""Naive interpreter: evaluates one op at a time by its NumPy meaning, into new arrays.
+
+It is what compiled programs are compared with, so it shares nothing with them: no simplification,
+no plan, no in-place work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError
+from ..axes.axes import Axes
+from ..core.primitive import PRIMITIVES
+from ..core.region_body import Body
+from ..op_graph import Leaf, Op, RegionOp, post_order
+from ..rows.movement import aligned
+from ..values.attribute_types import with_lengths
+from ..values.dtypes import DType
+from .eval_index_map import moved
+from .eval_reducer import reduced
+
+Array = np.ndarray[Any, Any]
+
+
+class Bound:
+    """An op whose lengths are integers: what a row's reference reads."""
+
+    __slots__ = ("args", "attrs", "axes", "dtype", "guards", "op", "primitive")
+
+    def __init__(self, op: Op, lengths: Mapping[str, int], args: tuple[Any, ...]) -> None:
+        self.primitive = op.primitive
+        self.axes = bind(op.axes, lengths)
+        self.dtype = op.dtype
+        self.attrs = op.attrs if op.primitive.name == "constant" else bind(op.attrs, lengths)
+        self.args = args
+        self.guards = op.guards
+        self.op = op
+
+    @property
+    def line_info(self) -> str:
+        """Where the op was made, for messages."""
+        return self.op.line_info
+
+    def __str__(self) -> str:
+        return str(self.op)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BoundRegion:
+    """A region whose own lengths are integers, not those in its bodies.
+
+    ``outcomes`` are the axes and dtypes of its results.
+    """
+
+    attrs: tuple[Any, ...]
+    outcomes: list[tuple[Axes, DType]]
+
+
+def bind(value: Any, lengths: Mapping[str, int]) -> Any:
+    """``value`` (an attribute, axes, a length) with every length expression evaluated."""
+    return with_lengths(value, lambda length: length.evaluate(lengths))
+
+
+COMPUTING = ("elementwise", "reduction", "ordered", "contraction")
+
+
+def evaluate(op: Op, bound: Bound, args: list[Array]) -> Array:
+    """The value of one op for the values of its arguments."""
+    row = op.primitive
+    if row.reference is None and row.index_map is not None:
+        return moved(bound, *args)
+    if row.reference is None and row.reducer is not None:
+        return np.asarray(reduced(bound, *_widened(args))).astype(op.dtype)
+    if row.reference is None:
+        raise ArgumentError(f"{op} (made at {op.line_info}) has no value: it must be given")
+    with np.errstate(all="ignore"):
+        if row.kind == "elementwise":
+            shape = tuple(bound.axes.lengths)
+            spread = [aligned(a, x.axes, bound.axes) for a, x in zip(args, bound.args, strict=True)]
+            first = (bound,) if row.attributes else ()
+            value = np.broadcast_to(row.reference(*first, *_widened(spread)), shape)
+        elif row.kind in COMPUTING:
+            value = row.reference(bound, *_widened(args))
+        else:
+            value = row.reference(bound, *args)
+        return np.ascontiguousarray(np.asarray(value).astype(op.dtype)).reshape(bound.axes.lengths)
+
+
+def _widened(arrays: list[Array]) -> list[Array]:
+    # Halves compute in float32 and round once, as on every target.
+    return [a.astype(np.float32) if a.dtype.name in ("float16", "bfloat16") else a for a in arrays]
+
+
+Evaluate = Callable[[Op, Bound, list[Array]], Array]
+ENDING = ("while", "fixed_point")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Run:
+    """One run of the body of a region: the values of its ops, and the runs of regions in it."""
+
+    body: Body
+    values: dict[Op, Array]
+    inside: dict[Op, list[Run]]
+
+
+def interpret(
+    roots: Iterable[Op],
+    known: Mapping[Any, Array],
+    lengths: Mapping[str, int],
+    runs: dict[Op, list[Run]] | None = None,
+    value_of: Evaluate = evaluate,
+) -> dict[Op, Array]:
+    """The value of every op the pure ``roots`` depend on.
+
+    ``known`` has the array of each placeholder and variable, and of any other op that is not to be
+    computed; ``lengths`` the integer of each open name. What bodies computed is put into ``runs``,
+    by region, in the order in which it was. Values come from ``value_of``, but those in loops that
+    a condition ends, since with others these may not end.
+    """
+    values: dict[Op, Any] = {}  # of a region, the arrays of all its results
+    bounds: dict[Op, Bound] = {}
+    for op in post_order(roots):
+        bound = bounds[op] = Bound(op, lengths, tuple(bounds[arg] for arg in op.args))
+        if op in known:
+            values[op] = np.asarray(known[op], op.dtype)
+        elif isinstance(op, Leaf):
+            raise ArgumentError(f"{op} (made at {op.line_info}) has no value")
+        elif isinstance(op, RegionOp):
+            seen = None if runs is None else runs.setdefault(op, [])
+            inside = evaluate if op.primitive.name in ENDING else value_of
+            run = running(lengths, seen, inside)
+            values[op] = results_of(op, [values[arg] for arg in op.args], lengths, run)
+        elif isinstance(op.args[0] if op.args else None, RegionOp):
+            values[op] = values[op.args[0]][op.attrs[0]]
+        else:
+            values[op] = value_of(op, bound, [values[arg] for arg in op.args])
+    return values
+
+
+RunBody = Callable[[Body, list[Array]], list[Array]]
+
+
+def running(
+    lengths: Mapping[str, int], runs: list[Run] | None, value_of: Evaluate = evaluate
+) -> RunBody:
+    """A function from a body and what it is given to its results, which notes its ``runs``."""
+
+    def run(body: Body, given: list[Array]) -> list[Array]:
+        known = dict(zip(body.parameters, given, strict=True))
+        inside: dict[Op, list[Run]] | None = None if runs is None else {}
+        found = interpret(body.results, known, lengths, inside, value_of)
+        if runs is not None and inside is not None:
+            runs.append(Run(body, found, inside))
+        return [found[result] for result in body.results]
+
+    return run
+
+
+def results_of(op: Op, args: list[Array], lengths: Mapping[str, int], run: RunBody) -> list[Array]:
+    """The arrays of all results of a region, whose bodies ``run`` computes."""
+    row = op.primitive
+    assert row.reference is not None and row.outcomes is not None
+    outcomes = [(bind(axes, lengths), dtype) for axes, dtype in row.outcomes(op.attrs)]
+    found = row.reference(BoundRegion(bind(op.attrs, lengths), outcomes), run, *args)
+    return [np.asarray(value, dtype) for value, (_, dtype) in zip(found, outcomes, strict=True)]
+
+
+def completeness() -> list[str]:
+    """The rows that have neither a reference nor are storage: none in a correct registry."""
+    storage = (
+        "placeholder", "variable", "assign", "doall", "sequential", "beside", "parameter",
+        "region_result",
+    )  # fmt: skip
+    return [
+        name
+        for name, row in PRIMITIVES.items()
+        if (row.reference or row.index_map or row.reducer) is None and name not in storage
+    ]

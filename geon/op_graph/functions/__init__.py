@@ -1,0 +1,1 @@
+"""Composites: statistics, losses, convolution, pooling, resizing, NumPy's functions."""

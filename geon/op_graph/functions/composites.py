@@ -1,0 +1,475 @@
+"""Composite functions of primitives, without derivative rules or target code of their own.
+
+Statistics, the softmax family, activations, and a few ways to combine tensors. Integers and bool
+are converted to float32 before they are added up wherever the result is a float; float16 and
+bfloat16 are added up in float32, and rounded at the end.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ...errors import ArgumentError, AxisError, DTypeError
+from ..axes.axes import Axes, Axis, new_axis
+from ..building.constants import as_tensor, scalar_value
+from ..building.elementwise_build import Elementwise
+from ..building.weak import in_dtype
+from ..core.argument_hints import explained
+from ..core.source_info import current
+from ..op_graph import ComputationOp, Tensor, annotate, make
+from ..rows import reductions
+from ..rows.accumulation import floating, widened
+from ..rows.elementwise import (
+    absolute,
+    add,
+    cast,
+    equal,
+    exp,
+    expm1,
+    isfinite,
+    log,
+    maximum,
+    minimum,
+    multiply,
+    sqrt,
+    square,
+    stop_gradient,
+    subtract,
+    weighted_product,
+    where,
+)
+from ..rows.indexing import CHECKED, held_by_int64
+from ..rows.leaves import iota
+from ..rows.movement import reorder
+from ..rows.reductions import SUM, reduce, reduced_names, tensor_size
+from ..special import activations
+from ..values.dtypes import FLOAT64, INT64, kind, sum_dtype
+
+if TYPE_CHECKING:
+    from ..building.typing import AxesLike, DTypeLike, Follows, Tags, TensorLike
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def composite(function: F) -> F:
+    """Return ``function`` with results that messages call by its name, not by their last op's."""
+    name = function.__name__
+
+    @functools.wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        made = function(*args, **keywords)
+        if isinstance(made, ComputationOp) and current.own is None:
+            if not any(made is each for each in (*args, *keywords.values())):
+                made.notes().called = name
+        return made
+
+    return call  # type: ignore[return-value]  # the same signature
+
+
+def _named(x: Tensor, name: str | None) -> Tensor:
+    return annotate(x, name, (), ())
+
+
+def weighted(weight: TensorLike, x: TensorLike) -> Tensor:
+    """Return ``weight * x``, which is 0 where ``weight`` is 0, also for an infinite or NaN ``x``.
+
+    The derivative in ``x`` is 0 there; that in ``weight`` is ``x``, and 0 where ``x`` is infinite.
+    """
+    x = as_tensor(x, near=weight)
+    weight = as_tensor(weight, near=x)
+    row = multiply if scalar_value(weight) else weighted_product
+    return row.apply(weight, x)
+
+
+# Statistics -------------------------------------------------------------------------------------
+
+
+@composite
+@explained
+def mean(
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
+    *,
+    out_axes: AxesLike | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """The mean over ``reduction_axes``, or over all but ``out_axes``, or over all.
+
+    Integers and bool are converted to float32, which the result has. The mean of nothing is NaN.
+    """
+    x = floating(as_tensor(x))
+    total = reduce(SUM, widened(x), reduction_axes, out_axes, what="mean")
+    made = total / tensor_size(x, reduction_axes, out_axes=out_axes)
+    return _named(in_dtype(made, x.dtype), name)
+
+
+@composite
+@explained
+def variance(
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
+    *,
+    out_axes: AxesLike | None = None,
+    correction: int = 0,
+    name: str | None = None,
+) -> Tensor:
+    """The variance over ``reduction_axes``, or over all but ``out_axes``, or over all.
+
+    The mean of squared distances from the mean, in two passes; the sum is divided by the number
+    of elements less ``correction`` (0: of a population, 1: estimated from a sample), NaN or
+    infinite where that is 0 or less. Integers and bool give float32.
+    """
+    x = floating(as_tensor(x))
+    made = _variance(x, "variance", reduction_axes, out_axes, correction)
+    return _named(in_dtype(made, x.dtype), name)
+
+
+@composite
+@explained
+def std(
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
+    *,
+    out_axes: AxesLike | None = None,
+    correction: int = 0,
+    name: str | None = None,
+) -> Tensor:
+    """The standard deviation: the square root of ``variance``, which has the same arguments.
+
+    Its derivative is 0 where all elements are equal.
+    """
+    x = floating(as_tensor(x))
+    made = _root(_variance(x, "std", reduction_axes, out_axes, correction))
+    return _named(in_dtype(made, x.dtype), name)
+
+
+def _variance(x: Tensor, what: str, reduction_axes: Any, out_axes: Any, correction: int) -> Tensor:
+    axes = x.axes.only(reduced_names(x, what, reduction_axes, out_axes))
+    wide = widened(x)
+    distance = subtract.apply(wide, mean(wide, axes))
+    total = reductions.sum(square(distance), reduction_axes, out_axes=out_axes)
+    size = tensor_size(x, axes)
+    return total / (maximum(size - correction, 0) if correction else size)
+
+
+def _root(squares: Tensor) -> Tensor:
+    """The square root of a sum of squares, with derivative 0 where that is 0."""
+    zero = equal(squares, 0)
+    return where(zero, 0, sqrt(where(zero, 1, squares)))
+
+
+@composite
+@explained
+def squared_L2(
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
+    *,
+    out_axes: AxesLike | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """The sum of squares over ``reduction_axes``, or over all but ``out_axes``, or over all.
+
+    bool and small integers give int64. Like ``sum`` it wraps around where integers do not hold the
+    result, and is infinite where a float does not; ``L2_norm`` does neither.
+    """
+    x = as_tensor(x)
+    made = reduce(SUM, square(widened(x)), reduction_axes, out_axes, what="squared_L2")
+    return _named(in_dtype(made, sum_dtype(x.dtype)), name)
+
+
+@composite
+@explained
+def L2_norm(
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
+    *,
+    out_axes: AxesLike | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """The square root of ``squared_L2``, which has the same arguments.
+
+    Elements are scaled before they are squared, so that no square overflows or vanishes. Integers
+    and bool are converted to float32, which the result has. Its derivative is 0 where all elements
+    are 0.
+    """
+    x = floating(as_tensor(x))
+    made = wide_norm([x], "L2_norm", reduction_axes, out_axes)
+    return _named(in_dtype(made, x.dtype), name)
+
+
+# Exponents of two for float64. Elements whose sizes add up to less than 2**MEDIUM_LIMITS[0] are
+# multiplied by 2**SCALE before they are squared, and those with more than 2**MEDIUM_LIMITS[1] by
+# 2**-SCALE. Then squares of normal numbers do not vanish, their sum is in range where the norm is,
+# and so are the factors of the derivative, for up to 2**27 elements.
+MEDIUM_LIMITS = (-200, 500)
+SCALE = 560
+
+
+def wide_norm(
+    xs: Sequence[Tensor], what: str, reduction_axes: Any = None, out_axes: Any = None
+) -> Tensor:
+    """Return the common L2 norm of tensors of float dtypes, in float64.
+
+    float64 holds the squares of all other dtypes. Its own elements are scaled by powers of two,
+    which round nothing, as nrm2 does in E. Anderson, "Algorithm 978: safe scaling in the level 1
+    BLAS", 2017, with one scale for all.
+    """
+    wide = [in_dtype(x, FLOAT64) for x in xs]
+
+    def total(terms: Iterable[Tensor]) -> Tensor:
+        return functools.reduce(
+            add, [reduce(SUM, x, reduction_axes, out_axes, what=what) for x in terms]
+        )
+
+    if all(x.dtype is not FLOAT64 for x in xs):
+        return _root(total(square(x) for x in wide))
+    low, high = MEDIUM_LIMITS
+    down, up = 2.0**-SCALE, 2.0**SCALE
+    size = stop_gradient(total(absolute(x) * down for x in wide))
+    scale = where(size > down * 2.0**high, down, where(size < down * 2.0**low, up, 1))
+    return _root(total(square(x * scale) for x in wide)) / scale
+
+
+# The softmax family -----------------------------------------------------------------------------
+
+
+@composite
+@explained
+def logsumexp(
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
+    *,
+    out_axes: AxesLike | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """log(sum(exp(x))) over ``reduction_axes``, or over all but ``out_axes``, without overflow.
+
+    -inf where all elements are -inf, and the derivative is 0 there: a row of which a mask leaves
+    nothing needs no guard. Integers and bool give float32. Raises ``AxisError`` for axes of
+    length 0.
+    """
+    x = floating(as_tensor(x))
+    axes = _some_elements(x, "logsumexp", reduced_names(x, "logsumexp", reduction_axes, out_axes))
+    wide = widened(x)
+    largest = stop_gradient(reductions.max(wide, axes))
+    shift = where(isfinite(largest), largest, 0)
+    total = reductions.sum(exp(subtract.apply(wide, shift)), axes)
+    # Without the inner choice the derivative for a row of -inf would be 0 times an infinity.
+    none = equal(total, 0)
+    made = where(none, -math.inf, log(where(none, 1, total)) + shift)
+    if out_axes is not None:
+        made = reorder(made, out_axes)
+    return _named(in_dtype(made, x.dtype), name)
+
+
+@composite
+@explained
+def softmax(
+    x: TensorLike, normalization_axes: AxesLike | None = None, *, name: str | None = None
+) -> Tensor:
+    """exp(x) / sum(exp(x)), where the sum is over ``normalization_axes``, without overflow.
+
+    They may be left out where ``x`` has one axis. Has the axes of ``x``; integers and bool give
+    float32. The logarithm of it is exact however far out. Where all elements over
+    ``normalization_axes`` are -inf, they are 0 / 0: the result and its derivative are NaN. Raises
+    ``AxisError`` when it is not said what to normalise over.
+    """
+    x = floating(as_tensor(x))
+    axes = _normalized(x, "softmax", normalization_axes)
+    # In this form the rule for log(exp(z) / s) makes a logarithm of it stable.
+    powers = exp(_shifted(widened(x), axes))
+    return _named(in_dtype(powers / reductions.sum(powers, axes), x.dtype), name)
+
+
+@composite
+@explained
+def log_softmax(
+    x: TensorLike, normalization_axes: AxesLike | None = None, *, name: str | None = None
+) -> Tensor:
+    """The logarithm of ``softmax``, which has the same arguments."""
+    x = floating(as_tensor(x))
+    axes = _normalized(x, "log_softmax", normalization_axes)
+    shifted = _shifted(widened(x), axes)
+    return _named(in_dtype(shifted - log(reductions.sum(exp(shifted), axes)), x.dtype), name)
+
+
+def _shifted(x: Tensor, axes: Axes) -> Tensor:
+    # The result does not depend on what is subtracted, so its derivative need not either.
+    return subtract.apply(x, stop_gradient(reductions.max(x, axes)))
+
+
+def _normalized(x: Tensor, what: str, normalization_axes: Any) -> Axes:
+    if normalization_axes is None and len(x.axes) != 1:
+        example = x.axes.names[-1] if len(x.axes) else "..."
+        raise AxisError(
+            f"{what} of {x} (made at {x.line_info}), which has {len(x.axes)} axes: say what to "
+            f"normalise over, for example geon.{what}(x, normalization_axes={example})"
+        )
+    return _some_elements(x, what, reduced_names(x, what, normalization_axes, None))
+
+
+def _some_elements(x: Tensor, what: str, names: tuple[str, ...]) -> Axes:
+    """The axes of these names; ``AxisError``, which names ``what``, where they have no element."""
+    axes = x.axes.only(names)
+    if any(axis.expression == 0 for axis in axes):
+        raise AxisError(
+            f"{what} over {', '.join(names)} of {x} (made at {x.line_info}) has no value for 0 "
+            "elements; give the axis at least one element"
+        )
+    return axes
+
+
+# Activations ------------------------------------------------------------------------------------
+
+
+@explained
+def clip(
+    x: TensorLike,
+    low: TensorLike | None = None,
+    high: TensorLike | None = None,
+    *,
+    name: str | None = None,
+) -> Tensor:
+    """``x`` held between ``low`` and ``high``, numbers or tensors; None leaves an end open.
+
+    ``high`` wins where they cross; NaN stays. At a bound the derivative is shared equally between
+    ``x`` and the bound, as for ``maximum``.
+    """
+    made = as_tensor(x)
+    if low is not None:
+        made = maximum(made, low)
+    if high is not None:
+        made = minimum(made, high)
+    return _named(made, name)
+
+
+@explained
+def relu(x: TensorLike, *, name: str | None = None) -> Tensor:
+    """0 where x <= 0, else x; its derivative at 0 is 0, and NaN stays."""
+    x = as_tensor(x)
+    return _named(where(x <= 0, 0, x), name)
+
+
+@composite
+@explained
+def leaky_relu(x: TensorLike, slope: TensorLike = 0.01, *, name: str | None = None) -> Tensor:
+    """slope * x where x <= 0, else x; its derivative at 0 is ``slope``."""
+    x = as_tensor(x)
+    return _named(where(x <= 0, slope * x, x), name)
+
+
+@composite
+@explained
+def elu(x: TensorLike, alpha: TensorLike = 1.0, *, name: str | None = None) -> Tensor:
+    """alpha * (exp(x) - 1) where x <= 0, else x; its derivative at 0 is ``alpha``.
+
+    D.-A. Clevert, T. Unterthiner and S. Hochreiter, "Fast and accurate deep network learning by
+    exponential linear units (ELUs)", ICLR 2016.
+    """
+    x = as_tensor(x)
+    low = x <= 0
+    # Without the inner choice the derivative for a large x would be 0 times an infinity.
+    return _named(where(low, alpha * expm1(where(low, x, 0)), x), name)
+
+
+@explained
+def gelu(
+    x: TensorLike,
+    *,
+    approximate: str = "none",
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """x times the standard normal distribution function of x.
+
+    ``approximate="tanh"`` is x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2. Both forms are from
+    D. Hendrycks and K. Gimpel, "Gaussian error linear units (GELUs)", 2016. Raises
+    ``ArgumentError`` for another ``approximate``.
+    """
+    if approximate == "none":
+        made = activations.gelu(x)
+    elif approximate == "tanh":
+        made = activations.gelu_tanh(x)
+    else:
+        x = as_tensor(x)
+        raise ArgumentError(
+            f"gelu of {x} (made at {x.line_info}): there is no approximate={approximate!r}; "
+            "give 'none', the exact form, or 'tanh'"
+        )
+    return annotate(made, name, tags, follows)
+
+
+@explained
+def silu(
+    x: TensorLike, *, name: str | None = None, tags: Tags = (), follows: Follows = ()
+) -> Tensor:
+    """x * sigmoid(x)."""
+    return activations.silu(x, name=name, tags=tags, follows=follows)
+
+
+# Combining --------------------------------------------------------------------------------------
+
+
+@explained
+def onehot(
+    x: TensorLike,
+    axis: Axis,
+    dtype: DTypeLike = "float32",
+    *,
+    checked: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """1 along a new ``axis`` at the position that ``x``, of integers, holds, and 0 elsewhere.
+
+    Has the axes of ``x``, then ``axis``. A position outside the axis, also below 0, gives zeros
+    only; with ``checked`` it raises ``IndexRangeError`` when it is computed. Raises
+    ``DTypeError`` for a float ``x`` and ``AxisError`` when ``x`` has ``axis`` already.
+    """
+    x, axis = as_tensor(x), new_axis(axis, "onehot")
+    if kind(x.dtype) == "f":
+        raise DTypeError(
+            f"onehot: {x} (made at {x.line_info}) is {x.dtype.name}, not an integer dtype; "
+            "geon.cast it"
+        )
+    if axis in x.axes:
+        raise AxisError(
+            f"onehot: {x} (made at {x.line_info}) has the axis {axis.name!r} already; "
+            "geon.rename it"
+        )
+    places = make(CHECKED, (held_by_int64(x),), (axis.expression, False)) if checked else x
+    return _named(cast(equal.apply(cast(places, INT64), iota(axis)), dtype), name)
+
+
+@explained
+def outer(op: Elementwise, *operands: TensorLike, name: str | None = None) -> Tensor:
+    """An elementwise ``op`` of every element of one tensor with every one of the others.
+
+    ``geon.outer(geon.multiply, x, y)`` has x's axes, then y's new ones; axes they share are
+    matched, as always. Unlike ``op`` itself it takes tensors that share no axis. Raises
+    ``ArgumentError`` for an ``op`` that is not elementwise or takes another number of operands.
+    """
+    if not isinstance(op, Elementwise):
+        raise ArgumentError(
+            f"outer: {getattr(op, '__name__', repr(op))} is no elementwise op; write "
+            "geon.outer(geon.multiply, x, y)"
+        )
+    if len(operands) != op.arity:
+        raise ArgumentError(f"outer: {op.name} takes {op.arity} operands, not {len(operands)}")
+    return _named(op.apply(*operands), name)
+
+
+@explained
+def interpolation(
+    x: TensorLike, y: TensorLike, weight: TensorLike, *, name: str | None = None
+) -> Tensor:
+    """The point between ``x`` and ``y`` at ``weight``: (1 - weight) * x + weight * y.
+
+    x where ``weight`` is 0, y where it is 1, also where the other is infinite; beyond these it
+    continues on the line. ``weight`` is a number or a tensor, for example one over the batch axis.
+    """
+    weight = as_tensor(weight, near=x)
+    return _named(weighted(1 - weight, x) + weighted(weight, y), name)

@@ -1,0 +1,147 @@
+"""Convolution over any axes and its transpose, as contractions of windows and filters.
+
+Axes say by name what each is: positions inside a window are an axis of the filters, axes that both
+have are summed, or kept where ``over`` leaves them out (groups, and channels each on its own).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ...errors import AxisError
+from ..axes.axes import Axis
+from ..axes.lengths import Length
+from ..building.constants import as_tensor
+from ..building.elementwise_build import meet
+from ..building.resolve_axes import by_own_axis, named_axes
+from ..building.weak import in_dtype, put_into
+from ..core.argument_hints import explained
+from ..core.source_info import describe, user_site
+from ..op_graph import Guard, Tensor, annotate, make
+from ..rows.contraction import dot
+from ..rows.windows import UNWINDOW, Window, place, placements, windowed
+
+if TYPE_CHECKING:
+    from ..building.typing import AxesLike, AxisLike, Follows, Tags, TensorLike
+
+
+@explained
+def convolution(
+    x: TensorLike,
+    w: TensorLike,
+    windows: Mapping[AxisLike, Window | Axis | str],
+    over: AxesLike | None = None,
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """Windows of ``x`` times filters ``w``: ``convolution(x, w, {H: Window(R), W: Window(S)})``.
+
+    Sums over the axes of positions, which ``w`` has, and over ``over``: all other axes that both
+    have, where it is not given. Those not summed are matched: ``over=C`` leaves groups apart,
+    ``over=[]`` the channels too. The result has the axes of ``x`` that are left, then those of
+    ``w`` alone. Nothing is flipped. Raises ``AxisError`` where ``w`` lacks an axis of positions, or
+    no window fits.
+    """
+    x, w = as_tensor(x, near=w), as_tensor(w, near=x)
+    placed = _filters(x, w, windows, "convolution")
+    made = windowed(x, placed, 0, "convolution")
+    made = dot(made, w, _summed(x, w, placed, over, "convolution"))
+    return annotate(made, name, tags, follows)
+
+
+@explained
+def transposed_convolution(
+    x: TensorLike,
+    w: TensorLike,
+    windows: Mapping[AxisLike, Window | Axis | str],
+    over: AxesLike | None = None,
+    *,
+    lengths: Mapping[AxisLike, int | Length] | None = None,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """What a convolution with these windows has for a derivative: each element spread by filters.
+
+    ``x`` has what that convolution results in, so ``over`` are the axes that it makes (all that
+    both have, where not given). Along H the result has (H - 1) * stride + dilation * (R - 1) + 1 -
+    before - after elements, or as many as ``lengths`` say: a stride leaves several for which there
+    are as many windows, and any other raises ``AxisError``.
+    """
+    x, w = as_tensor(x, near=w), as_tensor(w, near=x)
+    what = "transposed_convolution"
+    given = {} if lengths is None else by_own_axis(x, lengths, what)
+    placed = _filters(x, w, windows, what)
+    made = x
+    for axis, spec, positions in placed:
+        attrs, guards = _spread(x, axis, spec, positions, given.get(axis.name), what)
+        made, zero = put_into(what, made, 0)
+        made = make(UNWINDOW, (made, in_dtype(zero, made.dtype)), attrs, guards=guards)
+    made = dot(made, w, _summed(x, w, placed, over, what))
+    return annotate(made, name, tags, follows)
+
+
+def _spread(
+    x: Tensor,
+    axis: Axis,
+    spec: Window,
+    positions: Axis,
+    length: int | Length | None,
+    what: str,
+) -> tuple[tuple[Any, ...], tuple[Guard, ...]]:
+    """The attributes of the row that spreads ``x`` along an axis, and what must hold for it."""
+    if length is None:
+        reach = (positions.expression - 1) * spec.dilation + 1
+        if isinstance(spec.pad, str):
+            length = axis.expression * spec.stride
+        else:
+            length = (axis.expression - 1) * spec.stride + reach - spec.pad[0] - spec.pad[1]
+    meaning = (
+        f"{what} at {describe(user_site())}: along {axis} of {x} (made at {x.line_info}) there "
+        f"would be {length} elements from windows of {positions}; give less padding, or more of "
+        "them"
+    )
+    if isinstance(length, int) and length < 1:
+        raise AxisError(meaning)
+    guards = [Guard("<=", 1, length, meaning)] if isinstance(length, Length) else []
+    at = place(axis.with_length(length), spec, positions, what)
+    guards += meet(what, axis.name, (axis.expression, x), (at.count, x))
+    return at.attributes(length), tuple(guards)
+
+
+def _filters(
+    x: Tensor, w: Tensor, windows: Mapping[Any, Any], what: str
+) -> list[tuple[Axis, Window, Axis]]:
+    """Where windows lie, with the axes of positions that the filters have."""
+    found = []
+    for axis, spec, positions in placements(x, windows, what):
+        if isinstance(spec.axis, int) or positions not in w.axes:
+            asked = repr(spec.axis) if isinstance(spec.axis, int) else repr(positions.name)
+            raise AxisError(
+                f"{what} at {describe(user_site())}: {asked}, the positions of windows along "
+                f"{axis.name!r}, is no axis of the filters {w} (made at {w.line_info}); they have "
+                f"{', '.join(w.axes.names) or 'none'}"
+            )
+        own = w.axes[positions.name]
+        if isinstance(spec.axis, Axis):
+            meet(what, own.name, (own.expression, w), (positions.expression, w))
+        found.append((axis, spec, own))
+    return found
+
+
+def _summed(
+    x: Tensor,
+    w: Tensor,
+    placed: list[tuple[Axis, Window, Axis]],
+    over: AxesLike | None,
+    what: str,
+) -> list[Axis]:
+    """The axes that a convolution sums over."""
+    positions = [each for _, _, each in placed]
+    if over is not None:
+        return [*named_axes(over, what, x, w), *positions]
+    walked = [axis.name for axis, _, _ in placed]
+    return [axis for axis in x.axes if axis in w.axes and axis.name not in walked] + positions

@@ -1,0 +1,165 @@
+"""Cross-entropy losses between predicted and target probabilities."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from ...errors import AxisError
+from ..building.constants import as_tensor
+from ..building.weak import in_dtype, strengthen
+from ..core.argument_hints import explained
+from ..core.source_info import describe, user_site
+from ..op_graph import Leaf, Op, Tensor, annotate
+from ..rewriting.stabilise import has_stable_form
+from ..rows.accumulation import widened
+from ..rows.elementwise import equal, log, where
+from ..rows.logic import logical_and
+from ..rows.reductions import SUM, reduce
+from ..values.dtypes import FLOAT32, kind
+from .composites import composite, weighted
+
+if TYPE_CHECKING:
+    from ..building.typing import AxesLike, TensorLike
+
+
+@composite
+@explained
+def cross_entropy_binary(
+    y: TensorLike,
+    t: TensorLike,
+    *,
+    usebits: bool = False,
+    reduction_axes: AxesLike | None = None,
+    out_axes: AxesLike | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """The sum of -(t log y + (1 - t) log(1 - y)): the cost of saying y where the truth is t.
+
+    ``y`` are probabilities, ``t`` probabilities, 0 and 1, or truth values. Summed over
+    ``reduction_axes``, or over all but ``out_axes``, or over all. In nats; in bits with
+    ``usebits``. Where ``y`` is a ``sigmoid``, value and derivatives are exact however far out;
+    elsewhere y = 0 or 1 may make it infinite. A term of weight 0, which is t or 1 - t, is 0, also
+    where its logarithm is infinite, and so are its derivatives. Warns where ``y`` can be seen to
+    be scores: a product with weights, also under ``tanh``, ``relu`` and the like, or a logarithm.
+    """
+    y, t = _operands(y, t)
+    _warn_of_scores(y, "cross_entropy_binary", "sigmoid")
+    entropy = _weighted_log(t, y) + _weighted_log(1 - t, 1 - y)
+    return _cost("cross_entropy_binary", entropy, usebits, reduction_axes, out_axes, name)
+
+
+@composite
+@explained
+def cross_entropy_multi(
+    y: TensorLike,
+    t: TensorLike,
+    *,
+    usebits: bool = False,
+    reduction_axes: AxesLike | None = None,
+    out_axes: AxesLike | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """The sum of -t log y over classes: the cost of saying y where the truth is t.
+
+    ``y`` are probabilities of classes, ``t`` probabilities or a ``onehot`` tensor. Summed over
+    ``reduction_axes``, or over all but ``out_axes``, or over all: with ``out_axes=[N]`` there is
+    a cost for each example of the batch. In nats; in bits with ``usebits``. Where ``y`` is a
+    ``softmax``, value and derivatives are exact however far out. A class whose t is 0 adds 0, also
+    where its y is 0, and has the derivatives 0 there. Raises ``AxisError`` for a ``t`` of class
+    numbers. Warns where ``y`` can be seen to be scores: a product with weights, also under
+    ``tanh``, ``relu`` and the like, or a logarithm.
+    """
+    y, given = as_tensor(y), as_tensor(t, near=y)
+    missing = [axis.name for axis in y.axes if axis not in given.axes]
+    if missing and kind(given.dtype) == "i" and len(given.axes):
+        raise AxisError(
+            f"cross_entropy_multi: t = {given} (made at {given.line_info}) of dtype "
+            f"{given.dtype.name} lacks the axis {missing[-1]!r} of y = {y} (made at "
+            f"{y.line_info}); if it holds class numbers, write geon.onehot(t, {missing[-1]}), "
+            "else geon.cast it to a float dtype"
+        )
+    _warn_of_scores(y, "cross_entropy_multi", "softmax")
+    y, t = _operands(y, given)
+    entropy = _weighted_log(t, y)
+    return _cost("cross_entropy_multi", entropy, usebits, reduction_axes, out_axes, name)
+
+
+# What gives weighted sums of its operands, or only moves them.
+LINEAR = ("add", "subtract", "negative", "multiply", "divide", "sum", "dot", "cast")
+# What gives of a weighted sum values below 0 or above 1, where nothing is done to them after it.
+ACTIVATIONS = ("tanh", "maximum", "where", "silu", "gelu", "gelu_tanh")
+
+
+def _warn_of_scores(y: Tensor, what: str, squashing: str) -> None:
+    """Warn where nothing keeps ``y`` between 0 and 1: it is linear in weights, or a logarithm."""
+    ops: list[Op] = [y]
+    last: Op = y
+    while last.primitive.kind == "movement" or last.primitive.name == "cast":
+        last = last.args[0]
+    if last.primitive.name in ACTIVATIONS:
+        ops = list(last.args[1:] if last.primitive.name == "where" else last.args)
+    seen: set[Op] = set()
+    weighted = logarithm = False
+    while ops:
+        op = ops.pop()
+        if op in seen:
+            continue
+        seen.add(op)
+        weighted |= op.primitive.name == "dot" and any(map(_is_weight, op.args))
+        logarithm |= op.primitive.name == "log"
+        if op.primitive.name in LINEAR or op.primitive.kind == "movement":
+            ops += op.args
+    if weighted or logarithm:
+        shown = "a logarithm" if logarithm else "a weighted sum, which nothing keeps from 0 to 1"
+        warnings.warn(
+            f"{what} at {describe(user_site())}: y = {y} (made at {y.line_info}) should be "
+            f"probabilities and is {shown}; take them first, for example with geon.{squashing}",
+            UserWarning,
+            stacklevel=5,  # through ``explained`` and ``composite``
+        )
+
+
+def _is_weight(op: Op) -> bool:
+    while op.primitive.kind == "movement" or op.primitive.name == "cast":
+        op = op.args[0]
+    return isinstance(op, Leaf) and op.info.stored and op.info.trainable
+
+
+def _operands(y: Any, t: Any) -> tuple[Tensor, Tensor]:
+    """Both as floats."""
+    y, t = as_tensor(y, near=t), as_tensor(t, near=y)
+    if kind(y.dtype) != "f":
+        y = in_dtype(y, FLOAT32)
+    if kind(t.dtype) != "f":
+        t = strengthen(t, y.dtype, t.weak and y.weak)
+    return y, t
+
+
+def _weighted_log(weight: Tensor, y: Tensor) -> Tensor:
+    """Return ``weight * log(y)``, which is 0 where both are 0, with derivatives that are 0 there.
+
+    A logarithm that has a stable form is finite wherever its argument is, and so are its slopes;
+    those of another one are infinite at 0, so its argument is replaced where the weight is 0.
+    """
+    logarithm = log(y)
+    if has_stable_form(logarithm):
+        return weighted(weight, logarithm)
+    none = logical_and.apply(equal(weight, 0), equal(y, 0))
+    return weight * log(where.apply(none, 1, y))
+
+
+def _cost(
+    what: str,
+    entropy: Tensor,
+    usebits: bool,
+    reduction_axes: Any,
+    out_axes: Any,
+    name: str | None,
+) -> Tensor:
+    total = reduce(SUM, widened(entropy), reduction_axes, out_axes, what=what)
+    made = 0 - total  # no cost is -0.0
+    if usebits:
+        made = made / math.log(2)
+    return annotate(in_dtype(made, entropy.dtype), name, (), ())

@@ -1,0 +1,131 @@
+"""Max and mean pooling over windows.
+
+Over a whole axis it is a reduction: ``geon.max(x, [H, W])``, ``geon.mean(x, [H, W])``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...errors import ArgumentError, DTypeError
+from ..axes.affine import Size
+from ..axes.axes import Axes, Axis
+from ..building.constants import as_tensor, number
+from ..building.weak import in_dtype
+from ..core.argument_hints import explained
+from ..core.source_info import describe, user_site
+from ..op_graph import Tensor, annotate
+from ..rows.accumulation import floating, widened
+from ..rows.elementwise import absolute, greater, power, where
+from ..rows.leaves import length_value
+from ..rows.movement import broadcast, sum_over
+from ..rows.reductions import FIRST_MAX, reduce
+from ..rows.windows import Placed, Window, place, placements, windowed
+from ..rows.windows import windows as windows_of
+from ..values.dtypes import INT64, kind
+
+if TYPE_CHECKING:
+    from ..building.typing import AxisLike, Follows, Tags, TensorLike
+
+Windows = Mapping["AxisLike", Window | Axis | int]
+
+
+@explained
+def max_pool(
+    x: TensorLike,
+    windows: Windows,
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """The largest element of each window: ``geon.max_pool(x, {H: Window(2, stride=2)})``.
+
+    Padding is less than any element. The derivative is that of the first largest one, whose
+    position is what is kept for it. Raises ``AxisError`` where no window fits.
+    """
+    x = as_tensor(x)
+    if kind(x.dtype) == "b":
+        raise DTypeError(
+            f"max_pool at {describe(user_site())}: of the bool tensor {x} (made at {x.line_info}); "
+            "geon.any of geon.window has it"
+        )
+    least = -math.inf if kind(x.dtype) == "f" else int(np.iinfo(x.dtype).min)
+    placed = placements(x, windows, "max_pool")
+    seen = windowed(x, placed, least, "max_pool")
+    return annotate(reduce(FIRST_MAX, seen, _positions(placed)), name, tags, follows)
+
+
+@explained
+def average_pool(
+    x: TensorLike,
+    windows: Windows,
+    *,
+    count_pad: bool = False,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """The mean of each window, of its elements alone or, with ``count_pad``, of padding as 0 too.
+
+    What a window of ``ceil`` reaches beyond the padding never counts. Integers and bool give
+    float32. Where a window has no element its mean is NaN. Raises ``AxisError`` where no window
+    fits.
+    """
+    given = floating(as_tensor(x))
+    x = widened(given)
+    placed = placements(x, windows, "average_pool")
+    seen = windowed(x, placed, 0, "average_pool")
+    total = sum_over(seen, tuple([axis.name for axis in _positions(placed)]))
+    for axis, spec, positions in placed:
+        total = total / _counted(place(axis, spec, positions, "average_pool"), count_pad)
+    return annotate(in_dtype(total, given.dtype), name, tags, follows)
+
+
+@explained
+def lp_pool(
+    x: TensorLike,
+    windows: Windows,
+    p: float = 2,
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """The p-norm of each window: the sum of ``|x| ** p`` to the power of 1 / ``p``.
+
+    Padding is 0. Where all of a window is 0 its derivative is. Integers and bool give float32.
+    Raises ``AxisError`` where no window fits, ``ArgumentError`` where ``p`` is not more than 0.
+    """
+    if not isinstance(p, (int, float)) or not p > 0:
+        raise ArgumentError(f"lp_pool at {describe(user_site())}: p must be more than 0, not {p!r}")
+    given = floating(as_tensor(x))
+    placed = placements(given, windows, "lp_pool")
+    powers = power(absolute(widened(given)), p)
+    seen = windowed(powers, placed, 0, "lp_pool")
+    total = sum_over(seen, tuple([axis.name for axis in _positions(placed)]))
+    some = greater(total, 0)
+    made = where(some, power(where(some, total, 1), 1 / p), 0)
+    return annotate(in_dtype(made, given.dtype), name, tags, follows)
+
+
+def _positions(placed: list[tuple[Axis, Window, Axis]]) -> list[Axis]:
+    return [positions for _, _, positions in placed]
+
+
+def _counted(at: Placed, pad: bool) -> Tensor:
+    """How many elements each window along an axis has, of padding too where ``pad``."""
+    before: Size = 0 if pad else at.before
+    length = at.length
+    if pad:  # as many as the windows would have of an axis that is so much longer
+        length = at.spare + (at.window.expression - 1) * at.dilation + 1
+    ones = broadcast(number(1, INT64, weak=True), Axes(at.axis.with_length(length)))
+    attrs = (at.axis.name, at.window, at.stride, at.dilation, before, at.count)
+    seen = windows_of(ones, attrs, number(0, INT64, weak=True))
+    if len(seen.args) == 1:
+        return length_value(at.window.expression)
+    return sum_over(seen, (at.window.name,))

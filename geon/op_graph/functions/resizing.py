@@ -1,0 +1,248 @@
+"""Resizing, rolling and diagonals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ...errors import ArgumentError, AxisError
+from ..axes.axes import Axes, Axis, axes_of, new_axis
+from ..axes.index_map import Index, Map, viewed
+from ..axes.lengths import Length
+from ..building.constants import as_tensor, number
+from ..building.elementwise_build import meet
+from ..building.resolve_axes import by_own_axis, has_axes, named_axes, own_axis
+from ..building.weak import in_dtype, like, strengthen
+from ..core.argument_hints import explained
+from ..core.primitive import Inferred, Primitive, need
+from ..core.source_info import describe, user_site
+from ..op_graph import Guard, Op, Tensor, annotate, make
+from ..rows.accumulation import floating, widened
+from ..rows.concatenation import concat
+from ..rows.elementwise import equal, maximum, minimum, where
+from ..rows.indexing import _gather
+from ..rows.leaves import iota, length_value
+from ..rows.movement import broadcast, rename, reorder
+from ..values.attribute_types import as_int, is_axis, is_names
+from ..values.dtypes import INT64
+from .composites import weighted
+
+if TYPE_CHECKING:
+    from ..building.typing import AxesLike, AxisLike, Follows, Tags, TensorLike
+
+
+@explained
+def resize(
+    x: TensorLike,
+    lengths: Mapping[AxisLike, int | Length | Axis],
+    mode: str = "linear",
+    align: str = "centers",
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """``x`` with other lengths along some axes: ``geon.resize(x, {H: 64, W: 64})``.
+
+    ``mode`` is ``linear`` (of the two elements around a place) or ``nearest``. ``align`` says where
+    an element is: ``centers`` lays the middles of elements over each other, ``corners`` (of
+    ``linear``) the first and last elements, ``starts`` (of ``nearest``) where elements begin.
+    Places are found in integers, so they are exact. Linear makes float32 of integers and bool.
+    Raises ``AxisError`` for a length below 1 and for an axis without elements, and
+    ``ArgumentError`` for another mode.
+    """
+    made = as_tensor(x)
+    known = {"linear": ("centers", "corners"), "nearest": ("centers", "starts")}
+    if align not in known.get(mode, ()):
+        raise ArgumentError(
+            f"resize at {describe(user_site())}: no mode {mode!r} with align={align!r}; give "
+            "'linear' with 'centers' or 'corners', or 'nearest' with 'centers' or 'starts'"
+        )
+    if mode == "linear":
+        made = floating(made)
+    for along, length in by_own_axis(made, lengths, "resize").items():
+        length = length.expression if isinstance(length, Axis) else as_int(length)
+        if not isinstance(length, Length) and (type(length) is not int or length < 1):
+            raise AxisError(
+                f"resize at {describe(user_site())}: {along!r} of {made} (made at "
+                f"{made.line_info}) cannot have length {length!r}; give an integer of at least 1"
+            )
+        axis = made.axes[along]
+        longer = axis.with_length(length)
+        guards = _some(made, axis)
+        if mode == "nearest":
+            made = _gather(made, strengthen(_nearest(axis, longer, align), INT64), along, guards)
+        else:
+            made = _between(made, axis, longer, align, guards)
+    return annotate(made, name, tags, follows)
+
+
+def _some(x: Tensor, axis: Axis) -> tuple[Guard, ...]:
+    """Return the guard that an open axis has an element; raise ``AxisError`` where it has none."""
+    size = axis.expression
+    if isinstance(size, int) and size:
+        return ()
+    meaning = (
+        f"resize at {describe(user_site())}: the axis {axis} of {x} (made at {x.line_info}) has no "
+        "element that another length could show; give it at least one"
+    )
+    if isinstance(size, int):
+        raise AxisError(meaning)
+    return (Guard("<=", 1, size, meaning),)
+
+
+def _nearest(axis: Axis, longer: Axis, align: str) -> Tensor:
+    old, new = length_value(axis.expression), length_value(longer.expression)
+    if align == "starts":
+        return iota(longer) * old // new
+    return (2 * iota(longer) + 1) * old // (2 * new)
+
+
+def _between(x: Tensor, axis: Axis, longer: Axis, align: str, guards: tuple[Guard, ...]) -> Tensor:
+    """Each element from the two around its place, a quotient of integers."""
+    old, new = length_value(axis.expression), length_value(longer.expression)
+    place: Any = iota(longer)
+    if align == "corners":
+        whole = maximum(new - 1, 1)
+        place = place * (old - 1)
+    else:
+        whole = 2 * new
+        place = maximum((2 * place + 1) * old - new, 0)
+    low = place // whole
+    high = minimum(low + 1, old - 1)
+    wide = widened(x)
+    part = like(place - low * whole, wide) / in_dtype(whole, wide.dtype)
+    first, second = (
+        widened(_gather(x, strengthen(at, INT64), axis.name, guards)) for at in (low, high)
+    )
+    # At a place that is an element's own, the other one has weight 0 and may be infinite.
+    between = weighted(1 - part, first) + weighted(part, second)
+    return in_dtype(reorder(between, first.axes), x.dtype)
+
+
+@explained
+def roll(
+    x: TensorLike,
+    shifts: Mapping[AxisLike, int],
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """``x`` moved along some axes, what leaves at one end coming in at the other.
+
+    ``geon.roll(x, {T: 1})`` has at t what was at t - 1. Along an open axis the shift must be no
+    longer than the axis, which is looked at before a call (``GuardError``).
+    """
+    made = as_tensor(x)
+    for along, shift in by_own_axis(made, shifts, "roll").items():
+        shift = as_int(shift)
+        if type(shift) is not int:
+            raise ArgumentError(
+                f"roll at {describe(user_site())}: the shift along {along!r} must be an integer, "
+                f"not {shift!r}"
+            )
+        length = made.axes[along].expression
+        if isinstance(length, int):
+            shift = shift % length if length else 0
+        if shift:
+            ends = made[{along: slice(-shift, None)}], made[{along: slice(None, -shift)}]
+            made = concat(ends, along)
+    return annotate(made, name, tags, follows)
+
+
+# The diagonal -----------------------------------------------------------------------------------
+
+
+def _diagonal_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    x, (names, axis) = args[0], attrs
+    has_axes(x, names, "diagonal")
+    need(len(names) > 1, "diagonal of {}", names)
+    guards = []
+    for name in names:
+        guards += meet("diagonal", name, (x.axes[name].expression, x), (axis.expression, x))
+    rest = [axis if each.name == names[0] else each for each in x.axes]
+    kept = [each for each in rest if each is axis or each.name not in names]
+    return axes_of(tuple(kept)), x.dtype, tuple(guards)
+
+
+def _diagonal_map(op: Op, index: Index) -> Map:
+    names, axis = op.attrs
+    return viewed({n: index[axis.name if n in names else n] for n in op.args[0].axes.names})
+
+
+def _diagonal_transpose(g: Tensor, op: Op, i: int) -> Tensor:
+    """On the diagonal the cotangent, beside it 0."""
+    x, (names, axis) = op.args[0], op.attrs
+    first = x.axes[names[0]]
+    spread = rename(g, {axis: first.name}) if axis.name != first.name else g
+    found = broadcast(spread, x.axes)
+    zero = number(0, g.dtype)
+    for name in names[1:]:
+        on = equal.apply(iota(first), iota(x.axes[name]))
+        found = where.apply(on, found, zero)
+    return broadcast(found, x.axes)
+
+
+DIAGONAL = Primitive(
+    "diagonal",
+    "movement",
+    "The elements of x at equal indices of some axes, along one.",
+    transpose=_diagonal_transpose,
+    attributes=("axes", "axis"),
+    fits=(is_names, is_axis),
+    arity=1,
+    infer=_diagonal_infer,
+    index_map=_diagonal_map,
+    view=True,
+    samples=lambda: [
+        (
+            "of two axes",
+            [[Axis("A", 3), Axis("B", 2), Axis("C", 3)]],
+            lambda x: diagonal(x, ["C", "A"]),
+        ),
+        (
+            "of three",
+            [[Axis("A", 3), Axis("B", 3), Axis("C", 3)]],
+            lambda x: diagonal(x, ["A", "B", "C"], Axis("D")),
+        ),
+    ],
+)
+
+
+@explained
+def diagonal(
+    x: TensorLike,
+    axes: AxesLike,
+    axis: Axis | None = None,
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """The elements of ``x`` at equal indices of two or more ``axes``, in the place of the first.
+
+    The lengths of the axes must agree. ``axis`` names what is left; else it is the first of them.
+    Raises ``AxisError`` for fewer than two axes.
+    """
+    x = as_tensor(x)
+    group = Axes(*[own_axis(x, each, "diagonal") for each in named_axes(axes, "diagonal", x)])
+    if len(group) < 2:
+        raise AxisError(
+            f"diagonal at {describe(user_site())}: give two axes of {x} (made at {x.line_info}) or "
+            f"more, not {group}"
+        )
+    first = group[0]
+    if axis is None:
+        axis = first
+    else:
+        axis = new_axis(axis, "diagonal")
+        if axis.open_name == axis.name:
+            axis = first.named(axis.name)
+        if axis.name != first.name and axis in x.axes and axis not in group:
+            raise AxisError(
+                f"diagonal at {describe(user_site())}: {x} (made at {x.line_info}) has the axis "
+                f"{axis.name!r} already; give another one"
+            )
+    made: Tensor = make(DIAGONAL, (x,), (group.names, axis))
+    return annotate(made, name, tags, follows)

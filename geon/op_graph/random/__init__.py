@@ -1,0 +1,1 @@
+"""Random streams: Philox bits, uniform and normal values."""

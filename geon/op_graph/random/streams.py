@@ -1,0 +1,289 @@
+"""Random streams: draws whose bits depend on the seed and on counters alone.
+
+Each draw is numbered when it is built, and reads the stream's call counter, which a computation
+that draws advances by one. So two calls differ, everything in one call sees the same draw, and a
+restored checkpoint continues the stream.
+"""
+
+from __future__ import annotations
+
+import operator
+import threading
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from ...errors import ArgumentError, DTypeError, SizeError, SymbolicError
+from ..axes.axes import Axes, as_axes
+from ..building.constants import as_tensor, constant_value
+from ..core.argument_hints import explained
+from ..core.primitive import Inferred, Primitive, need
+from ..core.source_info import current, describe, user_site
+from ..names import RANDOM_CALLS, checked_name
+from ..op_graph import NO_AXES, Guard, Leaf, Op, Tensor, annotate, make
+from ..rows.elementwise import cast, less
+from ..rows.leaves import variable
+from ..rows.logic import bitwise_and, left_shift
+from ..rows.movement import broadcast
+from ..special.formula_ops import GEON_OPS
+from ..syntax.foreign_names import STREAMS, missing_member
+from ..values.attribute_types import is_axes, is_count, is_dtype
+from ..values.dtypes import UINT32, UINT64, DType, as_dtype, is_number, kind, named_dtype
+from .normal import normal_from_bits, uniform_from_bits
+from .philox import random_bits
+
+if TYPE_CHECKING:
+    from ..building.typing import DTypeLike, NewAxes, TensorLike
+
+MOST_WORDS = 1 << 34  # a counter of 32 bits gives four words
+# How many of the highest bits of 32 a half format holds exactly, as a mask.
+HALF_MASKS = {"float16": 0xFFE00000, "bfloat16": 0xFF000000}
+
+
+def _reference(op: Op, call: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    seed, draw, axes, dtype = op.attrs
+    out = np.empty(axes.lengths, dtype)
+    random_bits(out, seed, draw, int(call))
+    return out
+
+
+def _infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    scalar = args[0].axes is NO_AXES and args[0].dtype is UINT64
+    need(scalar, "a counter that is no uint64 scalar")
+    need(attrs[0] < 1 << 64 and attrs[3] in ("uint32", "uint64"), "a seed or dtype out of range")
+    axes, dtype = attrs[2], named_dtype(attrs[3])
+    words = axes.size * (dtype.itemsize // 4)
+    taken = f"{words:,}" if isinstance(words, int) else str(words)
+    meaning = (
+        f"one draw has at most 2**34 words of 32 bits, and {dtype.name} over {axes} takes {taken}; "
+        "draw parts of it and join them with geon.concat"
+    )
+    if isinstance(words, int) and words > MOST_WORDS:
+        raise SizeError(meaning)
+    return axes, dtype, () if isinstance(words, int) else (Guard("<=", words, MOST_WORDS, meaning),)
+
+
+RANDOM_BITS = Primitive(
+    "random_bits",
+    "leaf",
+    "Philox4x32-10 bits for a seed, a draw, a call and the row-major position of the element.",
+    reference=_reference,
+    attributes=("seed", "draw", "axes", "dtype"),
+    fits=(is_count, is_count, is_axes, is_dtype),
+    arity=1,
+    infer=_infer,
+    cost="expensive",
+)
+
+
+class Random:
+    """A stream of random numbers; building the same draws from the same seed gives the same bits.
+
+    ``seed`` is an integer from 0 to 2^64 - 1. Each method builds a new draw: an op whose elements
+    are random and differ from call to call. The stream keeps one number between calls,
+    ``counter``, a persistent variable, so that checkpoints hold it: as ``name.calls``, or without a
+    name as ``random_calls().0``, numbered in the order in which a transformer meets the streams. In
+    a loop a draw is another in each step. Bits, uniform and bernoulli draws are equal bit for bit
+    on every transformer, and so are normal ones. Raises ``DTypeError`` for a seed out of range.
+    """
+
+    __slots__ = ("_counter", "_drawn", "_lock", "name", "seed")
+
+    @explained
+    def __init__(self, seed: int, name: str | None = None) -> None:
+        try:
+            self.seed = operator.index(seed)
+        except TypeError:
+            raise DTypeError(
+                f"the seed of a stream is an integer, not {seed!r}; give one from 0 to 2**64 - 1"
+            ) from None
+        if not 0 <= self.seed < 1 << 64:
+            raise DTypeError(
+                f"the seed {seed} is not from 0 to 2**64 - 1; give {self.seed % (1 << 64)}, "
+                "its lowest 64 bits, or another"
+            )
+        if name is not None:
+            name = checked_name(name)
+        self.name = name
+        self._drawn = 0
+        self._counter: Leaf | None = None
+        self._lock = threading.RLock()
+
+    if not TYPE_CHECKING:  # a checker knows what there is
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise missing_member(self, name, STREAMS)
+
+    def __repr__(self) -> str:
+        return f"Random({self.seed}, name={self.name!r})"
+
+    def __copy__(self) -> NoReturn:
+        self._refuse("copied")
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        self._refuse("copied")
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        self._refuse("pickled")
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise SymbolicError(
+            f"{self!r} cannot be {what}: two streams of one seed would draw the same numbers; use "
+            "the same one again, or make one of another seed"
+        )
+
+    @property
+    def counter(self) -> Leaf:
+        """How many calls have drawn from the stream: a uint64 scalar variable, not trainable."""
+        with self._lock:
+            if self._counter is None:
+                self._counter = variable(
+                    dtype=UINT64,
+                    initial_value=0,
+                    trainable=False,
+                    name=None if self.name is None else f"{self.name}.calls",
+                    tags=RANDOM_CALLS,
+                )
+                self._counter.notes().called = RANDOM_CALLS
+            return self._counter
+
+    @explained
+    def bits(
+        self, axes: NewAxes = (), dtype: DTypeLike = "uint32", *, name: str | None = None
+    ) -> Tensor:
+        """Integers of ``dtype`` (uint32 or uint64) over ``axes``, all equally likely."""
+        return annotate(self._bits(as_axes(axes), as_dtype(dtype)), name, (), ())
+
+    @explained
+    def uniform(
+        self,
+        axes: NewAxes = (),
+        low: TensorLike = 0.0,
+        high: TensorLike = 1.0,
+        dtype: DTypeLike = "float32",
+        *,
+        name: str | None = None,
+    ) -> Tensor:
+        """Numbers over ``axes`` spread evenly from ``low`` to ``high``.
+
+        From 0 to 1 they are multiples of 2^-24 (float32), 2^-53 (float64), 2^-11 (float16) or 2^-8
+        (bfloat16) below 1; with other bounds, rounding may reach ``high``. The bounds are numbers
+        or tensors over some of ``axes``. Raises ``DTypeError`` for a dtype that is no float, and
+        ``ArgumentError`` for a ``low`` above ``high``, where these are numbers or constants.
+        """
+        shape, dtype = as_axes(axes), _float(dtype, "uniform")
+        first, last = (_parameter(bound, shape, dtype) for bound in (low, high))
+        made = self._unit(shape, dtype)
+        lowest, highest = _known(first), _known(last)
+        if lowest is not None and highest is not None and not np.all(lowest <= highest):
+            _refuse("uniform", f"low = {low} and high = {high}", "a low that is at most high")
+        if not (is_number(first) and is_number(last) and (first, last) == (0, 1)):
+            made = made * (last - first) + first
+        return annotate(made, name, (), ())
+
+    @explained
+    def normal(
+        self,
+        axes: NewAxes = (),
+        mean: TensorLike = 0.0,
+        std: TensorLike = 1.0,
+        dtype: DTypeLike = "float32",
+        *,
+        name: str | None = None,
+    ) -> Tensor:
+        """Normally distributed numbers over ``axes``, of that mean and standard deviation.
+
+        ``mean`` and ``std`` are numbers or tensors over some of ``axes``; derivatives with respect
+        to them see the draw as a constant. Standard values reach 5.3 on either side in float32
+        (and the half formats), 8.2 in float64. Raises ``DTypeError`` for a dtype that is no float,
+        and ``ArgumentError`` for a ``std`` below 0, where it is a number or a constant.
+        """
+        shape, dtype = as_axes(axes), _float(dtype, "normal")
+        middle, width = (_parameter(value, shape, dtype) for value in (mean, std))
+        known = _known(width)
+        if known is not None and not np.all(known >= 0):
+            _refuse("normal", f"std = {std}", "a standard deviation of at least 0")
+        wide, bits = _formats(dtype)
+        made = cast(normal_from_bits(self._bits(shape, bits), wide, GEON_OPS), dtype)
+        if not (is_number(width) and width == 1):
+            made = made * width
+        if not (is_number(middle) and middle == 0):
+            made = made + middle
+        return annotate(made, name, (), ())
+
+    @explained
+    def bernoulli(
+        self,
+        axes: NewAxes = (),
+        p: TensorLike = 0.5,
+        dtype: DTypeLike = "float32",
+        *,
+        name: str | None = None,
+    ) -> Tensor:
+        """1 with probability ``p``, else 0, over ``axes``; truth values with ``dtype="bool"``.
+
+        ``p`` is a number or a tensor over some of ``axes``, taken in steps of 2^-24: 0 gives no
+        ones, 1 nothing else. Raises ``ArgumentError`` for one outside 0 to 1, where it is a number
+        or a constant.
+        """
+        shape, dtype = as_axes(axes), as_dtype(dtype)
+        chance = _parameter(p, shape, None)
+        known = _known(chance)
+        if known is not None and not np.all((known >= 0) & (known <= 1)):
+            _refuse("bernoulli", f"p = {p}", "a probability from 0 to 1")
+        hit = less.apply(self._unit(shape, as_dtype("float32")), chance)
+        return annotate(cast(hit, dtype), name, (), ())
+
+    def _unit(self, axes: Axes, dtype: DType) -> Tensor:
+        """Values in [0, 1)."""
+        wide, width = _formats(dtype)
+        drawn = self._bits(axes, width)
+        if dtype.name in HALF_MASKS:
+            # Bits that the format would round away, up to 1 even, are left out before.
+            drawn = bitwise_and(drawn, HALF_MASKS[dtype.name])
+        return cast(uniform_from_bits(drawn, wide, GEON_OPS), dtype)
+
+    def _bits(self, axes: Axes, dtype: DType) -> Tensor:
+        if dtype not in (UINT32, UINT64):
+            raise DTypeError(f"random bits are uint32 or uint64, not {dtype.name}; geon.cast them")
+        with self._lock:
+            attrs = self.seed, self._drawn, axes, dtype.name
+            call: Tensor = self.counter
+            if current.step is not None:
+                call = call + left_shift(cast(current.step, UINT64), 32)
+            made: Tensor = make(RANDOM_BITS, (call,), attrs)
+            self._drawn += 1
+        return made
+
+
+def _refuse(what: str, given: str, cure: str) -> NoReturn:
+    raise ArgumentError(f"{what} at {describe(user_site())}: {given}; give {cure}")
+
+
+def _float(dtype: Any, what: str) -> DType:
+    made = as_dtype(dtype)
+    if kind(made) != "f":
+        raise DTypeError(f"{what} draws floats, not {made.name}; geon.cast them")
+    return made
+
+
+def _formats(dtype: DType) -> tuple[str, DType]:
+    """The float dtype a draw is made in, and the dtype of its bits."""
+    return ("float64", UINT64) if dtype.name == "float64" else ("float32", UINT32)
+
+
+def _known(parameter: Any) -> np.ndarray[Any, Any] | None:
+    """The values of a parameter that is a number or made of a constant alone; None of others."""
+    while isinstance(parameter, Tensor) and parameter.primitive.name in ("broadcast", "cast"):
+        parameter = parameter.args[0]
+    if not isinstance(parameter, Tensor):
+        return np.asarray(parameter)
+    return constant_value(parameter) if parameter.primitive.name == "constant" else None
+
+
+def _parameter(value: Any, axes: Axes, dtype: DType | None) -> Any:
+    """A number as it is; a tensor over ``axes``, which must include its own, and in ``dtype``."""
+    if is_number(value):
+        return value
+    tensor = broadcast(as_tensor(value), axes)
+    return tensor if dtype is None else cast(tensor, dtype)

@@ -1,0 +1,115 @@
+"""``associative_scan``: all prefixes of an associative operation; linear recurrences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ...errors import ArgumentError
+from ..axes.axes import Axis
+from ..building.constants import as_tensor
+from ..building.tree import flat
+from ..core.argument_hints import explained
+from ..core.source_info import describe, user_site
+from ..op_graph import Tensor
+from ..rows.concatenation import pad
+from ..rows.movement import reorder
+from ..rows.slicing import take, update
+from .carries import alike, fitted, needs_function, strong
+from .scan import along_axis, one_length, scan
+
+if TYPE_CHECKING:
+    from ..building.typing import AxisLike
+
+
+from ..building.constants import number
+from ..rows.elementwise import add, multiply
+from ..rows.movement import broadcast
+
+Combine = Callable[[Any, Any], Any]
+
+
+@explained
+def associative_scan(
+    f: Combine, xs: Any, *, over: AxisLike | None = None, reverse: bool = False
+) -> Any:
+    """The elements of ``xs`` along the axis ``over``, each combined with all before it.
+
+    ``f(a, b)`` combines two elements, which are ``xs`` without the axis, into one of the same
+    structure, axes and dtypes; it is associative, and ``a`` comes before ``b`` on the way. The
+    result is like ``xs``: at place ``t`` it is the combination of elements 0 to ``t``, or, on the
+    way back with ``reverse``, of the last to ``t``. Tensors, dictionaries, lists, tuples and
+    dataclasses of tensors go in and come out. It is a ``scan``: ``f`` runs as often as there are
+    elements, one after another, side by side over all other axes. ``over`` may be left out where
+    ``xs`` is one tensor with one axis. Raises what ``scan`` raises.
+    """
+    what = f"associative_scan at {describe(user_site())}"
+    needs_function(what, "f", f, "geon.maximum", "one part of xs", "another")
+    stacks, structure = flat(xs, "xs")
+    tensors = [strong(as_tensor(x)) for _, x in stacks]
+    if not tensors:
+        raise ArgumentError(f"{what}: xs has no tensor; give at least one")
+    axis = one_length(what, along_axis(what, over, tensors, [name for name, _ in stacks]), tensors)
+    shifted = [_shifted(x, axis, bool(reverse)) for x in tensors]
+
+    def step(before: list[Tensor], element: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        made = f(structure.filled(iter(before)), structure.filled(iter(element)))
+        found, returned = flat(made, "the result")
+        if returned != structure:
+            raise ArgumentError(
+                f"{what}: xs is {structure}, and f returned {returned}; return what is like xs"
+            )
+        settled = [
+            _settled(what, name, x, as_tensor(value, near=x))
+            for (name, value), x in zip(found, before, strict=True)
+        ]
+        return settled, before
+
+    firsts, following = [first for first, _ in shifted], [rest for _, rest in shifted]
+    _, prefixes = scan(step, firsts, following, over=axis, reverse=reverse)
+    ordered = [reorder(made, x.axes) for made, x in zip(prefixes, tensors, strict=True)]
+    return structure.filled(iter(ordered))
+
+
+def _shifted(x: Tensor, axis: Axis, reverse: bool) -> tuple[Tensor, Tensor]:
+    """The first element, and at each place the one that comes next; with ``reverse`` from the end.
+
+    What comes next of the last is the first, which is combined and read by nobody: an element that
+    ``f`` may be given, as zeros may not be. Of an axis without elements it is zeros.
+    """
+    length = axis.expression
+    begin, end = (-1, 0) if reverse else (0, -1)
+    longer = pad(x, {axis: (1, 0) if reverse else (0, 1)})
+    turned = update(longer, take(longer, {axis: begin}), {axis: end})
+    rest = slice(0, length) if reverse else slice(1, length + 1)
+    return take(turned, {axis: begin}), take(turned, {axis: rest})
+
+
+def _settled(what: str, where: str, x: Tensor, new: Tensor) -> Tensor:
+    """What ``f`` made, over the axes of an element in their order, and of its dtype."""
+    new = fitted(new, x)
+    both = (
+        f"{what}: an element is {x.axes} {x.dtype.name} and f returns {new} {new.dtype.name} (made "
+        f"at {new.line_info}) as {where}; it combines two elements into one like them"
+    )
+    return alike(
+        new, x, f"{both}: give it the axes {x.axes}", f"{both}: geon.cast it to {x.dtype.name}"
+    )
+
+
+def linear_recurrence(
+    scale: Tensor, shift: Tensor, axis: Axis, *, exclusive: bool, reverse: bool
+) -> Tensor:
+    """y over the axes of ``shift``: y[k] = scale[k] y[k - 1] + shift[k], with 0 before the first.
+
+    ``exclusive`` gives each place what is before it; ``reverse`` goes the other way. Both are of
+    one dtype, which holds sums.
+    """
+
+    def step(before: Tensor, parts: list[Tensor]) -> tuple[Tensor, Tensor]:
+        made = add.apply(multiply.apply(before, parts[0]), parts[1])
+        return made, before if exclusive else made
+
+    nothing = broadcast(number(0, shift.dtype), shift.axes.without([axis.name]))
+    _, found = scan(step, nothing, [scale, shift], over=axis, reverse=reverse)
+    return reorder(found, shift.axes)

@@ -1,0 +1,365 @@
+"""``case_of`` and ``cond``: branches of which only the chosen one runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import ArgumentError, DTypeError, IndexRangeError
+from ..axes.axes import Axes
+from ..building.constants import as_tensor
+from ..building.elementwise_build import over
+from ..building.tree import Structure, flat
+from ..core.argument_hints import explained
+from ..core.interning import OwnTable
+from ..core.primitive import Inferred, Primitive, need
+from ..core.region_body import Body
+from ..core.source_info import building, describe, user_site
+from ..op_graph import NO_AXES, VOID_DTYPE, Op, Tensor, make, post_order
+from ..rows.accumulation import accumulated, widened
+from ..rows.elementwise import cast, where
+from ..rows.leaves import placeholder
+from ..rows.logic import logical_or
+from ..rows.movement import broadcast
+from ..transforms.clone import adopt, notes_of
+from ..transforms.derivative_sweeps import cotangents, forward_mode, zeros
+from ..values.attribute_types import is_flag
+from ..values.dtypes import DType, kind
+from .carries import alike, needs_function, strong
+from .closure import Opened, captured, like, rebuilt
+from .parameters import outcome, parameter, results_of, tensors
+from .scan_op import guards_of
+from .state_carries import Updates, landed, tied
+
+if TYPE_CHECKING:
+    from ..building.typing import TensorLike
+
+Array = np.ndarray[Any, Any]
+Given = Sequence[Tensor | None]
+NOTHING: dict[Op, Any] = {}
+
+
+# The row ------------------------------------------------------------------------------------------
+
+
+def _infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    bodies: tuple[Body, ...] = attrs[0]
+    need(len(bodies) > 0, "a case of no branches")
+    index = args[0]
+    need(index.axes is NO_AXES and kind(index.dtype) == "i", "an index that is no integer scalar")
+    for body in bodies:
+        need(len(args) == len(body.parameters), "{} arguments", len(args))
+        for arg, given in zip(args, body.parameters, strict=True):
+            need(arg.axes is given.axes, "an argument over {} for {}", arg.axes, given.axes)
+            need(arg.dtype is given.dtype, "an argument of {}", arg.dtype)
+        need(len(body.results) == len(bodies[0].results), "{} results", len(body.results))
+        for one, other in zip(body.results, bodies[0].results, strict=True):
+            need(one.axes is other.axes, "a result over {}, and {}", one.axes, other.axes)
+            need(one.dtype is other.dtype, "a result of {}", one.dtype)
+    return NO_AXES, VOID_DTYPE, tuple([guard for body in bodies for guard in guards_of(body)])
+
+
+def _outcomes(attrs: tuple[Any, ...]) -> list[tuple[Axes, DType]]:
+    return [outcome(op) for op in attrs[0][0].results]
+
+
+def _reference(op: Any, run: Callable[..., list[Array]], *args: Array) -> list[Array]:
+    bodies, index = op.attrs[0], int(args[0])
+    if not 0 <= index < len(bodies):
+        raise IndexRangeError(f"branch {index} of a case that has {len(bodies)}")
+    return run(bodies[index], list(args))
+
+
+def is_bodies(value: Any) -> bool:
+    """Whether ``value`` is a tuple of bodies."""
+    return isinstance(value, tuple) and all(isinstance(part, Body) for part in value)
+
+
+def case_vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None]:
+    """The cotangents of a case's arguments: those of the branch that was taken."""
+    bodies: tuple[Body, ...] = op.attrs[0]
+    seeds = {k: like(g) for k, g in enumerate(given) if g is not None}
+    shared = Opened(bodies[0]).leaves
+    targets = [shared[k] for k, asked in enumerate(wanted) if asked]
+    found = []
+    for body in bodies:
+        results = Opened(body, shared).results
+        starts: dict[Op, Tensor] = {}
+        for k, seed in seeds.items():
+            starts[results[k]] = accumulated(starts.get(results[k]), seed)
+        found.append(cotangents(starts, targets))
+    reached = [k for k, leaf in enumerate(shared) if any(leaf in each for each in found)]
+    if not reached:
+        return [None] * len(op.args)
+    roots = [
+        [widened(_or_zeros(each.get(shared[k]), shared[k])) for k in reached] for each in found
+    ]
+    named: dict[Op, Any] = dict(zip(shared, op.args, strict=True))
+    named.update({seed: given[k] for k, seed in seeds.items()})
+    made = dict(zip(reached, make_case(op.args[0], roots, op.attrs[1], named), strict=True))
+    return [made.get(k) for k in range(len(op.args))]
+
+
+def case_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
+    """The tangents of a case's results: those of the branch that was taken."""
+    bodies: tuple[Body, ...] = op.attrs[0]
+    shared = Opened(bodies[0]).leaves
+    along: dict[Op, Tensor] = {shared[k]: like(t) for k, t in enumerate(tangents) if t is not None}
+    opened = [Opened(body, shared).results for body in bodies]
+    found = [forward_mode(results, along) for results in opened]
+    both = list(zip(opened, found, strict=True))
+    moving = [k for k in range(len(opened[0])) if any(results[k] in each for results, each in both)]
+    if not moving:
+        return [None] * len(opened[0])
+    roots = [[_or_zeros(each.get(results[k]), results[k]) for k in moving]
+             for results, each in both]  # fmt: skip
+    named: dict[Op, Any] = dict(zip(shared, op.args, strict=True))
+    given = [t for t in tangents if t is not None]
+    named.update(dict(zip(along.values(), given, strict=True)))
+    made = dict(zip(moving, make_case(op.args[0], roots, op.attrs[1], named), strict=True))
+    return [made.get(k) for k in range(len(opened[0]))]
+
+
+def case_spread(
+    op: Op,
+    args: Sequence[Op],
+    axes: Axes,
+    images: Callable[[Sequence[Op], Mapping[Op, Tensor]], Mapping[Op, Op]],
+) -> list[Tensor]:
+    """The results of a case on arguments some of which have ``axes`` besides their own."""
+    bodies: tuple[Body, ...] = op.attrs[0]
+    shared = Opened(bodies[0]).leaves
+    moving = [k for k, arg in enumerate(args) if arg is not op.args[k]]
+    wide: dict[Op, Tensor] = {
+        shared[k]: placeholder(_both(shared[k].axes, axes), shared[k].dtype) for k in moving
+    }
+    opened = [Opened(body, shared).results for body in bodies]
+    found = [images(results, wide) for results in opened]
+    roots: list[list[Any]] = [
+        [each.get(result, result) for result in results]
+        for results, each in zip(opened, found, strict=True)
+    ]
+    for n, old in enumerate(opened[0]):
+        if any(each[n].axes is not old.axes for each in roots):
+            for each in roots:
+                each[n] = over(each[n], _both(old.axes, axes))
+    given: list[Any] = list(args)
+    for k in moving:
+        given[k] = over(given[k], _both(op.args[k].axes, axes))
+    named: dict[Op, Any] = {wide.get(leaf, leaf): given[k] for k, leaf in enumerate(shared)}
+    return make_case(given[0], roots, op.attrs[1], named)
+
+
+def _both(own: Axes, axes: Axes) -> Axes:
+    """Axes of its own, then those of the further ones that are others."""
+    return Axes(own, [axis for axis in axes if axis not in own])
+
+
+def _or_zeros(value: Tensor | None, of: Tensor) -> Tensor:
+    return zeros(of) if value is None else broadcast(value, of.axes)
+
+
+CASE = Primitive(
+    "case",
+    "region",
+    "One of several branches, by the position of a scalar.",
+    reference=_reference,
+    attributes=("bodies", "certain"),
+    fits=(is_bodies, is_flag),
+    infer=_infer,
+    outcomes=_outcomes,
+    carriers=(),
+    vjp=case_vjp,
+    jvp=case_jvp,
+    spread=case_spread,
+    cost="kernel",
+)
+
+
+def make_case(
+    index: Op,
+    roots: Sequence[Sequence[Tensor]],
+    certain: bool,
+    named: Mapping[Op, Any] = NOTHING,
+    inside: set[Op] | None = None,
+) -> list[Tensor]:
+    """The results of a case whose branches compute ``roots``; its index may be ``certain``.
+
+    The keys of ``named`` stand for values outside. Ops ``inside`` are computed by a branch; where
+    that is not said, all that is made of the keys is.
+    """
+    every = [root for each in roots for root in each]
+    found = captured(named, every, inside)
+    if inside is None:
+        reached = set(post_order(every))
+        read: list[Any] = [key for key in named if key in reached]
+        found = [*read, *found]
+    given = [index, *found]
+    parameters = tuple([parameter(k, op.axes, op.dtype) for k, op in enumerate(given)])
+    known: dict[Op, Op] = dict(zip(found, parameters[1:], strict=True))
+    bodies = []
+    for each in roots:
+        made = rebuilt(each, known)
+        kept = adopt(made, notes_of(made), None)
+        bodies.append(Body(parameters, tuple(tensors(kept[op] for op in made))))
+    args = (index, *[named.get(op, op) for op in found])
+    region: Op = make(CASE, args, (tuple(bodies), certain))
+    return results_of(region)
+
+
+# What users call ----------------------------------------------------------------------------------
+
+
+@explained
+def case_of(
+    index: TensorLike,
+    branches: Sequence[Callable[[], Any]],
+    default: Callable[[], Any] | None = None,
+    *,
+    name: str | None = None,
+) -> Any:
+    """What the branch of the number ``index`` gives; the others are not run.
+
+    ``index`` is an integer scalar, ``branches`` are functions without arguments that return tensors
+    or any dictionaries, lists, tuples and dataclasses of them, each of the same structure, axes and
+    dtypes. What a branch builds when it is called is inside of it; what is there already is
+    computed whichever is taken. An index outside takes ``default``; where there is none, a call
+    raises ``IndexRangeError``. To choose element by element take ``where``.
+
+    What the branch that is taken assigns, the variable is once any of the results is computed; one
+    that is only assigned to by the others stays as it is. A branch may give an assignment where
+    another one gives None or another assignment: what comes out there is that effect.
+
+    Raises ``AxisError`` and ``DTypeError`` where branches give other axes or dtypes, and
+    ``ArgumentError`` for another structure, for prints inside of a branch, and where there are no
+    branches.
+    """
+    what = f"case_of at {describe(user_site())}"
+    return _chosen(what, index, _listed(what, branches, default), default is not None, name)
+
+
+Named = dict[str, Callable[[], Any]]  # branches by what messages call them, in their order
+
+
+def _chosen(
+    what: str, index: Any, branches: Named, default: bool, name: str | None, certain: bool = False
+) -> Any:
+    """The results of a case; its last branch may be the ``default`` of all other indices."""
+    which = as_tensor(index)
+    if which.axes is not NO_AXES or kind(which.dtype) != "i":
+        raise DTypeError(
+            f"{what}: the index {which} {which.dtype.name} (made at {which.line_info}) is no "
+            "integer scalar; geon.where chooses element by element, geon.cond by a truth value"
+        )
+    which = cast(strong(which), "int64")
+    for called, function in branches.items():
+        example = function.name if isinstance(function, Op) and function.name else "x"
+        needs_function(what, called, function, f"lambda: {example}")
+    if default:
+        last = len(branches) - 1
+        which = where(logical_or(which < 0, which >= last), last, which)
+    own = OwnTable()  # closed: an equal op that lives elsewhere would be computed for all branches
+    with building(own):
+        found = [_branch(what, called, function) for called, function in branches.items()]
+        roots = [_alike(what, found[0], each) for each in found]
+        targets = list(dict.fromkeys(leaf for each in found for leaf in each.updates))
+        for each, root in zip(found, roots, strict=True):
+            root += [each.updates.get(leaf, leaf) for leaf in targets]
+        inside = {op for entry in list(own.entries.values()) if (op := entry()) is not None}
+    made = make_case(which, roots, default or certain, NOTHING, inside)
+    if name is not None and made:
+        made[0].args[0].name = name
+    values = len(made) - len(targets)
+    made, effect = tied(made[:values], dict(zip(targets, made[values:], strict=True)))
+    structure = reduce(Structure.joined, [each.structure for each in found])
+    return structure.filled(iter(made), effect)
+
+
+def _listed(what: str, branches: Any, default: Any) -> Named:
+    """The branches of a list, and the default behind them; raises where this is no list."""
+    if not isinstance(branches, Iterable) or isinstance(branches, (Op, Mapping)):
+        raise ArgumentError(
+            f"{what}: branches={branches!r} is no list; give one or more functions without "
+            "arguments, such as [lambda: x, lambda: y]"
+        )
+    named = {f"branch {k}": each for k, each in enumerate(branches)}
+    if not named:
+        raise ArgumentError(f"{what}: there are no branches; give one or more functions")
+    if default is not None:
+        named["default"] = default
+    return named
+
+
+@explained
+def cond(
+    condition: TensorLike,
+    then: Callable[[], Any],
+    otherwise: Callable[[], Any],
+    *,
+    name: str | None = None,
+) -> Any:
+    """What ``then`` gives where ``condition``, a bool scalar, is true, else ``otherwise``.
+
+    As ``case_of``. Raises ``DTypeError`` for a condition that is no bool scalar.
+    """
+    what = f"cond at {describe(user_site())}"
+    truth = as_tensor(condition)
+    if truth.axes is not NO_AXES or kind(truth.dtype) != "b":
+        raise DTypeError(
+            f"{what}: the condition {truth} {truth.dtype.name} (made at "
+            f"{truth.line_info}) is no bool scalar; geon.where chooses element by element"
+        )
+    branches = {"otherwise": otherwise, "then": then}  # that of false has the number 0
+    return _chosen(what, cast(truth, "int64"), branches, False, name, certain=True)
+
+
+@dataclass(frozen=True, eq=False)
+class _Branch:
+    """What a branch gives, in dtypes of its own, and what it assigns; ``name`` is for messages."""
+
+    name: str
+    values: list[Tensor]
+    structure: Structure
+    updates: Updates
+
+
+def _branch(what: str, name: str, function: Callable[[], Any]) -> _Branch:
+    returned, updates = landed(what, function(), name)
+    values, structure = flat(returned, name)
+    tensors = [strong(as_tensor(value)) for _, value in values]
+    return _Branch(name, tensors, structure, updates)
+
+
+def _alike(what: str, first: _Branch, other: _Branch) -> list[Tensor]:
+    """The results of a branch over the axes of the first branch's, in their order."""
+    if other is first:
+        return list(first.values)
+    if other.structure != first.structure:
+        gives = _in_order(what, first, other, str(first.structure), str(other.structure), ",")
+        raise ArgumentError(f"{gives}; return one structure")
+    made = []
+    for one, op in zip(first.values, other.values, strict=True):
+        shown = [f"{each} {each.dtype.name} (made at {each.line_info})" for each in (one, op)]
+        both = _in_order(what, first, other, *shown)
+        made.append(
+            alike(
+                op,
+                one,
+                f"{both}, over other axes; geon.broadcast both over all of them",
+                f"{both}, of another dtype; geon.cast one of them",
+            )
+        )
+    return made
+
+
+def _in_order(
+    what: str, first: _Branch, other: _Branch, one: str, two: str, comma: str = ""
+) -> str:
+    """What two branches give, in the order in which the call has them."""
+    if other.name == "then":
+        first, other, one, two = other, first, two, one
+    return f"{what}: {first.name} gives {one}{comma} and {other.name} gives {two}"

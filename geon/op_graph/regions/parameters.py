@@ -1,0 +1,88 @@
+"""Parameters of bodies and results of regions, the ops at their borders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..axes.axes import Axes
+from ..core.primitive import Inferred, Primitive, need
+from ..core.source_info import Site
+from ..op_graph import Op, RegionOp, Tensor, make
+from ..transforms.functionalize import substitute
+from ..values.attribute_types import is_axes, is_count, is_dtype
+from ..values.dtypes import DType, named_dtype
+
+
+def _parameter_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    return attrs[1], named_dtype(attrs[2]), ()
+
+
+def _result_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    need(isinstance(args[0], RegionOp), "a result of {}, which is no region", args[0])
+    row = args[0].primitive
+    assert row.outcomes is not None
+    found = row.outcomes(args[0].attrs)
+    need(attrs[0] < len(found), "result {} of a region that has {}", attrs[0], len(found))
+    return (*found[attrs[0]], ())
+
+
+PARAMETER = Primitive(
+    "parameter",
+    "leaf",
+    "What the body of a region is given: its number among these, its axes and its dtype.",
+    attributes=("number", "axes", "dtype"),
+    fits=(is_count, is_axes, is_dtype),
+    arity=0,
+    infer=_parameter_infer,
+)
+REGION_RESULT = Primitive(
+    "region_result",
+    "part",
+    "One of the results of a region, by its number.",
+    attributes=("number",),
+    fits=(is_count,),
+    arity=1,
+    infer=_result_infer,
+    orderly=True,
+    carriers=(),
+    cost="kernel",
+)
+
+
+def parameter(number: int, axes: Axes, dtype: DType) -> Tensor:
+    """Parameter ``number`` of a body."""
+    made: Tensor = make(PARAMETER, (), (number, axes, dtype.name))
+    return made
+
+
+def results_of(region: Op, site: Site | None = None) -> list[Tensor]:
+    """All results of a region."""
+    assert region.primitive.outcomes is not None
+    count = len(region.primitive.outcomes(region.attrs))
+    return [result_of(region, k, site) for k in range(count)]
+
+
+def result_of(region: Op, number: int, site: Site | None = None) -> Tensor:
+    """Result ``number`` of a region."""
+    made: Tensor = make(REGION_RESULT, (region,), (number,), site=site)
+    return made
+
+
+def outcome(op: Op, first: Sequence[Any] = ()) -> tuple[Axes, DType]:
+    """The axes, behind ``first``, and the dtype of a result."""
+    return Axes(*first, op.axes), op.dtype
+
+
+def tensors(values: Iterable[object]) -> list[Tensor]:
+    """The values, all of which are tensors."""
+    found: list[Tensor] = []
+    for value in values:
+        assert isinstance(value, Tensor)
+        found.append(value)
+    return found
+
+
+def substituted(ops: Iterable[Op], known: dict[Op, Op]) -> list[Tensor]:
+    """Tensors with the ops in ``known`` replaced; ``known`` gains what was found on the way."""
+    return tensors([substitute(op, known) for op in ops])

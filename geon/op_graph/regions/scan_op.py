@@ -1,0 +1,120 @@
+"""The scan primitive: attributes, checks of its arguments, and NumPy meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..axes.axes import Axes, Axis
+from ..core.primitive import Inferred, Primitive, need
+from ..core.region_body import Body
+from ..op_graph import NO_AXES, VOID_DTYPE, Guard, Op, Tensor, make, post_order
+from ..values.dtypes import INT64, DType
+from .closure import closed
+from .parameters import outcome, results_of, substituted
+
+Array = np.ndarray[Any, Any]
+NOTHING: dict[Op, Any] = {}
+
+
+class ScanAttributes:
+    """The attributes of a scan by name, and where each of its arguments is.
+
+    One that is ``counted`` has as its last argument the number of the steps that it takes, of those
+    of its axis; the places of its results behind them are zero.
+    """
+
+    def __init__(self, attrs: tuple[Any, ...]) -> None:
+        self.axis: Axis
+        self.body: Body
+        self.axis, self.carries, self.xs, self.reverse, self.counted, self.body = attrs
+
+    @property
+    def before_captures(self) -> int:
+        """How many arguments are carries and stacks."""
+        return int(self.carries + self.xs)
+
+    @property
+    def captures(self) -> slice:
+        """Which arguments are what all steps read."""
+        return slice(self.before_captures, len(self.body.parameters) - 1)
+
+    def count(self, args: Sequence[Op]) -> Tensor | None:
+        """The number of the steps of a counted scan, from its arguments."""
+        return args[-1] if self.counted else None  # type: ignore[return-value]  # a tensor
+
+
+def scan_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    """That a scan has no value itself; raises where its arguments do not fit its body."""
+    a = ScanAttributes(attrs)
+    first, given = a.before_captures, a.body.parameters
+    own = len(args) + (0 if a.counted else 1)  # the count is where the body has its step
+    need(own == len(given), "{} arguments for {} parameters", len(args), len(given))
+    need(first < len(given), "{} carries and {} stacks among {} arguments", a.carries, a.xs, own)
+    for k, (arg, parameter) in enumerate(zip(args, given, strict=False)):
+        axes = Axes(a.axis, parameter.axes) if a.carries <= k < first else parameter.axes
+        need(arg.axes is axes, "argument {} over {} for {}", k, arg.axes, axes)
+        need(arg.dtype is parameter.dtype, "argument {} of {}", k, arg.dtype)
+    need(given[-1].axes is NO_AXES and given[-1].dtype is INT64, "a step that is no int64")
+    need(len(a.body.results) >= a.carries, "{} results of a body", len(a.body.results))
+    for parameter, result in zip(given[: a.carries], a.body.results, strict=False):
+        need(parameter.axes is result.axes, "a carry over {}, then {}", parameter.axes, result.axes)
+        need(parameter.dtype is result.dtype, "a carry of {}", parameter.dtype)
+    return NO_AXES, VOID_DTYPE, guards_of(a.body)
+
+
+def guards_of(body: Body) -> tuple[Guard, ...]:
+    """What the ops of a body assume of lengths."""
+    return tuple([guard for op in post_order(body.results) for guard in op.guards])
+
+
+def scan_outcomes(attrs: tuple[Any, ...]) -> list[tuple[Axes, DType]]:
+    """Carries after the last step, then values of all steps."""
+    a = ScanAttributes(attrs)
+    last = [outcome(op) for op in a.body.results[: a.carries]]
+    return last + [outcome(op, (a.axis,)) for op in a.body.results[a.carries :]]
+
+
+def scan_reference(op: Any, run: Callable[..., list[Array]], *args: Array) -> list[Array]:
+    """The loop, step by step."""
+    a = ScanAttributes(op.attrs)
+    count, first = int(a.axis.expression), a.before_captures
+    if a.counted:
+        count = min(max(int(args[-1]), 0), count)
+    carries, captures = list(args[: a.carries]), args[a.captures]
+    stacks = [np.zeros(axes.lengths, dtype) for axes, dtype in op.outcomes[a.carries :]]
+    for step in range(count)[:: -1 if a.reverse else 1]:
+        xs = [x[step] for x in args[a.carries : first]]
+        found = run(a.body, [*carries, *xs, *captures, np.asarray(step, np.int64)])
+        carries = found[: a.carries]
+        for stack, value in zip(stacks, found[a.carries :], strict=True):
+            stack[step] = value
+    return [*carries, *stacks]
+
+
+def make_scan(
+    row: Primitive,
+    axis: Axis,
+    reverse: bool,
+    init: Sequence[Tensor],
+    xs: Sequence[Tensor],
+    leaves: Sequence[Tensor],
+    results: Sequence[Tensor],
+    named: Mapping[Op, Any] = NOTHING,
+    count: Tensor | None = None,
+) -> list[Tensor]:
+    """The results of a scan whose body computes ``results`` of ``leaves``.
+
+    ``leaves`` stand for the carries, for the part of each stack that a step reads, and for the
+    number of the step; the keys of ``named`` for values that all steps read. With a ``count`` only
+    so many of the steps are taken.
+    """
+    stands = dict(named)
+    results = substituted(results, stands)
+    body, captures = closed(leaves[:-1], results, leaves[-1:], set(named.values()))
+    attrs = (axis, len(init), len(xs), reverse, count is not None, body)
+    last = () if count is None else (count,)
+    region: Op = make(row, (*init, *xs, *captures, *last), attrs)
+    return results_of(region)

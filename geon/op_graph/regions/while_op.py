@@ -1,0 +1,116 @@
+"""The while primitive: attributes, checks of its arguments, and NumPy meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..axes.axes import Axis
+from ..core.primitive import Inferred, Primitive, need
+from ..core.region_body import Body
+from ..op_graph import NO_AXES, VOID_DTYPE, Op, Tensor, make
+from ..values.dtypes import INT64, DType, kind
+from .closure import closed
+from .parameters import outcome, results_of, substituted
+from .scan_op import guards_of
+
+Array = np.ndarray[Any, Any]
+NOTHING: dict[Op, Any] = {}
+
+
+class WhileAttributes:
+    """The attributes of a while loop by name.
+
+    Its arguments are the first ``carries``, then what all steps read; both bodies are given these
+    and the number of the step. The loop ends where ``condition`` is false, and after ``limit``
+    steps, if that is given. ``body`` computes the next carries, and values that are stacked along
+    ``axis``, whose length is the limit; there are none where there is no axis.
+    """
+
+    def __init__(self, attrs: tuple[Any, ...]) -> None:
+        self.axis: Axis | None
+        self.limit: int | None
+        self.carries: int
+        self.condition: Body
+        self.body: Body
+        self.axis, self.limit, self.carries, self.condition, self.body = attrs
+
+
+def while_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    """That a loop has no value itself; raises where its arguments do not fit its bodies."""
+    a = WhileAttributes(attrs)
+    given = a.body.parameters
+    need(len(args) + 1 == len(given), "{} arguments for {} parameters", len(args), len(given))
+    for k, (arg, parameter) in enumerate(zip(args, given, strict=False)):
+        need(arg.axes is parameter.axes, "argument {} over {}", k, arg.axes)
+        need(arg.dtype is parameter.dtype, "argument {} of {}", k, arg.dtype)
+    need(given[-1].axes is NO_AXES and given[-1].dtype is INT64, "a step that is no int64")
+    need(len(a.condition.results) == 1, "{} results of a condition", len(a.condition.results))
+    (truth,) = a.condition.results
+    need(truth.axes is NO_AXES and kind(truth.dtype) == "b", "a condition that is no bool scalar")
+    own = a.condition.parameters
+    need(len(own) == len(given), "{} parameters of a condition, for {}", len(own), len(given))
+    for one, other in zip(own, given, strict=True):
+        need(one is other, "parameters of a condition that are not those of the body")
+    need(len(a.body.results) >= a.carries, "{} results of a body", len(a.body.results))
+    need(a.carries <= len(args), "{} carries among {} arguments", a.carries, len(args))
+    for parameter, result in zip(given[: a.carries], a.body.results, strict=False):
+        need(parameter.axes is result.axes, "a carry over {}, then {}", parameter.axes, result.axes)
+        need(parameter.dtype is result.dtype, "a carry of {}", parameter.dtype)
+    stacks = len(a.body.results) - a.carries
+    need(stacks == 0 or a.axis is not None, "{} stacks along no axis", stacks)
+    need(a.axis is None or a.axis.expression == a.limit, "an axis that is not of the limit")
+    return NO_AXES, VOID_DTYPE, (*guards_of(a.condition), *guards_of(a.body))
+
+
+def while_outcomes(attrs: tuple[Any, ...]) -> list[tuple[Any, DType]]:
+    """Carries after the last step, the number of steps, then values of all steps."""
+    a = WhileAttributes(attrs)
+    last = [outcome(op) for op in a.body.results[: a.carries]]
+    first = () if a.axis is None else (a.axis,)
+    stacks = [outcome(op, first) for op in a.body.results[a.carries :]]
+    return [*last, (NO_AXES, INT64), *stacks]
+
+
+def while_reference(op: Any, run: Callable[..., list[Array]], *args: Array) -> list[Array]:
+    """The loop, step by step; places of stacks behind the last step are zero."""
+    a = WhileAttributes(op.attrs)
+    carries, captures = list(args[: a.carries]), args[a.carries :]
+    stacks = [np.zeros(axes.lengths, dtype) for axes, dtype in op.outcomes[a.carries + 1 :]]
+    step = 0
+    while a.limit is None or step < a.limit:
+        given = [*carries, *captures, np.asarray(step, np.int64)]
+        if not run(a.condition, given)[0]:
+            break
+        found = run(a.body, given)
+        carries = found[: a.carries]
+        for stack, value in zip(stacks, found[a.carries :], strict=True):
+            stack[step] = value
+        step += 1
+    return [*carries, np.asarray(step, np.int64), *stacks]
+
+
+def make_while(
+    row: Primitive,
+    axis: Axis | None,
+    limit: int | None,
+    init: Sequence[Tensor],
+    leaves: Sequence[Tensor],
+    condition: Tensor,
+    results: Sequence[Tensor],
+    named: Mapping[Op, Any] = NOTHING,
+) -> list[Tensor]:
+    """The results of a while loop whose bodies compute ``condition`` and ``results`` of ``leaves``.
+
+    ``leaves`` stand for the carries and the number of the step, the keys of ``named`` for values
+    that all steps read.
+    """
+    stands = dict(named)
+    roots = substituted([*results, condition], stands)
+    both, captures = closed(leaves[:-1], roots, leaves[-1:], set(named.values()))
+    body = Body(both.parameters, both.results[:-1])
+    test = Body(both.parameters, both.results[-1:])
+    region: Op = make(row, (*init, *captures), (axis, limit, len(init), test, body))
+    return results_of(region)

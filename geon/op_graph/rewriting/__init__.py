@@ -1,0 +1,1 @@
+"""The rewrite driver and its rules, for single ops and for regions."""

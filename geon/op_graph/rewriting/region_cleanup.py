@@ -1,0 +1,306 @@
+"""Simplification of regions: equal ones are merged, unread results and carries removed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..building.rebuild import with_args
+from ..core.interning import OwnTable
+from ..core.region_body import Body
+from ..core.source_info import building, current
+from ..nodes import carry_lines, carry_notes
+from ..op_graph import Op, RegionOp, Tensor, make, post_order
+from ..regions.closure import rebuilt
+from ..regions.parameters import parameter, result_of, tensors
+from ..regions.scan_op import ScanAttributes
+from ..regions.segments import MARKED, Divided, Division
+from ..regions.while_op import WhileAttributes
+from ..rows.leaves import iota
+from .scan_hoisting import Scan, added, multiplied, products_after, products_before, sums_after
+from .scan_merging import together
+from .while_cleanup import smaller_while, while_key
+
+
+def tidied(
+    roots: Sequence[Op], own: OwnTable, hoist: bool = True, division: Division | None = MARKED
+) -> list[Op]:
+    """The roots with fewer and smaller regions below; new ops are in ``own``.
+
+    Scans that share carries become one, which gives what all of them do. Carries, stacks, captures
+    and results that nothing needs are left out. The number of the step, where a body reads it,
+    becomes a stack like others. Products leave loops, with ``hoist``; they stay in those that are
+    to be in segments by a ``division``, whose stacks are not to be made.
+    """
+    with building(own):
+        return _tidied(roots, hoist, division)
+
+
+def _tidied(roots: Sequence[Op], hoist: bool, division: Division | None) -> list[Op]:
+    while True:
+        roots = together(roots)
+        order = post_order(roots)
+        if not any(isinstance(op, RegionOp) for op in order):
+            return list(roots)
+        made = _Pass(order, roots, hoist, division).run()
+        if all(new is old for new, old in zip(made, roots, strict=True)):
+            return made
+        roots = made
+
+
+def without_unused(roots: Sequence[Op]) -> dict[Op, Op]:
+    """What stands for each op below the roots, of regions without results that nobody needs.
+
+    So it is inside of regions. Regions stay apart that do the same.
+    """
+    order = post_order(roots)
+    stands: dict[Op, Op] = {op: op for op in order}
+    while True:
+        made = _read([stands[root] for root in roots])
+        if all(made[stands[root]] is stands[root] for root in roots):
+            return stands
+        # What is gone was read by what went: then it stands for nothing, and nobody asks for it.
+        stands = {op: made.get(new, new) for op, new in stands.items()}
+
+
+def _read(roots: Sequence[Op]) -> dict[Op, Op]:
+    """What stands for each op, of regions with those results alone that some op reads."""
+    order = post_order(roots)
+    used: dict[Op, set[int]] = {op: set() for op in order if isinstance(op, RegionOp)}
+    for op in order:
+        if op.args and op.args[0] in used:
+            used[op.args[0]].add(op.attrs[0])
+    new: dict[Op, Op] = {}
+    made: dict[Op, Mapping[int, Op]] = {}
+    for op in order:
+        current.site = op._site
+        if isinstance(op, RegionOp):
+            args = tuple([new[arg] for arg in op.args])
+            bodies = [_read_body(body) for body in op.bodies]
+            current.site = op._site  # which what is in them has changed
+            made[op] = _needed(op, args, bodies, used[op])
+            new[op] = next(iter(made[op].values())).args[0] if made[op] else op
+            continue
+        inside = op.args[0] if op.args and op.args[0] in made else None
+        if inside is not None:
+            new[op] = made[inside][op.attrs[0]]
+        else:
+            new[op] = with_args(op, tuple([new[arg] for arg in op.args]))
+        carry_notes(op, new[op])
+    return new
+
+
+def _needed(
+    op: RegionOp, args: tuple[Op, ...], bodies: Sequence[Body], needed: set[int]
+) -> Mapping[int, Op]:
+    """The needed results of a region on these arguments, of these bodies, by number."""
+    if op.primitive.name == "case":
+        return _smaller_case(op, args, bodies, sorted(needed))
+    if op.primitive.name == "while":
+        attrs = WhileAttributes((*op.attrs[:3], *bodies))
+        return smaller_while(op, attrs, args, needed)
+    return _smaller(op, ScanAttributes(op.attrs), args, bodies[0], needed)
+
+
+def _read_body(body: Body) -> Body:
+    """A body without what nobody needs in it; the same one where there is nothing of that."""
+    stands = without_unused(body.results)
+    made = tuple(tensors([stands[result] for result in body.results]))
+    if all(new is old for new, old in zip(made, body.results, strict=True)):
+        return body
+    return Body(body.parameters, made)
+
+
+class _Pass:
+    """One walk from arguments to users."""
+
+    def __init__(
+        self, order: Sequence[Op], roots: Sequence[Op], hoist: bool, division: Division | None
+    ) -> None:
+        self.order, self.roots, self.hoist, self.division = order, roots, hoist, division
+        self.divided = {} if division is None else Divided(order, roots, division).numbers
+        self.new: dict[Op, Op] = {}
+        self.results: dict[Op, dict[int, Op]] = {}  # of each old region, the new ones by number
+        self.used: dict[Op, set[int]] = {}
+        self.whiles: dict[object, list[RegionOp]] = {}  # those that do the same
+        self.along: dict[object, object] = {}  # of these, the first axis that one stacks along
+        for op in order:
+            if (
+                isinstance(op, RegionOp)
+                and op.primitive.name == "while"
+                and op.attrs[0] is not None
+            ):
+                self.along.setdefault(while_key(op), op.attrs[0])
+        for op in order:
+            if isinstance(op, RegionOp):
+                self.used.setdefault(op, set())
+                if op.primitive.name == "while":
+                    self.whiles.setdefault(self.same(op), []).append(op)
+            elif op.args and isinstance(op.args[0], RegionOp):
+                self.used[op.args[0]].add(op.attrs[0])
+
+    def same(self, op: RegionOp) -> object:
+        """What is equal for while loops that become one: one that stacks nothing joins others."""
+        key = while_key(op)
+        return key, op.attrs[0] or self.along.get(key)
+
+    def run(self) -> list[Op]:
+        """The roots, on tidy regions."""
+        for op in self.order:
+            current.site = op._site
+            if isinstance(op, RegionOp):
+                self.region(op)
+            elif op.args and isinstance(op.args[0], RegionOp):
+                made = self.results[op.args[0]][op.attrs[0]]
+                carry_lines(op, made)
+                carry_notes(op, made)
+                self.new[op] = made
+            else:
+                args = tuple([self.new[arg] for arg in op.args])
+                made = with_args(op, args)
+                carry_lines(op, made)
+                carry_notes(op, made)
+                self.new[op] = made
+        return [self.new[root] for root in self.roots]
+
+    def region(self, op: RegionOp) -> None:
+        """Make the region that stands for a region."""
+        args = tuple([self.new[arg] for arg in op.args])
+        bodies = [self.body(body) for body in op.bodies]
+        if op.primitive.name == "case":
+            self.results[op] = _smaller_case(op, args, bodies, sorted(self.used[op]))
+            return
+        if op.primitive.name == "while":
+            group = self.whiles[self.same(op)]
+            if op is group[0]:
+                self.loops(op, group, args, bodies)
+            return
+        count, made = op.attrs[1], bodies[0].results
+        values: dict[Tensor, int] = {}
+        numbers = {k: k for k in range(count)}
+        for k, value in enumerate(made[count:], count):
+            numbers[k] = count + values.setdefault(value, len(values))
+        body = Body(bodies[0].parameters, (*made[:count], *values))
+        needed = {numbers[k] for k in self.used[op]}
+        if self.hoist and op not in self.divided:
+            results = _without_products(op, args, body, needed)
+        else:
+            results = _smaller(op, ScanAttributes(op.attrs), args, body, needed)
+        self.results[op] = {k: results[numbers[k]] for k in self.used[op]}
+
+    def loops(
+        self, op: RegionOp, group: Sequence[RegionOp], args: tuple[Op, ...], bodies: Sequence[Body]
+    ) -> None:
+        """Make the one while loop that stands for a group."""
+        a = WhileAttributes(op.attrs)
+        values: dict[Tensor, int] = {}
+        numbers: dict[Op, dict[int, int]] = {}
+        for each in group:
+            inner = bodies[1] if each is op else self.body(each.bodies[1])
+            found = {k: k for k in range(a.carries + 1)}
+            for k, value in enumerate(inner.results[a.carries :], a.carries + 1):
+                found[k] = a.carries + 1 + values.setdefault(value, len(values))
+            numbers[each] = found
+        carries = bodies[1].results[: a.carries]
+        body = Body(bodies[1].parameters, (*carries, *values))
+        along = [each.attrs[0] for each in group if each.attrs[0] is not None]
+        needed = {numbers[each][k] for each in group for k in self.used[each]}
+        attrs = (along[0] if along else None, a.limit, a.carries, bodies[0], body)
+        results = smaller_while(op, WhileAttributes(attrs), args, needed)
+        for each in group:
+            self.results[each] = {k: results[numbers[each][k]] for k in self.used[each]}
+
+    def body(self, body: Body) -> Body:
+        """A body whose own regions are tidy."""
+        return Body(
+            body.parameters, tuple(tensors(_tidied(body.results, self.hoist, self.division)))
+        )
+
+
+def _without_products(
+    op: RegionOp, args: tuple[Op, ...], body: Body, needed: set[int]
+) -> dict[int, Op]:
+    """The needed results of the scan with these arguments and this body, by number.
+
+    Products that it need not compute step by step are before and after it.
+    """
+    attrs = (*op.attrs[:-1], body)
+    whole = Scan(ScanAttributes(attrs), args, body)
+    if whole.a.counted:  # a product of all places may be far larger than those that are reached
+        return _smaller(op, whole.a, args, body, needed)
+    scan = products_before(whole)
+    scan, later = products_after(scan, needed)
+    scan, sums = sums_after(scan, needed - later.keys())
+    places = {place for total in sums.values() for _, _, both in total.products for place in both}
+    places |= {each.place for each in later.values()}
+    taken = needed - sums.keys() - later.keys() | {k for k, total in sums.items() if total.kept}
+    taken |= {place for place in places if isinstance(place, int)}
+    found = _smaller(op, scan.a, scan.args, scan.body, taken)
+    for k, total in sums.items():
+        found[k] = added(total, found[k] if total.kept else scan.args[k], scan, found)
+    for k, each in later.items():
+        found[k] = multiplied(each, scan, found)
+    return found
+
+
+def _smaller(
+    op: RegionOp, a: ScanAttributes, args: tuple[Op, ...], body: Body, needed: set[int]
+) -> dict[int, Op]:
+    """The scan with these arguments and this body without what the ``needed`` results do not take.
+
+    Its results are by the number that they had.
+    """
+    if not needed:
+        return {}
+    count, given = a.carries, body.parameters
+    kept = {k for k in needed if k < count}
+    while True:
+        results = [k for k in range(len(body.results)) if k in kept or k >= count and k in needed]
+        reached = set(post_order([body.results[k] for k in results]))
+        more = {k for k in range(count) if given[k] in reached} - kept
+        if not more:
+            break
+        kept |= more
+    carried = [k for k in range(count) if k in kept]
+    stacks = [k for k in range(count, a.before_captures) if given[k] in reached]
+    captures = [k for k in range(len(args))[a.captures] if given[k] in reached]
+    xs: list[Op] = [args[k] for k in stacks]
+    read: list[Op] = [given[k] for k in (*carried, *stacks)]
+    if given[-1] in reached:
+        xs.append(iota(a.axis))
+        read.append(given[-1])
+        last: list[Op] = [parameter(len(given), given[-1].axes, given[-1].dtype)]
+    else:
+        last = [given[-1]]
+    read += [given[k] for k in captures] + last
+    parameters = [parameter(k, each.axes, each.dtype) for k, each in enumerate(read)]
+    known: dict[Op, Op] = dict(zip(read, parameters, strict=True))
+    made = rebuilt([body.results[k] for k in results], known)
+    smaller = Body(tuple(parameters), made)
+    attrs = (a.axis, len(carried), len(xs), a.reverse, a.counted, smaller)
+    steps = args[-1:] if a.counted else ()
+    arguments = (*(args[k] for k in carried), *xs, *(args[k] for k in captures), *steps)
+    one: RegionOp = make(op.primitive, arguments, attrs, guards=op.guards, site=op._site)
+    carry_lines(op, one)
+    carry_notes(op, one)
+    return {old: result_of(one, new, op._site) for new, old in enumerate(results)}
+
+
+def _smaller_case(
+    op: RegionOp, args: tuple[Op, ...], bodies: Sequence[Body], needed: Sequence[int]
+) -> dict[int, Op]:
+    """The needed results, by number, of the case with these arguments and bodies."""
+    reached = set(post_order([body.results[k] for body in bodies for k in needed]))
+    given = bodies[0].parameters
+    kept = [0, *(k for k in range(1, len(args)) if given[k] in reached)]
+    parameters = tuple([parameter(n, given[k].axes, given[k].dtype) for n, k in enumerate(kept)])
+    known: dict[Op, Op] = dict(zip([given[k] for k in kept], parameters, strict=True))
+    smaller = [
+        Body(parameters, rebuilt([body.results[k] for k in needed], dict(known))) for body in bodies
+    ]
+    arguments = tuple([args[k] for k in kept])
+    one: RegionOp = make(
+        op.primitive, arguments, (tuple(smaller), *op.attrs[1:]), guards=op.guards, site=op._site
+    )
+    carry_lines(op, one)
+    carry_notes(op, one)
+    return {old: result_of(one, new, op._site) for new, old in enumerate(needed)}

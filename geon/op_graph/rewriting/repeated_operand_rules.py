@@ -1,0 +1,54 @@
+"""Simplification of ops whose operands are the same op, such as ``x == x``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..building.constants import as_tensor
+from ..building.weak import strengthen
+from ..op_graph import Op
+from ..rows.movement import broadcast
+from ..rows.slicing import take
+from ..values.dtypes import kind
+from .driver import Rules
+from .matching import over_axes
+
+simpler = Rules("one value twice")
+
+TRUE = frozenset(("equal", "less_equal", "greater_equal"))
+
+
+@simpler.on("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+def compared_with_itself(op: Op) -> Op | None:
+    """What can be no NaN is equal to itself."""
+    x, y = op.args
+    if x is not y or kind(x.dtype) == "f":
+        return None
+    return over_axes(strengthen(as_tensor(op.primitive.name in TRUE), op.dtype), op)
+
+
+@simpler.on("where")
+def either_is_the_same(op: Op) -> Op | None:
+    """A choice between one value and itself is the value."""
+    _, x, y = op.args
+    return over_axes(x, op) if x is y else None
+
+
+@simpler.on("maximum", "minimum", "logical_and", "logical_or", "bitwise_and", "bitwise_or")
+def with_itself(op: Op) -> Op | None:
+    """The larger of a value and itself is the value, and so on."""
+    x, y = op.args
+    return over_axes(x, op) if x is y and x.dtype is op.dtype else None
+
+
+@simpler.on("concat")
+def joined_with_itself(op: Op) -> Op | None:
+    """A value of length 1 along an axis that is joined with itself is repeated along it."""
+    first: Any = op.args[0]
+    axis = first.axes[op.attrs[0]]
+    if axis.expression != 1 or any(arg is not first for arg in op.args):
+        return None
+    return broadcast(take(first, {axis: 0}), op.axes)
+
+
+TWICE_RULES = simpler.done()

@@ -1,0 +1,282 @@
+"""Hoists products out of scans: one product before or after the loop.
+
+- What a step multiplies of a stack by what all steps read is a product of the whole stack, before.
+- A value of a step that is such a product is a product of the whole stack, after.
+- A carry that only adds up products of what steps compute is one product of the stacks, after:
+  so is the gradient of a weight that each step uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..axes.axes import Axes
+from ..building.rebuild import with_args
+from ..core.region_body import Body
+from ..op_graph import Op, Tensor, make, post_order
+from ..regions.closure import rebuilt
+from ..regions.parameters import parameter, tensors
+from ..regions.scan_op import ScanAttributes
+from ..rows.contraction import contract_two
+from ..rows.elementwise import add
+from ..rows.movement import broadcast
+from ..transforms.functionalize import substitute
+
+MOVES = ("rename", "reorder")
+FLOATS = ("float32", "float64")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Scan:
+    """A scan in the making: what it walks, its arguments, and its body."""
+
+    a: ScanAttributes
+    args: tuple[Op, ...]
+    body: Body
+
+    @property
+    def stacks(self) -> range:
+        """The numbers of the arguments that are stacks."""
+        return range(self.a.carries, self.a.before_captures)
+
+
+# Before -------------------------------------------------------------------------------------------
+
+
+def products_before(scan: Scan) -> Scan:
+    """The scan with products of stacks by what all steps read computed before it."""
+    given, axis = scan.body.parameters, scan.a.axis
+    stacked = {given[k]: scan.args[k] for k in scan.stacks}
+    read: dict[Op, Op] = {
+        given[k]: scan.args[k] for k in range(scan.a.before_captures, len(scan.args))
+    }
+    order = post_order(scan.body.results)
+    steady = _depends_on(order, read, [*stacked, *given[: scan.a.carries], given[-1]])
+    found: dict[Op, Tensor] = {}
+    for op in order:
+        if op.primitive.name != "dot" or axis in op.axes:
+            continue
+        whole = [_whole(arg, stacked, axis) for arg in op.args]
+        for k in (0, 1):
+            one, other = whole[k], op.args[1 - k]
+            if one is None or other not in steady or axis in other.axes:
+                continue
+            outside = substitute(other, dict(read))
+            pair = (one, outside) if k == 0 else (outside, one)
+            made = contract_two(pair[0], pair[1], op.attrs[0])
+            found[op] = broadcast(made, Axes(axis, op.axes))
+            break
+    return _with_stacks(scan, found) if found else scan
+
+
+def _depends_on(order: Sequence[Op], known: Mapping[Op, Op], others: Sequence[Op]) -> set[Op]:
+    """The ops that are made of ``known`` ones and of none of ``others``."""
+    moving, found = set(others), set(known)
+    for op in order:
+        if any(arg in moving for arg in op.args):
+            moving.add(op)
+        elif any(arg in found for arg in op.args):
+            found.add(op)
+    return found - moving
+
+
+def _whole(op: Op, stacked: Mapping[Op, Op], axis: object) -> Tensor | None:
+    """The stack of which ``op`` is the part of a step, its axes called as those of ``op``."""
+    views = []
+    while op.primitive.name in MOVES:
+        views.append(op)
+        op = op.args[0]
+    if op not in stacked:
+        return None
+    whole: Tensor = stacked[op]  # type: ignore[assignment]  # arguments of scans are tensors
+    for view in reversed(views):
+        axes = Axes(whole.axes[0], view.axes)
+        whole = with_view(view, whole, axes)
+    return whole
+
+
+def with_view(view: Op, whole: Tensor, axes: Axes) -> Tensor:
+    """The view of a stack that ``view`` is of its parts."""
+    made: Tensor = make(view.primitive, (whole,), (axes,))
+    return made
+
+
+def _with_stacks(scan: Scan, found: Mapping[Op, Tensor]) -> Scan:
+    """The scan that reads stacks in the place of ops of its body."""
+    given, first = scan.body.parameters, scan.a.before_captures
+    wanted = [*given[:first], *found, *given[first:]]
+    parameters = tuple([parameter(k, op.axes, op.dtype) for k, op in enumerate(wanted)])
+    known: dict[Op, Op] = dict(zip(wanted, parameters, strict=True))
+    results = rebuilt(scan.body.results, known)
+    body = Body(parameters, results)
+    a = scan.a
+    a = ScanAttributes((a.axis, a.carries, a.xs + len(found), a.reverse, a.counted, body))
+    return Scan(a, (*scan.args[:first], *found.values(), *scan.args[first:]), body)
+
+
+# After --------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False, slots=True)
+class Sum:
+    """What is added to a carry after the loop: products of two stacks, by numbers of results or
+    stacks that are there, with the views of each product; ``kept`` tells whether the carry is one
+    still."""
+
+    products: list[tuple[Op, list[Op], tuple[object, object]]] = field(default_factory=list)
+    kept: bool = True
+
+
+def sums_after(scan: Scan, needed: set[int]) -> tuple[Scan, dict[int, Sum]]:
+    """The scan without products that carries only add up, and what is to be added to these."""
+    a, given, results = scan.a, scan.body.parameters, list(scan.body.results)
+    moving = _moving(scan)
+    found: dict[int, Sum] = {}
+    values: dict[Op, int] = {}
+    for k in sorted(number for number in needed if number < a.carries):
+        terms = _terms(results[k])
+        others = [op for op in terms if op is not given[k]]
+        if len(others) != len(terms) - 1 or given[k] in set(
+            post_order([*others, *(r for n, r in enumerate(scan.body.results) if n != k)])
+        ):
+            continue
+        total, rest = Sum(), []
+        for term in others:
+            product = _product(term, moving, a)
+            if product is None:
+                rest.append(term)
+                continue
+            op, views = product
+            places = tuple([_place(arg, scan, values, len(scan.body.results)) for arg in op.args])
+            total.products.append((op, views, places))  # type: ignore[arg-type]  # of two
+        if not total.products:
+            continue
+        new = given[k]
+        for term in rest:
+            new = add.apply(new, term)
+        results[k] = new  # type: ignore[call-overload]  # a tensor
+        total.kept = bool(rest)
+        found[k] = total
+    if not found:
+        return scan, {}
+    body = Body(given, (*results, *tensors(values)))
+    attrs = (a.axis, a.carries, a.xs, a.reverse, a.counted, body)
+    return Scan(ScanAttributes(attrs), scan.args, body), found
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Later:
+    """A stack that is a product after the loop: of the stack at ``place`` by ``steady``."""
+
+    product: Op
+    views: list[Op]
+    place: object
+    steady: Op
+    first: bool  # whether the stack is the first operand
+
+
+def products_after(scan: Scan, needed: set[int]) -> tuple[Scan, dict[int, Later]]:
+    """The scan without results that are products by what all steps read, and what these are."""
+    a, given, results = scan.a, scan.body.parameters, scan.body.results
+    read = {given[k]: scan.args[k] for k in range(a.before_captures, len(scan.args))}
+    moving = [*given[: a.before_captures], given[-1]]
+    steady = _depends_on(post_order(results), read, moving)
+    moves = _moving(scan)
+    found: dict[int, Later] = {}
+    values: dict[Op, int] = {}
+    for k in sorted(number for number in needed if number >= a.carries):
+        others = [r for n, r in enumerate(results) if n != k]
+        op, views = _below_views(results[k])
+        if op.primitive.name != "dot" or op.dtype.name not in FLOATS or a.axis in op.axes:
+            continue
+        which = [n for n in (0, 1) if op.args[n] in moves and op.args[1 - n] in steady]
+        if not which or op in set(post_order(others)):
+            continue
+        stacked, by = op.args[which[0]], op.args[1 - which[0]]
+        if a.axis in stacked.axes or a.axis in by.axes or len(stacked.axes) > len(op.axes):
+            continue
+        place = _place(stacked, scan, values, len(results))
+        outside = substitute(by, dict(read))
+        found[k] = Later(op, views, place, outside, which[0] == 0)
+    if not found:
+        return scan, {}
+    body = Body(given, (*results, *tensors(values)))
+    attrs = (a.axis, a.carries, a.xs, a.reverse, a.counted, body)
+    return Scan(ScanAttributes(attrs), scan.args, body), found
+
+
+def multiplied(later: Later, scan: Scan, results: Mapping[int, Op]) -> Tensor:
+    """The stack that is a product after the loop."""
+    place = later.place
+    stack = place if isinstance(place, Op) else results[place]  # type: ignore[index]  # else a number
+    pair = (stack, later.steady) if later.first else (later.steady, stack)
+    op, axis = later.product, scan.a.axis
+    made = broadcast(contract_two(pair[0], pair[1], op.attrs[0]), Axes(axis, op.axes))
+    for view in reversed(later.views):
+        made = with_view(view, made, Axes(axis, view.axes))
+    return made
+
+
+def _moving(scan: Scan) -> set[Op]:
+    """The ops of the body that differ from step to step."""
+    given = scan.body.parameters
+    found = {*given[: scan.a.before_captures], given[-1]}
+    for op in post_order(scan.body.results):
+        if any(arg in found for arg in op.args):
+            found.add(op)
+    return found
+
+
+def _terms(op: Op) -> list[Op]:
+    """What is added up to an op, over its axes."""
+    if op.primitive.name == "add" and all(arg.axes is op.axes for arg in op.args):
+        return [term for arg in op.args for term in _terms(arg)]
+    return [op]
+
+
+def _product(term: Op, moving: set[Op], a: ScanAttributes) -> tuple[Op, list[Op]] | None:
+    """The product that a term is, and the views of it; None for another, and for a small one."""
+    op, views = _below_views(term)
+    if op.primitive.name not in ("dot", "multiply") or op.dtype.name not in FLOATS:
+        return None
+    if any(arg.dtype is not op.dtype or arg not in moving or a.axis in arg.axes for arg in op.args):
+        return None
+    if op.primitive.name == "multiply" and any(len(arg.axes) == len(op.axes) for arg in op.args):
+        return None
+    return op, views
+
+
+def _below_views(op: Op) -> tuple[Op, list[Op]]:
+    """What lies below views that only move axes, and these views, outermost first."""
+    views = []
+    while op.primitive.name in MOVES:
+        views.append(op)
+        op = op.args[0]
+    return op, views
+
+
+def _place(arg: Op, scan: Scan, values: dict[Op, int], first: int) -> object:
+    """Where the stack of an operand is: an argument, or the number of a result."""
+    given = scan.body.parameters
+    whole = _whole(arg, {given[k]: scan.args[k] for k in scan.stacks}, scan.a.axis)
+    if whole is not None:
+        return whole
+    for k, result in enumerate(scan.body.results):
+        if k >= scan.a.carries and result is arg:
+            return k
+    return values.setdefault(arg, first + len(values))
+
+
+def added(total: Sum, before: Op, scan: Scan, results: Mapping[int, Op]) -> Tensor:
+    """A last carry: what it was ``before`` the products, and these."""
+    found: Tensor = before  # type: ignore[assignment]  # carries are tensors
+    for op, views, places in total.products:
+        stacks = [place if isinstance(place, Op) else results[place] for place in places]  # type: ignore[index]  # else a number
+        names = op.attrs[0] if op.primitive.name == "dot" else ()
+        made = contract_two(stacks[0], stacks[1], (scan.a.axis.name, *names))
+        made = broadcast(made, op.axes)
+        for view in reversed(views):
+            made = with_args(view, (made,))  # type: ignore[assignment]  # a tensor
+        found = add.apply(found, broadcast(made, found.axes))
+    return found

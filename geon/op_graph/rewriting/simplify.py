@@ -1,0 +1,459 @@
+"""Simplification rules before scheduling, and the pass that applies all of them.
+
+Rules keep values. Each is one pattern and one replacement; see ``rewrite`` for the driver.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..axes.lengths import product
+from ..building.constants import (
+    array_constant,
+    as_tensor,
+    constant_value,
+    is_constant,
+    scalar_value,
+)
+from ..building.rebuild import with_args
+from ..building.weak import strengthen
+from ..core.primitive import PRIMITIVES
+from ..evaluation.interpreter import Bound, evaluate
+from ..op_graph import NO_AXES, Op, make, same_ops
+from ..rows.elementwise import (
+    add,
+    cast,
+    maximum,
+    multiply,
+    negative,
+    reciprocal,
+    square,
+    subtract,
+)
+from ..rows.leaves import iota, length_value
+from ..rows.movement import broadcast, cast_axes, sum_over
+from ..rows.slicing import _update, part_axes, take
+from ..values.dtypes import kind
+from .contraction_rules import DOT_RULES, of_terms
+from .driver import Rules, RuleSet
+from .matching import is_of, over_axes, repeated, tensor
+from .repeated_operand_rules import TWICE_RULES
+from .softmax_rules import SOFTMAX_RULES
+
+simpler = Rules("simplify")
+
+BEGINS = {"sum": 0, "prod": 1, "any": False, "all": True}  # what reductions give over no element
+
+
+@simpler.on("stop_gradient")
+def stopped(op: Op) -> Op | None:
+    """stop_gradient(x) is x once derivatives are taken."""
+    return op.args[0]
+
+
+@simpler.on("custom")
+def custom_call(op: Op) -> Op | None:
+    """A call with a rule of the user's is its value once derivatives are taken."""
+    return op.args[0]
+
+
+def _signed(zero: Op) -> bool:
+    value = scalar_value(zero)
+    return value is not None and math.copysign(1.0, value) < 0
+
+
+@simpler.on("add")
+def add_zero(op: Op) -> Op | None:
+    """x + 0 and 0 + x are x; of floats only with -0.0, which keeps the sign of a zero."""
+    for zero, x in (op.args, op.args[::-1]):
+        if is_constant(zero, 0) and (kind(op.dtype) != "f" or _signed(zero)):
+            return over_axes(x, op)
+    return None
+
+
+@simpler.on("subtract")
+def subtract_zero(op: Op) -> Op | None:
+    """x - 0 is x; 0 - x is -x. Of floats only where the sign of a zero stays."""
+    x, y = op.args
+    floats = kind(op.dtype) == "f"
+    if is_constant(y, 0) and not (floats and _signed(y)):
+        return over_axes(x, op)
+    if is_constant(x, 0) and (not floats or _signed(x)):
+        return over_axes(negative.apply(tensor(y)), op)
+    return None
+
+
+@simpler.on("multiply")
+def multiply_one(op: Op) -> Op | None:
+    """x * 1 and 1 * x are x; x * -1 is -x."""
+    for one, x in (op.args, op.args[::-1]):
+        if is_constant(one, 1):
+            return over_axes(x, op)
+        if is_constant(one, -1) and kind(op.dtype) == "f":
+            return over_axes(negative.apply(x), op)
+    return None
+
+
+@simpler.on("divide")
+def divide_one(op: Op) -> Op | None:
+    """x / 1 is x; 1 / x is reciprocal(x)."""
+    x, y = op.args
+    if is_constant(y, 1):
+        return over_axes(x, op)
+    return (
+        over_axes(reciprocal.apply(y), op) if is_constant(x, 1) and kind(op.dtype) == "f" else None
+    )
+
+
+@simpler.on("power")
+def power_by_constant(op: Op) -> Op | None:
+    """Powers 0, 1, 2, 3 and -1 as products and a quotient."""
+    x, exponent = tensor(op.args[0]), scalar_value(op.args[1])
+    if exponent == 1:
+        return over_axes(x, op)
+    if exponent == 2:
+        return over_axes(square.apply(x), op)
+    if exponent == 3:
+        return over_axes(multiply.apply(square.apply(x), x), op)
+    if kind(op.dtype) == "f" and exponent == -1:
+        return over_axes(reciprocal.apply(x), op)
+    if kind(op.dtype) == "f" and exponent == 0:
+        return over_axes(strengthen(as_tensor(1.0), op.dtype), op)
+    return None
+
+
+@simpler.on("negative")
+def negative_twice(op: Op) -> Op | None:
+    """-(-x) is x."""
+    inner = op.args[0]
+    return over_axes(inner.args[0], op) if is_of(inner, "negative") else None
+
+
+@simpler.on("add")
+def add_negative(op: Op) -> Op | None:
+    """x + -y is x - y."""
+    x, y = op.args
+    if is_of(y, "negative"):
+        return over_axes(subtract.apply(x, y.args[0]), op)
+    return None
+
+
+@simpler.on("subtract")
+def subtract_negative(op: Op) -> Op | None:
+    """x - -y is x + y."""
+    x, y = op.args
+    return over_axes(add.apply(x, y.args[0]), op) if is_of(y, "negative") else None
+
+
+def _negated_factor(op: Op) -> tuple[Op, Op] | None:
+    """x and y where ``op`` is -x * y or y * -x."""
+    if is_of(op, "multiply"):
+        for x, y in (op.args, op.args[::-1]):
+            if is_of(x, "negative"):
+                return x.args[0], y
+    return None
+
+
+@simpler.on("multiply")
+def negative_factor(op: Op) -> Op | None:
+    """-x * y is -(x * y), where that is no larger: the sign then meets a sum."""
+    found = _negated_factor(op)
+    if found is None or found[0].axes is not op.axes:
+        return None
+    return over_axes(negative.apply(multiply.apply(*found)), op)
+
+
+@simpler.on("add")
+def add_negative_factor(op: Op) -> Op | None:
+    """x + -y * z is x - y * z."""
+    for x, y in (op.args, op.args[::-1]):
+        found = _negated_factor(y)
+        if found is not None:
+            return over_axes(subtract.apply(x, multiply.apply(*found)), op)
+    return None
+
+
+@simpler.on("sum")
+def sum_of_negative(op: Op) -> Op | None:
+    """A sum of -x is minus the sum of x, where both negate in one dtype."""
+    inner = op.args[0]
+    if not is_of(inner, "negative") or inner.dtype is not op.dtype:
+        return None
+    return over_axes(negative.apply(sum_over(tensor(inner.args[0]), op.attrs[0])), op)
+
+
+@simpler.on("sum", "prod", "max", "first_max", "min", "any", "all", "argmax", "argmin")
+def reduction_of_one(op: Op) -> Op | None:
+    """A reduction over axes of length 1 is one without them; over no axis, it is its argument."""
+    x, names = tensor(op.args[0]), op.attrs[0]
+    gone = {x.axes[name]: 0 for name in names if x.axes[name].expression == 1}
+    if names and not gone:
+        return None
+    if len(gone) < len(names):
+        rest = tuple([name for name in names if x.axes[name] not in gone])
+        return over_axes(make(op.primitive, (take(x, gone),), (rest,)), op)
+    if op.primitive.name in ("argmax", "argmin"):
+        return over_axes(strengthen(as_tensor(0), op.dtype), op)
+    return over_axes(cast(take(x, gone), op.dtype), op)
+
+
+@simpler.on("sum", "prod", "any", "all")
+def reduction_of_none(op: Op) -> Op | None:
+    """A reduction over an axis of length 0 is what it begins with."""
+    axes = op.args[0].axes
+    if all(axes[name].expression != 0 for name in op.attrs[0]):
+        return None
+    return over_axes(strengthen(as_tensor(BEGINS[op.primitive.name]), op.dtype), op)
+
+
+@simpler.on("where")
+def relu(op: Op) -> Op | None:
+    """where(x <= 0, 0, x) is maximum(x, 0), NaN included."""
+    condition, zero, x = op.args
+    if (
+        is_of(condition, "less_equal")
+        and is_constant(zero, 0)
+        and condition.args[0] is x
+        and is_constant(condition.args[1], 0)
+    ):
+        return over_axes(maximum.apply(x, zero), op)
+    return None
+
+
+@simpler.on("where")
+def where_constant(op: Op) -> Op | None:
+    """where of a constant condition is one of the two."""
+    chosen = scalar_value(repeated(op.args[0]))
+    return None if chosen is None else over_axes(op.args[1 if chosen else 2], op)
+
+
+@simpler.on("update")
+def update_of_all(op: Op) -> Op | None:
+    """What replaces all of a value is the result."""
+    pairs = zip(op.axes, op.attrs[0], strict=True)
+    whole = all(
+        item is None
+        or item == ("range", 0, axis.expression, 1)
+        or (item == ("at", 0) and axis.expression == 1)
+        for axis, item in pairs
+    )
+    value = tensor(op.args[1])
+    if not whole or any(axis not in op.axes for axis in value.axes):
+        return None
+    return over_axes(value, op)
+
+
+@simpler.on("cumsum", "cumprod")
+def running_of_one(op: Op) -> Op | None:
+    """A running sum or product along an axis of length 1 is its argument, or what it begins with
+    where it is exclusive.
+    """
+    name, exclusive, _ = op.attrs
+    if op.axes[name].expression != 1:
+        return None
+    if exclusive:
+        first = 0 if is_of(op, "cumsum") else 1
+        return over_axes(strengthen(as_tensor(first), op.dtype), op)
+    return over_axes(cast(tensor(op.args[0]), op.dtype), op)
+
+
+@simpler.on("sort", "argsort", "top_k")
+def sort_of_one(op: Op) -> Op | None:
+    """An axis of length 1 is sorted, and the one position along it is 0."""
+    if op.args[0].axes[op.attrs[0]].expression != 1 or op.axes[op.attrs[0]].expression != 1:
+        return None
+    if op.primitive.name == "sort":
+        return over_axes(tensor(op.args[0]), op)
+    return over_axes(strengthen(as_tensor(0), op.dtype), op)
+
+
+@simpler.on("scatter")
+def scatter_of_broadcast(op: Op) -> Op | None:
+    """Values that are repeated are put into what is repeated, too, before they are."""
+    x, index, value = op.args
+    if not is_of(x, "broadcast") or not is_of(value, "broadcast"):
+        return None
+    old, new = tensor(x.args[0]), tensor(value.args[0])
+    needed = {op.attrs[0], *index.axes.names, *old.axes.names, *new.axes.names}
+    if needed.issuperset(op.axes.names):
+        return None
+    old = broadcast(old, [axis for axis in x.axes if axis.name in needed])
+    new = broadcast(new, [axis for axis in value.axes if axis.name in needed])
+    return over_axes(make(op.primitive, (old, index, new), op.attrs), op)
+
+
+@simpler.on("cumsum", "cumprod")
+def running_of_broadcast(op: Op) -> Op | None:
+    """What is repeated runs before it is; along what repeats it a running sum is a multiple."""
+    repeated, (name, exclusive, reverse) = op.args[0], op.attrs
+    if not is_of(repeated, "broadcast"):
+        return None
+    x = tensor(repeated.args[0])
+    if name in x.axes:
+        return over_axes(make(op.primitive, (x,), op.attrs), op)
+    if not is_of(op, "cumsum") or op.dtype.itemsize < 4:
+        return None  # a half holds no long count
+    value = scalar_value(x)
+    if exclusive and (value is None or not 0 < value < math.inf):
+        return None  # an infinity begins with 0, and so does what is negative, not with -0
+    axis = op.axes[name]
+    before = iota(axis, op.dtype)
+    size = strengthen(length_value(axis.expression), op.dtype)
+    one = strengthen(as_tensor(1), op.dtype)
+    last = subtract.apply(size, one) if exclusive else size
+    first = before if exclusive else add.apply(before, one)
+    count = subtract.apply(last, before) if reverse else first
+    return over_axes(multiply.apply(cast(x, op.dtype), count), op)
+
+
+@simpler.on("iota")
+def iota_of_one(op: Op) -> Op | None:
+    """The positions along an axis of length 1 are 0."""
+    if op.axes[0].expression != 1:
+        return None
+    return over_axes(strengthen(as_tensor(0), op.dtype), op)
+
+
+@simpler.on("broadcast", "reorder")
+def broadcast_twice(op: Op) -> Op | None:
+    """A broadcast or reorder of one is one."""
+    inner = op.args[0]
+    if is_of(inner, "broadcast") or is_of(inner, "reorder"):
+        return broadcast(tensor(inner.args[0]), op.axes)
+    return None
+
+
+@simpler.on("cast")
+def cast_of_broadcast(op: Op) -> Op | None:
+    """A value is cast before it is repeated."""
+    inner = op.args[0]
+    if not is_of(inner, "broadcast"):
+        return None
+    return broadcast(cast(tensor(inner.args[0]), op.dtype), op.axes)
+
+
+@simpler.on("rename")
+def rename_twice(op: Op) -> Op | None:
+    """A rename of a rename is one; back to the same axes it is nothing."""
+    inner = op.args[0]
+    return cast_axes(tensor(inner.args[0]), op.axes) if is_of(inner, "rename") else None
+
+
+@simpler.on("rename")
+def rename_of_update(op: Op) -> Op | None:
+    """What is renamed, changed in part and renamed again is changed under its last names."""
+    inner = op.args[0]
+    if not is_of(inner, "update") or not is_of(inner.args[0], "rename"):
+        return None
+    whole = cast_axes(tensor(inner.args[0]), op.axes)
+    value = cast_axes(tensor(inner.args[1]), part_axes(op.axes, inner.attrs[0]))
+    return _update(whole, value, inner.attrs[0], inner.args[2:], inner.guards)
+
+
+@simpler.on("unflatten")
+def unflatten_of_flatten(op: Op) -> Op | None:
+    """Axes that are merged and taken apart again are the axes that they were."""
+    inner = op.args[0]
+    if not is_of(inner, "flatten") or inner.attrs[1].name != op.attrs[0]:
+        return None
+    x = tensor(inner.args[0])
+    lengths = tuple([x.axes[name].expression for name in inner.attrs[0]])
+    return cast_axes(x, op.axes) if lengths == op.attrs[1].lengths else None
+
+
+@simpler.on("flatten")
+def flatten_of_unflatten(op: Op) -> Op | None:
+    """An axis that is taken apart and merged again is the axis that it was."""
+    inner = op.args[0]
+    if not is_of(inner, "unflatten") or inner.attrs[1].names != op.attrs[0]:
+        return None
+    x = tensor(inner.args[0])
+    same = x.axes[inner.attrs[0]].expression == op.attrs[1].expression
+    return cast_axes(x, op.axes) if same else None
+
+
+@simpler.on("sum")
+def sum_of_broadcast(op: Op) -> Op | None:
+    """A sum over axes that a broadcast added is a product with their size."""
+    repeated, names = op.args[0], op.attrs[0]
+    if not is_of(repeated, "broadcast"):
+        return None
+    x = tensor(repeated.args[0])
+    added = [name for name in names if name not in x.axes]
+    if not added or op.dtype.itemsize < 4:  # a size may be out of a half's range
+        return None
+    own = tuple(name for name in names if name in x.axes)
+    total = sum_over(x, own) if own else cast(x, op.dtype)
+    axes = [repeated.axes[name] for name in added]
+    size = length_value(product(axis.expression for axis in axes))
+    return over_axes(of_terms(multiply.apply(total, strengthen(size, op.dtype)), x, axes), op)
+
+
+def _strip_broadcasts(op: Op) -> Op | None:
+    """Elementwise ops repeat operands by themselves."""
+    args = tuple(
+        [a.args[0] if is_of(a, "broadcast") or is_of(a, "reorder") else a for a in op.args]
+    )
+    if same_ops(args, op.args):
+        return None
+    covered = {name for arg in args for name in arg.axes.names}
+    if len(covered) < len(op.axes):
+        args = tuple(_cover(op, args))
+        if same_ops(args, op.args):
+            return None
+    gone = [old for old, new in zip(op.args, args, strict=True) if new is not old]
+    made: Op = with_args(op, args, guards=tuple([guard for arg in gone for guard in arg.guards]))
+    return made
+
+
+def _cover(op: Op, args: tuple[Op, ...]) -> list[Op]:
+    """The arguments with as few broadcasts kept as give all axes of ``op``."""
+    covered: set[str] = set()
+    kept: list[Op] = []
+    for old, new in zip(op.args, args, strict=True):
+        missing = set(old.axes.names) - {n for arg in args for n in arg.axes.names} - covered
+        kept.append(old if missing else new)
+        covered |= set(kept[-1].axes.names)
+    return kept
+
+
+def moved_constant(op: Op) -> Op | None:
+    """A view of one number everywhere is that number over the axes of the view."""
+    if len(op.args) > 1:
+        return None  # positions at run time are checked
+    number = repeated(op.args[0])
+    return None if scalar_value(number) is None else over_axes(number, op)
+
+
+def _fold(op: Op) -> Op | None:
+    """An elementwise op of constants of one number is such a constant."""
+    numbers = tuple([repeated(arg) for arg in op.args])
+    if any(scalar_value(arg) is None for arg in numbers):
+        return None
+    if op.axes is not NO_AXES:
+        made = make(op.primitive, numbers, op.attrs)
+        return over_axes(made, op) if made.dtype is op.dtype else None
+    bound = Bound(op, {}, tuple(Bound(arg, {}, ()) for arg in op.args))
+    value = evaluate(op, bound, [constant_value(arg) for arg in op.args])
+    return array_constant(value, NO_AXES, op.weak)
+
+
+def _with_elementwise(rules: Rules) -> RuleSet:
+    """The rules, with folding and broadcast stripping for every elementwise row."""
+    for name, row in PRIMITIVES.items():
+        if row.kind == "elementwise" and name not in ("copy", "stop_gradient", "custom"):
+            rules.table.setdefault(name, [])[:0] = [_strip_broadcasts, _fold]
+        if row.view and name not in ("broadcast", "reorder"):
+            rules.table.setdefault(name, []).insert(0, moved_constant)
+    return rules.done()
+
+
+_complete: list[RuleSet] = []
+
+
+def simplify_rules() -> RuleSet:
+    """All rules of ``simplify``; made when first asked for, once every row exists."""
+    if not _complete:
+        rules = _with_elementwise(simpler) | DOT_RULES | TWICE_RULES | SOFTMAX_RULES
+        _complete.append(rules)
+    return _complete[0]

@@ -1,0 +1,1 @@
+"""Primitives and the functions that apply them: leaves, elementwise, movement, reductions."""

@@ -1,0 +1,40 @@
+"""Accumulators of sums and counts that geon inserts: wide dtypes, rounded once at the end.
+
+``dtypes.accumulator`` says which dtype that is. Every rule and composite that adds up values takes
+it from here.
+"""
+
+from __future__ import annotations
+
+from ..building.weak import in_dtype
+from ..op_graph import Op, Tensor
+from ..values.dtypes import FLOAT32, DType, accumulator, kind
+from .elementwise import add, cast
+from .leaves import placeholder
+
+
+def floating(x: Tensor) -> Tensor:
+    """Return ``x``, or ``x`` in float32 if it has integers or bool."""
+    return x if kind(x.dtype) == "f" else in_dtype(x, FLOAT32)
+
+
+def widened(x: Tensor) -> Tensor:
+    """Return ``x`` in the dtype that holds sums of its elements."""
+    return in_dtype(x, accumulator(x.dtype))
+
+
+def accumulated(total: Tensor | None, part: Tensor) -> Tensor:
+    """Return ``total + part`` in their accumulator dtype; ``part`` itself if there is no total."""
+    if total is None:
+        return part
+    return add.apply(widened(total), widened(part))
+
+
+def rounded(total: Tensor, dtype: DType) -> Tensor:
+    """Return a total of values of ``dtype`` in that dtype."""
+    return cast(total, dtype) if total.dtype is accumulator(dtype) is not dtype else total
+
+
+def total_of(op: Op) -> Tensor:
+    """Return a placeholder for a total of values like ``op``: its axes, the accumulator dtype."""
+    return placeholder(op.axes, accumulator(op.dtype))

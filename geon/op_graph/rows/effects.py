@@ -1,0 +1,256 @@
+"""Effects: assignments, groups of them in any or a given order, and printing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from ...errors import AssignError, AxisError, DTypeError
+from ..axes.axes import axes_may_equal
+from ..building.constants import as_tensor
+from ..building.unused_effects import watch
+from ..building.weak import put_into
+from ..core.argument_hints import explained
+from ..core.primitive import Inferred, Primitive, need
+from ..core.source_info import describe, user_site
+from ..op_graph import (
+    NO_AXES,
+    VOID_DTYPE,
+    Leaf,
+    Op,
+    Tensor,
+    VoidOp,
+    annotate,
+    make,
+)
+from ..values.attribute_types import is_flag, is_text
+from ..values.dtypes import is_number
+from .elementwise import same
+from .movement import FLIP, broadcast, flip
+from .slicing import SLICE, forwards
+
+if TYPE_CHECKING:
+    from ..building.typing import Follows, Tags, TensorLike
+
+
+def _assign_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    target, value = args
+    need(storage_of(target) is not None, "an assignment to {}", target)
+    need(
+        target.axes.names == value.axes.names and axes_may_equal(target.axes, value.axes),
+        "{} assigned to {}",
+        value.axes,
+        target.axes,
+    )
+    need(target.dtype is value.dtype, "{} assigned to {}", value.dtype, target.dtype)
+    return NO_AXES, VOID_DTYPE, ()
+
+
+def _beside_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    need(isinstance(args[0], Tensor), "the effect {} in place of a value", args[0])
+    return args[0].axes, args[0].dtype, ()
+
+
+ASSIGN = Primitive(
+    "assign",
+    "effect",
+    "Puts a value into a variable, placeholder or slice of one.",
+    arity=2,
+    infer=_assign_infer,
+    carriers=(),
+)
+DOALL = Primitive(
+    "doall",
+    "effect",
+    "Runs effects, none of which sees another.",
+    infer=lambda args, attrs: (NO_AXES, VOID_DTYPE, ()),
+    orderly=True,
+    carriers=(),
+)
+SEQUENTIAL = Primitive(
+    "sequential",
+    "effect",
+    "Runs ops in order, each seeing the effects of those before; has the value of the last.",
+    attributes=("follows",),
+    fits=(is_flag,),
+    infer=lambda args, attrs: (args[-1].axes, args[-1].dtype, ()),
+    orderly=True,
+    carriers=(-1,),
+)
+BESIDE = Primitive(
+    "beside",
+    "effect",
+    "x itself, and further ops that are run for their effects; none sees those of another.",
+    infer=_beside_infer,
+    orderly=True,
+    carriers=(0,),
+)
+PRINT = Primitive(
+    "print",
+    "effect",
+    "x itself, which is printed when it is computed.",
+    reference=lambda op, x: x,
+    partials=(1.0,),
+    attributes=("label",),
+    fits=(is_text,),
+    arity=1,
+    infer=same,
+    acts=True,
+    raises=True,
+)
+
+
+def without_follows(op: Op) -> Op:
+    """The op that was given ``follows``, or ``op`` itself."""
+    while op.primitive is SEQUENTIAL and op.attrs[0]:
+        op = op.args[-1]
+    return op
+
+
+def storage_of(target: Op) -> Leaf | None:
+    """The variable or placeholder below a (nested) slice; None for anything else."""
+    target = without_follows(target)
+    while target.primitive in (FLIP, SLICE):
+        target = target.args[0]
+    return target if isinstance(target, Leaf) else None
+
+
+@explained
+def assign(
+    target: Tensor,
+    value: TensorLike,
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> VoidOp:
+    """Put ``value`` into ``target``: a variable, a placeholder or a (nested) slice of one.
+
+    Within one computation every read sees the value at entry and all assignments land at its end,
+    unless ``sequential`` or ``follows`` orders them. What is put into a placeholder is seen by
+    later ops of the computation and never written to the caller's array. ``value`` is broadcast
+    over the target's axes; its dtype is the target's, or weak. Raises ``AssignError`` for another
+    target. One that becomes garbage before a computation was given it warns with its line.
+    """
+    made = assignment(target, value, follows)
+    leaf = storage_of(target)
+    assert leaf is not None
+    watch(without_follows(made), leaf)
+    return annotate(made, name, tags, ())
+
+
+SetItem = assign
+
+
+def assignment(target: Tensor, value: Any, follows: Any = ()) -> VoidOp:
+    """The op of ``assign``."""
+    if not isinstance(target, Op) or storage_of(target) is None:
+        at = f" (made at {target.line_info})" if isinstance(target, Op) else ""
+        raise AssignError(
+            f"cannot assign to {target}{at}: only variables, placeholders and slices of them hold "
+            "values; make one with geon.Variable"
+        )
+    follows = (*target.follows, *_before(follows))
+    target = without_follows(target)  # type: ignore[assignment]  # storage is a tensor
+    given = value if is_number(value) else as_tensor(value, near=target)
+    value = put_into("assign", target, given)[1]
+    if value.dtype is not target.dtype:
+        raise DTypeError(
+            f"assign: {value} (made at {value.line_info}) is {value.dtype.name} and {target} (made "
+            f"at {target.line_info}) is {target.dtype.name}; geon.cast the value, or give the "
+            "variable its dtype where it is made"
+        )
+    lacking = [axis.name for axis in value.axes if axis not in target.axes]
+    if lacking:
+        raise AxisError(
+            f"assign: {value} (made at {value.line_info}) has the axis {lacking[0]!r}, which "
+            f"{target} (made at {target.line_info}) lacks; reduce it first, for example with "
+            "geon.sum, or give the target that axis"
+        )
+    for axis in value.axes:
+        length, place = axis.expression, target.axes[axis.name].expression
+        if isinstance(length, int) and isinstance(place, int) and length != place:
+            raise AxisError(
+                f"assign at {describe(user_site())}: {value} (made at {value.line_info}) has "
+                f"length {length} along {axis.name!r}, and {target} (made at {target.line_info}), "
+                f"a part of {storage_of(target)}, {place}; give both the same"
+            )
+    value = broadcast(value, target.axes)
+    target, backwards = forwards(target)
+    value = flip(value, backwards)
+    made: VoidOp = make(ASSIGN, (target, value))
+    return annotate(made, None, (), follows)
+
+
+@explained
+def doall(
+    ops: Iterable[Op], *, name: str | None = None, tags: Tags = (), follows: Follows = ()
+) -> VoidOp:
+    """Run all ``ops`` for their effects; none sees the effects of another."""
+    made: VoidOp = make(DOALL, _ops(ops, "doall"))
+    return annotate(made, name, tags, follows)
+
+
+@explained
+def sequential(
+    ops: Iterable[Op], *, name: str | None = None, tags: Tags = (), follows: Follows = ()
+) -> Any:
+    """Run ``ops`` in order, each seeing the effects of those before it.
+
+    Has the value of the last one: a tensor where that is a tensor.
+    """
+    return annotate(_sequential(_ops(ops, "sequential"), False), name, tags, follows)
+
+
+def after(op: Op, follows: Iterable[Op] | Op) -> Any:
+    """``op`` run after ``follows``."""
+    return _sequential(_ops((*_before(follows), op), "follows"), True)
+
+
+def beside(x: Tensor, effect: Op) -> Tensor:
+    """``x``, which sees nothing of ``effect``, and with it that effect."""
+    made: Tensor = make(BESIDE, (x, effect))
+    return made
+
+
+def _before(follows: Iterable[Op] | Op) -> tuple[Op, ...]:
+    return (follows,) if isinstance(follows, Op) else tuple(follows)
+
+
+def _sequential(ops: tuple[Op, ...], follows: bool) -> Any:
+    if not ops:
+        raise AssignError("sequential needs at least one op; give it the effects to run, in order")
+    return make(SEQUENTIAL, ops, (follows,))
+
+
+def _ops(ops: Iterable[Op], what: str) -> tuple[Op, ...]:
+    if isinstance(ops, Op):
+        raise AssignError(
+            f"{what} takes a list of ops, not {ops} (made at {ops.line_info}) alone; write [op]"
+        )
+    listed = tuple(ops)
+    for op in listed:
+        if not isinstance(op, Op):
+            raise AssignError(
+                f"{what} takes ops, not {op!r} of type {type(op).__name__}; geon.assign makes an op"
+            )
+    return listed
+
+
+@explained
+def print(
+    x: TensorLike,
+    label: str | None = None,
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """``x`` itself; its value is printed after ``label`` whenever a computation computes it.
+
+    Without a label the op's name and axes are shown.
+    """
+    x = as_tensor(x)
+    shown = str(x) if label is None else label
+    made: Tensor = make(PRINT, (x,), (shown,))
+    return annotate(made, name, tags, follows)

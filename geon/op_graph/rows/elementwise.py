@@ -1,0 +1,429 @@
+"""Elementwise primitives: NumPy meaning, partial derivatives and SymPy name of each.
+
+Partials are functions of (out, x, y, ...) over the op's full axes; a number stands for a constant
+partial and None for zero everywhere. Conventions at special points, each tested:
+
+- ``maximum`` and ``minimum`` share the derivative of a tie equally; ``absolute`` has 0 at 0;
+- ``power`` has derivative 0 in x where y is 0, and 0 in y where x is 0;
+- the slopes of ``sigmoid`` and ``tanh`` are taken from their values, which cost nothing where those
+  are there: right to the rounding of the value, so 0 where it has reached its limit;
+- ``floor``, ``ceil``, ``round``, ``trunc``, ``sign`` and comparisons have derivative zero.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import DTypeError
+from ..building.constants import as_tensor, scalar_value
+from ..building.elementwise_build import Elementwise, elementwise
+from ..building.weak import strengthen
+from ..core.argument_hints import explained
+from ..core.primitive import Inferred, Primitive
+from ..core.source_info import Site
+from ..op_graph import Op, Tensor, annotate, make
+from ..values.attribute_types import is_count, is_dtype, is_flag, is_layout
+from ..values.dtypes import as_dtype, kind, named_dtype
+from .logic import logical_and
+
+if TYPE_CHECKING:
+    from ..building.typing import DTypeLike, Follows, Tags, TensorLike, Unary
+
+Array = np.ndarray[Any, Any]
+POSITIVE = ((0.2, 3.0),)
+
+
+def _tie(wins: Elementwise) -> tuple[Any, Any]:
+    def share(x: Tensor, y: Tensor) -> Tensor:
+        return where.apply(equal.apply(x, y), 0.5, cast(wins.apply(x, y), x.dtype))
+
+    return (lambda out, x, y: share(x, y), lambda out, x, y: share(y, x))
+
+
+def _power_in_base(out: Tensor, x: Tensor, y: Tensor) -> Tensor | float:
+    exponent = scalar_value(y)
+    if exponent is not None:
+        return y * x ** (y - 1) if exponent else 0.0
+    # 0 to the power -1 is infinite, and y = 0 times that no number: the power is 0 there.
+    corner = multiply.apply(cast(equal.apply(x, 0), y.dtype), cast(equal.apply(y, 0), y.dtype))
+    return y * power.apply(x, where.apply(equal.apply(corner, 1), 1, y - 1))
+
+
+def _power_in_exponent(out: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    zero = equal.apply(x, 0)
+    return where.apply(zero, 0, out * log(where.apply(zero, 1, x)))
+
+
+def _where_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
+    condition = op.args[0]
+    if i == 0:
+        return None
+    return where.apply(condition, g, 0) if i == 1 else where.apply(condition, 0, g)
+
+
+def _sigmoid(x: Array) -> Array:
+    small = np.exp(-np.abs(x))
+    return np.asarray(np.where(x > 0, 1, small) / (1 + small))
+
+
+def _sigmoid_slope(x: Array) -> Array:
+    return _sigmoid(x) * _sigmoid(-x)
+
+
+def _rounding(round_float: np.ufunc) -> Any:
+    return lambda x: round_float(x) if kind(x.dtype) == "f" else x
+
+
+def _integer_power(x: Array, y: Array) -> Array:
+    if kind(x.dtype) == "f" or y.dtype.kind == "u":
+        return np.power(x, y)
+    inverse = np.where(np.abs(x) == 1, np.where(y % 2 == 0, 1, x), 0)
+    return np.where(y < 0, inverse, np.power(x, np.maximum(y, 0)))
+
+
+# Arithmetic -------------------------------------------------------------------------------------
+
+add = elementwise("add", "x + y.", np.add, (1.0, 1.0), arity=2, sympy="x + y")
+subtract = elementwise("subtract", "x - y.", np.subtract, (1.0, -1.0), arity=2, sympy="x - y")
+multiply = elementwise(
+    "multiply",
+    "x * y.",
+    np.multiply,
+    (lambda out, x, y: y, lambda out, x, y: x),
+    arity=2,
+    sympy="x * y",
+)
+divide = elementwise(
+    "divide",
+    "x / y; integers are divided as float32.",
+    np.true_divide,
+    (lambda out, x, y: 1 / y, lambda out, x, y: -out / y),
+    arity=2,
+    rule="float",
+    sympy="x / y",
+    domain=((-2.0, 2.0), (0.3, 2.0)),
+    cost="slow",
+)
+floordivide = elementwise(
+    "floordivide",
+    "The largest integer not above x / y; an integer divided by 0 gives 0.",
+    np.floor_divide,
+    (None, None),
+    arity=2,
+    domain=((-5.0, 5.0), (0.7, 2.0)),
+    cost="expensive",
+)
+mod = elementwise(
+    "mod",
+    "x - y * floor(x / y), with the sign of y; an integer modulo 0 gives 0.",
+    np.remainder,
+    (1.0, lambda out, x, y: -floor(x / y)),
+    arity=2,
+    domain=((-3.0, 3.0), (0.7, 2.0)),
+    cost="expensive",
+)
+power = elementwise(
+    "power",
+    "x to the power y; an integer to a negative power is 0 unless x is 1 or -1.",
+    _integer_power,
+    (_power_in_base, _power_in_exponent),
+    arity=2,
+    sympy="x ** y",
+    domain=((0.3, 2.0), (-2.0, 2.0)),
+    cost="expensive",
+    ufunc="power",
+)
+negative = elementwise("negative", "-x.", np.negative, (-1.0,), sympy="-x")
+absolute = elementwise(
+    "absolute",
+    "|x|; its derivative at 0 is 0.",
+    np.abs,
+    (lambda out, x: sign(x),),
+    sympy="Abs(x)",
+    domain=POSITIVE,
+)
+sign: Unary = elementwise("sign", "-1, 0 or 1 by the sign of x.", np.sign, (None,), domain=POSITIVE)
+reciprocal = elementwise(
+    "reciprocal",
+    "1 / x.",
+    lambda x: 1 / x,
+    (lambda out, x: -square(out),),
+    rule="float",
+    sympy="1 / x",
+    domain=POSITIVE,
+    cost="slow",
+    ufunc="reciprocal",
+)
+square: Unary = elementwise("square", "x * x.", np.square, (lambda out, x: 2 * x,), sympy="x ** 2")
+sqrt = elementwise(
+    "sqrt",
+    "The square root; its derivative at 0 is infinite.",
+    np.sqrt,
+    (lambda out, x: 0.5 / out,),
+    rule="float",
+    sympy="sqrt(x)",
+    domain=POSITIVE,
+    cost="slow",
+)
+rsqrt = elementwise(
+    "rsqrt",
+    "1 / sqrt(x).",
+    lambda x: 1 / np.sqrt(x),
+    (lambda out, x: -0.5 * out / x,),
+    rule="float",
+    sympy="1 / sqrt(x)",
+    domain=POSITIVE,
+    cost="slow",
+)
+
+# Exponentials -----------------------------------------------------------------------------------
+
+exp = elementwise(
+    "exp",
+    "e to the x.",
+    np.exp,
+    (lambda out, x: out,),
+    rule="float",
+    sympy="exp(x)",
+    cost="expensive",
+)
+expm1 = elementwise(
+    "expm1",
+    "exp(x) - 1, exact near 0.",
+    np.expm1,
+    (lambda out, x: exp(x),),
+    rule="float",
+    sympy="exp(x) - 1",
+    cost="expensive",
+)
+log = elementwise(
+    "log",
+    "The natural logarithm.",
+    np.log,
+    (lambda out, x: 1 / x,),
+    rule="float",
+    sympy="log(x)",
+    domain=POSITIVE,
+    cost="expensive",
+)
+log1p = elementwise(
+    "log1p",
+    "log(1 + x), exact near 0.",
+    np.log1p,
+    (lambda out, x: 1 / (1 + x),),
+    rule="float",
+    sympy="log(1 + x)",
+    domain=((-0.5, 2.0),),
+    cost="expensive",
+)
+sigmoid = elementwise(
+    "sigmoid",
+    "1 / (1 + exp(-x)).",
+    _sigmoid,
+    (lambda out, x: out * (1 - out),),
+    rule="float",
+    sympy="1 / (1 + exp(-x))",
+    cost="expensive",
+)
+sigmoid_slope: Unary = elementwise(
+    "sigmoid_slope",
+    "The derivative of ``geon.sigmoid``, sigmoid(x) sigmoid(-x).",
+    _sigmoid_slope,
+    (lambda out, x: out * (sigmoid(-x) - sigmoid(x)),),
+    rule="float",
+    sympy="exp(-x) / (1 + exp(-x)) ** 2",
+    cost="expensive",
+)
+softplus = elementwise(
+    "softplus",
+    "log(1 + exp(x)), without overflow.",
+    lambda x: np.logaddexp(x, np.zeros((), x.dtype)),
+    (lambda out, x: sigmoid(x),),
+    rule="float",
+    sympy="log(1 + exp(x))",
+    cost="expensive",
+)
+
+# Choosing and comparing -------------------------------------------------------------------------
+
+less = elementwise("less", "x < y.", np.less, (None, None), arity=2, rule="compare")
+less_equal = elementwise("less_equal", "x <= y.", np.less_equal, (None, None), arity=2,
+                         rule="compare")  # fmt: skip
+greater = elementwise("greater", "x > y.", np.greater, (None, None), arity=2, rule="compare")
+greater_equal = elementwise("greater_equal", "x >= y.", np.greater_equal, (None, None), arity=2,
+                            rule="compare")  # fmt: skip
+equal = elementwise("equal", "x == y, which builds the same op; NaN equals nothing.", np.equal,
+                    (None, None), arity=2, rule="compare")  # fmt: skip
+not_equal = elementwise("not_equal", "x != y, which builds the same op.", np.not_equal,
+                        (None, None), arity=2, rule="compare")  # fmt: skip
+maximum = elementwise(
+    "maximum",
+    "The larger of x and y; a tie shares its derivative equally.",
+    np.maximum,
+    _tie(greater),
+    arity=2,
+    rule="any",
+    sympy="Max(x, y)",
+)
+minimum = elementwise(
+    "minimum",
+    "The smaller of x and y; a tie shares its derivative equally.",
+    np.minimum,
+    _tie(less),
+    arity=2,
+    rule="any",
+    sympy="Min(x, y)",
+)
+where = elementwise(
+    "where",
+    "y where x is true, else z.",
+    np.where,
+    transpose=_where_transpose,
+    arity=3,
+    rule="select",
+    carriers=(1, 2),
+    picks=True,
+)
+isnan = elementwise("isnan", "Whether x is not a number.", np.isnan, (None,), rule="predicate")
+isinf = elementwise("isinf", "Whether x is infinite.", np.isinf, (None,), rule="predicate")
+isfinite = elementwise("isfinite", "Whether x is neither infinite nor not a number.", np.isfinite,
+                       (None,), rule="predicate")  # fmt: skip
+
+
+def _weight_slope(out: Any, x: Any, y: Any) -> Tensor:
+    """Return y, and 0 where y is infinite and its weight x is 0."""
+    return where.apply(logical_and.apply(equal.apply(x, 0), isinf.apply(y)), 0, y)
+
+
+# A row, since its derivative in y is the weight alone: that of the choice would need y again.
+weighted_product = elementwise(
+    "weighted_product",
+    "x * y, and 0 where x is 0 and y infinite or NaN.",
+    lambda x, y: np.where(x == 0, np.zeros_like(x), x * y),
+    (_weight_slope, lambda out, x, y: x),
+    arity=2,
+    rule="float",
+    sympy="x * y",
+)
+
+# Rounding ---------------------------------------------------------------------------------------
+
+floor: Unary = elementwise(
+    "floor",
+    "The largest integer not above x.",
+    _rounding(np.floor),
+    (None,),
+    ufunc="floor",
+)
+ceil = elementwise(
+    "ceil", "The smallest integer not below x.", _rounding(np.ceil), (None,), ufunc="ceil"
+)
+round = elementwise(
+    "round", "The nearest integer, halves to even.", _rounding(np.rint), (None,), ufunc="rint"
+)
+trunc = elementwise("trunc", "The integer part of x.", _rounding(np.trunc), (None,), ufunc="trunc")
+
+# Rows with attributes ---------------------------------------------------------------------------
+
+
+def _cast_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
+    source = op.args[0].dtype
+    return cast(g, source) if kind(source) == "f" and kind(op.dtype) == "f" else None
+
+
+def _cast_reference(op: Op, x: Array) -> Array:
+    if kind(op.dtype) == "i" and kind(x.dtype) == "f":
+        # Out of range is undefined in C; every target gives the nearest bound, and 0 for NaN.
+        info = np.iinfo(op.dtype)
+        wide = np.trunc(np.nan_to_num(x.astype(np.float64), nan=0.0))
+        inside = np.where((wide > info.min) & (wide < float(info.max)), wide, 0).astype(op.dtype)
+        high = np.where(wide >= float(info.max), info.max, inside).astype(op.dtype)
+        return np.where(wide <= info.min, info.min, high).astype(op.dtype)
+    return x.astype(op.dtype)
+
+
+def same(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    """The axes and dtype of the only argument: for rows that change neither."""
+    return args[0].axes, args[0].dtype, ()
+
+
+CAST = Primitive(
+    "cast",
+    "elementwise",
+    "x in another dtype; floats are truncated to integers, and held at the ends of the range.",
+    reference=_cast_reference,
+    transpose=_cast_transpose,
+    attributes=("dtype", "weak"),
+    fits=(is_dtype, is_flag),
+    arity=1,
+    infer=lambda args, attrs: (args[0].axes, named_dtype(attrs[0]), ()),
+)
+STOP_GRADIENT = Primitive(
+    "stop_gradient",
+    "elementwise",
+    "x itself, whose derivative is zero.",
+    reference=lambda op, x: x,
+    partials=(None,),
+    attributes=("stopped",),
+    fits=(is_flag,),
+    arity=1,
+    infer=same,
+    picks=True,
+)
+COPY = Primitive(
+    "copy",
+    "elementwise",
+    "x in memory of its own: what the scheduler inserts where a value must be materialised.",
+    reference=lambda op, x: x.copy(),
+    transpose=lambda g, op, i: g,
+    attributes=("layout", "number"),
+    fits=(is_layout, is_count),
+    arity=1,
+    infer=same,
+    picks=True,
+)
+
+
+@explained
+def cast(
+    x: TensorLike,
+    dtype: DTypeLike,
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """``x`` in ``dtype``.
+
+    Floats become integers by truncation; values out of range become the nearest bound and NaN
+    becomes 0. Axes are those of ``x``.
+    """
+    source, target = as_tensor(x), as_dtype(dtype)
+    if source.dtype is target and not source.weak:
+        return annotate(source, name, tags, follows)
+    if source.weak and kind(target) == "f":
+        with suppress(DTypeError):  # too large a number, which is infinite when it is cast
+            return annotate(strengthen(source, target), name, tags, follows)
+    made: Tensor = make(CAST, (source,), (target.name, False), weak=False)
+    return annotate(made, name, tags, follows)
+
+
+@explained
+def stop_gradient(
+    x: TensorLike, *, name: str | None = None, tags: Tags = (), follows: Follows = ()
+) -> Tensor:
+    """``x`` itself, a constant as far as derivatives go."""
+    x = as_tensor(x)
+    made: Tensor = make(STOP_GRADIENT, (x,), (True,))
+    return annotate(made, name, tags, follows)
+
+
+def copy(
+    x: Op, layout: tuple[str, ...] | None = None, number: int = 0, site: Site | None = None
+) -> Tensor:
+    """``x`` in memory of its own, its axes ordered there as ``layout`` says (outermost first)."""
+    made: Tensor = make(COPY, (x,), (layout, number), weak=False, site=site)
+    return made

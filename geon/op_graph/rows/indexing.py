@@ -1,0 +1,460 @@
+"""Gather and scatter along one axis by a tensor of positions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import AxisError, DTypeError, IndexRangeError
+from ..axes.affine import variable
+from ..axes.axes import Axes, Axis, axes_may_equal
+from ..axes.index_map import Index, Map, Position, viewed
+from ..axes.lengths import Length
+from ..building.constants import as_tensor, number
+from ..building.elementwise_build import meet
+from ..building.resolve_axes import axis_of, has_axes
+from ..building.weak import put_into, strengthen
+from ..core.argument_hints import explained
+from ..core.primitive import Inferred, Primitive, need
+from ..core.source_info import describe, user_site
+from ..op_graph import Guard, Op, Tensor, annotate, make
+from ..values.attribute_types import SCATTER_MODES, is_flag, is_length, is_mode, is_name
+from ..values.dtypes import (
+    FLOAT32,
+    HALVES,
+    INT64,
+    UINT64,
+    DType,
+    accumulator,
+    is_number,
+    kind,
+    name_of,
+)
+from .elementwise import absolute, add, cast, equal, maximum, minimum, multiply, same, where
+from .leaves import iota, length_value
+from .movement import broadcast
+
+if TYPE_CHECKING:
+    from ..building.typing import AxisLike, Follows, Tags, TensorLike
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """What positions are for, in messages about those that lie outside of their axis.
+
+    ``used`` says as what they are used, ``cure`` what to do about one that is outside.
+    """
+
+    used: str
+    cure: str
+
+
+# By the tag that checked positions, or what is checked, have.
+PURPOSES: dict[str, Purpose] = {}
+POSITIONS = Purpose("used as positions", "check the data, make the axis longer, or geon.clip them")
+
+
+def gathered_axes(x: Axes, index: Axes, axis: str) -> Axes:
+    """The axes of a gather: those of ``x`` with ``axis`` replaced by the index's own."""
+    own = [a for a in index if a.name == axis or a not in x]
+    out: list[Axis] = []
+    for a in x:
+        out += own if a.name == axis else [a]
+    return Axes(out)
+
+
+def gather_plan(op: Op, x: Axes, index: Axes) -> tuple[list[str], list[str], list[str]]:
+    """Batch axes, the index's own axes, and the rest of ``x``, in order, by name."""
+    axis = op.attrs[0]
+    batch = [n for n in x.names if n in index and n != axis]
+    own = [n for n in index.names if n not in batch]
+    rest = [n for n in x.names if n not in batch and n != axis]
+    return batch, own, rest
+
+
+def _grids(op: Op, x_axes: Axes, index_axes: Axes, index: Array) -> tuple[Any, ...]:
+    batch, own, _ = gather_plan(op, x_axes, index_axes)
+    ordered = index.transpose([index_axes.index(n) for n in [*batch, *own]])
+    grids = []
+    for k, name in enumerate(batch):
+        length = int(x_axes[name].expression)
+        shape = [1] * ordered.ndim
+        shape[k] = length
+        grids.append(np.arange(length).reshape(shape))
+    return (*grids, ordered)
+
+
+def check_range(op: Op, index: Array, axis: Axis) -> None:
+    """Raise ``IndexRangeError`` when an index lies outside ``axis`` (bound)."""
+    length = int(axis.expression)
+    if index.size and (index.min() < -length or index.max() >= length):
+        raise IndexRangeError(
+            f"{op.primitive.name} made at {op.line_info}: the index holds "
+            f"{int(index.min())} to {int(index.max())}, outside axis {axis}"
+        )
+
+
+def _checked_reference(op: Op, index: Array, *extremes: Array) -> Array:
+    length, from_end = op.attrs
+    low = -length if from_end else 0
+    if index.size and (index.min() < low or index.max() >= length):
+        more = " or more" if is_held(op.args[0]) else ""
+        raise IndexRangeError(
+            f"{before_int64(op.args[0])} made at {op.line_info}: {index.min()} to {index.max()}"
+            f"{more} where the axis has length {length}"
+        )
+    return index
+
+
+def _gather_reference(op: Op, x: Array, index: Array) -> Array:
+    x_axes, index_axes = op.args[0].axes, op.args[1].axes
+    check_range(op, index, x_axes[op.attrs[0]])
+    batch, own, rest = gather_plan(op, x_axes, index_axes)
+    moved = x.transpose([x_axes.index(n) for n in [*batch, op.attrs[0], *rest]])
+    out = moved[_grids(op, x_axes, index_axes, index)]
+    names = [*batch, *own, *rest]
+    ordered: Array = out.transpose([names.index(n) for n in op.axes.names])
+    return ordered
+
+
+def _scatter_reference(op: Op, x: Array, index: Array, value: Array) -> Array:
+    x_axes, index_axes = op.args[0].axes, op.args[1].axes
+    axis, mode = op.attrs
+    check_range(op, index, x_axes[axis])
+    batch, own, rest = gather_plan(op, x_axes, index_axes)
+    order = [x_axes.index(n) for n in [*batch, axis, *rest]]
+    out = np.array(x.transpose(order), total_dtype(op))
+    names = op.args[2].axes.names
+    values = value.transpose([names.index(n) for n in [*batch, *own, *rest]])
+    place = _grids(op, x_axes, index_axes, index)
+    if mode == "set":
+        out[place] = values
+    else:
+        COMBINING[mode].at(out, place, values.astype(out.dtype))
+    return out.transpose(np.argsort(order)).astype(op.dtype)
+
+
+COMBINING = {"add": np.add, "max": np.maximum, "min": np.minimum, "multiply": np.multiply}
+
+
+def total_dtype(op: Op) -> DType:
+    """Return the dtype in which a scatter combines: float32 where it adds or multiplies halves."""
+    halves = op.attrs[1] in ("add", "multiply") and name_of(op.dtype) in HALVES
+    return accumulator(op.dtype) if halves else op.dtype
+
+
+def _gather_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
+    if i == 1:
+        return None
+    x, index = op.args
+    zeros = cast(broadcast(as_tensor(0), x.axes), g.dtype)
+    return _scatter(zeros, index, g, op.attrs[0], "add")
+
+
+def _scatter_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
+    x, index, value = op.args
+    axis, mode = op.attrs
+    if i == 1:
+        return None
+    if mode == "add":
+        return g if i == 0 else _gather(g, index, axis)
+    if mode != "set":
+        given = g if i == 0 else _gather(g, index, axis)
+        return multiply.apply(given, cast(_slopes(op)[i // 2], g.dtype))
+    if i == 0:
+        zeros = cast(broadcast(as_tensor(0), value.axes), g.dtype)
+        return _scatter(g, index, zeros, axis, "set")
+    picked = _gather(g, index, axis)
+    return broadcast(where.apply(_wins(x, index, axis), picked, 0), value.axes)
+
+
+def _scatter_tangent(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
+    """The tangent of a scatter from those that are ``found`` of its values."""
+    (x, index, value), (axis, mode) = op.args, op.attrs
+    if not any(i != 1 for i in moving):
+        return None
+    tangents = [
+        found.get(arg, cast(broadcast(as_tensor(0), arg.axes), op.dtype)) for arg in (x, value)
+    ]
+    if mode in ("set", "add"):
+        return _scatter(tangents[0], index, tangents[1], axis, mode)
+    moved, put = (
+        multiply.apply(tangent, cast(slope, op.dtype))
+        for tangent, slope in zip(tangents, _slopes(op), strict=True)
+    )
+    return _scatter(moved, index, put, axis, "add")
+
+
+def _slopes(op: Op) -> tuple[Tensor, Tensor]:
+    """The derivative of its place in the result for each element of x and of the values."""
+    x, index, value = op.args
+    axis, mode = op.attrs
+    dtype = FLOAT32 if name_of(op.dtype) in HALVES else op.dtype
+    both: Any = (x, value)
+    if mode in ("max", "min"):  # elements that tie share it, as in the reductions
+        out: Any = op
+        hits = [
+            cast(equal.apply(each, best), dtype)
+            for each, best in zip(both, (out, _gather(out, index, axis)), strict=True)
+        ]
+        count = _scatter(hits[0], index, hits[1], axis, "add")
+        return hits[0] / count, hits[1] / _gather(count, index, axis)
+    # The product of the others: of those that are not 0, and of the zeros, whose own derivative
+    # counts in a second one.
+    wide = [cast(each, dtype) for each in both]
+    one, nothing = number(1, dtype), number(0, dtype)
+    is_zero = [equal.apply(each, nothing) for each in wide]
+    factors = [where.apply(z, one, each) for z, each in zip(is_zero, wide, strict=True)]
+    zeros = [where.apply(z, each, nothing) for z, each in zip(is_zero, wide, strict=True)]
+    counts = [cast(z, INT64) for z in is_zero]
+    product = _scatter(factors[0], index, factors[1], axis, "multiply")
+    total = _scatter(zeros[0], index, zeros[1], axis, "add")
+    count = _scatter(counts[0], index, counts[1], axis, "add")
+    found = []
+    for k in (0, 1):
+        all_factors, all_zeros, all_counts = (
+            each if k == 0 else _gather(each, index, axis) for each in (product, total, count)
+        )
+        others = all_counts - counts[k]
+        rest = where.apply(equal.apply(others, 1), all_zeros - zeros[k], nothing)
+        rest = where.apply(equal.apply(others, 0), one, rest)
+        found.append(all_factors / factors[k] * rest)
+    return found[0], found[1]
+
+
+def _wins(x: Op, index: Op, axis: str) -> Tensor:
+    """Whether each index element is the one whose value stayed, among those of one place."""
+    number: Any = as_tensor(0)
+    for a in index.axes:
+        number = add.apply(multiply.apply(number, length_value(a.expression)), iota(a))
+    number = broadcast(cast(number, INT64), index.axes)
+    places = Axes(*(a for a in x.axes if a.name == axis or a in index.axes))
+    nobody = cast(broadcast(as_tensor(-1), places), INT64)
+    target = gathered_axes(places, index.axes, axis)
+    stayed = _scatter(nobody, index, broadcast(number, target), axis, "set")
+    return equal.apply(_gather(stayed, index, axis), number)
+
+
+def _gather_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    (x, index), axis = args, attrs[0]
+    guards = _shared_guards("gather", x, index, axis)
+    return gathered_axes(x.axes, index.axes, axis), x.dtype, guards
+
+
+def _scatter_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    x, index, value = args
+    guards = _shared_guards("scatter", x, index, attrs[0])
+    places = gathered_axes(x.axes, index.axes, attrs[0])
+    need(axes_may_equal(value.axes, places), "scatter of {} to {}", value.axes, places)
+    need(value.dtype is x.dtype, "scatter of {} into {}", value.dtype, x.dtype)
+    return x.axes, x.dtype, guards
+
+
+def _shared_guards(what: str, x: Op, index: Op, axis: str) -> tuple[Guard, ...]:
+    has_axes(x, (axis,), what)
+    need(index.dtype is INT64, "{} with an index of {}", what, index.dtype)
+    guards: list[Guard] = []
+    for a in index.axes:
+        known = x.axes.get(a.name)
+        if known is not None and a.name != axis:
+            guards += meet(what, a.name, (known.expression, x), (a.expression, index))
+    return tuple(guards)
+
+
+def _gather_map(op: Op, index: Index) -> Map:
+    (x, places), axis = op.args, op.attrs[0]
+    place = tuple([(name, index[name]) for name in places.axes.names])
+    at = variable(Position(1, place, x.axes[axis].expression))
+    return viewed({name: at if name == axis else index[name] for name in x.axes.names})
+
+
+GATHER = Primitive(
+    "gather",
+    "indexing",
+    "Elements of x at the positions an index tensor holds along an axis.",
+    reference=_gather_reference,
+    transpose=_gather_transpose,
+    attributes=("axis",),
+    fits=(is_name,),
+    arity=2,
+    infer=_gather_infer,
+    index_map=_gather_map,
+    carriers=(0,),
+    cost="once",
+)
+SCATTER = Primitive(
+    "scatter",
+    "indexing",
+    "x with values set at, or combined with, the positions an index tensor holds along an axis.",
+    reference=_scatter_reference,
+    transpose=_scatter_transpose,
+    jvp=_scatter_tangent,
+    attributes=("axis", "mode"),
+    fits=(is_name, is_mode),
+    arity=3,
+    infer=_scatter_infer,
+    carriers=(0, 2),
+    alike=(0, 2),
+    cost="kernel",
+    in_place=(0,),
+)
+CHECKED = Primitive(
+    "checked",
+    "indexing",
+    "Integer positions, once each was found to lie inside an axis of a length, also counted from "
+    "its end or not; beside them their smallest and largest, where other kernels find these.",
+    reference=_checked_reference,
+    attributes=("length", "from_end"),
+    fits=(is_length, is_flag),
+    infer=same,
+    acts=True,
+    raises=True,
+)
+
+
+def _gather(x: Op, index: Op, axis: str, guards: tuple[Guard, ...] = ()) -> Tensor:
+    made: Tensor = make(GATHER, (x, index), (axis,), guards=guards)
+    return made
+
+
+def _scatter(x: Op, index: Op, value: Op, axis: str, mode: str) -> Tensor:
+    made: Tensor = make(SCATTER, (x, index, value), (axis, mode))
+    return made
+
+
+def _index(index: Any, what: str) -> Tensor:
+    index = as_tensor(index)
+    if kind(index.dtype) != "i":
+        raise DTypeError(
+            f"{what}: the index {index} (made at {index.line_info}) is {index.dtype.name}, not an "
+            "integer dtype; geon.cast it, or use geon.where for a mask"
+        )
+    held: Any = held_by_int64(index)
+    return strengthen(held, INT64)
+
+
+def held_by_int64(index: Op) -> Op:
+    """Positions that an int64 can hold: those that none holds stay beyond every axis."""
+    return minimum.apply(index, np.iinfo(np.int64).max) if index.dtype is UINT64 else index
+
+
+def before_int64(index: Op) -> Op:
+    """The positions as they were given, below what made an int64 of them."""
+    if index.primitive.name == "cast" and index.name is None:
+        index = index.args[0]
+    held = index.dtype is UINT64 and index.primitive.name == "minimum" and index.name is None
+    return index.args[0] if held else index
+
+
+def is_held(index: Op) -> bool:
+    """Return True where int64 holds positions of uint64 that were larger as its largest number."""
+    return before_int64(index).dtype is UINT64
+
+
+def purpose_of(op: Op) -> Purpose:
+    """Return what the positions that ``op`` checks are for."""
+    found = [PURPOSES[tag] for tag in PURPOSES if tag in op.tags | before_int64(op.args[0]).tags]
+    return found[0] if len(found) == 1 else POSITIONS  # equal ops of several purposes are one
+
+
+@explained
+def gather(
+    x: TensorLike,
+    index: TensorLike,
+    axis: AxisLike | None = None,
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """The elements of ``x`` at the positions in ``index`` along ``axis``.
+
+    In the result ``axis`` is replaced by the index's own axes; axes that ``x`` and ``index`` share
+    (other than ``axis``) are matched. Negative positions count from the end; one outside raises
+    ``IndexRangeError`` when computed.
+    """
+    x, index = as_tensor(x), _index(index, "gather")
+    made = _gather(x, index, axis_of(x, axis, "gather").name)
+    return annotate(made, name, tags, follows)
+
+
+@explained
+def take_along(x: TensorLike, index: TensorLike, axis: AxisLike | None = None) -> Tensor:
+    """``gather`` under its other name: each element of ``index`` picks along ``axis`` of ``x``."""
+    return gather(x, index, axis)
+
+
+@explained
+def scatter(
+    x: TensorLike,
+    index: TensorLike,
+    value: TensorLike,
+    axis: AxisLike | None = None,
+    *,
+    mode: str = "set",
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """``x`` with ``value`` set at, or combined with, the positions in ``index`` along ``axis``.
+
+    ``index`` as in ``gather``; ``value`` is broadcast over the axes ``gather`` would have.
+    ``mode="set"`` keeps the last value of a place in row-major order. ``"add"``, ``"max"``,
+    ``"min"`` and ``"multiply"`` combine all values of a place with the element of ``x`` there;
+    float16 and bfloat16 are added and multiplied in float32 and rounded once. The derivative of
+    ``"max"`` and ``"min"`` goes to the elements that are the extreme, in equal shares where several
+    tie, and NaN counts as in ``geon.max``. That of ``"multiply"`` is the product of the other
+    factors, also where some are 0: it divides the product of the factors that are not 0 by each, so
+    it is not finite where that product is not. A third derivative counts a product of three zeros
+    as constant.
+    """
+    x, index = as_tensor(x), _index(index, "scatter")
+    if mode not in SCATTER_MODES:
+        modes = ", ".join(map(repr, SCATTER_MODES))
+        raise AxisError(f"scatter: mode {mode!r} is none of {modes}")
+    along = axis_of(x, axis, "scatter").name
+    x, value = put_into("scatter", x, value if is_number(value) else as_tensor(value))
+    if value.dtype is not x.dtype:
+        raise DTypeError(
+            f"scatter: the value {value} is {value.dtype.name} (made at {value.line_info}) and {x} "
+            f"is {x.dtype.name} (made at {x.line_info}); geon.cast the value"
+        )
+    value = broadcast(value, gathered_axes(x.axes, index.axes, along))
+    made = _scatter(x, index, value, along, mode)
+    return annotate(made, name, tags, follows)
+
+
+def pad_by_gather(x: Tensor, widths: dict[str, tuple[int, int]], mode: str) -> Tensor:
+    """``x`` with borders that repeat (``edge``) or mirror (``reflect``) its elements."""
+    for name, (before, after) in widths.items():
+        axis = x.axes[name]
+        longer = axis.with_length(axis.expression + before + after)
+        last = length_value(axis.expression) - 1
+        position = iota(longer) - before
+        if mode == "edge":
+            index = minimum.apply(maximum.apply(position, 0), last)
+        else:
+            # Mirror at 0 and at the last element, as often as the border needs.
+            period = maximum.apply(2 * last, 1)
+            folded = absolute(position) % period
+            index = minimum.apply(folded, period - folded)
+            index = where.apply(equal.apply(last, 0), 0, index)
+        guards = _some_element(x, axis, mode) if before + after else ()
+        x = _gather(x, cast(broadcast(index, Axes(longer)), INT64), name, guards)
+    return x
+
+
+def _some_element(x: Tensor, axis: Axis, mode: str) -> tuple[Guard, ...]:
+    """That ``axis`` has an element, which a border can repeat; ``AxisError`` where it has none."""
+    meaning = (
+        f"pad of {x} (made at {x.line_info}) with mode={mode!r}: {axis.name} has no element that "
+        "the border could repeat; give it one, or pad with mode='constant'"
+    )
+    if axis.expression == 0:
+        raise AxisError(f"{meaning}; at {describe(user_site())}")
+    open_length = isinstance(axis.expression, Length)
+    return (Guard("<=", 1, axis.expression, meaning),) if open_length else ()

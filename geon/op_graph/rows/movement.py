@@ -1,0 +1,441 @@
+"""Views that keep elements: broadcast, rename, reorder, flatten; each has its transpose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import ArgumentError, AxisError
+from ..axes.affine import flattened, split
+from ..axes.axes import Axes, Axis, as_axes, axes_of, new_axis
+from ..axes.index_map import Index, Map, viewed
+from ..axes.lengths import product
+from ..building.constants import as_tensor
+from ..building.elementwise_build import meet, over
+from ..building.resolve_axes import NEW, by_own_axis, has_axes, named_axes, own_axis
+from ..core.argument_hints import explained
+from ..core.primitive import PRIMITIVES, Inferred, Primitive, need
+from ..core.source_info import describe, user_site
+from ..op_graph import Guard, Op, Tensor, annotate, make
+from ..values.attribute_types import is_axes, is_axis, is_name, is_names
+from .elementwise import same
+
+if TYPE_CHECKING:
+    from ..building.typing import AxesLike, AxisLike, Follows, NewAxes, Tags, TensorLike
+
+Array = np.ndarray[Any, Any]
+
+
+def shape_of(op: Op) -> tuple[int, ...]:
+    """The shape of an op whose lengths are integers."""
+    return tuple(int(axis.expression) for axis in op.axes)
+
+
+def _broadcast_reference(op: Op, x: Array) -> Array:
+    return np.broadcast_to(aligned(x, op.args[0].axes, op.axes), shape_of(op))
+
+
+def aligned(x: Array, have: Axes, want: Axes) -> Array:
+    """``x`` over ``have`` with its dimensions in the order of ``want``, 1 where it has none."""
+    order = [have.index(name) for name in want.names if name in have]
+    index = tuple(slice(None) if name in have else None for name in want.names)
+    return x.transpose(order)[index]
+
+
+def _broadcast_transpose(g: Tensor, op: Op, i: int) -> Tensor:
+    return sum_to(g, op.args[0].axes)
+
+
+def _broadcast_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    x, axes = args[0], attrs[0]
+    guards: list[Guard] = []
+    for axis in x.axes:
+        wanted = axes.get(axis.name)
+        if wanted is None:
+            raise AxisError(
+                f"{x} (made at {x.line_info}) has the axis {axis.name!r}, which is not among "
+                f"{axes}; reduce it first, for example geon.sum(x, reduction_axes={axis.name})"
+            )
+        if wanted is not axis:
+            guards += meet("broadcast", axis.name, (axis.expression, x), (wanted.expression, x))
+    return axes, x.dtype, tuple(guards)
+
+
+def _reorder_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    need(len(attrs[0]) == len(args[0].axes), "{} as {}", args[0].axes, attrs[0])
+    return _broadcast_infer(args, attrs)
+
+
+def _rename_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    x, axes = args[0], attrs[0]
+    need(len(axes) == len(x.axes), "{} as {}", x.axes, axes)
+    guards: list[Guard] = []
+    for have, want in zip(x.axes, axes, strict=True):
+        guards += meet("cast_axes", want.name, (have.expression, x), (want.expression, x))
+    return axes, x.dtype, tuple(guards)
+
+
+def _flip_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    has_axes(args[0], attrs[0], "flip")
+    return same(args, attrs)
+
+
+def _flatten_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    x, (names, merged) = args[0], attrs
+    has_axes(x, names, "flatten")
+    need(names != (), "flatten of no axes")
+    first = x.axes.index(names[0])
+    neighbours = x.axes.names[first : first + len(names)] == names
+    need(neighbours, "flatten of {}, which are not neighbours", names)
+    size = product(x.axes[n].expression for n in names)
+    guards = meet("flatten", merged.name, (size, x), (merged.expression, x))
+    rest = list(x.axes)
+    rest[first : first + len(names)] = [merged]
+    return axes_of(tuple(rest)), x.dtype, tuple(guards)
+
+
+def _unflatten_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    x, (name, axes) = args[0], attrs
+    has_axes(x, (name,), "unflatten")
+    guards = meet("unflatten", name, (x.axes[name].expression, x), (axes.size, x))
+    at = x.axes.index(name)
+    new = list(x.axes)
+    new[at : at + 1] = axes
+    return axes_of(tuple(new)), x.dtype, tuple(guards)
+
+
+def _over_further(attrs: tuple[Any, ...], axes: Axes) -> tuple[Any, ...]:
+    return (Axes(attrs[0], [axis for axis in axes if axis not in attrs[0]]),)
+
+
+def _broadcast_map(op: Op, index: Index) -> Map:
+    return viewed({name: index[name] for name in op.args[0].axes.names})
+
+
+def _rename_map(op: Op, index: Index) -> Map:
+    pairs = zip(op.args[0].axes.names, op.axes.names, strict=True)
+    return viewed({old: index[new] for old, new in pairs})
+
+
+def _flip_map(op: Op, index: Index) -> Map:
+    found = dict(index)
+    for name in op.attrs[0]:
+        found[name] = index[name] * -1 + (op.axes[name].expression - 1)
+    return viewed(found)
+
+
+def _flatten_map(op: Op, index: Index) -> Map:
+    have, (names, merged) = op.args[0].axes, op.attrs
+    parts = split(index[merged.name], [have[name].expression for name in names])
+    found = {**index, **dict(zip(names, parts, strict=True))}
+    return viewed({name: found[name] for name in have.names})
+
+
+def _unflatten_map(op: Op, index: Index) -> Map:
+    have, (whole, axes) = op.args[0].axes, op.attrs
+    position = flattened([index[name] for name in axes.names], axes.lengths)
+    return viewed({name: position if name == whole else index[name] for name in have.names})
+
+
+BROADCAST = Primitive(
+    "broadcast",
+    "movement",
+    "x repeated along the axes it lacks, in the order asked for.",
+    reference=_broadcast_reference,
+    transpose=_broadcast_transpose,
+    attributes=("axes",),
+    fits=(is_axes,),
+    arity=1,
+    infer=_broadcast_infer,
+    index_map=_broadcast_map,
+    view=True,
+    further=_over_further,
+)
+REORDER = Primitive(
+    "reorder",
+    "movement",
+    "x with its axes in another order.",
+    reference=_broadcast_reference,
+    transpose=lambda g, op, i: broadcast(g, op.args[0].axes),
+    attributes=("axes",),
+    fits=(is_axes,),
+    arity=1,
+    infer=_reorder_infer,
+    index_map=_broadcast_map,
+    view=True,
+    further=_over_further,
+)
+RENAME = Primitive(
+    "rename",
+    "movement",
+    "x under other axis names, matched by position.",
+    reference=lambda op, x: x,
+    transpose=lambda g, op, i: cast_axes(g, op.args[0].axes),
+    attributes=("axes",),
+    fits=(is_axes,),
+    arity=1,
+    infer=_rename_infer,
+    index_map=_rename_map,
+    view=True,
+    further=_over_further,
+)
+FLIP = Primitive(
+    "flip",
+    "movement",
+    "x with the order along some axes reversed.",
+    reference=lambda op, x: np.flip(x, tuple(map(op.axes.index, op.attrs[0]))),
+    transpose=lambda g, op, i: flip(g, [op.axes[name] for name in op.attrs[0]]),
+    attributes=("flipped",),
+    fits=(is_names,),
+    arity=1,
+    infer=_flip_infer,
+    index_map=_flip_map,
+    view=True,
+)
+FLATTEN = Primitive(
+    "flatten",
+    "movement",
+    "Neighbouring axes of x merged into one, row-major.",
+    reference=lambda op, x: x.reshape(shape_of(op)),
+    transpose=lambda g, op, i: _unflatten(g, op.attrs[1], op.args[0].axes.only(op.attrs[0])),
+    attributes=("merged", "axis"),
+    fits=(is_names, is_axis),
+    arity=1,
+    infer=_flatten_infer,
+    index_map=_flatten_map,
+    view=True,
+    cost="once",
+)
+UNFLATTEN = Primitive(
+    "unflatten",
+    "movement",
+    "An axis of x split into several, row-major.",
+    reference=lambda op, x: x.reshape(shape_of(op)),
+    transpose=lambda g, op, i: _flatten(g, op.attrs[1].names, op.args[0].axes[op.attrs[0]]),
+    attributes=("split", "axes"),
+    fits=(is_name, is_axes),
+    arity=1,
+    infer=_unflatten_infer,
+    index_map=_unflatten_map,
+    view=True,
+)
+
+
+@explained
+def broadcast(
+    x: TensorLike,
+    axes: AxesLike,
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """``x`` over exactly ``axes``, which must include its own; repeated along the others.
+
+    Raises ``AxisError`` when ``axes`` lack one of x's or give it another length.
+    """
+    x = as_tensor(x)
+    return annotate(over(x, named_axes(axes, "broadcast", x, cure=NEW)), name, tags, follows)
+
+
+@explained
+def reorder(
+    x: TensorLike,
+    axes: AxesLike,
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """``x`` with its axes in the order of ``axes``, which must be the same set."""
+    x = as_tensor(x)
+    axes = named_axes(axes, "reorder", x)
+    if not x.axes.same_set(axes):
+        missing = [str(axis) for axis in x.axes if axis.name not in axes.names]
+        more = [str(axis) for axis in axes if axis.name not in x.axes.names]
+        wrong = [f"without {', '.join(missing)}"] if missing else []
+        wrong += [f"with {', '.join(more)}"] if more else []
+        cure = "name each of its axes once: geon.sum takes one away" if missing else ""
+        raise AxisError(
+            f"reorder at {describe(user_site())}: {axes} are not the axes of {x} (made at "
+            f"{x.line_info}), {' and '.join(wrong)}; {cure or 'geon.broadcast adds axes'}"
+        )
+    order = axes_of(tuple([own_axis(x, axis, "reorder") for axis in axes]))
+    return broadcast(x, order, name=name, tags=tags, follows=follows)
+
+
+@explained
+def expand(
+    x: TensorLike,
+    axis: Axis,
+    position: int = 0,
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """``x`` repeated along a new ``axis``, put at ``position`` among its axes.
+
+    Raises ``ArgumentError`` for a position that is no integer.
+    """
+    x = as_tensor(x)
+    order = list(x.axes)
+    if not hasattr(position, "__index__") or isinstance(position, Op):
+        raise ArgumentError(
+            f"expand at {describe(user_site())}: position={position!r} is no integer; give the "
+            f"number of axes of {x} (made at {x.line_info}) that stand before the new one"
+        )
+    order.insert(position, new_axis(axis, "expand"))
+    return broadcast(x, Axes(order), name=name, tags=tags, follows=follows)
+
+
+@explained
+def cast_axes(
+    x: TensorLike, axes: NewAxes, *, name: str | None = None, tags: Tags = (), follows: Follows = ()
+) -> Tensor:
+    """``x`` under the axes ``axes``, matched by position; lengths must agree."""
+    tensor, axes = as_tensor(x), as_axes(axes)
+    if len(axes) != len(tensor.axes):
+        raise AxisError(
+            f"cast_axes: {tensor} (made at {tensor.line_info}) has {len(tensor.axes)} axes, {axes} "
+            f"are {len(axes)}"
+        )
+    if axes is not tensor.axes:
+        tensor = make(RENAME, (tensor,), (axes,))
+    return annotate(tensor, name, tags, follows)
+
+
+@explained
+def rename(
+    x: TensorLike,
+    names: Mapping[AxisLike, Axis | str],
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """``x`` with some axes under new names: ``geon.rename(h, {H: H.prime})``; lengths stay.
+
+    An axis of a fixed length as a new name must have the length it gets.
+    """
+    x = as_tensor(x)
+    if not isinstance(names, dict) or not all(isinstance(to, (Axis, str)) for to in names.values()):
+        raise ArgumentError(f"rename takes a dict from axes to axes or names, not {names!r}")
+    new = by_own_axis(x, names, "rename")
+    for old, to in new.items():
+        if isinstance(to, Axis):
+            have = x.axes[old].expression
+            meet("rename", to.name, (have, x), (to.expression, x))
+    axes = []
+    for axis in x.axes:
+        to = new.get(axis.name, axis)
+        fixed = isinstance(to, Axis) and isinstance(to.expression, int)
+        axes.append(to if fixed else axis.named(to if isinstance(to, str) else to.name))
+    named = [axis.name for axis in axes]
+    twice = next((k for k, name in enumerate(named) if name in named[:k]), None)
+    if twice is not None:
+        first = x.axes.names[named.index(named[twice])]
+        raise AxisError(
+            f"rename at {describe(user_site())}: axis {named[twice]!r} is there twice in "
+            f"({', '.join(map(str, axes))}), as {first!r} and {x.axes.names[twice]!r} of {x} (made "
+            f"at {x.line_info}); give geon.rename another name, such as {named[twice]}.prime"
+        )
+    return cast_axes(x, Axes(axes), name=name, tags=tags, follows=follows)
+
+
+@explained
+def flip(
+    x: TensorLike,
+    axes: AxesLike,
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """``x`` with the order along ``axes`` reversed."""
+    made = as_tensor(x)
+    names = tuple(
+        sorted(own_axis(made, axis, "flip").name for axis in named_axes(axes, "flip", made))
+    )
+    if names:
+        made = make(FLIP, (made,), (names,))
+    return annotate(made, name, tags, follows)
+
+
+@explained
+def flatten(
+    x: TensorLike,
+    axes: AxesLike | None = None,
+    axis: Axis | None = None,
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """``x`` with ``axes`` (all where not given) merged row-major into one, at the first's place.
+
+    The axes are merged in the order given. ``axis`` names the result: its length is checked, and an
+    open one takes that length. Otherwise its name is theirs joined by ``_``.
+    """
+    x = as_tensor(x)
+    given = x.axes if axes is None else named_axes(axes, "flatten", x)
+    group = Axes(*(own_axis(x, a, "flatten") for a in given))
+    merged = Axis("_".join(group.names) or "flat", group.size)
+    if axis is not None:
+        axis = new_axis(axis, "flatten")
+        if axis.open_name == axis.name:
+            axis = merged.named(axis.name)
+        meet("flatten", axis.name, (merged.expression, x), (axis.expression, x))
+        merged = axis
+    if not len(group):
+        return expand(x, merged, name=name, tags=tags, follows=follows)
+    order: list[Axis] = []
+    for old in x.axes:
+        if old.name == next(n for n in x.axes.names if n in group):
+            order += group
+        elif old not in group:
+            order.append(old)
+    made = _flatten(reorder(x, Axes(order)), group.names, merged)
+    return annotate(made, name, tags, follows)
+
+
+def _flatten(x: Tensor, names: tuple[str, ...], axis: Axis) -> Tensor:
+    made: Tensor = make(FLATTEN, (x,), (names, axis))
+    return made
+
+
+@explained
+def unflatten(
+    x: TensorLike,
+    axis: AxisLike,
+    axes: NewAxes,
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """``x`` with ``axis`` split row-major into ``axes``, whose lengths multiply to its length."""
+    x = as_tensor(x)
+    made = _unflatten(x, own_axis(x, axis, "unflatten"), as_axes(axes))
+    return annotate(made, name, tags, follows)
+
+
+def _unflatten(x: Tensor, axis: Axis, axes: Axes) -> Tensor:
+    made: Tensor = make(UNFLATTEN, (x,), (axis.name, axes))
+    return made
+
+
+def sum_over(x: Tensor, names: tuple[str, ...]) -> Tensor:
+    """The sum over the axes of these names, which ``x`` has; for rules."""
+    made: Tensor = make(PRIMITIVES["sum"], (x,), (names,))
+    return made
+
+
+def sum_to(x: Tensor, axes: Axes) -> Tensor:
+    """``x`` summed over the axes not in ``axes``, and in their order: what undoes a broadcast."""
+    if x.axes is axes:
+        return x
+    extra = tuple(name for name in x.axes.names if name not in axes)
+    return broadcast(sum_over(x, extra) if extra else x, axes)

@@ -1,0 +1,472 @@
+"""Reductions over named axes: sum, prod, max, min, any, all, argmax, argmin.
+
+All take ``reduction_axes`` (the axes to reduce) or ``out_axes`` (the axes to keep, in that order);
+with neither, all axes are reduced. A reduction over length 0 gives its identity; those without one
+(max, min, argmax, argmin) raise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import AxisError, DTypeError
+from ..axes.axes import Axis
+from ..axes.lengths import Length, product
+from ..building.constants import as_tensor, number
+from ..building.resolve_axes import has_axes, named_axes, own_axis
+from ..building.weak import exact, in_dtype
+from ..core.argument_hints import explained
+from ..core.primitive import Inferred, Primitive
+from ..core.source_info import describe, user_site
+from ..op_graph import Guard, Op, Tensor, annotate, make
+from ..values.attribute_types import is_names
+from ..values.dtypes import BOOL, INT32, INT64, DType, accumulator, kind, sum_dtype
+from . import reducers
+from .accumulation import rounded, widened
+from .elementwise import add, cast, equal, multiply, where
+from .leaves import iota, length_value
+from .movement import broadcast, flatten, reorder
+from .sort_and_cumulative import cumprod
+
+if TYPE_CHECKING:
+    from ..building.typing import AxesLike, Follows, Tags, TensorLike
+
+Array = np.ndarray[Any, Any]
+
+
+def positions(op: Op) -> tuple[int, ...]:
+    """The positions of the reduced axes in the argument's axes."""
+    axes = op.args[0].axes
+    return tuple(axes.index(name) for name in op.attrs[0])
+
+
+def _reference(reduce: Callable[..., Any]) -> Callable[..., Array]:
+    def evaluate(op: Op, x: Array) -> Array:
+        return np.asarray(reduce(x.astype(accumulator(op.dtype)), axis=positions(op)))
+
+    return evaluate
+
+
+def _index_reference(find: Callable[..., Any]) -> Callable[..., Array]:
+    def evaluate(op: Op, x: Array) -> Array:
+        reduced = positions(op)
+        kept = [p for p in range(x.ndim) if p not in reduced]
+        moved = x.transpose(*kept, *reduced)
+        shape = moved.shape[: len(kept)]
+        count = math.prod(moved.shape[len(kept) :])
+        return np.asarray(find(moved.reshape(*shape, count), axis=-1))
+
+    return evaluate
+
+
+def _extreme_linearise(op: Op, i: int, t: Tensor) -> Tensor:
+    x, names = op.args[0], op.attrs[0]
+    largest: Any = op
+    hit = cast(equal.apply(x, broadcast(largest, x.axes)), accumulator(op.dtype))
+    count = _reduce(SUM, hit, names)
+    share = hit / broadcast(count, x.axes)
+    return rounded(_reduce(SUM, multiply.apply(widened(t), share), names), op.dtype)
+
+
+def _inside(x: Tensor) -> Tensor | None:
+    """Return which elements of windows lie inside of what they show; None where all do.
+
+    The result is over the axes of the windows and of their positions alone.
+    """
+    rows: list[Op] = []
+    inner: Op = x
+    while inner.primitive.name in ("window", "padded_windows"):
+        rows.append(inner)
+        inner = inner.args[0]
+    if "padded_windows" not in [row.primitive.name for row in rows]:
+        return None
+    names = {row.attrs[0] for row in rows}
+    ones = broadcast(number(True, BOOL), [axis for axis in inner.axes if axis.name in names])
+    outside = (number(False, BOOL),)
+    for row in reversed(rows):
+        ones = make(row.primitive, (ones, *outside[: len(row.args) - 1]), row.attrs)
+    return ones
+
+
+def _first_linearise(op: Op, i: int, t: Tensor) -> Tensor:
+    """The tangent of the element that was found first, by its position among the reduced."""
+    x: Any = op.args[0]
+    names = op.attrs[0]
+    place: Any = 0
+    for name in names:
+        place = add.apply(place * length_value(x.axes[name].expression), iota(x.axes[name]))
+    count = product(x.axes[name].expression for name in names)
+    held = INT32 if isinstance(count, int) and count < np.iinfo(INT32).max else INT64
+    place_found = cast(_reduce(ARGMAX, x, names), held)
+    inside = _inside(x)
+    if inside is not None:
+        # A window of -inf alone ties with its padding: its first element inside has the derivative.
+        largest: Any = op
+        first = cast(_reduce(ARGMAX, inside, names), held)
+        place_found = where.apply(equal(largest, -math.inf), first, place_found)
+    found = broadcast(place_found, x.axes)
+    hit = equal.apply(found, cast(place, held))
+    return _reduce(SUM, where.apply(hit, t, number(0, t.dtype)), names)
+
+
+def _prod_linearise(op: Op, i: int, t: Tensor) -> Tensor:
+    # The product of all others, without dividing by x: prefix products times suffix products.
+    x: Any = op.args[0]
+    names = op.attrs[0]
+    group = x.axes.only(names)
+    axis = Axis("_".join(names), group.size)
+    while axis in x.axes.without(names):
+        axis = axis.prime
+    flat, tangent = flatten(widened(x), group, axis), flatten(widened(t), group, axis)
+    others = cumprod(flat, axis, exclusive=True) * cumprod(flat, axis, exclusive=True, reverse=True)
+    return rounded(_reduce(SUM, multiply.apply(tangent, others), (axis.name,)), op.dtype)
+
+
+def reducing(what: str, dtype: Callable[[Op], DType], empty: bool = True) -> Any:
+    """Inference of a reduction whose result has the dtype that ``dtype`` says of its argument.
+
+    One that is not ``empty`` has no value over no elements.
+    """
+
+    def infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+        x, names = args[0], attrs[0]
+        has_axes(x, names, what)
+        guards = () if empty else _non_empty(what, x, names)
+        return x.axes.without(names), dtype(x), guards
+
+    return infer
+
+
+def _non_empty(what: str, x: Op, names: tuple[str, ...]) -> tuple[Guard, ...]:
+    size: int | Length = product(x.axes[name].expression for name in names)
+    if isinstance(size, int) and size:
+        return ()
+    meaning = (
+        f"{what} over {', '.join(names)} of {x} (made at {x.line_info}) has no value for 0 "
+        "elements; give the axis at least one element"
+    )
+    if isinstance(size, Length):
+        return (Guard("<=", 1, size, meaning),)
+    raise AxisError(meaning)
+
+
+def own_dtype(x: Op) -> DType:
+    """The dtype of the argument."""
+    return x.dtype
+
+
+def summed_dtype(x: Op) -> DType:
+    """The dtype that sums of the argument have."""
+    return sum_dtype(x.dtype)
+
+
+def truth_dtype(x: Op) -> DType:
+    """bool."""
+    return BOOL
+
+
+def place_dtype(x: Op) -> DType:
+    """The dtype of positions."""
+    return INT64
+
+
+SUM = Primitive(
+    "sum",
+    "reduction",
+    "The sum over axes; bool and small integers accumulate in int64, halves in float32.",
+    reference=_reference(np.sum),
+    transpose=lambda g, op, i: broadcast(g, op.args[0].axes),
+    attributes=("reduced",),
+    fits=(is_names,),
+    arity=1,
+    infer=reducing("sum", summed_dtype),
+    reducer=reducers.SUM,
+)
+PROD = Primitive(
+    "prod",
+    "reduction",
+    "The product over axes; its derivative is right where factors are 0.",
+    reference=_reference(np.prod),
+    linearise=_prod_linearise,
+    attributes=("reduced",),
+    fits=(is_names,),
+    arity=1,
+    infer=reducing("prod", summed_dtype),
+    reducer=reducers.PROD,
+)
+MAX = Primitive(
+    "max",
+    "reduction",
+    "The largest element over axes; elements that tie share the derivative equally.",
+    reference=lambda op, x: np.max(x, axis=positions(op)),
+    linearise=_extreme_linearise,
+    attributes=("reduced",),
+    fits=(is_names,),
+    arity=1,
+    infer=reducing("max", own_dtype, empty=False),
+    reducer=reducers.MAX,
+)
+FIRST_MAX = Primitive(
+    "first_max",
+    "reduction",
+    "The largest element over axes; the first of those that tie has the derivative.",
+    reference=lambda op, x: np.max(x, axis=positions(op)),
+    linearise=_first_linearise,
+    attributes=("reduced",),
+    fits=(is_names,),
+    arity=1,
+    infer=reducing("first_max", own_dtype, empty=False),
+    reducer=reducers.FIRST_MAX,
+)
+MIN = Primitive(
+    "min",
+    "reduction",
+    "The smallest element over axes; elements that tie share the derivative equally.",
+    reference=lambda op, x: np.min(x, axis=positions(op)),
+    linearise=_extreme_linearise,
+    attributes=("reduced",),
+    fits=(is_names,),
+    arity=1,
+    infer=reducing("min", own_dtype, empty=False),
+    reducer=reducers.MIN,
+)
+ANY = Primitive(
+    "any",
+    "reduction",
+    "Whether any element is true.",
+    reference=lambda op, x: np.any(x, axis=positions(op)),
+    attributes=("reduced",),
+    fits=(is_names,),
+    arity=1,
+    infer=reducing("any", truth_dtype),
+    carriers=(),
+    reducer=reducers.ANY,
+)
+ALL = Primitive(
+    "all",
+    "reduction",
+    "Whether all elements are true.",
+    reference=lambda op, x: np.all(x, axis=positions(op)),
+    attributes=("reduced",),
+    fits=(is_names,),
+    arity=1,
+    infer=reducing("all", truth_dtype),
+    carriers=(),
+    reducer=reducers.ALL,
+)
+ARGMAX = Primitive(
+    "argmax",
+    "reduction",
+    "The position of the first largest element, row-major over the reduced axes.",
+    reference=_index_reference(np.argmax),
+    attributes=("reduced",),
+    fits=(is_names,),
+    arity=1,
+    infer=reducing("argmax", place_dtype, empty=False),
+    carriers=(),
+    cost="kernel",
+    reducer=reducers.ARGMAX,
+)
+ARGMIN = Primitive(
+    "argmin",
+    "reduction",
+    "The position of the first smallest element, row-major over the reduced axes.",
+    reference=_index_reference(np.argmin),
+    attributes=("reduced",),
+    fits=(is_names,),
+    arity=1,
+    infer=reducing("argmin", place_dtype, empty=False),
+    carriers=(),
+    cost="kernel",
+    reducer=reducers.ARGMIN,
+)
+
+
+def reduced_names(x: Tensor, what: str, reduction_axes: Any, out_axes: Any) -> tuple[str, ...]:
+    """The names of the axes to reduce, in the order of ``x.axes``."""
+    if reduction_axes is not None and out_axes is not None:
+        raise AxisError(f"{what}: give reduction_axes or out_axes, not both")
+    given = reduction_axes if reduction_axes is not None else out_axes
+    if given is None:
+        return x.axes.names
+    axes = named_axes(given, what, x)
+    for axis in axes:
+        own_axis(x, axis, what)
+    if out_axes is not None:
+        return tuple(name for name in x.axes.names if name not in axes)
+    return tuple(name for name in x.axes.names if name in axes)
+
+
+def _reduce(row: Primitive, x: Tensor, names: tuple[str, ...]) -> Tensor:
+    if row in (ARGMAX, ARGMIN):
+        x = exact(x)
+    elif not names:
+        assert row.infer is not None
+        return in_dtype(x, row.infer((x,), (names,))[1])
+    made: Tensor = make(row, (x,), (names,))
+    return made
+
+
+def reduce(
+    row: Primitive,
+    x: Any,
+    reduction_axes: Any = None,
+    out_axes: Any = None,
+    name: str | None = None,
+    tags: Any = (),
+    follows: Any = (),
+    what: str | None = None,
+) -> Tensor:
+    """The reduction that ``row`` is, over ``reduction_axes``, or all but ``out_axes``, or all.
+
+    ``what`` is the function that messages name, where it is not that of the row.
+    """
+    x = as_tensor(x)
+    if row in (ANY, ALL):
+        x = cast(x, BOOL)
+    elif row in (MAX, MIN, FIRST_MAX) and kind(x.dtype) == "b":
+        raise DTypeError(
+            f"{what or row.name} at {describe(user_site())}: {x} (made at {x.line_info}) is bool; "
+            "use geon.any or geon.all"
+        )
+    made = _reduce(row, x, reduced_names(x, what or row.name, reduction_axes, out_axes))
+    if out_axes is not None:
+        made = reorder(made, out_axes)
+    return annotate(made, name, tags, follows)
+
+
+@explained
+def sum(
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
+    *,
+    out_axes: AxesLike | None = None,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """The sum over ``reduction_axes``, or over all but ``out_axes``, or over all.
+
+    bool and small integers give int64; float16 and bfloat16 accumulate in float32. The sum of
+    nothing is 0.
+    """
+    return reduce(SUM, x, reduction_axes, out_axes, name, tags, follows)
+
+
+@explained
+def prod(
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
+    *,
+    out_axes: AxesLike | None = None,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """The product over ``reduction_axes``, or over all but ``out_axes``; of nothing it is 1."""
+    return reduce(PROD, x, reduction_axes, out_axes, name, tags, follows)
+
+
+@explained
+def max(
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
+    *,
+    out_axes: AxesLike | None = None,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """The largest element over ``reduction_axes``; NaN where there is one."""
+    return reduce(MAX, x, reduction_axes, out_axes, name, tags, follows)
+
+
+@explained
+def min(
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
+    *,
+    out_axes: AxesLike | None = None,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """The smallest element over ``reduction_axes``; NaN where there is one."""
+    return reduce(MIN, x, reduction_axes, out_axes, name, tags, follows)
+
+
+@explained
+def any(
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
+    *,
+    out_axes: AxesLike | None = None,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """Whether any element is true (not 0); of nothing, false."""
+    return reduce(ANY, x, reduction_axes, out_axes, name, tags, follows)
+
+
+@explained
+def all(
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
+    *,
+    out_axes: AxesLike | None = None,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """Whether all elements are true (not 0); of nothing, true."""
+    return reduce(ALL, x, reduction_axes, out_axes, name, tags, follows)
+
+
+@explained
+def argmax(
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
+    *,
+    out_axes: AxesLike | None = None,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """The int64 position of the first largest element, row-major over the reduced axes."""
+    return reduce(ARGMAX, x, reduction_axes, out_axes, name, tags, follows)
+
+
+@explained
+def argmin(
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
+    *,
+    out_axes: AxesLike | None = None,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """The int64 position of the first smallest element, row-major over the reduced axes."""
+    return reduce(ARGMIN, x, reduction_axes, out_axes, name, tags, follows)
+
+
+@explained
+def tensor_size(
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
+    *,
+    out_axes: AxesLike | None = None,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """The number of elements of ``x`` over ``reduction_axes``, or over all, as a weak integer."""
+    x = as_tensor(x)
+    names = reduced_names(x, "tensor_size", reduction_axes, out_axes)
+    made = length_value(product(x.axes[n].expression for n in names))
+    return annotate(made, name, tags, follows)

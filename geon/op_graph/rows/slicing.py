@@ -1,0 +1,320 @@
+"""Slices and updates of slices: ``x[...]`` and ``update``, by position or by axis name."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import DTypeError, IndexRangeError
+from ..axes.affine import Affine, divided, variable
+from ..axes.axes import Axes, Axis, axes_may_equal
+from ..axes.index_map import Guard as Guarded
+from ..axes.index_map import Index, Map, Piece, Position, viewed
+from ..axes.lengths import Length
+from ..building.constants import as_tensor
+from ..building.weak import put_into
+from ..core.argument_hints import explained
+from ..core.primitive import Inferred, Primitive, need
+from ..core.source_info import Site
+from ..op_graph import NO_AXES, Guard, Op, Tensor, annotate, make
+from ..values.attribute_types import is_items, whole_further
+from ..values.dtypes import is_number, kind
+from .elementwise import cast
+from .index_parsing import Item, count, parse
+from .movement import FLIP, broadcast, flip
+
+if TYPE_CHECKING:
+    from ..building.typing import At, Follows, Tags, TensorLike
+
+Array = np.ndarray[Any, Any]
+
+
+def index_of(op: Op, positions: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The NumPy index of a bound slice or update op; ``positions`` are the run-time ones."""
+    first = 1 if op.primitive.name == "slice" else 2
+    index: list[Any] = []
+    for axis, item in zip(op.args[0].axes, op.attrs[0], strict=True):
+        if item is None:
+            index.append(slice(None))
+        elif item[0] == "range":
+            index.append(slice(item[1], item[2], item[3]))
+        elif item[0] == "at":
+            index.append(item[1])
+        else:
+            at, length = int(positions[item[1] - first]), axis.expression
+            if not -length <= at < length:
+                raise IndexRangeError(
+                    f"position {at} is outside axis {axis} of {op.args[0]} in the op made at "
+                    f"{op.line_info}"
+                )
+            index.append(at)
+    return tuple(index)
+
+
+def _slice_reference(op: Op, x: Array, *positions: Array) -> Array:
+    return np.asarray(x[index_of(op, positions)])
+
+
+def _update_reference(op: Op, x: Array, value: Array, *positions: Array) -> Array:
+    out = x.copy()
+    out[index_of(op, positions)] = value
+    return out
+
+
+def _slice_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
+    if i > 0:
+        return None
+    x = op.args[0]
+    zeros = broadcast(as_tensor(0), x.axes)
+    return _update(cast(zeros, g.dtype), g, op.attrs[0], op.args[1:], op.guards, shift=1)
+
+
+def _update_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
+    value = op.args[1]
+    if i == 0:
+        zeros = cast(broadcast(as_tensor(0), value.axes), g.dtype)
+        return _update(g, zeros, op.attrs[0], op.args[2:], op.guards)
+    if i == 1:
+        return _slice(g, op.attrs[0], op.args[2:], op.guards, shift=-1)
+    return None
+
+
+@lru_cache(maxsize=4096)
+def part_axes(axes: Axes, items: tuple[Item, ...]) -> Axes:
+    """The axes of the part of a tensor over ``axes`` that ``items`` take."""
+    need(len(items) == len(axes), "{} positions for {}", len(items), axes)
+    kept: list[Axis] = []
+    for axis, item in zip(axes, items, strict=True):
+        if item is None:
+            kept.append(axis)
+        elif item[0] == "range":
+            start, stop, step = item[1:]
+            _inside(start, stop, axis)
+            kept.append(axis.with_length(count(start, stop, step)))
+        elif item[0] == "at":
+            _inside(item[1], item[1] + 1, axis)
+    return Axes(kept)
+
+
+def _inside(start: int | Length, stop: int | Length, axis: Axis) -> None:
+    for difference in (start, axis.expression - stop):
+        inside = isinstance(difference, Length) or difference >= 0
+        need(inside, "{} to {}, which is not inside axis {}", start, stop, axis)
+
+
+def _check_positions(items: tuple[Item, ...], args: tuple[Any, ...], first: int) -> None:
+    asked = [item[1] for item in items if item is not None and item[0] == "dyn"]
+    need(asked == [*range(first, len(args))], "positions {} of {} arguments", asked, len(args))
+    for position in args[first:]:
+        integer = position.axes is NO_AXES and kind(position.dtype) == "i"
+        need(integer, "a position {} that is no integer", position)
+
+
+def _slice_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    axes = part_axes(args[0].axes, attrs[0])
+    _check_positions(attrs[0], args, 1)
+    return axes, args[0].dtype, ()
+
+
+def _update_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    need(len(args) >= 2, "update without a value")
+    x, value = args[:2]
+    part = part_axes(x.axes, attrs[0])
+    _check_positions(attrs[0], args, 2)
+    fits = value.axes is part or (
+        value.axes.names == part.names and axes_may_equal(part, value.axes)
+    )
+    need(fits, "update of {} with {}", part, value.axes)
+    need(value.dtype is x.dtype, "update of {} with {}", x.dtype, value.dtype)
+    return x.axes, x.dtype, ()
+
+
+def _slice_map(op: Op, index: Index) -> Map:
+    return viewed(part_index(op, index))
+
+
+def part_index(op: Op, index: Index) -> dict[str, Affine]:
+    """Where in its first argument a slice reads, or an update writes, an element of the part."""
+    found: dict[str, Affine] = {}
+    for axis, item in zip(op.args[0].axes, op.attrs[0], strict=True):
+        if item is None:
+            found[axis.name] = index[axis.name]
+        elif item[0] == "range":
+            found[axis.name] = index[axis.name] * item[3] + item[1]
+        else:
+            found[axis.name] = _position_of(item, axis)
+    return found
+
+
+def _position_of(item: Item, axis: Axis) -> Affine:
+    """A position as an affine expression; a run-time one is an atom."""
+    if item[0] == "at":
+        return Affine((), item[1])
+    return variable(Position(item[1], (), axis.expression))
+
+
+def _update_map(op: Op, index: Index) -> Map:
+    guards: list[Guarded] = []
+    found: dict[str, Affine] = {}
+    for axis, item in zip(op.axes, op.attrs[0], strict=True):
+        here = index[axis.name]
+        if item is None:
+            found[axis.name] = here
+        elif item[0] == "range":
+            _, start, stop, step = item
+            guards.append(Guarded(here, start, stop))
+            found[axis.name] = here - start
+            if step != 1:
+                found[axis.name], rest = divided(here - start, step)
+                guards.append(Guarded(rest, 0, 1))
+        else:
+            guards.append(Guarded(here - _position_of(item, axis), 0, 1))
+    return Piece(tuple(guards), 1, found), Piece((), 0, index)
+
+
+SLICE = Primitive(
+    "slice",
+    "movement",
+    "A part of x along each axis: a range with a step, or one position.",
+    reference=_slice_reference,
+    transpose=_slice_transpose,
+    attributes=("items",),
+    fits=(is_items,),
+    infer=_slice_infer,
+    index_map=_slice_map,
+    further=whole_further,
+    view=True,
+    carriers=(0,),
+    cost="once",
+)
+UPDATE = Primitive(
+    "update",
+    "movement",
+    "x with a part replaced by another value.",
+    reference=_update_reference,
+    transpose=_update_transpose,
+    attributes=("items",),
+    fits=(is_items,),
+    infer=_update_infer,
+    index_map=_update_map,
+    further=whole_further,
+    alike=(0, 1),
+    carriers=(0, 1),
+    cost="kernel",
+    in_place=(0,),
+)
+
+
+def _shifted(items: tuple[Item, ...], shift: int) -> tuple[Item, ...]:
+    return tuple(
+        ("dyn", item[1] + shift) if item is not None and item[0] == "dyn" else item
+        for item in items
+    )
+
+
+def _slice(
+    x: Tensor,
+    items: tuple[Item, ...],
+    positions: tuple[Op, ...],
+    guards: tuple[Guard, ...],
+    shift: int = 0,
+    site: Site | None = None,
+) -> Tensor:
+    attrs = (_shifted(items, shift),)
+    made: Tensor = make(SLICE, (x, *positions), attrs, guards=guards, site=site)
+    return made
+
+
+def _update(
+    x: Tensor,
+    value: Tensor,
+    items: tuple[Item, ...],
+    positions: tuple[Op, ...],
+    guards: tuple[Guard, ...],
+    shift: int = 0,
+    site: Site | None = None,
+) -> Tensor:
+    attrs = (_shifted(items, shift),)
+    made: Tensor = make(UPDATE, (x, value, *positions), attrs, guards=guards, site=site)
+    return made
+
+
+def take(x: Any, at: Any) -> Tensor:
+    """``x[at]``: integers, slices with steps, ``...``, ``{axis: ...}`` and scalar integer tensors.
+
+    Positions count from the end when negative. A range keeps its axis under the same name with the
+    new length; a position drops it. A range must lie inside its axis: outside it raises
+    ``IndexRangeError``, at once where the length is known, else before the call (nothing is
+    clamped).
+    """
+    items, flipped, positions, guards = parse(x, at, first=1)
+    if all(item is None for item in items):
+        made = x
+    else:
+        made = _slice(x, items, positions, guards)
+    return flip(made, [made.axes[name] for name in flipped]) if flipped else made
+
+
+def forwards(part: Tensor) -> tuple[Tensor, list[Axis]]:
+    """Slices of flips as slices alone, and the axes along which ``part`` has them reversed."""
+    views: list[Op] = []
+    while part.primitive in (SLICE, FLIP):
+        views.append(part)
+        part = part.args[0]  # type: ignore[assignment]  # what is sliced is a tensor
+    flipped: set[str] = set()
+    for view in reversed(views):
+        if view.primitive is FLIP:
+            flipped ^= set(view.attrs[0])
+            continue
+        items, positions = list(view.attrs[0]), list(view.args[1:])
+        for at, axis in enumerate(view.args[0].axes):
+            item = items[at]
+            if axis.name not in flipped or item is None:
+                continue
+            if item[0] == "dyn":
+                positions[item[1] - 1] = -1 - cast(positions[item[1] - 1], "int64")
+            else:
+                items[at] = _mirrored(item, axis.expression)
+        part = _slice(part, tuple(items), tuple(positions), view.guards)
+        flipped &= set(view.axes.names)
+    return part, [axis for axis in part.axes if axis.name in flipped]
+
+
+def _mirrored(item: Item, length: int | Length) -> Item:
+    """The same elements counted from the other end, in ascending order again."""
+    if item[0] == "at":
+        return ("at", length - 1 - item[1])
+    _, start, stop, step = item
+    elements = count(start, stop, step)
+    return ("range", length - 1 - (start + (elements - 1) * step), length - start, step)
+
+
+@explained
+def update(
+    x: TensorLike,
+    value: TensorLike,
+    at: At,
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """``x`` with ``x[at]`` replaced by ``value``, which is broadcast over that part's axes.
+
+    ``at`` is what indexing takes. Has the axes of ``x``.
+    """
+    x = as_tensor(x)
+    items, flipped, positions, guards = parse(x, at, first=2)
+    x, value = put_into("update", x, value if is_number(value) else as_tensor(value, near=x))
+    if value.dtype is not x.dtype:
+        raise DTypeError(
+            f"update: {value} (made at {value.line_info}) is {value.dtype.name} and {x} (made at "
+            f"{x.line_info}) is {x.dtype.name}; geon.cast the value"
+        )
+    value = broadcast(value, part_axes(x.axes, items))
+    if flipped:
+        value = flip(value, [value.axes[name] for name in flipped])
+    made = _update(x, value, items, positions, guards)
+    return annotate(made, name, tags, follows)

@@ -1,0 +1,278 @@
+"""Cumulative sums and products, sorting, argsort and top-k along one axis."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import AxisError
+from ..axes.axes import Axes, Axis
+from ..axes.lengths import Length
+from ..building.constants import as_tensor
+from ..building.resolve_axes import axis_of, has_axes
+from ..building.weak import exact, in_dtype
+from ..core.argument_hints import explained
+from ..core.primitive import Inferred, Primitive
+from ..core.source_info import describe, user_site
+from ..op_graph import Guard, Op, Tensor, annotate, make
+from ..syntax.operators import LATE_BOUND
+from ..values.attribute_types import is_count, is_flag, is_name
+from ..values.dtypes import INT64, accumulator, sum_dtype
+from .accumulation import rounded, widened
+from .elementwise import multiply, same
+from .indexing import gather
+from .movement import flip
+
+if TYPE_CHECKING:
+    from ..building.typing import AxisLike, Follows, Tags, TensorLike
+
+Array = np.ndarray[Any, Any]
+
+
+def _cumulative(ufunc: np.ufunc) -> Any:
+    def evaluate(op: Op, x: Array) -> Array:
+        name, exclusive, reverse = op.attrs
+        position = op.axes.index(name)
+        moved = np.moveaxis(x.astype(accumulator(op.dtype)), position, 0)
+        moved = moved[::-1] if reverse else moved
+        total = ufunc.accumulate(moved, axis=0)
+        if exclusive:
+            identity = np.full_like(moved[:1], ufunc.identity)
+            total = np.concatenate([identity, total[:-1]])[: len(moved)]
+        return np.moveaxis(total[::-1] if reverse else total, 0, position)
+
+    return evaluate
+
+
+def _cumsum_transpose(g: Tensor, op: Op, i: int) -> Tensor:
+    name, exclusive, reverse = op.attrs
+    return cumsum(g, g.axes[name], exclusive=exclusive, reverse=not reverse)
+
+
+def _cumprod_linearise(op: Op, i: int, t: Tensor) -> Tensor:
+    # The product rule as a loop, so that factors of 0 are right and nothing is divided:
+    # out[k + 1] = out[k] x[k], hence out'[k + 1] = out'[k] x[k] + out[k] t[k].
+    name, exclusive, reverse = op.attrs
+    x: Any = op.args[0]
+    axis = x.axes[name]
+    before = cumprod(widened(x), axis, exclusive=True, reverse=reverse)
+    shift = multiply.apply(before, widened(t))
+    made = LATE_BOUND["linear_recurrence"](
+        widened(x), shift, axis, exclusive=exclusive, reverse=reverse
+    )
+    return rounded(made, op.dtype)
+
+
+def _sort_linearise(op: Op, i: int, t: Tensor) -> Tensor:
+    x: Any = op.args[0]
+    axis = op.axes[op.attrs[0]]
+    return gather(t, argsort(x, axis), axis)
+
+
+def _top_k_reference(op: Op, x: Array) -> Array:
+    name, k = op.attrs
+    position = op.axes.index(name)
+    # Stable and descending: sort the reversed array ascending, then reverse.
+    backwards = np.argsort(np.flip(x, position), axis=position, kind="stable")
+    order = x.shape[position] - 1 - np.flip(backwards, position)
+    return np.take(order, np.arange(k), axis=position)
+
+
+def _along(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    has_axes(args[0], attrs[:1], "ordered work")
+    return same(args, attrs)
+
+
+def _argsort_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    return _along(args, attrs)[0], INT64, ()
+
+
+def _top_k_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    x, (name, k) = args[0], attrs
+    has_axes(x, (name,), "top_k")
+    along = x.axes[name]
+    meaning = (
+        f"top_k: axis {along} of {x} (made at {x.line_info}) has fewer than k = {k} elements; "
+        "give a k of at most its length"
+    )
+    guards: tuple[Guard, ...] = ()
+    if isinstance(along.expression, Length):
+        guards = (Guard("<=", k, along.expression, meaning),)
+    elif k > along.expression:
+        raise AxisError(meaning)
+    axes = [a.with_length(k) if a is along else a for a in x.axes]
+    return Axes(axes), INT64, guards
+
+
+CUMSUM = Primitive(
+    "cumsum",
+    "ordered",
+    "The running sum along an axis.",
+    reference=_cumulative(np.add),
+    transpose=_cumsum_transpose,
+    attributes=("axis", "exclusive", "reverse"),
+    fits=(is_name, is_flag, is_flag),
+    arity=1,
+    infer=_along,
+    cost="kernel",
+)
+CUMPROD = Primitive(
+    "cumprod",
+    "ordered",
+    "The running product along an axis; its derivative is right where factors are 0.",
+    reference=_cumulative(np.multiply),
+    linearise=_cumprod_linearise,
+    attributes=("axis", "exclusive", "reverse"),
+    fits=(is_name, is_flag, is_flag),
+    arity=1,
+    infer=_along,
+    cost="kernel",
+)
+SORT = Primitive(
+    "sort",
+    "ordered",
+    "x in ascending order along an axis, NaN last.",
+    reference=lambda op, x: np.sort(x, axis=op.axes.index(op.attrs[0]), kind="stable"),
+    linearise=_sort_linearise,
+    attributes=("axis",),
+    fits=(is_name,),
+    arity=1,
+    infer=_along,
+    cost="kernel",
+    in_place=(0,),
+)
+ARGSORT = Primitive(
+    "argsort",
+    "ordered",
+    "The positions that sort x in ascending order along an axis; equal elements keep their order.",
+    reference=lambda op, x: np.argsort(x, axis=op.axes.index(op.attrs[0]), kind="stable"),
+    attributes=("axis",),
+    fits=(is_name,),
+    arity=1,
+    infer=_argsort_infer,
+    carriers=(),
+    cost="kernel",
+)
+TOP_K = Primitive(
+    "top_k",
+    "ordered",
+    "The positions of the k largest elements along an axis, largest first, NaN above all.",
+    reference=_top_k_reference,
+    attributes=("axis", "k"),
+    fits=(is_name, is_count),
+    arity=1,
+    infer=_top_k_infer,
+    carriers=(),
+    cost="kernel",
+)
+
+
+def _running(
+    row: Primitive, x: Any, axis: Any, exclusive: bool, reverse: bool, *notes: Any
+) -> Tensor:
+    x = as_tensor(x)
+    along = axis_of(x, axis, row.name)
+    x = in_dtype(x, sum_dtype(x.dtype))
+    made: Tensor = make(row, (x,), (along.name, bool(exclusive), bool(reverse)))
+    return annotate(made, *notes)
+
+
+@explained
+def cumsum(
+    x: TensorLike,
+    axis: AxisLike | None = None,
+    *,
+    exclusive: bool = False,
+    reverse: bool = False,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """The running sum of ``x`` along ``axis``: element i has the sum of those up to i.
+
+    ``exclusive`` leaves element i itself out; ``reverse`` runs from the end. bool and small
+    integers give int64.
+    """
+    return _running(CUMSUM, x, axis, exclusive, reverse, name, tags, follows)
+
+
+@explained
+def cumprod(
+    x: TensorLike,
+    axis: AxisLike | None = None,
+    *,
+    exclusive: bool = False,
+    reverse: bool = False,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """The running product of ``x`` along ``axis``, as ``cumsum``.
+
+    Its derivative divides nothing, so it is right where factors are 0: it is a loop along the axis,
+    of two operations for each element.
+    """
+    return _running(CUMPROD, x, axis, exclusive, reverse, name, tags, follows)
+
+
+@explained
+def sort(
+    x: TensorLike,
+    axis: AxisLike | None = None,
+    *,
+    descending: bool = False,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """``x`` in ascending order along ``axis``, NaN last; reversed when ``descending``."""
+    x = as_tensor(x)
+    along = axis_of(x, axis, "sort")
+    made: Tensor = make(SORT, (x,), (along.name,))
+    return annotate(flip(made, along) if descending else made, name, tags, follows)
+
+
+@explained
+def argsort(
+    x: TensorLike,
+    axis: AxisLike | None = None,
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """The int64 positions that sort ``x`` in ascending order along ``axis``, ties in order."""
+    x = as_tensor(x)
+    along = axis_of(x, axis, "argsort")
+    made: Tensor = make(ARGSORT, (exact(x),), (along.name,))
+    return annotate(made, name, tags, follows)
+
+
+def _count(x: Tensor, k: Any, along: Axis) -> int:
+    """``k`` as an integer; ``AxisError`` for what is no number of elements."""
+    try:
+        count = -1 if isinstance(k, (bool, np.bool_)) else index(k)
+    except TypeError:
+        count = -1
+    if count < 0:
+        raise AxisError(
+            f"top_k at {describe(user_site())}: axis {along} of {x} (made at {x.line_info}) has no "
+            f"{k} largest elements; give a k that is an integer of at least 0"
+        )
+    return count
+
+
+@explained
+def top_k(x: TensorLike, k: int, axis: AxisLike | None = None) -> tuple[Tensor, Tensor]:
+    """The ``k`` largest elements along ``axis``, largest first, and their int64 positions.
+
+    NaN counts as larger than all numbers; equal elements keep their order. The axis keeps its name
+    with length ``k``. Raises ``AxisError`` when there are fewer than ``k``.
+    """
+    x = as_tensor(x)
+    along = axis_of(x, axis, "top_k")
+    k = _count(x, k, along)
+    positions: Tensor = make(TOP_K, (exact(x),), (along.name, k))
+    return gather(x, positions, along), positions

@@ -1,0 +1,427 @@
+"""Sliding windows along an axis (``unfold``) and their transpose, with a new axis inside each.
+
+Windows are views, as is what undoes them: the element that position r of window n shows lies at
+n * stride + r * dilation - before, and an element is shown at position r by the one window for
+which that is so, if any. So the derivative of either is the other one followed by a sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...errors import ArgumentError, AxisError
+from ..axes.affine import Affine, Size, divided
+from ..axes.axes import Axes, Axis, axes_of
+from ..axes.index_map import Guard as Inside
+from ..axes.index_map import Index, Map, Piece, viewed
+from ..axes.lengths import Length
+from ..building.constants import as_tensor, number
+from ..building.resolve_axes import by_own_axis, has_axes
+from ..building.weak import in_dtype, put_into
+from ..core.argument_hints import explained
+from ..core.primitive import Inferred, Primitive, need
+from ..core.source_info import describe, user_site
+from ..op_graph import NO_AXES, Guard, Op, Tensor, annotate, make
+from ..values.attribute_types import as_int, is_axis, is_length, is_name, is_step
+from ..values.dtypes import is_number
+from .movement import broadcast, sum_over, sum_to
+
+if TYPE_CHECKING:
+    from ..building.typing import AxisLike, Follows, Tags, TensorLike
+
+Attributes = tuple[str, Axis, int, int, Size, Size]
+
+
+@dataclass(frozen=True, init=False)
+class Window:
+    """How windows lie along an axis.
+
+    ``axis`` is the new axis of positions inside a window; an integer is so many, of an axis that
+    geon names. Windows begin ``stride`` elements apart, their positions are ``dilation`` apart.
+    ``pad`` are the elements before and after the axis (one number for both), or ``"valid"`` for
+    none, or ``"same"`` for as many as give one window for each ``stride`` elements, the odd one
+    after. With ``ceil`` a last window that begins inside may end outside.
+    """
+
+    axis: Axis | int | str
+    stride: int
+    dilation: int
+    pad: tuple[int, int] | str
+    ceil: bool
+
+    @explained
+    def __init__(
+        self,
+        axis: Axis | int | str,
+        stride: int = 1,
+        dilation: int = 1,
+        pad: int | tuple[int, int] | str = 0,
+        ceil: bool = False,
+    ) -> None:
+        here = f"Window at {describe(user_site())}"
+        axis, stride, dilation = as_int(axis), as_int(stride), as_int(dilation)
+        for what, value in (("stride", stride), ("dilation", dilation)):
+            if type(value) is not int or value < 1:
+                raise ArgumentError(
+                    f"{here}: {what} must be an integer of at least 1, not {value!r}"
+                )
+        if type(axis) is int and axis < 1:
+            raise AxisError(f"{here}: a window has at least one position, not {axis}")
+        if not isinstance(axis, (Axis, int, str)) or isinstance(axis, bool):
+            raise AxisError(f"{here}: {axis!r} is no axis; write geon.Axis('R', 3)")
+        values = (axis, stride, dilation, _widths(pad, here), bool(ceil))
+        for name, each in zip(self.__dataclass_fields__, values, strict=True):
+            object.__setattr__(self, name, each)
+
+
+def _widths(pad: Any, here: str) -> tuple[int, int] | str:
+    """The pad as two counts, or "same"."""
+    if isinstance(pad, str):
+        fits, both = pad in ("valid", "same"), (0, 0)
+    else:
+        both = tuple(pad) if isinstance(pad, (tuple, list)) else (pad, pad)
+        both = tuple([as_int(each) for each in both])
+        fits = len(both) == 2 and all(type(each) is int and each >= 0 for each in both)
+    if not fits:
+        raise ArgumentError(
+            f"{here}: pad must be one count >= 0 or two, before and after, or 'same' or 'valid', "
+            f"not {pad!r}"
+        )
+    return "same" if pad == "same" else both
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Windows of an axis of ``length`` elements: how many, and how many elements are before it.
+
+    ``spare`` is how many elements more there are than the first window needs; ``room`` is less than
+    0 where there is no window.
+    """
+
+    axis: Axis
+    length: Size
+    window: Axis
+    stride: int
+    dilation: int
+    before: Size
+    count: Size
+    spare: Size
+    room: Size
+
+    def attributes(self, length: Size) -> Attributes:
+        """Those of a row whose result has ``length`` elements along the axis."""
+        return self.axis.name, self.window, self.stride, self.dilation, self.before, length
+
+
+def place(axis: Axis, window: Window, positions: Axis, what: str) -> Placed:
+    """Where windows lie along ``axis``.
+
+    Raises ``AxisError`` where the padding depends on a length that is not known.
+    """
+    length, stride = axis.expression, window.stride
+    reach = (positions.expression - 1) * window.dilation + 1
+    if isinstance(window.pad, str):
+        before, after = _same(axis, stride, reach, what)
+    else:
+        before, after = window.pad
+    spare = length + before + after - reach
+    count, room = spare // stride + 1, spare
+    if window.ceil and window.pad != "same":
+        # All windows that begin inside, or before, and the first that ends where the pad does.
+        least = after + stride - reach
+        need(isinstance(least, int), "{} with ceil needs a window of known length", what)
+        inside = isinstance(least, int) and least > 0
+        if not (isinstance(least, int) and least >= stride):  # else the last one lies in the pad
+            count = -(-(length + before) // stride) if inside else -(-spare // stride) + 1
+            room = count - 1
+    return Placed(axis, length, positions, stride, window.dilation, before, count, spare, room)
+
+
+def _same(axis: Axis, stride: int, reach: Size, what: str) -> tuple[Size, Size]:
+    length = axis.expression
+    total = (-(-length // stride) - 1) * stride + reach - length
+    if isinstance(total, int):
+        total = max(total, 0)
+    elif not isinstance(reach, int) or reach < stride:
+        raise AxisError(
+            f"{what} at {describe(user_site())}: with pad='same' windows of {reach} elements that "
+            f"are {stride} apart need padding along {axis} that only its length can tell; give "
+            "the pad as two counts"
+        )
+    before = total // 2
+    return before, total - before
+
+
+def guards_of(placed: Placed, x: Op, what: str) -> tuple[Guard, ...]:
+    """What must hold for there to be a window; ``AxisError`` where there is none."""
+    meaning = (
+        f"{what} at {describe(user_site())}: no window of {placed.window} with dilation "
+        f"{placed.dilation} fits along {placed.axis} of {x} (made at {x.line_info}); pad the axis, "
+        "or give a smaller window"
+    )
+    if isinstance(placed.room, Length):
+        return (Guard("<=", 0, placed.room, meaning),)
+    if placed.room < 0:
+        raise AxisError(meaning)
+    return ()
+
+
+# Rows -------------------------------------------------------------------------------------------
+
+
+def _axes(x: Op, attrs: Attributes) -> Axes:
+    """The axes of windows of ``x``, or of what undoes them."""
+    name, window, _, _, _, length = attrs
+    has_axes(x, (name,), "window")
+    need(window.name != name, "windows of {} along {}", window, name)
+    axes = [axis.with_length(length) if axis.name == name else axis for axis in x.axes]
+    if window.name not in x.axes:
+        return axes_of((*axes, window))
+    have = x.axes[window.name]
+    need(have == window, "windows of {} in {}", window, have)
+    return axes_of(tuple(axes))
+
+
+def _is_inside(x: Op, attrs: Attributes) -> bool:
+    """Whether every window is known to lie inside the axis."""
+    name, window, stride, dilation, before, count = attrs
+    spare = x.axes[name].expression - (window.expression - 1) * dilation - 1
+    most = spare // stride + 1
+    enough = isinstance(most, int) and isinstance(count, int) and count <= most
+    return before == 0 and (count == most or enough)
+
+
+def _windows_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    axes = _axes(args[0], attrs)
+    need(_is_inside(args[0], attrs), "windows {} outside {}", attrs, args[0])
+    return axes, args[0].dtype, ()
+
+
+def _filled_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    x, value = args
+    scalar = value.axes is NO_AXES and value.dtype is x.dtype
+    need(scalar, "windows of {} with {}", x.dtype, value)
+    return _axes(x, attrs), x.dtype, ()
+
+
+def _shown(op: Op, index: Index) -> dict[str, Affine]:
+    """The element of x that an element of its windows shows."""
+    name, window, stride, dilation, before, _ = op.attrs
+    at = index[name] * stride + index[window.name] * dilation - before
+    own = op.args[0].axes.names
+    return {n: at if n == name else index[n] for n in own}
+
+
+def _windows_map(op: Op, index: Index) -> Map:
+    return viewed(_shown(op, index))
+
+
+def _padded_map(op: Op, index: Index) -> Map:
+    name, x = op.attrs[0], op.args[0]
+    found = _shown(op, index)
+    guard = Inside(found[name], 0, x.axes[name].expression)
+    return Piece((guard,), 0, found), Piece((), 1, {})
+
+
+def _unwindow_map(op: Op, index: Index) -> Map:
+    name, window, stride, dilation, before, _ = op.attrs
+    y = op.args[0]
+    at = index[name] + before - index[window.name] * dilation
+    count = y.axes[name].expression
+    guards = [Inside(at, 0, (count - 1) * stride + 1)]
+    if stride > 1:
+        at, rest = divided(at, stride)
+        guards.append(Inside(rest, 0, 1))
+    found = {n: at if n == name else index[n] for n in y.axes.names}
+    return Piece(tuple(guards), 0, found), Piece((), 1, {})
+
+
+def _windows_transpose(g: Tensor, op: Op, i: int) -> Tensor:
+    x = op.args[0]
+    if i == 1:
+        return _of_border(g, op)
+    back = unwindow(g, (*op.attrs[:-1], x.axes[op.attrs[0]].expression))
+    return _together(back, x.axes, op.attrs[1].name)
+
+
+def _unwindow_transpose(g: Tensor, op: Op, i: int) -> Tensor:
+    y = op.args[0]
+    if i == 1:
+        return _of_border(g, op)
+    back = windows(g, (*op.attrs[:-1], y.axes[op.attrs[0]].expression), number(0, g.dtype))
+    return _together(back, y.axes, op.attrs[1].name)
+
+
+def _together(x: Tensor, axes: Axes, window: str) -> Tensor:
+    """``x`` over ``axes``: summed over positions where these have none."""
+    return broadcast(x if window in axes else sum_over(x, (window,)), axes)
+
+
+def _of_border(g: Tensor, op: Op) -> Tensor:
+    """The cotangent of what stands outside: that of all elements which are it."""
+    zeros = broadcast(number(0, g.dtype), op.args[0].axes)
+    border: Tensor = make(op.primitive, (zeros, number(1, g.dtype)), op.attrs)
+    return sum_to(g * border, NO_AXES)
+
+
+def _samples() -> list[tuple[str, Any, Any]]:
+    a, b = Axis("A", 2), Axis("B", 5)
+    r, s = Axis("R", 3), Axis("S", 2)
+    return [
+        ("side by side", [[a, b]], lambda x: window(x, {b: Window(r)})),
+        ("with steps", [[b, a]], lambda x: window(x, {b: Window(s, stride=2, dilation=3)})),
+        ("of two axes", [[b, a]], lambda x: window(x, {b: Window(r, 2), a: Window(s)})),
+    ]
+
+
+def _padded_samples() -> list[tuple[str, Any, Any]]:
+    a, b = Axis("A", 2), Axis("B", 5)
+    r, s = Axis("R", 3), Axis("S", 2)
+    return [
+        ("a border", [[a, b]], lambda x: window(x, {b: Window(r, pad=(2, 1))})),
+        ("longer than the axis", [[a, b]], lambda x: window(x, {a: Window(r, 2, 3, pad=4)})),
+        (
+            "a value outside",
+            [[b, a], []],
+            lambda x, v: window(x, {b: Window(r, 3, pad=2), a: Window(s, pad=1)}, v),
+        ),
+    ]
+
+
+def _unwindow_samples() -> list[tuple[str, Any, Any]]:
+    a, b, r = Axis("A", 2), Axis("B", 5), Axis("R", 3)
+    return [
+        ("of windows", [[a, b, r]], lambda y: unwindow(y, ("B", r, 1, 1, 0, 7))),
+        ("with steps", [[r, b, a]], lambda y: unwindow(y, ("B", r, 2, 3, 1, 12))),
+        ("of one position", [[a, b]], lambda y: unwindow(y, ("B", r, 3, 2, 4, 9))),
+    ]
+
+
+_NAMES = ("axis", "window", "stride", "dilation", "before", "length")
+_FITS = (is_name, is_axis, is_step, is_step, is_length, is_length)
+WINDOWS = Primitive(
+    "window",
+    "movement",
+    "The windows of x along an axis, all inside it.",
+    transpose=_windows_transpose,
+    attributes=_NAMES,
+    fits=_FITS,
+    arity=1,
+    infer=_windows_infer,
+    index_map=_windows_map,
+    view=True,
+    samples=_samples,
+)
+PADDED_WINDOWS = Primitive(
+    "padded_windows",
+    "movement",
+    "The windows of x along an axis, with one value where they reach beyond it.",
+    transpose=_windows_transpose,
+    attributes=_NAMES,
+    fits=_FITS,
+    arity=2,
+    infer=_filled_infer,
+    index_map=_padded_map,
+    samples=_padded_samples,
+)
+UNWINDOW = Primitive(
+    "unwindow",
+    "movement",
+    "For each element of an axis and each position the window that shows it there, or a value.",
+    transpose=_unwindow_transpose,
+    attributes=_NAMES,
+    fits=_FITS,
+    arity=2,
+    infer=_filled_infer,
+    index_map=_unwindow_map,
+    samples=_unwindow_samples,
+)
+
+
+def windows(x: Tensor, attrs: Attributes, value: Tensor, guards: tuple[Guard, ...] = ()) -> Tensor:
+    """The row of windows that ``attrs`` say, with ``value`` outside where some may be there."""
+    if _is_inside(x, attrs):
+        inside: Tensor = make(WINDOWS, (x,), attrs, guards=guards)
+        return inside
+    made: Tensor = make(PADDED_WINDOWS, (x, value), attrs, guards=guards)
+    return made
+
+
+def unwindow(y: Tensor, attrs: Attributes) -> Tensor:
+    """For each element of an axis of ``attrs[-1]`` elements the one of ``y`` at each position.
+
+    Where no window of ``y`` has the element at that position it is 0. Where ``y`` lacks the axis of
+    positions, it is the same at each.
+    """
+    made: Tensor = make(UNWINDOW, (y, number(0, y.dtype)), attrs)
+    return made
+
+
+# For users --------------------------------------------------------------------------------------
+
+
+def check_windows(given: Any, what: str) -> None:
+    """Raise ``ArgumentError`` for windows that are no mapping from axes."""
+    if not isinstance(given, Mapping):
+        raise ArgumentError(
+            f"{what} at {describe(user_site())}: windows are a dict, such as "
+            f"{{H: geon.Window(R, stride=2)}}, not {given!r}"
+        )
+
+
+def placements(
+    x: Tensor, given: Mapping[AxisLike, Window | Axis | int], what: str
+) -> list[tuple[Axis, Window, Axis]]:
+    """Each axis of ``x`` that is ``given``, how windows lie along it, and the axis of positions."""
+    check_windows(given, what)
+    found = []
+    for along, each in by_own_axis(x, given, what).items():
+        spec = each if isinstance(each, Window) else Window(each)
+        positions = spec.axis
+        if not isinstance(positions, Axis):
+            count = positions if isinstance(positions, int) else None
+            positions = Axis(f"{along} window" if count else str(positions), count)
+        found.append((x.axes[along], spec, positions))
+    return found
+
+
+@explained
+def window(
+    x: TensorLike,
+    windows: Mapping[AxisLike, Window | Axis | int],
+    value: TensorLike = 0,
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
+    """The windows of ``x`` along some axes: ``geon.window(x, {H: geon.Window(R, stride=2)})``.
+
+    Each axis keeps its name and has as many elements as there are windows, (H + before + after -
+    dilation * (R - 1) - 1) // stride + 1 where ``pad=(before, after)``; the axes of positions come
+    last. The scalar ``value`` stands outside. Raises ``AxisError`` where no window fits, or where
+    ``x`` has an axis of positions already.
+    """
+    x = as_tensor(x)
+    placed = placements(x, windows, "window")
+    fill = value if is_number(value) else as_tensor(value)
+    return annotate(windowed(x, placed, fill, "window"), name, tags, follows)
+
+
+def windowed(x: Tensor, placed: list[tuple[Axis, Window, Axis]], value: Any, what: str) -> Tensor:
+    """The windows of ``x``, with a number or a scalar outside."""
+    made, fill = put_into(what, x, value)
+    fill = in_dtype(fill, made.dtype)
+    for axis, spec, positions in placed:
+        if positions in made.axes:
+            raise AxisError(
+                f"{what} at {describe(user_site())}: {x} (made at {x.line_info}) has the axis "
+                f"{positions.name!r} already, so windows along {axis.name!r} need another one for "
+                "their positions"
+            )
+        at = place(axis, spec, positions, what)
+        guards = guards_of(at, x, what)
+        made = windows(made, at.attributes(at.count), fill, guards)
+    return made

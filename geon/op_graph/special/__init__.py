@@ -1,0 +1,1 @@
+"""Special functions and activations, and the formulas that targets print."""

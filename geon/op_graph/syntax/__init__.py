@@ -1,0 +1,1 @@
+"""Python operators and methods of tensors, and names of other libraries."""

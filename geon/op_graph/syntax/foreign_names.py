@@ -1,0 +1,503 @@
+"""Names of other libraries' functions and arguments, each with its replacement in geon.
+
+A name that geon lacks is looked up here, and the error says what to write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import ModuleType
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from ..op_graph import Op
+
+# Of the module: what is written geon.NAME elsewhere.
+FUNCTIONS = {
+    **{name: f'"{name}", a string' for name in ("bool", "bfloat16", "float16", "float32")},
+    **{name: f'"{name}", a string' for name in ("float64", "int8", "int16", "int32", "int64")},
+    **{name: f'"{name}", a string' for name in ("uint8", "uint16", "uint32", "uint64")},
+    "abs": "geon.absolute(x), or abs(x)",
+    "allclose": "geon.all(geon.absolute(x - y) <= tolerance)",
+    "amax": "geon.max(x, A)",
+    "amin": "geon.min(x, A)",
+    "append": "geon.concat([x, y], A)",
+    "arange": "geon.iota(axis), which counts along an axis",
+    "arccos": "geon.acos(x)",
+    "arccosh": "geon.acosh(x)",
+    "arcsin": "geon.asin(x)",
+    "arcsinh": "geon.asinh(x)",
+    "arctan": "geon.atan(x)",
+    "arctan2": "geon.atan2(y, x)",
+    "arctanh": "geon.atanh(x)",
+    "array": "geon.constant(values, axes=[...])",
+    "as_tensor": "geon.constant(values, axes=[...])",
+    "asarray": "geon.constant(values, axes=[...])",
+    "astype": "geon.cast(x, dtype), or x.cast(dtype)",
+    "average": "geon.mean(x, A)",
+    "avg_pool2d": (
+        "geon.average_pool(x, {H: geon.Window(2, stride=2), W: geon.Window(2, stride=2)})"
+    ),
+    "avg_pool": "geon.average_pool(x, {T: geon.Window(2, stride=2)})",
+    "axes": "x.axes, and geon.Axes(...) for new ones",
+    "backward": "geon.deriv(loss, variables), which gives the derivatives as expressions",
+    "bmm": "geon.dot(x, y, over=A): other axes that both have stay, as a batch does",
+    "broadcast_to": "geon.broadcast(x, axes)",
+    "cat": "geon.concat([x, y], A)",
+    "clamp": "geon.clip(x, low, high)",
+    "compile": "transformer.computation(results, *placeholders)",
+    "concatenate": "geon.concat([x, y], A)",
+    "conv": "geon.convolution(x, w, {T: geon.Window(R)})",
+    "conv1d": "geon.convolution(x, w, {T: geon.Window(R)})",
+    "conv2d": "geon.convolution(x, w, {H: geon.Window(R), W: geon.Window(S)})",
+    "conv_transpose": "geon.transposed_convolution(x, w, {H: geon.Window(R)})",
+    "convolve": "geon.convolution(x, w, {T: geon.Window(R)})",
+    "cross_entropy": "geon.cross_entropy_multi(geon.softmax(scores, A), wanted)",
+    "detach": "geon.stop_gradient(x)",
+    "device_put": "transformer.set(variable, array)",
+    "diag": (
+        "geon.diagonal(x, [A, B]) for the diagonal of a matrix, and geon.onehot(geon.iota(A), B) "
+        "* v for the matrix of a vector over A"
+    ),
+    "diff": "x[{A: slice(1, None)}] - x[{A: slice(None, -1)}], under one axis name",
+    "div": "geon.divide(x, y), or x / y",
+    "divmod": "divmod(x, y)",
+    "dropout": "geon.where(stream.bernoulli(x.axes, p=keep) > 0, x / keep, 0), of a geon.Random",
+    "dtype": "x.dtype",
+    "einsum": "geon.contract([x, y], [A, B]), whose second argument are the axes to keep, by name",
+    "embedding": "geon.gather(table, tokens, axis)",
+    "exp2": "geon.power(2.0, x)",
+    "expand_dims": "geon.expand(x, axis)",
+    "expit": "geon.sigmoid(x)",
+    "eye": "geon.onehot(geon.iota(A), B)",
+    "fabs": "geon.absolute(x), or abs(x)",
+    "floor_divide": "geon.floordivide(x, y), or x // y",
+    "fori_loop": "geon.scan(step, init, xs, over=T)",
+    "full": "geon.constant(value, axes=[...])",
+    "full_like": "geon.constant(value, axes=x.axes)",
+    "function": "transformer.computation(results, *placeholders)",
+    "grad": "geon.deriv(y, x)",
+    "gradcheck": "geon.check_gradients(f, {x: array})",
+    "check_grads": "geon.check_gradients(f, {x: array})",
+    "gradient": "geon.deriv(y, x)",
+    "gradients": "geon.deriv(y, x)",
+    "hstack": "geon.concat([x, y], A)",
+    "identity": "geon.onehot(geon.iota(A), B)",
+    "inner": "geon.dot(x, y)",
+    "Input": "geon.placeholder(axes)",
+    "input": "geon.placeholder(axes)",
+    "interpolate": "geon.resize(x, {H: 64, W: 64})",
+    "invert": "geon.bitwise_not(x), or ~x",
+    "isclose": "geon.absolute(x - y) <= tolerance",
+    "jacfwd": "geon.jacobian(y, x)",
+    "jacrev": "geon.jacobian(y, x)",
+    "jit": "transformer.computation(results, *placeholders)",
+    "layer_norm": "(x - geon.mean(x, A)) / geon.sqrt(geon.variance(x, A) + epsilon)",
+    "linalg": "geon.dot and geon.contract for products; there are no decompositions yet",
+    "linspace": "low + geon.iota(axis) * step",
+    "load": "transformer.restore(path)",
+    "log10": "geon.log(x) / math.log(10)",
+    "log2": "geon.log(x) / math.log(2)",
+    "log_sum_exp": "geon.logsumexp(x, A)",
+    "logit": "geon.log(x) - geon.log1p(-x)",
+    "manual_seed": "geon.Random(seed), whose methods draw",
+    "matmul": "geon.dot(x, y, over=A), or x @ y",
+    "matrix_transpose": "geon.reorder(x, axes); operations match axes by name",
+    "max_pool2d": "geon.max_pool(x, {H: geon.Window(2, stride=2), W: geon.Window(2, stride=2)})",
+    "moveaxis": "geon.reorder(x, axes)",
+    "mse_loss": "geon.mean(geon.square(y - t))",
+    "mul": "geon.multiply(x, y), or x * y",
+    "nan_to_num": "geon.where(geon.isnan(x), 0, x)",
+    "ndim": "len(x.axes)",
+    "neg": "geon.negative(x), or -x",
+    "newaxis": "geon.expand(x, axis)",
+    "nll_loss": "geon.cross_entropy_multi(geon.softmax(scores, A), wanted)",
+    "nn": "plain functions of variables: geon.dot(x, w) + b is a layer",
+    "no_grad": "geon.stop_gradient(x)",
+    "norm": "geon.L2_norm(x, A)",
+    "one_hot": "geon.onehot(x, axis)",
+    "ones": "geon.constant(1.0, axes=[...])",
+    "ones_like": "geon.constant(1.0, axes=x.axes)",
+    "optim": "geon.assign(w, w - rate * geon.deriv(loss, w)) is a step",
+    "Parameter": "geon.Variable(axes, initial_value=...)",
+    "parameter": "geon.Variable(axes, initial_value=...)",
+    "permute": "geon.reorder(x, axes)",
+    "pow": "geon.power(x, y), or x ** y",
+    "rand": "geon.Random(seed).uniform(axes)",
+    "randint": "geon.floor(stream.uniform(axes) * n), of a geon.Random",
+    "randn": "geon.Random(seed).normal(axes)",
+    "random": "geon.Random(seed), whose methods draw",
+    "ravel": "geon.flatten(x)",
+    "reduce_max": "geon.max(x, A)",
+    "reduce_mean": "geon.mean(x, A)",
+    "reduce_sum": "geon.sum(x, A)",
+    "remainder": "geon.mod(x, y), or x % y",
+    "repeat": "geon.broadcast(x, axes), or geon.gather(x, positions, A)",
+    "reshape": "geon.flatten(x, axes, axis) and geon.unflatten(x, axis, axes)",
+    "save": "transformer.save(path)",
+    "segment_sum": (
+        'geon.scatter(geon.broadcast(0.0, [S]), segments, x, S, mode="add") for segments over S'
+    ),
+    "segment_max": (
+        'geon.scatter(geon.broadcast(-math.inf, [S]), segments, x, S, mode="max") for segments '
+        "over S"
+    ),
+    "segment_min": (
+        'geon.scatter(geon.broadcast(math.inf, [S]), segments, x, S, mode="min") for segments '
+        "over S"
+    ),
+    "segment_prod": (
+        'geon.scatter(geon.broadcast(1.0, [S]), segments, x, S, mode="multiply") for segments '
+        "over S"
+    ),
+    "scatter_reduce": 'geon.scatter(x, positions, values, A, mode="max"), or one of its modes',
+    "select": "geon.where(condition, x, y)",
+    "shape": "x.axes, or x.shape for the lengths",
+    "size": "geon.tensor_size(x)",
+    "split": "slices: x[{A: slice(0, n)}]",
+    "squeeze": "x[{A: 0}]",
+    "standard_deviation": "geon.std(x, A)",
+    "sub": "geon.subtract(x, y), or x - y",
+    "swapaxes": "geon.reorder(x, axes)",
+    "swish": "geon.silu(x)",
+    "take": "geon.gather(x, positions, A)",
+    "take_along_axis": "geon.take_along(x, index, A)",
+    "tensor": "geon.constant(values, axes=[...])",
+    "tensordot": "geon.dot(x, y, over=axes)",
+    "tile": "geon.concat([x, x], A); along a new axis geon.broadcast(x, axes)",
+    "trace": "geon.sum(geon.diagonal(x, [A, B]))",
+    "transpose": "geon.reorder(x, axes); operations match axes by name and need no transpose",
+    "tril": "geon.where(geon.outer(geon.greater_equal, geon.iota(A), geon.iota(B)), x, 0)",
+    "triu": "geon.where(geon.outer(geon.less_equal, geon.iota(A), geon.iota(B)), x, 0)",
+    "true_divide": "geon.divide(x, y), or x / y",
+    "unfold": "geon.window(x, {T: geon.Window(R)})",
+    "unsqueeze": "geon.expand(x, axis)",
+    "unstack": "slices: [x[{A: i}] for i in range(n)]",
+    "value_and_grad": "transformer.computation([loss, *geon.deriv(loss, variables)], ...)",
+    "var": "geon.variance(x, A)",
+    "vmap": "nothing: give a tensor one more axis, and all that is made of it has that axis",
+    "vstack": "geon.concat([x, y], A)",
+    "xlogy": "x * geon.log(geon.where(x == 0, 1, y))",
+    "zeros": "geon.constant(0.0, axes=[...])",
+    "zeros_like": "geon.constant(0.0, axes=x.axes)",
+    "Adam": "neon.Adam, of geon.frontends.neon",
+    "argpartition": "geon.top_k(x, k, A)",
+    "array_equal": "geon.all(x == y)",
+    "atleast_1d": "geon.expand(x, axis)",
+    "bincount": "geon.sum(geon.onehot(x, axis), A)",
+    "count_nonzero": 'geon.sum(geon.cast(x != 0, "int64"), A)',
+    "crossentropy": "geon.cross_entropy_multi(geon.softmax(scores, A), wanted)",
+    "cummax": "geon.associative_scan(geon.maximum, x, over=A)",
+    "cummin": "geon.associative_scan(geon.minimum, x, over=A)",
+    "custom_gradient": "geon.custom_deriv(rule), a decorator",
+    "custom_jvp": "geon.custom_deriv(rule), a decorator; forward mode transposes the rule",
+    "custom_vjp": "geon.custom_deriv(rule), a decorator",
+    "deg2rad": "x * (math.pi / 180)",
+    "dstack": "geon.concat([x, y], A)",
+    "erf_inv": "geon.erfinv(x)",
+    "float": 'geon.cast(x, "float32")',
+    "gammaln": "geon.lgamma(x)",
+    "GradientTape": "geon.deriv(y, x), of the expression",
+    "hypot": "geon.sqrt(geon.square(x) + geon.square(y))",
+    "index_add": 'geon.scatter(x, index, value, A, mode="add")',
+    "index_select": "geon.gather(x, index, A)",
+    "int": 'geon.cast(x, "int64")',
+    "isin": "geon.any(geon.outer(geon.equal, x, values), A)",
+    "kron": "geon.flatten(geon.outer(geon.multiply, x, y), [A, B], axis)",
+    "lax": "geon.scan, geon.while_loop, geon.cond and geon.case_of",
+    "Linear": "geon.dot(x, w) + b, or neon.Affine of geon.frontends.neon",
+    "log_sigmoid": "-geon.softplus(-x)",
+    "logaddexp": "geon.maximum(x, y) + geon.log1p(geon.exp(-geon.absolute(x - y)))",
+    "logsigmoid": "-geon.softplus(-x)",
+    "masked_fill": "geon.where(mask, value, x)",
+    "meshgrid": "geon.iota(A) and geon.iota(B), which meet by name",
+    "median": "geon.sort(x, A)[{A: n // 2}], of n elements",
+    "Module": "a class of your own, or neon.Layer of geon.frontends.neon",
+    "multi_dot": "geon.contract([x, y, z], [A, B])",
+    "nanmean": "geon.sum(geon.where(geon.isnan(x), 0, x), A) / geon.sum(~geon.isnan(x), A)",
+    "nansum": "geon.sum(geon.where(geon.isnan(x), 0, x), A)",
+    "normalize": "x / geon.L2_norm(x, A)",
+    "pi": "math.pi",
+    "ptp": "geon.max(x, A) - geon.min(x, A)",
+    "rad2deg": "x * (180 / math.pi)",
+    "relu6": "geon.clip(x, 0, 6)",
+    "rot90": "geon.flip(x, A), and geon.reorder for the order of axes",
+    "select_n": "geon.where(condition, x, y)",
+    "Session": "geon.make_transformer()",
+    "sinc": "geon.sin(math.pi * x) / (math.pi * x), and geon.where for x = 0",
+    "switch": "geon.case_of(index, branches)",
+    "tensor_scatter_nd_update": "geon.scatter(x, index, value, A)",
+    "topk": "geon.top_k(x, k, A)",
+    "vdot": "geon.dot(x, y)",
+    "vectorize": "nothing: give a tensor one more axis, and all that is made of it has that axis",
+}
+
+# What geon lacks, with what helps meanwhile.
+_NUMPY = "compute it with NumPy from results of a computation"
+_FOURIER = "take geon.dot with a matrix of cosines and one of sines"
+_LENGTHS = "results have fixed lengths, so take geon.where or geon.sort"
+LACKING = {
+    "argwhere": _LENGTHS,
+    "cholesky": "examples/gaussian_process.py does without, by a geon.scan",
+    "complex128": "take two tensors, the real and the imaginary part",
+    "complex64": "take two tensors, the real and the imaginary part",
+    "det": _NUMPY,
+    "eig": _NUMPY,
+    "eigh": _NUMPY,
+    "fft": _FOURIER,
+    "histogram": "take geon.sum of comparisons with the edges of the bins",
+    "ifft": _FOURIER,
+    "interp": "take geon.gather of the two neighbours, and weigh them",
+    "inv": _NUMPY,
+    "irfft": _FOURIER,
+    "lstsq": _NUMPY,
+    "nonzero": _LENGTHS,
+    "percentile": "take geon.sort(x, A), and a position in it",
+    "pinv": _NUMPY,
+    "qr": _NUMPY,
+    "quantile": "take geon.sort(x, A), and a position in it",
+    "rfft": _FOURIER,
+    "searchsorted": "take geon.sum of comparisons, which counts what is smaller",
+    "slogdet": _NUMPY,
+    "solve": "take geon.fixed_point, or compute it with NumPy from results of a computation",
+    "svd": _NUMPY,
+    "triangular_solve": "examples/gaussian_process.py does without, by a geon.scan",
+    "unique": _LENGTHS,
+}
+
+_LABELS = (
+    'x[{"dim": position}]: tensors have positions along their axes, and no labels; look these up '
+    "outside of the function"
+)
+# Of a tensor: what is written x.NAME elsewhere, beside the functions.
+ATTRIBUTES = {
+    "T": "geon.reorder(x, axes); operations match axes by name and need no transpose",
+    "at": "geon.update(x, value, position), or geon.scatter for an index tensor",
+    "assign": "geon.assign(variable, value)",
+    "assign_add": "geon.assign(variable, variable + value)",
+    "astype": "x.cast(dtype)",
+    "backward": "geon.deriv(loss, variables), which gives the derivatives as expressions",
+    "clone": "nothing: tensors are values, which no one changes",
+    "contiguous": "nothing: geon chooses how values lie in memory",
+    "copy": "nothing: tensors are values, which no one changes",
+    "cpu": "geon.make_transformer(name), which chooses the device",
+    "cuda": "geon.make_transformer(name), which chooses the device",
+    "data": "transformer.get(variable), or transformer.computation(x, *placeholders)(*values)",
+    "dataset": (
+        "geon.where(condition, x, y) for xr.where, or tree[path] + x: a tensor meets one array of "
+        "a tree, not all of them"
+    ),
+    "detach": "geon.stop_gradient(x)",
+    "device": "the transformer, which is chosen when a computation is made",
+    "dim": "len(x.axes)",
+    "dims": "x.axes.names",
+    "double": 'x.cast("float64")',
+    "eval": "transformer.computation(x, *placeholders)(*values)",
+    "fill": "geon.assign(variable, value)",
+    "float": 'x.cast("float32")',
+    "get": "transformer.get(variable)",
+    "grad": "geon.deriv(y, x)",
+    "gradcheck": "geon.check_gradients(f, {x: array})",
+    "check_grads": "geon.check_gradients(f, {x: array})",
+    "half": 'x.cast("float16")',
+    "int": 'x.cast("int32")',
+    "index": "geon.argmax(x == value)",
+    "item": "transformer.computation(x, *placeholders)(*values)",
+    "length": "the length of one of its axes: x.axes[name].length",
+    "long": 'x.cast("int64")',
+    "nbytes": "geon.tensor_size(x) * x.dtype.itemsize",
+    "nonzero": "geon.where(condition, x, y), or x * condition: results have fixed lengths",
+    "numel": "geon.tensor_size(x)",
+    "numpy": "transformer.computation(x, *placeholders)(*values)",
+    "ravel": "geon.flatten(x)",
+    "requires_grad": "geon.Variable(..., trainable=...)",
+    "set": "transformer.set(variable, array)",
+    "sizes": "x.shape",
+    "sel": _LABELS,
+    "isel": 'x[{"dim": position}]: tensors have positions along their axes, and no labels',
+    "coords": _LABELS,
+    "groupby": "geon.scatter with the number of each group, or geon.onehot, which geon.dot sums",
+    "rolling": "geon.window(x, {T: geon.Window(R)})",
+    "resample": "geon.window(x, {T: geon.Window(R, stride=R)})",
+    "shift": "geon.roll(x, {T: 1})",
+    "fillna": "geon.where(geon.isnan(x), value, x)",
+    "interp": _LABELS,
+    "drop_vars": _LABELS,
+    "assign_coords": _LABELS,
+    "to": "x.cast(dtype)",
+    "tolist": "transformer.computation(x, *placeholders)(*values)",
+    "value": "transformer.get(variable), or transformer.computation(x, *placeholders)(*values)",
+    "values": "transformer.get(variable), or transformer.computation(x, *placeholders)(*values)",
+    "view": "geon.flatten(x, axes, axis) and geon.unflatten(x, axis, axes)",
+}
+
+# Of geon.frontends.neon: what is written torch.nn.NAME, keras.layers.NAME or optax.NAME elsewhere.
+_NORM = "neon.BatchNorm(), whose axes go by name"
+_POOL = "neon.Pooling, an entry for each axis"
+NEON = {
+    "AdaptiveAvgPool2d": "a function among the layers: lambda x: geon.mean(x, [ax.H, ax.W])",
+    "AvgPool2d": _POOL,
+    "AveragePooling2D": _POOL,
+    "BatchNorm1d": _NORM,
+    "BatchNorm2d": _NORM,
+    "BatchNormalization": _NORM,
+    "Bidirectional": "neon.BiRNN(layer)",
+    "CrossEntropyLoss": "neon.costs.cross_entropy",
+    "BCELoss": "neon.costs.binary_cross_entropy",
+    "Conv1D": "neon.Convolution",
+    "Conv1d": "neon.Convolution",
+    "Conv2D": "neon.Convolution",
+    "Conv2d": "neon.Convolution",
+    "Conv3d": "neon.Convolution",
+    "ConvTranspose2d": "neon.Deconvolution",
+    "Dataset": "neon.Batches or neon.Stream",
+    "DataLoader": "neon.Batches or neon.Stream",
+    "Dense": "neon.Affine(axes, init, bias, activation)",
+    "ELU": "geon.elu, a function among the layers",
+    "Embedding": "neon.LookupTable",
+    "ExponentialDecay": "neon.schedules",
+    "Flatten": "nothing: neon.Affine sums all axes but N and T",
+    "GELU": "geon.gelu, a function among the layers",
+    "GlorotUniform": "neon.Glorot(random)",
+    "HeNormal": "neon.Kaiming(random)",
+    "Input": "geon.placeholder(axes)",
+    "L1Loss": "neon.costs.absolute_error",
+    "LayerNormalization": "neon.LayerNorm()",
+    "LeakyReLU": "geon.leaky_relu, a function among the layers",
+    "LogSoftmax": "geon.log_softmax, in a function among the layers",
+    "MaxPool2d": _POOL,
+    "MaxPooling2D": _POOL,
+    "Module": "neon.Layer",
+    "ModuleList": "a list of layers, an attribute of a neon.Layer",
+    "MSELoss": "neon.costs.squared_error",
+    "MultiheadAttention": "neon.MultiHeadAttention",
+    "NAdam": "neon.Adam",
+    "Optimizer": "neon.Optimiser",
+    "Parameter": "self.variable(place, axes, first) in the forward of a neon.Layer",
+    "RMSprop": "neon.RMSProp",
+    "RNN": "neon.Recurrent",
+    "ReLU": "geon.relu, a function among the layers",
+    "SiLU": "geon.silu, a function among the layers",
+    "Sigmoid": "geon.sigmoid, a function among the layers",
+    "SimpleRNN": "neon.Recurrent",
+    "Softmax": "geon.softmax, in a function among the layers: lambda x: geon.softmax(x, C)",
+    "Tanh": "geon.tanh, a function among the layers",
+    "ZeroPad2d": "geon.pad, in a function among the layers",
+    "adam": "neon.Adam(rate)",
+    "adamw": "neon.AdamW(rate, decay=...)",
+    "clip_by_global_norm": "clip=neon.ByGlobalNorm(norm) of an optimiser",
+    "fit": "neon.Model(...).fit(data, epochs)",
+    "functional": "geon's functions, such as geon.relu",
+    "grad": "geon.deriv(cost, variables)",
+    "initializers": "neon.Glorot, neon.Kaiming, neon.Gaussian and others",
+    "losses": "neon.costs",
+    "optim": "neon.SGD, neon.Adam and others, which are in neon itself",
+    "optimizers": "neon.SGD, neon.Adam and others, which are in neon itself",
+    "sgd": "neon.SGD(rate)",
+}
+
+# Of a stream: what is written rng.NAME elsewhere.
+STREAMS = {
+    "choice": "geon.gather(values, positions, axis), with positions from integers",
+    "dropout": "geon.where(stream.bernoulli(x.axes, p=keep) > 0, x / keep, 0)",
+    "exponential": "-geon.log1p(-stream.uniform(axes))",
+    "integers": 'geon.cast(geon.floor(stream.uniform(axes, high=n)), "int64")',
+    "permutation": "geon.argsort(stream.uniform([axis]))",
+    "rand": "stream.uniform(axes)",
+    "randint": 'geon.cast(geon.floor(stream.uniform(axes, high=n)), "int64")',
+    "randn": "stream.normal(axes)",
+    "random": "stream.uniform(axes)",
+    "shuffle": "geon.gather(x, geon.argsort(stream.uniform([axis])), axis)",
+    "split": "geon.Random(seed) with another seed; each draw of a stream is another already",
+    "standard_normal": "stream.normal(axes)",
+}
+# Of a transformer: what is written session.NAME or model.NAME elsewhere.
+TRANSFORMERS = {
+    "eval": "f = transformer.computation(results, *placeholders), then f(*values)",
+    "fit": "a loop over batches that calls a computation with geon.assign among its results",
+    "jit": "f = transformer.computation(results, *placeholders), then f(*values)",
+    "load": "transformer.restore(path)",
+    "load_state_dict": "transformer.restore(path), or transformer.set(name, value) for each",
+    "parameters": "loss.variables()",
+    "predict": "f = transformer.computation(results, *placeholders), then f(*values)",
+    "run": "f = transformer.computation(results, *placeholders), then f(*values)",
+    "state_dict": "transformer.values()",
+    "to": "geon.make_transformer(name), which chooses the device",
+    "train": "f = transformer.computation([loss, geon.assign(...)], *placeholders)",
+}
+# Of a computation: what is written f.NAME elsewhere.
+COMPUTATIONS = {
+    "backward": "geon.deriv(loss, variables) among the results",
+    "compile": "nothing: the first call compiles",
+    "eval": "f(*values)",
+    "grad": "geon.deriv(loss, variables) among the results",
+    "gradient": "geon.deriv(loss, variables) among the results",
+    "inputs": "f.placeholders",
+    "lower": 'f.explain("schedule"), or f.source',
+    "numpy": "f(*values)",
+    "outputs": "f.results",
+    "run": "f(*values)",
+    "shape": "f.axes",
+}
+
+
+def missing_name(owner: object, what: str, name: str, cures: Mapping[str, str]) -> AttributeError:
+    """The error for a name that ``owner``, which is called ``what``, lacks.
+
+    It says what to write where that is known. Python adds the names that are alike, for which it
+    asks for ``name`` and ``obj``.
+    """
+    cure = ""
+    if name in cures:
+        cure = f"; write {cures[name]}"
+    elif isinstance(owner, ModuleType) and name in LACKING:
+        cure = f"; geon does not have it yet: {LACKING[name]}"
+    return AttributeError(f"{what} has no attribute {name!r}{cure}", name=name, obj=owner)
+
+
+def missing_member(owner: object, name: str, cures: Mapping[str, str]) -> AttributeError:
+    """The error for a member that an object lacks, with what to write where it is known."""
+    return missing_name(owner, f"{type(owner).__name__!r} object", name, cures)
+
+
+def missing_function(module: ModuleType, name: str, cures: Mapping[str, str]) -> AttributeError:
+    """The error for a name that a module lacks, with what to write where it is known."""
+    return missing_name(module, f"module {module.__name__!r}", name, cures)
+
+
+class Missing:
+    """An attribute that ops lack and people try: asking for it raises, with what to write.
+
+    A method ``__getattr__`` would be simpler, and make every attribute of every op slower to read.
+    """
+
+    __slots__ = ("cure", "name")
+
+    def __init__(self, name: str, cure: str) -> None:
+        self.name, self.cure = name, cure
+
+    def __get__(self, op: Op | None, owner: type) -> NoReturn:
+        if op is None:
+            raise AttributeError(f"type object {owner.__name__!r} has no attribute {self.name!r}")
+        shown = f"the {kind_of(op)} {op} (made at {op.line_info})"
+        raise missing_name(op, shown, self.name, {self.name: self.cure})
+
+
+def name_missing(cls: type[Op], functions: Iterable[str]) -> None:
+    """Let ops of a class answer for what they lack: known names, and these functions of geon."""
+    cures = {name: f"geon.{name}(x, ...)" for name in functions} | FUNCTIONS | ATTRIBUTES
+    for name, cure in cures.items():
+        if not hasattr(cls, name):
+            setattr(cls, name, Missing(name, cure))
+
+
+def is_missing(cls: type, name: str) -> bool:
+    """Whether an attribute is one that ops lack."""
+    return any(isinstance(vars(base).get(name), Missing) for base in cls.__mro__)
+
+
+def kind_of(op: Op) -> str:
+    """What a user calls an op: a variable, a placeholder, a tensor, an effect."""
+    if op.dtype.kind == "V" and op.dtype.itemsize == 0:
+        return f"effect {op.primitive.name}"
+    return op.primitive.name if op.primitive.name in ("variable", "placeholder") else "tensor"

@@ -1,0 +1,1 @@
+"""Graphs as text: dumps, fingerprints, and display in notebooks."""

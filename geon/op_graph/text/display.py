@@ -1,0 +1,125 @@
+"""Expressions as text, and in notebooks as escaped HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from html import escape
+from typing import Any
+
+from ...errors import ArgumentError
+from ..building.constants import CONSTANT, scalar_value
+from ..core.argument_hints import explained
+from ..op_graph import NO_AXES, Leaf, Op, Tensor
+
+LEVELS = 4
+ARGUMENTS = 6
+LINES = 24  # more are folded
+ROWS = ("results", "placeholders", "variables", "peak_bytes")
+
+
+def tensor_html(op: Op) -> str:
+    """A table of what an op is and where it was made, above the first levels of its expression."""
+    rows: list[tuple[str, str]] = []
+    if op.name is not None:
+        rows.append(("name", op.name))
+    rows += [
+        ("primitive", op.primitive.name),
+        ("axes", str(op.axes)),
+        ("dtype", op.dtype.name),
+        ("made at", op.file_info),
+    ]
+    if op.tags:
+        rows.append(("tags", ", ".join(sorted(op.tags))))
+    if isinstance(op, Leaf):
+        rows.append(("trainable", "yes" if op.trainable else "no"))
+        rows.append(("persistent", "yes" if op.persistent else "no"))
+    return _table(rows) + (folded("expression", _tree(op, LEVELS)) if op.args else "")
+
+
+@explained
+def text(op: Op, levels: int = LEVELS) -> str:
+    """An expression as text, one line for each op, its arguments below it: ``print(geon.text(y))``.
+
+    Each line has the name, primitive, axes and dtype, the first also where it was made. What is
+    more than ``levels`` below the first is left out. Raises ``ArgumentError`` for what is no op.
+    """
+    if not isinstance(op, Op):
+        raise ArgumentError(f"text takes an op, not {op!r} of type {type(op).__name__}")
+    first, *rest = _tree(op, levels)
+    return "\n".join([f"{first}, made at {op.line_info}", *rest])
+
+
+def folded(what: str, lines: list[str]) -> str:
+    """Lines as HTML; many are folded, under a line that says what they are."""
+    content = "\n".join(lines)
+    shown = f"<pre>{escape(content)}</pre>"
+    if len(lines) <= LINES:
+        return shown
+    return f"<details><summary>{escape(what)}, {len(lines)} lines</summary>{shown}</details>"
+
+
+def computation_html(summary: Any) -> str:
+    """A table of a computation: its results, placeholders, variables and peak memory.
+
+    ``summary`` is a mapping from the name of a row to its value, or an object with the attributes
+    ``results``, ``placeholders``, ``variables`` and ``peak_bytes``, of which any may be missing. A
+    value is an op, a string, a number, a length, or a list of them; ``peak_bytes`` is in bytes.
+    """
+    if not isinstance(summary, Mapping):
+        summary = {name: getattr(summary, name) for name in ROWS if hasattr(summary, name)}
+    rows = [(str(name).replace("_", " "), _lines(value)) for name, value in summary.items()]
+    return _table(rows)
+
+
+def _table(rows: Iterable[tuple[str, str]]) -> str:
+    cells = "".join(
+        f'<tr><th style="text-align: left">{escape(head)}</th>'
+        f'<td style="text-align: left">{escape(content).replace(chr(10), "<br>")}</td></tr>'
+        for head, content in rows
+    )
+    return f"<table>{cells}</table>"
+
+
+def _lines(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, Op):
+        return f"{value} {value.dtype.name}"
+    if isinstance(value, (list, tuple)):
+        return "\n".join(map(_lines, value)) or "none"
+    return f"{value:,}" if type(value) is int else str(value)
+
+
+def _label(op: Op) -> str:
+    if op.primitive is CONSTANT and op.axes is NO_AXES:
+        return f"{scalar_value(op)} {op.dtype.name}"
+    named = f"{op.name} = " if op.name is not None else ""
+    if not isinstance(op, Tensor):
+        return f"{named}{op.primitive.name}"
+    return f"{named}{op.primitive.name} {op.axes} {op.dtype.name}"
+
+
+def _tree(root: Op, levels: int) -> list[str]:
+    """The expression by line, indented by level; what is below an op is shown once."""
+    lines: list[str] = []
+    shown: set[Op] = set()
+    stack: list[tuple[int, Op | str]] = [(0, root)]
+    while stack:
+        level, op = stack.pop()
+        indent = "  " * level
+        if isinstance(op, str):
+            lines.append(indent + op)
+            continue
+        again = op in shown and bool(op.args)
+        lines.append(indent + _label(op) + (" (as above)" if again else ""))
+        if again or not op.args:
+            continue
+        if level == levels:
+            lines.append(indent + "  ...")
+            continue
+        shown.add(op)
+        below: list[Op | str] = list(op.args[:ARGUMENTS])
+        if len(op.args) > ARGUMENTS:
+            below.append(f"... {len(op.args) - ARGUMENTS} more")
+        stack += [(level + 1, part) for part in reversed(below)]
+    return lines

@@ -1,0 +1,241 @@
+"""``dumps`` writes a graph as JSON text, ``loads`` reads it back without running code.
+
+The text is JSON by line. The first line has the version; each further line is an op, after those it
+uses: ``[primitive, [lines of its arguments], axes, dtype, {everything else}]``, where line 1 is the
+first line of the text. Fed arrays and lengths follow, and the last line names the results::
+
+    {"geon": "graph", "version": 1}
+    ["placeholder", [], [["N", "N"]], "float32", {"name": "x", "at": ["train.py", 3, ""]}]
+    ["tanh", [2], [["N", "N"]], "float32", {"at": ["train.py", 4, ""]}]
+    {"results": [3]}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...errors import DumpError
+from ..autodiff.custom_deriv import CUSTOM, DumpedRule, dumped_rule
+from ..axes.axes import Axes, Axis
+from ..building.unused_effects import take
+from ..core.argument_hints import explained
+from ..core.region_body import Body
+from ..core.source_info import resolve
+from ..op_graph import Leaf, Op, Tensor, post_order, same_ops
+from ..values.arrays import array_of
+from ..values.labels import by_name
+from .encoding import FORMAT, integer, write_array, write_axes, write_length, write_value
+from .fingerprint import canonical, graph_hash
+from .loads import Case, loads, loads_case
+
+if TYPE_CHECKING:
+    from ..building.typing import FeedLike, Lengths
+
+
+__all__ = ["FORMAT", "Case", "canonical", "dumps", "graph_hash", "loads", "loads_case"]
+
+
+@explained
+def dumps(
+    *results: Op | Sequence[Op],
+    feeds: Mapping[Any, FeedLike] | None = None,
+    lengths: Lengths | None = None,
+    notes: bool = True,
+) -> str:
+    """The graph of ``results`` (ops, or a list of them) as text that ``loads`` reads.
+
+    With ``feeds``, arrays for placeholders and variables of the graph, and ``lengths``, integers
+    for open axes, one text holds everything that a computation needs to be run again. Names, tags
+    and the first line each op was made at are written too, unless ``notes`` is False. A variable
+    whose initial value is a callable has none in the text. A derivative rule of ``custom_deriv`` is
+    written as the graph that it makes. Raises ``DumpError`` for a feed that the graph does not use.
+    """
+    first: Any = results[0] if len(results) == 1 else None
+    ops: Sequence[Any] = first if isinstance(first, (list, tuple)) else results
+    for op in ops:
+        if not isinstance(op, Op):
+            raise DumpError(f"dumps takes ops, not {op!r} of type {type(op).__name__}")
+    take(post_order(ops))
+    writer = _Writer(notes)
+    writer.write(ops)
+    for leaf, array in _fed(feeds or {}, writer.lines_of):
+        what = f"dumps: {leaf}"
+        given = array_of(by_name(array, leaf.axes.names, what), what)
+        writer.put({"feed": writer.lines_of[leaf], "array": write_array(given)})
+    if lengths:
+        writer.put({"lengths": _open_lengths(lengths)})
+    writer.put({"results": [writer.lines_of[op] for op in ops]})
+    return "\n".join([*writer.lines, ""])
+
+
+def _fed(feeds: Mapping[Any, Any], lines_of: Mapping[Op, int]) -> list[tuple[Leaf, Any]]:
+    for leaf in feeds:
+        if not isinstance(leaf, Leaf) or leaf not in lines_of:
+            known = [str(op) for op in lines_of if isinstance(op, Leaf)]
+            raise DumpError(
+                f"feeds: {leaf!r} is no placeholder or variable of the graph; leave it out, or "
+                f"give arrays for those that are: {', '.join(known) or 'there are none'}"
+            )
+    return sorted(feeds.items(), key=lambda item: lines_of[item[0]])
+
+
+def _open_lengths(lengths: Mapping[Any, int]) -> dict[str, int]:
+    named: dict[str, int] = {}
+    for axis, length in lengths.items():
+        name = axis.open_name if isinstance(axis, Axis) else axis
+        if not isinstance(name, str) or not name:
+            raise DumpError(f"lengths: {axis!r} is no open axis or name")
+        named[name] = integer(int(length), 0)
+    return dict(sorted(named.items()))
+
+
+class _Writer:
+    """The lines so far and the line of each op."""
+
+    def __init__(self, notes: bool) -> None:
+        self.notes = notes
+        self.lines_of: dict[Op, int] = {}
+        self.lines: list[str] = []
+        self._encode = json.JSONEncoder(check_circular=False).encode
+        self._axes: dict[Axes, Any] = {}
+        self._sites: dict[Any, Any] = {}
+        self._rules: dict[Op, tuple[DumpedRule, Sequence[Tensor]]] = {}
+        self.put({"geon": "graph", "version": FORMAT})
+
+    def put(self, line: Any) -> None:
+        """Append one line."""
+        self.lines.append(self._encode(line))
+
+    def write(self, roots: Any) -> None:
+        """Write the lines of all ops below ``roots`` and of what initializes their leaves."""
+        stack = list(roots)[::-1]
+        entered: set[Op] = set()
+        while stack:
+            op = stack.pop()
+            if op in self.lines_of:
+                continue
+            below = (*self._arguments(op), *self._further(op))
+            missing = [arg for arg in below if arg not in self.lines_of]
+            if not missing:
+                self._write_op(op)
+            elif op in entered:
+                raise DumpError(f"{op} (made at {op.line_info}) is needed to initialize itself")
+            else:
+                entered.add(op)
+                stack.append(op)
+                stack += missing[::-1]
+
+    def _write_op(self, op: Op) -> None:
+        axes = self._axes.get(op.axes)
+        if axes is None:
+            axes = self._axes[op.axes] = write_axes(op.axes)
+        extra: dict[str, Any] = {}
+        if op.attrs:
+            extra["attrs"] = self._attributes(op)
+        if op.weak:
+            extra["weak"] = True
+        if op.guards:
+            extra["guards"] = [
+                [g.relation, write_length(g.left), write_length(g.right), g.meaning]
+                for g in op.guards
+            ]
+        if isinstance(op, Leaf):
+            self._leaf(op, extra)
+        if self.notes:
+            self._notes(op, extra)
+        args = [self.lines_of[arg] for arg in self._arguments(op)]
+        self.put([op.primitive.name, args, axes, op.dtype.name, extra])
+        self.lines_of[op] = len(self.lines)
+
+    def _attributes(self, op: Op) -> list[Any]:
+        if op.primitive is CUSTOM:
+            return [self._rule(self._rule_of(op)[0])]
+        try:
+            return [self._attribute(value) for value in op.attrs]
+        except DumpError as error:
+            raise DumpError(f"{op} (made at {op.line_info}): {error}") from None
+
+    def _attribute(self, value: Any) -> Any:
+        """An attribute, in which bodies name lines."""
+        if isinstance(value, Body):
+            return self._body(value)
+        if isinstance(value, tuple) and any(isinstance(part, Body) for part in value):
+            return ["bodies", *[self._body(part) for part in value]]
+        return write_value(value)
+
+    def _body(self, body: Body) -> list[Any]:
+        """``["body", [lines of parameters], [lines of results]]``."""
+        parts = (body.parameters, body.results)
+        return ["body", *[[self.lines_of[op] for op in ops] for ops in parts]]
+
+    def _rule(self, rule: DumpedRule) -> list[Any]:
+        """``["rule", name, body, [places]]``, or why there is no graph of the rule."""
+        if rule.body is None:
+            return ["rule", rule.name, rule.reason]
+        return ["rule", rule.name, self._body(rule.body), list(rule.places)]
+
+    def _rule_of(self, op: Op) -> tuple[DumpedRule, Sequence[Tensor]]:
+        """The rule of an op with one of the user's, and what it reads beside the arguments."""
+        if op not in self._rules:
+            self._rules[op] = dumped_rule(op)
+        return self._rules[op]
+
+    def _arguments(self, op: Op) -> tuple[Op, ...]:
+        """The arguments of an op, and what a rule of the user's reads besides."""
+        return (*op.args, *self._rule_of(op)[1]) if op.primitive is CUSTOM else op.args
+
+    def _further(self, op: Op) -> tuple[Op, ...]:
+        """The ops that an op's line refers to beside its arguments."""
+        if isinstance(op, Leaf):
+            return _first_values(op)
+        bodies = op.bodies
+        if op.primitive is CUSTOM:
+            body = self._rule_of(op)[0].body
+            bodies = () if body is None else (body,)
+        return tuple([each for body in bodies for each in (*body.parameters, *body.results)])
+
+    def _leaf(self, leaf: Leaf, extra: dict[str, Any]) -> None:
+        info = leaf.info
+        if info.trainable:
+            extra["trainable"] = True
+        if info.persistent:
+            extra["persistent"] = True
+        if isinstance(info.initial_value, Tensor):
+            extra["initial"] = self.lines_of[info.initial_value]
+        further = [self.lines_of[op] for op in _further_initializers(leaf)]
+        if further:
+            extra["initializers"] = further
+
+    def _notes(self, op: Op, extra: dict[str, Any]) -> None:
+        notes = op._notes
+        if notes is not None:
+            shown = [] if notes.name is None else [notes.name]
+            if not all(isinstance(text, str) for text in (*shown, *notes.names, *notes.tags)):
+                raise DumpError(f"{op} (made at {op.line_info}): names and tags must be strings")
+            if shown:
+                extra["name"] = notes.name
+            if notes.names != shown:
+                extra["names"] = notes.names
+            if notes.tags:
+                extra["tags"] = sorted(notes.tags)
+        site = op._site
+        found = self._sites.get(site)
+        if found is None:
+            found = self._sites[site] = [*resolve(site), site[2]]
+        extra["at"] = found
+
+
+def _first_values(leaf: Leaf) -> tuple[Op, ...]:
+    """The ops that a leaf's line refers to."""
+    first = leaf.info.initial_value
+    return (*((first,) if isinstance(first, Tensor) else ()), *_further_initializers(leaf))
+
+
+def _further_initializers(leaf: Leaf) -> list[Op]:
+    """The initializers of a leaf but the assignment of its initial value, which is implied."""
+    first, listed = leaf.info.initial_value, list(leaf.info.initializers)
+    if not isinstance(first, Tensor):
+        return listed
+    return [op for op in listed if not same_ops(op.args, (leaf, first))]

@@ -1,0 +1,1 @@
+"""Graph to graph: clones, state as values, derivative sweeps, batching."""

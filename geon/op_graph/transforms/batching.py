@@ -1,0 +1,228 @@
+"""Batching of graphs over additional axes, as ``vmap`` does: one rule per kind of primitive.
+
+``with_further`` builds ops once more on arguments that got axes, which they have last. So a
+derivative that is linear in a seed is that of many seeds at once, and one with respect to weights
+of each example is that of each example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ...errors import ArgumentError, AxisError, DerivativeError
+from ..axes.affine import Affine, Quotient, Remainder, variable
+from ..axes.axes import Axes, Axis, axes_of
+from ..axes.index_map import identity
+from ..building.elementwise_build import over
+from ..core.source_info import building, remarked
+from ..op_graph import Op, RegionOp, Tensor, intern, make, post_order
+from ..rows.elementwise import cast, equal
+from ..rows.leaves import iota
+from ..rows.logic import logical_and
+from ..rows.movement import broadcast, cast_axes
+from ..values.dtypes import DType
+
+SAME_PLACE = (
+    "custom",
+    "print",
+    "checked",
+    "converged",
+    "remat",
+    "segmented",
+)  # x, element by element
+
+
+def with_further(
+    roots: Sequence[Tensor], known: Mapping[Op, Tensor], axes: Axes, what: str
+) -> list[Tensor]:
+    """``roots`` made of the values of ``known`` in the place of its keys.
+
+    The values have the axes of their keys, then those of ``axes`` that these lack; so have the
+    results, where they depend on one. An op that has one of ``axes`` already is matched along it.
+    Raises ``DerivativeError`` for one that puts elements of different places along it together.
+    """
+    made = images(roots, known, axes, what)
+    return [made.get(op, op) for op in roots]  # type: ignore[misc]  # tensors become tensors
+
+
+def many_at_once(
+    results: Sequence[Tensor], given: Mapping[Tensor, Tensor], many: Axes
+) -> list[Tensor]:
+    """``results``, linear in the keys of ``given``, for its values, which have axes ``many`` too.
+
+    Each has its own axes, then ``many``. These have other names meanwhile, since what a rule of a
+    derivative is made of may have axes of any name.
+    """
+    rows = fresh_axes(many, {*names_below(results), *many.names})
+    known: dict[Op, Tensor] = {}
+    for one, value in given.items():
+        whole = over(value, Axes(one.axes, many))
+        known[one] = cast_axes(whole, Axes(one.axes, rows))
+    found = []
+    for result, made in zip(
+        results, with_further(results, known, rows, "the derivative"), strict=True
+    ):
+        whole = over(made, Axes(result.axes, rows))
+        found.append(cast_axes(whole, Axes(result.axes, many)))
+    return found
+
+
+def images(roots: Sequence[Op], known: Mapping[Op, Tensor], axes: Axes, what: str) -> dict[Op, Op]:
+    """What ``with_further`` makes of each op below ``roots`` that depends on a key of ``known``."""
+    made: dict[Op, Op] = dict(known)
+    regions: dict[Op, Sequence[Tensor]] = {}  # the results of those that changed
+    with building() as current:
+        for op in post_order(roots, known):
+            if op.args and op.args[0] in regions:
+                made[op] = regions[op.args[0]][op.attrs[0]]
+                continue
+            args = tuple([made.get(arg, arg) for arg in op.args])
+            changed = [k for k, arg in enumerate(args) if arg is not op.args[k]]
+            if changed and isinstance(op, RegionOp):
+                current.site = remarked(op._site, what)
+                regions[op] = _results_again(op, args, axes, what)
+            elif changed:
+                _refuse_mixing(op, changed, axes, what)
+                current.site = remarked(op._site, what)
+                made[op] = _again(op, args, axes, what)
+    return made
+
+
+def _results_again(op: RegionOp, args: tuple[Op, ...], axes: Axes, what: str) -> Sequence[Tensor]:
+    """The results of a region on arguments that have further axes, over their own and these."""
+    spread = op.primitive.spread
+    own = [value.name for value in op.attrs if isinstance(value, Axis)]
+    if spread is None or any(name in axes for name in own):
+        raise _cannot(op, axes, what)
+    return spread(op, args, axes, lambda roots, known: images(roots, known, axes, what))
+
+
+def _again(op: Op, args: tuple[Op, ...], axes: Axes, what: str) -> Tensor:
+    """``op`` on arguments that have further axes, over its own and these."""
+    row = op.primitive
+    wanted = Axes(op.axes, [axis for axis in axes if axis not in op.axes])
+    if row.kind == "elementwise" or row.infer is None:
+        if row.infer is None:  # the value of a call, which its first argument is
+            args = _spread(args, range(len(args)), axes)
+        arranged = tuple(dict.fromkeys(n for a in args for n in a.axes.names)) != wanted.names
+        made: Any = intern(
+            type(op), row, args, op.attrs, wanted, op.dtype,
+            weak=op.weak, guards=op.guards, arranged=arranged,
+        )  # fmt: skip
+        return made  # type: ignore[no-any-return]  # a tensor, as op is
+    alike = range(len(args)) if row.alike is None else row.alike
+    args = _spread(args, alike, axes)
+    attrs = op.attrs
+    if row.further is not None:
+        own = op.args[0].axes
+        attrs = row.further(attrs, axes_of(tuple([a for a in args[0].axes if a not in own])))
+    try:
+        made = make(row, args, attrs, weak=op.weak, guards=op.guards)
+    except (ArgumentError, AxisError, DerivativeError) as error:
+        raise _cannot(op, axes, what) from error
+    if not made.axes.same_set(wanted):
+        raise _cannot(op, axes, what)
+    return over(made, axes_of(tuple([made.axes[name] for name in wanted.names])))
+
+
+def _spread(args: tuple[Any, ...], alike: Iterable[int], axes: Axes) -> tuple[Op, ...]:
+    """The arguments, those at the positions ``alike`` over ``axes`` too."""
+    found = list(args)
+    for k in alike:
+        have = found[k].axes
+        found[k] = over(found[k], Axes(have, [axis for axis in axes if axis not in have]))
+    return tuple(found)
+
+
+def _cannot(op: Op, axes: Axes, what: str) -> DerivativeError:
+    return DerivativeError(
+        f"{what} along {', '.join(axes.names)}: {op} (made at {op.line_info}) has no form for "
+        "arguments with such an axis; take derivatives one after another, with seeds"
+    )
+
+
+def _refuse_mixing(op: Op, changed: Sequence[int], axes: Axes, what: str) -> None:
+    for axis in axes:
+        _refuse_other_length(op, axis, what)
+        owned = axis in op.axes or any(axis in arg.axes for arg in op.args)
+        if owned and _mixes(op, changed, axis.name):
+            raise DerivativeError(
+                f"{what} along {axis.name}: {op} (made at {op.line_info}) puts elements of "
+                f"different places along {axis.name} together, so that one depends on the others; "
+                f"leave out what does, for example a mean over {axis.name}, or take "
+                "geon.jacobian(y, x), which holds for all"
+            )
+
+
+def _refuse_other_length(op: Op, axis: Axis, what: str) -> None:
+    for one in (op, *op.args):
+        if axis in one.axes and one.axes[axis.name].expression != axis.expression:
+            raise DerivativeError(
+                f"{what} along {axis.name}: there are {axis.expression} places along it in the "
+                f"result and {one.axes[axis.name].expression} in {one} (made at {one.line_info}), "
+                f"of which a slice, a border or the like was taken; take it of the derivative: "
+                f"geon.deriv(y, x, per={axis.name})[{{{axis.name}: ...}}] with y before it"
+            )
+
+
+def _mixes(op: Op, changed: Sequence[int], name: str) -> bool:
+    """Whether an element of ``op`` at a place along an axis is made of those at other places."""
+    row = op.primitive
+    if row.kind == "elementwise" or row.name in SAME_PLACE:
+        return False
+    if row.index_map is not None:
+        pieces = row.index_map(op, identity(op.axes.names))
+        return any(
+            any(_walks(guard.index, name) for guard in piece.guards)
+            or any(
+                index != variable(name) if own == name else _walks(index, name)
+                for own, index in piece.index.items()
+            )
+            for piece in pieces
+            if piece.arg in changed
+        )
+    if row.name == "scatter":
+        return op.attrs[0] == name or (name in op.args[1].axes and name not in op.args[0].axes)
+    if row.kind in ("reduction", "ordered", "contraction"):
+        named = op.attrs[0]
+        return name in (named if isinstance(named, tuple) else (named,))
+    return True
+
+
+def _walks(index: Affine, name: str) -> bool:
+    """Whether an index follows an axis, other than through positions that are computed."""
+    return any(atom == name for atom in _atoms(index))
+
+
+def _atoms(index: Affine) -> Iterator[Any]:
+    for atom in index.terms:
+        yield atom
+        if isinstance(atom, (Quotient, Remainder)):
+            yield from _atoms(atom.of)
+
+
+def fresh_axes(axes: Axes, taken: Iterable[str]) -> Axes:
+    """Axes of the lengths of ``axes``, under names that are not ``taken``: theirs, with primes."""
+    used = set(taken)
+    found: list[Axis] = []
+    for axis in axes:
+        while axis.name in used:
+            axis = axis.prime
+        used.add(axis.name)
+        found.append(axis)
+    return axes_of(tuple(found))
+
+
+def names_below(roots: Iterable[Op]) -> set[str]:
+    """The names of all axes that the ops below have."""
+    return {name for op in post_order(roots) for name in op.axes.names}
+
+
+def same_place(rows: Axes, columns: Axes, dtype: DType) -> Tensor:
+    """1 where the places along ``rows`` and ``columns`` are the same, else 0, over both."""
+    total: Tensor | None = None
+    for row, column in zip(rows, columns, strict=True):
+        same = equal.apply(iota(row), iota(column))
+        total = same if total is None else logical_and.apply(total, same)
+    return broadcast(cast(True if total is None else total, dtype), Axes(rows, columns))

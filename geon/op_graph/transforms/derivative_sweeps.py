@@ -1,0 +1,289 @@
+"""Reverse-mode and forward-mode sweeps over a graph.
+
+They are the only code that knows about broadcasting, accumulation and source lines; rules state
+partials, transposes or linear maps of their primitive alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import Any
+
+from ...errors import DerivativeError
+from ..building.constants import as_tensor, is_constant, scalar_value
+from ..building.rebuild import with_args
+from ..building.weak import strengthen
+from ..core.source_info import building, remarked
+from ..op_graph import NO_AXES, Op, RegionOp, Tensor, post_order
+from ..rows.accumulation import accumulated, rounded
+from ..rows.elementwise import CAST, cast, multiply, negative
+from ..rows.leaves import placeholder
+from ..rows.movement import broadcast, sum_to
+from ..syntax.operators import is_function
+from ..values.dtypes import FLOAT32, HALVES, kind, name_of
+
+# Reverse mode -----------------------------------------------------------------------------------
+
+
+def reverse_mode(
+    y: Tensor, seed: Tensor, targets: Sequence[Op], known: Set[Op] = frozenset()
+) -> dict[Op, Tensor]:
+    """The cotangent of every target that ``y`` reaches, from the cotangent ``seed`` of ``y``.
+
+    Each has the dtype of its target. Ops in ``known`` are taken as independent of the targets, so
+    that nothing below is walked.
+    """
+    found = cotangents({y: seed}, targets, known)
+    return {op: rounded(g, op.dtype) for op, g in found.items()}
+
+
+def cotangents(
+    seeds: Mapping[Op, Tensor], targets: Sequence[Op], known: Set[Op] = frozenset()
+) -> dict[Op, Tensor]:
+    """The same of several ops together, from the cotangent of each in ``seeds``.
+
+    Seeds and results may be totals, in the accumulator dtype of their op. A total is rounded where
+    a rule takes it, but for regions, which go on adding to it, for casts, and where a partial is a
+    number: so through the sums of a chain of ``x + f(x)`` it is rounded once.
+    """
+    order = post_order(seeds, known)
+    wanted = set(targets)
+    on_path: set[Op] = set()
+    for op in order:
+        if op in wanted or any(arg in on_path for arg in op.args):
+            on_path.add(op)
+    parts: dict[Op, Tensor] = dict(seeds)
+    given: dict[Op, dict[int, Tensor]] = {}  # the cotangents of results of regions
+    kept: dict[Op, Tensor] = {}
+    with building() as current:
+        for op in reversed(order):
+            g = parts.pop(op, None)
+            if (g is None and op not in given) or op not in on_path:
+                continue
+            current.site = remarked(op._site, f"derivative of {op.primitive.name}")
+            if g is None:
+                found = _cotangents_of_region(op, given.pop(op), on_path)
+            elif op.args and isinstance(op.args[0], RegionOp):
+                given.setdefault(op.args[0], {})[op.attrs[0]] = g
+                found = iter(())
+            else:
+                found = _cotangents(op, g, on_path)
+            if op in wanted and g is not None:
+                kept[op] = g
+            for arg, part in found:
+                parts[arg] = accumulated(parts.get(arg), part)
+    return kept
+
+
+def _cotangents_of_region(
+    op: Op, given: Mapping[int, Tensor], on_path: Set[Op]
+) -> Iterator[tuple[Op, Tensor]]:
+    """The cotangents of a region's arguments on the path, from those of its results."""
+    if op.primitive.vjp is None:
+        raise _missing(op)
+    assert op.primitive.outcomes is not None
+    count = len(op.primitive.outcomes(op.attrs))
+    wanted = [arg in on_path and kind(arg.dtype) == "f" for arg in op.args]
+    every = op.primitive.vjp([given.get(k) for k in range(count)], op, wanted)
+    for arg, part in zip(op.args, every, strict=True):
+        if part is not None and arg in on_path:
+            yield arg, part
+
+
+def _cotangents(op: Op, g: Tensor, on_path: set[Op]) -> Iterator[tuple[Op, Tensor]]:
+    """The cotangents of the arguments on the path, from the cotangent ``g`` of the result."""
+    row = op.primitive
+    narrow = rounded(g, op.dtype)
+    every = row.vjp(narrow, op) if row.vjp is not None else None
+    for i, arg in enumerate(op.args):
+        if arg in on_path and kind(arg.dtype) == "f":
+            hands_on = row is CAST or (row.partials is not None and not callable(row.partials[i]))
+            given = g if hands_on else narrow
+            part = every[i] if every is not None else _cotangent(op, i, arg, given)
+            if part is not None:
+                yield arg, part
+
+
+def _cotangent(op: Op, i: int, arg: Op, g: Tensor) -> Tensor | None:
+    """The cotangent of argument i of ``op`` from the cotangent ``g`` of its result."""
+    row = op.primitive
+    if row.partials is not None:
+        part = _times_partial(op, i, row.partials[i], g)
+        return None if part is None else sum_to(part, arg.axes)
+    if row.transpose is not None:
+        part = row.transpose(g, op, i)
+        if part is not None and part.axes is not arg.axes and row.kind == "elementwise":
+            part = sum_to(part, arg.axes)
+        return part
+    if row.linearise is not None:
+        return _transposed(op, row.linearise, i, g)
+    if kind(op.dtype) != "f":
+        return None
+    raise _missing(op)
+
+
+def _times_partial(op: Op, i: int, partial: Any, g: Tensor) -> Tensor | None:
+    if is_function(partial):
+        if _is_function_of_halves(op):
+            return _times_wide_partial(op, i, partial, g)
+        partial = partial(op, *_full(op))
+    if partial is None:
+        return None
+    if isinstance(partial, Tensor):
+        if is_constant(g, 1.0):
+            return strengthen(partial, g.dtype)
+        value = scalar_value(partial)
+        if value is None or partial.weak:
+            return multiply.apply(g, partial)
+        partial = value
+    if partial == 1.0:
+        return g
+    if is_constant(g, 1.0):
+        return strengthen(as_tensor(float(partial)), g.dtype)
+    return negative.apply(g) if partial == -1.0 else multiply.apply(g, float(partial))
+
+
+def _is_function_of_halves(op: Op) -> bool:
+    """Whether a target computes it in float32: not arithmetic, whose partials are its operands."""
+    rule = getattr(op.primitive, "rule", "float")
+    return rule == "float" and name_of(op.dtype) in HALVES and not getattr(op, "weak", False)
+
+
+def _times_wide_partial(op: Op, i: int, partial: Any, g: Tensor) -> Tensor | None:
+    """As ``_times_partial``, computed in float32 as the function itself is, and rounded once."""
+    args: Any = op.args
+    wide = with_args(op, tuple(cast(arg, FLOAT32) for arg in args), FLOAT32)
+    value = partial(wide, *_full(wide))
+    made = _times_partial(wide, i, value, g if is_constant(g, 1.0) else cast(g, FLOAT32))
+    return None if made is None else cast(made, op.dtype)
+
+
+def _full(op: Op) -> list[Any]:
+    """The arguments over the op's full axes, so that rules may combine them freely."""
+    args: Any = op.args
+    return [
+        arg if arg.axes is op.axes or arg.axes is NO_AXES else broadcast(arg, op.axes)
+        for arg in args
+    ]
+
+
+def _transposed(op: Op, linearise: Any, i: int, g: Tensor) -> Tensor | None:
+    """The transpose of the linear map that the row states, by a sweep through that map."""
+    tangent = placeholder(op.args[i].axes, op.args[i].dtype)
+    pushed: Tensor | None = linearise(op, i, tangent)
+    if pushed is None:
+        return None
+    known = {op, *op.args}
+    return reverse_mode(pushed, broadcast(g, pushed.axes), [tangent], known).get(tangent)
+
+
+def _missing(op: Op) -> DerivativeError:
+    return DerivativeError(
+        f"{op.primitive.name} has no derivative: {op} was made at {op.line_info}; "
+        "geon.stop_gradient(x) treats it as a constant, geon.custom_deriv gives it a rule"
+    )
+
+
+def zeros(x: Op) -> Tensor:
+    """0 over the axes of ``x``, in its dtype."""
+    return broadcast(strengthen(as_tensor(0), x.dtype), x.axes)
+
+
+# Forward mode -----------------------------------------------------------------------------------
+
+
+def forward_mode(ys: Sequence[Op], tangents: Mapping[Op, Tensor]) -> dict[Op, Tensor]:
+    """The tangents of ``ys`` from those of some ops below them; no entry where one is zero."""
+    found: dict[Op, Tensor] = dict(tangents)
+    order = post_order(ys)
+    needed = _needed(order, ys)
+    regions: dict[Op, Sequence[Tensor | None]] = {}  # the tangents of results
+    with building() as current:
+        for op in order:
+            if op in needed and isinstance(op, RegionOp) and any(a in found for a in op.args):
+                current.site = remarked(op._site, f"tangent of {op.primitive.name}")
+                regions[op] = _tangents_of_region(op, found)
+            if op in found or op not in needed or kind(op.dtype) != "f":
+                continue
+            if op.args and op.args[0] in regions:
+                tangent = regions[op.args[0]][op.attrs[0]]
+                if tangent is not None:
+                    found[op] = tangent
+                continue
+            moving = [i for i, arg in enumerate(op.args) if arg in found]
+            if moving:
+                current.site = remarked(op._site, f"tangent of {op.primitive.name}")
+                t = _tangent(op, moving, found)
+                if t is not None:
+                    found[op] = broadcast(t, op.axes)
+    return found
+
+
+def _needed(order: Sequence[Op], ys: Iterable[Op]) -> set[Op]:
+    """The ops whose tangents count: not those only below a partial that is zero everywhere."""
+    needed = set(ys)
+    for op in reversed(order):
+        if op in needed:
+            row = op.primitive
+            if row.vjp is not None and not isinstance(op, RegionOp):
+                needed.update(op.args[1:])
+            elif row.partials is not None:
+                pairs = zip(op.args, row.partials, strict=True)
+                needed.update(arg for arg, partial in pairs if partial is not None)
+            else:
+                needed.update(op.args)
+    return needed
+
+
+def _tangents_of_region(op: Op, found: Mapping[Op, Tensor]) -> Sequence[Tensor | None]:
+    """The tangents of a region's results, None for zero."""
+    if op.primitive.jvp is None:
+        raise _missing(op)
+    made: Sequence[Tensor | None] = op.primitive.jvp(op, [found.get(arg) for arg in op.args])
+    return made
+
+
+def _tangent(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
+    row = op.primitive
+    if row.jvp is not None:
+        pushed: Tensor | None = row.jvp(op, moving, found)
+        return pushed
+    if row.partials is not None:
+        return _sum(
+            op,
+            (
+                _times_partial(op, i, row.partials[i], broadcast(found[op.args[i]], op.axes))
+                for i in moving
+            ),
+        )
+    if row.transpose is not None and row.multilinear:
+        return _sum(op, (_replaced(op, {i: found[op.args[i]]}) for i in moving))
+    if row.transpose is not None:
+        return _tangent_of_linear(op, moving, found)
+    if row.linearise is not None:
+        return _sum(op, (row.linearise(op, i, found[op.args[i]]) for i in moving))
+    raise _missing(op)
+
+
+def _tangent_of_linear(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
+    """A row linear in several arguments together: those that do not move are zero."""
+    linear = [i for i, arg in enumerate(op.args) if kind(arg.dtype) == "f"]
+    if not any(i in linear for i in moving):
+        return None
+    zero = {i: zeros(op.args[i]) for i in linear}
+    return _replaced(op, {**zero, **{i: found[op.args[i]] for i in moving}})
+
+
+def _replaced(op: Op, new: Mapping[int, Tensor]) -> Tensor:
+    made = with_args(op, tuple(new.get(i, arg) for i, arg in enumerate(op.args)))
+    assert isinstance(made, Tensor)
+    return made
+
+
+def _sum(op: Op, parts: Iterable[Tensor | None]) -> Tensor | None:
+    """The sum of the tangents of ``op``, in its dtype."""
+    total: Tensor | None = None
+    for part in parts:
+        if part is not None:
+            total = accumulated(total, part)
+    return None if total is None else rounded(total, op.dtype)

@@ -1,0 +1,1 @@
+"""dtypes, attribute types, and arrays of other libraries."""

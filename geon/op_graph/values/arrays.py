@@ -1,0 +1,195 @@
+"""Conversion of foreign array types to NumPy by ``__array__`` or DLPack, and refusals.
+
+This file imports NumPy and geon's errors alone: its text is part of the modules that
+``Transformer.write`` makes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import AxisError, DTypeError, FeedError
+
+Array = np.ndarray[Any, Any]
+Refusal = type[AxisError] | type[DTypeError] | type[FeedError]
+ON_HOST = (1, 3)  # DLPack's numbers for memory that the processor reads
+
+
+def is_array(value: Any) -> bool:
+    """Whether another library's value can be read as an array."""
+    kind = type(value)
+    return (
+        hasattr(kind, "__array__")
+        or hasattr(kind, "__array_interface__")
+        or hasattr(kind, "__dlpack__")
+        or hasattr(kind, "__cuda_array_interface__")
+    )
+
+
+def array_of(value: Any, what: str, error: Refusal = FeedError) -> Array:
+    """A value as a NumPy array, without a copy where it has memory that the processor reads.
+
+    Raises ``error``, which begins with ``what``, for what is no array, for an array with masked
+    elements, and for memory of a device that its library does not copy.
+    """
+    if value.__class__ is np.ndarray:
+        return value
+    if value.__class__ in PYTHON:
+        try:
+            return np.asarray(value)
+        except Exception as failed:
+            raise _no_array(value, what, error, failed) from failed
+    refuse_masked(value, what, error)
+    if value is None or isinstance(value, (dict, set)):
+        raise error(
+            f"{what} was given {'None' if value is None else f'a {type(value).__name__}'}, which "
+            "is no array; give values one by one, in order or by name"
+        )
+    kind = type(value)
+    shows = hasattr(kind, "__array__") or hasattr(kind, "__array_interface__")
+    if not shows and hasattr(kind, "__dlpack__"):
+        return _exchanged(value, what, error)
+    if not shows and hasattr(kind, "__cuda_array_interface__"):
+        raise error(f"{what} was given {kind.__name__}, whose memory is a GPU's: {ON_DEVICE}")
+    try:
+        return np.asarray(value)
+    except Exception as failed:
+        if _on_device(value):
+            return _exchanged(value, what, error)
+        raise _no_array(value, what, error, failed) from failed
+
+
+PYTHON = (list, tuple, int, float, bool)
+
+
+def _no_array(value: Any, what: str, error: Refusal, failed: Exception) -> Exception:
+    start = f"{what} was given {type(value).__name__}"
+    if isinstance(value, (list, tuple)):
+        return error(f"{start} of lists that are no array: {RAGGED} ({failed})")
+    if hasattr(value, "data_vars"):
+        names = ", ".join(map(repr, value.data_vars)) or "none"
+        return error(f"{start}, which is no array but has some by name; take one of them: {names}")
+    return error(f"{start}, which is no array: {failed}")
+
+
+RAGGED = (
+    "the lists in it must have one length: fill the shorter ones, and say with a mask what counts"
+)
+
+
+ON_DEVICE = (
+    'a computation of geon.make_transformer("pycuda") is fed with it as it is; elsewhere copy it '
+    "first, for example with .cpu(), .get() or .copy_to_host()"
+)
+
+
+def _on_device(value: Any) -> bool:
+    """Whether a value that DLPack can exchange lies where the processor does not read."""
+    device = getattr(value, "__dlpack_device__", None)
+    return device is not None and int(device()[0]) not in ON_HOST
+
+
+def _exchanged(value: Any, what: str, error: Refusal) -> Array:
+    """The array that DLPack gives, copied to the host where its library does that."""
+    try:
+        if _on_device(value):
+            return np.from_dlpack(value, device="cpu", copy=True)
+        return np.from_dlpack(value)
+    except Exception as failed:
+        cure = f": {ON_DEVICE}" if _on_device(value) else ""
+        raise error(
+            f"{what} was given {type(value).__name__}, which is no array that NumPy can read by "
+            f"DLPack ({failed}){cure}"
+        ) from failed
+
+
+def is_masked(value: Any) -> bool:
+    """Whether a value is an array of NumPy's with a mask."""
+    loaded = sys.modules.get("numpy.ma")  # nobody has such an array where that is not loaded
+    return loaded is not None and isinstance(value, loaded.MaskedArray)
+
+
+def refuse_masked(value: Any, what: str, error: Refusal) -> None:
+    """Raise ``error`` for an array with masked elements, which would count as if they were not."""
+    if not is_masked(value):
+        return
+    hidden: Any = np.argwhere(value.mask) if np.ndim(value.mask) else ()
+    if len(hidden):
+        raise error(
+            f"{what} was given an array of shape {value.shape} with masked elements, "
+            f"{len(hidden)} of them, the first at {_place(hidden[0])}: fill them first, with "
+            "array.filled(value), or give array.data and the mask as another tensor"
+        )
+
+
+def refuse_kind(array: Array, what: str, wanted: Any, error: Refusal) -> None:
+    """Raise ``error`` for an array whose dtype has no numbers: objects, texts, dates, complex.
+
+    ``wanted`` is the dtype that is needed, or None for any.
+    """
+    kind = array.dtype.kind
+    if kind not in CURES and not (kind == "V" and array.dtype.itemsize != 2):
+        return
+    cure = CURES.get(kind, "take the numbers out of it")
+    found, needed = "", "its values must be numbers" if wanted is None else f"it needs {wanted}"
+    if kind == "O":
+        odd = _no_number(array)
+        if odd is not None:
+            found = f" with {odd[0]!r} at {_place(odd[1])}"
+            cure = _cure_of_objects(array)
+        if wanted is not None and np.dtype(wanted).kind in "iub":
+            cure = cure.replace("'float64'", f"'{wanted}'")
+    raise error(f"{what} was given an array of dtype {array.dtype}{found}; {needed}: {cure} first")
+
+
+CURES = {
+    "O": "convert it with .astype('float64')",
+    "S": "give each text a number, as np.unique(array, return_inverse=True) does,",
+    "U": "give each text a number, as np.unique(array, return_inverse=True) does,",
+    "T": "give each text a number, as np.unique(array, return_inverse=True) does,",
+    "M": "make it numbers, such as (dates - dates[0]) / np.timedelta64(1, 'D'),",
+    "m": "make it numbers, such as array / np.timedelta64(1, 'D'),",
+    "c": "take its .real and its .imag",
+}
+
+
+def _cure_of_objects(array: Array) -> str:
+    """What to do with an array of objects that are not all numbers."""
+    if not all(isinstance(element, str) for element in array.reshape(-1).tolist()):
+        return "put numbers in the place of what is none, and convert it with .astype('float64')"
+    try:
+        array.astype(np.float64)
+    except ValueError:
+        return CURES["U"]
+    return CURES["O"]  # texts that are numbers
+
+
+def _no_number(array: Array) -> tuple[Any, Any] | None:
+    """The first element of an array of objects that is no number, and where it is."""
+    for position, element in enumerate(array.reshape(-1).tolist()):
+        if not isinstance(element, (int, float, np.number, np.bool_)):
+            return element, np.unravel_index(position, array.shape)
+    return None
+
+
+def _place(index: Any) -> str:
+    """A position as a message shows it."""
+    return str(tuple(map(int, index)))
+
+
+def misfit(names: Sequence[str], dims: Sequence[Any], shape: Sequence[int]) -> str:
+    """Which axes do not fit data of this shape, and what to give."""
+    if len(shape) != len(dims):
+        return "one dimension for each axis, in their order"
+    wrong = [
+        f"axis {name} has length {length} and dimension {k} of the data {size}"
+        for k, (name, length, size) in enumerate(zip(names, dims, shape, strict=True))
+        if isinstance(length, int) and length != size
+    ]
+    fits = sorted(shape) == sorted(dims) if all(isinstance(n, int) for n in dims) else False
+    cure = "transpose the data" if fits else "give data of these lengths"
+    return f"{'; '.join(wrong)}; {cure}, dimensions in the order of the axes"

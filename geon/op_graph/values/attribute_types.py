@@ -1,0 +1,140 @@
+"""Type predicates for attributes of primitives, on exact types because ``1 == True``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..axes.axes import Axes, Axis
+from ..axes.lengths import Length
+from .dtypes import DTYPES
+
+
+class Frozen:
+    """A large read-only array that is equal to nothing but itself."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array
+
+
+def as_int(value: Any) -> Any:
+    """An integer of NumPy's as Python's; anything else as it is."""
+    return int(value) if isinstance(value, np.integer) else value
+
+
+SCATTER_MODES = ("set", "add", "max", "min", "multiply")
+
+
+def is_name(value: Any) -> bool:
+    """Whether ``value`` is the name of an axis."""
+    return type(value) is str and value != ""
+
+
+def is_text(value: Any) -> bool:
+    """Whether ``value`` is a string."""
+    return type(value) is str
+
+
+def is_names(value: Any) -> bool:
+    """Whether ``value`` is a tuple of names, none twice."""
+    return type(value) is tuple and all(map(is_name, value)) and len({*value}) == len(value)
+
+
+def is_flag(value: Any) -> bool:
+    """Whether ``value`` is True or False."""
+    return type(value) is bool
+
+
+def is_count(value: Any) -> bool:
+    """Whether ``value`` is an integer of at least 0."""
+    return type(value) is int and value >= 0
+
+
+def is_step(value: Any) -> bool:
+    """Whether ``value`` is an integer of at least 1."""
+    return type(value) is int and value >= 1
+
+
+def is_parts(value: Any) -> bool:
+    """Whether ``value`` is a tuple of integers of at least 2, one or more."""
+    return type(value) is tuple and value != () and all(type(n) is int and n > 1 for n in value)
+
+
+def is_length(value: Any) -> bool:
+    """Whether ``value`` is a length: an integer or an expression."""
+    return type(value) is int or isinstance(value, Length)
+
+
+def is_dtype(value: Any) -> bool:
+    """Whether ``value`` is the name of a dtype."""
+    return type(value) is str and value in DTYPES
+
+
+def is_axis(value: Any) -> bool:
+    """Whether ``value`` is an axis."""
+    return isinstance(value, Axis)
+
+
+def is_axes(value: Any) -> bool:
+    """Whether ``value`` is axes."""
+    return isinstance(value, Axes)
+
+
+def is_content(value: Any) -> bool:
+    """Whether ``value`` is what a constant holds: its bytes or an array."""
+    return isinstance(value, (bytes, Frozen))
+
+
+def is_layout(value: Any) -> bool:
+    """Whether ``value`` is the order of axes in memory, or None."""
+    return value is None or is_names(value)
+
+
+def is_mode(value: Any) -> bool:
+    """Whether ``value`` is a mode of scatter."""
+    return type(value) is str and value in SCATTER_MODES
+
+
+def is_widths(value: Any) -> bool:
+    """Whether ``value`` has, for each axis, None or the elements before and after."""
+    return type(value) is tuple and all(
+        width is None or (type(width) is tuple and len(width) == 2 and all(map(is_count, width)))
+        for width in value
+    )
+
+
+def is_items(value: Any) -> bool:
+    """Whether ``value`` has, for each axis, how a slice takes it."""
+    return type(value) is tuple and all(item is None or _is_item(item) for item in value)
+
+
+def _is_item(item: Any) -> bool:
+    if type(item) is not tuple or not item or type(item[0]) is not str:
+        return False
+    if item[0] == "range" and len(item) == 4:
+        return is_length(item[1]) and is_length(item[2]) and is_count(item[3]) and item[3] > 0
+    if len(item) != 2:
+        return False
+    return (item[0] == "at" and is_length(item[1])) or (item[0] == "dyn" and is_count(item[1]))
+
+
+def whole_further(attrs: tuple[Any, ...], axes: Axes) -> tuple[Any, ...]:
+    """Attributes whose first has an entry for each axis: None, which leaves it whole, for these."""
+    return ((*attrs[0], *[None] * len(axes)), *attrs[1:])
+
+
+def with_lengths(value: Any, of: Callable[[Length], int | Length]) -> Any:
+    """``value`` (an attribute, axes, a length) with ``of`` of every length expression in it."""
+    if isinstance(value, Length):
+        return of(value)
+    if isinstance(value, Axis):
+        return Axis(value.name, with_lengths(value.expression, of))
+    if isinstance(value, Axes):
+        return Axes(*(with_lengths(axis, of) for axis in value))
+    if isinstance(value, tuple):
+        return tuple([with_lengths(part, of) for part in value])
+    return value

@@ -1,0 +1,251 @@
+"""dtypes: the supported ones, their promotion, and the dtype that a Python number takes.
+
+A dtype is a NumPy dtype in native byte order. Python numbers, lengths and what is computed from
+nothing else are *weak*: they take the other operand's dtype if that is of their kind or a higher
+one (bool < integer < float), else the default of their own kind.
+"""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ...errors import DTypeError
+
+DType = np.dtype[Any]
+
+BOOL = np.dtype("bool")
+INT64 = np.dtype("int64")
+INT32 = np.dtype("int32")
+UINT32 = np.dtype("uint32")
+UINT64 = np.dtype("uint64")
+FLOAT32 = np.dtype("float32")
+FLOAT64 = np.dtype("float64")
+
+SIGNED = ("int8", "int16", "int32", "int64")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+HALVES = ("float16", "bfloat16")
+FLOATS = (*HALVES, "float32", "float64")
+DTYPES = ("bool", *SIGNED, *UNSIGNED, *FLOATS)
+
+DEFAULTS = {"b": BOOL, "i": INT64, "f": FLOAT32}
+_RANK = {"b": 0, "i": 1, "f": 2}
+
+
+_COMPLEX = "take two tensors, the real and the imaginary part"
+# Names of dtypes elsewhere, with what to write.
+FAMILIAR = {
+    "byte": "write 'uint8'",
+    "char": "write 'int8'",
+    "complex": _COMPLEX,
+    "complex128": _COMPLEX,
+    "complex64": _COMPLEX,
+    "double": "write 'float64'",
+    "half": "write 'float16'",
+    "long": "write 'int64'",
+    "longlong": "write 'int64'",
+    "short": "write 'int16'",
+    "single": "write 'float32'",
+    "string": "give each text a number first",
+    "str": "give each text a number first",
+}
+
+
+@cache
+def named_dtype(name: str) -> DType:
+    """The dtype of that name; bfloat16 comes from ml_dtypes."""
+    if name == "bfloat16":
+        import ml_dtypes
+
+        wide: DType = np.dtype(ml_dtypes.bfloat16)
+        return wide
+    if name not in DTYPES:
+        if name in FAMILIAR:
+            known = ", ".join(DTYPES)
+            raise DTypeError(f"geon has no dtype {name!r}; it has {known}; {FAMILIAR[name]}")
+        usual = [known.name for known in DEFAULTS.values() if known.name[:3] == name[:3]]
+        near = [known for known in DTYPES if known in name] or usual
+        meant = f"; write {near[-1]!r}" if near else ""
+        raise DTypeError(f"geon has no dtype {name!r}; it has {', '.join(DTYPES)}{meant}")
+    return np.dtype(name)
+
+
+def as_dtype(dtype: Any) -> DType:
+    """The dtype meant by a name, a NumPy dtype or scalar type, or Python's bool, int or float."""
+    if dtype is float:
+        return FLOAT32
+    if isinstance(dtype, str):
+        return named_dtype(dtype)
+    try:
+        return named_dtype(np.dtype(dtype).name)
+    except TypeError as error:
+        raise DTypeError(f"{dtype!r} is no dtype; geon has {', '.join(DTYPES)}") from error
+
+
+@cache
+def name_of(dtype: DType) -> str:
+    """``dtype.name``, which NumPy works out anew each time."""
+    return dtype.name
+
+
+@cache
+def kind(dtype: DType) -> str:
+    """``b`` (bool), ``i`` (integer of either sign) or ``f`` (float)."""
+    if dtype.name in FLOATS:
+        return "f"
+    return "b" if dtype is BOOL else "i"
+
+
+@cache
+def promote(left: DType, right: DType) -> DType:
+    """The dtype two operands meet in: the one promotion table.
+
+    Within floats the wider one (float16 with bfloat16: float32); an integer with a float takes
+    the float; integers of both signs take the next wider signed one. uint64 with a signed
+    integer has none and raises ``DTypeError``.
+    """
+    if left is right:
+        return left
+    kinds = kind(left), kind(right)
+    if kinds[0] != kinds[1]:
+        return left if _RANK[kinds[0]] > _RANK[kinds[1]] else right
+    if kinds[0] == "f":
+        if left.itemsize == right.itemsize:
+            return FLOAT32
+        return left if left.itemsize > right.itemsize else right
+    if left.kind == right.kind:
+        return left if left.itemsize > right.itemsize else right
+    signed, unsigned = (left, right) if left.kind == "i" else (right, left)
+    if signed.itemsize > unsigned.itemsize:
+        return signed
+    if unsigned.itemsize < 8:
+        return np.dtype(f"int{16 * unsigned.itemsize}")
+    raise DTypeError(
+        f"{left.name} and {right.name} have no common integer dtype; geon.cast one of them"
+    )
+
+
+def weak_meets(weak: DType, strong: DType) -> DType:
+    """The dtype a weak operand (of the default dtype of its kind) and a strong one meet in."""
+    return strong if _RANK[kind(weak)] <= _RANK[kind(strong)] else weak
+
+
+def common_dtype(described: Iterable[tuple[DType, bool]]) -> DType:
+    """The dtype in which values described by (dtype, whether weak) meet; ``DTypeError`` if none."""
+    described = list(described)
+    common: DType | None = None
+    for dtype, weak in described:
+        if not weak:
+            common = dtype if common is None else promote(common, dtype)
+    strong = common is not None
+    for dtype, weak in described:
+        if weak:
+            if common is None:
+                common = dtype
+            else:
+                common = weak_meets(dtype, common) if strong else promote(common, dtype)
+    assert common is not None
+    return common
+
+
+def exact_dtype(dtype: DType) -> DType:
+    """The dtype that holds weak values of the default ``dtype`` of their kind as Python does."""
+    return FLOAT64 if kind(dtype) == "f" else dtype
+
+
+def number_dtype(value: bool | int | float) -> DType:
+    """The default dtype of a Python number's kind."""
+    if isinstance(value, bool):
+        return BOOL
+    return INT64 if isinstance(value, int) else FLOAT32
+
+
+OPERAND = "geon.cast the other operand to a wider dtype"
+
+
+def check_number(value: bool | int | float, dtype: DType, cure: str = OPERAND) -> None:
+    """Raise ``DTypeError`` when ``dtype`` cannot hold the Python number; ``cure`` helps then."""
+    if kind(dtype) == "i":
+        info = np.iinfo(dtype)
+        if isinstance(value, float) and not isinstance(value, bool):
+            raise DTypeError(
+                f"the number {value!r} is no integer and cannot be {dtype.name}; geon.cast it"
+            )
+        if not info.min <= value <= info.max:
+            if not np.iinfo(INT64).min <= value <= np.iinfo(UINT64).max:
+                cure = "no integer dtype holds it: give a float, which rounds it to 53 bits"
+            raise DTypeError(
+                f"the number {reprlib.repr(value)} does not fit {dtype.name} ({info.min} to "
+                f"{info.max}); {cure}"
+            )
+    elif kind(dtype) == "f":
+        try:
+            with np.errstate(over="ignore"):
+                narrowed = float(np.asarray(value, np.float64).astype(dtype))
+            overflows = math.isinf(narrowed) and not math.isinf(value)
+        except OverflowError:
+            overflows = True
+        if overflows:
+            if dtype is FLOAT64:
+                cure = "no dtype holds it: scale it"
+            raise DTypeError(
+                f"the number {reprlib.repr(value)} is too large for {dtype.name}; {cure}"
+            )
+
+
+def is_number(value: object) -> bool:
+    """Whether ``value`` is a weak Python number (NumPy scalars are not: they keep their dtype)."""
+    return type(value) in (bool, int, float)
+
+
+SMALL_INTEGERS = ("bool", "int8", "int16", "int32", "uint8", "uint16", "uint32")
+
+
+def sum_dtype(dtype: DType) -> DType:
+    """The dtype of a sum or product: int64 for bool and small integers, else the same."""
+    return INT64 if dtype.name in SMALL_INTEGERS else dtype
+
+
+@cache
+def accumulator(dtype: DType) -> DType:
+    """The dtype that holds a sum of values of ``dtype`` until it is rounded once at the end.
+
+    float32 for halves, int64 for bool and small integers, else ``dtype`` itself.
+    """
+    return FLOAT32 if name_of(dtype) in HALVES else sum_dtype(dtype)
+
+
+# The dtype each operand is converted to, the dtype of the result, and whether that stays weak.
+Resolution = tuple[tuple[DType, ...], DType, bool]
+
+
+def resolve(rule: str, args: tuple[tuple[DType, bool], ...]) -> Resolution:
+    """The dtype each operand is converted to, the result's dtype, and whether it stays weak.
+
+    Rules: ``numeric`` (promote; bool counts as int64), ``any`` (promote, bool stays), ``float``
+    (integers become float32), ``compare`` (promote; result bool), ``logical`` (all bool),
+    ``integer`` (integers only), ``bits`` (integers or bool), ``predicate`` (result bool),
+    ``select`` (bool, then promote), ``keep``.
+    """
+    weak = all(is_weak for _, is_weak in args)
+    if rule == "select":
+        chosen, dtype, weak = resolve("any", args[1:])
+        return (BOOL, *chosen), dtype, weak
+    if rule == "logical":
+        return (BOOL,) * len(args), BOOL, False
+    common = common_dtype(args)
+    if rule == "numeric" and common is BOOL:
+        common = INT64
+    elif rule == "float" and kind(common) != "f":
+        common = FLOAT32
+    elif rule in ("integer", "bits"):
+        if kind(common) == "f" or (rule == "integer" and common is BOOL):
+            raise DTypeError(f"it takes integers, not {common.name}; geon.cast the operand")
+    if rule in ("compare", "predicate"):
+        return (exact_dtype(common) if weak else common,) * len(args), BOOL, False
+    return (common,) * len(args), common, weak

@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 from pathlib import Path
 
-from geon.transformers.native.ceilings import ceilings
+from geon.transformers.native.machine.roofline_peaks import ceilings
 
 from .peers import workloads
 from .profiled import profiles

@@ -22,7 +22,7 @@ import numpy as np
 import perceptron
 
 import geon
-from geon.transformers import cache
+from geon.transformers.cache import programs
 
 Row = tuple[str, str, str, bool]
 clock = time.perf_counter
@@ -82,8 +82,8 @@ def derive_and_compile(count: int) -> float:
     for k in range(count):
         y = steps[k % 5](y)
     loss, ones = geon.sum(y), np.ones(4, np.float32)
-    if cache._programs is not None:
-        cache._programs.clear()
+    if programs._programs is not None:
+        programs._programs.clear()
     gc.collect()
 
     def work() -> None:

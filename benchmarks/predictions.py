@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import argparse
 
-from geon.transformers.native.ceilings import ceilings
-from geon.transformers.native.speeds import speeds
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.native.machine.microbenchmarks import speeds
+from geon.transformers.native.machine.roofline_peaks import ceilings
+from geon.transformers.native.toolchain.compilers import find_toolchain
 
 from .peers import workloads
 from .profiled import profiles

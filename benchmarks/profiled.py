@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 import geon
-from geon.transformers.native.profile import Profile
+from geon.transformers.native.reports.profile import Profile
 
 from .peers import geon_work, workloads
 

@@ -17,13 +17,13 @@ import numpy as np
 import geon
 from geon.op_graph.evaluation.interpreter import Bound, evaluate, results_of
 from geon.op_graph.op_graph import Op, RegionOp, post_order
-from geon.transformers.kernels.types import Region
+from geon.transformers.kernels.ir.nest import Region
 from geon.transformers.linking import Linking
-from geon.transformers.lowering import rules
-from geon.transformers.lowering.memory import Plan
-from geon.transformers.lowering.target import Arrangement, Layout, Target
-from geon.transformers.runtime.found import not_finite
-from geon.transformers.runtime.steps import at_step
+from geon.transformers.lowering.facts.target import Arrangement, Layout, Target
+from geon.transformers.lowering.planning.plan import Plan
+from geon.transformers.lowering.rules import lowering_rules
+from geon.transformers.runtime.loop_steps import at_step
+from geon.transformers.runtime.value_errors import not_finite
 
 
 def arrange(op: Op, left: Layout, right: Layout) -> Arrangement:
@@ -41,7 +41,9 @@ class Program:
 class InterpreterTransformer(geon.Transformer):
     """Computes one op after the other, each into new memory."""
 
-    target = Target(name="interpreter", rules=rules.RULES, arrange=arrange, in_place={}, hidden={})
+    target = Target(
+        name="interpreter", rules=lowering_rules.RULES, arrange=arrange, in_place={}, hidden={}
+    )
 
     def compile(self, plan: Plan, linking: Linking) -> Program:
         """Functions over the plan's kernels; values are found by op, not in an arena."""

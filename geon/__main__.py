@@ -9,12 +9,12 @@ from .version import __version__
 
 def transformers() -> Iterator[tuple[str, bool, str]]:
     """Each transformer's name, whether it is usable here, and if not what would make it so."""
-    from .transformers import choosing
+    from .transformers.loading import registry
 
-    names = choosing.transformer_names()
+    names = registry.transformer_names()
     for name in names:
         try:
-            cure = choosing.transformer_class(name).unavailable()
+            cure = registry.transformer_class(name).unavailable()
         except Exception as error:  # another's package, which may fail in any way
             cure = f"does not load: {error}"
         yield name, cure is None, cure or "usable"
@@ -24,20 +24,20 @@ def compilers() -> Iterator[tuple[bool, str, str]]:
     """The C compiler that native code is made by, and those that were tried before it and why they
     are not used: what ``CC`` says among them.
     """
-    from .transformers.native import toolchain
+    from .transformers.native.toolchain import compilers
 
-    found = toolchain.find_toolchain()
-    for reason in toolchain.passed_over():
+    found = compilers.find_toolchain()
+    for reason in compilers.passed_over():
         yield False, "C compiler", f"not {reason}"
     if found is None:
-        yield False, "C compiler", f"none: {toolchain.CURE}"
+        yield False, "C compiler", f"none: {compilers.CURE}"
     else:
         yield True, "C compiler", f"{' '.join(found.command)}: {found.version}"
 
 
 def longer_calls() -> str | None:
     """How to get the short way into native code; None where calls have it."""
-    from .transformers.native.entry import CURE, extension
+    from .transformers.native.runtime.fast_call import CURE, extension
 
     return CURE if extension() is None else None
 
@@ -53,7 +53,7 @@ def doctor() -> int:
     """Print a line for each transformer, and for each thing that native code and a GPU need; 0
     where at least one transformer is usable, else 1.
     """
-    from .transformers.pycuda.doctor import findings
+    from .transformers.pycuda.reports.doctor import findings
 
     print(f"geon {__version__}")
     rows = list(transformers())

@@ -15,9 +15,9 @@ from .op_graph.text.dumps import Case, loads_case
 from .testing.difference import first_difference
 from .testing.rounding import Expected
 from .transformers.base import Transformer, make_transformer
+from .transformers.binding.entry_values import at_entry
 from .transformers.computation import Computation
-from .transformers.entering import at_entry
-from .transformers.trace import titled
+from .transformers.reports.trace import titled
 
 Array = np.ndarray[Any, Any]
 SAME, DIFFERENT, UNUSABLE = 0, 1, 2

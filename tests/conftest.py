@@ -19,10 +19,10 @@ from geon.testing.fixtures import (  # noqa: F401  # pytest finds them by name
     transformer,
     transformer_name,
 )
-from geon.transformers.choosing import transformer_class
+from geon.transformers.loading.registry import transformer_class
 from tests import identity_watch, tiers
 
-# Before geon compiles anything; `geon.transformers.environment` reads it.
+# Before geon compiles anything; `geon.transformers.loading.environment` reads it.
 os.environ["GEON_DEBUG"] = ",".join(
     {"verify", *filter(None, os.environ.get("GEON_DEBUG", "").split(","))}
 )

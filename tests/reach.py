@@ -20,12 +20,12 @@ from pathlib import Path
 import pytest
 
 from geon.transformers import pipeline
-from geon.transformers.kernels.blocked import Blocked
-from geon.transformers.kernels.contraction import Contraction
-from geon.transformers.kernels.ordered import OrderedLoop
-from geon.transformers.kernels.structure import structure
-from geon.transformers.kernels.types import Nest
-from geon.transformers.lowering.kernel import Kernel
+from geon.transformers.kernels.ir.nest import Nest
+from geon.transformers.kernels.products.contraction import Contraction
+from geon.transformers.kernels.products.row_blocking import Blocked
+from geon.transformers.kernels.scans.sequential_scan import OrderedLoop
+from geon.transformers.kernels.structural_key import structure
+from geon.transformers.lowering.fusion.kernel import Kernel
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _keys: set[str] = set()

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native.emit import make_module
-from geon.transformers.native.product_kernels import product_units
-from geon.transformers.native.product_shape import shape
+from geon.transformers.native.emit.module_text import make_module
+from geon.transformers.native.products.product_kernels import product_units
+from geon.transformers.native.sizes.blocking import shape
 from tests.golden.__main__ import differences
 from tests.golden.chunks import is_own, top_level
 from tests.golden.emitting import (

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import geon
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.native.toolchain.compilers import find_toolchain
 
 LOADED = """
 import sys
@@ -53,19 +53,29 @@ def test_building_and_deriving_load_nothing_more() -> None:
 # The modules of geon beyond the graph that a call of a program from the disk cache loads. What is
 # new here is loaded by every process that calls anything: import it where it is used, or list it.
 OF_A_CALL = {
-    "transformers": "base cache choosing compile computation disk_cache entering environment"
-    " extensions later linking memory_given open_lengths origins plain recorded request results"
-    " started storage",
-    "transformers.native": "c_texts caches ceilings entry flags flushing nothing objects prebuilt"
-    " product_shape progress record result_pool runtime sizes sizes.products threads toolchain"
-    " transformer units",
-    "transformers.runtime": "arguments calls destinations dims feeding found memory place"
-    " readers_writer slot state steps structure",
+    "transformers": "base compile computation linking request",
+    "transformers.binding": "call_values coordinate_origins entry_values futures memory_option"
+    " open_lengths result_tree variables",
+    "transformers.cache": "disk programs serialization",
+    "transformers.loading": "c_extensions environment lazy_loading registry",
+    "transformers.native": "sizes transformer",
+    "transformers.native.emit": "record",
+    "transformers.native.machine": "caches roofline_peaks threads",
+    "transformers.native.names": "c_texts",
+    "transformers.native.runtime": "bound_program empty_arrays fast_call flushing result_pool",
+    "transformers.native.sizes": "blocking products",
+    "transformers.native.toolchain": "compilers flags prebuilt progress shared_objects"
+    " translation_units",
+    "transformers.runtime": "arena arguments calls dims feeding loop_steps memory out_arrays"
+    " result_structure rwlock state value_errors variable_slot",
     "transformers.sizes": "budget buffers ceilings scratch spaces",
 }
 # Modules of the graph: nearly all are rows, which `import geon` loads.
 MOST_OF_THE_GRAPH = 100
-STAGES = ("lowering", "kernels", "printing", "pipeline", "native.compiler", "native.target")
+STAGES = (
+    *("lowering", "kernels", "printing", "pipeline", "native.emit.compiler", "native.target"),
+    *("native.nests", "native.vectors", "native.products", "native.library"),
+)
 SMALL = """
 import sys
 import numpy as np
@@ -109,7 +119,7 @@ def loaded_when_cached(program: str, cache: Path) -> tuple[set[str], set[str]]:
 def test_a_call_of_a_cached_program_loads_no_stage(tmp_path: Path) -> None:
     every, found = loaded_when_cached(SMALL, tmp_path)
     expected = {"geon", "geon.errors", "geon.version"} | {f"geon.{name}" for name in OF_A_CALL}
-    expected |= {"geon.transformers." + name for name in ("native", "runtime", "sizes")}
+    expected |= {"geon.transformers.native"}
     for package, names in OF_A_CALL.items():
         expected |= {f"geon.{package}.{name}" for name in names.split()}
     graph = {name for name in found if name.startswith("geon.op_graph")}

@@ -14,13 +14,28 @@ import geon
 from geon.testing.cases import for_each
 
 ROOT = Path(geon.__file__).parent
-# Folders of the graph: each imports those before it, and the modules that are not in a folder.
-GRAPH = """
-core axes values syntax building rows special random transforms regions evaluation rewriting
-functions autodiff text
-""".split()
-# `axes`, `values` and `syntax` are below `op_graph.py`; its modules that name `Op` are after them.
-BELOW_OP = ["core", "axes", "values", "syntax"]
+# Folders in the order in which they import: each imports those before it. A dot stands for the
+# modules that are in no folder.
+ORDER = {
+    "geon.op_graph": """
+        core axes values syntax . building rows special random transforms regions evaluation
+        rewriting functions autodiff text
+    """,
+    "geon.transformers": """
+        sizes native.sizes runtime
+        kernels.ir kernels.analysis kernels.nests kernels.products kernels.scans kernels.costs
+        kernels
+        lowering.facts lowering.rules lowering.fusion lowering.planning
+        printing.scalars printing.elementary printing.nests
+        loading cache binding . labelled reports numpy
+        native.names native.toolchain native.library native.machine native.runtime native.vectors
+        native.products native.nests native.emit native.reports native
+        pycuda.launches pycuda.kernels pycuda.products pycuda.emit pycuda.runtime pycuda.reports
+        pycuda
+    """,
+}
+FIRST = {"geon.op_graph.names": "core"}  # of a documented path, below all other modules
+PLACES = {root: {name: k for k, name in enumerate(text.split())} for root, text in ORDER.items()}
 TARGETS = sorted(
     folder.name
     for folder in (ROOT / "transformers").iterdir()
@@ -58,6 +73,10 @@ SHARED = [
     "geon.version",
     "geon.op_graph*",
     *(f"geon.transformers.{path.stem}" for path in (ROOT / "transformers").glob("*.py")),
+    *(
+        f"geon.transformers.{name}*"
+        for name in ("loading", "cache", "binding", "labelled", "reports")
+    ),
 ]
 # The way of a program: kernels are data, which lowering makes and printing writes.
 BELOW = ["geon.errors", "geon.op_graph*", "geon.transformers.sizes*"]
@@ -148,14 +167,14 @@ def test_imports_only_what_is_below(module):
 
 def test_the_rule_refuses_what_it_should():
     assert not may("geon.op_graph.autodiff.deriv", "geon.transformers.base")
-    assert not may("geon.transformers.lowering.memory", "geon.transformers.numpy.emit")
-    assert not may("geon.frontends.base.axis", "geon.transformers.storage")
+    assert not may("geon.transformers.lowering.planning.plan", "geon.transformers.numpy.emit")
+    assert not may("geon.frontends.base.axis", "geon.transformers.binding.variables")
     assert not may("geon.errors", "geon.op_graph.axes.axes")
     assert not may("geon.transformers.runtime.calls", "geon.op_graph.op_graph")
-    assert not may("geon.transformers.runtime.calls", "geon.transformers.lowering.memory")
-    assert may("geon.transformers.lowering.memory", "geon.transformers.runtime.place")
-    assert may("geon.transformers.native.runtime", "geon.transformers.runtime.calls")
-    assert may("geon.transformers.numpy.emit", "geon.transformers.lowering.memory")
+    assert not may("geon.transformers.runtime.calls", "geon.transformers.lowering.planning.plan")
+    assert may("geon.transformers.lowering.planning.plan", "geon.transformers.runtime.arena")
+    assert may("geon.transformers.native.runtime.bound_program", "geon.transformers.runtime.calls")
+    assert may("geon.transformers.numpy.emit", "geon.transformers.lowering.planning.plan")
 
 
 def test_no_files_import_each_other_in_circles():
@@ -167,24 +186,27 @@ def test_no_files_import_each_other_in_circles():
 # What ``transformers`` import from geon when they first use it, in a function or by
 # ``LaterModule``: what a recalled program does not need, and what few need; the list may shrink.
 LATER = {
-    ("geon.transformers.base", "geon.transformers.labels"),
-    ("geon.transformers.base", "geon.transformers.runtime.selection"),
-    ("geon.transformers.base", "geon.transformers.runtime.stored"),
+    ("geon.transformers.base", "geon.transformers.labelled.labelled_results"),
+    ("geon.transformers.base", "geon.transformers.runtime.checkpoint_selection"),
+    ("geon.transformers.base", "geon.transformers.runtime.variable_store"),
     ("geon.transformers.compile", "geon.transformers.pipeline"),
-    ("geon.transformers.computation", "geon.transformers.explain"),
-    ("geon.transformers.computation", "geon.transformers.messages"),
-    ("geon.transformers.computation", "geon.transformers.reports"),
-    ("geon.transformers.computation", "geon.transformers.trace"),
-    ("geon.transformers.native.transformer", "geon.transformers.native.compiler"),
+    ("geon.transformers.computation", "geon.transformers.reports.explain"),
+    ("geon.transformers.computation", "geon.transformers.reports.call_errors"),
+    ("geon.transformers.computation", "geon.transformers.reports.dump_and_peak"),
+    ("geon.transformers.computation", "geon.transformers.reports.trace"),
+    ("geon.transformers.native.transformer", "geon.transformers.native.emit.compiler"),
     ("geon.transformers.native.transformer", "geon.transformers.native.target"),
-    ("geon.transformers.origins", "geon.op_graph.evaluation.axis_provenance"),
-    ("geon.transformers.pipeline", "geon.transformers.lowering.verify"),
-    ("geon.transformers.reports", "geon.op_graph.text.display"),
-    ("geon.transformers.printing.helpers", "geon.transformers.printing.elementary"),
-    ("geon.transformers.numpy.transformer", "geon.transformers.numpy.module"),
-    ("geon.transformers.native.transformer", "geon.transformers.native.c_function"),
-    ("geon.transformers.native.transformer", "geon.transformers.native.profile"),
-    ("geon.transformers.native.transformer", "geon.transformers.native.sanitizing"),
+    ("geon.transformers.binding.coordinate_origins", "geon.op_graph.evaluation.axis_provenance"),
+    ("geon.transformers.pipeline", "geon.transformers.lowering.planning.plan_verifier"),
+    ("geon.transformers.reports.dump_and_peak", "geon.op_graph.text.display"),
+    (
+        "geon.transformers.printing.scalars.helpers",
+        "geon.transformers.printing.elementary.definitions",
+    ),
+    ("geon.transformers.numpy.transformer", "geon.transformers.numpy.standalone_module"),
+    ("geon.transformers.native.transformer", "geon.transformers.native.reports.c_function"),
+    ("geon.transformers.native.transformer", "geon.transformers.native.reports.profile"),
+    ("geon.transformers.native.transformer", "geon.transformers.native.runtime.sanitizing"),
 }
 
 
@@ -216,11 +238,12 @@ def by_later(module):
 
 
 # Stages 3 to 6, and what people ask of a program.
-STAGES = (
-    *("geon.transformers.lowering", "geon.transformers.kernels", "geon.transformers.printing"),
-    *("geon.transformers.pipeline", "geon.transformers.explain", "geon.transformers.reports"),
-    *("geon.transformers.messages", "geon.transformers.trace", "geon.transformers.labels"),
-    *("geon.transformers.native.compiler", "geon.transformers.native.target"),
+STAGES = tuple(
+    f"geon.transformers.{name}"
+    for name in """
+        lowering kernels printing pipeline reports labelled native.target native.emit.compiler
+        native.names.naming native.library native.nests native.vectors native.products
+    """.split()
 )
 
 
@@ -234,7 +257,7 @@ def test_what_calls_a_recalled_program_imports_no_stage():
         new = set(imported(waiting.pop(), top_level)) & MODULES.keys() - reached
         reached |= new
         waiting += new
-    assert "geon.transformers.native.runtime" in reached
+    assert "geon.transformers.native.runtime.bound_program" in reached
     assert not [m for m in reached if (m + ".").startswith(tuple(f"{s}." for s in STAGES))]
 
 
@@ -268,41 +291,49 @@ def typed(module):
     return set(imported(module, lambda tree: [n for block in blocks for n in ast.walk(block)]))
 
 
-def folder_of(module):
-    """The folder of the graph that a module is in; None for those that are in none."""
-    names = module.split(".")
-    return names[2] if names[:2] == ["geon", "op_graph"] and len(names) > 3 else None
+def place_of(module):
+    """The package of ``ORDER`` that a module is in and the place of its folder; None for others."""
+    for root, places in PLACES.items():
+        if module.startswith(root + ".") and module != root:
+            folder = module[len(root) + 1 :].rpartition(".")[0] or FIRST.get(module, ".")
+            return (root, places[folder]) if folder in places else None
+    return None
 
 
 def misplaced(edges):
-    """The imports among folders of the graph that go from an earlier to a later one."""
-    wrong = set()
-    for module, others in edges.items():
-        for other in others:
-            here, there = folder_of(module), folder_of(other)
-            if there is None:
-                late = here in BELOW_OP and other.endswith(".op_graph")
-            elif here is None:
-                late = module.startswith("geon.op_graph.") and there not in BELOW_OP
-            else:
-                late = GRAPH.index(there) > GRAPH.index(here)
-            if late:
-                wrong.add((module, other))
-    return wrong
+    """The imports inside a package of ``ORDER`` that go from an earlier folder to a later one."""
+    inside = [
+        (module, other, place_of(module), place_of(other))
+        for module, others in edges.items()
+        for other in others
+    ]
+    return {
+        (module, other)
+        for module, other, here, there in inside
+        if here and there and here[0] == there[0] and there[1] > here[1]
+    }
 
 
-def test_folders_of_the_graph_import_those_before_them():
-    assert {folder_of(m) for m in MODULES} - {None} == set(GRAPH)
-    edges = {m: set(imported(m, top_level)) for m in MODULES if m.startswith("geon.op_graph")}
-    assert not misplaced(edges)
+def test_folders_import_those_before_them():
+    """What is imported when it is first used, or for names of types alone, may be later."""
+    files = {m: path for m, path in MODULES.items() if path.name != "__init__.py"}
+    used = {place_of(module) for module in files} - {None}
+    assert len(used) == sum(map(len, PLACES.values()))
+    assert not misplaced({module: set(imported(module, top_level)) for module in files})
     assert misplaced({"geon.op_graph.axes.axes": ["geon.op_graph.op_graph"]})
     assert misplaced({"geon.op_graph.rows.leaves": ["geon.op_graph.regions.scan"]})
     assert misplaced({"geon.op_graph.nodes": ["geon.op_graph.rows.leaves"]})
+    assert misplaced(
+        {"geon.transformers.kernels.ir.nest": ["geon.transformers.kernels.kernel_lowering"]}
+    )
 
 
-def test_folders_of_the_graph_have_at_most_twenty_files():
-    counts = {name: len(list((ROOT / "op_graph" / name).glob("*.py"))) for name in GRAPH}
-    assert {name: n for name, n in counts.items() if n > 20} == {}
+def test_a_folder_has_at_most_twenty_files():
+    folders = {path.parent for module, path in MODULES.items() if place_of(module)}
+    counts = {
+        folder.relative_to(ROOT).as_posix(): len([*folder.glob("*.py")]) for folder in folders
+    }
+    assert {name: count for name, count in counts.items() if count > 20} == {}
 
 
 def test_there_are_targets_and_modules():
@@ -347,12 +378,12 @@ def top_level(tree):
 # What these read is written by hand: tables and definitions, before anything is made of them.
 READERS_OF_HAND_WRITTEN_TEXT = {
     "numpy/table.py": "the operands of a row's statements",
-    "printing/elementary_tails.py": "marks in templates of C",
-    "printing/elementary_text.py": "polynomials in C, and the names of its functions",
-    "printing/helpers.py": "which helpers the C of a helper calls",
+    "printing/elementary/erf_gelu.py": "marks in templates of C",
+    "printing/elementary/polynomials.py": "polynomials in C, and the names of its functions",
+    "printing/scalars/helpers.py": "which helpers the C of a helper calls",
 }
 # The names that emitted Python uses, where a long program is cut into functions.
-READER_OF_EMITTED_TEXT = {"numpy/parts.py", "native/one_file.py"}
+READER_OF_EMITTED_TEXT = {"numpy/split_functions.py", "native/emit/one_file.py"}
 
 
 def test_nothing_reads_the_text_of_kernels():

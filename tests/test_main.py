@@ -8,10 +8,10 @@ import pytest
 
 import geon
 from geon import __main__ as command
-from geon.transformers import choosing
-from geon.transformers.choosing import transformer_class
-from geon.transformers.native import entry
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.loading import registry
+from geon.transformers.loading.registry import transformer_class
+from geon.transformers.native.runtime import fast_call
+from geon.transformers.native.toolchain.compilers import find_toolchain
 from tests.testing.wrong import WrongRow
 
 
@@ -27,8 +27,8 @@ class Elsewhere(WrongRow):
 def found(monkeypatch):
     """The transformers that ``doctor`` finds beside NumPy's, by name: where each is."""
     extra = {}
-    monkeypatch.setattr(choosing, "BUILT_IN", {**choosing.BUILT_IN, **extra})
-    monkeypatch.setattr(choosing, "transformer_names", lambda: {**choosing.BUILT_IN, **extra})
+    monkeypatch.setattr(registry, "BUILT_IN", {**registry.BUILT_IN, **extra})
+    monkeypatch.setattr(registry, "transformer_names", lambda: {**registry.BUILT_IN, **extra})
     return extra
 
 
@@ -74,10 +74,10 @@ def test_doctor_gives_the_cure(found, capsys):
 
 
 def test_doctor_says_that_calls_could_be_shorter(found, capsys, monkeypatch):
-    monkeypatch.setattr(entry, "extension", lambda: object())
+    monkeypatch.setattr(fast_call, "extension", lambda: object())
     assert command.main(["doctor"]) == 0
     assert "microseconds" not in capsys.readouterr().out
-    monkeypatch.setattr(entry, "extension", lambda: None)
+    monkeypatch.setattr(fast_call, "extension", lambda: None)
     assert command.main(["doctor"]) == 0
     assert "some microseconds more: have a C compiler" in capsys.readouterr().out
 
@@ -93,13 +93,13 @@ def test_doctor_survives_a_package_that_does_not_load(found, capsys):
 
 def test_doctor_fails_where_nothing_is_usable(monkeypatch, capsys):
     elsewhere = {"numpy": "tests.test_main:Elsewhere"}
-    monkeypatch.setattr(choosing, "BUILT_IN", elsewhere)
-    monkeypatch.setattr(choosing, "transformer_names", lambda: elsewhere)
+    monkeypatch.setattr(registry, "BUILT_IN", elsewhere)
+    monkeypatch.setattr(registry, "transformer_names", lambda: elsewhere)
     assert command.main(["doctor"]) == 1
 
 
 def test_doctor_finds_the_entry_points_of_packages(monkeypatch, capsys):
-    point = EntryPoint("theirs", "tests.testing.wrong:WrongRow", choosing.GROUP)
+    point = EntryPoint("theirs", "tests.testing.wrong:WrongRow", registry.GROUP)
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [point])
     assert command.main(["doctor"]) == 0
     assert "ok  theirs  usable" in capsys.readouterr().out

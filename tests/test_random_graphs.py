@@ -14,7 +14,7 @@ import geon
 from geon.__main__ import main
 from geon.op_graph.op_graph import post_order, storage_leaves
 from geon.op_graph.values.dtypes import kind
-from geon.transformers.open_lengths import open_names
+from geon.transformers.binding.open_lengths import open_names
 
 from . import random_identities as identities
 from . import random_moves as moves

@@ -16,8 +16,8 @@ import geon
 from benchmarks.random_programs import bench_random, ceiling, fuzz_speed, processes
 from benchmarks.random_programs.programs import FEWEST, MOST, grown
 from benchmarks.random_programs.structure_text import structure_text, trait
-from geon.transformers.native.machine import machine
-from geon.transformers.native.naming import place_of
+from geon.transformers.native.machine.measured_machine import machine
+from geon.transformers.native.names.naming import place_of
 from geon.transformers.sizes.ceilings import MIXES, Ceilings
 
 ROOT = Path(__file__).parents[1]

@@ -8,7 +8,7 @@ import pytest
 
 import geon
 from geon import replay
-from geon.transformers import choosing
+from geon.transformers.loading import registry
 from tests.places import here
 
 N, M, C = geon.Axis("N"), geon.Axis("M"), geon.Axis("C", 3)
@@ -58,7 +58,7 @@ def test_the_circle(model, dumped, transformer_name):
 
 
 def test_a_difference_is_shown(model, dumped, capsys, monkeypatch):
-    monkeypatch.setitem(choosing.BUILT_IN, "wrong", "tests.testing.wrong:WrongRow")
+    monkeypatch.setitem(registry.BUILT_IN, "wrong", "tests.testing.wrong:WrongRow")
     assert replay.main(dumped(model.dumps(ARRAY, 0)), "wrong") == 1
     out = capsys.readouterr().out
     assert "wrong row and the naive interpreter part at tanh(N, C:3)" in out
@@ -67,7 +67,7 @@ def test_a_difference_is_shown(model, dumped, capsys, monkeypatch):
 
 def test_a_difference_of_results_alone_is_shown(model, dumped, capsys, monkeypatch, make):
     monkeypatch.setattr(replay, "first_difference", lambda *_: None)
-    monkeypatch.setitem(choosing.BUILT_IN, "wrong", "tests.testing.wrong:WrongMemory")
+    monkeypatch.setitem(registry.BUILT_IN, "wrong", "tests.testing.wrong:WrongMemory")
     x = geon.placeholder([C])
     f = make().computation(geon.sum(geon.tanh(x)), x)
     assert replay.main(dumped(f.dumps(np.arange(3))), "wrong") == 1

@@ -57,7 +57,7 @@ def configure(config: pytest.Config) -> None:
 
 def compile_with_few_passes() -> None:
     """Compile the units of single programs with ``-Og`` while ``few_passes`` is set."""
-    from geon.transformers.native.toolchain import Toolchain
+    from geon.transformers.native.toolchain.compilers import Toolchain
 
     usual = Toolchain.own_flags
 

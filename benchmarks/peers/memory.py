@@ -79,7 +79,7 @@ def values_of_blocks(sizes: Sizes) -> list[np.ndarray[Any, Any]]:
 
 def values_alone(f: Any) -> int:
     """Return the bytes of a plan's values and results, at the time they take most."""
-    from geon.transformers.runtime.place import place
+    from geon.transformers.runtime.arena import place
 
     plan = f.plan  # specialised: no length is open
     sizes = [0 if each.scratch else each.bytes({}, 1) for each in plan.buffers]

@@ -22,14 +22,14 @@ from typing import Any
 from geon.op_graph.axes.lengths import evaluate
 from geon.op_graph.op_graph import Leaf, Op, post_order
 from geon.op_graph.values.dtypes import name_of
-from geon.transformers.kernels.blocked import Blocked
-from geon.transformers.kernels.costs import Cost, cost_of
-from geon.transformers.kernels.machine import Machine
-from geon.transformers.kernels.reach import LINE
-from geon.transformers.kernels.scalar import NODES, Load, inside, walk
-from geon.transformers.kernels.types import Call, Nest
-from geon.transformers.lowering.predictions import operand_places
-from geon.transformers.lowering.schedule import Schedule
+from geon.transformers.kernels.analysis.footprint import LINE
+from geon.transformers.kernels.costs.kernel_costs import Cost, cost_of
+from geon.transformers.kernels.costs.machine import Machine
+from geon.transformers.kernels.ir.nest import Call, Nest
+from geon.transformers.kernels.ir.scalar_code import NODES, Load, inside, walk
+from geon.transformers.kernels.products.row_blocking import Blocked
+from geon.transformers.lowering.planning.cost_report import operand_places
+from geon.transformers.lowering.planning.schedule import Schedule
 from geon.transformers.sizes.ceilings import Ceilings
 
 SORTS = frozenset({"sort", "argsort", "top_k"})

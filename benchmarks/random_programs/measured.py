@@ -10,8 +10,8 @@ import numpy as np
 
 import geon
 from geon.op_graph.values.dtypes import kind
-from geon.transformers.native.machine import machine
-from geon.transformers.native.naming import place_of
+from geon.transformers.native.machine.measured_machine import machine
+from geon.transformers.native.names.naming import place_of
 
 from .ceiling import kernel_ceilings, program_ceiling
 from .programs import Program

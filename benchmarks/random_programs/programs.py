@@ -17,7 +17,7 @@ import numpy as np
 import geon
 from geon.op_graph.op_graph import Leaf, Op, post_order
 from geon.op_graph.values.dtypes import kind
-from geon.transformers.open_lengths import open_names
+from geon.transformers.binding.open_lengths import open_names
 from tests import random_moves as moves
 from tests import random_steps as steps
 from tests.random_graphs import Builder, Value

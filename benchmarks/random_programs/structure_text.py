@@ -10,11 +10,11 @@ from geon.op_graph.axes.affine import Quotient, Remainder
 from geon.op_graph.axes.lengths import evaluate
 from geon.op_graph.op_graph import Op
 from geon.op_graph.values.dtypes import name_of
-from geon.transformers.kernels.blocked import Blocked
-from geon.transformers.kernels.contraction import Contraction
-from geon.transformers.kernels.reach import FAR, Reaches
-from geon.transformers.kernels.scalar import NODES, Apply, Clamped, Load, Select, walk
-from geon.transformers.kernels.types import Nest
+from geon.transformers.kernels.analysis.footprint import FAR, Reaches
+from geon.transformers.kernels.ir.nest import Nest
+from geon.transformers.kernels.ir.scalar_code import NODES, Apply, Clamped, Load, Select, walk
+from geon.transformers.kernels.products.contraction import Contraction
+from geon.transformers.kernels.products.row_blocking import Blocked
 
 ROWS_SHOWN = 6  # rows of scalar code that are named
 

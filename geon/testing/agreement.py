@@ -10,9 +10,9 @@ import numpy as np
 from ..op_graph.axes.axes import Axis
 from ..op_graph.op_graph import Leaf, Op, Tensor
 from ..transformers.base import Transformer
+from ..transformers.binding.entry_values import at_entry
 from ..transformers.computation import Computation
-from ..transformers.entering import at_entry
-from ..transformers.trace import titled
+from ..transformers.reports.trace import titled
 from .comparison import assert_close
 from .difference import first_difference
 from .rounding import Expected

@@ -13,7 +13,7 @@ from geon.testing.fixtures import (  # noqa: F401  # pytest finds them by name
     transformer,
     transformer_name,
 )
-from geon.transformers.environment import DEBUG
+from geon.transformers.loading.environment import DEBUG
 
 
 @pytest.fixture(autouse=True)

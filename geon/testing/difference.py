@@ -18,10 +18,10 @@ from ..op_graph.rewriting.stabilise import STABLE
 from ..op_graph.rows.leaves import stand_in
 from ..op_graph.text.fingerprint import canonical
 from ..op_graph.transforms.functionalize import Functional
+from ..transformers.binding.entry_values import at_entry
 from ..transformers.compile import Stages
 from ..transformers.computation import Computation
-from ..transformers.entering import at_entry
-from ..transformers.trace import titled
+from ..transformers.reports.trace import titled
 from .comparison import close, same_bits, worst
 from .rounding import explained, spreads
 

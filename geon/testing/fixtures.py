@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from geon.transformers.base import Transformer, make_transformer
-from geon.transformers.choosing import BUILT_IN, transformer_class
+from geon.transformers.loading.registry import BUILT_IN, transformer_class
 
 MakeTransformer = Callable[..., Transformer]
 # So a load that nothing takes is made too, and what is not optimised compiles in half the time.

@@ -25,7 +25,7 @@ def pytest_configure(config: pytest.Config) -> None:
     name = config.getoption("--transformer")
     if name is not None:
         from geon.errors import UnavailableError
-        from geon.transformers.choosing import transformer_class
+        from geon.transformers.loading.registry import transformer_class
 
         try:
             missing = transformer_class(name).unavailable()

@@ -16,33 +16,33 @@ from ..op_graph.core.argument_hints import explained
 from ..op_graph.op_graph import Leaf, Op, Tensor
 from ..op_graph.rows.effects import without_follows
 from ..op_graph.syntax.foreign_names import TRANSFORMERS, missing_member
-from .choosing import transformer_class
+from .binding.call_values import guard_of, input_of
+from .binding.open_lengths import named_lengths
+from .binding.variables import Variables
 from .computation import Computation
-from .environment import default_transformer
-from .later import LaterModule, has_target, outline_of
-from .open_lengths import named_lengths
-from .plain import guard_of, input_of
+from .loading.environment import default_transformer
+from .loading.lazy_loading import LaterModule, has_target, outline_of
+from .loading.registry import transformer_class
 from .runtime.calls import Call
 from .runtime.memory import HOST, Memory, carried
 from .runtime.state import Slot, State
-from .storage import Variables
 
 if TYPE_CHECKING:
     from ..op_graph.building.typing import FeedLike, Lengths, Results
-    from . import labels as labelled
     from .compile import Stages
+    from .labelled import labelled_results as labelled
     from .linking import Linking
-    from .lowering.memory import Plan
-    from .lowering.program import Program
-    from .lowering.target import Target
-    from .runtime import selection, stored
-    from .runtime.selection import Restored
+    from .lowering.facts.target import Target
+    from .lowering.planning.plan import Plan
+    from .lowering.rules.program import Program
+    from .runtime import checkpoint_selection, variable_store
+    from .runtime.checkpoint_selection import Restored
 else:
-    labelled = LaterModule(".labels", __package__)  # few ask for labels
-    selection = LaterModule(
-        ".runtime.selection", __package__
+    labelled = LaterModule(".labelled.labelled_results", __package__)  # few ask for labels
+    checkpoint_selection = LaterModule(
+        ".runtime.checkpoint_selection", __package__
     )  # and not every program for checkpoints
-    stored = LaterModule(".runtime.stored", __package__)
+    variable_store = LaterModule(".runtime.variable_store", __package__)
 
 
 class Transformer:
@@ -321,7 +321,7 @@ class Transformer:
         """
         with self.lock:
             self.variables.rename()
-            entries, arrays = stored.values_of(self.state)
+            entries, arrays = variable_store.values_of(self.state)
         return {entry.key: array for entry, array in zip(entries, arrays, strict=True)}
 
     def _lengths(self, lengths: Any) -> dict[str, int]:
@@ -361,7 +361,7 @@ class Transformer:
             with self.lock:
                 self.state.usable()
                 self.variables.rename()
-                return stored.slot_named(self.state, variable)
+                return variable_store.slot_named(self.state, variable)
         leaf = without_follows(variable) if isinstance(variable, Op) else variable
         if not isinstance(leaf, Leaf) or not leaf.info.stored:
             raise ArgumentError(
@@ -384,7 +384,7 @@ class Transformer:
         """
         with self.lock:
             self.variables.rename()
-            stored.save_state(self.state, path)
+            variable_store.save_state(self.state, path)
 
     @explained
     def restore(
@@ -405,10 +405,10 @@ class Transformer:
         ``*`` is any text. Everything is checked before anything changes: ``CheckpointError`` names
         the entry that does not fit, and state is as it was.
         """
-        choice = selection.Choice(strict, only, rename)
+        choice = checkpoint_selection.Choice(strict, only, rename)
         with self.lock:
             self.variables.rename()
-            report = stored.restore_state(self.state, path, choice)
+            report = variable_store.restore_state(self.state, path, choice)
             for slot in list(self.coordinates):
                 self._label(slot, None)
             return report

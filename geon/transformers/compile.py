@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from . import cache
-from .environment import debugging
-from .later import LaterModule, outline_of
+from .cache import programs
 from .linking import Linking
+from .loading.environment import debugging
+from .loading.lazy_loading import LaterModule, outline_of
 
 if TYPE_CHECKING:
     from ..op_graph.op_graph import Leaf
     from ..op_graph.transforms.functionalize import Functional
     from . import pipeline
-    from .lowering.memory import Plan
-    from .lowering.program import Program
-    from .lowering.schedule import Schedule
-    from .lowering.target import Target
+    from .lowering.facts.target import Target
+    from .lowering.planning.plan import Plan
+    from .lowering.planning.schedule import Schedule
+    from .lowering.rules.program import Program
     from .request import Request
     from .sizes.budget import Budget
 else:
@@ -110,7 +110,7 @@ class Stages:
     @property
     def compiled(self) -> Any:
         """Stage 6: the program, which all graphs of this structure share."""
-        key = cache.structure_key(
+        key = programs.structure_key(
             self.linking.text,
             outline_of(self.compiler).name,
             self.linking.signature(),
@@ -118,7 +118,7 @@ class Stages:
             self.request.planned,
             self.budget,
         )
-        return cache.program(key, lambda: self._compiled(key))
+        return programs.program(key, lambda: self._compiled(key))
 
     def _compiled(self, key: str) -> Any:
         """The program under this key: one that was kept, found before stages 3 to 6 run.

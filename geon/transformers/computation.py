@@ -19,33 +19,33 @@ from ..op_graph.building.weak import without_effect
 from ..op_graph.core.argument_hints import explained
 from ..op_graph.op_graph import Leaf, Op, Tensor, among
 from ..op_graph.syntax.foreign_names import COMPUTATIONS, missing_member
+from .binding.call_values import result_of
+from .binding.coordinate_origins import Moved
+from .binding.entry_values import at_entry
+from .binding.futures import Ended, Pending, Started
 from .compile import Stages
-from .entering import at_entry
-from .later import LaterModule, outline_of
-from .origins import Moved
-from .plain import result_of
+from .loading.lazy_loading import LaterModule, outline_of
 from .request import Request, checked_name
 from .runtime.arguments import arrange
-from .runtime.destinations import Destinations, Result
-from .started import Ended, Pending, Started
+from .runtime.out_arrays import Destinations, Result
 
 if TYPE_CHECKING:
     from ..op_graph.axes.lengths import Length
     from ..op_graph.building.typing import FeedLike, Lengths, Results
     from ..op_graph.transforms.functionalize import Functional
-    from . import explain as explaining
-    from . import messages, reports
-    from . import trace as tracing
     from .linking import Linking
-    from .lowering.memory import Plan
-    from .lowering.program import Program
-    from .owner import Owner
-    from .trace import TraceEntry
+    from .lowering.planning.plan import Plan
+    from .lowering.rules.program import Program
+    from .owner_protocol import Owner
+    from .reports import call_errors, dump_and_peak
+    from .reports import explain as explaining
+    from .reports import trace as tracing
+    from .reports.trace import TraceEntry
 else:  # what people ask for, and what errors say
-    explaining = LaterModule(".explain", __package__)
-    messages = LaterModule(".messages", __package__)
-    reports = LaterModule(".reports", __package__)
-    tracing = LaterModule(".trace", __package__)
+    explaining = LaterModule(".reports.explain", __package__)
+    call_errors = LaterModule(".reports.call_errors", __package__)
+    dump_and_peak = LaterModule(".reports.dump_and_peak", __package__)
+    tracing = LaterModule(".reports.trace", __package__)
 
 # Errors of a call that say which ops, and which of its values, they are about.
 ABOUT_OPS = (AxisError, DeviceError, IndexRangeError, NonFiniteError, SizeError)
@@ -116,7 +116,7 @@ class Computation:
             try:
                 values = call.enter(*args)
             except ABOUT_OPS as error:
-                raise messages.about_ops(error, self.stages(), args) from None
+                raise call_errors.about_ops(error, self.stages(), args) from None
             if values is not NotImplemented:
                 self.moved.forget()
                 if self.single and values and not self.keep:
@@ -166,14 +166,14 @@ class Computation:
         try:
             return call.begin(*args)
         except ABOUT_OPS as error:
-            raise messages.about_ops(error, self.stages(), args) from None
+            raise call_errors.about_ops(error, self.stages(), args) from None
 
     def _finished(self, pending: Pending, given: tuple[Op, ...]) -> Any:
         """What a call gives that was begun; its arrays may have other values by now."""
         try:
             values = pending.finish()
         except ABOUT_OPS as error:
-            raise messages.about_ops(error, self.stages(given), None) from None
+            raise call_errors.about_ops(error, self.stages(given), None) from None
         return self._structured(values)
 
     def _prepared(
@@ -203,14 +203,14 @@ class Computation:
         try:
             yield
         except ABOUT_OPS as error:
-            raise messages.about_ops(error, self.stages(given), args) from None
+            raise call_errors.about_ops(error, self.stages(given), args) from None
 
     def arranged(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments of a call as one value for each placeholder, in order."""
         try:
             return tuple(arrange(self.names, len(self.placeholders), args, keywords))
         except ArgumentError as error:
-            raise messages.with_placeholders(error, self.placeholders) from None
+            raise call_errors.with_placeholders(error, self.placeholders) from None
 
     def _structured(self, values: tuple[Any, ...]) -> Any:
         if self.single and not self.keep:
@@ -344,7 +344,7 @@ class Computation:
         Otherwise it is an expression over the open names: the sum of all buffers and results, as if
         no buffer shared memory with another, without alignment.
         """
-        return reports.peak_bytes(self.stages(), lengths, self.transformer.threads)
+        return dump_and_peak.peak_bytes(self.stages(), lengths, self.transformer.threads)
 
     @explained
     def trace(self, *args: FeedLike, steps: bool = False, **keywords: FeedLike) -> list[TraceEntry]:
@@ -381,7 +381,7 @@ class Computation:
         ``python -m geon replay FILE`` computes it again, ``geon.loads`` reads the graph. Takes what
         a call takes, and raises what a call raises before it computes; changes no variable.
         """
-        return reports.dumped(self.request, *self._at_entry(args, keywords))
+        return dump_and_peak.dumped(self.request, *self._at_entry(args, keywords))
 
     def _at_entry(
         self, args: Sequence[Any], keywords: Mapping[str, Any]
@@ -389,7 +389,7 @@ class Computation:
         return at_entry(self.transformer, self.stages(), self.arranged(args, keywords))
 
     def _repr_html_(self) -> str:
-        return reports.html(
+        return dump_and_peak.html(
             self.stages(), outline_of(self.transformer).name, self.transformer.threads
         )
 

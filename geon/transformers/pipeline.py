@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from ..op_graph.regions.segments import MARKED, Division
 from ..op_graph.transforms.functionalize import Functional
-from .environment import debugging
-from .lowering.budget import Fitting
-from .lowering.kept_once import kept_once
-from .lowering.layout import lay_out
-from .lowering.memory import Plan, plan_memory
-from .lowering.program import Program, build_program
-from .lowering.schedule import Schedule, schedule
-from .lowering.target import Target
+from .loading.environment import debugging
+from .lowering.facts.target import Target
+from .lowering.fusion.layout import lay_out
+from .lowering.planning.derivable_values import kept_once
+from .lowering.planning.memory_budget import Fitting
+from .lowering.planning.plan import Plan, plan_memory
+from .lowering.planning.schedule import Schedule, schedule
+from .lowering.rules.program import Program, build_program
 from .request import Request
 from .sizes.budget import Budget
 
@@ -65,7 +65,7 @@ def planned(request: Request, kernels: Schedule) -> Plan:
 def verified(plan: Plan) -> Plan:
     """Return the plan, which the verifier checks where GEON_DEBUG has the word ``verify``."""
     if debugging("verify"):
-        from .lowering.verify import verify_plan  # here because only tests need it
+        from .lowering.planning.plan_verifier import verify_plan  # here because only tests need it
 
         verify_plan(plan)
     return plan

@@ -18,9 +18,9 @@ from ..op_graph.rows.effects import without_follows
 from ..op_graph.rows.leaves import placeholder
 from ..op_graph.transforms.clone import adopt, bound, bound_guards, notes_of
 from ..op_graph.transforms.functionalize import functional
-from .memory_given import bytes_given, refuse_open
-from .open_lengths import named_lengths, open_names, refuse_ungiven
-from .results import flattened
+from .binding.memory_option import bytes_given, refuse_open
+from .binding.open_lengths import named_lengths, open_names, refuse_ungiven
+from .binding.result_tree import flattened
 from .sizes.budget import Budget
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 from geon.errors import DeviceError
-from geon.transformers.pycuda import host
+from geon.transformers.pycuda.runtime import host
 from geon.transformers.pycuda.transformer import CudaTransformer
 
 numbers = itertools.count()

@@ -17,9 +17,9 @@ import types
 import numpy as np
 
 from geon.op_graph.values.dtypes import named_dtype
-from geon.transformers.pycuda import nvrtc, steady
-from geon.transformers.pycuda.device import Signature
-from geon.transformers.pycuda.source import Source
+from geon.transformers.pycuda.launches.device import Signature
+from geon.transformers.pycuda.launches.module_text import Source
+from geon.transformers.pycuda.runtime import graph_replay, nvrtc
 
 from .devices import LateDevice
 
@@ -618,7 +618,7 @@ class Driver:
         }
         for name, module in found.items():
             monkeypatch.setitem(sys.modules, name, module)
-        monkeypatch.setattr(steady, "addresses", self.addresses if short else lambda: None)
+        monkeypatch.setattr(graph_replay, "addresses", self.addresses if short else lambda: None)
         for name in ("find_nvrtc", "compiler"):  # which remember what they found
             function = getattr(nvrtc, name).__wrapped__
             monkeypatch.setattr(nvrtc, name, functools.cache(function))

@@ -207,6 +207,6 @@ class Fake:
     def install(self, monkeypatch, starts=True):
         """Be what ``import cudnn`` finds; without ``starts`` its library is missing."""
         monkeypatch.setitem(sys.modules, "cudnn", self.module(starts))
-        monkeypatch.setattr("geon.transformers.pycuda.cudnn.is_installed", lambda: True)
-        monkeypatch.setattr("geon.transformers.pycuda.gpu.is_installed", lambda: True)
+        monkeypatch.setattr("geon.transformers.pycuda.products.cudnn.is_installed", lambda: True)
+        monkeypatch.setattr("geon.transformers.pycuda.runtime.gpu.is_installed", lambda: True)
         return self

@@ -13,8 +13,8 @@ import traceback
 import numpy as np
 
 import geon
-from geon.transformers.pycuda.by_library import WORKSPACE
-from geon.transformers.pycuda.device import Multiplication
+from geon.transformers.pycuda.launches.device import Multiplication
+from geon.transformers.pycuda.products.library_dispatch import WORKSPACE
 
 from . import peers, test_beside
 

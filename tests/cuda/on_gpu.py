@@ -20,7 +20,8 @@ import numpy as np
 
 import geon
 from geon.op_graph.axes.lengths import evaluate
-from geon.transformers.pycuda import doctor, teams
+from geon.transformers.pycuda.kernels import cooperative_threads
+from geon.transformers.pycuda.reports import doctor
 from tests.cuda import figures, test_attention, test_nothing, test_products, test_whole_loops
 from tests.cuda.test_lengths import GRAPHS, data, v, x
 
@@ -32,7 +33,9 @@ def kernels(name, small):
         for graph_name, graph in GRAPHS.items():
             inputs = [x, v] if graph_name in ("elements", "vector") else [x]
             f = transformer.computation(graph, *inputs)
-            for n, c in ((3, 33), (65, 31), (2, teams.SHORT + 3))[: 1 if small else 3]:
+            for n, c in ((3, 33), (65, 31), (2, cooperative_threads.SHORT + 3))[
+                : 1 if small else 3
+            ]:
                 f(*data(n, c)[: len(inputs)])
         for dtype in ("float32", "bfloat16"):
             inputs = test_attention.operands(dtype)

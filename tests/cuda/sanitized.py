@@ -8,10 +8,11 @@ import sys
 import numpy as np
 
 import geon
-from geon.transformers.pycuda import host, teams
-from geon.transformers.pycuda.device import Signature
-from geon.transformers.pycuda.dialect import cuda_text
-from geon.transformers.pycuda.source import Source
+from geon.transformers.pycuda.kernels import cooperative_threads
+from geon.transformers.pycuda.launches.device import Signature
+from geon.transformers.pycuda.launches.dialect import cuda_text
+from geon.transformers.pycuda.launches.module_text import Source
+from geon.transformers.pycuda.runtime import host
 from tests.cuda import (
     test_attention,
     test_beside,
@@ -31,7 +32,7 @@ def everything():
         for name, graph in GRAPHS.items():
             inputs = [x, v] if name in ("elements", "vector") else [x]
             f = transformer.computation(graph, *inputs, plan=False)
-            for n, c in ((1, 1), (3, 33), (65, 31), (2, teams.SHORT + 3)):
+            for n, c in ((1, 1), (3, 33), (65, 31), (2, cooperative_threads.SHORT + 3)):
                 f(*data(n, c)[: len(inputs)])
         for dtype in ("float32", "float16"):
             pair = operands(dtype, "NC", "CM")

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.pycuda import (
+from geon.transformers.pycuda.products import (
     attention,
-    attention_matrices,
     attention_text,
-    host,
+    attention_wmma,
     product_tiles,
 )
+from geon.transformers.pycuda.runtime import host
 
 from .devices import in_stages, transformer_on
 
@@ -29,7 +29,7 @@ LENGTHS = (
 )
 WIDTHS = [
     (64, 64),
-    (attention_matrices.STEP - 1, attention_matrices.STEP + 1),
+    (attention_wmma.STEP - 1, attention_wmma.STEP + 1),
     (8, attention.WIDEST),
     (1, 1),
     (8, attention.WIDEST + 1),

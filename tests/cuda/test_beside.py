@@ -10,12 +10,14 @@ import pytest
 
 import geon
 from geon.op_graph.op_graph import storage_leaves
-from geon.transformers.lowering import beside
-from geon.transformers.lowering.memory import place_plan
-from geon.transformers.lowering.verify import verify_plan
-from geon.transformers.printing.parameters import Parameter
-from geon.transformers.pycuda import bare, gpu, host, joining, launches
-from geon.transformers.pycuda.naming import Function
+from geon.transformers.lowering.planning import concurrent_waves
+from geon.transformers.lowering.planning.plan import place_plan
+from geon.transformers.lowering.planning.plan_verifier import verify_plan
+from geon.transformers.printing.nests.parameters import Parameter
+from geon.transformers.pycuda.kernels import horizontal_fusion
+from geon.transformers.pycuda.launches import launch_ir
+from geon.transformers.pycuda.launches.naming import Function
+from geon.transformers.pycuda.runtime import bound_launches, gpu, host
 
 from . import fake_cuda
 from .devices import transformer_on
@@ -60,7 +62,7 @@ def trained(name, calls=4, **options):
 def test_small_kernels_become_one_launch():
     found, f = trained("cuda-on-host")
     assert len(f.plan.schedule.kernels) == 3 * len(SHAPES)
-    joined = [s for s in steps_of(f) if isinstance(s.grid, launches.Grids)]
+    joined = [s for s in steps_of(f) if isinstance(s.grid, launch_ir.Grids)]
     assert len(steps_of(f)) <= 8 and sum(len(s.grid.grids) for s in joined) >= 2 * len(SHAPES)
     assert f.source.count(" + ceil(") >= len(SHAPES) - 1
     expected, _ = trained("numpy")
@@ -139,30 +141,32 @@ def test_large_values_are_not_held_longer():
         g = transformer.computation([value, geon.sum(geon.cumsum(x * 2, n))], x)
         for length in (1, 1000, 1 << 20):
             most = f.peak_bytes({"N": length}) - g.peak_bytes({"N": length})
-            assert most <= beside.MOST * beside.LITTLE
+            assert most <= concurrent_waves.MOST * concurrent_waves.LITTLE
 
 
-@pytest.mark.parametrize("bytes", [beside.LITTLE - 4, beside.LITTLE, beside.LITTLE + 4])
+@pytest.mark.parametrize(
+    "bytes", [concurrent_waves.LITTLE - 4, concurrent_waves.LITTLE, concurrent_waves.LITTLE + 4]
+)
 def test_little_is_bounded(bytes):
     op = geon.placeholder([geon.Axis("N", bytes // 4)])
-    assert beside.is_little(op) == (bytes <= beside.LITTLE)
-    assert not beside.is_little(geon.placeholder([geon.Axis("N")]))
+    assert concurrent_waves.is_little(op) == (bytes <= concurrent_waves.LITTLE)
+    assert not concurrent_waves.is_little(geon.placeholder([geon.Axis("N")]))
 
 
 def test_no_wave_has_more_than_its_number():
-    for count in (beside.MOST - 1, beside.MOST, beside.MOST + 1):
+    for count in (concurrent_waves.MOST - 1, concurrent_waves.MOST, concurrent_waves.MOST + 1):
         _, slopes, update = optimizer([(4,)] * count)
         with geon.make_transformer("cuda-on-host") as transformer:
             f = transformer.computation(update, *slopes)
             sums = waves_of(f, lambda kernel: not kernel.writes)
-            assert max(map(len, sums)) == min(count, beside.MOST)
+            assert max(map(len, sums)) == min(count, concurrent_waves.MOST)
             f(*[np.ones(4)] * count)
-    for count in (beside.WIDE - 1, beside.WIDE, beside.WIDE + 1):
+    for count in (concurrent_waves.WIDE - 1, concurrent_waves.WIDE, concurrent_waves.WIDE + 1):
         slopes, update = many(count)
         with geon.make_transformer("cuda-on-host") as transformer:
             f = transformer.computation(update, *slopes)
             waves = waves_of(f, lambda kernel: True)
-            assert max(map(len, waves)) == min(count, beside.WIDE)
+            assert max(map(len, waves)) == min(count, concurrent_waves.WIDE)
 
 
 def waves_of(f, chosen):
@@ -208,7 +212,7 @@ def variables_of(update):
 
 def test_what_moves_forward_is_bounded():
     """Many small values that are used one by one are not all made at the beginning."""
-    n = geon.Axis("N", beside.LITTLE // 8)
+    n = geon.Axis("N", concurrent_waves.LITTLE // 8)
     x = geon.placeholder([n], name="x")
     total = x
     for k in range(40):
@@ -218,37 +222,45 @@ def test_what_moves_forward_is_bounded():
         transformer.target = dataclasses.replace(transformer.target, beside=(), name="alone")
         g = transformer.computation(total, x)
         most = place_plan(f.plan, {}).arena_bytes - place_plan(g.plan, {}).arena_bytes
-        assert most <= beside.MOVED + beside.MOST * beside.LITTLE
+        assert most <= concurrent_waves.MOVED + concurrent_waves.MOST * concurrent_waves.LITTLE
 
 
 def test_lanes_are_those_that_leave_room():
     def begun(blocks):
-        return [bare.Begun(None, blocks, 256, [], (), 0)]
+        return [bound_launches.Begun(None, blocks, 256, [], (), 0)]
 
-    small, large = begun(bare.FILLING - 1), begun(bare.FILLING)
-    assert bare.lanes_of([small, large, small, large]) == [[*large, *large], small, small]
-    assert bare.lanes_of([large, begun(bare.FILLING + 1)]) == [[*large, *begun(bare.FILLING + 1)]]
-    assert bare.lanes_of([]) == []
-    many = bare.lanes_of([large, *[small] * (bare.LANES + 1)])
-    assert many == [large, [*small, *small], *[small] * (bare.LANES - 1)]
+    small, large = begun(bound_launches.FILLING - 1), begun(bound_launches.FILLING)
+    assert bound_launches.lanes_of([small, large, small, large]) == [[*large, *large], small, small]
+    assert bound_launches.lanes_of([large, begun(bound_launches.FILLING + 1)]) == [
+        [*large, *begun(bound_launches.FILLING + 1)]
+    ]
+    assert bound_launches.lanes_of([]) == []
+    many = bound_launches.lanes_of([large, *[small] * (bound_launches.LANES + 1)])
+    assert many == [large, [*small, *small], *[small] * (bound_launches.LANES - 1)]
 
 
 def test_shared_memory_bounds_what_is_joined():
     def function(shared):
-        return [Function("", "", (), launches.Grid(1), 256, True, shared=shared)]
+        return [Function("", "", (), launch_ir.Grid(1), 256, True, shared=shared)]
 
-    for shared, most in ((0, 9), (joining.SHARED // 3, 3), (joining.SHARED, 1)):
-        assert joining.fitting([function(shared)] * 9) == most
+    for shared, most in ((0, 9), (horizontal_fusion.SHARED // 3, 3), (horizontal_fusion.SHARED, 1)):
+        assert horizontal_fusion.fitting([function(shared)] * 9) == most
     parameter = Parameter("x", "int64_t", "N", False)
-    for count in (joining.PARAMETERS // 9 - 1, joining.PARAMETERS // 9, joining.PARAMETERS):
-        many = [Function("", "", (parameter,) * count, launches.Grid(1), 256, False, shared=0)]
-        found = joining.fitting([many] * 9)
-        assert found == max(min(joining.PARAMETERS // (count + 1), 9), 1)
-        assert found == 1 or found * (count + 1) <= joining.PARAMETERS
-    for blocks in (joining.FEW - 1, joining.FEW, joining.FEW + 1):
-        assert joining.is_small(launches.Grid(256 * blocks, 256)) == (blocks <= joining.FEW)
-    assert joining.shape_of(function(None)) is None
-    assert joining.shape_of(function(8)) == (256,)
+    for count in (
+        horizontal_fusion.PARAMETERS // 9 - 1,
+        horizontal_fusion.PARAMETERS // 9,
+        horizontal_fusion.PARAMETERS,
+    ):
+        many = [Function("", "", (parameter,) * count, launch_ir.Grid(1), 256, False, shared=0)]
+        found = horizontal_fusion.fitting([many] * 9)
+        assert found == max(min(horizontal_fusion.PARAMETERS // (count + 1), 9), 1)
+        assert found == 1 or found * (count + 1) <= horizontal_fusion.PARAMETERS
+    for blocks in (horizontal_fusion.FEW - 1, horizontal_fusion.FEW, horizontal_fusion.FEW + 1):
+        assert horizontal_fusion.is_small(launch_ir.Grid(256 * blocks, 256)) == (
+            blocks <= horizontal_fusion.FEW
+        )
+    assert horizontal_fusion.shape_of(function(None)) is None
+    assert horizontal_fusion.shape_of(function(8)) == (256,)
 
 
 def test_lanes_are_streams_that_are_joined(monkeypatch):

@@ -7,7 +7,8 @@ import types
 import pytest
 
 from geon import __main__ as command
-from geon.transformers.pycuda import doctor, nvrtc
+from geon.transformers.pycuda.reports import doctor
+from geon.transformers.pycuda.runtime import nvrtc
 
 
 class Library:

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.pycuda import bare, bound, emit, gpu, host
+from geon.transformers.pycuda.emit import cuda_module
+from geon.transformers.pycuda.launches import launch_ir
+from geon.transformers.pycuda.runtime import bound_launches, bound_program, gpu, host
 
 from . import fake_cuda
 from .devices import LateDevice, transformer_on
@@ -35,9 +37,9 @@ def looks(monkeypatch):
         if Looks.count == Looks.at:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(bound, "stop_if_interrupted", look)
-    monkeypatch.setattr(bare, "LOOKED", 8)
-    monkeypatch.setattr(emit, "whole_loop", lambda *given: None)
+    monkeypatch.setattr(bound_program, "stop_if_interrupted", look)
+    monkeypatch.setattr(bound_launches, "LOOKED", 8)
+    monkeypatch.setattr(cuda_module, "whole_loop", lambda *given: None)
     return Looks
 
 
@@ -73,9 +75,11 @@ def test_the_device_has_the_next_part_while_the_host_looks(transformer, looks, m
     f = transformer.computation(scanned(), first, lengths={T: 60})
     f(DATA), f(DATA)
     left = []
-    look = bound.stop_if_interrupted
+    look = bound_program.stop_if_interrupted
     monkeypatch.setattr(
-        bound, "stop_if_interrupted", lambda: (look(), left.append(len(transformer.device.waiting)))
+        bound_program,
+        "stop_if_interrupted",
+        lambda: (look(), left.append(len(transformer.device.waiting))),
     )
     f(DATA)
     assert len(left) > 5 and min(left) >= 8  # of the last part begun
@@ -90,13 +94,13 @@ def test_what_is_written_before_a_loop_lets_it_run_to_its_end(transformer, looks
     f(DATA)
     module = f.stages().compiled.module
     waves = zip(module.waves, module.steps, strict=True)
-    assert module.written <= max(wave for wave, step in waves if isinstance(step, emit.Turns))
+    assert module.written <= max(wave for wave, step in waves if isinstance(step, launch_ir.Turns))
     assert looks.count == 0 and (transformer.get(u) == 2).all() and transformer.get(v).any()
 
 
 def test_a_signal_ends_a_call(transformer, monkeypatch):
-    monkeypatch.setattr(bare, "LOOKED", 8)
-    monkeypatch.setattr(emit, "whole_loop", lambda *given: None)
+    monkeypatch.setattr(bound_launches, "LOOKED", 8)
+    monkeypatch.setattr(cuda_module, "whole_loop", lambda *given: None)
     f = transformer.computation(geon.assign(v, v + scanned()), first, lengths={T: 100})
     f(DATA), f(DATA)
     before, wait = transformer.get(v), transformer.device.wait

@@ -5,7 +5,7 @@ import pytest
 
 import geon
 from geon.errors import ClosedError, DeviceError, DeviceMemoryError
-from geon.transformers.pycuda import host
+from geon.transformers.pycuda.runtime import host
 
 from .devices import FailingDevice, lost, transformer_on
 
@@ -169,10 +169,10 @@ def test_what_others_started_ends_when_the_device_is_lost(failing):
 @pytest.mark.parametrize("count", range(4, 9))
 def test_inputs_and_results_too_large_to_be_pinned(failing, count, monkeypatch):
     """Below so many bytes they are staged in pinned memory, from there on they are copied as is."""
-    from geon.transformers.pycuda import staging
+    from geon.transformers.pycuda.runtime import pinned_buffers
 
-    monkeypatch.setattr(staging, "SMALL", 0)
-    monkeypatch.setattr(staging, "STAGED", 4 * 3 * 6)
+    monkeypatch.setattr(pinned_buffers, "SMALL", 0)
+    monkeypatch.setattr(pinned_buffers, "STAGED", 4 * 3 * 6)
     f = failing.computation([x * 2, geon.sum(x, reduction_axes=C)], x)
     for k in range(4):
         given = np.full((count, 3), k, np.float32)

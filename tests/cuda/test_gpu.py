@@ -8,9 +8,10 @@ import pytest
 
 import geon
 from geon.errors import DeviceError, DeviceMemoryError
-from geon.transformers.pycuda import gpu, host, large_products, nvrtc
-from geon.transformers.pycuda.device import Stages
-from geon.transformers.pycuda.spare import Spares
+from geon.transformers.pycuda.launches.device import Stages
+from geon.transformers.pycuda.products import large_products
+from geon.transformers.pycuda.runtime import gpu, host, nvrtc
+from geon.transformers.pycuda.runtime.free_list import Spares
 
 from . import fake_cuda
 from .devices import transformer_on

@@ -7,7 +7,7 @@ import pytest
 
 import geon
 from geon.op_graph.values.dtypes import DTYPES
-from geon.transformers.pycuda import host
+from geon.transformers.pycuda.runtime import host
 
 from .devices import transformer_on
 

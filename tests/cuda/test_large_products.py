@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.pycuda import host, large_products
-from geon.transformers.pycuda.nvrtc import by_nvcc, find_nvcc
+from geon.transformers.pycuda.products import large_products
+from geon.transformers.pycuda.runtime import host
+from geon.transformers.pycuda.runtime.nvrtc import by_nvcc, find_nvcc
 
 from .devices import in_stages, transformer_on
 from .test_products import AXES, ORDERS, made, numbers, operands

@@ -8,29 +8,29 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.pycuda import (
-    all_elements,
-    contractions,
-    held,
-    launches,
-    library,
-    nests,
-    product_tiles,
+from geon.transformers.pycuda.kernels import (
+    cooperative_threads,
+    full_reduction,
+    library_kernels,
+    nest_text,
+    row_storage,
     sorting,
-    teams,
 )
-from geon.transformers.pycuda.host import find_compiler
+from geon.transformers.pycuda.launches import launch_ir
+from geon.transformers.pycuda.products import contractions, product_tiles
+from geon.transformers.pycuda.runtime.host import find_compiler
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="there is no C++ compiler")
 
 NUMBERS = sorted({
-    1, nests.FEW, 2 * nests.FEW, product_tiles.SHALLOW, product_tiles.NARROW,
-    product_tiles.TALL, teams.CHAIN, teams.WARP,
-    teams.CHAIN * teams.WARP, teams.SHORT, teams.THREADS, sorting.FEW, 2 * sorting.FEW,
-    library.THREADS, contractions.LONG, launches.LEAST, 2 * launches.LEAST,
+    1, nest_text.FEW, 2 * nest_text.FEW, product_tiles.SHALLOW, product_tiles.NARROW,
+    product_tiles.TALL, cooperative_threads.CHAIN, cooperative_threads.WARP,
+    cooperative_threads.CHAIN * cooperative_threads.WARP, cooperative_threads.SHORT,
+    cooperative_threads.THREADS, sorting.FEW, 2 * sorting.FEW,
+    library_kernels.THREADS, contractions.LONG, launch_ir.LEAST, 2 * launch_ir.LEAST,
 })  # fmt: skip
 LENGTHS = sorted({length for n in NUMBERS for length in (n - 1, n, n + 1)})
-LONG = [all_elements.PIECE + k for k in (-1, 0, 1)] + [3 * all_elements.PIECE + 5]
+LONG = [full_reduction.PIECE + k for k in (-1, 0, 1)] + [3 * full_reduction.PIECE + 5]
 N, C, T = geon.Axis("N"), geon.Axis("C"), geon.Axis("T")
 x = geon.placeholder([N, C], name="x")
 v = geon.placeholder([C], name="v")
@@ -84,7 +84,7 @@ def shapes():
         yield length, 2
     yield 33, 65
     yield 65, 33
-    yield 3 * launches.LEAST + 1, 70
+    yield 3 * launch_ir.LEAST + 1, 70
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +123,7 @@ def test_many_elements(length, both):
 def test_known_lengths(name, both):
     graph = GRAPHS[name]
     inputs = [x, v] if name in ("elements", "vector") else [x]
-    for n, c in ((3, 4), (5, 5), (4, 33), (2, teams.SHORT + 1), (40, 9), (70, 17)):
+    for n, c in ((3, 4), (5, 5), (4, 33), (2, cooperative_threads.SHORT + 1), (40, 9), (70, 17)):
         f, g = (each.computation(graph, *inputs, specialize={N: n, C: c}) for each in both)
         given = data(n, c)[: len(inputs)]
         compare(f(*given), g(*given), (name, n, c))
@@ -131,13 +131,21 @@ def test_known_lengths(name, both):
 
 @pytest.mark.parametrize(
     "length",
-    [n + more for n in (teams.WARP, teams.SHORT, held.HELD * teams.THREADS) for more in (-1, 0, 1)],
+    [
+        n + more
+        for n in (
+            cooperative_threads.WARP,
+            cooperative_threads.SHORT,
+            row_storage.HELD * cooperative_threads.THREADS,
+        )
+        for more in (-1, 0, 1)
+    ],
 )
 def test_rows_that_threads_hold(length, both):
     for name in ("softmax", "slope_of_softmax"):
         f, g = (each.computation(GRAPHS[name], x, specialize={C: length}) for each in both)
         assert (
-            ("[turn] = " in f.source) == (length <= held.HELD * teams.THREADS)
+            ("[turn] = " in f.source) == (length <= row_storage.HELD * cooperative_threads.THREADS)
         ) or name != "softmax"
         for n in (1, 9):
             given = data(n, length)[:1]

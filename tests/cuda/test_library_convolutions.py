@@ -5,8 +5,9 @@ import pytest
 
 import geon
 from geon.op_graph.axes.lengths import evaluate
-from geon.transformers.pycuda import by_library, cudnn, gpu, host
-from geon.transformers.pycuda.asking import Ask
+from geon.transformers.pycuda.launches.library_requests import Ask
+from geon.transformers.pycuda.products import cudnn, library_dispatch
+from geon.transformers.pycuda.runtime import gpu, host
 from geon.transformers.pycuda.transformer import PyCudaTransformer
 
 from . import fake_cuda, fake_cudnn
@@ -19,7 +20,7 @@ N, C, K, D, H, W, G, Q = (geon.Axis(name) for name in "NCKDHWGQ")
 
 @pytest.fixture(autouse=True)
 def small_ones_are_large(monkeypatch):
-    monkeypatch.setattr(by_library, "LARGE", 1)
+    monkeypatch.setattr(library_dispatch, "LARGE", 1)
 
 
 @pytest.fixture
@@ -246,9 +247,9 @@ class Counting(LateDevice):
 def test_lengths_choose(monkeypatch, numpy, n, taken):
     """From so many multiplications on, and up to so many float32 terms."""
     case = CASES["padded"]
-    monkeypatch.setattr(by_library, "LARGE", 2 * 8 * 8 * 3 * 4 * 9)
+    monkeypatch.setattr(library_dispatch, "LARGE", 2 * 8 * 8 * 3 * 4 * 9)
     for deepest, asks in ((27, taken), (26, False)):
-        monkeypatch.setattr(by_library, "DEEPEST", deepest)
+        monkeypatch.setattr(library_dispatch, "DEEPEST", deepest)
         device = Counting()
         with transformer_on(device, convolutions="cudnn") as transformer:
             f = transformer.computation(case.y, case.x, case.w)
@@ -315,7 +316,7 @@ def test_peak_has_what_the_library_works_in(transformer):
     f = transformer.computation(case.y, case.x, case.w)
     axes = {N: 2, C: 3, K: 4, H: 8, W: 8}
     peak = f.peak_bytes(axes)
-    assert peak > by_library.WORKSPACE
+    assert peak > library_dispatch.WORKSPACE
     most = f.peak_bytes().evaluate({axis.name: size for axis, size in axes.items()})
     assert peak <= most
 
@@ -357,7 +358,7 @@ def test_cudnn_is_asked_for_the_same(driver, numpy, name):
     assert driver.cudnn.executed >= 9
     for plan in driver.cudnn.plans:
         assert {"NONDETERMINISTIC", "WINOGRAD", "TENSOR_CORE"} <= plan.left_out
-        assert plan.most == by_library.WORKSPACE
+        assert plan.most == library_dispatch.WORKSPACE
 
 
 def test_halves_may_be_multiplied_by_tensor_cores(driver, numpy):

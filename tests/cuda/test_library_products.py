@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.pycuda import by_library, gpu, host
-from geon.transformers.pycuda.asking import Ask
-from geon.transformers.pycuda.device import Multiplication
-from geon.transformers.pycuda.launches import Choice, Launch
-from geon.transformers.pycuda.staging import laid_out
+from geon.transformers.pycuda.launches.device import Multiplication
+from geon.transformers.pycuda.launches.launch_ir import Choice, Launch
+from geon.transformers.pycuda.launches.library_requests import Ask
+from geon.transformers.pycuda.products import library_dispatch
+from geon.transformers.pycuda.runtime import gpu, host
+from geon.transformers.pycuda.runtime.pinned_buffers import laid_out
 from geon.transformers.pycuda.transformer import PyCudaTransformer
 
 from . import fake_cuda
@@ -24,8 +25,8 @@ LIMIT = 600  # multiplications from which on the library is asked here
 
 @pytest.fixture(autouse=True)
 def small_ones_are_large(monkeypatch):
-    monkeypatch.setattr(by_library, "LARGE", LIMIT)
-    monkeypatch.setattr(by_library, "DEEPEST", 40)
+    monkeypatch.setattr(library_dispatch, "LARGE", LIMIT)
+    monkeypatch.setattr(library_dispatch, "DEEPEST", 40)
 
 
 @pytest.fixture
@@ -140,8 +141,8 @@ def test_peak_has_what_the_library_works_in(name):
         peak = f.peak_bytes(sizes)
         _, inputs = laid_out([array.nbytes for array in given])
         assert device.most == peak + inputs
-        assert peak > by_library.WORKSPACE
-        assert f.peak_bytes(dict.fromkeys(sizes, 1)) < by_library.WORKSPACE
+        assert peak > library_dispatch.WORKSPACE
+        assert f.peak_bytes(dict.fromkeys(sizes, 1)) < library_dispatch.WORKSPACE
 
 
 @pytest.mark.parametrize("name", [*PLAIN, *FOLLOWED])
@@ -301,7 +302,7 @@ def test_cublaslt_is_asked_for_the_same(driver, numpy, name):
 
 
 def test_descriptions_are_kept_and_bounded(driver, monkeypatch):
-    from geon.transformers.pycuda import cublaslt
+    from geon.transformers.pycuda.products import cublaslt
 
     monkeypatch.setattr(cublaslt, "KEPT", 2)
     with transformer_on(gpu.GpuDevice(0), products="cublaslt") as transformer:

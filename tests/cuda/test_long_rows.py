@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.pycuda import host
-from geon.transformers.pycuda.launches import WANTED, Choice, Grids, Parts
-from geon.transformers.pycuda.long_rows import LONG, holds
-from geon.transformers.pycuda.staging import bytes_of_result
+from geon.transformers.pycuda.kernels.split_row_reduction import LONG, holds
+from geon.transformers.pycuda.launches.launch_ir import WANTED, Choice, Grids, Parts
+from geon.transformers.pycuda.runtime import host
+from geon.transformers.pycuda.runtime.pinned_buffers import bytes_of_result
 
 pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")
 R, C = geon.Axis("R"), geon.Axis("C")

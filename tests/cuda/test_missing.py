@@ -6,8 +6,8 @@ import pytest
 
 import geon
 from geon.errors import DeviceError
-from geon.transformers.choosing import transformer_class
-from geon.transformers.pycuda import gpu, nvrtc
+from geon.transformers.loading.registry import transformer_class
+from geon.transformers.pycuda.runtime import gpu, nvrtc
 
 
 @pytest.fixture

@@ -14,13 +14,13 @@ from geon.errors import DeviceError
 from geon.op_graph.axes.affine import variable
 from geon.op_graph.axes.index_map import Guard
 from geon.op_graph.op_graph import storage_leaves
-from geon.transformers.kernels.limits import limits
-from geon.transformers.kernels.scalar import INT64, Clamped, Load, Number, Select
-from geon.transformers.lowering.verify import verify_plan
-from geon.transformers.pycuda import host
-from geon.transformers.pycuda.device import Signature
-from geon.transformers.pycuda.dialect import cuda_text
-from geon.transformers.pycuda.source import Source
+from geon.transformers.kernels.analysis.load_guards import limits
+from geon.transformers.kernels.ir.scalar_code import INT64, Clamped, Load, Number, Select
+from geon.transformers.lowering.planning.plan_verifier import verify_plan
+from geon.transformers.pycuda.launches.device import Signature
+from geon.transformers.pycuda.launches.dialect import cuda_text
+from geon.transformers.pycuda.launches.module_text import Source
+from geon.transformers.pycuda.runtime import host
 
 H, W, V, T = (geon.Axis(name) for name in "HWVT")
 C = geon.Axis("C", 5)

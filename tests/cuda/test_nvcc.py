@@ -7,8 +7,8 @@ import pytest
 
 import geon
 from geon.errors import DeviceError
-from geon.transformers.pycuda.emit import timed_module
-from geon.transformers.pycuda.nvrtc import by_nvcc, find_nvcc
+from geon.transformers.pycuda.emit.cuda_module import timed_module
+from geon.transformers.pycuda.runtime.nvrtc import by_nvcc, find_nvcc
 from tests.cuda import test_attention, test_products, test_whole_loops
 from tests.golden import registers
 from tests.golden.emitting import cuda

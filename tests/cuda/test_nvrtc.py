@@ -7,11 +7,11 @@ from geon.errors import DeviceError
 from geon.op_graph.rows.elementwise import copy
 from geon.op_graph.values.dtypes import DTYPES
 from geon.testing.samples import SAMPLES
-from geon.transformers.printing.helpers import definitions, helpers
-from geon.transformers.pycuda import nvrtc
-from geon.transformers.pycuda.dialect import by_instruction, cuda_text
-from geon.transformers.pycuda.emit import PRELUDE
-from geon.transformers.pycuda.gpu import architecture
+from geon.transformers.printing.scalars.helpers import definitions, helpers
+from geon.transformers.pycuda.emit.cuda_module import PRELUDE
+from geon.transformers.pycuda.launches.dialect import by_instruction, cuda_text
+from geon.transformers.pycuda.runtime import nvrtc
+from geon.transformers.pycuda.runtime.gpu import architecture
 from tests.cuda import test_beside, test_nvcc, test_whole_loops
 from tests.golden.emitting import Cuda
 from tests.golden.programs import PROGRAMS

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from geon.transformers.pycuda import host
+from geon.transformers.pycuda.runtime import host
 from tests.cuda import on_gpu
 
 pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.pycuda import contractions, launches, product_tiles
-from geon.transformers.pycuda.host import find_compiler
+from geon.transformers.pycuda.launches import launch_ir
+from geon.transformers.pycuda.products import contractions, product_tiles
+from geon.transformers.pycuda.runtime.host import find_compiler
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="there is no C++ compiler")
 DTYPES = {"float32": 2e-6, "float64": 1e-12, "float16": 1e-3, "bfloat16": 8e-3, "int64": 0}
@@ -25,9 +26,9 @@ LENGTHS = [
         (product_tiles.NARROW - 1, product_tiles.SHALLOW, product_tiles.NARROW + 1),
         (product_tiles.TALL, 2 * product_tiles.SHALLOW, product_tiles.WIDE),
         (product_tiles.TALL + 1, 3 * product_tiles.SHALLOW + 1, product_tiles.WIDE + 1),
-        (8, launches.LEAST, 24),
-        (8, launches.LEAST + 1, 24),
-        (33, 2 * launches.LEAST + 8, 65),
+        (8, launch_ir.LEAST, 24),
+        (8, launch_ir.LEAST + 1, 24),
+        (33, 2 * launch_ir.LEAST + 8, 65),
         (5, contractions.LONG * 24 + 5, 11),
     )
 ]
@@ -104,7 +105,7 @@ def test_long_sums_are_cut_in_one_order(dtype):
     with geon.make_transformer("cuda-on-host") as cuda:
         f = cuda.computation(geon.dot(x, y), x, y)
         assert "geon_add_up" in f.source or dtype == "bfloat16"
-        for n, c in itertools.product((4, 130), (launches.LEAST, 40 * launches.LEAST + 3)):
+        for n, c in itertools.product((4, 130), (launch_ir.LEAST, 40 * launch_ir.LEAST + 3)):
             given = [numbers(each, {"N": n, "C": c, "M": 4}, c) for each in (x, y)]
             found = f(*given)
             np.testing.assert_array_equal(found, f(*given))

@@ -5,7 +5,8 @@ import pytest
 
 import geon
 from geon.errors import DeviceError
-from geon.transformers.pycuda import clocked, emit, gpu, host
+from geon.transformers.pycuda.emit import cuda_module
+from geon.transformers.pycuda.runtime import gpu, host, timed_program
 
 from . import fake_cuda
 from .devices import FailingDevice, LateDevice, lost, transformer_on
@@ -52,8 +53,10 @@ def transformer(request):
 def test_kernels_of_loops_and_branches_are_counted(transformer, whole, monkeypatch):
     """Of a loop that is one launch, and of one whose turns the host takes."""
     if not whole:
-        monkeypatch.setattr(emit, "whole_loop", lambda *given: None)
-    monkeypatch.setattr(clocked, "LOGGED", 8)  # so that what there is is waited for in between
+        monkeypatch.setattr(cuda_module, "whole_loop", lambda *given: None)
+    monkeypatch.setattr(
+        timed_program, "LOGGED", 8
+    )  # so that what there is is waited for in between
     f = transformer.computation([graph(), geon.sum(x)], x, w, ask)
     for turns, asked in ((4, 3), (4, 0), (0, 2)):
         given = feeds(turns, 2, asked)
@@ -164,7 +167,7 @@ def test_a_device_that_fails_is_lost():
 
 
 def test_a_driver_is_asked_for_events_with_times(monkeypatch):
-    monkeypatch.setattr(emit, "whole_loop", lambda *given: None)
+    monkeypatch.setattr(cuda_module, "whole_loop", lambda *given: None)
     fake_cuda.Driver().install(monkeypatch)
     with transformer_on(gpu.GpuDevice(0)) as transformer:
         f = transformer.computation(graph(), x, w, ask)

@@ -7,11 +7,11 @@ import pytest
 
 import geon
 from geon.errors import DeviceError
-from geon.transformers.pycuda import host
-from geon.transformers.pycuda.device import Signature
-from geon.transformers.pycuda.dialect import cuda_text
-from geon.transformers.pycuda.source import Source
-from geon.transformers.pycuda.staging import laid_out
+from geon.transformers.pycuda.launches.device import Signature
+from geon.transformers.pycuda.launches.dialect import cuda_text
+from geon.transformers.pycuda.launches.module_text import Source
+from geon.transformers.pycuda.runtime import host
+from geon.transformers.pycuda.runtime.pinned_buffers import laid_out
 
 from .devices import transformer_on
 

@@ -5,7 +5,7 @@ writes what another one uses without a barrier between them.
 import pytest
 
 import geon
-from geon.transformers.pycuda import host
+from geon.transformers.pycuda.runtime import host
 from tests.random_shared_rows import Maker
 from tests.tiers import scaled
 

@@ -10,19 +10,13 @@ from pathlib import Path
 import pytest
 
 import geon
-from geon.transformers.pycuda import (
-    asking,
-    by_library,
-    convolution,
-    host,
-    launches,
-    record,
-    scratch,
-    sorting,
-    source,
-)
-from geon.transformers.pycuda.program import CudaProgram
-from geon.transformers.pycuda.record import made, plain
+from geon.transformers.pycuda.emit import record
+from geon.transformers.pycuda.emit.record import made, plain
+from geon.transformers.pycuda.kernels import sorting
+from geon.transformers.pycuda.launches import convolution, launch_ir, library_requests, module_text
+from geon.transformers.pycuda.products import library_dispatch, scratch
+from geon.transformers.pycuda.runtime import host
+from geon.transformers.pycuda.runtime.program import CudaProgram
 
 from .devices import LateDevice, transformer_on
 from .test_lengths import GRAPHS, data, v, x
@@ -94,7 +88,7 @@ OPTIONS = {
 
 @pytest.mark.parametrize("name", [*GRAPHS, *BY_LIBRARY])
 def test_what_is_kept_is_json_and_computes_the_same(name, monkeypatch):
-    monkeypatch.setattr(by_library, "LARGE", 1)
+    monkeypatch.setattr(library_dispatch, "LARGE", 1)
     inputs = [x, v] if name in ("elements", "vector") else [x]
     graph = {**GRAPHS, **BY_LIBRARY}[name]
     with transformer_on(LateDevice(), **OPTIONS.get(name, {})) as transformer:
@@ -126,9 +120,17 @@ def test_all_that_programs_are_made_of_can_be_kept():
     """A new kind of step or scratch memory is in the list of what records may hold."""
     kinds = [
         kind
-        for module in (launches, asking, convolution, scratch, sorting, source, by_library)
+        for module in (
+            launch_ir,
+            library_requests,
+            convolution,
+            scratch,
+            sorting,
+            module_text,
+            library_dispatch,
+        )
         for kind in vars(module).values()
         if dataclasses.is_dataclass(kind) and kind.__module__ == module.__name__
     ]
-    assert launches.Launch in kinds and scratch.Slots in kinds
+    assert launch_ir.Launch in kinds and scratch.Slots in kinds
     assert [k for k in kinds if record.PARTS.get(k.__name__) != k.__module__] == []

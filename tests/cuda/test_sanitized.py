@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from geon.transformers.pycuda.host import find_compiler
+from geon.transformers.pycuda.runtime.host import find_compiler
 
 ROOT = Path(__file__).parents[2]
 

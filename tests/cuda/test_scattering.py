@@ -5,8 +5,8 @@ import pytest
 
 import geon
 from geon.op_graph.rows.indexing import COMBINING
-from geon.transformers.pycuda import scattering, sorting
-from geon.transformers.pycuda.host import find_compiler
+from geon.transformers.pycuda.kernels import scattering, sorting
+from geon.transformers.pycuda.runtime.host import find_compiler
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="there is no C++ compiler")
 A, M, B = geon.Axis("A"), geon.Axis("M"), geon.Axis("B")

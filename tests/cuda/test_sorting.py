@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.pycuda import sorting
-from geon.transformers.pycuda.host import find_compiler
+from geon.transformers.pycuda.kernels import sorting
+from geon.transformers.pycuda.runtime.host import find_compiler
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="there is no C++ compiler")
 A, N, B = geon.Axis("A"), geon.Axis("N"), geon.Axis("B")

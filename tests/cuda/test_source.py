@@ -9,9 +9,9 @@ import pytest
 
 import geon
 from geon.errors import DeviceError
-from geon.transformers.pycuda import gpu, host, nvrtc
-from geon.transformers.pycuda.emit import make_module
-from geon.transformers.pycuda.source import LEAST, Piece, Source
+from geon.transformers.pycuda.emit.cuda_module import make_module
+from geon.transformers.pycuda.launches.module_text import LEAST, Piece, Source
+from geon.transformers.pycuda.runtime import gpu, host, nvrtc
 from tests.golden.emitting import Cuda
 from tests.golden.programs import PROGRAMS
 

@@ -5,9 +5,10 @@ import pytest
 
 import geon
 from geon.errors import DeviceError
-from geon.transformers.pycuda import emit, host
-from geon.transformers.pycuda.device import Signature, Stages, most_blocks
-from geon.transformers.pycuda.dialect import cuda_text
+from geon.transformers.pycuda.emit import cuda_module
+from geon.transformers.pycuda.launches.device import Signature, Stages, most_blocks
+from geon.transformers.pycuda.launches.dialect import cuda_text
+from geon.transformers.pycuda.runtime import host
 
 from . import test_attention
 from .devices import transformer_on
@@ -39,7 +40,7 @@ def test_each_wait_is_needed(wait, monkeypatch):
         return text.replace(WAITS[wait], "") if name == "stages.cuh" else text
 
     assert without("stages.cuh") != cuda_text("stages.cuh")
-    monkeypatch.setattr(emit, "cuda_text", without)
+    monkeypatch.setattr(cuda_module, "cuda_text", without)
     with pytest.raises(DeviceError, match="without a barrier between them|never come to"):
         attends()
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.pycuda import bound, calls, host, staging
+from geon.transformers.pycuda.runtime import bound_program, calls, host, pinned_buffers
 from geon.transformers.runtime.calls import BINDINGS_KEPT
 
 from .devices import LateDevice, transformer_on
@@ -157,7 +157,7 @@ def test_each_length_has_a_graph_of_its_own(late):
 @pytest.mark.parametrize("checked", [False, True])
 def test_small_values_share_a_copy(late, monkeypatch, checked):
     """One to the device and one back, with the report, whatever else has copies of its own."""
-    monkeypatch.setattr(staging, "SMALL", 5 * 3 * 4)
+    monkeypatch.setattr(pinned_buffers, "SMALL", 5 * 3 * 4)
     parts = [geon.placeholder([N, C], dtype) for dtype in ("float32", "int8", "float64")]
     large = geon.placeholder([N, geon.Axis("L", 6)])
     table = geon.Variable([geon.Axis("V", 9)], initial_value=1)
@@ -193,12 +193,12 @@ def test_small_values_share_a_copy(late, monkeypatch, checked):
 
 def test_graphs_follow_addresses_and_are_bounded(late):
     f = late.computation(x * 3, x, on_device=True)
-    held = [f(rows(4, k)) for k in range(3 * bound.GRAPHS)]  # each has other memory
+    held = [f(rows(4, k)) for k in range(3 * bound_program.GRAPHS)]  # each has other memory
     for k, value in enumerate(held):
         np.testing.assert_array_equal(np.asarray(value), rows(4, 3 * k))
     (space,) = f._calls[()].free
     (made,) = space.bound.values()
-    assert len(made.graphs) == bound.GRAPHS
+    assert len(made.graphs) == bound_program.GRAPHS
     chain = held[0]
     for _ in range(5):
         chain = f(chain)  # fed where it lies

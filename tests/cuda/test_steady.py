@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.pycuda import calls, gpu, host, steady
-from geon.transformers.runtime.readers_writer import ReadersWriterLock, Reading, Writing
+from geon.transformers.pycuda.runtime import calls, gpu, graph_replay, host
+from geon.transformers.runtime.rwlock import ReadersWriterLock, Reading, Writing
 
 from . import fake_cuda
 from .devices import transformer_on
@@ -32,16 +32,16 @@ def test_it_is_built_of_this_text():
     if not (HEADERS / "Python.h").exists() or sysconfig.get_config_var("Py_GIL_DISABLED"):
         pytest.skip("it cannot be built here")
     cure = "build it: make test does, or python setup.py build_ext --inplace"
-    assert steady.extension() is not None, cure
-    source = Path(steady.__file__).with_name("steady.c").read_bytes()
-    assert steady.extension().source == hashlib.sha256(source).hexdigest(), cure
+    assert graph_replay.extension() is not None, cure
+    source = Path(graph_replay.__file__).parents[1].joinpath("steady.c").read_bytes()
+    assert graph_replay.extension().source == hashlib.sha256(source).hexdigest(), cure
 
 
 @pytest.fixture
 def made():
-    if steady.extension() is None:
+    if graph_replay.extension() is None:
         pytest.skip("the extension was not built")
-    return steady.extension()
+    return graph_replay.extension()
 
 
 # Calls of computations ----------------------------------------------------------------------------
@@ -435,10 +435,12 @@ def test_all_is_freed_and_events_are_used_again(fake):
 
 
 def test_without_a_driver_there_is_none(made, monkeypatch):
-    monkeypatch.setattr(steady, "LIBRARY", "a-library-that-is-not-there")
-    assert steady.addresses() is None and steady.driver(1, 2) is None
-    monkeypatch.setattr(steady, "LIBRARY", None)  # what is loaded, which has no such functions
-    assert steady.addresses() is None
+    monkeypatch.setattr(graph_replay, "LIBRARY", "a-library-that-is-not-there")
+    assert graph_replay.addresses() is None and graph_replay.driver(1, 2) is None
+    monkeypatch.setattr(
+        graph_replay, "LIBRARY", None
+    )  # what is loaded, which has no such functions
+    assert graph_replay.addresses() is None
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert steady.driver(1, 2) is None
+        assert graph_replay.driver(1, 2) is None

@@ -5,8 +5,9 @@ import pytest
 
 import geon
 from geon.op_graph.axes.lengths import evaluate
-from geon.transformers.pycuda import bare, emit, host, whole_loops
-from geon.transformers.pycuda.launches import Branches, Choice, Launch, Turns, Until
+from geon.transformers.pycuda.emit import cuda_module, persistent_loop
+from geon.transformers.pycuda.launches.launch_ir import Branches, Choice, Launch, Turns, Until
+from geon.transformers.pycuda.runtime import bound_launches, host
 
 from .devices import LateDevice, transformer_on
 
@@ -132,7 +133,7 @@ def test_one_launch_gives_the_same_bits_as_one_each_turn(name, monkeypatch):
     made = results()[name]
     whole, f = computed("cuda-on-host", made, CALLS)
     assert "_inside(" in f.source and any(isinstance(step, Launch) for step in steps_of(f))
-    monkeypatch.setattr(emit, "whole_loop", lambda *given: None)
+    monkeypatch.setattr(cuda_module, "whole_loop", lambda *given: None)
     each, g = computed("cuda-on-host", [*made, ask * 2], CALLS)  # another program, by its graph
     assert "_inside(" not in g.source and any(
         isinstance(s, Turns | Until | Branches) for s in steps_of(g)
@@ -166,9 +167,9 @@ def test_lengths_say_what_is_small():
 @pytest.mark.parametrize("limit", [None, 9])
 def test_launches_share_the_turns_of_a_loop_without_end(turns, limit, monkeypatch):
     """What ends nobody knows when is asked for after so many turns; an odd number too."""
-    for module in (whole_loops, bare):
+    for module in (persistent_loop, bound_launches):
         monkeypatch.setattr(module, "ROUND", 4)
-    monkeypatch.setattr(whole_loops, "LONGEST", 2)
+    monkeypatch.setattr(persistent_loop, "LONGEST", 2)
     made = until(limit)
     made = [made["h"] * 2, made["n"], made["s"]]  # a program of its own, by its graph
     (found,), f = computed("cuda-on-host", made, [(2, 1, turns)])

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.pycuda import contractions, host
-from geon.transformers.pycuda.product_tiles import NARROW, SHALLOW, TALL, WIDE, large_tiles
+from geon.transformers.pycuda.products import contractions
+from geon.transformers.pycuda.products.product_tiles import NARROW, SHALLOW, TALL, WIDE, large_tiles
+from geon.transformers.pycuda.runtime import host
 
 from .devices import transformer_on
 from .test_products import AXES, ORDERS, made, numbers, operands

@@ -5,7 +5,7 @@ import json
 import os
 import sys
 
-from geon.transformers.pycuda.nvrtc import find_nvcc
+from geon.transformers.pycuda.runtime.nvrtc import find_nvcc
 
 from . import registers
 from .emitting import FOLDER, golden_files, golden_texts, whole_cuda

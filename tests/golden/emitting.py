@@ -9,10 +9,10 @@ from typing import Any
 import geon
 from geon.transformers.base import Transformer
 from geon.transformers.linking import Linking
-from geon.transformers.lowering.memory import Plan
-from geon.transformers.native.emit import make_module
+from geon.transformers.lowering.planning.plan import Plan
+from geon.transformers.native.emit.module_text import make_module
 from geon.transformers.native.target import TARGET
-from geon.transformers.pycuda.emit import make_module as make_cuda_module
+from geon.transformers.pycuda.emit.cuda_module import make_module as make_cuda_module
 from geon.transformers.pycuda.transformer import CudaTransformer
 
 from .chunks import is_own, is_repeated, top_level

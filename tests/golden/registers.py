@@ -6,7 +6,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from geon.transformers.pycuda.nvrtc import FLAGS, find_nvcc
+from geon.transformers.pycuda.runtime.nvrtc import FLAGS, find_nvcc
 
 from .emitting import FOLDER
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from geon.op_graph.core.traversal import is_bound
 from geon.op_graph.op_graph import Leaf, Op
-from geon.transformers.kernels.elements import passed
-from geon.transformers.lowering.kernel import Kernel
+from geon.transformers.kernels.nests.inlining import passed
+from geon.transformers.lowering.fusion.kernel import Kernel
 
 HEAD = """\
 # Kernels of the golden programs

@@ -8,12 +8,10 @@ from geon.op_graph.axes.affine import Quotient, Remainder
 from geon.op_graph.axes.lengths import evaluate
 from geon.op_graph.evaluation.eval_reducer import CODE
 from geon.op_graph.random.philox import _rounds
-from geon.transformers.kernels.blocked import Blocked, Extremes
-from geon.transformers.kernels.contraction import Contraction
-from geon.transformers.kernels.costs import is_apart
-from geon.transformers.kernels.limits import limits
-from geon.transformers.kernels.ordered import ROW, TURN, OrderedLoop
-from geon.transformers.kernels.scalar import (
+from geon.transformers.kernels.analysis.load_guards import limits
+from geon.transformers.kernels.costs.kernel_costs import is_apart
+from geon.transformers.kernels.ir.nest import Pass, Store
+from geon.transformers.kernels.ir.scalar_code import (
     Apply,
     Clamped,
     Contracted,
@@ -28,7 +26,9 @@ from geon.transformers.kernels.scalar import (
     Select,
     Wrapped,
 )
-from geon.transformers.kernels.types import Pass, Store
+from geon.transformers.kernels.products.contraction import Contraction
+from geon.transformers.kernels.products.row_blocking import Blocked, Extremes
+from geon.transformers.kernels.scans.sequential_scan import ROW, TURN, OrderedLoop
 
 
 def philox_words(position, seed, draw, call):

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.kernels import alike
-from geon.transformers.kernels.contraction import Contraction
-from geon.transformers.kernels.elements import Operands
-from geon.transformers.kernels.lower import lower
-from geon.transformers.kernels.structure import structure
-from geon.transformers.kernels.types import Nest
+from geon.transformers.kernels import lowering_cache
+from geon.transformers.kernels.ir.nest import Nest
+from geon.transformers.kernels.kernel_lowering import lower
+from geon.transformers.kernels.nests.inlining import Operands
+from geon.transformers.kernels.products.contraction import Contraction
+from geon.transformers.kernels.structural_key import structure
 from tests.golden.emitting import native
 from tests.golden.programs import PROGRAMS
 
@@ -45,9 +45,9 @@ def each_alone(monkeypatch):
             assert list(map(id, work.operands)) == list(map(id, alone.operands))
         return work
 
-    remembering = alike.Lowering.lower
-    monkeypatch.setattr(alike.Lowering, "lower", compared)
-    monkeypatch.setattr(alike, "lower", counted)
+    remembering = lowering_cache.Lowering.lower
+    monkeypatch.setattr(lowering_cache.Lowering, "lower", compared)
+    monkeypatch.setattr(lowering_cache, "lower", counted)
     return counts
 
 

@@ -18,8 +18,8 @@ from geon.op_graph.rows.elementwise import (
     subtract,
 )
 from geon.op_graph.values.dtypes import FLOAT32, INT64, named_dtype
-from geon.transformers.kernels.bounds import Bounded
-from geon.transformers.kernels.scalar import Code, IndexNumber
+from geon.transformers.kernels.analysis.integer_ranges import Bounded
+from geon.transformers.kernels.ir.scalar_code import Code, IndexNumber
 
 TWO = [add, subtract, multiply, maximum, minimum, mod]
 ONE = [absolute, negative]

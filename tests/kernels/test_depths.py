@@ -7,8 +7,8 @@ from geon.op_graph.axes.affine import Quotient, Remainder, variable
 from geon.op_graph.axes.index_map import Guard
 from geon.op_graph.rows.elementwise import add, exp
 from geon.op_graph.values.dtypes import FLOAT32, INT64
-from geon.transformers.kernels.depths import ELEMENT, ROW, Depths
-from geon.transformers.kernels.scalar import (
+from geon.transformers.kernels.analysis.loop_depth import ELEMENT, ROW, Depths
+from geon.transformers.kernels.ir.scalar_code import (
     Clamped,
     Code,
     IndexNumber,

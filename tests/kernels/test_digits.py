@@ -9,8 +9,8 @@ import pytest
 import geon
 from geon.op_graph.axes.affine import Affine, Quotient, Remainder, flattened, split, variable
 from geon.op_graph.axes.lengths import evaluate, exact_quotient
-from geon.transformers.kernels.digits import digits_of, divisions, without_divisions
-from geon.transformers.kernels.uses import Uses
+from geon.transformers.kernels.analysis.index_uses import Uses
+from geon.transformers.kernels.nests.mixed_radix import digits_of, divisions, without_divisions
 from tests.golden.emitting import Native
 
 A, B, C = geon.Axis("A"), geon.Axis("B"), geon.Axis("C")

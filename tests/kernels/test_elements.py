@@ -7,7 +7,7 @@ import geon
 from geon.op_graph.axes.affine import variable
 from geon.op_graph.rows.elementwise import add, exp
 from geon.op_graph.values.dtypes import FLOAT32, INT64
-from geon.transformers.kernels.scalar import (
+from geon.transformers.kernels.ir.scalar_code import (
     Apply,
     Clamped,
     Code,
@@ -18,7 +18,7 @@ from geon.transformers.kernels.scalar import (
     parts,
     walk,
 )
-from geon.transformers.kernels.staged import staged
+from geon.transformers.kernels.nests.buffered_loads import staged
 from tests.golden.emitting import Native
 
 from .transformer import KernelsTransformer

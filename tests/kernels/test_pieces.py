@@ -9,9 +9,15 @@ import pytest
 import geon
 from geon.op_graph.axes.affine import Affine, variable
 from geon.op_graph.axes.index_map import Guard
-from geon.transformers.kernels.pieces import MOST, _Splitter, in_turns, stored, with_borders
-from geon.transformers.kernels.regions import Facts, Interval, guards_of, points_of
-from geon.transformers.kernels.scalar import Clamped, indices, walk
+from geon.transformers.kernels.analysis.index_boxes import Facts, Interval, guards_of, points_of
+from geon.transformers.kernels.ir.scalar_code import Clamped, indices, walk
+from geon.transformers.kernels.nests.index_set_splitting import (
+    MOST,
+    _Splitter,
+    in_turns,
+    stored,
+    with_borders,
+)
 from tests.golden.emitting import Native
 from tests.random_borders import Borders
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.kernels.regions import guards_of
-from geon.transformers.kernels.row_pieces import computed
+from geon.transformers.kernels.analysis.index_boxes import guards_of
+from geon.transformers.kernels.nests.reduction_splitting import computed
 from tests.golden.emitting import Native
 
 from .transformer import KernelsTransformer

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.kernels.types import Nest, Pass
+from geon.transformers.kernels.ir.nest import Nest, Pass
 from tests.golden.emitting import Native
 
 N, M = geon.Axis("N", 40), geon.Axis("M", 30)

@@ -4,8 +4,8 @@ import pytest
 
 import geon
 from geon.op_graph.axes.affine import Affine, Quotient, variable
-from geon.transformers.kernels.nest_space import goes_up
-from geon.transformers.kernels.types import Loop
+from geon.transformers.kernels.ir.nest import Loop
+from geon.transformers.kernels.nests.iteration_space import goes_up
 
 N = geon.Axis("N").expression
 OUTER, INNER = variable("i"), variable("j")

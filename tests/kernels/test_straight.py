@@ -7,10 +7,10 @@ import pytest
 
 import geon
 from geon.op_graph.axes.affine import Remainder
-from geon.transformers.kernels.pieces import stored
-from geon.transformers.kernels.regions import guards_of
-from geon.transformers.kernels.scalar import Load, walk
-from geon.transformers.kernels.straight import CHAIN, MOST
+from geon.transformers.kernels.analysis.index_boxes import guards_of
+from geon.transformers.kernels.ir.scalar_code import Load, walk
+from geon.transformers.kernels.nests.index_set_splitting import stored
+from geon.transformers.kernels.nests.unrolled_reductions import CHAIN, MOST
 from tests.golden.emitting import Native
 
 from .transformer import KernelsTransformer

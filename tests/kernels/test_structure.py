@@ -5,10 +5,10 @@ import re
 import pytest
 
 import geon
-from geon.transformers.kernels.structure import structure
-from geon.transformers.kernels.types import Call, Region
-from geon.transformers.native.emit import function_of, memory_of, printed_work
-from geon.transformers.native.naming import KernelNames
+from geon.transformers.kernels.ir.nest import Call, Region
+from geon.transformers.kernels.structural_key import structure
+from geon.transformers.native.emit.module_text import function_of, memory_of, printed_work
+from geon.transformers.native.names.naming import KernelNames
 from tests.golden.emitting import VECTOR_BYTES, Native, native
 from tests.golden.programs import PROGRAMS
 

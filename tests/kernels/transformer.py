@@ -10,7 +10,7 @@ from geon.op_graph.axes.lengths import evaluate
 from geon.op_graph.core.traversal import is_bound
 from geon.op_graph.evaluation.interpreter import interpret
 from geon.op_graph.op_graph import Leaf, post_order
-from geon.transformers.kernels.types import Call, Region
+from geon.transformers.kernels.ir.nest import Call, Region
 from geon.transformers.native.target import TARGET
 
 from .running import run

@@ -10,9 +10,9 @@ import numpy as np
 import geon
 from geon.op_graph.op_graph import post_order, storage_leaves
 from geon.op_graph.values.dtypes import kind
-from geon.transformers.native.caches import past_bytes
-from geon.transformers.numpy.long_sums import LONG_PRODUCT
-from geon.transformers.open_lengths import open_names
+from geon.transformers.binding.open_lengths import open_names
+from geon.transformers.native.machine.caches import past_bytes
+from geon.transformers.numpy.pairwise_sums import LONG_PRODUCT
 
 from ..native.ways import store_past
 from .raised import raised

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from geon.errors import UnavailableError
-from geon.transformers.native.toolchain import find_toolchain, sanitizer_environment
+from geon.transformers.native.toolchain.compilers import find_toolchain, sanitizer_environment
 
 from .constants import aims
 from .planned import plan

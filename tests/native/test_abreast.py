@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native.abreast import SHORT, VECTORS, WIDE, abreast
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.native.toolchain.compilers import find_toolchain
+from geon.transformers.native.vectors.interleave import SHORT, VECTORS, WIDE, abreast
 
 toolchain = find_toolchain()
 width = 0 if toolchain is None else toolchain.vector_bytes

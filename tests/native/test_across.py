@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.kernels.flat_rows import LIGHT
-from geon.transformers.native import tiles
-from geon.transformers.native.tiles import INTERLEAVED
-from geon.transformers.native.toolchain import find_toolchain
-from geon.transformers.printing import across
+from geon.transformers.kernels.nests.collapsed_rows import LIGHT
+from geon.transformers.native.toolchain.compilers import find_toolchain
+from geon.transformers.native.vectors import transpose_tiles
+from geon.transformers.native.vectors.transpose_tiles import INTERLEAVED
+from geon.transformers.printing.nests import transposed_passes
 from tests.golden.emitting import Native
 
 from .test_joins import compare, values
@@ -91,9 +91,11 @@ def beside(axes, dtype):
 @pytest.mark.parametrize("known", [True, False], ids=["known", "open"])
 def test_short_rows(dtype, known):
     """Tiles of one row and of several, of rows that vectors hold, and just longer ones."""
-    short = [2, 3, tiles.INTERLEAVED, tiles.INTERLEAVED + 1, 7, 12, 31]
-    for columns in [*short, across.SHORT_ROW, across.SHORT_ROW + 1]:
-        tile = max(tiles.FLAT // columns // tiles.TILE, 1) * tiles.TILE
+    short = [2, 3, transpose_tiles.INTERLEAVED, transpose_tiles.INTERLEAVED + 1, 7, 12, 31]
+    for columns in [*short, transposed_passes.SHORT_ROW, transposed_passes.SHORT_ROW + 1]:
+        tile = (
+            max(transpose_tiles.FLAT // columns // transpose_tiles.TILE, 1) * transpose_tiles.TILE
+        )
         for rows in [tile + 1] if known else [2, tile - 1, tile, 2 * tile + 1]:
             axes = [geon.Axis("N", columns), geon.Axis("C", rows if known else None)]
             results, inputs = beside(axes, dtype)
@@ -137,9 +139,22 @@ def test_what_follows_a_reduction_over_the_first_axis(function, shape):
 @compiled
 @pytest.mark.parametrize("dtype", ["float32", "int32", "float64"])
 @pytest.mark.parametrize(
-    "rows", [1, 15, 16, 17, 63, 64, 65, tiles.TURNED - 1, tiles.TURNED, tiles.TURNED + 1, 300]
+    "rows",
+    [
+        1,
+        15,
+        16,
+        17,
+        63,
+        64,
+        65,
+        transpose_tiles.TURNED - 1,
+        transpose_tiles.TURNED,
+        transpose_tiles.TURNED + 1,
+        300,
+    ],
 )
-@pytest.mark.parametrize("columns", [7, 8, 16, 63, tiles.TURNED + 1])
+@pytest.mark.parametrize("columns", [7, 8, 16, 63, transpose_tiles.TURNED + 1])
 def test_copies_are_written_where_they_are_to_lie(rows, columns, dtype):
     """Of known and of open lengths, backwards, and as a part of each row."""
     data = np.random.default_rng(rows).integers(-99, 99, (rows, columns)).astype(dtype)
@@ -186,7 +201,8 @@ def test_a_few_lanes_come_before_the_next_turns(lanes, turns, walks):
 
 
 @pytest.mark.parametrize(
-    ("columns", "flat"), [(2, True), (across.SHORT_ROW, True), (across.SHORT_ROW + 1, False)]
+    ("columns", "flat"),
+    [(2, True), (transposed_passes.SHORT_ROW, True), (transposed_passes.SHORT_ROW + 1, False)],
 )
 def test_short_rows_that_adjoin_are_one_loop(columns, flat):
     n, c = geon.Axis("N", columns), geon.Axis("C")
@@ -202,8 +218,8 @@ def test_short_rows_that_adjoin_are_one_loop(columns, flat):
         (4, "float32", False),
         (LIGHT[4] - 1, "float32", True),
         (LIGHT[4] + 1, "float32", False),
-        (across.SHORT_ROW - 1, "int8", True),
-        (across.SHORT_ROW + 1, "int8", False),
+        (transposed_passes.SHORT_ROW - 1, "int8", True),
+        (transposed_passes.SHORT_ROW + 1, "int8", False),
         (2, "float64", False),
     ],
 )

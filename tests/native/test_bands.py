@@ -9,11 +9,18 @@ import pytest
 import geon
 from geon.op_graph.axes.affine import variable
 from geon.op_graph.axes.index_map import Guard
-from geon.transformers.kernels.types import Loop
-from geon.transformers.native import product_task
-from geon.transformers.native.product_bands import find_band, runs
-from geon.transformers.native.product_shape import BAND, BAND_BYTES, GROUP, RUN, RUNS, shape
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.kernels.ir.nest import Loop
+from geon.transformers.native.products import descriptor
+from geon.transformers.native.products.implicit_im2col import find_band, runs
+from geon.transformers.native.sizes.blocking import (
+    BAND,
+    BAND_BYTES,
+    GROUP,
+    RUN,
+    RUNS,
+    shape,
+)
+from geon.transformers.native.toolchain.compilers import find_toolchain
 from tests import window_cases as cases
 
 needs_compiler = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
@@ -209,9 +216,9 @@ def test_packed_and_placed_windows_give_the_same_bits(name, monkeypatch, tmp_pat
     feeds = [random.normal(size=net.case.lengths(own)) for own in ("NHWC", "NHWK")]
     found = []
     for most in (RUNS, 0):
-        monkeypatch.setattr(product_task, "RUNS", most)
+        monkeypatch.setattr(descriptor, "RUNS", most)
         # Programs are kept by what they compute, and these are two of one.
-        monkeypatch.setattr("geon.transformers.cache._programs", None)
+        monkeypatch.setattr("geon.transformers.cache.programs._programs", None)
         monkeypatch.setenv("GEON_CACHE", str(tmp_path / str(most)))
         with geon.make_transformer("native", threads=2) as transformer:
             f = net.slope_by(transformer)

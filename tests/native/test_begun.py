@@ -4,10 +4,10 @@ import pytest
 
 import geon
 from geon import Axis
-from geon.transformers.native import compiler
-from geon.transformers.native.emit import make_module
-from geon.transformers.native.product_kernels import product_units
-from geon.transformers.native.product_shape import shape
+from geon.transformers.native.emit import compiler
+from geon.transformers.native.emit.module_text import make_module
+from geon.transformers.native.products.product_kernels import product_units
+from geon.transformers.native.sizes.blocking import shape
 
 missing = geon.NativeTransformer.unavailable()
 pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers import cache
-from geon.transformers.kernels import blocked, pieces
-from geon.transformers.kernels.blocked import Blocked
-from geon.transformers.kernels.costs import cost_of
-from geon.transformers.kernels.structure import structure
-from geon.transformers.lowering.fusion import walk
-from geon.transformers.lowering.memory import place_plan
-from geon.transformers.lowering.verify import verify_plan
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.cache import programs
+from geon.transformers.kernels.costs.kernel_costs import cost_of
+from geon.transformers.kernels.nests import index_set_splitting
+from geon.transformers.kernels.products import row_blocking
+from geon.transformers.kernels.products.row_blocking import Blocked
+from geon.transformers.kernels.structural_key import structure
+from geon.transformers.lowering.fusion import greedy
+from geon.transformers.lowering.planning.plan import place_plan
+from geon.transformers.lowering.planning.plan_verifier import verify_plan
+from geon.transformers.native.toolchain.compilers import find_toolchain
 from geon.transformers.sizes.blocks import FEWEST_ROWS, LEAST_ROWS, MOST_ROWS
 from tests.kernels.transformer import KernelsTransformer
 
@@ -49,10 +50,10 @@ def apart(monkeypatch):
 
     def make(results, placeholders):
         with monkeypatch.context() as patch:
-            patch.setattr(walk, "by_blocks", lambda laid_out, groups, ops: groups)
+            patch.setattr(greedy, "by_blocks", lambda laid_out, groups, ops: groups)
             # Short rows of a chain are taken one after another: other orders of their sums.
-            patch.setattr(pieces, "with_short_rows", lambda nest, *_: nest)
-            patch.setattr(cache, "_programs", None)
+            patch.setattr(index_set_splitting, "with_short_rows", lambda nest, *_: nest)
+            patch.setattr(programs, "_programs", None)
             patch.setenv("GEON_DEBUG", "verify")  # finds no program that was compiled before
             f = geon.NativeTransformer(threads=1).computation(results, *placeholders)
             f._call_for(())
@@ -190,8 +191,8 @@ def test_a_block_reads_what_the_whole_reads(apart, monkeypatch):
     given = drawn((x, y, *parts), {"B": 2, "S": 33})
     wanted = apart([out], (x, y, *parts))(*given)
     assert same_bits(compiled([out], (x, y, *parts), 2)(*given), wanted)
-    monkeypatch.setattr(blocked, "same_ops", lambda one, other: False)
-    monkeypatch.setattr(cache, "_programs", None)
+    monkeypatch.setattr(row_blocking, "same_ops", lambda one, other: False)
+    monkeypatch.setattr(programs, "_programs", None)
     monkeypatch.setenv("GEON_DEBUG", "verify")
     f = geon.NativeTransformer(threads=2).computation([out], x, y, *parts)
     assert not chains(f)

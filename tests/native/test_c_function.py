@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native.objects import shared_object
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.native.toolchain.compilers import find_toolchain
+from geon.transformers.native.toolchain.shared_objects import shared_object
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 

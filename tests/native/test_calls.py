@@ -17,11 +17,11 @@ import pytest
 
 import geon
 from geon.errors import ArgumentError, ClosedError, FeedError, IndexRangeError, NonFiniteError
-from geon.transformers.native import entry, runtime
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.native.runtime import bound_program, fast_call
+from geon.transformers.native.toolchain.compilers import find_toolchain
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
-SHORT = pytest.mark.skipif(entry.extension() is None, reason="the extension was not built")
+SHORT = pytest.mark.skipif(fast_call.extension() is None, reason="the extension was not built")
 
 A, K = geon.Axis("A", 3), geon.Axis("K", 40_000)
 N = geon.Axis("N", "N of calls")
@@ -32,7 +32,7 @@ TIMES = 50_000
 def transformer(request, monkeypatch):
     """A transformer whose calls go the short way, and one that has none."""
     if request.param == "long":
-        monkeypatch.setattr(runtime, "extension", lambda: None)
+        monkeypatch.setattr(bound_program, "extension", lambda: None)
     with geon.make_transformer("native") as made:
         yield made
 
@@ -40,7 +40,7 @@ def transformer(request, monkeypatch):
 @pytest.fixture
 def short():
     """A transformer whose calls go the short way, for tests of what only that does."""
-    if entry.extension() is None:
+    if fast_call.extension() is None:
         pytest.skip("the extension was not built")
     with geon.make_transformer("native") as made:
         yield made
@@ -60,12 +60,12 @@ def entry_of(f):
 
 def taken(f):
     """How many calls of a computation went the short way; 0 where there is none."""
-    return entry_of(f).taken if runtime.extension() is not None else 0
+    return entry_of(f).taken if bound_program.extension() is not None else 0
 
 
 def check_taken(f, count):
     """That so many calls went the short way: all those that can, or none where there is none."""
-    if runtime.extension() is None:
+    if bound_program.extension() is None:
         assert entry_of(f) is None
     else:
         assert entry_of(f).taken == count
@@ -205,7 +205,7 @@ def test_no_update_is_lost(transformer, switch_often):
     with ThreadPoolExecutor(6) as pool:
         seen = list(pool.map(lambda k: (int(add(1)[0]), int(look()))[0], range(3000)))
     assert sorted(seen) == list(range(3000)) and transformer.get(v) == 3000
-    assert taken(add) > 1000 or runtime.extension() is None
+    assert taken(add) > 1000 or bound_program.extension() is None
 
 
 def test_variables_that_lie_elsewhere_are_found(transformer):
@@ -225,7 +225,7 @@ def test_variables_that_lie_elsewhere_are_found(transformer):
     check_taken(add, before)  # another epoch
     for _ in range(3):
         add(data)
-    assert taken(add) > before or runtime.extension() is None
+    assert taken(add) > before or bound_program.extension() is None
     np.testing.assert_array_equal(transformer.get(v), [8, 8, 8])
 
 
@@ -340,7 +340,7 @@ def test_numbers_are_read_as_the_long_way_reads_them(transformer, monkeypatch, d
         before = taken(f)
         assert f(1) == 1
         check_taken(f, before + 1)
-    monkeypatch.setattr(runtime, "extension", lambda: None)
+    monkeypatch.setattr(bound_program, "extension", lambda: None)
     with geon.make_transformer("native") as other:
         g = warm(other.computation(geon.where(x == x, x, x), x), held)
         assert [outcome(f, value) for value in NUMBERS] == [outcome(g, v) for v in NUMBERS]
@@ -390,7 +390,7 @@ def test_no_memory_for_results_is_an_error_and_nothing_else(short):
     rows[2] = ((np.dtype(np.float32), (huge,), None),)
     rows[0] = 0  # never called
     call.entry.claim()
-    bound.entered = entry.extension().Tables(*rows)
+    bound.entered = fast_call.extension().Tables(*rows)
     call.entry.remember(bound, [()], 0)
     call.entry.release()
     with pytest.raises(MemoryError):

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native import emit, objects
-from geon.transformers.native.emit import make_module
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.native.emit import module_text
+from geon.transformers.native.emit.module_text import make_module
+from geon.transformers.native.toolchain import shared_objects
+from geon.transformers.native.toolchain.compilers import find_toolchain
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 N, C, H = geon.Axis("N"), geon.Axis("C", 7), geon.Axis("H", 5)
@@ -52,14 +53,14 @@ def test_one_compile_serves_every_batch_length(transformer):
     f = transformer.computation(results, *inputs)
     rng = np.random.default_rng(0)
     f(*feeds(rng, 3))
-    before = objects.compiled
+    before = shared_objects.compiled
     for rows in (1, 0, 2, 48, 97, 300, 1000):
         x, w, b = feeds(rng, rows)
         h = np.tanh(x @ w + b)
         slope = 2 * h * (1 - h * h)
         for got, wanted in zip(f(x, w, b), (h, x.T @ slope, slope.sum(0)), strict=True):
             np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
-    assert objects.compiled == before
+    assert shared_objects.compiled == before
 
 
 def test_names_and_lines_are_not_compiled(transformer):
@@ -106,10 +107,10 @@ def test_equal_layers_are_one_function(transformer):
 def test_an_equal_computation_compiles_nothing(transformer):
     results, inputs = network()
     transformer.computation(results, *inputs)(*feeds(np.random.default_rng(0), 4))
-    before = objects.compiled
+    before = shared_objects.compiled
     results, inputs = network(("other", "names", "than", "before"))
     transformer.computation(results, *inputs)(*feeds(np.random.default_rng(0), 4))
-    assert objects.compiled == before
+    assert shared_objects.compiled == before
 
 
 def test_the_source_says_names_axes_and_lines(transformer):
@@ -122,7 +123,7 @@ def test_the_source_says_names_axes_and_lines(transformer):
 @pytest.mark.parametrize("most", [1, 2, 5])
 def test_a_long_run_is_divided_between_kernels(transformer, monkeypatch, most):
     """Each is another program: equal ones are compiled once."""
-    monkeypatch.setattr(emit, "RUN_LINES", most)
+    monkeypatch.setattr(module_text, "RUN_LINES", most)
     x, t = geon.placeholder([C], name="x"), geon.Axis("T", 3)
     y = x
     for k in range(most, most + 4):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native.accumulate import TRUTHS, TRUTHS_OF_LANE
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.native.nests.accumulators import TRUTHS, TRUTHS_OF_LANE
+from geon.transformers.native.toolchain.compilers import find_toolchain
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 

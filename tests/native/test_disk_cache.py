@@ -14,14 +14,14 @@ from types import SimpleNamespace
 import pytest
 
 from geon.errors import ArgumentError, UnavailableError
-from geon.transformers import disk_cache
+from geon.transformers.cache import disk
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch) -> Path:
-    monkeypatch.setenv(disk_cache.CACHE, str(tmp_path / "cache"))
-    monkeypatch.delenv(disk_cache.CACHE_BYTES, raising=False)
-    monkeypatch.setattr(disk_cache, "_checked", {})
+    monkeypatch.setenv(disk.CACHE, str(tmp_path / "cache"))
+    monkeypatch.delenv(disk.CACHE_BYTES, raising=False)
+    monkeypatch.setattr(disk, "_checked", {})
     return tmp_path / "cache"
 
 
@@ -42,20 +42,20 @@ def mode(path: Path) -> int:
 )
 def test_where_it_is(monkeypatch, geon, xdg, expected):
     monkeypatch.setenv("HOME", "/home/me")
-    for name, value in ((disk_cache.CACHE, geon), ("XDG_CACHE_HOME", xdg)):
+    for name, value in ((disk.CACHE, geon), ("XDG_CACHE_HOME", xdg)):
         monkeypatch.delenv(name, raising=False)
         if value is not None:
             monkeypatch.setenv(name, value)
-    assert disk_cache.cache_path() == Path(expected)
+    assert disk.cache_path() == Path(expected)
 
 
 def test_it_is_made_for_its_owner_alone(folder):
     before = os.umask(0)
     try:
-        assert disk_cache.folder() == folder
+        assert disk.folder() == folder
         assert mode(folder) == 0o700
-        assert mode(disk_cache.keep_bytes("a", b"x")) == 0o600
-        assert mode(disk_cache.keep_bytes("a.so", b"x")) == 0o700
+        assert mode(disk.keep_bytes("a", b"x")) == 0o600
+        assert mode(disk.keep_bytes("a.so", b"x")) == 0o700
     finally:
         os.umask(before)
 
@@ -65,15 +65,15 @@ def test_one_that_others_could_write_to_is_refused(folder, bits):
     folder.mkdir()
     folder.chmod(bits)
     with pytest.raises(UnavailableError, match=f"mode 0{bits:o}.*chmod 700 .* or set GEON_CACHE"):
-        disk_cache.folder()
+        disk.folder()
     folder.chmod(0o700)
-    assert disk_cache.folder() == folder
+    assert disk.folder() == folder
 
 
 def test_one_that_others_could_only_read_is_used(folder):
     folder.mkdir()
     folder.chmod(0o755)
-    assert disk_cache.folder() == folder
+    assert disk.folder() == folder
     assert mode(folder) == 0o755
 
 
@@ -81,24 +81,24 @@ def test_one_of_another_user_is_refused(folder, monkeypatch):
     folder.mkdir(mode=0o700)
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     with pytest.raises(UnavailableError, match="not to user 12345.* set GEON_CACHE to a folder"):
-        disk_cache.folder()
+        disk.folder()
 
 
 @pytest.mark.parametrize("given", ["/proc/no/cache", "/dev/null/cache", "/dev/null"])
 def test_one_that_cannot_be_made_is_replaced_for_this_process(monkeypatch, caplog, given):
-    monkeypatch.setenv(disk_cache.CACHE, given)
-    monkeypatch.setattr(disk_cache, "_private", {})
+    monkeypatch.setenv(disk.CACHE, given)
+    monkeypatch.setattr(disk, "_private", {})
     with caplog.at_level(logging.WARNING, "geon"):
-        path = disk_cache.folder()
-    assert path.is_dir() and mode(path) == 0o700 and disk_cache.folder() == path
+        path = disk.folder()
+    assert path.is_dir() and mode(path) == 0o700 and disk.folder() == path
     assert f"not in {given}" in caplog.text and "set GEON_CACHE" in caplog.text
-    disk_cache.keep_bytes("a", b"content")
-    assert disk_cache.load("a") == b"content"
-    disk_cache._remove_private(os.getpid(), path)
+    disk.keep_bytes("a", b"content")
+    assert disk.load("a") == b"content"
+    disk._remove_private(os.getpid(), path)
     assert not path.exists()
 
 
-@pytest.mark.parametrize("left, used", [(0, False), (1000, False), (disk_cache.LEAST_ROOM, True)])
+@pytest.mark.parametrize("left, used", [(0, False), (1000, False), (disk.LEAST_ROOM, True)])
 def test_one_without_room_is_replaced_for_this_process(folder, monkeypatch, caplog, left, used):
     asked = os.statvfs
 
@@ -109,13 +109,13 @@ def test_one_without_room_is_replaced_for_this_process(folder, monkeypatch, capl
         return SimpleNamespace(f_flag=found.f_flag, f_bavail=left, f_frsize=1)
 
     monkeypatch.setattr(os, "statvfs", nearly_full)
-    monkeypatch.setattr(disk_cache, "_private", {})
+    monkeypatch.setattr(disk, "_private", {})
     with caplog.at_level(logging.WARNING, "geon"):
-        found = disk_cache.folder()
+        found = disk.folder()
     assert (found == folder) is used
     assert (f"{folder} has {left:,} bytes left" in caplog.text) is not used
     if not used:
-        disk_cache._remove_private(os.getpid(), found)
+        disk._remove_private(os.getpid(), found)
 
 
 def test_the_folder_of_a_process_ends_with_it_and_not_with_its_child(monkeypatch):
@@ -129,28 +129,28 @@ def test_the_folder_of_a_process_ends_with_it_and_not_with_its_child(monkeypatch
         "os.wait()\n"
         "assert path.is_dir()\n"
     )
-    monkeypatch.setenv(disk_cache.CACHE, "/proc/no/cache")
+    monkeypatch.setenv(disk.CACHE, "/proc/no/cache")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert not Path(done.stdout.strip()).exists()
 
 
 def test_one_that_was_removed_is_made_again(folder):
-    disk_cache.keep_bytes("a", b"content")
+    disk.keep_bytes("a", b"content")
     for path in folder.iterdir():
         path.unlink()
     folder.rmdir()
-    assert disk_cache.load("a") is None
-    disk_cache.keep_bytes("a", b"content")
-    assert disk_cache.load("a") == b"content"
+    assert disk.load("a") is None
+    disk.keep_bytes("a", b"content")
+    assert disk.load("a") == b"content"
 
 
-@pytest.mark.parametrize("content", [b"", b"x", bytes(range(256)) * 1000, disk_cache.MARK])
+@pytest.mark.parametrize("content", [b"", b"x", bytes(range(256)) * 1000, disk.MARK])
 def test_what_was_kept_is_found(folder, content):
-    assert disk_cache.load("name") is None and disk_cache.find("name") is None
-    path = disk_cache.keep_bytes("name", content)
-    assert path == folder / "name" == disk_cache.find("name")
-    assert disk_cache.load("name") == content
+    assert disk.load("name") is None and disk.find("name") is None
+    path = disk.keep_bytes("name", content)
+    assert path == folder / "name" == disk.find("name")
+    assert disk.load("name") == content
     assert path.read_bytes().startswith(content)
     assert sorted(p.name for p in folder.iterdir()) == ["name", "trimmed"]
 
@@ -165,41 +165,41 @@ def flip(content: bytes, place: int) -> bytes:
         lambda sealed: b"",
         lambda sealed: sealed[:-1],
         lambda sealed: sealed[: len(sealed) // 2],
-        lambda sealed: sealed[: -disk_cache.SEAL_BYTES],
+        lambda sealed: sealed[: -disk.SEAL_BYTES],
         lambda sealed: sealed + b"\0",
         lambda sealed: flip(sealed, 0),
         lambda sealed: flip(sealed, 50),
         lambda sealed: flip(sealed, len(sealed) - 1),
-        lambda sealed: flip(sealed, len(sealed) - disk_cache.SEAL_BYTES),
+        lambda sealed: flip(sealed, len(sealed) - disk.SEAL_BYTES),
         lambda sealed: b"\x7fELF something else",
     ],
 )
 def test_what_was_damaged_is_taken_away(damage):
-    path = disk_cache.keep_bytes("name", b"content" * 20)
+    path = disk.keep_bytes("name", b"content" * 20)
     path.write_bytes(damage(path.read_bytes()))
-    assert disk_cache.find("name") is None
+    assert disk.find("name") is None
     assert not path.exists()
-    disk_cache.keep_bytes("name", b"new")
-    assert disk_cache.load("name") == b"new"
+    disk.keep_bytes("name", b"new")
+    assert disk.load("name") == b"new"
 
 
 def test_an_entry_under_another_name_is_foreign(folder):
-    disk_cache.keep_bytes("one", b"content").rename(folder / "two")
-    assert disk_cache.load("two") is None
+    disk.keep_bytes("one", b"content").rename(folder / "two")
+    assert disk.load("two") is None
     assert not (folder / "two").exists()
 
 
 def test_an_entry_that_others_own_or_could_write_to_is_foreign(folder, monkeypatch):
-    path = disk_cache.keep_bytes("name", b"content")
+    path = disk.keep_bytes("name", b"content")
     path.chmod(0o666)
-    assert disk_cache.load("name") is None and not path.exists()
-    path = disk_cache.keep_bytes("name", b"content")
+    assert disk.load("name") is None and not path.exists()
+    path = disk.keep_bytes("name", b"content")
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
-    assert disk_cache.load("name") is None and not path.exists()
+    assert disk.load("name") is None and not path.exists()
 
 
 def test_what_is_no_file_is_foreign(folder):
-    whole = disk_cache.keep_bytes("name", b"content")
+    whole = disk.keep_bytes("name", b"content")
     elsewhere = folder.parent / "elsewhere"
     whole.rename(elsewhere)
 
@@ -211,32 +211,32 @@ def test_what_is_no_file_is_foreign(folder):
 
     for make in (link, directory, lambda: os.mkfifo(whole), whole.touch):
         make()
-        assert disk_cache.load("name") is None
+        assert disk.load("name") is None
         assert not os.path.lexists(whole)
     assert elsewhere.exists()
     directory()
-    assert disk_cache.load("name") is None
+    assert disk.load("name") is None
     directory()
-    assert disk_cache.keep_bytes("name", b"content") == whole
-    assert disk_cache.load("name") == b"content"
+    assert disk.keep_bytes("name", b"content") == whole
+    assert disk.load("name") == b"content"
 
 
 def test_names_come_from_every_part_of_what_they_are_for(monkeypatch):
     names = {
-        disk_cache.digest(*parts)
+        disk.digest(*parts)
         for parts in ([], [""], ["", ""], ["ab"], ["a", "b"], ["1:a"], ["a", "1:b"], ["é"])
     }
-    names.add(disk_cache.digest("\udcff"))
+    names.add(disk.digest("\udcff"))
     assert len(names) == 9
     assert all(re.fullmatch("[0-9a-f]{32}", name) for name in names)
-    before = disk_cache.digest("a")
-    assert disk_cache.digest("a") == before
-    monkeypatch.setattr(disk_cache, "FORMAT", disk_cache.FORMAT + 1)
-    assert disk_cache.digest("a") != before
+    before = disk.digest("a")
+    assert disk.digest("a") == before
+    monkeypatch.setattr(disk, "FORMAT", disk.FORMAT + 1)
+    assert disk.digest("a") != before
 
 
 def test_a_failed_write_leaves_nothing(folder):
-    with pytest.raises(ZeroDivisionError), disk_cache.scratch_file(".o") as made:
+    with pytest.raises(ZeroDivisionError), disk.scratch_file(".o") as made:
         made.write_bytes(b"half")
         raise ZeroDivisionError
     assert list(folder.iterdir()) == []
@@ -244,7 +244,7 @@ def test_a_failed_write_leaves_nothing(folder):
 
 def fill(count: int, size: int, age: float = 3600.0) -> list[Path]:
     """Entries of this size, the first used ``age`` seconds ago, the others a second later each."""
-    paths = [disk_cache.keep_bytes(f"entry-{i:03}", bytes(size)) for i in range(count)]
+    paths = [disk.keep_bytes(f"entry-{i:03}", bytes(size)) for i in range(count)]
     for i, path in enumerate(paths):
         when = time.time() - age + i
         os.utime(path, (when, when))
@@ -254,25 +254,25 @@ def fill(count: int, size: int, age: float = 3600.0) -> list[Path]:
 def test_what_was_used_least_recently_goes_first():
     paths = fill(10, 1000)
     each = paths[0].stat().st_size
-    assert disk_cache.load("entry-000") is not None  # used now
-    disk_cache.trim(each * 4)
+    assert disk.load("entry-000") is not None  # used now
+    disk.trim(each * 4)
     assert [path for path in paths if path.exists()] == [paths[0], *paths[7:]]
-    disk_cache.trim(each * 4)
+    disk.trim(each * 4)
     assert sum(path.exists() for path in paths) == 4
 
 
 def test_what_was_just_used_stays_whatever_the_limit():
-    paths = fill(3, 1000, age=disk_cache.GRACE_SECONDS / 2)
-    disk_cache.trim(0)
+    paths = fill(3, 1000, age=disk.GRACE_SECONDS / 2)
+    disk.trim(0)
     assert all(path.exists() for path in paths)
 
 
 def test_the_folder_stays_below_its_limit(folder, monkeypatch):
-    monkeypatch.setenv(disk_cache.CACHE_BYTES, "100000")
-    monkeypatch.setattr(disk_cache, "GRACE_SECONDS", -1.0)
-    monkeypatch.setattr(disk_cache, "_written", 0)
+    monkeypatch.setenv(disk.CACHE_BYTES, "100000")
+    monkeypatch.setattr(disk, "GRACE_SECONDS", -1.0)
+    monkeypatch.setattr(disk, "_written", 0)
     for i in range(200):
-        disk_cache.keep_bytes(f"entry-{i}", bytes(2000))
+        disk.keep_bytes(f"entry-{i}", bytes(2000))
         total = sum(path.stat().st_size for path in folder.iterdir())
         assert total <= 100000 + 100000 // 32 + 2100
     assert total > 80000
@@ -280,37 +280,37 @@ def test_the_folder_stays_below_its_limit(folder, monkeypatch):
 
 def test_small_writes_are_looked_at_after_a_time(folder, monkeypatch):
     looked = []
-    monkeypatch.setattr(disk_cache, "trim", lambda: looked.append(1))
-    disk_cache.keep_bytes("first", b"")
+    monkeypatch.setattr(disk, "trim", lambda: looked.append(1))
+    disk.keep_bytes("first", b"")
     assert looked == [1]  # nobody has looked yet
-    (folder / disk_cache.TRIM_STAMP).touch()
-    disk_cache.keep_bytes("second", b"")
+    (folder / disk.TRIM_STAMP).touch()
+    disk.keep_bytes("second", b"")
     assert looked == [1]
-    old = time.time() - disk_cache.TRIM_SECONDS - 1
-    os.utime(folder / disk_cache.TRIM_STAMP, (old, old))
-    disk_cache.keep_bytes("third", b"")
+    old = time.time() - disk.TRIM_SECONDS - 1
+    os.utime(folder / disk.TRIM_STAMP, (old, old))
+    disk.keep_bytes("third", b"")
     assert looked == [1, 1]
 
 
 def test_folders_inside_are_left_alone(folder):
-    (disk_cache.folder() / "zig").mkdir()
+    (disk.folder() / "zig").mkdir()
     (folder / "zig" / "file").write_bytes(bytes(1000))
     os.utime(folder / "zig", (0, 0))
-    disk_cache.trim(0)
+    disk.trim(0)
     assert (folder / "zig" / "file").exists()
 
 
 @pytest.mark.parametrize("given", ["-1", "1.5", "1G", "many", " 7"])
 def test_a_bad_limit_is_an_error(monkeypatch, given):
-    monkeypatch.setenv(disk_cache.CACHE_BYTES, given)
+    monkeypatch.setenv(disk.CACHE_BYTES, given)
     with pytest.raises(ArgumentError, match="GEON_CACHE_BYTES='.*' is no number of bytes: set it"):
-        disk_cache.cache_bytes()
+        disk.cache_bytes()
 
 
 def test_the_limit(monkeypatch):
-    assert disk_cache.cache_bytes() == 1 << 30
-    monkeypatch.setenv(disk_cache.CACHE_BYTES, "12345")
-    assert disk_cache.cache_bytes() == 12345
+    assert disk.cache_bytes() == 1 << 30
+    monkeypatch.setenv(disk.CACHE_BYTES, "12345")
+    assert disk.cache_bytes() == 12345
 
 
 def test_readers_and_writers_at_once_see_whole_files(folder):
@@ -320,8 +320,8 @@ def test_readers_and_writers_at_once_see_whole_files(folder):
 
     def use(name: str) -> None:
         while time.monotonic() < end:
-            disk_cache.keep_bytes(name, content[name])
-            if disk_cache.load(name) != content[name]:
+            disk.keep_bytes(name, content[name])
+            if disk.load(name) != content[name]:
                 wrong.append(name)
 
     users = [threading.Thread(target=use, args=(name,)) for name in ("a", "b", "a", "b")]

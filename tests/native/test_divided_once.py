@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.lowering.fusion.repeats import DIVISIONS, TIMES
+from geon.transformers.lowering.fusion.duplication import DIVISIONS, TIMES
 
 SLOW = {
     "divide": (lambda v: 3.0 / v, lambda v: 3 / v),

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.kernels.depths import Depths
-from geon.transformers.kernels.weights import weight
-from geon.transformers.native.toolchain import find_toolchain
-from geon.transformers.printing import c_expressions
+from geon.transformers.kernels.analysis.loop_depth import Depths
+from geon.transformers.kernels.analysis.work_estimate import weight
+from geon.transformers.native.toolchain.compilers import find_toolchain
+from geon.transformers.printing.scalars import c_expressions
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 

@@ -6,12 +6,12 @@ import pytest
 import geon
 from geon.op_graph.random.philox import philox, random_bits
 from geon.testing import assert_agrees
-from geon.transformers.kernels.depths import Depths
-from geon.transformers.kernels.draws import runs
-from geon.transformers.kernels.scalar import RandomBits, walk
-from geon.transformers.kernels.types import Call
-from geon.transformers.native.draws import RUN
-from geon.transformers.native.stages import TURNS
+from geon.transformers.kernels.analysis.loop_depth import Depths
+from geon.transformers.kernels.ir.nest import Call
+from geon.transformers.kernels.ir.scalar_code import RandomBits, walk
+from geon.transformers.kernels.nests.random_runs import runs
+from geon.transformers.native.nests.buffered_loads import TURNS
+from geon.transformers.native.nests.random_buffer import RUN
 from tests.golden.emitting import Native
 
 N, C = geon.Axis("N"), geon.Axis("C", 24)

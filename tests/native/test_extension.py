@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers import extensions
-from geon.transformers.native import entry
-from geon.transformers.native.toolchain import find_toolchain, run_compiler
+from geon.transformers.loading import c_extensions
+from geon.transformers.native.runtime import fast_call
+from geon.transformers.native.toolchain.compilers import find_toolchain, run_compiler
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 
@@ -27,7 +27,7 @@ def test_it_is_built_of_this_text():
     """What lies beside the source is what the source says."""
     if not (HEADERS / "Python.h").exists() or sysconfig.get_config_var("Py_GIL_DISABLED"):
         pytest.skip("it cannot be built here")
-    made = entry.extension()
+    made = fast_call.extension()
     cure = "build it: make test does, or python setup.py build_ext --inplace"
     assert made is not None, cure
     assert made.source == hashlib.sha256(SOURCE.read_bytes()).hexdigest(), cure
@@ -43,7 +43,7 @@ def test_without_a_compiler_geon_is_installed_without_it(tmp_path):
     assert not [path for path in tmp_path.rglob("*.so") if path.parent.name != "prebuilt"]
 
 
-@pytest.mark.parametrize("module", ["native.entry", "pycuda.steady"])
+@pytest.mark.parametrize("module", ["native.runtime.fast_call", "pycuda.runtime.graph_replay"])
 def test_debugging_can_ask_for_the_long_way(module):
     program = f"from geon.transformers.{module} import extension; print(extension())"
     environment = {**os.environ, "GEON_DEBUG": "long-calls"}
@@ -68,7 +68,7 @@ def test_the_file_compiles_without_a_word(source):
 @pytest.fixture
 def rows():
     """What the tables of a computation of three numbers are made of."""
-    if entry.extension() is None:
+    if fast_call.extension() is None:
         pytest.skip("the extension was not built")
     x = geon.placeholder([geon.Axis("A", 3)])
     with geon.make_transformer("native") as transformer:
@@ -86,12 +86,12 @@ def rows():
 def test_tables_refuse_what_is_none(rows, position, wrong):
     rows[position] = wrong
     with pytest.raises((TypeError, ValueError, BufferError)):
-        entry.extension().Tables(*rows)
+        fast_call.extension().Tables(*rows)
 
 
 def test_what_is_refused_is_freed(rows):
     held = rows[-1] = [object()]
-    made = entry.extension()
+    made = fast_call.extension()
     way = made.Entry()
     before = sys.getrefcount(held), sys.getrefcount(rows[3])
     for _ in range(1000):
@@ -113,5 +113,5 @@ def test_where_it_does_not_load_calls_go_the_long_way(monkeypatch, error, name):
     def fails(name):
         raise error(name)
 
-    monkeypatch.setattr(extensions.importlib, "import_module", fails)
-    assert extensions.built.__wrapped__(f"geon.transformers.{name}") is None
+    monkeypatch.setattr(c_extensions.importlib, "import_module", fails)
+    assert c_extensions.built.__wrapped__(f"geon.transformers.{name}") is None

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native.fill import GRAIN
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.native.library.copy_operand import GRAIN
+from geon.transformers.native.toolchain.compilers import find_toolchain
 
 from .ways import store_past
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.kernels.flat_rows import (
+from geon.transformers.kernels.nests.collapsed_rows import (
     GROUP,
     LIGHT,
     MOST,

@@ -5,9 +5,10 @@ import pytest
 
 import geon
 from geon import Axis, Window
-from geon.transformers import cache
-from geon.transformers.native import nests, runtime
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.cache import programs
+from geon.transformers.native.nests import nest_text
+from geon.transformers.native.runtime import bound_program
+from geon.transformers.native.toolchain.compilers import find_toolchain
 from tests.native.jammed_rows import JammedRows
 from tests.native.together import Together, as_list, bits, results_of
 from tests.tiers import scaled
@@ -25,7 +26,7 @@ def test_rows_taken_together_have_the_bits_of_single_ones(monkeypatch):
     cases = [JammedRows(seed) for seed in range(SEEDS)]
     found, taken = results_of(cases, 1, TAKEN)
     divided, _ = results_of(cases, 3, TAKEN)
-    monkeypatch.setattr(nests, "jammed", one_by_one)
+    monkeypatch.setattr(nest_text, "jammed", one_by_one)
     plain, none = results_of(cases, 1, TAKEN)
     assert sum(taken) >= SEEDS // 6
     assert not any(none)
@@ -63,7 +64,7 @@ def depthwise(side, channels, end=lambda y: y, dtype="float32"):
 def test_what_is_stored_past_the_caches(monkeypatch, side, past):
     """Some rows at a time have as many streams; whatever is left begins where these end."""
     if past is not None:
-        monkeypatch.setattr(runtime, "past_bytes", lambda: past)
+        monkeypatch.setattr(bound_program, "past_bytes", lambda: past)
     y, x, f = depthwise(side, 80)
     random = np.random.default_rng(side)
     arrays = random.normal(size=(5, side, side, 80)), random.normal(size=(3, 3, 80))
@@ -80,7 +81,7 @@ def test_what_is_stored_past_the_caches(monkeypatch, side, past):
 def test_rows_that_share_parameters_alone_pass_by_the_caches_one_by_one(monkeypatch, rows, past):
     """Memory is the limit of large ones, whatever is loaded once."""
     if past is not None:
-        monkeypatch.setattr(runtime, "past_bytes", lambda: past)
+        monkeypatch.setattr(bound_program, "past_bytes", lambda: past)
     n, c = Axis("N"), Axis("C", 80)
     x, *parameters = (geon.placeholder(axes) for axes in ([n, c], *([c] for _ in range(6))))
     a, b, d, e, f, g = parameters
@@ -111,9 +112,9 @@ def test_special_values_are_what_they_are_in_single_rows(monkeypatch):
     for value in special:
         given[0].reshape(-1)[random.integers(0, given[0].size, 40)] = value
     found = []
-    for decide in (nests.jammed, one_by_one):
-        monkeypatch.setattr(nests, "jammed", decide)
-        monkeypatch.setattr(cache, "_programs", None)
+    for decide in (nest_text.jammed, one_by_one):
+        monkeypatch.setattr(nest_text, "jammed", decide)
+        monkeypatch.setattr(programs, "_programs", None)
         together = Together()
         made = together.transformer().computation(y, x, f, one)
         together.add(made)

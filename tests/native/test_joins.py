@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.native.toolchain.compilers import find_toolchain
 from tests.kernels.test_pieces import JOINS, taken
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")

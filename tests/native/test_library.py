@@ -12,11 +12,9 @@ import geon
 from geon.op_graph.axes.lengths import evaluate
 from geon.op_graph.rows.indexing import COMBINING
 from geon.op_graph.values.dtypes import DTYPES, FLOATS, SIGNED, UNSIGNED, as_dtype
-from geon.transformers import disk_cache
-from geon.transformers.native.c_texts import c_text
-from geon.transformers.native.dialect import PRELUDE
-from geon.transformers.native.library import LIBRARY, library_text
-from geon.transformers.native.prefix import (
+from geon.transformers.cache import disk
+from geon.transformers.native.library.library_kernels import LIBRARY, library_text
+from geon.transformers.native.library.prefix_sums import (
     FEW_LINES,
     FEW_PIECES,
     LEAST_ROWS,
@@ -24,10 +22,19 @@ from geon.transformers.native.prefix import (
     PartTotals,
     reorders,
 )
-from geon.transformers.native.scattering import AHEAD, FAR, GRAIN, LISTED, MOST_PARTS, Copies
+from geon.transformers.native.library.scattering import (
+    AHEAD,
+    FAR,
+    GRAIN,
+    LISTED,
+    MOST_PARTS,
+    Copies,
+)
+from geon.transformers.native.library.sorting import MOST_ROWS, SHORTEST_SHARED
+from geon.transformers.native.names.c_texts import c_text
+from geon.transformers.native.names.dialect import PRELUDE
 from geon.transformers.native.sizes.sorts import SortScratch
-from geon.transformers.native.sorting import MOST_ROWS, SHORTEST_SHARED
-from geon.transformers.printing.helpers import definitions
+from geon.transformers.printing.scalars.helpers import definitions
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
@@ -123,16 +130,16 @@ class Library:
             text = "\n".join([PRELUDE + POOL + definitions(found.calls),
                               found.definition or found.header,
                               f"void *{found.name}_pointer = (void *){found.name};\n"])  # fmt: skip
-            name = f"library-{disk_cache.digest(*self.flags, text)}.so"
-            self.loaded[found] = ctypes.CDLL(str(disk_cache.find(name) or self.made(name, text)))
+            name = f"library-{disk.digest(*self.flags, text)}.so"
+            self.loaded[found] = ctypes.CDLL(str(disk.find(name) or self.made(name, text)))
         return self.loaded[found]
 
     def made(self, name, text):
-        with disk_cache.scratch_file(".so") as path:
+        with disk.scratch_file(".so") as path:
             command = [COMPILER, *self.flags, "-x", "c", "-", "-o", str(path)]
             done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr
-            return disk_cache.keep(name, path)
+            return disk.keep(name, path)
 
     def runs(self):
         """How often a second thread helped."""

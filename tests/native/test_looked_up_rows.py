@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.printing.lookups import AHEAD, LINE, LINES, MOST, NEAR
+from geon.transformers.printing.nests.gather_prefetch import AHEAD, LINE, LINES, MOST, NEAR
 
 from .test_short_rows import compare, values
 

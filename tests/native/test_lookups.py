@@ -7,7 +7,7 @@ import geon
 from geon import Axis
 from geon.op_graph.axes.lengths import evaluate
 from geon.op_graph.op_graph import Leaf, post_order
-from geon.transformers.lowering import lookups
+from geon.transformers.lowering.rules import gather_products
 
 N, T = Axis("N"), Axis("T", 3)
 V, E, G = Axis("V", 8), Axis("E", 40), Axis("G", 5)
@@ -96,7 +96,7 @@ def test_products_stay_that_have_little_to_gain(native, monkeypatch):
     f = native.computation([narrow, shared], *leaves)
     assert len(below(f, "dot")) == 2 and not below(f, "case")
     assert not below(computation(native, check="nan"), "case")
-    monkeypatch.setattr(lookups, "SPARE_BYTES", 8 * 5 * 4 - 1)
+    monkeypatch.setattr(gather_products, "SPARE_BYTES", 8 * 5 * 4 - 1)
     assert not below(computation(native, name="again"), "case")
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from geon.transformers.native.caches import CACHES, caches_of
+from geon.transformers.native.machine.caches import CACHES, caches_of
 
 # (level, type, size) of each folder, and the bytes that are found.
 FOLDERS = {

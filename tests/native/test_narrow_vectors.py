@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.native.toolchain.compilers import find_toolchain
 
 found = find_toolchain()
 pytestmark = pytest.mark.skipif(
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(
 PROGRAM = """
 import numpy as np
 import geon
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.native.toolchain.compilers import find_toolchain
 
 def numbers(shape, seed):
     return np.random.default_rng(seed).standard_normal(shape).astype(dtype)

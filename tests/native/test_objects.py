@@ -14,23 +14,23 @@ from types import SimpleNamespace
 import pytest
 
 from geon.errors import UnavailableError
-from geon.transformers import disk_cache
-from geon.transformers.native import objects, toolchain
-from geon.transformers.native.mathematics import FUNCTIONS, declarations
+from geon.transformers.cache import disk
+from geon.transformers.native.names.math_declarations import FUNCTIONS, declarations
+from geon.transformers.native.toolchain import compilers, shared_objects
 
-if toolchain.find_toolchain() is None:
-    pytest.skip(toolchain.missing_compiler(), allow_module_level=True)
+if compilers.find_toolchain() is None:
+    pytest.skip(compilers.missing_compiler(), allow_module_level=True)
 
 pytestmark = pytest.mark.optimized  # looks at the flags of users
-TOOLS = toolchain.find_toolchain()
+TOOLS = compilers.find_toolchain()
 assert TOOLS is not None
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch) -> Path:
-    monkeypatch.setenv(disk_cache.CACHE, str(tmp_path / "cache"))
-    monkeypatch.setattr(disk_cache, "_checked", {})
-    monkeypatch.setattr(objects, "compiled", 0)
+    monkeypatch.setenv(disk.CACHE, str(tmp_path / "cache"))
+    monkeypatch.setattr(disk, "_checked", {})
+    monkeypatch.setattr(shared_objects, "compiled", 0)
     return tmp_path / "cache"
 
 
@@ -46,47 +46,47 @@ def no_compiler(monkeypatch) -> None:
     def refuse(*arguments: object) -> None:
         raise AssertionError("a compiler was run")
 
-    monkeypatch.setattr(objects, "run_compiler", refuse)
+    monkeypatch.setattr(shared_objects, "run_compiler", refuse)
 
 
 def test_one_unit(folder):
-    path = objects.shared_object(TOOLS, [unit("f", 42)], name="some_name")
+    path = shared_objects.shared_object(TOOLS, [unit("f", 42)], name="some_name")
     assert call(path) == 42
-    assert objects.compiled == 1
+    assert shared_objects.compiled == 1
     assert path.parent == folder and path.name.startswith("some_name-") and path.suffix == ".so"
     # Nothing else is left.
     assert {p.name for p in folder.iterdir() if p.is_file()} == {path.name, "trimmed"}
 
 
 def test_what_was_made_is_not_compiled_again(monkeypatch):
-    one = objects.shared_object(TOOLS, [unit("f", 1)])
-    many = objects.shared_object(TOOLS, [unit("f", 1), unit("g", 2)])
-    before = objects.compiled
+    one = shared_objects.shared_object(TOOLS, [unit("f", 1)])
+    many = shared_objects.shared_object(TOOLS, [unit("f", 1), unit("g", 2)])
+    before = shared_objects.compiled
     no_compiler(monkeypatch)
-    assert objects.shared_object(TOOLS, [unit("f", 1)]) == one
-    assert objects.shared_object(TOOLS, [unit("f", 1), unit("g", 2)]) == many
-    assert objects.compiled == before
+    assert shared_objects.shared_object(TOOLS, [unit("f", 1)]) == one
+    assert shared_objects.shared_object(TOOLS, [unit("f", 1), unit("g", 2)]) == many
+    assert shared_objects.compiled == before
 
 
 def test_several_units_each_made_once():
     units = [unit(f"f{i % 5}", i % 5) for i in range(15)]
-    path = objects.shared_object(TOOLS, units)
-    assert objects.compiled == 5
+    path = shared_objects.shared_object(TOOLS, units)
+    assert shared_objects.compiled == 5
     assert [call(path, f"f{i}") for i in range(5)] == [0, 1, 2, 3, 4]
     # Four of these are there; what is new is compiled.
-    path = objects.shared_object(TOOLS, [unit("f9", 9), *units[:4]])
-    assert objects.compiled == 6
+    path = shared_objects.shared_object(TOOLS, [unit("f9", 9), *units[:4]])
+    assert shared_objects.compiled == 6
     assert call(path, "f9") == 9 and call(path, "f3") == 3
 
 
 def test_units_call_each_other():
     units = ["int f(void);\nint g(void) { return f() + 1; }\n", unit("f", 41)]
-    assert call(objects.shared_object(TOOLS, units), "g") == 42
+    assert call(shared_objects.shared_object(TOOLS, units), "g") == 42
 
 
 def test_units_are_compiled_side_by_side(monkeypatch):
     running, most = [], []
-    real = objects.run_compiler
+    real = shared_objects.run_compiler
 
     def slow(*arguments):
         running.append(1)
@@ -96,32 +96,35 @@ def test_units_are_compiled_side_by_side(monkeypatch):
         running.pop()
         return done
 
-    monkeypatch.setattr(objects, "run_compiler", slow)
-    monkeypatch.setattr(objects, "available", lambda: 3)
-    objects.shared_object(TOOLS, [unit(f"f{i}", i) for i in range(6)])
+    monkeypatch.setattr(shared_objects, "run_compiler", slow)
+    monkeypatch.setattr(shared_objects, "available", lambda: 3)
+    shared_objects.shared_object(TOOLS, [unit(f"f{i}", i) for i in range(6)])
     assert max(most) == 3
-    assert objects.compiled == 6
+    assert shared_objects.compiled == 6
 
 
 def test_no_unit():
     with pytest.raises(ValueError, match="no unit"):
-        objects.shared_object(TOOLS, [])
+        shared_objects.shared_object(TOOLS, [])
 
 
 def test_other_flags_compiler_or_processor_make_another_object():
     text = "#ifndef X\n#define X 0\n#endif\nint f(void) { return X; }\n"
-    replace = toolchain.dataclasses.replace
+    replace = compilers.dataclasses.replace
     paths = [
-        objects.shared_object(TOOLS, [text]),
-        objects.shared_object(TOOLS, [text], ("-DX=1",)),
-        objects.shared_object(replace(TOOLS, flags=(*TOOLS.flags, "-DX=2")), [text]),
-        objects.shared_object(replace(TOOLS, version="another"), [text]),
-        objects.shared_object(replace(TOOLS, cpu="another"), [text]),
+        shared_objects.shared_object(TOOLS, [text]),
+        shared_objects.shared_object(TOOLS, [text], ("-DX=1",)),
+        shared_objects.shared_object(replace(TOOLS, flags=(*TOOLS.flags, "-DX=2")), [text]),
+        shared_objects.shared_object(replace(TOOLS, version="another"), [text]),
+        shared_objects.shared_object(replace(TOOLS, cpu="another"), [text]),
     ]
-    assert len(set(paths)) == 5 and objects.compiled == 5
+    assert len(set(paths)) == 5 and shared_objects.compiled == 5
     assert [call(path) for path in paths] == [0, 1, 2, 0, 0]
     pair = [text, unit("g", 1)]
-    many = {objects.shared_object(TOOLS, pair), objects.shared_object(TOOLS, pair, ("-DX=1",))}
+    many = {
+        shared_objects.shared_object(TOOLS, pair),
+        shared_objects.shared_object(TOOLS, pair, ("-DX=1",)),
+    }
     assert len(many) == 2
 
 
@@ -136,32 +139,32 @@ def test_other_flags_compiler_or_processor_make_another_object():
     ],
 )
 def test_a_damaged_object_is_made_again(units, damage):
-    path = objects.shared_object(TOOLS, units)
+    path = shared_objects.shared_object(TOOLS, units)
     whole = path.read_bytes()
-    made = objects.compiled
+    made = shared_objects.compiled
     for entry in [path, *path.parent.glob("*.o")]:
         # As a new file: what another process has loaded does not change.
         content = damage(entry.read_bytes())
         entry.unlink()
         entry.write_bytes(content)
-    again = objects.shared_object(TOOLS, units)
-    assert objects.compiled == 2 * made
+    again = shared_objects.shared_object(TOOLS, units)
+    assert shared_objects.compiled == 2 * made
     assert again == path and call(again) == 7
     assert len(path.read_bytes()) == len(whole)
 
 
 def test_another_object_under_its_name_is_not_loaded():
-    right, wrong = (objects.shared_object(TOOLS, [unit("f", i)]) for i in (1, 2))
+    right, wrong = (shared_objects.shared_object(TOOLS, [unit("f", i)]) for i in (1, 2))
     os.replace(wrong, right)
-    assert call(objects.shared_object(TOOLS, [unit("f", 1)])) == 1
-    assert objects.compiled == 3
+    assert call(shared_objects.shared_object(TOOLS, [unit("f", 1)])) == 1
+    assert shared_objects.compiled == 3
 
 
 def test_a_text_that_does_not_compile(folder):
     text = "int f(void) { return nowhere; }\n"
     for units in ([text], [unit("g", 1), text]):
         with pytest.raises(UnavailableError, match="could not compile") as caught:
-            objects.shared_object(TOOLS, units)
+            shared_objects.shared_object(TOOLS, units)
         message = str(caught.value)
         source = next(folder.glob("*.c"))
         assert source.read_text() == text
@@ -174,7 +177,7 @@ def test_a_text_that_does_not_compile(folder):
 
 def test_the_command_of_the_message_gives_the_same_failure(folder, tmp_path):
     with pytest.raises(UnavailableError) as caught:
-        objects.shared_object(TOOLS, ["int f(void) { return nowhere; }\n"])
+        shared_objects.shared_object(TOOLS, ["int f(void) { return nowhere; }\n"])
     command = str(caught.value).partition("The command was\n")[2].splitlines()[0]
     done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode != 0 and "nowhere" in done.stderr
@@ -182,27 +185,27 @@ def test_the_command_of_the_message_gives_the_same_failure(folder, tmp_path):
 
 def test_texts_that_do_not_link():
     with pytest.raises(UnavailableError, match="could not link"):
-        objects.shared_object(TOOLS, [unit("f", 1), unit("f", 2)])
+        shared_objects.shared_object(TOOLS, [unit("f", 1), unit("f", 2)])
 
 
 def test_a_compiler_that_is_gone(monkeypatch):
-    gone = toolchain.dataclasses.replace(TOOLS, command=("/no/such/compiler",))
+    gone = compilers.dataclasses.replace(TOOLS, command=("/no/such/compiler",))
     with pytest.raises(UnavailableError, match="/no/such/compiler"):
-        objects.shared_object(gone, [unit("f", 1)])
+        shared_objects.shared_object(gone, [unit("f", 1)])
 
 
 def test_a_compiler_that_is_killed(tmp_path):
     script = tmp_path / "killed"
     script.write_text("#!/bin/sh\nkill -9 $$\n")
     script.chmod(0o755)
-    killed = toolchain.dataclasses.replace(TOOLS, command=(str(script),))
+    killed = compilers.dataclasses.replace(TOOLS, command=(str(script),))
     with pytest.raises(UnavailableError, match=r"was ended by signal 9"):
-        objects.shared_object(killed, [unit("f", 1)])
+        shared_objects.shared_object(killed, [unit("f", 1)])
 
 
 def test_texts_of_any_characters():
     text = 'const char *f(void) { return "\udcff\u00e9\\n\u4e2d"; } /* \u00e9 */\n'
-    library = ctypes.CDLL(str(objects.shared_object(TOOLS, [text])))
+    library = ctypes.CDLL(str(shared_objects.shared_object(TOOLS, [text])))
     library.f.restype = ctypes.c_char_p
     assert library.f() == b"\xff" + "\u00e9\n\u4e2d".encode()
 
@@ -210,7 +213,7 @@ def test_texts_of_any_characters():
 PROCESS = """
 import ctypes, sys
 from geon.transformers.native import objects, toolchain
-from geon.transformers.native.mathematics import FUNCTIONS, declarations
+from geon.transformers.native.names.math_declarations import FUNCTIONS, declarations
 
 tools = toolchain.find_toolchain()
 units = [f"int f{i}(void) {{ return {i}; }}" for i in range(4)]
@@ -239,7 +242,7 @@ def test_several_processes_at_once(folder):
     assert last.stdout == "0\n", last.stderr
     # Whoever made them last, they are whole, and nothing half-made is left.
     names = sorted(path.name for path in folder.iterdir() if path.is_file())
-    assert all(disk_cache.find(name) for name in names if name.endswith((".so", ".o")))
+    assert all(disk.find(name) for name in names if name.endswith((".so", ".o")))
     assert not [name for name in names if name.startswith("new-")]
     assert len([name for name in names if name.endswith(".so")]) == 3
 
@@ -247,7 +250,7 @@ def test_several_processes_at_once(folder):
 def test_two_compilations_of_one_text_are_the_same(folder):
     contents = set()
     for _ in range(2):
-        path = objects.shared_object(TOOLS, [unit("f", 1), unit("g", 2)])
+        path = shared_objects.shared_object(TOOLS, [unit("f", 1), unit("g", 2)])
         contents.add(path.read_bytes())
         for entry in folder.iterdir():
             if entry.is_file():
@@ -258,17 +261,17 @@ def test_two_compilations_of_one_text_are_the_same(folder):
 def test_a_hit_takes_less_than_a_compiler_needs_to_start():
     # 100 KB; a hit reads it and takes its digest.
     text = "const char f[100000] = {1};\n"
-    objects.shared_object(TOOLS, [text])
+    shared_objects.shared_object(TOOLS, [text])
     best = 1.0
     for _ in range(20):
         start = time.perf_counter()
-        objects.shared_object(TOOLS, [text])
+        shared_objects.shared_object(TOOLS, [text])
         best = min(best, time.perf_counter() - start)
     assert best < 0.003
 
 
 def test_a_debugger_finds_the_source(folder):
-    path = objects.shared_object(TOOLS, [unit("f", 3)], ("-g",))
+    path = shared_objects.shared_object(TOOLS, [unit("f", 3)], ("-g",))
     source = next(folder.glob("*.c"))
     assert source.read_text() == unit("f", 3)
     assert str(source).encode() in path.read_bytes() or source.name.encode() in path.read_bytes()
@@ -279,10 +282,10 @@ def test_lean_flags_are_for_units_of_one_program_alone():
     tools = replace(TOOLS, lean=("-DLEAN=1",))
     text = "#ifndef LEAN\n#define LEAN 0\n#endif\n"
     own, shared = (f"{text}int {name}(void) {{ return LEAN; }}\n" for name in "fg")
-    path = objects.shared_object(tools, [shared], own=[own])
+    path = shared_objects.shared_object(tools, [shared], own=[own])
     assert (call(path, "f"), call(path, "g")) == (1, 0)
-    assert call(objects.shared_object(tools, [own])) == 0
-    assert call(objects.shared_object(tools, [], own=[own])) == 1
+    assert call(shared_objects.shared_object(tools, [own])) == 0
+    assert call(shared_objects.shared_object(tools, [], own=[own])) == 1
 
 
 def test_lean_flags_leave_passes_out():
@@ -292,25 +295,25 @@ def test_lean_flags_leave_passes_out():
 
 
 def test_what_was_begun_is_not_compiled_again():
-    objects.begin(TOOLS, unit("f", 1))
-    objects.begin(TOOLS, unit("f", 1))
-    path = objects.shared_object(TOOLS, [unit("f", 1), unit("g", 2)])
+    shared_objects.begin(TOOLS, unit("f", 1))
+    shared_objects.begin(TOOLS, unit("f", 1))
+    path = shared_objects.shared_object(TOOLS, [unit("f", 1), unit("g", 2)])
     assert (call(path, "f"), call(path, "g")) == (1, 2)
-    assert objects.compiled == 2
-    objects.begin(TOOLS, unit("f", 1))  # it is there
-    assert objects.compiled == 2 and not objects._begun
+    assert shared_objects.compiled == 2
+    shared_objects.begin(TOOLS, unit("f", 1))  # it is there
+    assert shared_objects.compiled == 2 and not shared_objects._begun
 
 
 def test_what_was_begun_with_flags_is_found_by_them():
-    objects.begin(TOOLS, unit("f", 1), TOOLS.lean)
-    path = objects.shared_object(TOOLS, [], own=[unit("f", 1), unit("g", 2)])
-    assert (call(path, "f"), call(path, "g"), objects.compiled) == (1, 2, 2)
+    shared_objects.begin(TOOLS, unit("f", 1), TOOLS.lean)
+    path = shared_objects.shared_object(TOOLS, [], own=[unit("f", 1), unit("g", 2)])
+    assert (call(path, "f"), call(path, "g"), shared_objects.compiled) == (1, 2, 2)
 
 
 def test_what_was_begun_counts_among_the_compilers_at_work(monkeypatch):
     """It is waited for first, so no more run at a time than there are processors."""
     at_once, most, lock = [0], [0], threading.Lock()
-    compile_one = objects._compile
+    compile_one = shared_objects._compile
 
     def compile_slowly(*args):
         with lock:
@@ -321,18 +324,18 @@ def test_what_was_begun_counts_among_the_compilers_at_work(monkeypatch):
         with lock:
             at_once[0] -= 1
 
-    monkeypatch.setattr(objects, "_compile", compile_slowly)
-    monkeypatch.setattr(objects, "available", lambda: 2)
+    monkeypatch.setattr(shared_objects, "_compile", compile_slowly)
+    monkeypatch.setattr(shared_objects, "available", lambda: 2)
     texts = [unit(name, n) + "//" + "x" * 100 * n for n, name in enumerate("abcd")]
-    objects.begin(TOOLS, texts[0])
-    objects.shared_object(TOOLS, texts)
-    assert (most[0], objects.compiled) == (2, 4)
+    shared_objects.begin(TOOLS, texts[0])
+    shared_objects.shared_object(TOOLS, texts)
+    assert (most[0], shared_objects.compiled) == (2, 4)
 
 
 def test_what_fails_ahead_is_told_where_it_is_needed():
-    objects.begin(TOOLS, "int f(void) { return }\n")
+    shared_objects.begin(TOOLS, "int f(void) { return }\n")
     with pytest.raises(UnavailableError, match="could not compile"):
-        objects.shared_object(TOOLS, ["int f(void) { return }\n", unit("g", 2)])
+        shared_objects.shared_object(TOOLS, ["int f(void) { return }\n", unit("g", 2)])
 
 
 HAS_LINKER = pytest.mark.skipif(not TOOLS.linker, reason="the compiler links by itself here")
@@ -349,28 +352,28 @@ def needed(path: Path) -> list[str]:
 def test_the_linker_is_run_by_itself(monkeypatch):
     def run(command, arguments, text=None):
         commands.append(command)
-        return toolchain.run_compiler(command, arguments, text)
+        return compilers.run_compiler(command, arguments, text)
 
     commands = []
-    monkeypatch.setattr(objects, "run_compiler", run)
-    assert call(objects.shared_object(TOOLS, [unit("f", 43)])) == 43
+    monkeypatch.setattr(shared_objects, "run_compiler", run)
+    assert call(shared_objects.shared_object(TOOLS, [unit("f", 43)])) == 43
     assert commands == [TOOLS.command, (TOOLS.linker,)]
 
 
 @HAS_LINKER
 def test_what_calls_a_library_names_it():
-    function = ctypes.CDLL(str(path := objects.shared_object(TOOLS, [POWER]))).f
+    function = ctypes.CDLL(str(path := shared_objects.shared_object(TOOLS, [POWER]))).f
     function.restype, function.argtypes = ctypes.c_double, [ctypes.c_double]
     assert function(4.0) == 8.0
     assert any("libm" in line for line in needed(path))
-    assert not needed(objects.shared_object(TOOLS, [unit("f", 44)]))
+    assert not needed(shared_objects.shared_object(TOOLS, [unit("f", 44)]))
 
 
 @pytest.mark.parametrize("linker", ["", "/bin/false", "/no/such/linker"])
 def test_the_compiler_links_where_the_linker_does_not(linker):
     tools = replace(TOOLS, linker=linker)
-    assert call(objects.shared_object(tools, [unit("f", 45)])) == 45
-    function = ctypes.CDLL(str(objects.shared_object(tools, [POWER, unit("g", 46)]))).f
+    assert call(shared_objects.shared_object(tools, [unit("f", 45)])) == 45
+    function = ctypes.CDLL(str(shared_objects.shared_object(tools, [POWER, unit("g", 46)]))).f
     function.restype, function.argtypes = ctypes.c_double, [ctypes.c_double]
     assert function(4.0) == 8.0
 
@@ -381,7 +384,7 @@ def test_the_declared_functions_are_those_of_the_system():
     asked = f"void *all(int k) {{ void *known[] = {{{', '.join(names)}}}; return known[k]; }}\n"
     for before in ("", "#include <math.h>\n"):
         text = before + declarations() + asked
-        assert objects.shared_object(TOOLS, [text], ["-Wall", "-Werror"])
+        assert shared_objects.shared_object(TOOLS, [text], ["-Wall", "-Werror"])
 
 
 def full(*_):
@@ -392,16 +395,16 @@ def test_a_disk_that_is_full_is_said_to_be(monkeypatch, folder):
     """With a cure, whoever finds it: what keeps an object, or the compiler itself."""
     text = "int geon_full(void); int geon_full(void) { return 1; }"
     with monkeypatch.context() as now:
-        now.setattr(disk_cache, "keep", full)
+        now.setattr(disk, "keep", full)
         with pytest.raises(UnavailableError, match=f"no room .* {folder}: free some .*GEON_CACHE"):
-            objects.shared_object(TOOLS, [text])
+            shared_objects.shared_object(TOOLS, [text])
     monkeypatch.setattr(
         os, "statvfs", lambda path: SimpleNamespace(f_flag=0, f_bavail=0, f_frsize=1)
     )
-    monkeypatch.setattr(disk_cache, "folder", lambda: folder)
-    monkeypatch.setattr(objects, "_write_source", full)
+    monkeypatch.setattr(disk, "folder", lambda: folder)
+    monkeypatch.setattr(shared_objects, "_write_source", full)
     with pytest.raises(
         UnavailableError, match=f"The disk of {folder} is full: free some"
     ) as caught:
-        objects.shared_object(TOOLS, ["this is no C"])
+        shared_objects.shared_object(TOOLS, ["this is no C"])
     assert "defect" not in str(caught.value)

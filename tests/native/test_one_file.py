@@ -6,8 +6,8 @@ import subprocess
 import pytest
 
 import geon
-from geon.transformers.native.one_file import one_file
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.native.emit.one_file import one_file
+from geon.transformers.native.toolchain.compilers import find_toolchain
 
 missing = geon.NativeTransformer.unavailable()
 pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))

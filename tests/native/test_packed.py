@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.kernels.ordered import OrderedLoop
-from geon.transformers.kernels.pack_choice import instructions, packed, time
-from geon.transformers.kernels.packs import Nodes, Packed, Packing, Vector, steps
-from geon.transformers.kernels.scalar import Apply, below
-from geon.transformers.native import ordered
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.kernels.ir.scalar_code import Apply, below
+from geon.transformers.kernels.scans.sequential_scan import OrderedLoop
+from geon.transformers.kernels.scans.slp import Nodes, Packed, Packing, Vector, steps
+from geon.transformers.kernels.scans.slp_cost import instructions, packed, time
+from geon.transformers.native.toolchain.compilers import find_toolchain
+from geon.transformers.native.vectors import scan_text
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 T = geon.Axis("T")
@@ -83,7 +83,7 @@ def run(made, leaves, feeds, vector_bytes, monkeypatch):
         found.append(packed(work, vector_bytes) if vector_bytes else None)
         return found[-1]
 
-    monkeypatch.setattr(ordered, "packed", chosen)
+    monkeypatch.setattr(scan_text, "packed", chosen)
     marked = geon.placeholder([], name="marked")  # another program for each width
     made = [*made, marked * float(vector_bytes)]
     f = geon.NativeTransformer(threads=1).computation(made, *leaves, marked)

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native import caches, past, runtime
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.native.machine import caches
+from geon.transformers.native.runtime import bound_program
+from geon.transformers.native.toolchain.compilers import find_toolchain
+from geon.transformers.native.vectors import nontemporal_stores
 from geon.transformers.sizes.ceilings import Ceilings
 
 from .ways import store_past
@@ -16,8 +18,30 @@ N, R, C = (geon.Axis(name) for name in "NRC")
 PUTS = ("geon_past_put(&", "geon_past_row(y", "GEON_PUT(f")
 LINE = 16  # float32 of a line of cache
 # Around a line, what is too few, a block of float64 and of float32, and several of them.
-LENGTHS = [1, 2, LINE - 1, LINE, LINE + 1, past.SHORT - 1, past.SHORT, past.SHORT + 1]
-LENGTHS += [48, 49, 127, 128, 129, 143, past.LONG - 1, past.LONG, past.LONG + 1, 271, 512, 1009]
+LENGTHS = [
+    1,
+    2,
+    LINE - 1,
+    LINE,
+    LINE + 1,
+    nontemporal_stores.SHORT - 1,
+    nontemporal_stores.SHORT,
+    nontemporal_stores.SHORT + 1,
+]
+LENGTHS += [
+    48,
+    49,
+    127,
+    128,
+    129,
+    143,
+    nontemporal_stores.LONG - 1,
+    nontemporal_stores.LONG,
+    nontemporal_stores.LONG + 1,
+    271,
+    512,
+    1009,
+]
 
 
 def stores_past(computation):
@@ -65,7 +89,7 @@ PROGRAMS = {
     "half": lambda: flat(lambda x, y: x * y, "float16"),
     "bool": lambda: flat(lambda x, y: x < y),
     "several": lambda: flat(lambda x, y: [x + y, geon.cast(x, "float64"), x < y, y * 2]),
-    "many": lambda: flat(lambda x, y: [x + y * k for k in range(past.MOST)]),
+    "many": lambda: flat(lambda x, y: [x + y * k for k in range(nontemporal_stores.MOST)]),
     "exp": lambda: flat(lambda x, y: geon.exp(x)),
     "exp64": lambda: flat(lambda x, y: geon.exp(x), "float64"),
     "join": lambda: flat(lambda x, y: geon.concat([x * 2, y + 1, x], N)),
@@ -200,8 +224,8 @@ def test_tiles(shape, dtype):
         ((4099, 4099), "bool", True),
         ((2, 700_001), "float32", True),
         ((13, 100_003), "float64", True),
-        ((past.SHORT - 1, 100_003), "float32", False),
-        ((past.SHORT, 100_003), "float32", True),
+        ((nontemporal_stores.SHORT - 1, 100_003), "float32", False),
+        ((nontemporal_stores.SHORT, 100_003), "float32", True),
     ],
 )
 def test_tiles_of_small_elements_and_of_few(shape, dtype, passes):
@@ -239,23 +263,26 @@ def test_what_stores_past_the_caches():
     """What is open or large, but no results that caches hold and nothing that is read as well."""
     x = geon.placeholder([N])
     assert made_of(x + 1, [x])
-    for length, far in [(past.LEAST // 4 - 1, False), (past.LEAST // 4, True)]:
+    for length, far in [
+        (nontemporal_stores.LEAST // 4 - 1, False),
+        (nontemporal_stores.LEAST // 4, True),
+    ]:
         y = geon.placeholder([N.with_length(length)])
         assert made_of(y + 1, [y]) == far
         assert not made_of(geon.sum(y), [y])
-    for columns, far in [(past.SHORT - 1, False), (past.SHORT, True)]:
+    for columns, far in [(nontemporal_stores.SHORT - 1, False), (nontemporal_stores.SHORT, True)]:
         c = C.with_length(columns)
         y, b = geon.placeholder([R, c]), geon.placeholder([c])
         assert made_of(y + b, [y, b]) == far
     v = geon.variable([N.with_length(1 << 22)], initial_value=0.0)
     assert not made_of(geon.assign(v, v * 2 + 1), [])
     y = geon.placeholder([N])
-    for count, far in [(past.MOST, True), (past.MOST + 1, False)]:
+    for count, far in [(nontemporal_stores.MOST, True), (nontemporal_stores.MOST + 1, False)]:
         assert made_of([y * k for k in range(2, count + 2)], [y]) == far
 
 
 def test_pieces_that_are_short():
-    c, far = C.with_length(64), past.PIECE // 256
+    c, far = C.with_length(64), nontemporal_stores.PIECE // 256
     x = geon.placeholder([R.with_length(1 << 14), c])
     for length, ways in [(far - 1, 1), (far, 2)]:
         y = geon.placeholder([R.with_length(length), c])
@@ -274,7 +301,7 @@ def test_borders_of_open_lengths_stay():
     texts = f.source.split("static void kernel_")
     passing = [text.split("(")[0] for text in texts if "geon_past_put(&" in text]
     (work,) = [kernel.work for kernel in f.plan.schedule.kernels]
-    open_ = [past.degree(past.stored(piece)) for piece in work.pieces]
+    open_ = [nontemporal_stores.degree(nontemporal_stores.stored(piece)) for piece in work.pieces]
     assert set(open_) == {2, 3} and open_.count(3) == 1
     assert passing == [f"0_{open_.index(3)}_rows"] and work.holds
     store_past(f, 1)
@@ -286,7 +313,7 @@ def test_borders_of_open_lengths_stay():
 
 def test_what_the_last_cache_holds_stays_in_it(monkeypatch):
     monkeypatch.setattr(caches, "kept_ceilings", lambda threads: None)
-    for cache, least in [(64 << 20, 64 << 20), (1 << 20, 4 * past.LEAST)]:
+    for cache, least in [(64 << 20, 64 << 20), (1 << 20, 4 * nontemporal_stores.LEAST)]:
         monkeypatch.setattr(caches, "caches_of", lambda cache=cache: (1 << 15, 1 << 20, cache))
         assert caches.past_bytes() == least
 
@@ -323,7 +350,7 @@ def test_a_program_is_told_when_it_is_loaded(monkeypatch):
         told.append(64)
         return 64
 
-    monkeypatch.setattr(runtime, "past_bytes", least)
+    monkeypatch.setattr(bound_program, "past_bytes", least)
     x = geon.placeholder([N])
     with geon.make_transformer("native", threads=1) as transformer:
         f = transformer.computation(x * 3 - 1, x)

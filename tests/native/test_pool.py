@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 
 from geon.errors import ArgumentError
-from geon.transformers.native import threads, toolchain
-from geon.transformers.native.c_texts import FOLDER
-from geon.transformers.native.objects import shared_object
+from geon.transformers.native.machine import threads
+from geon.transformers.native.names.c_texts import FOLDER
+from geon.transformers.native.toolchain import compilers
+from geon.transformers.native.toolchain.shared_objects import shared_object
 
-if toolchain.find_toolchain() is None:
-    pytest.skip(toolchain.missing_compiler(), allow_module_level=True)
+if compilers.find_toolchain() is None:
+    pytest.skip(compilers.missing_compiler(), allow_module_level=True)
 
 SECONDS = 60  # far more than any of the programs here needs
 
@@ -249,7 +250,7 @@ def shared():
 
 @pytest.fixture(scope="module")
 def driver_path() -> Path:
-    found = toolchain.find_toolchain()
+    found = compilers.find_toolchain()
     assert found is not None
     return shared_object(found, [DRIVER], ("-Wall", "-Wextra", "-Werror"))
 
@@ -660,18 +661,18 @@ int main(void)
 
 @pytest.mark.parametrize("sanitizer", ["thread", "address,undefined"])
 def test_the_sanitizers_find_nothing(tmp_path, sanitizer):
-    found = toolchain.find_toolchain()
+    found = compilers.find_toolchain()
     assert found is not None
     main, binary = tmp_path / "main.c", tmp_path / "main"
     command = [*found.command, "-std=gnu11", "-O1", "-g", f"-fsanitize={sanitizer}"]
     main.write_text("int main(void) { return 0; }")
-    status, _, said = toolchain.run_compiler(command, [str(main), "-o", str(binary)])
+    status, _, said = compilers.run_compiler(command, [str(main), "-o", str(binary)])
     if status != 0:
         pytest.skip(f"{found.version} comes without -fsanitize={sanitizer}: {said.strip()[:200]}")
     main.write_text(HAMMER)
     source = str(FOLDER / "pool.c")
     arguments = ["-Wall", "-Wextra", "-Werror", source, str(main), "-pthread", "-o", str(binary)]
-    status, _, said = toolchain.run_compiler(command, arguments)
+    status, _, said = compilers.run_compiler(command, arguments)
     assert status == 0, said
     # Some kernels place memory where the thread sanitizer does not expect any, unless told not to.
     fixed = ["setarch", "-R"] if shutil.which("setarch") else []
@@ -680,7 +681,7 @@ def test_the_sanitizers_find_nothing(tmp_path, sanitizer):
 
 
 def test_the_c_text_has_no_warnings(tmp_path):
-    found = toolchain.find_toolchain()
+    found = compilers.find_toolchain()
     assert found is not None
     source = str(FOLDER / "pool.c")
     arguments = [
@@ -693,7 +694,7 @@ def test_the_c_text_has_no_warnings(tmp_path):
         "-o",
         str(tmp_path / "pool.o"),
     ]
-    assert toolchain.run_compiler(found.command, arguments)[::2] == (0, "")
+    assert compilers.run_compiler(found.command, arguments)[::2] == (0, "")
 
 
 @pytest.mark.parametrize(("given", "expected"), [("1", 1), ("7", 7), ("1024", 1024)])

@@ -17,24 +17,29 @@ import pytest
 
 from geon.op_graph.axes.affine import Size
 from geon.op_graph.axes.lengths import Length
-from geon.transformers.kernels.contraction import merged
-from geon.transformers.kernels.types import Loop
-from geon.transformers.native.c_texts import FOLDER, c_text
-from geon.transformers.native.dialect import PRELUDE
-from geon.transformers.native.product import (
+from geon.transformers.kernels.ir.nest import Loop
+from geon.transformers.kernels.products.contraction import merged
+from geon.transformers.native.names.c_texts import FOLDER, c_text
+from geon.transformers.native.names.dialect import PRELUDE
+from geon.transformers.native.products.operand_plan import no_element, sides
+from geon.transformers.native.products.product_kernels import product_header, product_units
+from geon.transformers.native.products.product_text import (
     Operand,
     Product,
     oriented,
     product_text,
     shape_of,
 )
-from geon.transformers.native.product_kernels import product_header, product_units
-from geon.transformers.native.product_shape import PACKED_BYTES, PACKED_WORK, TAGS, shape
-from geon.transformers.native.product_sides import no_element, sides
 from geon.transformers.native.sizes import products as product_sizes
+from geon.transformers.native.sizes.blocking import (
+    PACKED_BYTES,
+    PACKED_WORK,
+    TAGS,
+    shape,
+)
 from geon.transformers.native.sizes.products import ProductScratch
-from geon.transformers.printing.contractions import PrintedElement
-from geon.transformers.printing.lengths import c_length
+from geon.transformers.printing.nests.contractions import PrintedElement
+from geon.transformers.printing.scalars.lengths import c_length
 
 COMPILER = shutil.which("gcc") or shutil.which("clang") or shutil.which("cc")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler was found")

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers import disk_cache
-from geon.transformers.kernels.costs import cost_of
-from geon.transformers.lowering.predictions import operand_places, predictions
-from geon.transformers.native import ceilings as ceilings_module
-from geon.transformers.native import speeds as speeds_module
-from geon.transformers.native.ceilings import ceilings
-from geon.transformers.native.emit import make_module
-from geon.transformers.native.machine import machine
-from geon.transformers.native.naming import place_of
-from geon.transformers.native.profile import KernelProfile, Profile
-from geon.transformers.native.speeds import kept_speeds, speeds
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.cache import disk
+from geon.transformers.kernels.costs.kernel_costs import cost_of
+from geon.transformers.lowering.planning.cost_report import operand_places, predictions
+from geon.transformers.native.emit.module_text import make_module
+from geon.transformers.native.machine import microbenchmarks as speeds_module
+from geon.transformers.native.machine import roofline_peaks as ceilings_module
+from geon.transformers.native.machine.measured_machine import machine
+from geon.transformers.native.machine.microbenchmarks import kept_speeds, speeds
+from geon.transformers.native.machine.roofline_peaks import ceilings
+from geon.transformers.native.names.naming import place_of
+from geon.transformers.native.reports.profile import KernelProfile, Profile
+from geon.transformers.native.toolchain.compilers import find_toolchain
 from geon.transformers.sizes.ceilings import MIXES, Ceilings
 
 from ..transformers.made_machine import made
@@ -51,7 +51,7 @@ def known_ceilings():
         return made(threads, {1: MADE, threads: MADE})
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("geon.transformers.native.profile.machine", made_machine)
+        patch.setattr("geon.transformers.native.reports.profile.machine", made_machine)
         yield
 
 
@@ -85,7 +85,7 @@ def test_the_slower_of_traffic_and_arithmetic_counts():
 def small(monkeypatch, tmp_path):
     """Ceilings of small sizes in a cache of their own; gives how often they were measured."""
     folder = tmp_path / "cache"
-    monkeypatch.setenv(disk_cache.CACHE, str(folder))
+    monkeypatch.setenv(disk.CACHE, str(folder))
     monkeypatch.setattr(ceilings_module, "SIZES", (1 << 15, 1 << 17, 1 << 23))
     monkeypatch.setattr(ceilings_module, "SECONDS", 0.001)
     monkeypatch.setattr(ceilings_module, "_known", {})

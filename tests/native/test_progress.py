@@ -14,13 +14,13 @@ import types
 import pytest
 
 from geon.errors import UnavailableError
-from geon.transformers import disk_cache
-from geon.transformers.native import objects, progress, toolchain
+from geon.transformers.cache import disk
+from geon.transformers.native.toolchain import compilers, progress, shared_objects
 
-if toolchain.find_toolchain() is None:
-    pytest.skip(toolchain.missing_compiler(), allow_module_level=True)
+if compilers.find_toolchain() is None:
+    pytest.skip(compilers.missing_compiler(), allow_module_level=True)
 
-TOOLS = toolchain.find_toolchain()
+TOOLS = compilers.find_toolchain()
 UNITS = [f"int f{n}(void) {{ return {n}; }}\n" for n in range(4)]
 
 
@@ -32,17 +32,17 @@ class Terminal(io.StringIO):
 @pytest.fixture(autouse=True)
 def slowly(tmp_path, monkeypatch):
     """Each unit takes 0.3 s, and compiling is long from 0.1 s on."""
-    real = objects.run_compiler
+    real = shared_objects.run_compiler
 
     def slow(command, arguments, text=None):
         if text is not None:
             time.sleep(0.3)
         return real(command, arguments, text)
 
-    monkeypatch.setenv(disk_cache.CACHE, str(tmp_path / "cache"))
-    monkeypatch.setattr(disk_cache, "_checked", {})
-    monkeypatch.setattr(objects, "run_compiler", slow)
-    monkeypatch.setattr(objects, "available", lambda: 1)
+    monkeypatch.setenv(disk.CACHE, str(tmp_path / "cache"))
+    monkeypatch.setattr(disk, "_checked", {})
+    monkeypatch.setattr(shared_objects, "run_compiler", slow)
+    monkeypatch.setattr(shared_objects, "available", lambda: 1)
     monkeypatch.setattr(progress, "LONG", 0.1)
 
 
@@ -73,7 +73,7 @@ def counts(lines):
 def test_a_bar_in_a_terminal(on_terminal, capsys):
     terminal = on_terminal()
     pytest.importorskip("tqdm.auto")
-    objects.shared_object(TOOLS, UNITS)
+    shared_objects.shared_object(TOOLS, UNITS)
     shown = frames(terminal)
     assert counts(shown) == sorted(counts(shown))
     assert {0, 1, 2, 3} <= set(counts(shown)) and all(line.endswith("|") for line in shown)
@@ -84,7 +84,7 @@ def test_a_bar_in_a_terminal(on_terminal, capsys):
 def test_a_line_in_a_terminal_without_tqdm(on_terminal, monkeypatch, capsys):
     terminal = on_terminal()
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
-    objects.shared_object(TOOLS, UNITS)
+    shared_objects.shared_object(TOOLS, UNITS)
     assert counts(frames(terminal)) == [0, 1, 2, 3, 4]
     assert "\n" not in terminal.getvalue() and terminal.getvalue().endswith("\r")
     assert capsys.readouterr().out == ""
@@ -93,7 +93,7 @@ def test_a_line_in_a_terminal_without_tqdm(on_terminal, monkeypatch, capsys):
 def test_a_line_of_the_log_elsewhere(caplog, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     with caplog.at_level(logging.INFO, "geon"):
-        objects.shared_object(TOOLS, UNITS)
+        shared_objects.shared_object(TOOLS, UNITS)
     said = [record.getMessage() for record in caplog.records]
     assert {record.name for record in caplog.records} == {"geon"}
     assert {record.levelno for record in caplog.records} == {logging.INFO}
@@ -105,13 +105,13 @@ def test_lines_of_the_log_are_apart(caplog, monkeypatch):
     monkeypatch.setattr(sys, "stderr", None)
     monkeypatch.setattr(progress, "LONG", 0.5)
     with caplog.at_level(logging.INFO, "geon"):
-        objects.shared_object(TOOLS, UNITS)
+        shared_objects.shared_object(TOOLS, UNITS)
     assert 1 <= len(caplog.records) <= 3
 
 
 def test_a_single_unit(on_terminal):
     terminal = on_terminal()
-    objects.shared_object(TOOLS, UNITS[:1])
+    shared_objects.shared_object(TOOLS, UNITS[:1])
     assert "compiling: 0 of 1 units" in terminal.getvalue()
 
 
@@ -119,15 +119,15 @@ def test_what_takes_less_says_nothing(on_terminal, caplog, capsys, monkeypatch):
     terminal = on_terminal()
     monkeypatch.setattr(progress, "LONG", 60)
     with caplog.at_level(logging.INFO, "geon"):
-        objects.shared_object(TOOLS, UNITS)
-        objects.shared_object(TOOLS, UNITS)
+        shared_objects.shared_object(TOOLS, UNITS)
+        shared_objects.shared_object(TOOLS, UNITS)
     assert not terminal.getvalue() and not caplog.records and capsys.readouterr().out == ""
 
 
 def test_a_failure_takes_the_bar_away(on_terminal):
     terminal = on_terminal()
     with pytest.raises(UnavailableError, match="could not compile"):
-        objects.shared_object(TOOLS, [*UNITS, "no C"])
+        shared_objects.shared_object(TOOLS, [*UNITS, "no C"])
     assert "compiling: " in terminal.getvalue() and terminal.getvalue().endswith("\r")
 
 
@@ -138,7 +138,7 @@ def test_a_terminal_that_went_away_stops_nothing(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     monkeypatch.setattr(sys, "stderr", Gone())
-    assert objects.shared_object(TOOLS, UNITS).exists()
+    assert shared_objects.shared_object(TOOLS, UNITS).exists()
 
 
 def test_a_notebook_is_known_by_its_kernel(monkeypatch):
@@ -167,7 +167,7 @@ from pathlib import Path
 {before}
 import numpy as np
 import geon
-from geon.transformers.native.threads import load_pool
+from geon.transformers.native.machine.threads import load_pool
 
 transformer = geon.make_transformer("native")
 load_pool()

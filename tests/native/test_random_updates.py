@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.native.toolchain.compilers import find_toolchain
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 LENGTHS = [1, 2, 3, 5, 8, 9, 15, 16, 17, 24, 32, 33, 48, 49, 64, 65, 100, 130, 200]

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.kernels.flat_rows import VECTOR
-from geon.transformers.kernels.nests import COPIED, VECTORS
-from geon.transformers.kernels.pieces import STRIDED
-from geon.transformers.kernels.staged import MOST, PERIOD
-from geon.transformers.native.nest_rows import LONG_ROW, MANY_ROWS
-from geon.transformers.native.stages import TURNS
+from geon.transformers.kernels.nests.buffered_loads import MOST, PERIOD
+from geon.transformers.kernels.nests.collapsed_rows import VECTOR
+from geon.transformers.kernels.nests.index_set_splitting import STRIDED
+from geon.transformers.kernels.nests.nest_lowering import COPIED, VECTORS
+from geon.transformers.native.nests.buffered_loads import TURNS
+from geon.transformers.native.nests.row_loops import LONG_ROW, MANY_ROWS
 
 from .test_short_rows import compare, values
 

@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers import recorded, sizes
-from geon.transformers.later import LaterTarget, outline_of
+from geon.transformers import sizes
+from geon.transformers.cache import serialization
+from geon.transformers.loading.lazy_loading import LaterTarget, outline_of
 from geon.transformers.native import sizes as native_sizes
-from geon.transformers.native.record import PARTS, made, plain
+from geon.transformers.native.emit.record import PARTS, made, plain
 from geon.transformers.native.target import TARGET
-from geon.transformers.native.toolchain import find_toolchain
-from geon.transformers.printing import c_expressions
+from geon.transformers.native.toolchain.compilers import find_toolchain
+from geon.transformers.printing.scalars import c_expressions
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 ROOT = Path(__file__).parents[2]
@@ -104,7 +105,7 @@ def test_rows_of_the_users_are_compiled_anew(tmp_path):
     """No key knows what they compute."""
     before = """
 from geon.op_graph.building.elementwise_build import Elementwise
-from geon.transformers.printing.c_expressions import FLOAT_ROWS
+from geon.transformers.printing.scalars.c_expressions import FLOAT_ROWS
 twice = Elementwise("twice", "elementwise", "Twice x.", lambda x: 2 * x, arity=1)
 FLOAT_ROWS["twice"] = "{0} + {0}"
 """
@@ -115,7 +116,7 @@ FLOAT_ROWS["twice"] = "{0} + {0}"
 def test_another_text_of_a_row_is_another_program(tmp_path):
     _, bits = ran(tmp_path, "geon.square(x * w)")
     before = """
-from geon.transformers.printing.c_expressions import FLOAT_ROWS
+from geon.transformers.printing.scalars.c_expressions import FLOAT_ROWS
 FLOAT_ROWS["square"] = "{0} * {0} * {0}"
 """
     first, others = ran(tmp_path, "geon.square(x * w)", before)
@@ -167,17 +168,17 @@ def test_all_scratch_memory_can_be_kept():
 def test_the_key_has_the_rows_that_were_changed_alone(monkeypatch):
     """Where the module of the rows is not imported nobody can have changed them: the key is that of
     a process which has imported it and changed none."""
-    assert recorded.changed_texts() == ""
+    assert serialization.changed_texts() == ""
     with monkeypatch.context() as patch:
         patch.delitem(sys.modules, c_expressions.__name__)
-        assert recorded.changed_texts() == ""
+        assert serialization.changed_texts() == ""
     monkeypatch.setitem(c_expressions.FLOAT_ROWS, "twice", "{0} + {0}")
-    added = recorded.changed_texts()
+    added = serialization.changed_texts()
     monkeypatch.setitem(c_expressions.FLOAT_ROWS, "square", "{0} * {0} * {0}")
-    changed = recorded.changed_texts()
+    changed = serialization.changed_texts()
     monkeypatch.delitem(c_expressions.FLOAT_ROWS, "square")
-    assert len({"", added, changed, recorded.changed_texts()}) == 4
-    assert c_expressions.__name__ == recorded.EXPRESSIONS
+    assert len({"", added, changed, serialization.changed_texts()}) == 4
+    assert c_expressions.__name__ == serialization.EXPRESSIONS
 
 
 def test_a_target_is_read_on_class_and_instance_and_may_be_stated():

@@ -16,8 +16,8 @@ from geon.op_graph.rows import reducers
 from geon.op_graph.rows.reductions import own_dtype, reduce, reducing
 from geon.op_graph.values.attribute_types import is_names
 from geon.op_graph.values.dtypes import DTYPES, FLOAT64, FLOATS, HALVES, named_dtype
-from geon.transformers.kernels.types import Call, Nest
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.kernels.ir.nest import Call, Nest
+from geon.transformers.native.toolchain.compilers import find_toolchain
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 SIZES = [1, 15, 16, 17, 127, 128, 129]

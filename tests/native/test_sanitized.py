@@ -10,7 +10,7 @@ import pytest
 
 import geon
 from geon.errors import UnavailableError
-from geon.transformers.native.toolchain import (
+from geon.transformers.native.toolchain.compilers import (
     find_toolchain,
     missing_compiler,
     sanitizer_environment,
@@ -116,7 +116,7 @@ def test_wrong_code_is_caught(what):
 MEMORY_GIVEN_AGAIN = """
     import ctypes  # the sanitizer sees what the C library writes, and not what NumPy does
     import numpy as np
-    from geon.transformers.native.sanitizing import RedZones
+    from geon.transformers.native.runtime.sanitizing import RedZones
     from geon.transformers.runtime.memory import ADVISED, HOST, LINE, has_sanitizer
 
     assert has_sanitizer()

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.lowering.memory import place_plan
-from geon.transformers.lowering.verify import verify_plan
-from geon.transformers.native import runtime, scratch
-from geon.transformers.native.product_shape import shape
+from geon.transformers.lowering.planning.plan import place_plan
+from geon.transformers.lowering.planning.plan_verifier import verify_plan
+from geon.transformers.native.emit import scratch
+from geon.transformers.native.runtime import bound_program
+from geon.transformers.native.sizes.blocking import shape
 from geon.transformers.native.sizes.products import ProductScratch
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.native.toolchain.compilers import find_toolchain
 from geon.transformers.sizes.buffers import Buffer
 from tests.native.test_sanitized import run as run_sanitized
 
@@ -212,12 +213,12 @@ def test_products_of_one_form_are_looked_at_once(monkeypatch):
 def test_buffers_lie_at_multiples_of_the_targets_alignment(monkeypatch):
     bound = []
 
-    class Recorded(runtime.Bound):
+    class Recorded(bound_program.Bound):
         def __init__(self, program, threads, version, arena, offsets, *rest):
             bound.append((arena.ctypes.data, tuple(offsets), arena.nbytes))
             super().__init__(program, threads, version, arena, offsets, *rest)
 
-    monkeypatch.setattr(runtime, "Bound", Recorded)
+    monkeypatch.setattr(bound_program, "Bound", Recorded)
     x, y = geon.placeholder([A, B]), geon.placeholder([B, C])
     values = geon.cumsum(geon.dot(geon.exp(x), y), A)
     order = geon.argsort(values, C)
@@ -318,7 +319,7 @@ def test_scratch_memory_that_lives_at_another_time(plan):
 
 
 def test_scratch_memory_beyond_the_arena(plan, monkeypatch):
-    from geon.transformers.lowering import verify
+    from geon.transformers.lowering.planning import plan_verifier
 
     _, number = argsort_of(plan)
 
@@ -331,7 +332,7 @@ def test_scratch_memory_beyond_the_arena(plan, monkeypatch):
             ),
         )
 
-    monkeypatch.setattr(verify, "place_plan", place)
+    monkeypatch.setattr(plan_verifier, "place_plan", place)
     with pytest.raises(geon.PlanError, match="outside the arena"):
         verify_plan(plan)
 

@@ -7,7 +7,7 @@ import geon
 from geon.errors import DTypeError
 from geon.op_graph.building.elementwise_build import Elementwise
 from geon.op_graph.core.primitive import PRIMITIVES
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.native.toolchain.compilers import find_toolchain
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native.nest_divided import WIDE_SUMS
-from geon.transformers.native.nest_shared import SHORT_TURN, VECTOR
+from geon.transformers.native.nests.shared_reduction import SHORT_TURN, VECTOR
+from geon.transformers.native.nests.split_reduction import WIDE_SUMS
 
 missing = geon.NativeTransformer.unavailable()
 pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))

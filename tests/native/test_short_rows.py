@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.kernels.nests import BESIDE, SHORT
-from geon.transformers.kernels.short_forms import COSTLY, can_be
+from geon.transformers.kernels.nests.nest_lowering import BESIDE, SHORT
+from geon.transformers.kernels.nests.short_row_variants import COSTLY, can_be
 
 REDUCTIONS = ["sum", "max", "min", "any", "all", "argmax", "argmin", "logsumexp", "softmax"]
 ROWS = [1, BESIDE - 1, BESIDE, 513, 1031]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.kernels.types import Nest
+from geon.transformers.kernels.ir.nest import Nest
 
 # By letters: left, right, lengths, and whether loops compute it.
 CASES = {

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.lowering.split_folds import LEAST, LONGEST, TURNS
+from geon.transformers.lowering.rules.split_reductions import LEAST, LONGEST, TURNS
 
 FOLDS = {"sum": (geon.sum, np.sum), "max": (geon.max, np.max), "min": (geon.min, np.min)}
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native.dialect import array_strips
-from geon.transformers.native.toolchain import find_toolchain
-from geon.transformers.printing.c_expressions import STRIP_FUNCTIONS
-from geon.transformers.printing.fetching import NEAR
-from geon.transformers.printing.strips import MOST, SHORT, STRIP
+from geon.transformers.native.names.dialect import array_strips
+from geon.transformers.native.toolchain.compilers import find_toolchain
+from geon.transformers.printing.nests.prefetch import NEAR
+from geon.transformers.printing.nests.vector_function_passes import MOST, SHORT, STRIP
+from geon.transformers.printing.scalars.c_expressions import STRIP_FUNCTIONS
 
 toolchain = find_toolchain()
 strips = array_strips(0 if toolchain is None else toolchain.vector_bytes)

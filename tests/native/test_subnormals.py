@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native import flushing
-from geon.transformers.native.toolchain import find_toolchain
-from geon.transformers.profile_table import KernelProfile, Profile
+from geon.transformers.native.runtime import flushing
+from geon.transformers.native.toolchain.compilers import find_toolchain
+from geon.transformers.reports.profile_table import KernelProfile, Profile
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 

@@ -5,7 +5,7 @@ import pytest
 import geon
 from geon.frontends import neon
 from geon.frontends.neon import axis as ax
-from geon.transformers.native.emit import make_module
+from geon.transformers.native.emit.module_text import make_module
 
 missing = geon.NativeTransformer.unavailable()
 pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))

@@ -10,16 +10,16 @@ import textwrap
 import pytest
 
 import geon
-from geon.transformers.kernels.types import Nest
-from geon.transformers.native import objects, units
-from geon.transformers.native.emit import function_of, make_module
-from geon.transformers.native.flags import OF_VECTORS
-from geon.transformers.native.library import library_text
-from geon.transformers.native.product_kernels import product_units
-from geon.transformers.native.product_shape import halved, shape
-from geon.transformers.native.toolchain import find_toolchain
-from geon.transformers.native.unit_texts import small_functions
-from geon.transformers.native.units import LEAST, MOST, divided
+from geon.transformers.kernels.ir.nest import Nest
+from geon.transformers.native.emit.module_text import function_of, make_module
+from geon.transformers.native.emit.unit_texts import small_functions
+from geon.transformers.native.library.library_kernels import library_text
+from geon.transformers.native.products.product_kernels import product_units
+from geon.transformers.native.sizes.blocking import halved, shape
+from geon.transformers.native.toolchain import shared_objects, translation_units
+from geon.transformers.native.toolchain.compilers import find_toolchain
+from geon.transformers.native.toolchain.flags import OF_VECTORS
+from geon.transformers.native.toolchain.translation_units import LEAST, MOST, divided
 from tests.golden.chunks import top_level
 from tests.golden.emitting import VECTOR_BYTES, native
 from tests.golden.programs import PROGRAMS
@@ -77,15 +77,15 @@ def test_units_for_two_processors_have_what_one_unit_has():
         return {text.removeprefix("static ") for text in texts if " kernel_" in text}
 
     assert kernels(alone) - kernels(two) == set()
-    costs = sorted(map(objects.cost_of, two.units))
+    costs = sorted(map(shared_objects.cost_of, two.units))
     assert costs[-1] < 2 * costs[0]
 
 
 @pytest.mark.parametrize("cores", [1, 2, 3, 5])
 def test_units_are_begun_while_others_are_printed(monkeypatch, cores):
     """As many as there are processors, none on one, each as it will be, whoever begins them."""
-    monkeypatch.setattr("geon.transformers.native.units.LEAST", 1_000)
-    monkeypatch.setattr("geon.transformers.native.units.MOST", 2_000 * cores)
+    monkeypatch.setattr("geon.transformers.native.toolchain.translation_units.LEAST", 1_000)
+    monkeypatch.setattr("geon.transformers.native.toolchain.translation_units.MOST", 2_000 * cores)
     inputs = [geon.placeholder([geon.Axis(f"A{n}", n + 2)]) for n in range(40)]
     f = geon.make_transformer("native").computation([geon.exp(x) * 3 for x in inputs], *inputs)
     ready = []
@@ -110,13 +110,13 @@ def test_a_unit_that_is_most_of_a_program_is_not_begun_before_the_rest():
         (2 * LEAST - 1, MOST, 99 * MOST, 64, False),
         (2 * LEAST, MOST, 99 * MOST, 64, True),
     ]:
-        assert units.enough(waiting, printed, expected, cores) == begun
+        assert translation_units.enough(waiting, printed, expected, cores) == begun
     for waiting, expected, begun in [
         (2 * LEAST - 1, 9 * MOST, False),
         (2 * LEAST, 9 * MOST, True),
         (2 * LEAST, 6 * LEAST - 1, False),
     ]:
-        assert units.enough(waiting, waiting, expected, 2, first=True) == begun
+        assert translation_units.enough(waiting, waiting, expected, 2, first=True) == begun
 
 
 def defined(module):
@@ -137,20 +137,20 @@ def test_notes_and_measurements_divide_kernels_no_other_way():
 
 
 def test_the_longest_text_is_begun_first(monkeypatch, tmp_path):
-    from geon.transformers.native import objects
+    from geon.transformers.native.toolchain import shared_objects
 
     begun = []
-    compile_one = objects._compile
+    compile_one = shared_objects._compile
     monkeypatch.setattr(
-        objects, "_compile", lambda *args: (begun.append(args[1]), compile_one(*args))[1]
+        shared_objects, "_compile", lambda *args: (begun.append(args[1]), compile_one(*args))[1]
     )
-    monkeypatch.setattr(objects, "available", lambda: 1)
+    monkeypatch.setattr(shared_objects, "available", lambda: 1)
     monkeypatch.setenv("GEON_CACHE", str(tmp_path / "cache"))
     toolchain = find_toolchain()
     if toolchain is None:
         pytest.skip("there is no C compiler")
     texts = [f"int f{n}(void); int f{n}(void) {{ return {n}; }} /* {'x' * n} */" for n in (1, 9, 5)]
-    objects.shared_object(toolchain, texts)
+    shared_objects.shared_object(toolchain, texts)
     assert begun == [texts[1], texts[2], texts[0]]
 
 
@@ -160,9 +160,9 @@ import numpy as np
 import geon
 from geon.transformers import disk_cache
 from geon.transformers.native import objects, prebuilt
-from geon.transformers.native.emit import function_of, make_module
-from geon.transformers.native.library import library_text
-from geon.transformers.native.threads import load_pool, processors
+from geon.transformers.native.emit.module_text import function_of, make_module
+from geon.transformers.native.library.library_kernels import library_text
+from geon.transformers.native.machine.threads import load_pool, processors
 
 def made(start):
     return len(list(disk_cache.folder().glob(start + "*.so")))
@@ -317,7 +317,7 @@ def test_calls_after_the_first_compile_nothing(tmp_path):
 
 
 def test_a_kernel_costs_more_than_its_text():
-    assert units.cost("x" * 100) == 100 + units.KERNEL
+    assert translation_units.cost("x" * 100) == 100 + translation_units.KERNEL
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -5,10 +5,12 @@ import pytest
 
 import geon
 from geon import Axis
-from geon.transformers import cache
-from geon.transformers.native import nests, runtime, toolchain
-from geon.transformers.native.emit import make_module
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.cache import programs
+from geon.transformers.native.emit.module_text import make_module
+from geon.transformers.native.nests import nest_text
+from geon.transformers.native.runtime import bound_program
+from geon.transformers.native.toolchain import compilers
+from geon.transformers.native.toolchain.compilers import find_toolchain
 from tests.native.together import as_list, bits, results_of
 from tests.native.vectored_nests import VectoredNest
 from tests.tiers import scaled
@@ -36,8 +38,8 @@ def test_vectors_have_what_plain_text_has(monkeypatch):
     cases = [VectoredNest(seed) for seed in range(SEEDS)]
     found, vectors = results_of(cases, 1, VECTORS)
     divided, _ = results_of(cases, 3, VECTORS)
-    monkeypatch.setattr(nests, "vectored", no_vectors)
-    monkeypatch.setattr(nests, "jammed", no_vectors)
+    monkeypatch.setattr(nest_text, "vectored", no_vectors)
+    monkeypatch.setattr(nest_text, "jammed", no_vectors)
     plain, none = results_of(cases, 1, VECTORS)
     assert sum(vectors) >= SEEDS // 2
     assert not any(none)
@@ -64,13 +66,13 @@ def test_units_of_vectors_have_the_bits_of_others(monkeypatch):
     apart = []
     for case in [VectoredNest(seed) for seed in range(600, 614)]:
         found = []
-        for passes in (toolchain.FEW_PASSES, ()):
-            monkeypatch.setattr(toolchain, "FEW_PASSES", passes)
-            monkeypatch.setattr(cache, "_programs", None)
+        for passes in (compilers.FEW_PASSES, ()):
+            monkeypatch.setattr(compilers, "FEW_PASSES", passes)
+            monkeypatch.setattr(programs, "_programs", None)
             with geon.NativeTransformer(threads=2) as native:
                 f = native.computation(case.results, *case.leaves)
                 found.append(as_list(f(*case.arrays)))
-                apart.append(toolchain.OF_VECTORS in f.source)
+                apart.append(compilers.OF_VECTORS in f.source)
         for ours, theirs in zip(*found, strict=True):
             np.testing.assert_array_equal(bits(ours), bits(theirs), err_msg=case.kind)
     assert sum(apart) >= 2 * 4
@@ -88,7 +90,7 @@ def test_text_of_vectors_is_in_units_of_its_own():
         with geon.NativeTransformer(threads=1) as native:
             f = native.computation(results, x)
             made = make_module(f.plan, f.linking, 64, False, cores=2)
-        assert [unit.startswith(toolchain.OF_VECTORS) for unit in made.units] == kinds
+        assert [unit.startswith(compilers.OF_VECTORS) for unit in made.units] == kinds
         assert [VECTORS in unit for unit in made.units] == kinds
 
 
@@ -97,7 +99,7 @@ def test_text_of_vectors_is_in_units_of_its_own():
 @pytest.mark.parametrize("past", [None, 64])
 def test_what_is_stored_past_the_caches(monkeypatch, rows, columns, past):
     if past is not None:
-        monkeypatch.setattr(runtime, "past_bytes", lambda: past)
+        monkeypatch.setattr(bound_program, "past_bytes", lambda: past)
     n, c = Axis("N"), Axis("C", columns)
     x, y = geon.placeholder([n, c]), geon.placeholder([c])
     results = [x * y + 1, (x - geon.mean(x, c)) * 2, (x - geon.mean(x, n)) * y]
@@ -199,9 +201,9 @@ def test_special_values_are_what_they_are_in_plain_text(monkeypatch):
         for array in given:
             array.reshape(-1)[generator.integers(0, array.size, 60)] = value
     found = []
-    for decide in (nests.vectored, no_vectors):
-        monkeypatch.setattr(nests, "vectored", decide)
-        monkeypatch.setattr(cache, "_programs", None)
+    for decide in (nest_text.vectored, no_vectors):
+        monkeypatch.setattr(nest_text, "vectored", decide)
+        monkeypatch.setattr(programs, "_programs", None)
         with geon.NativeTransformer(threads=1) as native:
             f = native.computation(results, x, y, one)
             assert (VECTORS in f.source) == (decide is not no_vectors)

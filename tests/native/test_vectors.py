@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 import geon
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.native.toolchain.compilers import find_toolchain
 
 toolchain = find_toolchain()
 pytestmark = pytest.mark.skipif(

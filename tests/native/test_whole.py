@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native.whole import whole
+from geon.transformers.native.nests.multiple_hint import whole
 
 SIZES = [16, 32, 48, 4096 + 16, 16 * 12_345, 16 * 65_537, 64 * 4_001]
 RNG = np.random.default_rng(5)

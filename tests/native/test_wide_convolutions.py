@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.native.toolchain.compilers import find_toolchain
 from tests.native.together import Together
 from tests.native.wide_convolutions import WideConvolution
 

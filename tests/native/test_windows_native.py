@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.kernels.pieces import stored
-from geon.transformers.kernels.regions import guards_of
-from geon.transformers.kernels.scalar import Load, walk
+from geon.transformers.kernels.analysis.index_boxes import guards_of
+from geon.transformers.kernels.ir.scalar_code import Load, walk
+from geon.transformers.kernels.nests.index_set_splitting import stored
 from tests import window_cases as cases
 
 ORDERS = [("NHWC", "RSCK"), ("NCHW", "KCRS"), ("NGHWC", "GRSCK"), ("CWNH", "SKCR")]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.native.toolchain.compilers import find_toolchain
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("ziglang") is None, reason="ziglang is not installed"

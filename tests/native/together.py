@@ -5,19 +5,19 @@ from pathlib import Path
 
 import numpy as np
 
-from geon.transformers import cache
-from geon.transformers.native import emit
-from geon.transformers.native.compiler import record_of
-from geon.transformers.native.nests import GRAIN
-from geon.transformers.native.objects import shared_object
-from geon.transformers.native.runtime import NativeProgram
+from geon.transformers.cache import programs
+from geon.transformers.native.emit import module_text
+from geon.transformers.native.emit.compiler import record_of
+from geon.transformers.native.emit.unit_texts import Functions
+from geon.transformers.native.nests.nest_text import GRAIN
+from geon.transformers.native.runtime.bound_program import NativeProgram
+from geon.transformers.native.toolchain.shared_objects import shared_object
 from geon.transformers.native.transformer import NativeTransformer
-from geon.transformers.native.unit_texts import Functions
 
 # Work is divided among threads from a few statements on, so that small arrays are divided too. How
 # it is divided changes no result but for the order in which partial sums are added.
 DIVIDED = {"1 + (1 << 15) / each": "1 + 16 / each", "< (1 << 17) &&": "< 64 &&", "1e5": "1e2"}
-_CUT = Path(emit.__file__).with_name("c") / "product_cut.h"
+_CUT = Path(module_text.__file__).parents[1] / "c" / "product_cut.h"
 assert all(usual in GRAIN + _CUT.read_text() for usual in DIVIDED), "what divides has other text"
 
 
@@ -54,16 +54,16 @@ class Together:
         text = text_of(plan, linking, width)
         if text not in self.parts:
             suffix = f"_{len(self.parts)}"
-            part = emit._Module(plan, linking, width, False, suffix, False, 1, Common.never)
+            part = module_text._Module(plan, linking, width, False, suffix, False, 1, Common.never)
             part.functions = self.functions
             module = part.make()
-            self.bodies.append(module.units[0].removeprefix(emit.LINK))
+            self.bodies.append(module.units[0].removeprefix(module_text.LINK))
             self.others.update(dict.fromkeys(module.shared))
             self.parts[text] = suffix, module
 
     def compile(self):
         """Compile the unit."""
-        units = [self.functions.together() + emit.LINK + "".join(self.bodies), *self.others]
+        units = [self.functions.together() + module_text.LINK + "".join(self.bodies), *self.others]
         for usual, small in DIVIDED.items() if self.divided else ():
             units = [unit.replace(usual, small) for unit in units]
         toolchain = self.transformer().toolchain()
@@ -84,7 +84,7 @@ class Together:
 
 def text_of(plan, linking, width):
     """The units of a plan's own module, which say all that its program depends on."""
-    return "\n".join(emit.make_module(plan, linking, width, False).units)
+    return "\n".join(module_text.make_module(plan, linking, width, False).units)
 
 
 class Common(Functions):
@@ -127,7 +127,7 @@ def results_of(cases, threads, mark, **options):
 
     Programs are kept by what they compute, not by how: none is taken that was made before.
     """
-    cache._programs = None
+    programs._programs = None
     together = Together(divided=True, **options)
     transformer = together.transformer(threads=threads)
     made = [transformer.computation(case.results, *case.leaves) for case in cases]

@@ -13,7 +13,7 @@ from geon.op_graph.rewriting.driver import RuleSet, rewrite
 ROOT = Path(geon.__file__).parent
 # The files that run rules, or copy ops, for lines of the user's, or into a computation's own table.
 DRIVERS = {
-    "transformers/lowering/kept_once.py",
+    "transformers/lowering/planning/derivable_values.py",
     "op_graph/transforms/clone.py",
     "op_graph/autodiff/custom_deriv.py",
     "op_graph/transforms/functionalize.py",
@@ -26,13 +26,13 @@ DRIVERS = {
     "op_graph/rewriting/scan_merging.py",
     "op_graph/rewriting/driver.py",
     "op_graph/transforms/derivative_sweeps.py",
-    "transformers/lowering/budget.py",
-    "transformers/lowering/layout.py",
-    "transformers/lowering/lookups.py",
-    "transformers/lowering/program.py",
-    "transformers/lowering/recompute.py",
-    "transformers/lowering/schedule.py",
-    "transformers/storage.py",
+    "transformers/lowering/planning/memory_budget.py",
+    "transformers/lowering/fusion/layout.py",
+    "transformers/lowering/rules/gather_products.py",
+    "transformers/lowering/rules/program.py",
+    "transformers/lowering/rules/rematerialisation.py",
+    "transformers/lowering/planning/schedule.py",
+    "transformers/binding/variables.py",
 }
 # Those that make one op, and so look whom it is for.
 MAKERS = {

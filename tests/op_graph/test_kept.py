@@ -7,7 +7,7 @@ from geon.op_graph.core.interning import OwnTable
 from geon.op_graph.op_graph import RegionOp, deep_order, post_order
 from geon.op_graph.regions.scan_deriv import DEEP, kept_of
 from geon.op_graph.transforms.functionalize import functional
-from geon.transformers.lowering.program import build_program
+from geon.transformers.lowering.rules.program import build_program
 
 T, N = geon.Axis("T"), geon.Axis("N", 5)
 

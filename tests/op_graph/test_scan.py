@@ -12,7 +12,7 @@ from geon.op_graph.op_graph import among, deep_order, post_order
 from geon.op_graph.text.fingerprint import canonical
 from geon.op_graph.transforms.clone import adopt, notes_of
 from geon.op_graph.transforms.functionalize import functional
-from geon.transformers.lowering.program import build_program
+from geon.transformers.lowering.rules.program import build_program
 
 T, H = geon.Axis("T"), geon.Axis("H", 3)
 

@@ -8,7 +8,7 @@ from geon.op_graph.core.interning import OwnTable
 from geon.op_graph.evaluation.interpreter import interpret
 from geon.op_graph.op_graph import RegionOp, post_order
 from geon.op_graph.transforms.functionalize import functional
-from geon.transformers.lowering.program import build_program
+from geon.transformers.lowering.rules.program import build_program
 
 T, H = geon.Axis("T"), geon.Axis("H", 3)
 x = geon.placeholder([T, H], name="x")

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native import result_pool
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.native.runtime import result_pool
+from geon.transformers.native.toolchain.compilers import find_toolchain
 from tests.kinds import numpy_only
 
 N, K, M = geon.Axis("N"), geon.Axis("K", 1000), geon.Axis("M", 700)
@@ -190,7 +190,7 @@ def test_a_print_that_a_c_function_is_refused_ends_the_run(transformer):
     """As a caller in C sees it: a ``show`` that sets the first number of the report."""
     import ctypes
 
-    from geon.transformers.native.runtime import SHOW
+    from geon.transformers.native.runtime.bound_program import SHOW
 
     v = geon.Variable(K, initial_value=1)
     f = transformer.computation([geon.print(v, "v"), geon.assign(v, v + 1)])

@@ -7,7 +7,7 @@ import pytest
 import xarray
 
 import geon
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.native.toolchain.compilers import find_toolchain
 from tests.places import here
 
 N, A, B = geon.Axis("N"), geon.Axis("A"), geon.Axis("B", 8)

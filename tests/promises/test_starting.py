@@ -10,7 +10,7 @@ import pytest
 
 import geon
 from geon.op_graph.axes.axes import default_lengths
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.native.toolchain.compilers import find_toolchain
 
 
 def python(program, **environment):

@@ -2,7 +2,7 @@
 
 import re
 
-from geon.transformers.printing.helpers import definitions, helpers
+from geon.transformers.printing.scalars.helpers import definitions, helpers
 
 NAME = re.compile(r"\bgeon_\w+")
 

@@ -10,7 +10,7 @@ import pytest
 from geon.errors import CheckpointError
 from geon.transformers.runtime import checkpoint
 from geon.transformers.runtime.checkpoint import Entry, save
-from geon.transformers.runtime.selection import Choice
+from geon.transformers.runtime.checkpoint_selection import Choice
 
 DTYPES = (
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64"

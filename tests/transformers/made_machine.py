@@ -1,6 +1,6 @@
 """A made-up machine, on which predictions can be worked out by hand."""
 
-from geon.transformers.kernels.machine import Ceilings, Machine, RowCost, Speeds, Tile
+from geon.transformers.kernels.costs.machine import Ceilings, Machine, RowCost, Speeds, Tile
 
 SIZES = (1 << 15, 1 << 20, 1 << 25)
 

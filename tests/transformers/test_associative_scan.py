@@ -8,7 +8,7 @@ import pytest
 
 import geon
 from geon.op_graph.evaluation.interpreter import interpret
-from geon.transformers.kernels.ordered import OrderedLoop
+from geon.transformers.kernels.scans.sequential_scan import OrderedLoop
 
 T, N, H = geon.Axis("T"), geon.Axis("N"), geon.Axis("H", 2)
 LENGTHS = [0, 1, 2, 7]

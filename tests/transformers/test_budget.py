@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.memory_given import UNITS, bytes_given
+from geon.transformers.binding.memory_option import UNITS, bytes_given
 from tests.transformers.test_recompute import (
     H,
     N,

@@ -14,9 +14,9 @@ from geon.op_graph.evaluation.interpreter import interpret
 from geon.op_graph.rows.elementwise import copy
 from geon.op_graph.values.dtypes import DTYPES, FLOATS, as_dtype, resolve
 from geon.testing.cases import for_each
-from geon.transformers.native.dialect import PRELUDE
-from geon.transformers.native.toolchain import find_toolchain
-from geon.transformers.printing.c_expressions import (
+from geon.transformers.native.names.dialect import PRELUDE
+from geon.transformers.native.toolchain.compilers import find_toolchain
+from geon.transformers.printing.scalars.c_expressions import (
     C_TYPES,
     ELEMENTARY_ROWS,
     accepts,
@@ -26,7 +26,7 @@ from geon.transformers.printing.c_expressions import (
     literal,
     tables,
 )
-from geon.transformers.printing.helpers import definitions, helpers
+from geon.transformers.printing.scalars.helpers import definitions, helpers
 from tests.transformers.c_text import mentioned, with_helpers
 
 from .special_values import assert_close, assert_equal_bits, special_values

@@ -15,11 +15,11 @@ from geon.op_graph.values import labels
 from geon.transformers.runtime import (
     checkpoint,
     checkpoint_file,
+    checkpoint_selection,
     dims,
     feeding,
     files,
     memory,
-    selection,
 )
 from geon.transformers.runtime.checkpoint import keys_for, save
 
@@ -200,7 +200,16 @@ def test_the_text_runs_without_geon(tmp_path):
     names = ("Argument", "Axis", "Checkpoint", "DType", "Feed", "Size")
     for error in (f"{name}Error" for name in names):
         alone += f"class {error}(ValueError):\n    pass\n"
-    others = (dims, memory, arrays_file, labels, feeding, files, checkpoint_file, selection)
+    others = (
+        dims,
+        memory,
+        arrays_file,
+        labels,
+        feeding,
+        files,
+        checkpoint_file,
+        checkpoint_selection,
+    )
     for module in (*others, checkpoint):
         with open(module.__file__, encoding="utf-8") as file:
             text = file.read().replace("from __future__ import annotations\n", "")

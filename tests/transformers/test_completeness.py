@@ -14,10 +14,10 @@ from geon.op_graph.op_graph import ComputationOp, deep_order, intern
 from geon.op_graph.rows.reducers import ANY_NAN
 from geon.op_graph.values.dtypes import BOOL
 from geon.testing.samples import SAMPLES
-from geon.transformers.kernels.types import FOLDED
-from geon.transformers.native import accumulate
-from geon.transformers.numpy import kernels, operands, table
-from geon.transformers.printing import c_expressions
+from geon.transformers.kernels.ir.nest import FOLDED
+from geon.transformers.native.nests import accumulators
+from geon.transformers.numpy import arrays, kernels, table
+from geon.transformers.printing.scalars import c_expressions
 from tests.kinds import numpy_only
 from tests.places import here
 
@@ -130,7 +130,7 @@ def cube(row):
 
 @native_only
 def test_an_elementwise_row_in_native_code(transformer, monkeypatch, row):
-    where = "for float32 in transformers/printing/c_expressions.py"
+    where = "for float32 in transformers/printing/scalars/c_expressions.py"
     tables = [(where, c_expressions.FLOAT_ROWS, "{0} * {0} * {0}")]
     data = np.arange(6, dtype=np.float32).reshape(2, 3)
     got = tried(transformer, monkeypatch, tables, cube(row), data)
@@ -220,9 +220,9 @@ def test_every_row_has_all_that_its_kind_needs(transformer):
 
 
 def test_tables_name_only_rows():
-    for known in (accumulate.SIGNS, FOLDED, operands.SHOWN, kernels.SPECIAL):
+    for known in (accumulators.SIGNS, FOLDED, arrays.SHOWN, kernels.SPECIAL):
         assert set(known) <= PRIMITIVES.keys(), sorted(set(known) - PRIMITIVES.keys())
 
 
 def test_what_loops_fold_in_lanes_has_a_sign_for_compilers():
-    assert accumulate.SIGNS.keys() == FOLDED
+    assert accumulators.SIGNS.keys() == FOLDED

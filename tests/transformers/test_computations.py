@@ -11,8 +11,8 @@ import pytest
 import geon
 from geon.errors import ArgumentError, FeedError, IndexRangeError
 from geon.op_graph.op_graph import post_order
-from geon.transformers import cache
 from geon.transformers import pipeline as stages
+from geon.transformers.cache import programs
 
 C3, N4 = geon.Axis("C", 3), geon.Axis("N", 4)
 
@@ -221,12 +221,12 @@ def test_large_constants_are_no_part_of_the_program(monkeypatch, transformer):
 
 
 def test_the_cache_is_bounded(monkeypatch):
-    monkeypatch.setattr(cache, "PROGRAMS_KEPT", 3)
-    monkeypatch.setattr(cache, "_programs", None)
+    monkeypatch.setattr(programs, "PROGRAMS_KEPT", 3)
+    monkeypatch.setattr(programs, "_programs", None)
     for number in range(10):
-        assert cache.program(f"key {number}", lambda number=number: number) == number
-    assert cache.cached_programs() == 3
-    assert not cache._making
+        assert programs.program(f"key {number}", lambda number=number: number) == number
+    assert programs.cached_programs() == 3
+    assert not programs._making
 
 
 def test_a_program_that_cannot_be_made_is_tried_again(monkeypatch):
@@ -234,8 +234,8 @@ def test_a_program_that_cannot_be_made_is_tried_again(monkeypatch):
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        cache.program("key of a failure", fail)
-    assert cache.program("key of a failure", lambda: 5) == 5
+        programs.program("key of a failure", fail)
+    assert programs.program("key of a failure", lambda: 5) == 5
 
 
 def test_each_stage_runs_once_and_is_what_was_compiled(make, monkeypatch):

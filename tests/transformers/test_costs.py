@@ -6,11 +6,11 @@ import geon
 from geon.op_graph.axes.affine import variable
 from geon.op_graph.rows.reducers import ARGMAX
 from geon.op_graph.values.dtypes import FLOAT32, INT64
-from geon.transformers.kernels.costs import cost_of
-from geon.transformers.kernels.counting import count, reduced_values
-from geon.transformers.kernels.scalar import Code, IndexNumber, Load, walk
-from geon.transformers.kernels.types import Reduction
-from geon.transformers.lowering.predictions import operand_places, written_place
+from geon.transformers.kernels.analysis.op_counts import count, reduced_values
+from geon.transformers.kernels.costs.kernel_costs import cost_of
+from geon.transformers.kernels.ir.nest import Reduction
+from geon.transformers.kernels.ir.scalar_code import Code, IndexNumber, Load, walk
+from geon.transformers.lowering.planning.cost_report import operand_places, written_place
 
 from ..golden.emitting import Native
 from .made_machine import made

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from scipy import special
 
-from geon.transformers.native.dialect import PRELUDE
-from geon.transformers.printing.c_functions import FUNCTIONS
-from geon.transformers.printing.elementary import ELEMENTARY
+from geon.transformers.native.names.dialect import PRELUDE
+from geon.transformers.printing.elementary.definitions import ELEMENTARY
+from geon.transformers.printing.scalars.c_functions import FUNCTIONS
 
 COMPILER = next(
     filter(None, map(shutil.which, [os.environ.get("CC", ""), "cc", "gcc", "clang"])), ""
@@ -446,6 +446,7 @@ def test_definitions_use_only_what_is_defined():
 
 
 def test_import_needs_nothing_heavy():
-    code = "import sys, geon.transformers.printing.elementary; print('scipy' in sys.modules)"
+    module = "geon.transformers.printing.elementary.definitions"
+    code = f"import sys, {module}; print('scipy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.lowering.verify import verify_plan
+from geon.transformers.lowering.planning.plan_verifier import verify_plan
 from tests.transformers.test_scan import agree, floats
 
 N, H = geon.Axis("N"), geon.Axis("H", 3)

@@ -9,11 +9,11 @@ import pytest
 import geon
 from geon.op_graph.core.interning import OwnTable
 from geon.op_graph.transforms.functionalize import functional
-from geon.transformers.lowering.kept_once import kept_once
-from geon.transformers.lowering.layout import lay_out
-from geon.transformers.lowering.memory import plan_memory
-from geon.transformers.lowering.program import build_program
-from geon.transformers.lowering.schedule import schedule
+from geon.transformers.lowering.fusion.layout import lay_out
+from geon.transformers.lowering.planning.derivable_values import kept_once
+from geon.transformers.lowering.planning.plan import plan_memory
+from geon.transformers.lowering.planning.schedule import schedule
+from geon.transformers.lowering.rules.program import build_program
 
 N, H = geon.Axis("N", 64), geon.Axis("H", 32)
 # Between the two sizes that are compared. A large factor tells squares from caches: a square that

@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from geon.transformers.native.toolchain import find_toolchain, missing_compiler
+from geon.transformers.native.toolchain.compilers import find_toolchain, missing_compiler
 
 # How soon a call ends: what is promised is 0.2 seconds, and the machine may be busy.
 SOON = 2.0

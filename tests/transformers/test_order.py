@@ -8,7 +8,7 @@ import pytest
 import geon
 from geon.frontends import neon
 from geon.frontends.neon import axis as ax
-from geon.transformers.lowering.order import Step, order_of_least_memory
+from geon.transformers.lowering.planning.kernel_order import Step, order_of_least_memory
 
 N, E, F = geon.Axis("N", 512), geon.Axis("E", 64), geon.Axis("F", 256)
 HIDDEN, VISIBLE = 4 * 512 * 256, 4 * 512 * 64  # bytes of values

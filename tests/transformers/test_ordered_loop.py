@@ -6,10 +6,10 @@ import pytest
 
 import geon
 from geon.op_graph.evaluation.interpreter import interpret
-from geon.transformers.kernels.ordered import OrderedLoop
-from geon.transformers.kernels.types import Region
-from geon.transformers.native.ordered import between_looks
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.kernels.ir.nest import Region
+from geon.transformers.kernels.scans.sequential_scan import OrderedLoop
+from geon.transformers.native.toolchain.compilers import find_toolchain
+from geon.transformers.native.vectors.scan_text import between_looks
 
 T, N, M = geon.Axis("T"), geon.Axis("N"), geon.Axis("M", 3)
 ROWS = [0, 1, 2, 63, 64, 65, 127, 129, 1000]

@@ -9,7 +9,7 @@ import pytest
 
 import geon
 from geon.errors import ArgumentError, FeedError
-from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.native.toolchain.compilers import find_toolchain
 from tests.places import here
 
 A, B = geon.Axis("A", 3), geon.Axis("B", 2)

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geon.transformers.runtime import place as placing
-from geon.transformers.runtime.place import place
+from geon.transformers.runtime import arena as placing
+from geon.transformers.runtime.arena import place
 
 BUFFERS = st.lists(
     st.tuples(

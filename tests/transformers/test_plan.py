@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native import result_pool
-from geon.transformers.runtime.place import place
+from geon.transformers.native.runtime import result_pool
+from geon.transformers.runtime.arena import place
 from tests.kinds import numpy_only
 
 A, B, C, H, K, N = (geon.Axis(name) for name in "ABCHKN")

@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 import geon
-from geon.transformers.kernels.predict import predict
-from geon.transformers.lowering.predictions import predictions, written_place
+from geon.transformers.kernels.costs.roofline import predict
+from geon.transformers.lowering.planning.cost_report import predictions, written_place
 
 from ..golden.emitting import Native
 from .made_machine import made

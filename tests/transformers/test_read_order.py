@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.kernels.blocked import Blocked
-from geon.transformers.lowering.fusion.reading import Reading
-from geon.transformers.lowering.groups import same_places
-from geon.transformers.lowering.read_order import reads_first, wrong_step
-from geon.transformers.lowering.verify import verify_plan
+from geon.transformers.kernels.products.row_blocking import Blocked
+from geon.transformers.lowering.fusion.fusion_groups import same_places
+from geon.transformers.lowering.fusion.kernel_reads import Reading
+from geon.transformers.lowering.planning.inplace_legality import reads_first, wrong_step
+from geon.transformers.lowering.planning.plan_verifier import verify_plan
 from tests.kernels.transformer import KernelsTransformer
 
 A, B, C = geon.Axis("A", 70), geon.Axis("B", 8), geon.Axis("C", 3)

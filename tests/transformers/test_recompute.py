@@ -8,7 +8,7 @@ import pytest
 
 import geon
 from geon.op_graph.op_graph import post_order
-from geon.transformers.lowering import recompute
+from geon.transformers.lowering.rules import rematerialisation
 from tests.kinds import numpy_only
 
 N, H = geon.Axis("N"), geon.Axis("H", 16)
@@ -432,7 +432,7 @@ def test_random_graphs_mean_the_same_without_their_marks(make, monkeypatch):
     for seed in range(120 if exact else 6):
         again, kernels = computed(make(), seed)
         with monkeypatch.context() as patch:
-            patch.setattr(recompute.Recomputation, "find_late", lambda self: {})
+            patch.setattr(rematerialisation.Recomputation, "find_late", lambda self: {})
             once, fewer = computed(make(), seed)
         more += kernels > fewer
         for one, other in zip(again, once, strict=True):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.lowering import recompute
+from geon.transformers.lowering.rules import rematerialisation
 from tests.kinds import numpy_only
 from tests.transformers.test_recompute import H, held, weight
 
@@ -157,7 +157,7 @@ def test_marks_that_keep_one_result_of_several(build, make, monkeypatch):
     results = [geon.deriv(y, w), geon.hvp(y, w, w), geon.sum(second)]
     given = np.linspace(-1, 1, 96).reshape(6, 16), np.linspace(0.1, 1, 16)
     found = make().computation(results, x, w)(*given)
-    monkeypatch.setattr(recompute.Recomputation, "find_late", lambda self: {})
+    monkeypatch.setattr(rematerialisation.Recomputation, "find_late", lambda self: {})
     once = make().computation(results, x, w)(*given)
     for one, other in zip(found, once, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
@@ -285,7 +285,7 @@ def test_random_graphs_of_loops_mean_the_same(make, monkeypatch):
             fitting += 1
             assert found[-1][1].peak_bytes() <= budget
         with monkeypatch.context() as patch:
-            patch.setattr(recompute.Recomputation, "find_late", lambda self: {})
+            patch.setattr(rematerialisation.Recomputation, "find_late", lambda self: {})
             once, _ = computed(make(), grown, results)
         for again, _ in found:
             for one, other in zip(again, once, strict=True):

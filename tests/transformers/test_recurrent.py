@@ -7,8 +7,8 @@ import pytest
 
 import geon
 from geon.op_graph.evaluation.interpreter import interpret
-from geon.transformers.kernels.types import Region
-from geon.transformers.lowering.verify import verify_plan
+from geon.transformers.kernels.ir.nest import Region
+from geon.transformers.lowering.planning.plan_verifier import verify_plan
 
 T, N, C = geon.Axis("T"), geon.Axis("N"), geon.Axis("C", 5)
 

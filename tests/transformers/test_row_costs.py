@@ -7,11 +7,11 @@ import pytest
 
 import geon
 from geon.op_graph.core.primitive import PRIMITIVES
-from geon.transformers.kernels.counting import DRAW
-from geon.transformers.kernels.machine import RowCost
-from geon.transformers.printing import c_expressions
-from geon.transformers.printing.helpers import definitions
-from geon.transformers.printing.row_costs import ROW_COSTS
+from geon.transformers.kernels.analysis.op_counts import DRAW
+from geon.transformers.kernels.costs.machine import RowCost
+from geon.transformers.printing.scalars import c_expressions
+from geon.transformers.printing.scalars.helpers import definitions
+from geon.transformers.printing.scalars.op_costs import ROW_COSTS
 from tests.transformers.c_text import mentioned
 
 FUNCTION = re.compile(r"GEON_INLINE [\w ]+?\b(geon_\w+)\(")

@@ -10,7 +10,7 @@ import pytest
 
 import geon
 from geon.op_graph.evaluation.interpreter import interpret
-from geon.transformers.lowering.verify import verify_plan
+from geon.transformers.lowering.planning.plan_verifier import verify_plan
 from tests.transformers.wild_names import WILD
 
 T, N, H = geon.Axis("T"), geon.Axis("N"), geon.Axis("H", 3)

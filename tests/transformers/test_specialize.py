@@ -9,7 +9,7 @@ import geon
 from geon.errors import ArgumentError, FeedError, GuardError
 from geon.op_graph.axes.lengths import Length, floor_divide, substituted
 from geon.op_graph.op_graph import post_order
-from geon.transformers.cache import cached_programs
+from geon.transformers.cache.programs import cached_programs
 from tests.kinds import numpy_only
 from tests.places import here
 
@@ -133,7 +133,9 @@ def test_one_variable_serves_all(transformer):
 
 
 def test_it_is_part_of_the_key_of_programs(transformer, monkeypatch):
-    monkeypatch.setattr("geon.transformers.cache._programs", None)  # one that is full counts none
+    monkeypatch.setattr(
+        "geon.transformers.cache.programs._programs", None
+    )  # one that is full counts none
     x = geon.placeholder([N, C], name="x")
     y = geon.sum(geon.sin(x) * 7.125, N)
     values = data(6)

@@ -10,10 +10,10 @@ from geon.op_graph.rewriting.simplify import simplify_rules
 from geon.op_graph.rows.reductions import FIRST_MAX, reduce
 from geon.op_graph.values.dtypes import FLOATS
 from geon.testing.cases import for_each
-from geon.transformers.lowering import rules
+from geon.transformers.lowering.rules import lowering_rules
+from geon.transformers.numpy.arrays import SHOWN
 from geon.transformers.numpy.completeness import REGIONS
 from geon.transformers.numpy.kernels import SPECIAL
-from geon.transformers.numpy.operands import SHOWN
 from geon.transformers.numpy.table import IN_PLACE, REDUCTIONS, TABLE
 
 from ..op_graph.computing import compute
@@ -32,7 +32,7 @@ MARKS = {"remat", "after", "segmented"}
 
 def lowered(name):
     """Whether a rule of the target replaces the row, other than by computing in float32."""
-    found = rules.RULES.rules.get(name, ())
+    found = lowering_rules.RULES.rules.get(name, ())
     return any(rule.__name__ != "_through_float32" for rule in found)
 
 

@@ -14,8 +14,8 @@ import pytest
 
 import geon
 from geon.errors import UnavailableError
-from geon.transformers import cache
-from geon.transformers.runtime.readers_writer import ReadersWriterLock, Reading, Writing
+from geon.transformers.cache import programs
+from geon.transformers.runtime.rwlock import ReadersWriterLock, Reading, Writing
 
 SECONDS = 0.6
 
@@ -186,7 +186,7 @@ def test_a_program_is_made_once_for_all_threads_that_wait():
         return object()
 
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: cache.program("key of threads", make), range(8)))
+        found = list(pool.map(lambda _: programs.program("key of threads", make), range(8)))
     assert len(made) == 1 and len(set(map(id, found))) == 1
 
 

@@ -9,7 +9,7 @@ from safetensors.numpy import save_file
 
 import geon
 from geon.errors import ArgumentError, CheckpointError, FeedError
-from geon.transformers.runtime.selection import _texts
+from geon.transformers.runtime.checkpoint_selection import _texts
 
 C, H = geon.Axis("C", 3), geon.Axis("H", 2)
 X = np.arange(3, dtype=np.float32)

@@ -5,10 +5,10 @@ import pytest
 
 import geon
 from geon.op_graph.evaluation.interpreter import interpret
-from geon.transformers.kernels import ordering
-from geon.transformers.kernels.ordered import OrderedLoop
-from geon.transformers.kernels.types import Region
-from geon.transformers.kernels.unrolled import SMALL
+from geon.transformers.kernels.ir.nest import Region
+from geon.transformers.kernels.scans import scan_fusion
+from geon.transformers.kernels.scans.scalarised_scans import SMALL
+from geon.transformers.kernels.scans.sequential_scan import OrderedLoop
 
 T, N = geon.Axis("T"), geon.Axis("N")
 ROWS = [0, 1, 2, 63, 64, 65, 129]
@@ -210,13 +210,13 @@ def test_threads_and_plans_change_no_bit():
 
 def test_whether_a_loop_is_one_kernel_is_tried_once(monkeypatch):
     """To try is to make the kernel: once to know, and once with what it reads."""
-    made, way = [], ordering.unrolled
+    made, way = [], scan_fusion.unrolled
 
     def counted(*given):
         made.append(given[0])
         return way(*given)
 
-    monkeypatch.setattr(ordering, "unrolled", counted)
+    monkeypatch.setattr(scan_fusion, "unrolled", counted)
     T, H = geon.Axis("T"), geon.Axis("H", 4)
     x, w = geon.placeholder([T, H]), geon.placeholder([H.prime, H])
 

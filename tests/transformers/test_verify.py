@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import geon
-from geon.transformers.environment import debugging
-from geon.transformers.lowering.memory import Home, place_plan
-from geon.transformers.lowering.verify import verify_plan
+from geon.transformers.loading.environment import debugging
+from geon.transformers.lowering.planning.plan import Home, place_plan
+from geon.transformers.lowering.planning.plan_verifier import verify_plan
 from geon.transformers.sizes.buffers import Buffer
 
 N, H, K = geon.Axis("N"), geon.Axis("H"), geon.Axis("K")
@@ -211,7 +211,9 @@ def test_what_passes_computes_the_same(number):
 
 def test_the_session_verifies_every_plan(monkeypatch):
     seen = []
-    monkeypatch.setattr("geon.transformers.lowering.verify.verify_plan", seen.append)
+    monkeypatch.setattr(
+        "geon.transformers.lowering.planning.plan_verifier.verify_plan", seen.append
+    )
     x = geon.placeholder(axes=N)
     f = geon.NumPyTransformer().computation(geon.sin(x) * 123.0, x)
     assert seen == [] and f.plan is seen[0]

@@ -10,8 +10,8 @@ from geon.op_graph.axes.index_map import viewed
 from geon.op_graph.core.primitive import PRIMITIVES, Primitive
 from geon.op_graph.evaluation.eval_index_map import moved
 from geon.op_graph.op_graph import make
-from geon.transformers.lowering.target import Layout
-from geon.transformers.lowering.view_layout import view_layout
+from geon.transformers.lowering.facts.target import Layout
+from geon.transformers.lowering.facts.view_layout import view_layout
 from tests.op_graph.test_index_map import MOVING, A, ops_with_maps
 
 VIEWS = [

@@ -11,7 +11,7 @@ import geon
 from geon.op_graph.core.primitive import PRIMITIVES
 from geon.op_graph.evaluation.interpreter import interpret
 from geon.op_graph.regions.scan_op import make_scan
-from geon.transformers.lowering.verify import verify_plan
+from geon.transformers.lowering.planning.plan_verifier import verify_plan
 from tests.transformers.test_scan import agree, floats
 
 N, H = geon.Axis("N"), geon.Axis("H", 3)

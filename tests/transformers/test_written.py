@@ -14,7 +14,7 @@ import pytest
 
 import geon
 from geon.errors import ArgumentError, AxisError
-from geon.transformers.numpy.embedding import library
+from geon.transformers.numpy.standalone_source import library
 from tests.transformers.wild_names import WILD
 
 C3 = geon.Axis("C", 3)

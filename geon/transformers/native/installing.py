@@ -14,13 +14,13 @@ import shutil
 import sys
 from pathlib import Path
 
-from .. import disk_cache
-from .library import library_text
-from .objects import unit_objects
-from .product_kernels import product_units
-from .product_shape import TAGS, halved, shape
-from .threads import pool_library
-from .toolchain import find_toolchain, record_name, record_text
+from ..cache import disk
+from .library.library_kernels import library_text
+from .machine.threads import pool_library
+from .products.product_kernels import product_units
+from .sizes.blocking import TAGS, halved, shape
+from .toolchain.compilers import find_toolchain, record_name, record_text
+from .toolchain.shared_objects import unit_objects
 
 POSITIONS = ("int32", "int64")  # dtypes of what rows of a table are mostly looked up by
 
@@ -42,7 +42,7 @@ def install(folder: Path) -> None:
     for position in POSITIONS:
         units += library_text("scatter_add", ("float32", position)).units
     name = record_name(toolchain.command)
-    record = disk_cache.keep_bytes(name, record_text(toolchain))
+    record = disk.keep_bytes(name, record_text(toolchain))
     for made in (record, pool_library(toolchain), *unit_objects(toolchain, units)):
         shutil.copyfile(made, folder / made.name)
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from ...op_graph.core.primitive import PRIMITIVES
 from ...op_graph.op_graph import Op
-from ..kernels.unrolled import TurnBounds
+from ..kernels.scans.scalarised_scans import TurnBounds
+from ..lowering.facts.target import Arrangement, Layout, Target
 from ..lowering.fusion import fusion_groups
-from ..lowering.loop_rules import LAST, RULES
-from ..lowering.short_sums import SHORT_SUMS
-from ..lowering.split_folds import SPLIT_FOLDS
-from ..lowering.target import Arrangement, Layout, Target
-from .completeness import lacks
-from .machine import MODEL, machine
-from .packed_copies import packed_copies
-from .scratch import scratch_of
+from ..lowering.fusion.thin_products import SHORT_SUMS
+from ..lowering.rules.loop_rules import LAST, RULES
+from ..lowering.rules.split_reductions import SPLIT_FOLDS
+from .emit.completeness import lacks
+from .emit.scratch import scratch_of
+from .machine.measured_machine import MODEL, machine
+from .products.packed_weight_cache import packed_copies
 
 
 def arrange(op: Op, x: Layout, y: Layout) -> Arrangement:

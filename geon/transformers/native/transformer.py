@@ -11,23 +11,24 @@ import numpy as np
 from ...errors import ArgumentError, UnavailableError
 from ...op_graph.core.argument_hints import check_flag, explained
 from ..base import Transformer
-from ..later import LaterModule, later_target
-from . import flushing
-from .record import load, save
-from .runtime import NativeProgram, prepare
-from .threads import MOST_THREADS, default_threads
-from .toolchain import find_toolchain, missing_compiler, sanitized
+from ..loading.lazy_loading import LaterModule, later_target
+from .emit.record import load, save
+from .machine.threads import MOST_THREADS, default_threads
+from .runtime import flushing
+from .runtime.bound_program import NativeProgram, prepare
+from .toolchain.compilers import find_toolchain, missing_compiler, sanitized
 
 if TYPE_CHECKING:
     from ..compile import Stages
     from ..computation import Computation
     from ..linking import Linking
-    from ..lowering.memory import Plan
-    from ..lowering.program import Program
-    from ..lowering.target import Target
-    from . import compiler
+    from ..lowering.facts.target import Target
+    from ..lowering.planning.plan import Plan
+    from ..lowering.rules.program import Program
+    from .emit import compiler
 else:
-    compiler = LaterModule(".compiler", __package__)  # a program that is recalled is not compiled
+    # A program that is recalled is not compiled.
+    compiler = LaterModule(".emit.compiler", __package__)
 
 
 class NativeTransformer(Transformer):
@@ -65,7 +66,7 @@ class NativeTransformer(Transformer):
         self.sanitize, self.flush_subnormals = sanitize, flush_subnormals
         prepare()
         if sanitize:
-            from .sanitizing import require_sanitizer  # few need it
+            from .runtime.sanitizing import require_sanitizer  # few need it
 
             require_sanitizer(self.toolchain())
         names = ["native", *["sanitized"] * sanitize, *["flushing"] * flush_subnormals]
@@ -121,14 +122,16 @@ class NativeTransformer(Transformer):
         repeats: int,
     ) -> Any:
         """The time of each kernel, and what the machine could do."""
-        from .profile import profile  # here because few need it, and it takes a while to load
+        from .reports.profile import (
+            profile,  # here because few need it, and it takes a while to load
+        )
 
         flushes = self.flush_subnormals
         return profile(self.toolchain(), computation, args, keywords, repeats, flushes)
 
     def c_function(self, computation: Computation) -> Any:
         """The C function that calls of a computation run."""
-        from .c_function import CFunction  # as above
+        from .reports.c_function import CFunction  # as above
 
         return CFunction(computation, self.state.version)
 
@@ -137,7 +140,7 @@ class NativeTransformer(Transformer):
         program: NativeProgram = stages.compiled
         functions = program.functions(self.threads, self.state.version)
         if self.sanitize:
-            from .sanitizing import with_red_zones
+            from .runtime.sanitizing import with_red_zones
 
             functions = with_red_zones(program, functions, self.threads)
         return self.link(functions, stages)

@@ -6,7 +6,7 @@ from collections.abc import Container
 
 from ...op_graph.core.traversal import is_bound
 from ...op_graph.op_graph import Op
-from . import kernels, operands, table
+from . import arrays, kernels, table
 
 # What statements of loops are written for.
 REGIONS = frozenset({"scan", "while", "case", "region_result", "parameter"})
@@ -19,7 +19,7 @@ def lacks(op: Op) -> list[str]:
         return []
     tables: dict[str, Container[str]] = {}
     if op.primitive.acts:
-        tables["SHOWN of transformers/numpy/operands.py"] = operands.SHOWN
+        tables["SHOWN of transformers/numpy/arrays.py"] = arrays.SHOWN
         tables["SPECIAL of transformers/numpy/kernels.py"] = kernels.SPECIAL
     elif kind == "movement":
         return ["an index_map of the row"]

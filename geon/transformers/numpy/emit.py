@@ -13,13 +13,13 @@ from ...op_graph.axes.lengths import Length
 from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import Leaf, Op
 from ...op_graph.values.attribute_types import Frozen
-from ..kernels.types import Region
-from ..lowering.memory import Plan
-from ..lowering.value_sizes import bytes_of
+from ..kernels.ir.nest import Region
+from ..lowering.facts.value_sizes import bytes_of
+from ..lowering.planning.plan import Plan
+from .arrays import Operands, dtype_text, length_text
 from .kernels import statements
 from .loops import region_statements
-from .operands import Operands, dtype_text, length_text
-from .parts import Line, comment, computing, unpacked
+from .split_functions import Line, comment, computing, unpacked
 
 ADDED_UP = 20
 

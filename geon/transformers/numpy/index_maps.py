@@ -9,7 +9,7 @@ from ...op_graph.axes.affine import Affine, Quotient, Remainder, strides
 from ...op_graph.axes.index_map import Map, Position, identity
 from ...op_graph.axes.lengths import Length
 from ...op_graph.op_graph import Op
-from ..lowering.target import Layout
+from ..lowering.facts.target import Layout
 
 
 class Names(Protocol):

@@ -9,12 +9,12 @@ from ...op_graph.op_graph import Op
 from ...op_graph.rows.indexing import COMBINING
 from ...op_graph.rows.reductions import positions
 from ...op_graph.values.dtypes import kind, name_of
-from ..kernels.elements import examined
-from ..lowering.kernel import Kernel
-from .contract import groups
+from ..kernels.nests.inlining import examined
+from ..lowering.fusion.kernel import Kernel
+from .arrays import Operands, dtype_text, length_text
 from .index_maps import moved_text
-from .long_sums import CHAIN, LONG_PRODUCT
-from .operands import Operands, dtype_text, length_text
+from .matmul import groups
+from .pairwise_sums import CHAIN, LONG_PRODUCT
 from .table import INTEGER_TABLE, REDUCTIONS, TABLE
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from ...op_graph.op_graph import Leaf
 from ...op_graph.regions.scan_op import ScanAttributes
 from ...op_graph.regions.while_op import WhileAttributes
-from ..kernels.types import WHILE, Region
-from ..lowering.memory import Inside, Plan
-from ..lowering.schedule import Kernel
-from .operands import Operands
-from .parts import Line, comment, computing, names_text
+from ..kernels.ir.nest import WHILE, Region
+from ..lowering.planning.plan import Inside, Plan
+from ..lowering.planning.schedule import Kernel
+from .arrays import Operands
+from .split_functions import Line, comment, computing, names_text
 
 Write = Callable[[Operands], None]  # writes the statements of all kernels of a plan
 

@@ -14,12 +14,12 @@ import numpy as np
 
 from ...errors import GeonError, SizeError
 from ...op_graph.random.philox import random_bits as random_bits
-from ..runtime.found import not_finite, outside
-from ..runtime.readers_writer import stop_if_interrupted
-from ..runtime.steps import at_step as at_step
-from .long_sums import add_accumulate as add_accumulate
-from .long_sums import add_reduce as add_reduce
-from .long_sums import matmul as matmul
+from ..runtime.loop_steps import at_step as at_step
+from ..runtime.rwlock import stop_if_interrupted
+from ..runtime.value_errors import not_finite, outside
+from .pairwise_sums import add_accumulate as add_accumulate
+from .pairwise_sums import add_reduce as add_reduce
+from .pairwise_sums import matmul as matmul
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

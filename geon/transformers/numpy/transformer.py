@@ -11,13 +11,13 @@ from typing import Any
 from ...op_graph.rewriting.window_rules import STORED_WINDOW_RULES
 from ..base import Transformer
 from ..linking import Linking
-from ..lowering.memory import Plan
-from ..lowering.rules import RULES, weighted_product
-from ..lowering.target import Target
+from ..lowering.facts.target import Target
+from ..lowering.planning.plan import Plan
+from ..lowering.rules.lowering_rules import RULES, weighted_product
 from .completeness import lacks
-from .contract import arrange
 from .emit import emit
-from .parts import functions
+from .matmul import arrange
+from .split_functions import functions
 from .table import HIDDEN, IN_PLACE
 
 TARGET = Target(
@@ -71,6 +71,8 @@ class NumPyTransformer(Transformer):
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write one Python file that needs NumPy and safetensors alone."""
-        from .module import write_module  # with what reads geon's own text, which takes a while
+        from .standalone_module import (
+            write_module,  # with what reads geon's own text, which takes a while
+        )
 
         write_module(self, path)

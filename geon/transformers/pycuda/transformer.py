@@ -12,26 +12,26 @@ from ...op_graph.op_graph import Op
 from ..base import Transformer
 from ..compile import Stages
 from ..computation import Computation
-from ..kernels.unrolled import TurnBounds
+from ..kernels.scans.scalarised_scans import TurnBounds
 from ..linking import Linking
-from ..lowering.loop_rules import LAST, RULES
-from ..lowering.memory import Plan
-from ..lowering.target import Arrangement, Layout
-from . import gpu, host
-from .by_library import scratch_with
-from .calls import CudaCall
-from .completeness import lacks
-from .cuda_target import CudaTarget
-from .device import Device
-from .emit import make_module
-from .grouping import groups
-from .memory import ALIGNMENT, DeviceMemory
-from .profile import profile
-from .program import CudaProgram
-from .record import load, record_of, save
-from .scratch import scratch_of
-from .sorting import SORTS
-from .staging import bytes_of_result
+from ..lowering.facts.target import Arrangement, Layout
+from ..lowering.planning.plan import Plan
+from ..lowering.rules.loop_rules import LAST, RULES
+from .emit.completeness import lacks
+from .emit.cuda_module import make_module
+from .emit.fusion import groups
+from .emit.record import load, record_of, save
+from .kernels.sorting import SORTS
+from .launches.device import Device
+from .launches.memory import ALIGNMENT, DeviceMemory
+from .launches.target import CudaTarget
+from .products.library_dispatch import scratch_with
+from .products.scratch import scratch_of
+from .reports.profile import profile
+from .runtime import gpu, host
+from .runtime.calls import CudaCall
+from .runtime.pinned_buffers import bytes_of_result
+from .runtime.program import CudaProgram
 
 PRODUCTS = ("generated", "cublaslt")  # what computes large products of matrices
 CONVOLUTIONS = ("generated", "cudnn")  # and what large convolutions

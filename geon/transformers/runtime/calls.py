@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from ...errors import AxisError, FeedError, GuardError, SizeError
+from .arena import place
 from .dims import Lengths, check_size, known, open_sizes, resolve
 from .feeding import make_feed_of
-from .found import UNCONVERGED, unconverged
-from .place import place
-from .readers_writer import Reading, Writing
+from .loop_steps import shown_steps
+from .rwlock import Reading, Writing
 from .state import Slot, State
-from .steps import shown_steps
+from .value_errors import UNCONVERGED, unconverged
 
 BINDINGS_KEPT = 64
 Array = np.ndarray[Any, Any]

@@ -21,10 +21,10 @@ from .checkpoint_file import (
     is_known,
     with_file,
 )
+from .checkpoint_selection import Choice, Restored
 from .feeding import convert
 from .files import path_text, replace, writable
 from .memory import own
-from .selection import Choice, Restored
 
 _ENTRIES_LISTED = 8
 _HOME = ", or restore into the model that saved the file"

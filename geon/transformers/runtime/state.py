@@ -21,8 +21,8 @@ from ...errors import (
 from .dims import check_size, known, open_sizes, resolve
 from .feeding import make_feed_of
 from .memory import HOST, Memory
-from .readers_writer import ReadersWriterLock, Reading, Writing
-from .slot import Slot as Slot
+from .rwlock import ReadersWriterLock, Reading, Writing
+from .variable_slot import Slot as Slot
 
 _alive: WeakSet[State] = WeakSet()
 _fork = threading.RLock()  # taken by a thread that forks, before all others

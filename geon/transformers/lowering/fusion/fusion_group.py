@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ....op_graph.axes.lengths import Length
 from ....op_graph.op_graph import Op
-from ...kernels.types import Fused
+from ...kernels.ir.nest import Fused
 
 
 @dataclass(eq=False, slots=True)

@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from ....op_graph.op_graph import Op, among
-from ...kernels.elements import Operands
-from ...kernels.machine import Machine
-from ...kernels.predict import predict
-from ..groups import Apart, is_region_result
-from ..layout import LaidOut
-from .fits import Nominal
+from ...kernels.costs.machine import Machine
+from ...kernels.costs.roofline import predict
+from ...kernels.nests.inlining import Operands
 from .fusion_group import FusionGroup
-from .pairs import together
-from .reading import Reading
-from .state import State
+from .fusion_groups import Apart, is_region_result
+from .fusion_state import State
+from .kernel_reads import Reading
+from .layout import LaidOut
+from .legality import Nominal
+from .nest_pairs import together
 
 NEARBY = 200  # kernels that a search for one between two looks at
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ....op_graph.axes.lengths import Length, evaluate
 from ...sizes.scratch import Size
-from ..product_shape import (
+from ..sizes.blocking import (
     BAND_PACKED_BYTES,
     CHAIN,
     FEW,

@@ -1,0 +1,1 @@
+"""Values of calls for the ops of a computation: options, results, variables, open lengths."""

@@ -1,0 +1,92 @@
+"""Which inputs the positions along axes come from, and what that says of variables' coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ...op_graph.building.constants import CONSTANT
+from ...op_graph.op_graph import Leaf, Op, Tensor, post_order
+from ..loading.lazy_loading import LaterModule
+
+if TYPE_CHECKING:
+    from ...op_graph.evaluation import axis_provenance as keeping
+    from ..owner_protocol import Owner
+    from ..request import Request
+else:
+    keeping = LaterModule(
+        "...op_graph.evaluation.axis_provenance", __package__
+    )  # where data had coordinates
+
+Kept = Mapping[str, frozenset[Op]]
+
+
+class Origins:
+    """Which inputs of a request the positions along the axes of its ops come from.
+
+    ``holding`` are the variables and constants below that may have coordinates.
+    """
+
+    def __init__(self, request: Request) -> None:
+        inputs = zip(request.inputs, request.placeholders, strict=True)
+        self._made: dict[Op, Tensor] = dict([*inputs, *request.storage.items()])
+        below = post_order(request.pure.roots)
+        self.holding = [
+            self._made.get(op, op) for op in below if isinstance(op, Tensor) and _may_hold(op)
+        ]
+
+    def of(self, op: Tensor) -> Kept:
+        """By the name of each axis that ``op`` keeps the ops that it keeps it from."""
+        return {
+            name: frozenset([self._made.get(leaf, leaf) for leaf in leaves])
+            for name, leaves in keeping.kept_axes(op).items()
+        }
+
+    def cut(self, op: Tensor, kept: Kept) -> dict[str, keeping.Cut]:
+        """By the name of each axis along which ``op`` is a slice, or one place, what it is of."""
+        found = {**keeping.indexed_axes(op), **keeping.cut_axes(op, kept)}
+        return {
+            name: cut._replace(leaves=frozenset([self._made.get(x, x) for x in cut.leaves]))
+            for name, cut in found.items()
+        }
+
+    def below(self, op: Tensor) -> set[Op]:
+        """The inputs, variables and constants that ``op`` is computed from."""
+        return {self._made.get(each, each) for each in post_order([op])}
+
+
+class Moved:
+    """The variables with axes that a request assigns: what they keep of their coordinates."""
+
+    def __init__(self, request: Request, transformer: Owner) -> None:
+        updates = request.pure.updates.items()
+        self._values = {request.storage.get(v, v): new for v, new in updates if len(v.axes)}
+        self._first = any(v.notes().coordinates is not None for v in self._values)
+        self._request, self._transformer = request, transformer
+
+    @cached_property
+    def kept(self) -> dict[Leaf, Kept]:
+        """For each variable the axes that its new value keeps, and from where."""
+        origins = Origins(self._request)
+        return {variable: origins.of(value) for variable, value in self._values.items()}
+
+    def forget(self) -> None:
+        """After a call: the coordinates of an axis that a new value does not keep are gone."""
+        if not self._values or not (self._first or self._transformer.coordinates):
+            return
+        for variable in self._values:
+            before = self._transformer.coordinates_of(variable)
+            if before is not None and len(before.coords):
+                kept = self.kept[variable]
+                same = {n for n, leaves in kept.items() if not leaves or variable in leaves}
+                gone = [n for n, it in before.coords.items() if not same or not same >= {*it.dims}]
+                if gone:
+                    self._transformer.keep_coordinates(variable, before.drop_vars(gone))
+
+
+def _may_hold(op: Op) -> bool:
+    """Whether an op may have been made of labelled data: a variable, or a constant."""
+    if isinstance(op, Leaf):
+        return op.info.stored
+    return op.primitive is CONSTANT and op.notes().coordinates is not None

@@ -1,0 +1,43 @@
+"""What a call reads before it computes: inputs, variables, lengths; for those who only look."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ...op_graph.op_graph import Leaf
+    from ..compile import Stages
+    from ..owner_protocol import Owner
+
+Array = np.ndarray[Any, Any]
+
+
+def at_entry(
+    owner: Owner, stages: Stages, values: Sequence[Any]
+) -> tuple[dict[Leaf, Array], dict[str, int]]:
+    """Copies of what a call with these inputs reads, by leaf, and the integer of each open name.
+
+    Feeds, lengths and guards are checked as for a call, and variables get their initial values.
+    """
+    linking, memory = stages.linking, owner.memory
+
+    def sizes(lengths: dict[str, int]) -> tuple[list[int], list[tuple[int, int]], int]:
+        return [], [], 0
+
+    def bind(arena: Any, offsets: Any, variables: Any, constants: Any, lengths: Any) -> Any:
+        stored = dict(zip(linking.variables, variables, strict=True))
+        return {leaf: stored[leaf] for leaf in linking.read}, lengths
+
+    def run(bound: Any, *inputs: Array) -> tuple[dict[Leaf, Array], dict[str, int]]:
+        stored, lengths = bound
+        found = {leaf: np.array(a) for leaf, a in zip(linking.inputs, inputs, strict=True)}
+        found.update((leaf, memory.copy_out(value)) for leaf, value in stored.items())
+        memory.synchronise()
+        return found, lengths
+
+    call = owner.link((bind, run, sizes), stages, writes=False)
+    read: tuple[dict[Leaf, Array], dict[str, int]] = call(*values)
+    return read

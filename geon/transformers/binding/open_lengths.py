@@ -1,0 +1,92 @@
+"""Lengths of open axes as a user gives them: ``lengths=`` and ``specialize=``."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError, AxisError
+from ...op_graph.axes.axes import Axis
+from ...op_graph.axes.length_defaults import default_lengths
+from ...op_graph.axes.lengths import names_of
+from ...op_graph.nodes import made_at
+from ...op_graph.op_graph import Leaf, Op, RegionOp, post_order
+from ..runtime.dims import ungiven
+
+
+def open_names(ops: Iterable[Op]) -> tuple[str, ...]:
+    """The open names that the axes and lengths of these ops and of what is in them have, sorted."""
+    found: set[str] = set()
+    for op in ops:
+        for length in [*op.axes.lengths, *(op.attrs if op.primitive.name == "length" else ())]:
+            found |= names_of(length)
+        for guard in op.guards:
+            found |= names_of(guard.left) | names_of(guard.right)
+        if isinstance(op, RegionOp):
+            for axis in [value for value in op.attrs if isinstance(value, Axis)]:
+                found |= names_of(axis.expression)
+            found.update(open_names(post_order([r for body in op.bodies for r in body.results])))
+    return tuple(sorted(found))
+
+
+def refuse_ungiven(ops: Iterable[Op], leaves: Iterable[Leaf], lengths: Collection[str]) -> None:
+    """Raise ``AxisError`` where ``ops`` have an open length that no call can know.
+
+    Data of placeholders say the open names that are whole lengths of theirs; variables keep theirs;
+    the others must be among ``lengths`` or the defaults.
+    """
+    found = {*lengths, *default_lengths()}
+    for leaf in leaves:
+        for axis in leaf.axes:
+            if leaf.info.stored:
+                found |= names_of(axis.expression)
+            elif axis.open_name is not None:
+                found.add(axis.open_name)
+    for op in ops:
+        missing = sorted({*open_names([op])} - found)
+        if missing:
+            raise AxisError(f"{ungiven(missing[0])}\n  {op} made at {made_at(op)}")
+
+
+def named_lengths(lengths: Any, known: Collection[str] | None, option: str) -> dict[str, int]:
+    """What a user gives as lengths of open axes, by open name.
+
+    Keys are open axes or their names. Raises ``ArgumentError`` for anything else, for a name that
+    is not in ``known`` (None: any is), and for what is no length.
+    """
+    if lengths is None:
+        return {}
+    if not isinstance(lengths, Mapping):
+        raise ArgumentError(
+            f"{option}={lengths!r} is no mapping; give a dict from open axes to integers"
+        )
+    named: dict[str, int] = {}
+    for axis, length in lengths.items():
+        name = axis.open_name if isinstance(axis, Axis) else axis
+        if not isinstance(name, str):
+            raise ArgumentError(
+                f"{option}: {axis!r} is not an open axis, whose length can be given; its length is "
+                "part of it: make another axis"
+            )
+        if known is not None and name not in known:
+            raise ArgumentError(
+                f"{option}: nothing has the open length {name!r}; there are "
+                f"{', '.join(map(repr, sorted(known))) or 'none'}"
+            )
+        size = _length(length, name, option)
+        if named.setdefault(name, size) != size:
+            raise ArgumentError(f"{option}: {name} is {named[name]} and {size}; give it once")
+    return named
+
+
+def _length(length: Any, name: str, option: str) -> int:
+    try:
+        size = -1 if isinstance(length, bool | np.bool_) else operator.index(length)
+    except TypeError:
+        size = -1
+    if size < 0:
+        raise ArgumentError(f"{option}: {name} is {length!r}; give an integer, 0 or more")
+    return size

@@ -1,0 +1,102 @@
+"""What targets keep of compiled programs, as JSON: frozen values of known classes, and no ops.
+
+A process that asks for a program that was compiled before reads it, and runs no stage of it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...op_graph.axes.lengths import Length
+from ...op_graph.text.encoding import read_length, write_length
+from ...op_graph.values.dtypes import named_dtype
+from . import disk
+
+EXPRESSIONS = "geon.transformers.printing.scalars.c_expressions"
+SOURCES = (".py", ".c", ".h", ".cuh", ".hpp", ".cpp")
+
+
+def plain(value: Any, parts: Mapping[str, str]) -> Any:
+    """A value as JSON has values; ``parts`` has the modules of the classes that it is made of."""
+    if isinstance(value, Length):
+        return {"length": write_length(value)}
+    if isinstance(value, np.dtype):
+        return {"dtype": value.name}
+    if isinstance(value, np.ndarray):
+        return {"array": value.tobytes().hex(), "of": value.dtype.name, "shape": list(value.shape)}
+    if isinstance(value, tuple):
+        return [plain(each, parts) for each in value]
+    if isinstance(value, frozenset):
+        return {"set": [plain(each, parts) for each in sorted(value, key=str)]}
+    if isinstance(value, dict):
+        return {"table": [[key, plain(each, parts)] for key, each in value.items()]}
+    if parts.get(type(value).__name__) == type(value).__module__:
+        fields = [field.name for field in dataclasses.fields(value) if field.init]
+        found = {name: plain(getattr(value, name), parts) for name in fields}
+        return {"is": type(value).__name__, **found}
+    assert value is None or type(value) in (int, bool, str), f"{value!r} in a record"
+    return value
+
+
+def made(value: Any, parts: Mapping[str, str]) -> Any:
+    """What ``plain`` wrote."""
+    if isinstance(value, list):
+        return tuple([made(each, parts) for each in value])
+    if not isinstance(value, dict):
+        return value
+    if "is" in value:
+        kind = getattr(importlib.import_module(parts[value["is"]]), value["is"])
+        return kind(**{name: made(each, parts) for name, each in value.items() if name != "is"})
+    if "length" in value:
+        return read_length(value["length"])
+    if "dtype" in value:
+        return named_dtype(value["dtype"])
+    if "array" in value:
+        flat = np.frombuffer(bytes.fromhex(value["array"]), named_dtype(value["of"]))
+        return flat.reshape(value["shape"])
+    if "set" in value:
+        return frozenset([made(each, parts) for each in value["set"]])
+    return {key: made(each, parts) for key, each in value["table"]}
+
+
+@functools.cache
+def made_by() -> str:
+    """What tells one state of geon's own files from another: their paths, sizes and times."""
+    return disk.digest(*sorted(_stats(str(Path(__file__).parents[2]), "")))
+
+
+def changed_texts() -> str:
+    """Return the rows of C expressions that a user added or changed, as text; "" for none.
+
+    The text of geon's own rows is part of ``made_by``. A program that changes rows has imported the
+    module that has them: where nothing has imported it, no row was changed.
+    """
+    if EXPRESSIONS not in sys.modules:
+        return ""
+    changed = importlib.import_module(EXPRESSIONS).changed_rows()
+    return repr(sorted(changed.items())) if changed else ""
+
+
+def _stats(folder: str, within: str) -> Iterator[str]:
+    """The path, the size and the time of each file of geon's own in a folder that can be read."""
+    try:
+        entries = os.scandir(folder)
+    except PermissionError:
+        return
+    with entries:
+        for entry in entries:
+            name = f"{within}{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                yield from _stats(entry.path, f"{name}/")
+            elif entry.name.endswith(SOURCES):
+                status = entry.stat()
+                yield f"{name} {status.st_size} {status.st_mtime_ns}"

@@ -1,0 +1,1 @@
+"""Analyses of kernels: index ranges, footprints, loop depths, operation counts."""

@@ -1,0 +1,126 @@
+"""Bounds of integers in scalar code, and what is plainer where these are known.
+
+A position that is made from a loop's index (mirrored, held inside, taken from the end on) needs
+neither the division nor the sign that its formula has for other integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ....op_graph.axes.affine import Affine, Size
+from ....op_graph.values.dtypes import DType, kind, name_of
+from ..ir.scalar_code import Apply, IndexNumber, Number, Scalar, Wrapped, walk
+
+Bounds = tuple[int, int]  # the least and the largest
+
+
+class Bounded:
+    """Bounds of the integers of one kernel, whose atoms of indices are below their ``ranges``."""
+
+    def __init__(self, ranges: Mapping[Hashable, Size]) -> None:
+        self.ranges = ranges
+        self.known: dict[int, Bounds | None] = {}
+
+    def forget(self) -> None:
+        """Ranges have changed."""
+        self.known = {}
+
+    def of(self, value: Scalar) -> Bounds | None:
+        """The bounds of a value; None where they are not known."""
+        for node in walk(value, known=self.known):
+            found = self.node(node) if kind(node.dtype) == "i" else None
+            self.known[id(node)] = found if found and fits(found, node.dtype) else None
+        return self.known[id(value)]
+
+    def node(self, value: Scalar) -> Bounds | None:
+        """The bounds of a node whose operands have theirs, were there no end to integers."""
+        if isinstance(value, Number):
+            return int(value.value), int(value.value)
+        if isinstance(value, IndexNumber):
+            return self.index(value.index)
+        if not isinstance(value, Apply) or value.row.name not in FORMULAS:
+            return None
+        operands = [self.known.get(id(each)) for each in value.args]
+        found = [each for each in operands if each is not None]
+        return FORMULAS[value.row.name](*found) if len(found) == len(operands) else None
+
+    def index(self, index: Affine) -> Bounds | None:
+        """The bounds of an index."""
+        if not isinstance(index.constant, int):
+            return None
+        least = most = index.constant
+        for atom, step in index.terms.items():
+            extent = self.ranges.get(atom)
+            if not isinstance(extent, int) or not isinstance(step, int):
+                return None
+            end = step * max(extent - 1, 0)
+            least, most = least + min(end, 0), most + max(end, 0)
+        return least, most
+
+    def plainer(self, row: Any, args: tuple[Scalar, ...], dtype: DType) -> Scalar | None:
+        """The operand that a row's value is; None where it may be another value."""
+        if kind(dtype) != "i" or row.name not in PLAINER or args[0].dtype is not dtype:
+            return None
+        bounds = [self.of(each) for each in args]
+        found = [each for each in bounds if each is not None]
+        if len(found) < len(bounds):
+            return None
+        chosen = PLAINER[row.name](*found)
+        return None if chosen is None or args[chosen].dtype is not dtype else args[chosen]
+
+
+def is_narrow(index: Affine) -> bool:
+    """Whether an index is one position, along so few elements that 32 bits hold it: compilers have
+    vectors of quotients of these.
+    """
+    if len(index.terms) != 1 or index.constant != 0:
+        return False
+    ((atom, step),) = index.terms.items()
+    if step != 1 or not isinstance(atom, Wrapped):
+        return False
+    return isinstance(atom.length, int) and atom.length < 1 << 31
+
+
+def fits(bounds: Bounds, dtype: DType) -> bool:
+    """Whether integers of a dtype reach to these bounds."""
+    info = np.iinfo(name_of(dtype))
+    return info.min <= bounds[0] and bounds[1] <= info.max
+
+
+def _product(x: Bounds, y: Bounds) -> Bounds:
+    ends = [first * second for first in x for second in y]
+    return min(ends), max(ends)
+
+
+def _distance(x: Bounds) -> Bounds:
+    least = 0 if x[0] <= 0 <= x[1] else min(abs(x[0]), abs(x[1]))
+    return least, max(abs(x[0]), abs(x[1]))
+
+
+def _remainder(x: Bounds, y: Bounds) -> Bounds | None:
+    """Of a positive divisor, whose sign a remainder has."""
+    return (0, min(y[1] - 1, x[1]) if x[0] >= 0 else y[1] - 1) if y[0] > 0 else None
+
+
+FORMULAS: dict[str, Any] = {
+    "add": lambda x, y: (x[0] + y[0], x[1] + y[1]),
+    "subtract": lambda x, y: (x[0] - y[1], x[1] - y[0]),
+    "multiply": _product,
+    "negative": lambda x: (-x[1], -x[0]),
+    "absolute": _distance,
+    "maximum": lambda x, y: (max(x[0], y[0]), max(x[1], y[1])),
+    "minimum": lambda x, y: (min(x[0], y[0]), min(x[1], y[1])),
+    "mod": _remainder,
+    "cast": lambda x: x,
+}
+# Which operand a value is, where bounds decide that.
+PLAINER: dict[str, Any] = {
+    "absolute": lambda x: 0 if x[0] >= 0 else None,
+    "maximum": lambda x, y: 0 if x[0] >= y[1] else 1 if y[0] >= x[1] else None,
+    "minimum": lambda x, y: 0 if x[1] <= y[0] else 1 if y[1] <= x[0] else None,
+    "mod": lambda x, y: 0 if x[0] >= 0 and x[1] < y[0] else None,
+}

@@ -1,0 +1,74 @@
+"""How deep in a nest a value is known: 0 once, 1 for each row, 2 for each element of a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+
+from ....op_graph.axes.affine import Affine
+from ..ir.nest import Nest
+from ..ir.scalar_code import (
+    NODES,
+    Contracted,
+    Kept,
+    Reduced,
+    Running,
+    Scalar,
+    indices,
+    inside,
+    parts,
+    walk,
+)
+
+ROW, ELEMENT = 1, 2
+LANES = ("first_lane", "lane")  # the variables of rows taken side by side
+DIGITS = 8  # of a loop at most: of all but the first, none of one turn, 128 are a period
+
+
+def digit(name: str, k: int) -> str:
+    """The variable of digit ``k`` of a loop that is read ahead, the outermost first."""
+    return f"{name}_digit{k}"
+
+
+class Depths:
+    """Depths of scalar code, from those of the loops' ``variables`` and of finished reductions."""
+
+    def __init__(self, variables: Mapping[str, int], reduced: int) -> None:
+        self._variables, self._reduced = variables, reduced
+        self._known: dict[int, int] = {}
+
+    @classmethod
+    def of(cls, nest: Nest) -> Depths:
+        """The depths in a nest."""
+        loops = [(loop.name, ROW) for loop in nest.rows]
+        loops += [(name, ROW) for name in LANES]
+        inner = [loop.name for each in nest.passes for loop in each.loops]
+        loops += [(name, ELEMENT) for name in inner]
+        loops += [(digit(name, k), ELEMENT) for name in inner for k in range(DIGITS)]
+        return cls(dict(loops), ROW if nest.rows or nest.across is not None else 0)
+
+    def value(self, value: Scalar) -> int:
+        """The depth at which a value is known."""
+        for node in walk(value, known=self._known):
+            self._known[id(node)] = self._node(node)
+        return self._known[id(value)]
+
+    def _node(self, value: Scalar) -> int:
+        """The depth of a node whose parts have theirs."""
+        known = [self._known[id(part)] for part in parts(value)]
+        known += [self.index(index) for index in indices(value)]
+        if isinstance(value, Reduced):
+            known.append(self._reduced)
+        elif isinstance(value, (Contracted, Kept, Running)):
+            known.append(ELEMENT)
+        return max(known, default=0)
+
+    def index(self, index: Affine) -> int:
+        """The depth at which an index is known."""
+        return max([self.atom(atom) for atom in index.terms], default=0)
+
+    def atom(self, atom: Hashable) -> int:
+        """The depth at which an atom of an index is known."""
+        if isinstance(atom, NODES):
+            return self.value(atom)
+        found = [self._variables.get(atom, 0) if isinstance(atom, str) else 0]
+        return max(found + [self.index(each) for each in inside(atom)])

@@ -1,0 +1,1 @@
+"""Cost model: work of kernels and their predicted time on a machine."""

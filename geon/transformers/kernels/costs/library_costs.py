@@ -1,0 +1,118 @@
+"""What one op by a function of a library costs: bytes of its operands, and steps by its row."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ....op_graph.axes.lengths import evaluate, product
+from ....op_graph.op_graph import Op
+from ....op_graph.values.dtypes import name_of
+from ..analysis.op_counts import Rows, note
+from ..nests.inlining import examined
+
+# Steps of scalar code that one element of the first operand takes; those of ``SORTS`` are computed.
+STEPS = {"cumsum": 3, "cumprod": 4, "argmax": 4, "argmin": 4}
+PICKED = 2  # and one position of a scatter
+SORTS = frozenset({"sort", "argsort", "top_k"})
+SHORT = 256  # elements of the longest lines that are sorted side by side
+COUNTED_STEPS = 10  # of a byte, whose keys are counted
+COUNTED = frozenset({"cumsum", "cumprod", "argmax", "argmin"})  # one operation for each element
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Bytes read, written and touched; the rows that count as operations; the bytes that are read,
+    and written, of each argument and of the result; ``steps`` of scalar code in all, and how often
+    an element is ``picked`` in memory of ``among`` bytes."""
+
+    read: int
+    written: int
+    touched: int
+    rows: Rows
+    moves: tuple[tuple[int, int], ...]
+    steps: int
+    picked: int = 0
+    among: int = 0
+
+
+def call_counted(
+    op: Op, lengths: Mapping[str, int], places: Sequence[Hashable] | None = None
+) -> Counted:
+    """The cost of a call; ``places`` are those of its arguments and then its result."""
+    name = op.primitive.name
+    rows: Rows = {}
+    args = examined(op) if op.primitive.acts else op.args
+    sizes = [_size(arg, lengths) for arg in args]
+    result = 0 if op.primitive.acts else _size(op, lengths)
+    if name in ("update", "scatter"):
+        return _replaced(op, sizes, result, places, rows, lengths)
+    first = sizes[0] if sizes else result
+    if name in COUNTED:
+        note(rows, "add", name_of(op.args[0].dtype), first)
+    steps = STEPS.get(name, 1) * max(first, result)
+    if name in SORTS:
+        steps = round(sorted_steps(op, lengths) * first)
+    read = sum(n * a.dtype.itemsize for n, a in zip(sizes, args, strict=True))
+    written = result * op.dtype.itemsize
+    shared = places is not None and bool(op.args) and places[-1] in places[:-1]
+    moves = [(n * a.dtype.itemsize, 0) for n, a in zip(sizes, args, strict=True)]
+    moves += [] if op.primitive.acts else [(0, written)]
+    return Counted(read, written, read + written * (not shared), rows, tuple(moves), steps)
+
+
+def sorted_steps(op: Op, lengths: Mapping[str, int]) -> float:
+    """The steps that a sort takes for an element: those of a network for short lines, and of rounds
+    of pivots for long ones."""
+    at = op.args[0].axes.index(op.attrs[0])
+    n = int(evaluate(op.args[0].axes.lengths[at], lengths))
+    itemsize, bits = op.args[0].dtype.itemsize, n.bit_length()
+    finds = op.primitive.name != "sort"
+    if n < 2:
+        return 1.0
+    if n <= SHORT:
+        wide = 6 if finds and itemsize == 8 else max(itemsize * (1 + finds), 4) / 4
+        return (2 + bits / 2) * wide
+    if itemsize == 1:
+        return COUNTED_STEPS
+    word = 8 if finds else itemsize
+    share = 1.0
+    if op.primitive.name == "top_k":
+        share = int(evaluate(op.attrs[1], lengths)) / n
+    return (8 + 2 * bits * share) * (1 + word / 4) / 2
+
+
+def _replaced(
+    op: Op,
+    sizes: list[int],
+    result: int,
+    places: Sequence[Hashable] | None,
+    rows: Rows,
+    lengths: Mapping[str, int],
+) -> Counted:
+    """A value with a part replaced: in place that part alone is touched."""
+    scatters = op.primitive.name == "scatter"
+    at = 2 if scatters else 1
+    bytes_of = [n * arg.dtype.itemsize for n, arg in zip(sizes, op.args, strict=True)]
+    whole = result * op.dtype.itemsize
+    part = min(sizes[at] * op.dtype.itemsize, whole)
+    read = sum(bytes_of[1:])
+    combines = scatters and op.attrs[1] != "set"
+    if combines:
+        note(rows, "add", name_of(op.dtype), sizes[at])
+    others = [(size, 0) for size in bytes_of[1:]]
+    steps, picked = 2 * sizes[at], 0
+    if scatters:
+        lengths_after = op.axes.lengths[op.axes.names.index(op.attrs[0]) + 1 :]
+        picked = sizes[at] // max(int(evaluate(product(lengths_after), lengths)), 1)
+        steps = PICKED * picked + sizes[at]
+    if places is not None and places[-1] == places[0]:
+        moves = ((part * combines, 0), *others, (0, part))
+        all_bytes = (read + part * combines, part, read + part)
+        return Counted(*all_bytes, rows, moves, steps, picked, whole)
+    moves = ((whole, 0), *others, (0, whole))
+    return Counted(read + whole, whole, read + 2 * whole, rows, moves, steps, picked, whole)
+
+
+def _size(op: Op, lengths: Mapping[str, int]) -> int:
+    return int(evaluate(op.axes.size, lengths))

@@ -1,0 +1,350 @@
+"""How long a kernel takes on a machine: the larger of its traffic and its arithmetic, by passes.
+
+After S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual performance model for
+multicore architectures", 2009, with rates for what a pass really does: loads and stores that are
+statements too, elements that lie apart, sums that wait for the one before, and what later passes
+find in a cache.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ....op_graph.values.dtypes import named_dtype
+from ..analysis.footprint import FAR, LINE, UNIT
+from ..analysis.op_counts import INDEX, Rows
+from ..ir.nest import Call, Nest, Region
+from ..products.contraction import Contraction
+from ..products.row_blocking import Blocked
+from ..scans.sequential_scan import OrderedLoop
+from .kernel_costs import Access, Cost, Product, Stage, StepCost, cost_of
+from .machine import Machine, RowCost, Tile
+
+SMALL = 1 << 17  # statements that one thread does by itself
+PAGE = 4096  # bytes within which what fetches ahead stays
+PAGE_STARTS = 3  # lines of a page that are asked for before it has seen the walk
+WAITED = 4  # additions that a quotient or root takes as long as, where the next step waits for it
+FOLDED = 32  # vectors of a sum that are added before it is widened
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The time that a kernel should take, and what it moves and computes in it."""
+
+    seconds: float
+    bytes: int
+    operations: int
+
+
+def predict(
+    work: Nest | Contraction | Blocked | OrderedLoop | Region | Call,
+    lengths: Mapping[str, int],
+    machine: Machine,
+    threads: int = 1,
+    places: Sequence[Hashable] | None = None,
+) -> Prediction:
+    """What a kernel should take where the open lengths are ``lengths``, alone in the caches.
+
+    ``places`` are as for ``cost_of``. ``KeyError`` where a length is missing.
+    """
+    return prediction(cost_of(work, lengths, places), machine, threads)
+
+
+def prediction(
+    cost: Cost, machine: Machine, threads: int = 1, behind: Sequence[float] | None = None
+) -> Prediction:
+    """The prediction for work of this cost.
+
+    ``behind`` says for each operand how many bytes were touched since it was last: what does not
+    fit into a cache between comes from further away. Without it that is what the kernel touches.
+    """
+    seconds = _Predictor(cost, machine, threads, behind).seconds()
+    return Prediction(seconds, cost.read + cost.written, sum(cost.operations(machine).values()))
+
+
+class _Predictor:
+    def __init__(
+        self, cost: Cost, machine: Machine, threads: int, behind: Sequence[float] | None
+    ) -> None:
+        self.cost, self.machine = cost, machine
+        small = sum(cost.rows.values()) + (cost.read + cost.written) // 4 < SMALL
+        self.threads = 1 if small else max(threads, 1)
+        self.ceilings = machine.on(self.threads)
+        self.alone = machine.on(1)
+        self.speeds = machine.speeds
+        self.behind = [max(each, cost.touched) for each in behind or [0.0] * len(cost.moves)]
+        in_place = cost.read + cost.written - cost.touched
+        self.in_place = min(in_place / cost.written, 1.0) if cost.written else 0.0
+        self.known: set[int] = set()  # operands that an earlier pass has touched
+
+    def seconds(self) -> float:
+        """What the kernel takes: starting it, then what it does."""
+        return self.speeds.start + self.speeds.wake * (self.threads - 1) + self.work()
+
+    def work(self) -> float:
+        """Seconds of its stages one after another, without those that any kernel takes to begin."""
+        speeds = self.speeds
+        if self.cost.counted is not None:
+            counted = self.cost.counted
+            steps = counted.steps * speeds.serial
+            steps += counted.picked * speeds.at(speeds.far, counted.among)
+            return beside(steps / self.threads, self.fetched(self.cost.moves))
+        if self.cost.product is not None:
+            return self.product(self.cost.product)
+        if self.cost.steps:
+            return self.chain(self.cost.steps)
+        if self.cost.inner:
+            each = [prediction(cost, self.machine, self.threads) for cost in self.cost.inner]
+            return self.cost.turns * sum(found.seconds for found in each)
+        return sum(self.stage(stage) for stage in self.cost.stages)
+
+    def chain(self, steps: Sequence[StepCost]) -> float:
+        """Seconds of steps that hand on what lies in the memory of a block."""
+        found = 0.0
+        behind = dict(enumerate(self.behind))
+        for step in steps:
+            inside = _Predictor(step.cost, self.machine, self.threads, None)
+            inside.threads, inside.ceilings = self.threads, self.ceilings
+            inside.behind = [
+                self.cost.block if place.inner else behind[place.number] for place in step.places
+            ]
+            found += inside.work()
+            for place in step.places:
+                if not place.inner:  # the next step finds it where this block left it
+                    behind[place.number] = min(behind[place.number], 2 * self.cost.block)
+        return found
+
+    def fetched(self, moves: Sequence[tuple[float, float]]) -> float:
+        """Seconds to move bytes of each operand from where it lies.
+
+        What is written where it was read is there already, and goes back while other bytes come.
+        """
+        reads, writes = (sum(each[k] for each in moves) for k in range(2))
+        writes *= 1 - self.in_place
+        found = 0.0
+        for size, (read, written) in zip(self.behind, moves, strict=True):
+            bytes_of = read + written * (1 - self.in_place)
+            if bytes_of:
+                found += bytes_of / self.ceilings.bandwidth(size, reads, writes, plain=True)
+        return found
+
+    def again(self, size: float, reads: float, writes: float = 0.0) -> float:
+        """Seconds to move bytes in a working set of so many."""
+        if reads + writes == 0:
+            return 0.0
+        return (reads + writes) / self.ceilings.bandwidth(size, reads, writes, plain=True)
+
+    # Passes -------------------------------------------------------------------------------------
+
+    def stage(self, stage: Stage) -> float:
+        """Seconds of one pass: what it computes, and what it moves beside that."""
+        return beside(self.computed(stage), self.moved(stage))
+
+    def at_once(self, stage: Stage) -> int:
+        """How many rows are taken side by side."""
+        rows = min(stage.inner, self.machine.side_by_side) if stage.side_by_side else 1
+        return max(rows, 1)
+
+    def block_bytes(self, access: Access, at_once: int) -> int:
+        """The bytes of lines that a block of rows touches."""
+        if access.reach.step == UNIT:
+            return max(access.row.elements * access.itemsize * at_once, access.row.elements)
+        return access.row.line_bytes * (at_once if access.reach.step == FAR else 1)
+
+    def moved(self, stage: Stage) -> float:
+        """What is touched first comes from where it lies, all else from a cache."""
+        moves = [[0.0, 0.0] for _ in self.cost.moves]
+        again = 0.0
+        rows = self.at_once(stage)
+        blocks = math.ceil(stage.begins / rows)
+        block = {id(a): self.block_bytes(a, rows) if stage.side_by_side else a.row.line_bytes
+                 for a in stage.accesses}  # fmt: skip
+        footprint = sum(block.values()) + stage.kept * stage.turns / max(stage.begins, 1)
+        runs = 0.0
+        for operand, writing in {(a.operand, a.writes): None for a in stage.accesses}:
+            same = [a for a in stage.accesses if (a.operand, a.writes) == (operand, writing)]
+            whole = max(a.reach.line_bytes for a in same)
+            if operand in self.known and not stage.piece:
+                again += max(whole, blocks * max(block[id(a)] for a in same))
+            else:
+                moves[operand][writing] += whole
+            runs += max((a.times for a in same if a.reach.step == UNIT), default=0) / rows
+        self.known.update(a.operand for a in stage.accesses)
+        found = self.fetched([(read, written) for read, written in moves])
+        found += self.again(footprint, again)
+        if stage.side_by_side and rows < stage.inner:
+            # Each block takes up a row of memory anew, before what fetches ahead has seen it.
+            furthest = max(self.behind, default=0.0)
+            found += runs * self.speeds.at(self.speeds.latency, furthest) / self.threads
+        return found
+
+    def computed(self, stage: Stage) -> float:
+        """Seconds of the statements of all turns, or of their loads and stores."""
+        lanes = min(self.machine.lanes(stage.itemsize), max(stage.inner, 1))
+        serial = self.is_serial(stage.rows)
+        vectors = stage.turns / lanes
+        if serial:
+            lanes, vectors = 1, float(stage.turns)
+        total = self.scalar_code(stage.rows, lanes, serial)
+        far = sum(self.far(a) for a in stage.accesses)
+        near = 0.0
+        loads: float = sum(
+            a.times * a.itemsize for a in stage.accesses if not a.writes and is_near(a)
+        )
+        stores = sum(a.times * a.itemsize for a in stage.accesses if a.writes and is_near(a))
+        loads += self.shifted(stage)
+        if stage.side_by_side:
+            loads += stage.reductions * stage.turns * stage.itemsize
+            stores += stage.reductions * stage.turns * stage.itemsize
+        stores += stage.kept * stage.turns
+        if loads + stores:
+            near = (loads + stores) / self.alone.bandwidth(self.machine.caches[0], loads, stores)
+        if stage.reductions and not stage.side_by_side:
+            total = max(total, vectors * self.speeds.chain)
+            folds = max(stage.begins, vectors / FOLDED)
+            total += folds * stage.reductions * 2 * math.log2(2 * lanes) * self.speeds.chain
+        return (max(total, near + far) + self.between(stage, lanes)) / self.threads
+
+    def between(self, stage: Stage, lanes: int) -> float:
+        """Seconds of what is computed once for each row, one step after the other."""
+        if stage.side_by_side:
+            return self.scalar_code(stage.once, lanes)
+        found = 0.0
+        for (row, dtype), times in stage.once.items():
+            cost = self.machine.row(row, dtype)
+            steps = cost.statements + (WAITED - 1) * cost.divisions
+            each = self.one_by_one(cost) if cost.serial else steps * self.speeds.chain
+            found += times * each
+        return found
+
+    def one_by_one(self, cost: RowCost) -> float:
+        """Seconds of one element of a serial row: of its own statements, or of a library call."""
+        own = cost.statements > 1
+        return cost.statements * self.speeds.serial if own else self.speeds.call
+
+    def shifted(self, stage: Stage) -> float:
+        """The bytes of loads that reach into two lines of cache: of one operand at several shifts
+        no more than one load can begin where lines do."""
+        found = 0.0
+        seen: set[int] = set()
+        for access in stage.accesses:
+            if not access.writes and access.reach.step == UNIT:
+                found += access.times * access.itemsize * (access.operand in seen)
+                seen.add(access.operand)
+        return found
+
+    def is_serial(self, rows: Rows) -> bool:
+        """Whether a row among these keeps a loop from being one over vectors."""
+        return any(self.machine.row(row, dtype).serial for row, dtype in rows)
+
+    def scalar_code(self, rows: Rows, lanes: int, serial: bool = False) -> float:
+        """Seconds of rows of scalar code, so many elements at a time."""
+        statements = divisions = calls = 0.0
+        for (row, dtype), times in rows.items():
+            cost, itemsize = self.machine.row(row, dtype), named_dtype(dtype).itemsize
+            if cost.serial:
+                calls += times * self.one_by_one(cost)
+                continue
+            vectors = times / min(lanes, self.machine.lanes(4 if row == INDEX else itemsize))
+            statements += vectors * cost.statements
+            divisions += vectors * cost.divisions * self.speeds.division[8 if itemsize == 8 else 4]
+        each = self.speeds.serial if serial else self.speeds.statement
+        return max(statements * each, divisions) + calls
+
+    def far(self, access: Access) -> float:
+        """Seconds to bring elements together that lie apart."""
+        if is_near(access):
+            return 0.0
+        size = access.row.line_bytes if access.row.elements > 1 else max(self.behind)
+        if access.reach.scattered:
+            size = access.reach.line_bytes
+        elif access.reach.line_bytes < LINE * access.reach.elements:
+            size = 0  # several in each line, which is fetched once
+        return access.times * self.speeds.at(self.speeds.far, size)
+
+    # Products -----------------------------------------------------------------------------------
+
+    def product(self, product: Product) -> float:
+        """Seconds of a contraction: tiles, packing, and what is done with the sums."""
+        tile = self.machine.tiles[8 if product.itemsize == 8 else 4]
+        rows, columns = product.rows, product.columns
+        swapped = columns < tile.panel // 2 and columns < rows
+        if swapped:
+            rows, columns = columns, rows
+        in_place = tile.in_place(rows, product.depth, product.along[not swapped])
+        if in_place and not (product.left if swapped else product.right):
+            return self.few(product, rows, columns, not swapped) + self.stored(product)
+        height = tile.height if rows >= tile.height else max(rows, 1)
+        lanes = self.machine.lanes(product.itemsize)
+        panel = tile.panel if columns > lanes else lanes
+        padded = math.ceil(rows / height) * height * math.ceil(columns / panel) * panel
+        rate = self.speeds.tile[8 if product.itemsize == 8 else 4]
+        tiles = 2 * product.batch * padded * product.depth / rate / self.threads
+        return tiles + self.packing(product, tile, rows, columns) + self.stored(product)
+
+    def few(self, product: Product, rows: int, columns: int, swapped: bool) -> float:
+        """Few rows: the right operand is read where it lies, once."""
+        flops = 2 * product.batch * rows * columns * product.depth
+        rate = self.speeds.stream[8 if product.itemsize == 8 else 4]
+        loads = product.batch * columns * product.depth * product.itemsize
+        near = loads / self.alone.bandwidth(self.machine.caches[0], 1, 0)
+        seconds = max(flops / rate, near)
+        if product.along[swapped]:  # dot products: the lanes of each sum are added in the end
+            lanes = self.machine.lanes(product.itemsize)
+            steps = math.log2(2 * lanes) * product.batch * rows * columns
+            seconds += steps * self.speeds.statement
+        line = product.itemsize * (product.depth if product.along[swapped] else columns)
+        if line < PAGE:
+            seconds += self.waits()
+        fetched = self.fetched([(read, 0) for read, _ in self.cost.moves])
+        return beside(seconds / self.threads, fetched)
+
+    def waits(self) -> float:
+        """Seconds that short walks wait for lines: in each page what fetches ahead is late."""
+        found = 0.0
+        for size, (read, _) in zip(self.behind, self.cost.moves, strict=True):
+            if size > self.machine.caches[1]:
+                found += PAGE_STARTS * read / PAGE * self.speeds.at(self.speeds.latency, size)
+        return found
+
+    def packing(self, product: Product, tile: Tile, rows: int, columns: int) -> float:
+        """Packing both operands, and sums that wait in memory for the next block."""
+        lanes = self.machine.lanes(product.itemsize)
+        left = product.batch * rows * product.depth * math.ceil(columns / tile.columns)
+        right = product.batch * columns * product.depth * math.ceil(rows / tile.rows)
+        moved = 2.0 * (left + right)
+        total = self.scalar_code(_times(product.left, left), lanes)
+        total += self.scalar_code(_times(product.right, right), lanes)
+        blocks = math.ceil(product.depth / tile.depth)
+        moved += product.batch * rows * columns * 2.0 * blocks
+        # Packed blocks and sums lie in the second cache.
+        second = self.machine.caches[min(1, len(self.machine.caches) - 1)] / 2
+        total += moved * product.itemsize / self.alone.bandwidth(second, 1, 1)
+        return max(total / self.threads, self.fetched([(read, 0) for read, _ in self.cost.moves]))
+
+    def stored(self, product: Product) -> float:
+        """What is done with the sums."""
+        moves = [[0.0, 0.0] for _ in self.cost.moves]
+        for access in product.store.accesses:
+            moves[access.operand][access.writes] += access.reach.line_bytes
+        fetched = self.fetched([(read, written) for read, written in moves])
+        return beside(self.computed(product.store), fetched)
+
+
+def is_near(access: Access) -> bool:
+    """Whether neighbours adjoin, or are one."""
+    return access.reach.step != FAR
+
+
+def beside(first: float, second: float) -> float:
+    """Seconds of two things that go on side by side, and get in each other's way.
+
+    The longer one where the other is short; half as much again, nearly, where both take as long.
+    """
+    return math.hypot(first, second)
+
+
+def _times(rows: Rows, times: int) -> Rows:
+    return {key: count * times for key, count in rows.items()}

@@ -1,0 +1,1 @@
+"""Kernel IR: loop nests and scalar code."""

@@ -1,0 +1,33 @@
+"""The end of stage 4: each group of ops as a kernel's work, as data."""
+
+from __future__ import annotations
+
+from ...op_graph.op_graph import Op
+from .ir.nest import Call, Fused, Nest, Region
+from .nests.index_set_splitting import make_nest
+from .nests.inlining import Operands
+from .nests.partial_update import make_update
+from .products.contraction import Contraction, make_contraction
+from .products.row_blocking import Blocked, make_blocked
+from .scans.sequential_scan import OrderedLoop
+
+Printed = Nest | Contraction | Blocked | OrderedLoop  # what text is written for
+Work = Printed | Region | Call
+
+
+def lower(op: Op, fused: Fused | None, operands: Operands) -> Printed | Call:
+    """What a kernel does whose results are those of ``operands``; ``op`` is the first.
+
+    A target that does not fuse calls its library for each op.
+    """
+    if fused is None:
+        return Call(op)
+    if fused.chain is not None:
+        blocked = make_blocked(fused.chain, operands)
+        assert blocked is not None, "a step reads other rows of a block"
+        return blocked
+    if fused.kind == "contraction":
+        return make_contraction(fused, operands)
+    if fused.kind == "nest":
+        return make_nest(fused, operands)
+    return make_update(op, operands) if op.primitive.name == "update" else Call(op)

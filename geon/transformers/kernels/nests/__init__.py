@@ -1,0 +1,1 @@
+"""Construction of loop nests from groups of ops."""

@@ -1,0 +1,67 @@
+"""What reductions find of elements that are all the same, without a loop over them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....op_graph.axes.affine import Affine, Size
+from ....op_graph.axes.lengths import product
+from ....op_graph.rows.elementwise import greater, multiply, where
+from ....op_graph.rows.reducers import State
+from ....op_graph.values.dtypes import INT64
+from ..analysis.index_uses import depends_on
+from ..ir.nest import Pass, Reduction
+from ..ir.scalar_code import Code, IndexNumber, LengthNumber, Scalar
+
+KEPT = frozenset({"maximum", "minimum", "logical_or", "logical_and"})  # of x and x they are x
+
+
+def states_of_same(code: Code, step: Pass) -> list[State] | None:
+    """The state of each reduction of a pass that does nothing else, and in which no element
+    changes with the loops; None where a loop is needed.
+    """
+    names = {loop.name for loop in step.loops}
+    if step.stores or step.keeps or not step.reductions:
+        return None
+    if any(depends_on(value, names) for value in step.reduced):
+        return None
+    count = product(loop.extent for loop in step.loops)
+    found = [_state(code, each, count) for each in step.reductions]
+    return None if None in found else [state for state in found if state is not None]
+
+
+def _state(code: Code, reduction: Reduction, count: Size) -> State | None:
+    """The state that has seen an element ``count`` times; None where nobody says which."""
+    states, reducer = reduction.states, reduction.reducer
+    start = tuple(map(code.number, reducer.identity(states), states))
+    if count == 0:
+        return start
+    value = _value(code, reduction)
+    if reduction.folds == "add":
+        found: State = (code.apply(multiply, value, _size(code, count, value)),)
+    elif reduction.folds in KEPT:
+        found = (value,)
+    elif reducer.first is not None and isinstance(reduction.position, IndexNumber):
+        at = Affine((), reduction.position.index.constant)
+        found = reducer.first(code, value, code(IndexNumber, at, reduction.position.dtype))
+    else:
+        return None
+    if isinstance(count, int):
+        return found
+    some = code.apply(greater, code(LengthNumber, count, INT64), code.number(0, INT64))
+    pairs = zip(found, start, strict=True)
+    return tuple([code.apply(where, some, one, none) for one, none in pairs])
+
+
+def _value(code: Code, reduction: Reduction) -> Scalar:
+    """The element, or the product of two, in the dtype of the state that takes it."""
+    values: list[Any] = [code.cast(each, reduction.states[0]) for each in reduction.elements]
+    made: Scalar = values[0] if len(values) == 1 else code.apply(multiply, *values)
+    return made
+
+
+def _size(code: Code, count: Size, value: Scalar) -> Any:
+    """How many elements there are, in the dtype of one."""
+    if isinstance(count, int):
+        return code.number(count, value.dtype)
+    return code.cast(code(LengthNumber, count, INT64), value.dtype)

@@ -1,0 +1,283 @@
+"""Pieces of a nest: each is over a region in which every choice is one piece of what is joined.
+
+Joins, borders, updates and slopes of slices choose for each element which argument it is of. Where
+that depends on intervals of axes, the loops are cut at their ends instead: outer axes into nests,
+the innermost one into passes of a row, one after another, so that rows are still walked once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cached_property
+
+from ....op_graph.axes.affine import Quotient, Size
+from ....op_graph.axes.lengths import product
+from ....op_graph.op_graph import Op
+from ..analysis.index_boxes import Facts, Interval, Region, atoms, guards_of, phases_of, points_of
+from ..analysis.index_uses import Uses
+from ..ir.nest import Fused, Nest
+from ..ir.scalar_code import Apply, Load, Scalar, walk
+from .inlining import Operands
+from .mixed_radix import divisions
+from .nest_lowering import NestMaker, nest_over
+from .reduction_splitting import with_row_pieces
+from .short_row_variants import with_flat_rows, with_short_rows, with_turned_loops
+from .unrolled_reductions import is_straight
+
+SMALL = 256  # elements of a result below which a choice costs less than another loop
+UNROLLED = 8  # elements of an innermost axis of joined values that are stored without a loop
+STRIDED = 32  # elements inside of an axis from which on its turns take several indices
+THIN = 8  # neighbouring elements of a border that stay together, and choose
+LONG = 64  # elements of an interval beside which others are a border
+MOST = 64  # loops that a nest is taken apart into
+TEXT = 512  # nodes of scalar code that pieces may have together,
+TIMES = 4  # or how many times those of the whole
+WINDOWS = 1024  # the same where all of a window is in one element
+BROAD = 10  # elements of an interval beside which what windows reach beyond it is a border
+
+
+def make_nest(fused: Fused, operands: Operands, alone: bool = True) -> Nest:
+    """The loops of a fused kernel, taken apart where it joins values.
+
+    One that is ``alone``, and no step of a chain, has its rows side by side where they are short.
+    """
+    if is_straight(fused, operands):
+        fused = replace(fused, rows=None, reductions=(), straight=fused.reductions)
+    nest = nest_over(Region(), Facts(known=list(operands.known)), fused, operands)
+    if fused.rows is None and not fused.reductions:
+        if any(guards_of(*stored(nest))):
+            nest = _Splitter(fused, operands).apart(nest)
+        if alone:
+            nest = with_flat_rows(nest, fused, operands)
+    if alone and fused.rows is not None and fused.reductions:
+        nest = with_turned_loops(with_short_rows(nest, fused, operands), fused, operands)
+        nest = with_row_pieces(nest, fused, operands)
+    return with_operands(nest, tuple(operands.numbers))
+
+
+def with_operands(nest: Nest, operands: tuple[Op, ...]) -> Nest:
+    """A nest whose loads and stores have the numbers of ``operands``, and so have its parts."""
+    pieces = tuple([with_operands(piece, operands) for piece in nest.pieces])
+    short = None if nest.short is None else with_operands(nest.short, operands)
+    return replace(nest, operands=operands, pieces=pieces, short=short)
+
+
+def stored(nest: Nest) -> list[Scalar]:
+    """The values that the passes of a nest store."""
+    return [store.value for step in nest.passes for store in step.stores]
+
+
+class _Splitter:
+    def __init__(self, fused: Fused, operands: Operands) -> None:
+        self.fused, self.operands = fused, operands
+        self.result = operands.results[0]
+        self.order = operands.order(self.result)
+        self.long: float = LONG
+
+    def apart(self, nest: Nest) -> Nest:
+        """The nest with its pieces, where they are worth their text."""
+        size = self.result.axes.size
+        if isinstance(size, int) and size < SMALL:
+            return nest
+        enough = max(TEXT, TIMES * count(nest))
+        if not self.fused.straight:
+            return self.pieces(nest, enough, LONG) or nest
+        return (
+            self.pieces(nest, max(WINDOWS, enough), math.inf)
+            or self.pieces(nest, max(WINDOWS, enough), BROAD)
+            or nest
+        )
+
+    def pieces(self, nest: Nest, enough: int, long: float) -> Nest | None:
+        """The nest with pieces of no more text than ``enough``; None where there is no such.
+
+        Beside ``long`` intervals thin ones are borders, in which elements choose.
+        """
+        self.long = long
+        # With as many outer axes cut as there is room for: with all, where there are no borders.
+        for first in range(len(self.order) if long < math.inf else 1):
+            facts = Facts(known=list(self.operands.known))
+            regions = self.regions(self.order[first:], facts)
+            if regions == [Region()]:
+                return None
+            if sum(max(len(region.cuts), 1) for region in regions) > MOST:
+                continue
+            pieces = self.nests_over(regions, facts, enough)
+            if pieces is not None:
+                return replace(nest, pieces=pieces, holds=tuple(facts.assumed))
+        return None
+
+    def nests_over(
+        self, regions: Iterable[Region], facts: Facts, enough: int
+    ) -> tuple[Nest, ...] | None:
+        """A nest for each region; None as soon as they have more text than ``enough``."""
+        found: list[Nest] = []
+        for region in regions:
+            found.append(nest_over(region, facts, self.fused, self.operands))
+            enough -= count(found[-1])
+            if enough < 0:
+                return None
+        return tuple(found)
+
+    def regions(self, names: tuple[str, ...], facts: Facts) -> list[Region]:
+        """The regions that cutting these axes makes, outer ones first.
+
+        A border along an outer axis is cut along the innermost one alone.
+        """
+        found, borders = [Region()], list[Region]()
+        for name in names[:-1]:
+            parts = [part for region in found for part in self.cut(region, name, facts)]
+            spans = [span for span in (part.of(name) for part in parts) if span is not None]
+            found = [p for p in parts if not is_border(p.of(name), spans, self.long)]
+            borders += [p for p in parts if is_border(p.of(name), spans, self.long)]
+            if len(found) > MOST:
+                return found
+        last = names[-1]
+        if self.divides(last, facts):
+            return [part for region in (*found, *borders) for part in self.cut(region, last, facts)]
+        return [self.cut_rows(region, last, facts) for region in (*found, *borders)]
+
+    def divides(self, name: str, facts: Facts) -> bool:
+        """Whether values are read at quotients of an axis, which is then walked by its digits.
+
+        Its intervals are nests of their own, each with the digits that it has.
+        """
+        if self.intervals(Region(), name, facts)[1] > 1:
+            return False  # each turn of a loop has all of the remainders
+        maker = NestMaker(self.fused, self.operands, Region(), facts, across=False)
+        divided = Uses()
+        for offset in Uses.of(maker.by_element()).offsets:
+            for each in divisions(offset):
+                if isinstance(each, Quotient):
+                    divided.direct(each.of)
+        return maker.space.name((name,)) in divided.values
+
+    def cut(self, region: Region, name: str, facts: Facts) -> list[Region]:
+        """A region as those in which choices along an axis are decided."""
+        intervals, phases = self.intervals(region, name, facts)
+        found = with_borders(in_turns(intervals, phases, facts), self.long)
+        if found == [Interval(0, self.result.axes[name].expression)]:
+            return [region]
+        return [Region((*region.spans, (name, interval))) for interval in found]
+
+    def cut_rows(self, region: Region, name: str, facts: Facts) -> Region:
+        """A region whose rows are cut; short rows of known length into single elements."""
+        length = self.result.axes[name].expression
+        found, phases = self.intervals(region, name, facts)
+        if len(found) < 2 and phases == 1:
+            return region
+        if isinstance(length, int) and length <= UNROLLED:
+            singles = tuple([Interval(k, 1) for k in range(length)])
+            return replace(region, cuts=singles, unrolled=True)
+        return replace(region, cuts=tuple(in_turns(found, phases, facts)))
+
+    def intervals(self, region: Region, name: str, facts: Facts) -> tuple[list[Interval], int]:
+        """The intervals of an axis on which what is chosen along it is decided, and after how many
+        indices what is chosen by remainders comes again.
+        """
+        axis = self.result.axes[name]
+        whole = [Interval(0, axis.expression)]
+        if self.operands.extent(axis) != axis.expression:
+            return whole, 1  # a part of the axis, which begins anywhere
+        if name not in self.chosen:
+            return whole, 1
+        maker = NestMaker(self.fused, self.operands, region, facts, across=False)
+        nest = maker.by_element()
+        variable = maker.space.name((name,))
+        points: list[Size] = []
+        phases = 1
+        for guard in guards_of(*stored(nest)):
+            points += points_of(guard, variable) or ()
+            phases = math.lcm(phases, phases_of(guard, variable))
+        found = whole
+        if points:
+            found = with_borders(facts.intervals(axis.expression, points), self.long)
+        return found, phases if phases <= UNROLLED and self.unrolls(name, maker, nest) else 1
+
+    @cached_property
+    def chosen(self) -> set[str]:
+        """The axes along which elements choose: along others no region has a choice."""
+        facts = Facts(known=list(self.operands.known))
+        maker = NestMaker(self.fused, self.operands, Region(), facts, across=False)
+        guards = guards_of(*stored(maker.by_element()))
+        found = {atom for guard in guards for atom in atoms(guard.index)}
+        return {name for name in self.order if maker.space.name((name,)) in found}
+
+    def unrolls(self, name: str, maker: NestMaker, nest: Nest) -> bool:
+        """Whether turns of a loop along an axis may take several indices, each with its choice.
+
+        Else it is read ahead what is chosen: for short loops inside of it, which are one with it,
+        and for elementary functions, of whose interleaved results compilers make no vectors. What
+        is read at quotients of an index stays apart: of each so many turns it is a run of elements.
+        """
+        inner = self.order[self.order.index(name) + 1 :]
+        if self.fused.straight:
+            return True  # windows, of which each index has its own
+        if inner:
+            length = product(maker.space.extents[n] for n in inner)
+            return not isinstance(length, int) or length >= STRIDED
+        nodes = list(walk(*stored(nest)))
+        offsets = [node.offset for node in nodes if isinstance(node, Load)]
+        functions = any(isinstance(x, Apply) and x.row.cost == "expensive" for x in nodes)
+        return not functions or any(True for offset in offsets for _ in divisions(offset))
+
+
+def in_turns(intervals: list[Interval], phases: int, facts: Facts) -> list[Interval]:
+    """Intervals whose loops take so many indices in each turn, with what is left of each.
+
+    None has an index of another, so that neighbours can be made one.
+    """
+    found = []
+    for interval in intervals:
+        taken = with_phases(interval, phases, facts)
+        rest = taken.rest
+        if isinstance(rest.extent, int):
+            rest = with_phases(rest, phases, facts)
+        if rest.extent == 0:
+            found.append(taken)
+        else:
+            found += [replace(taken, extent=taken.turns * taken.phases), rest]
+    return found
+
+
+def with_phases(interval: Interval, phases: int, facts: Facts) -> Interval:
+    """An interval whose loop takes so many indices in each turn, or all where there are fewer."""
+    if phases == 1 or interval.extent == 0:
+        return interval
+    if isinstance(interval.extent, int) and interval.extent < phases:
+        return replace(interval, phases=interval.extent)
+    found = replace(interval, phases=phases)
+    facts.note(found.rest.extent)  # a remainder is not negative
+    return found
+
+
+def is_thin(interval: Interval) -> bool:
+    """Whether an interval has few elements."""
+    return isinstance(interval.extent, int) and interval.extent <= THIN
+
+
+def is_border(interval: Interval | None, intervals: list[Interval], least: float) -> bool:
+    """Whether an interval is thin, and one of these is long: of at least so many elements."""
+    long = any(not isinstance(each.extent, int) or each.extent >= least for each in intervals)
+    return long and interval is not None and is_thin(interval)
+
+
+def with_borders(intervals: list[Interval], least: float) -> list[Interval]:
+    """Intervals of which neighbours in one border are one."""
+    found: list[Interval] = []
+    for each in intervals:
+        if found and is_border(each, intervals, least) and is_thin(found[-1]):
+            both = Interval(found[-1].low, found[-1].extent + each.extent)
+            if is_thin(both):
+                found[-1] = both
+                continue
+        found.append(each)
+    return found
+
+
+def count(nest: Nest) -> int:
+    """The nodes of the scalar code of passes."""
+    stores = [[store.value for store in step.stores] for step in nest.passes]
+    return sum(1 for values in stores for _ in walk(*values))

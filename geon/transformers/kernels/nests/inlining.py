@@ -1,0 +1,364 @@
+"""Elements of ops as scalar code: views become index arithmetic, what lies in memory a load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from ....op_graph.axes.affine import (
+    Affine,
+    Quotient,
+    Remainder,
+    Size,
+    flattened,
+    strides,
+    variable,
+)
+from ....op_graph.axes.axes import Axes, Axis
+from ....op_graph.axes.index_map import Guard, Index, Piece, Position
+from ....op_graph.axes.lengths import exact_quotient
+from ....op_graph.building.constants import array_constant, scalar_value
+from ....op_graph.core.traversal import is_bound
+from ....op_graph.op_graph import Leaf, Op, among
+from ....op_graph.values.dtypes import UINT64
+from ..analysis.integer_ranges import Bounded
+from ..ir.scalar_code import (
+    Apply,
+    Clamped,
+    Code,
+    IndexNumber,
+    LengthNumber,
+    Load,
+    RandomBits,
+    Scalar,
+    Select,
+    Wrapped,
+)
+from .mixed_radix import without_divisions
+
+SEED_AND_DRAW = Axes([Axis("seed and draw", 2)])
+
+
+def is_same(op: Op) -> bool:
+    """Whether each element of ``op`` is that of its only argument."""
+    return op.primitive.picks and len(op.args) == 1
+
+
+def examined(op: Op) -> tuple[Op, ...]:
+    """What an op that acts looks at: its argument, or what was found of that before."""
+    return op.args[1:] or op.args
+
+
+def passed(op: Op) -> tuple[Op, ...]:
+    """What the elements of an op are made of; of one that acts, not what it looks at beside."""
+    return op.args[:1] if op.primitive.acts else op.args
+
+
+def held(index: Affine) -> Affine:
+    """An index of one that is held at 0 where its guards fail: held at 0 as a whole.
+
+    A slice begins further on, and of an axis that is too short for it even its element 0 is none.
+    """
+    if len(index.terms) != 1:
+        return index
+    ((atom, step),) = index.terms.items()
+    if not isinstance(atom, Clamped):
+        return index
+    return variable(Clamped(atom.of * step + index.constant, atom.guards))
+
+
+def whole_steps(index: Affine) -> Affine | None:
+    """What an index is where the guards hold that limit it, without the quotient that is in it.
+
+    ``by`` times the quotient of n by ``by`` is n, less the remainder that a guard says. None of
+    other indices.
+    """
+    ((atom, step),) = index.terms.items() if len(index.terms) == 1 else ((None, 0),)
+    if not isinstance(atom, Clamped) or len(atom.of.terms) != 1:
+        return None
+    ((quotient, times),) = atom.of.terms.items()
+    if not isinstance(quotient, Quotient):
+        return None
+    remainder = variable(Remainder(quotient.of, quotient.by))
+    steps = exact_quotient(times * step, quotient.by)
+    for guard in atom.guards:
+        one = guard.high - guard.low == 1
+        if one and steps is not None and guard.index - guard.index.constant == remainder:
+            rest = guard.low - guard.index.constant
+            return (quotient.of - rest) * steps + atom.of.constant * step + index.constant
+    return None
+
+
+class Nesting(Protocol):
+    """How a value lies in memory."""
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Its axes, outermost first."""
+
+
+class Operands:
+    """How a kernel with these ``results`` finds values: in memory, where they are ``computed``
+    by kernels, or not. ``base`` is the value whose memory an op shows.
+
+    ``numbers`` are the values in memory that it reads or writes, in the order they were asked for;
+    ``known`` sizes, of the parts of axes that it walks, that are not negative.
+    """
+
+    known: tuple[Size, ...] = ()
+
+    def __init__(
+        self,
+        layouts: Mapping[Op, Nesting],
+        base: Mapping[Op, Op],
+        results: Sequence[Op],
+        computed: Callable[[Op], bool],
+    ) -> None:
+        self.layouts, self.base, self.results, self.computed = layouts, base, results, computed
+        self.numbers: dict[Op, int] = {}
+
+    def order(self, op: Op) -> tuple[str, ...]:
+        """The nesting of the axes of ``op`` in memory, outermost first."""
+        return op.axes.names if is_bound(op) else self.layouts[op].order
+
+    def stored(self, op: Op) -> bool:
+        """Whether ``op`` is read from memory that an earlier kernel, or the user, has written."""
+        if isinstance(op, Leaf):
+            return True
+        if is_bound(op):
+            return bool(len(op.axes))
+        return self.computed(op) and not among(op, self.results)
+
+    def number(self, op: Op) -> int:
+        """The number of the operand ``op``."""
+        return self.numbers.setdefault(op, len(self.numbers))
+
+    def extent(self, axis: Axis) -> Size:
+        """The turns of a loop over an axis."""
+        return axis.expression
+
+    def at(self, name: str, index: Affine) -> Affine:
+        """The index of an axis where a loop over it is at ``index``."""
+        return index
+
+    def offset(self, op: Op, index: Index) -> Affine:
+        """Where the element of ``op`` at ``index`` lies in its memory."""
+        order = self.order(op)
+        steps = strides(tuple([op.axes[n].expression for n in order]))
+        found = Affine()
+        for name, step in zip(order, steps, strict=True):
+            found = found + index[name] * step
+        return found
+
+
+class Elements:
+    """Makes the scalar code of one kernel.
+
+    ``decided`` says whether a guard holds at all indices that are asked for, or at none, where that
+    is known. ``known`` gives ops code that is valid at the indices where it is asked for:
+    reductions that were finished, what was kept of them, the sum of a contraction. ``readable`` are
+    results that an earlier pass of the same kernel has stored. ``found`` is what was made since
+    ``forget``, by ``id`` (equal hashes would compare ops by ``==``) and indices, in order.
+    Atoms of indices are below their ``ranges``, where these are known.
+    """
+
+    def __init__(
+        self,
+        operands: Operands,
+        decided: Callable[[Guard], bool | None] = lambda guard: None,
+        ranges: Mapping[Hashable, Size] | None = None,
+    ) -> None:
+        self.operands, self.decided = operands, decided
+        self.ranges = {} if ranges is None else ranges
+        self.bounded = Bounded(self.ranges)
+        self.code = Code()
+        self.known: dict[Op, Callable[[Index], Scalar | None]] = {}
+        self.readable: set[Op] = set()
+        self.found: dict[tuple[int, tuple[Affine, ...]], tuple[Op, Scalar]] = {}
+
+    def forget(self) -> None:
+        """Begin a pass: what an earlier one computed is gone."""
+        self.found = {}
+        self.bounded.forget()
+
+    def value(self, op: Op, index: Index) -> Scalar:
+        """The element of ``op`` at ``index`` (axis name to affine index)."""
+        found = self.reached(op, index)
+        return self.computed(*found) if isinstance(found, tuple) else found
+
+    def reached(self, op: Op, index: Index) -> Scalar | tuple[Op, Index]:
+        """An element that is known or in memory; else what computes it, below views, and where."""
+        while True:
+            if op in self.known:
+                known = self.known[op](index)
+                if known is not None:
+                    return known
+            if self.operands.stored(op) or op in self.readable:
+                return self.load(op, index)
+            row = op.primitive
+            if row.index_map is not None:
+                pieces = row.index_map(op, index)
+                if len(pieces) > 1:
+                    break
+                index = self.unheld(op.args[0], self.resolved(op, pieces[0].index))
+            elif not row.acts and not is_same(op):
+                break
+            op = op.args[0]
+        return op, index
+
+    def load(self, op: Op, index: Index) -> Load:
+        """The element of ``op`` read from memory."""
+        offset = self.operands.offset(op, index)
+        return self.code(Load, self.operands.number(op), offset, op.dtype)
+
+    def computed(self, op: Op, index: Index) -> Scalar:
+        """The element of an op that is not in memory, from its arguments; chains may be long."""
+        stack = [(op, index)]
+        while stack:
+            top, at = stack[-1]
+            waiting = self.waiting(top, at) if self.key(top, at) not in self.found else None
+            if waiting is not None:
+                stack.append(waiting)
+                continue
+            if self.key(top, at) not in self.found:
+                self.found[self.key(top, at)] = top, self.made(top, at)
+            stack.pop()
+        return self.found[self.key(op, index)][1]
+
+    def key(self, op: Op, index: Index) -> tuple[int, tuple[Affine, ...]]:
+        """What ``found`` knows an element by."""
+        return id(op), tuple([index[n] for n in op.axes.names])
+
+    def waiting(self, op: Op, index: Index) -> tuple[Op, Index] | None:
+        """The first argument of an elementwise op that is to be computed before it."""
+        if op.primitive.kind != "elementwise":
+            return None
+        for arg in op.args:
+            found = self.reached(arg, index)
+            if isinstance(found, tuple) and self.key(*found) not in self.found:
+                return found
+        return None
+
+    def made(self, op: Op, index: Index) -> Scalar:
+        """The node of an op that is not in memory."""
+        name = op.primitive.name
+        if name == "constant":
+            return self.code.number(scalar_value(op), op.dtype)
+        if name == "length":
+            return self.code(LengthNumber, op.attrs[0], op.dtype)
+        if name == "iota":
+            return self.code(IndexNumber, index[op.axes.names[0]], op.dtype)
+        if name == "random_bits":
+            return self.drawn(op, index)
+        if op.primitive.index_map is not None:
+            return self.chosen(op, index, op.primitive.index_map(op, index))
+        args = tuple([self.value(arg, index) for arg in op.args])
+        plain = self.bounded.plainer(op.primitive, args, op.dtype)
+        return plain or self.code(Apply, op.primitive, args, op.attrs, op.dtype)
+
+    def drawn(self, op: Op, index: Index) -> RandomBits:
+        """The bits of a draw, whose seed and number are an operand: equal draws are one text."""
+        told = array_constant(np.array(op.attrs[:2], UINT64), SEED_AND_DRAW)
+        seed, draw = (
+            self.code(Load, self.operands.number(told), Affine((), k), UINT64) for k in range(2)
+        )
+        call = self.value(op.args[0], {})
+        axes = [(index[axis.name], axis.expression) for axis in op.axes]
+        position = flattened([at for at, _ in axes], [length for _, length in axes])
+        return self.code(RandomBits, seed, draw, call, position, op.axes.size, op.dtype)
+
+    def chosen(
+        self, op: Op, index: Index, pieces: tuple[Piece, ...], certain: bool = True
+    ) -> Scalar:
+        """The element of the first piece whose guards hold.
+
+        Indices that guards limit are held at 0 where they do not hold, so that every piece can be
+        computed everywhere. It is ``certain`` that none of other pieces holds before the first.
+        """
+        there = [piece for piece in pieces if op.args[piece.arg].axes.size != 0]
+        first, *others = there or pieces[-1:]  # of nothing, nothing can be read
+        arg = op.args[first.arg]
+        at = self.resolved(op, first.index)
+        if not first.guards or not others:
+            return self.value(arg, at if certain else self.within(arg, at, index))
+        guards, never = self.undecided(op, first.guards)
+        if never:
+            return self.chosen(op, index, tuple(others), certain)
+        if not guards:
+            return self.value(arg, at)
+        limited = {atom for guard in guards for atom in guard.index.terms}
+        safe = {}
+        for name, each in at.items():
+            free = each == index.get(name) and limited.isdisjoint(each.terms)
+            free = free or self.lies_inside(arg, name, each)
+            safe[name] = each if free else variable(Clamped(each, guards))
+        value = self.value(arg, safe)
+        other = self.chosen(op, index, tuple(others), False)
+        return value if other is value else self.code(Select, guards, value, other)
+
+    def within(self, arg: Op, at: Index, index: Index) -> Index:
+        """Indices that may lie outside ``arg`` held at 0 there: those that are not the result's."""
+        found = {}
+        for axis in arg.axes:
+            each = at[axis.name]
+            inside = Guard(each, 0, axis.expression)
+            same = each == index.get(axis.name) or self.decided(inside)
+            found[axis.name] = each if same else variable(Clamped(each, (inside,)))
+        return found
+
+    def lies_inside(self, arg: Op, name: str, index: Affine) -> bool:
+        """Whether an index is one of an axis of ``arg`` wherever it is asked for.
+
+        It is then not held at 0 with the others: what is loaded stays a run of elements.
+        """
+        return self.decided(Guard(index, 0, arg.axes[name].expression)) is True
+
+    def unheld(self, arg: Op, index: Index) -> Index:
+        """Indices as they are where guards hold, of ``arg`` that has such ones wherever it is asked
+        for: a part of what was put at each n-th place is read at that place itself.
+        """
+        found = dict(index)
+        for name, each in index.items():
+            plain = whole_steps(each)
+            if plain is not None and self.lies_inside(arg, name, plain):
+                found[name] = plain
+        return found
+
+    def undecided(self, op: Op, guards: tuple[Guard, ...]) -> tuple[tuple[Guard, ...], bool]:
+        """The guards that are not known to hold, and whether one is known never to hold."""
+        found = []
+        for guard in guards:
+            made = self.guard(op, guard)
+            holds = self.decided(made)
+            if holds is False:
+                return (), True
+            if holds is None:
+                found.append(made)
+        return tuple(found), False
+
+    def guard(self, op: Op, guard: Guard) -> Guard:
+        """A guard with its positions as scalar code."""
+        return Guard(self.resolved(op, {"": guard.index})[""], guard.low, guard.high)
+
+    def resolved(self, op: Op, index: Index) -> dict[str, Affine]:
+        """Indices with what stands for positions in the arguments of ``op`` as scalar code."""
+        found = {name: self.without_positions(op, each) for name, each in index.items()}
+        return {name: held(without_divisions(each, self.ranges)) for name, each in found.items()}
+
+    def without_positions(self, op: Op, index: Affine) -> Affine:
+        """An index with its positions as scalar code."""
+        if all(isinstance(atom, str) for atom in index.terms):
+            return index
+        terms = [(self.position(op, atom), step) for atom, step in index.terms.items()]
+        return Affine(terms, index.constant)
+
+    def position(self, op: Op, atom: Hashable) -> Hashable:
+        """The scalar code of a position, where an atom is one or divides one."""
+        if isinstance(atom, (Quotient, Remainder)):
+            return type(atom)(self.without_positions(op, atom.of), atom.by)
+        if not isinstance(atom, Position):
+            return atom
+        where = self.resolved(op, dict(atom.index))
+        return self.code(Wrapped, self.value(op.args[atom.arg], where), atom.length)

@@ -1,0 +1,103 @@
+"""Digits of an axis: loops over the quotient and the remainders of a position that is divided.
+
+Where axes are laid one after the other (a flatten of axes that do not adjoin in memory, an index by
+a remainder), each element of one loop would need divisions. With a loop for each digit there are
+none, and neighbours along a digit are neighbours in memory again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+
+from ....op_graph.axes.affine import Affine, Quotient, Remainder, Size, variable
+from ....op_graph.axes.lengths import exact_quotient
+from ..ir.scalar_code import inside
+
+
+def digits_of(offsets: Iterable[Affine], name: str, extent: Size) -> list[Size]:
+    """The lengths of the digits that offsets take variable ``name`` apart into, outermost first.
+
+    None where they do not divide it, in more than one way, or not without a rest.
+    """
+    atoms = {atom for offset in offsets for atom in divisions(offset)}
+    found: list[Size] = []
+    rest = variable(name)
+    while True:
+        lengths = {atom.by for atom in atoms if atom.of == rest}
+        if len(lengths) != 1:
+            return [] if lengths or not found else [extent, *reversed(found)]
+        (length,) = lengths
+        whole = exact_quotient(extent, length)
+        if whole is None:
+            return []
+        found.append(length)
+        extent, rest = whole, variable(Quotient(rest, length))
+
+
+def divisions(index: Affine) -> Iterator[Quotient | Remainder]:
+    """The divisions in an index, also those of what is divided."""
+    for atom in index.terms:
+        if isinstance(atom, (Quotient, Remainder)):
+            yield atom
+        for each in inside(atom):
+            yield from divisions(each)
+
+
+def without_divisions(index: Affine, ranges: Mapping[Hashable, Size]) -> Affine:
+    """An index less the divisions whose result is known, as atoms are below their ``ranges``."""
+    if not any(isinstance(atom, (Quotient, Remainder)) for atom in index.terms):
+        return index
+    found = Affine((), index.constant)
+    for atom, step in index.terms.items():
+        found = found + _term(atom, ranges) * step
+    return found
+
+
+def _term(atom: Hashable, ranges: Mapping[Hashable, Size]) -> Affine:
+    if not isinstance(atom, (Quotient, Remainder)):
+        return variable(atom)
+    of = without_divisions(atom.of, ranges)
+    halves = _divided(of, atom.by, ranges)
+    if halves is None:
+        return variable(type(atom)(of, atom.by))
+    return halves[isinstance(atom, Remainder)]
+
+
+def _divided(
+    index: Affine, by: Size, ranges: Mapping[Hashable, Size]
+) -> tuple[Affine, Affine] | None:
+    """Quotient and remainder, multiples of ``by`` taken out; None where there are none."""
+    constant = exact_quotient(index.constant, by)
+    if constant is None:
+        return None
+    whole, rest = [], []
+    for atom, step in index.terms.items():
+        quotient = exact_quotient(step, by)
+        if quotient is not None:
+            whole.append((atom, quotient))
+        elif _is_positive(step):
+            rest.append((atom, step))
+        else:
+            return None
+    left = Affine(rest)
+    if _is_less(left, by, ranges):
+        return Affine(whole, constant), left
+    if not whole:
+        return None
+    return Affine(whole, constant) + variable(Quotient(left, by)), variable(Remainder(left, by))
+
+
+def _is_less(index: Affine, by: Size, ranges: Mapping[Hashable, Size]) -> bool:
+    """Whether a sum of positive steps is known to be less than ``by``."""
+    room = by - 1
+    for atom, step in index.terms.items():
+        if atom not in ranges:
+            return False
+        room = room - (ranges[atom] - 1) * step
+    return isinstance(room, int) and room >= 0
+
+
+def _is_positive(step: Size) -> bool:
+    if isinstance(step, int):
+        return step > 0
+    return all(coefficient > 0 for _, coefficient in step.terms)

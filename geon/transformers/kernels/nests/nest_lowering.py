@@ -1,0 +1,300 @@
+"""Loop nests: a fused kernel as loops over rows and passes over what each row holds.
+
+A nest goes over its rows (in parallel) and, for each row, makes one or more passes: loops that
+reduce, or store, or both. What a later pass needs of an earlier one is a scalar of the row, an
+element that was stored or kept, or is computed again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ....op_graph.axes.lengths import product
+from ..analysis.index_boxes import Facts, Region, assumed
+from ..analysis.index_uses import Uses, computes, divides_rows
+from ..ir.nest import Fused, Nest, Pass, Store
+from ..ir.scalar_code import Apply, Select, walk
+from .buffered_loads import chooses_in_place
+from .collapsed_rows import VECTOR
+from .inlining import Operands
+from .iteration_space import Groups
+from .nest_builder import NestBuilder
+from .nest_outputs import Item, loop_order
+
+SHORT = 15  # elements of a row up to which rows are taken side by side,
+BESIDE = 64  # where so many adjoin
+VECTORS = 128  # bytes of a loop's stores below which it is mostly what no vector holds
+COPIED = 5  # elements of a row that are copied in less time than they are read ahead
+
+
+def nest_over(region: Region, facts: Facts, fused: Fused, operands: Operands) -> Nest:
+    """The loops of a fused kernel over a region of its results.
+
+    Rows that adjoin in memory are taken side by side, but for those that a division or a position
+    of each row is needed for: these are no vectors.
+    """
+    nest = NestMaker(fused, operands, region, facts, across=True).make()
+    if nest.across is not None and divides_rows(nest):
+        nest = NestMaker(fused, operands, region, facts, across=False).make()
+    return nest
+
+
+class NestMaker(NestBuilder):
+    """Chooses the loops of one kernel: what is a row, what is one loop, what is side by side.
+
+    With ``across`` rows that adjoin are taken side by side, those of open length where they are to
+    be taken as ``short``.
+    """
+
+    def __init__(
+        self,
+        fused: Fused,
+        operands: Operands,
+        region: Region,
+        facts: Facts,
+        across: bool,
+        short: bool = False,
+    ) -> None:
+        super().__init__(fused, operands, region, facts)
+        self.wants_across, self.takes_short = across, short
+
+    def make(self) -> Nest:
+        """The nest, with neighbouring loops merged where all offsets allow it."""
+        if self.rows is None:
+            return self.map_nest()
+        nest = self.row_nest()
+        if self.reductions and self.take_apart(Uses.of(nest)):
+            self.items = [replace(i, inner=self.space.divided(i.inner)) for i in self.items]
+            self.go_along(Uses.of(self.row_nest()))
+            nest = self.row_nest()
+        return nest
+
+    def row_nest(self) -> Nest:
+        """Passes for each row, with neighbouring loops merged where all offsets allow it."""
+        order = self.row_order()
+        across = None
+        reads: tuple[str, ...] = ()
+        if self.reductions:
+            reads = self.space.divided(self.several(loop_order(self.reductions[0], self.operands)))
+        if self.wants_across and reads:
+            across = reads[-1] if reads[-1] in order else self.beside(order)
+        lanes = None if across is None else self.adjoining(order, across)
+        rows: Groups = [(n,) for n in order if lanes is None or n not in lanes]
+        nest = self.build(rows, lanes, {})
+        merged = self.merged_inner(nest)
+        made = self.build(rows, lanes, merged) if merged else nest
+        if merged and any(map(chooses_in_place, made.passes)):
+            merged = self.merged_inner(nest, longer=False)
+            made = self.build(rows, lanes, merged) if merged else nest
+        nest = made
+        inside = 0 if lanes is None else len(order) - 1 - order.index(lanes[-1])
+        return replace(nest, inside=inside)
+
+    def adjoining(self, order: list[str], across: str) -> tuple[str, ...]:
+        """The axes of rows that everything walks as one with the axis of rows side by side.
+
+        It is one axis where there are several passes: what joins products to a softmax finds their
+        axes in its loops.
+        """
+        nest = self.build([(n,) for n in order], None, {}) if len(order) > 1 else None
+        if nest is None or len(nest.passes) > 1:
+            return (across,)
+        groups = self.space.merged(order, Uses.of(nest))
+        return next(group for group in groups if across in group)
+
+    def beside(self, order: list[str]) -> str | None:
+        """The axis along which short rows are taken side by side; None where rows are not short."""
+        inner = {n for item in self.items if item.reduces for n in item.inner}
+        size = product(self.space.extents[n] for n in inner)
+        if not (0 < size <= SHORT if isinstance(size, int) else self.takes_short):
+            return None
+        for name in reversed(order):
+            extent = self.space.extents[name]
+            if not isinstance(extent, int) or extent >= BESIDE:
+                return name
+        return None
+
+    def row_order(self) -> list[str]:
+        """The axes of the rows, in the order of memory."""
+        if self.reductions:
+            order = loop_order(self.reductions[0], self.operands)
+        else:
+            order = self.operands.order(self.results[0])
+        rows = self.rows or frozenset()
+        return list(self.space.divided([n for n in order if n in rows]))
+
+    def by_element(self) -> Nest:
+        """One pass with a loop for each axis."""
+        self.rows = frozenset()
+        self.go_over(self.walked())
+        return self.build([], None, {})
+
+    def go_over(self, inner: tuple[str, ...]) -> None:
+        """Store all results in one pass over these axes."""
+        self.items = [Item(i.op, False, 0, inner) for i in self.items]
+
+    def walked(self) -> tuple[str, ...]:
+        """The axes that have loops, in the order of memory."""
+        order = self.operands.order(self.results[0])
+        if self.region.unrolled:
+            return self.several(order[:-1])
+        return self.space.divided(self.several(order))
+
+    def take_apart(self, uses: Uses) -> bool:
+        """Walk axes that are divided by their digits; False where there are none."""
+        if self.region.cuts or self.region.boxes:
+            return False
+        if any(phases > 1 for phases in self.phases.values()):
+            return False
+        names = dict.fromkeys(n for item in self.items for n in item.inner)
+        order = [n for n in self.space.extents if n in names or n in (self.rows or ())]
+        return self.space.divide([n for n in order if n not in self.blocks], uses)
+
+    def go_along(self, uses: Uses) -> None:
+        """Reduce along the digits of divided axes as what is read lies in memory.
+
+        A sum may take its terms in any order. Passes that also store go as that is stored.
+        """
+        stored = {item.level for item in self.items if not item.reduces and item.inner}
+        self.items = [
+            item if item.level in stored else replace(item, inner=self.along(item.inner, uses))
+            for item in self.items
+        ]
+
+    def along(self, inner: tuple[str, ...], uses: Uses) -> tuple[str, ...]:
+        """Loops in the order of the steps of the first load that goes along all of them."""
+        names = {self.space.name((n,)): n for n in inner}
+        for offset in uses.offsets:
+            steps = {names[atom]: step for atom, step in offset.terms.items() if atom in names}
+            if len(steps) == len(inner):
+                return tuple(sorted(inner, key=lambda n: -abs(assumed(steps[n]))))
+        return inner
+
+    def map_nest(self) -> Nest:
+        """One pass over all axes: a single loop where memory allows, else rows and a last loop."""
+        order = self.walked()
+        if not order:
+            return self.by_element()
+        nest = self.by_element()
+        uses = Uses.of(nest)
+        if self.take_apart(uses):
+            order = self.walked()
+            nest = self.by_element()
+            uses = Uses.of(nest)
+        if len(order) == 1:
+            return nest
+        groups = self.space.merged(order, uses)
+        if len(groups) == 1:
+            self.go_over(order)
+            return self.build([], None, {order: groups})
+        inner, (across, nearer) = groups[-1], self.space.across(order, uses)
+        if across is not None and across not in inner and self.wants_across:
+            self.go_over(inner)
+            rows = [n for group in groups[:-1] for n in group]
+            nearer |= set(rows[rows.index(across) + 1 :])
+            around = [n for n in rows if n != across and n not in nearer]
+            inside = [n for n in rows if n in nearer]
+            loops: Groups = [(n,) for n in (*around, *inside)]
+            return replace(self.build(loops, (across,), {inner: [inner]}), inside=len(inside))
+        if self.fills_vectors(inner, nest):
+            return self.with_groups(groups)
+        longer = self.space.lengthened(groups, uses, self.enough(nest))
+        made = self.with_groups(longer)
+        if len(longer) < len(groups) and any(map(chooses_in_place, made.passes)):
+            return self.with_groups(groups)
+        return made
+
+    def with_groups(self, groups: Groups) -> Nest:
+        """One pass over the last of groups, for each row of the others."""
+        self.go_over(groups[-1])
+        return self.build(groups[:-1], None, {groups[-1]: [groups[-1]]})
+
+    def flat_rows(self) -> Nest | None:
+        """One pass over the elements of rows, many rows side by side; None where rows adjoin as
+        they are. Rows may be digits of an axis that is divided.
+        """
+        order = self.walked()
+        uses = Uses.of(self.by_element())
+        if self.take_apart(uses):
+            order = self.walked()
+            uses = Uses.of(self.by_element())
+        if len(order) < 2:
+            return None
+        *around, inner = self.space.merged(order, uses)
+        if not around:
+            return None
+        self.go_over(inner)
+        *rows, lanes = around
+        row = product(self.space.extents[name] for name in inner)
+        nearer = self.space.nearer(around, row, uses)
+        rows = [*[group for group in rows if group not in nearer], *nearer]
+        nest = self.build(rows, lanes, {inner: [inner]})
+        return replace(nest, flat=True, inside=len(nearer))
+
+    def fills_vectors(self, inner: tuple[str, ...], nest: Nest) -> bool:
+        """Whether an innermost loop is of whole vectors, and does little but load and store: what
+        is the same for all of it is then in a register, and would be read ahead in a longer loop.
+        """
+        length = product(self.space.extents[n] for n in inner)
+        size = min(op.dtype.itemsize for op in self.results)
+        if not isinstance(length, int) or length * size % VECTOR or not computes(nest):
+            return False
+        stores = [store.value for step in nest.passes for store in step.stores]
+        return not any(
+            isinstance(x, Select) or (isinstance(x, Apply) and x.row.cost == "expensive")
+            for x in walk(*stores)
+        )
+
+    def enough(self, nest: Nest) -> int:
+        """Turns of an innermost loop from which on it is long enough.
+
+        These are two vectors of the narrowest elements, or where elements are only copied so many
+        as would take longer to read ahead. Where the loop is cut it stays by itself.
+        """
+        if self.region.cuts or self.region.boxes:
+            return 0
+        if not computes(nest):
+            return COPIED
+        return VECTORS // min(op.dtype.itemsize for op in self.results)
+
+    def across_last(self) -> Nest | None:
+        """A nest without rows that goes through memory across its last loop, whose length is open:
+        the loop around it is the innermost one. None where passes have no such loops.
+        """
+        whole = self.row_nest()
+        if whole.rows or whole.across is not None or whole.arrays:
+            return None
+        swapped: dict[tuple[str, ...], Groups] = {}
+        for step in whole.passes:
+            *around, last = [loop.axes for loop in step.loops] or [()]
+            if not around or isinstance(step.loops[-1].extent, int):
+                return None
+            inner = tuple([name for axes in (*around, last) for name in axes])
+            swapped[inner] = [*around[:-1], last, around[-1]]
+        if not swapped:
+            return None
+        made = self.build([], None, swapped)
+        steps, ending = tuple(map(around_first, made.steps)), tuple(map(around_first, made.ending))
+        return replace(made, steps=steps, ending=ending)
+
+    def merged_inner(self, nest: Nest, longer: bool = True) -> dict[tuple[str, ...], Groups]:
+        """For each set of inner loops those that can be walked as one; short ones with those around
+        them where they may be ``longer``.
+        """
+        found = {}
+        uses = Uses.of(nest)
+        enough = self.enough(nest)
+        for inner in {item.inner: None for item in self.items if item.inner}:
+            groups = self.space.merged(inner, uses, self.cut_inside)
+            if nest.across is None and longer:
+                groups = self.space.lengthened(groups, uses, enough)
+            if len(groups) < len(inner):
+                found[inner] = groups
+        return found
+
+
+def around_first(step: Pass | Store) -> Pass | Store:
+    """A pass whose last loops were exchanged, divided along what was the outermost one."""
+    if not isinstance(step, Pass):
+        return step
+    return replace(step, divided=1 if len(step.loops) == 2 else 0)

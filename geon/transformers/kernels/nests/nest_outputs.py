@@ -1,0 +1,170 @@
+"""What a nest stores and reduces, and in which of its passes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....op_graph.axes.index_map import atoms, identity
+from ....op_graph.axes.lengths import product
+from ....op_graph.op_graph import Op, among
+from ....op_graph.rows.reducers import SUM, Reducer
+from ....op_graph.values.dtypes import FLOAT32, HALVES, INT32, DType, name_of
+from ..ir.nest import Fused, folded_row
+from .inlining import Operands
+
+NEAR = 64  # values below one that are looked at for the order of its axes
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Item:
+    """A store or reduction, with the pass it belongs to and the axes its loops go over."""
+
+    op: Op
+    reduces: bool
+    level: int
+    inner: tuple[str, ...]
+
+    @property
+    def has_state(self) -> bool:
+        """Whether it is a reduction that is more than a row folded in vector lanes."""
+        return self.reduces and folded_row(reducer_of(self.op)) is None
+
+
+class Levels:
+    """The pass in which each op of a fused kernel is computed: the first to have its reductions."""
+
+    def __init__(self, fused: Fused, operands: Operands) -> None:
+        self.fused, self.operands = fused, operands
+        self.reduced = {op: number for number, op in enumerate(fused.reductions)}
+        self.levels: dict[Op, int] = {}
+
+    def level(self, root: Op) -> int:
+        """The pass in which ``root`` can be computed."""
+        stack = [(root, False)]
+        while stack:
+            op, ready = stack.pop()
+            if op in self.levels:
+                continue
+            if self.operands.stored(op):
+                self.levels[op] = 0
+            elif ready:
+                level = max((self.levels[arg] for arg in op.args), default=0)
+                self.levels[op] = level + (op in self.reduced)
+            else:
+                stack.append((op, True))
+                stack += [(arg, False) for arg in op.args]
+        return self.levels[root]
+
+    def items(self) -> list[Item]:
+        """What is reduced and stored, and in which pass."""
+        rows = self.fused.rows or frozenset()
+        found = []
+        for op in self.fused.reductions:
+            inner = tuple([n for n in loop_order(op, self.operands) if n not in rows])
+            self.level(op)
+            found.append(Item(op, True, max(self.level(arg) for arg in op.args), inner))
+        for op in self.operands.results:
+            if op not in self.reduced:
+                inner = tuple([n for n in self.operands.order(op) if n not in rows])
+                found.append(Item(op, False, self.level(op), inner))
+        return found
+
+    def later_needs(self, items: Sequence[Item], level: int) -> set[Op]:
+        """Costly ops, not in memory, that are computed at ``level`` and used in later passes."""
+        found: set[Op] = set()
+        for item in items:
+            if item.level <= level:
+                continue
+            stack = list(item.op.args) if item.reduces else [item.op]
+            seen = set(stack)
+            while stack:
+                op = stack.pop()
+                if self.operands.stored(op) or op in self.reduced:
+                    continue
+                if op.primitive.cost == "expensive" and self.level(op) <= level:
+                    found.add(op)
+                new = [arg for arg in op.args if arg not in seen]
+                seen.update(new)
+                stack += new
+        return found
+
+
+def loop_order(op: Op, operands: Operands) -> tuple[str, ...]:
+    """The axes a reduction goes over, kept ones included, in the order of memory.
+
+    Axes of one element make no operand the wider one.
+    """
+    widest = max(op.args, key=lambda arg: sum(axis.expression != 1 for axis in arg.axes))
+    order = list(memory_order(widest, operands))
+    for arg in op.args:
+        order = [n for n in arg.axes.names if n not in order] + order
+    return tuple(order)
+
+
+def memory_order(op: Op, operands: Operands) -> tuple[str, ...]:
+    """The axes of ``op`` as they are nested in memory.
+
+    What is computed on the way is nested as the nearest value below it that is read and has all
+    its axes: by its own axes, loops would jump through the memory of that one.
+    """
+    names = set(op.axes.names)
+    waiting, seen = deque([op]), 0
+    while waiting and seen < NEAR:
+        each, seen = waiting.popleft(), seen + 1
+        if operands.stored(each) or among(each, operands.results):
+            return operands.order(each)
+        if each.primitive.kind == "elementwise" or each.primitive.index_map is not None:
+            waiting += [arg for arg in each.args if set(arg.axes.names) == names]
+    return shown_order(op, operands)
+
+
+def shown_order(op: Op, operands: Operands) -> tuple[str, ...]:
+    """The axes of ``op``; of windows that reach beyond what they show, as that lies in memory."""
+    chain: list[Op] = []
+    while is_bordered(op) and not operands.stored(op) and len(chain) < NEAR:
+        chain.append(op)
+        op = op.args[0]
+    order = operands.order(op)
+    for shown in reversed(chain):
+        shows = shown.primitive.index_map
+        assert shows is not None
+        index = shows(shown, identity(shown.axes.names))[0].index
+        walked: dict[str, None] = {}
+        for name in order:
+            found = set(atoms(index[name]))
+            walked.update(dict.fromkeys(n for n in shown.axes.names if n in found))
+        order = (*(n for n in shown.axes.names if n not in walked), *walked)
+    return order
+
+
+def is_bordered(op: Op) -> bool:
+    """Whether elements are those of an argument with fewer axes, or of another one beyond it."""
+    row = op.primitive
+    if row.kind != "movement" or row.index_map is None or row.view:
+        return False
+    return len(op.axes) > len(op.args[0].axes)
+
+
+def reducer_of(op: Op) -> Reducer:
+    """The reducer of a reduction; a contraction's is that of a sum."""
+    reducer: Reducer | None = op.primitive.reducer
+    return SUM if reducer is None else reducer
+
+
+def states_of(op: Op) -> tuple[DType, ...]:
+    """The dtypes of a reduction's state: halves are computed on as float32, and positions are
+    held in int32 where that is as wide as the elements and holds them all, so that vectors of
+    both have as many lanes."""
+    element, reducer = op.args[0].dtype, reducer_of(op)
+    wide = FLOAT32 if name_of(element) in HALVES else element
+    states = reducer.states(wide, op.dtype)
+    count = product(axis.expression for axis in op.args[0].axes if axis.name not in op.axes)
+    if reducer.place is None or wide.itemsize > INT32.itemsize:
+        return states
+    if not isinstance(count, int) or count >= np.iinfo(np.int32).max:
+        return states
+    return tuple([INT32 if k == reducer.place else each for k, each in enumerate(states)])

@@ -1,0 +1,77 @@
+"""Random bits that the innermost loop of a pass takes in the order of their positions.
+
+One counter gives four words, so neighbours cost a quarter of what elements by themselves cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from ....op_graph.axes.affine import Affine, Size
+from ..analysis.footprint import names_in
+from ..analysis.loop_depth import ELEMENT, ROW, Depths
+from ..ir.nest import Nest, Pass
+from ..ir.scalar_code import RandomBits, Scalar, walk
+
+SIDE_BY_SIDE = 64  # so many rows, if there are no more, are always taken side by side together
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Run:
+    """Bits whose positions adjoin along loop ``variable``, the innermost one.
+
+    ``base`` is the position at turn 0, ``end`` the one behind the last that later turns may want;
+    None where that is the end of the rows that are taken side by side.
+    """
+
+    node: RandomBits
+    variable: str
+    base: Affine
+    end: Affine | None
+
+
+def runs(nest: Nest, step: Pass, depths: Depths) -> list[Run]:
+    """The runs of a pass, one for each draw that it takes in order."""
+    found = [_run(nest, step, depths, node) for node in walk(*roots(step))]
+    return [run for run in found if run is not None]
+
+
+def roots(step: Pass) -> list[Scalar]:
+    """What a pass computes for each element."""
+    found: list[Scalar] = []
+    for each in step.reductions:
+        found += [*each.elements, *([each.position] if each.position is not None else [])]
+    found += [store.value for store in step.stores]
+    return found + [keep.value for keep in step.keeps]
+
+
+def _run(nest: Nest, step: Pass, depths: Depths, node: Scalar) -> Run | None:
+    if not isinstance(node, RandomBits) or depths.value(node) < ELEMENT or not step.loops:
+        return None
+    across = nest.across
+    variable = "lane" if across is not None else step.loops[-1].name
+    if node.position.step(variable) != 1:
+        return None
+    others = [(atom, by) for atom, by in node.position.terms.items() if atom != variable]
+    if not all(_known_before(atom, variable, depths, across is not None) for atom, _ in others):
+        return None
+    base = Affine(others, node.position.constant)
+    outer = [*nest.rows, *step.loops]
+    turns: Size
+    if across is None:
+        turns, outer = step.loops[-1].extent, outer[:-1]
+    else:
+        turns = across.extent
+        if not isinstance(turns, int) or turns > SIDE_BY_SIDE:
+            return Run(node, variable, base, None)
+    if outer and node.position.step(outer[-1].name) == turns:
+        return Run(node, variable, base, Affine((), node.size))
+    return Run(node, variable, base, base + turns)
+
+
+def _known_before(atom: Hashable, variable: str, depths: Depths, lanes: bool) -> bool:
+    """Whether an atom of a position is known before the innermost loop begins."""
+    if isinstance(atom, str):
+        return True
+    return not lanes and depths.atom(atom) <= ROW and variable not in set(names_in(atom))

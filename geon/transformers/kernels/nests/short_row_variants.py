@@ -1,0 +1,136 @@
+"""What a nest is where its rows are short, which a call sees where lengths are open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+
+from ....op_graph.axes.affine import Size
+from ....op_graph.axes.lengths import product
+from ..analysis.index_boxes import Facts, Region
+from ..analysis.index_uses import divides_rows
+from ..ir.nest import Fused, Loop, Nest, Pass
+from ..ir.scalar_code import Apply, RandomBits, indices, walk
+from .collapsed_rows import flat_parts
+from .inlining import Operands
+from .nest_lowering import BESIDE, SHORT, NestMaker
+
+COSTLY = 64  # the same as ``SHORT`` for turned loops that do much with what they have gathered
+
+
+def with_short_rows(
+    nest: Nest, fused: Fused, operands: Operands, region: Region | None = None
+) -> Nest:
+    """A nest that reduces rows of open length, with what takes them side by side where they are
+    short; over a ``region``, or over all. All of its passes go over as much.
+    """
+    region = region or Region()
+    size = reduced_size(nest)
+    if isinstance(size, int) or nest.across is not None or not nest.rows:
+        return nest
+    if region.boxes or not (nest.steps and isinstance(nest.steps[0], Pass)):
+        return nest
+    for step in nest.passes:
+        drawn = any(isinstance(node, RandomBits) for node in walk(*step.computed))
+        alike = product(loop.extent for loop in step.loops) == size
+        if drawn or not alike:
+            return nest
+    facts = Facts(known=list(operands.known))
+    short = NestMaker(fused, operands, region, facts, across=True, short=True).make()
+    if short.across is None or short.arrays or divides_rows(short):
+        return nest
+    sizes = (size - 1, SHORT - size, short.across.extent - BESIDE)
+    if not can_be(sizes):
+        return nest
+    shortness = tuple([size for size in sizes if not isinstance(size, int)])
+    return replace(nest, short=replace(short, most=SHORT), shortness=shortness)
+
+
+def with_turned_loops(nest: Nest, fused: Fused, operands: Operands) -> Nest:
+    """A nest that reduces all at once, with what goes along the loop around its innermost one where
+    that one, of open length, is too short for vectors.
+
+    States, and draws, which follow the order of elements, stay as they are.
+    """
+    reduced = [each for step in nest.passes for each in step.reductions]
+    if nest.rows or nest.pieces or not reduced or any(each.folds is None for each in reduced):
+        return nest
+    if nest.across is not None or not all(ends_open(step.loops) for step in nest.passes):
+        return nest
+    computed = [value for step in nest.passes for value in step.computed]
+    if any(isinstance(node, RandomBits) for node in walk(*computed)):
+        return nest
+    facts = Facts(known=list(operands.known))
+    turned = NestMaker(fused, operands, Region(), facts, across=False).across_last()
+    if turned is None:
+        return nest
+    costly = any(isinstance(x, Apply) and x.row.cost == "expensive" for x in walk(*computed))
+    *_, short, long = turned.passes[0].loops
+    most = COSTLY if costly else SHORT
+    sizes = (short.extent - 1, most - short.extent, long.extent - BESIDE)
+    if not can_be(sizes):
+        return nest
+    shortness = tuple([size for size in sizes if not isinstance(size, int)])
+    return replace(nest, short=turned, shortness=shortness)
+
+
+def can_be(sizes: Sequence[Size]) -> bool:
+    """Whether all of some sizes may be 0 or more at once, as far as each and every two of them say:
+    rows and columns of a square are not both short and many.
+    """
+    sums = [x + y for x, y in combinations((0, *sizes), 2)]
+    return not any(isinstance(each, int) and each < 0 for each in sums)
+
+
+def ends_open(loops: Sequence[Loop]) -> bool:
+    """Whether the innermost of several loops has an open length."""
+    return len(loops) > 1 and not isinstance(loops[-1].extent, int)
+
+
+def with_flat_rows(nest: Nest, fused: Fused, operands: Operands) -> Nest:
+    """A nest that only stores, with what goes over many rows as one where they are short.
+
+    Rows of known length have it alone, where the nest would be one loop that divides, or one of
+    few turns for each row.
+    """
+    if goes_straight(nest):
+        return nest
+    facts = Facts(known=list(operands.known))
+    short = NestMaker(fused, operands, Region(), facts, across=True).flat_rows()
+    parts = None if short is None else flat_parts(short)
+    if short is None or short.across is None or parts is None:
+        return nest
+    row, rows = short.passes[0].loops[0].extent, short.across.extent
+    sizes = parts.tests(row, rows)
+    if parts.most == 0 or not can_be(sizes):
+        return nest
+    if isinstance(row, int):
+        open_groups = parts.grouped and not isinstance(rows, int)
+        slower = parts.scattered and parts.is_light
+        chosen = is_plain(nest) and not open_groups and not slower
+        return replace(nest, short=short) if chosen else nest
+    shortness = tuple([size for size in sizes if not isinstance(size, int)])
+    return replace(nest, short=short, shortness=shortness)
+
+
+def goes_straight(nest: Nest) -> bool:
+    """Whether a nest is one loop over all, in which nothing is found by a division."""
+    if nest.rows or not is_plain(nest):
+        return False
+    stores = nest.passes[0].stores
+    found = [store.offset for store in stores]
+    for node in walk(*[store.value for store in stores]):
+        found += indices(node)
+    return all(isinstance(atom, str) for index in found for atom in index.terms)
+
+
+def is_plain(nest: Nest) -> bool:
+    """Whether a nest is one pass with one loop, and neither in pieces nor by rows side by side."""
+    alone = not nest.pieces and nest.across is None and len(nest.steps) == 1
+    return alone and len(nest.passes) == 1 and len(nest.passes[0].loops) == 1
+
+
+def reduced_size(nest: Nest) -> Size:
+    """The elements of a row that the first pass of a nest reduces."""
+    return product(loop.extent for step in nest.passes[:1] for loop in step.loops)

@@ -1,0 +1,1 @@
+"""Contractions, attention and chains of them, as data."""

@@ -1,0 +1,283 @@
+"""A contraction as data: loops by their part, both operands and what is stored as scalar code."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ....op_graph.axes.affine import Affine, Size, variable
+from ....op_graph.axes.index_map import Guard, Index
+from ....op_graph.op_graph import Op
+from ....op_graph.values.dtypes import DType
+from ..analysis.index_boxes import Facts
+from ..ir.nest import Fused, Loop, Store
+from ..ir.scalar_code import Clamped, Contracted, Load, Number, Scalar, Select, walk
+from ..nests.inlining import Elements, Operands
+from .residue_classes import Class, classes_of
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Contraction:
+    """For each batch, row and column the sum over ``summed`` of ``left`` times ``right``.
+
+    It is what ``Contracted`` is in the values of ``stores``. ``unit`` is the loop along which
+    neighbouring stores adjoin; None for a single element. ``operands`` are the values in memory,
+    by the numbers of loads and stores. ``pieces`` are contractions that together store the same,
+    without the terms that are known to be of nothing.
+    """
+
+    batch: tuple[Loop, ...]
+    rows: tuple[Loop, ...]
+    columns: tuple[Loop, ...]
+    summed: tuple[Loop, ...]
+    left: Scalar
+    right: Scalar
+    dtype: DType
+    stores: tuple[Store, ...]
+    unit: str | None
+    operands: tuple[Op, ...]
+    pieces: tuple[Contraction, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Elements in memory: the operand, where the first lies, and the stride of each loop.
+
+    Where a guard does not hold there is none, and 0 stands for it.
+    """
+
+    operand: int
+    start: Size
+    strides: Mapping[str, Size]
+    guards: tuple[Guard, ...] = ()
+
+
+def make_contraction(fused: Fused, operands: Operands) -> Contraction:
+    """The contraction of a kernel, with what is done to its sums."""
+    assert fused.dot is not None
+    for op in operands.results:
+        operands.number(op)
+    whole = _part(fused, operands, {})
+    if any(operands.extent(axis) != axis.expression for arg in fused.dot.args for axis in arg.axes):
+        return whole  # a part of an axis begins anywhere
+    kept = (*whole.batch, *whole.rows, *whole.columns)
+    found = classes_of((whole.left, whole.right), kept, whole.summed)
+    pieces = [_part(fused, operands, each) for each in found]
+    return replace(whole, pieces=tuple(pieces), operands=tuple(operands.numbers))
+
+
+def _part(fused: Fused, operands: Operands, taken: Mapping[str, Class]) -> Contraction:
+    """The contraction over no more than the classes of indices that are ``taken`` of axes."""
+    dot = fused.dot
+    assert dot is not None
+    x, y = dot.args
+    axes = {axis.name: axis for arg in dot.args for axis in arg.axes}
+    of = {n: taken.get(n, Class()) for n in axes}
+    loops = {
+        n: Loop(f"d{k}", (n,), of[n].turns(operands.extent(axis)))
+        for k, (n, axis) in enumerate(axes.items())
+    }
+    summed: tuple[str, ...] = dot.attrs[0]
+    loops = _needed(loops, summed)
+    index = {
+        n: operands.at(n, of[n].index(variable(loops[n].name) if n in loops else Affine()))
+        for n in axes
+    }
+    decide = Facts().decide
+    elements = Elements(operands, lambda guard: decide(guard, {}))
+    left, right = (elements.value(op, _of(index, op)) for op in (x, y))
+    turned = _backwards((left, right), loops, summed)
+    if turned:
+        last = {
+            n: operands.at(n, of[n].index(variable(f.name) * -1 + (f.extent - 1)))
+            for n, f in turned.items()
+        }
+        index.update(last)
+        elements = Elements(operands, lambda guard: decide(guard, {}))
+        left, right = (elements.value(op, _of(index, op)) for op in (x, y))
+
+    def only(names: Iterable[str]) -> tuple[Loop, ...]:
+        return tuple([loops[n] for n in names if n in loops])
+
+    found = elements.code(Contracted, dot.dtype)
+    elements.known[dot] = lambda index: found
+    renamed = {new: old for old, new in fused.names}  # what the results call the axes
+    stores = tuple([_store(op, elements, index, renamed) for op in operands.results])
+    order = only(renamed.get(n, n) for n in operands.order(operands.results[0]))
+    unit = order[-1].name if order else None
+    return Contraction(
+        only(n for n in x.axes.names if n in y.axes and n not in summed),
+        only(n for n in x.axes.names if n not in y.axes),
+        only(n for n in y.axes.names if n not in x.axes),
+        only(summed),
+        left,
+        right,
+        dot.dtype,
+        stores,
+        unit,
+        tuple(operands.numbers),
+    )
+
+
+def _needed(loops: dict[str, Loop], summed: tuple[str, ...]) -> dict[str, Loop]:
+    """The loops of more than one turn, and one over what is summed."""
+    found = {n: loop for n, loop in loops.items() if loop.extent != 1}
+    if summed and not any(n in found for n in summed):
+        found[summed[-1]] = loops[summed[-1]]
+    return found
+
+
+def _backwards(
+    operands: Sequence[Scalar], loops: Mapping[str, Loop], summed: Sequence[str]
+) -> dict[str, Loop]:
+    """The summed loops that go backwards through an operand with borders, by their axes.
+
+    Turned they go forwards, so that positions of windows and what is inside are one run of memory.
+    """
+    found: dict[str, Loop] = {}
+    for value in operands:
+        walked = bordered(value, loops.values())
+        if walked is not None and walked.guards:
+            steps = walked.strides
+            back = [n for n in summed if n in loops and is_negative(steps.get(loops[n].name, 0))]
+            found.update({n: loops[n] for n in back})
+    return found
+
+
+def is_negative(size: Size) -> bool:
+    """Whether a size is less than 0 at all lengths."""
+    if isinstance(size, int):
+        return size < 0
+    return all(step < 0 for _, step in size.terms)
+
+
+def offsets_in(value: Scalar) -> list[Affine]:
+    """The offsets of what is loaded, as they are inside of borders."""
+    return [unheld(node.offset) for node in walk(value) if isinstance(node, Load)]
+
+
+def _of(index: Index, op: Op) -> Index:
+    return {n: index[n] for n in op.axes.names}
+
+
+def _store(op: Op, elements: Elements, index: Index, renamed: Mapping[str, str]) -> Store:
+    own = {n: index[renamed.get(n, n)] for n in op.axes.names}
+    value = elements.value(op, own)
+    operands = elements.operands
+    return Store(operands.number(op), operands.offset(op, own), value, op.dtype)
+
+
+def access(value: Scalar, loops: Iterable[Loop]) -> Access | None:
+    """How an operand that lies in memory is walked; None where it is computed."""
+    names = {loop.name for loop in loops}
+    if not isinstance(value, Load) or not names.issuperset(value.offset.terms):
+        return None
+    return Access(value.operand, value.offset.constant, _strides(value.offset.terms))
+
+
+def bordered(value: Scalar, loops: Iterable[Loop]) -> Access | None:
+    """How an operand is walked that lies in memory where guards hold, and else is 0.
+
+    None where it is more than that, or where its guards are on more than sums of loops.
+    """
+    names = {loop.name for loop in loops}
+    value, guards = inside_borders(value)
+    if not isinstance(value, Load):
+        return None
+    offset = unheld(value.offset)
+    walked = [offset, *(guard.index for guard in guards)]
+    if any(not names.issuperset(index.terms) for index in walked):
+        return None
+    return Access(value.operand, offset.constant, _strides(offset.terms), guards)
+
+
+def inside_borders(value: Scalar) -> tuple[Scalar, tuple[Guard, ...]]:
+    """What a value is where guards hold, and these; where they do not it is 0."""
+    guards: list[Guard] = []
+    while isinstance(value, Select) and _is_zero(value.other):
+        guards += [Guard(unheld(guard.index), guard.low, guard.high) for guard in value.guards]
+        value = value.value
+    return value, tuple(guards)
+
+
+def unheld(index: Affine) -> Affine:
+    """An index as it is where guards hold, without what holds it at 0 elsewhere."""
+    found = Affine((), index.constant)
+    for atom, step in index.terms.items():
+        of = unheld(atom.of) if isinstance(atom, Clamped) else variable(atom)
+        found = found + of * step
+    return found
+
+
+def _is_zero(value: Scalar) -> bool:
+    return isinstance(value, Number) and value.value == 0 and not math.copysign(1, value.value) < 0
+
+
+def stored(contraction: Contraction) -> Access | None:
+    """The memory of the result, where all that is done with the sums is to store them."""
+    store = contraction.stores[0]
+    if len(contraction.stores) > 1 or not isinstance(store.value, Contracted):
+        return None
+    if not all(isinstance(atom, str) for atom in store.offset.terms):
+        return None
+    return Access(store.operand, store.offset.constant, _strides(store.offset.terms))
+
+
+def unit_of(value: Scalar, loops: Iterable[Loop]) -> str | None:
+    """The loop along which the elements of an operand adjoin in memory, of the widest it reads."""
+    names = {loop.name for loop in loops}
+    widest = max(offsets_in(value), key=lambda offset: len(offset.terms), default=None)
+    if widest is None:
+        return None
+    adjoining = (atom for atom, step in widest.terms.items() if step == 1 and atom in names)
+    return next((atom for atom in adjoining if isinstance(atom, str)), None)
+
+
+def as_one(
+    loops: Sequence[Loop], pairs: Collection[tuple[str, str]]
+) -> tuple[tuple[Loop, ...], tuple[str, ...]]:
+    """Fewer loops, the inner one of each of these pairs for both, and the names of the others."""
+    found: list[Loop] = []
+    left_out = []
+    for inner in loops:
+        if found and (found[-1].name, inner.name) in pairs:
+            outer = found.pop()
+            left_out.append(outer.name)
+            inner = Loop(inner.name, (*outer.axes, *inner.axes), outer.extent * inner.extent)
+        found.append(inner)
+    return tuple(found), tuple(left_out)
+
+
+def merged(
+    loops: Sequence[Loop],
+    strides: Mapping[str, Size],
+    apart: Container[str] = (),
+    leading: bool = False,
+) -> tuple[tuple[Loop, ...], dict[str, Size]]:
+    """Fewer loops, outermost first, that one operand's strides cannot tell from these.
+
+    Those in ``apart`` stay loops of their own, or lead others where they are ``leading``.
+    """
+    found: list[Loop] = []
+    steps = {loop.name: strides.get(loop.name, 0) for loop in loops}
+    for inner in loops:
+        if inner.extent == 1:
+            continue
+        outer = found[-1] if found else None
+        alone = outer is not None and outer.name in apart and not leading
+        if outer is None or alone or inner.name in apart:
+            found.append(inner)
+            continue
+        if steps[outer.name] == steps[inner.name] * inner.extent:
+            axes = (*outer.axes, *inner.axes)
+            found[-1] = Loop(inner.name, axes, outer.extent * inner.extent)
+            continue
+        found.append(inner)
+    if not found and loops:
+        return (loops[-1],), {loops[-1].name: 0}
+    return tuple(found), {loop.name: steps[loop.name] for loop in found}
+
+
+def _strides(terms: Mapping[object, Size]) -> dict[str, Size]:
+    return {str(atom): step for atom, step in terms.items()}

@@ -1,0 +1,1 @@
+"""Scans as one kernel: sequential loops, and packing of their scalars into vectors."""

@@ -1,0 +1,262 @@
+"""Scans of small tensors as one kernel: each element of a carry is a carry of its own.
+
+A recurrence of 4x4 matrices is so a loop of some dozens of scalars, which stay in registers. One
+axis may be long: an ensemble of such systems, whose rows do not meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product as every
+
+from ....op_graph.axes.affine import Affine, Size, strides, variable
+from ....op_graph.axes.axes import Axes
+from ....op_graph.axes.index_map import Guard, Index
+from ....op_graph.core.region_body import Body
+from ....op_graph.op_graph import NO_AXES, Op, post_order
+from ....op_graph.regions.scan_op import ScanAttributes
+from ....op_graph.rows.elementwise import add, multiply
+from ..ir.nest import Store
+from ..ir.scalar_code import Running, Scalar
+from ..nests.inlining import Elements, Operands
+from .sequential_scan import ROW, TURN, Carried, OrderedLoop, OtherPlaces, is_element
+
+SMALL = 16  # the longest axis that is taken apart
+MOST_CARRIED = 128  # elements of a row that are carried or stored in a turn
+INLINED = 24  # statements of an elementary function, which a compiler puts where it is called
+
+
+@dataclass(frozen=True, slots=True)
+class TurnBounds:
+    """The most statements that a turn of one row may have, which decide how long a compiler takes.
+
+    ``single`` is for a loop of one row, ``lanes`` for one whose rows are taken side by side.
+    """
+
+    single: int
+    lanes: int
+
+
+def unrolled(
+    region: Op, results: Sequence[Op], operands: Operands, bounds: TurnBounds
+) -> OrderedLoop | None:
+    """The scan with these results, its small tensors taken apart; None where a turn has more
+    statements than ``bounds`` allow, or its body does more than products, sums and what is of
+    elements.
+    """
+    a = ScanAttributes(region.attrs)
+    roots = a.body.results
+    long = {axis.name for op in roots for axis in op.axes if not _is_small(axis.expression)}
+    if len(long) > 1 or any(name not in op.axes for name in long for op in roots):
+        return None
+    row = next(iter(long), None)
+    carried = sum(_elements(op, row) or 0 for op in roots)
+    count = turn_statements(a.body, a.carries, row)
+    most = bounds.single if row is None else bounds.lanes
+    if count is None or count > most or carried > MOST_CARRIED:
+        return None
+    try:
+        return _Unrolled(region, a, row, results, operands).made()
+    except OtherPlaces:
+        return None
+
+
+def _is_small(size: Size) -> bool:
+    return isinstance(size, int) and size <= SMALL
+
+
+def turn_statements(body: Body, carries: int, row: str | None) -> int | None:
+    """Predict the scalar statements of a turn of one row: a load of each element that is read, a
+    product and a sum of each term, ``INLINED`` of each elementary function.
+
+    None where a body has an op that is not taken apart, or a tensor that is not small.
+    """
+    found = 0
+    loads = dict.fromkeys(body.parameters[carries:], 0)
+    for op in post_order(body.results):
+        if op.primitive.name == "parameter":
+            continue
+        count = _elements(op, row)
+        if count is None or not (is_element(op) or _joins(op) or _adds(op)):
+            return None
+        for name in _summed(op):
+            size = op.args[0].axes[name].expression
+            if not isinstance(size, int) or size > SMALL:
+                return None
+            count *= size
+        for arg in op.args:
+            if arg in loads:
+                loads[arg] += count
+        if _adds(op):
+            found += count * len(op.args)
+        elif op.primitive.kind == "elementwise":
+            found += count * (INLINED if op.primitive.cost == "expensive" else 1)
+    for parameter, read in loads.items():
+        held = _elements(parameter, row)
+        found += read if held is None else min(read, held)
+    return found
+
+
+def _joins(op: Op) -> bool:
+    """Whether each element of an op is one of its arguments' elsewhere."""
+    return op.primitive.index_map is not None and not op.primitive.acts
+
+
+def _adds(op: Op) -> bool:
+    """Whether an op is a sum that is taken in its own dtype."""
+    if op.primitive.name not in ("dot", "sum"):
+        return False
+    return op.dtype.kind == "f" and all(arg.dtype is op.dtype for arg in op.args)
+
+
+def _summed(op: Op) -> tuple[str, ...]:
+    """The axes that an op sums over."""
+    if op.primitive.name == "dot":
+        return tuple(op.attrs[0])
+    if op.primitive.name == "sum":
+        return tuple([name for name in op.args[0].axes.names if name not in op.axes])
+    return ()
+
+
+def _elements(op: Op, row: str | None) -> int | None:
+    """How many elements an op has in a row; None where that is not known."""
+    size = op.axes.without([row] if row is not None and row in op.axes else []).size
+    return size if isinstance(size, int) else None
+
+
+def _decided(guard: Guard) -> bool | None:
+    """Whether a guard on a known index holds."""
+    at, low, high = guard.index.constant, guard.low, guard.high
+    if guard.index.terms:
+        return None
+    if not (isinstance(at, int) and isinstance(low, int) and isinstance(high, int)):
+        return None
+    return low <= at < high
+
+
+class _Unrolled:
+    def __init__(
+        self,
+        region: Op,
+        a: ScanAttributes,
+        row: str | None,
+        results: Sequence[Op],
+        operands: Operands,
+    ) -> None:
+        self.region, self.a, self.row, self.operands = region, a, row, operands
+        self.results = {op.attrs[0]: op for op in results}
+        self.elements = Elements(operands, _decided)
+        roots = a.body.results
+        axes = max([op.axes for op in roots], key=len, default=NO_AXES)
+        self.at = variable(axes.names[0] if len(axes) == 1 else ROW)
+        self.rows: Size = 1
+        if row is not None:
+            self.rows = next(op.axes[row].expression for op in roots if row in op.axes)
+        self.sums: dict[tuple[int, tuple[Affine, ...]], Scalar] = {}
+        self.first: list[int] = []  # the number of the first element of each carry
+        count = 0
+        for op in roots[: a.carries]:
+            self.first.append(count)
+            count += len(list(self.places(op.axes)))
+        for number, parameter in enumerate(a.body.parameters[:-1]):
+            self.elements.known[parameter] = self.parameter(number, parameter)
+        for made in post_order(roots):
+            if _adds(made):
+                self.elements.known[made] = self.sum(made)
+
+    def made(self) -> OrderedLoop:
+        """The kernel."""
+        carries, stores = [], []
+        for k, root in enumerate(self.a.body.results):
+            for number, index in enumerate(self.places(root.axes)):
+                value = self.elements.value(root, index)
+                if k >= self.a.carries:
+                    stores.append(self.store(k, root, index, value))
+                    continue
+                begins = self.elements.value(self.region.args[k], index)
+                last = None
+                if k in self.results:
+                    running = self.elements.code(Running, self.first[k] + number, False, root.dtype)
+                    last = self.store(k, root, index, running)
+                carries.append(Carried(begins, value, root.dtype, last))
+        return OrderedLoop(
+            self.region, self.rows, self.a.axis.expression, self.a.reverse, tuple(carries),
+            tuple(stores), tuple(self.operands.numbers),
+        )  # fmt: skip
+
+    def places(self, axes: Axes) -> Iterator[dict[str, Affine]]:
+        """The indices of all elements that a row has over these axes, in their order."""
+        names = [name for name in axes.names if name != self.row]
+        lengths = [axes[name].expression for name in names]
+        for found in every(*(range(n) for n in lengths if isinstance(n, int))):
+            index = {name: Affine((), k) for name, k in zip(names, found, strict=True)}
+            yield {name: self.at if name == self.row else index[name] for name in axes.names}
+
+    def parameter(self, number: int, parameter: Op) -> Callable[[Index], Scalar]:
+        """What says the element of a parameter: of a carry, that of the row."""
+
+        def element(index: Index) -> Scalar:
+            if number < self.a.carries:
+                place = self.place(parameter.axes, index)
+                return self.elements.code(
+                    Running, self.first[number] + place, False, parameter.dtype
+                )
+            at = {name: index[name] for name in parameter.axes.names}
+            if number < self.a.before_captures:
+                at[self.a.axis.name] = variable(TURN)
+            return self.elements.value(self.region.args[number], at)
+
+        return element
+
+    def place(self, axes: Axes, index: Index) -> int:
+        """Which of a row's elements over these axes is at an index."""
+        found = 0
+        for name in axes.names:
+            at = index[name]
+            if name == self.row:
+                if at != self.at:
+                    raise OtherPlaces
+            else:
+                length = axes[name].expression
+                if at.terms or not isinstance(at.constant, int) or not isinstance(length, int):
+                    raise OtherPlaces
+                if not 0 <= at.constant < length:
+                    raise OtherPlaces
+                found = found * length + at.constant
+        return found
+
+    def sum(self, op: Op) -> Callable[[Index], Scalar]:
+        """What says an element of a sum or a product: all its terms, one after the other."""
+        names = _summed(op)
+        axes = op.args[0].axes.only(names)
+
+        def element(index: Index) -> Scalar:
+            key = id(op), tuple([index[name] for name in op.axes.names])
+            if key not in self.sums:
+                self.sums[key] = self.total(op, axes, index)
+            return self.sums[key]
+
+        return element
+
+    def total(self, op: Op, axes: Axes, index: Index) -> Scalar:
+        """The sum of the terms of an element."""
+        found: Scalar | None = None
+        for at in self.places(axes):
+            here = {**index, **at}
+            parts = [self.elements.value(arg, here) for arg in op.args]
+            term = parts[0]
+            if len(parts) == 2:
+                term = self.elements.code.apply(multiply, *parts)
+            found = term if found is None else self.elements.code.apply(add, found, term)
+        return self.elements.code.number(0.0, op.dtype) if found is None else found
+
+    def store(self, number: int, root: Op, index: Index, value: Scalar) -> Store:
+        """What puts an element into a result, which lies in the order of its axes."""
+        steps = strides(tuple([axis.expression for axis in root.axes]))
+        offset = Affine()
+        for name, step in zip(root.axes.names, steps, strict=True):
+            offset = offset + index[name] * step
+        if number >= self.a.carries:
+            offset = offset + variable(TURN) * root.axes.size
+        return Store(self.operands.number(self.results[number]), offset, value, root.dtype)

@@ -1,0 +1,326 @@
+"""Scalars of an ordered loop as lanes of vectors: sixty equal steps beside each other are eight.
+
+Nodes of one kind that stand at the same place of neighbouring carries, or of what is stored to
+neighbouring places, are computed side by side. Each has one home, a lane of one vector, and
+whatever else needs it reads it there, so that nothing is computed twice and no sum is taken in
+another order: the bits are those of the scalars.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from ....op_graph.values.dtypes import DType
+from ..analysis.loop_depth import ELEMENT, Depths
+from ..ir.nest import Store
+from ..ir.scalar_code import Apply, Load, Running, Scalar, below, walk
+from .sequential_scan import ROW, TURN, OrderedLoop
+
+ROWS = ("add", "subtract", "multiply", "divide", "negative", "square")  # operators of C
+DTYPES = ("float32", "float64")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Vector:
+    """Scalars side by side: an elementwise ``row`` of its operands lane by lane; without one, they
+    are ``neighbours`` in memory, carries, or put together one by one.
+
+    What does not fill a vector has its last lane several times.
+    """
+
+    lanes: tuple[Scalar, ...]
+    neighbours: bool = False
+
+    @property
+    def apply(self) -> Apply | None:
+        """The first lane, where all are the same row."""
+        first = self.lanes[0]
+        return first if isinstance(first, Apply) else None
+
+
+Lane = tuple[Vector, int]  # a lane of a vector
+Picked = tuple[Lane | Scalar, ...]  # what a vector's lanes are made of
+Operand = Vector | Scalar | Picked  # a vector, one scalar in all lanes, or each lane by itself
+At = TypeVar("At", Load, Store)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Packed:
+    """An ordered loop of one row, with vectors of ``width`` lanes of a dtype.
+
+    ``carries`` are vectors of ``Running`` nodes, with the numbers of the carries, and ``vectors``
+    what is computed in a turn, each behind what it needs. ``stores`` begin at the first of so many
+    neighbours. The other carries and stores of the loop are scalars.
+    """
+
+    dtype: DType
+    width: int
+    carries: tuple[tuple[Vector, tuple[int, ...]], ...]
+    vectors: tuple[Vector, ...]
+    stores: tuple[tuple[Store, ...], ...]
+    homes: dict[int, Lane]
+
+    def operand(self, lanes: Sequence[Scalar]) -> Operand:
+        """What has these lanes."""
+        if all(lane is lanes[0] for lane in lanes):
+            return lanes[0]
+        found = tuple([self.homes.get(id(lane), lane) for lane in lanes])
+        first = found[0]
+        if isinstance(first, tuple) and _are(lanes, first[0].lanes):
+            return first[0]
+        return found
+
+    def next(self, work: OrderedLoop, numbers: Sequence[int]) -> Operand:
+        """What a vector of these carries is after a turn."""
+        last = [numbers[-1]] * (self.width - len(numbers))
+        return self.operand([work.carries[number].value for number in (*numbers, *last)])
+
+    def results(self, work: OrderedLoop) -> list[Operand]:
+        """The vectors that a turn ends with."""
+        found = [self.next(work, numbers) for _, numbers in self.carries]
+        return found + [self.operand([s.value for s in stores]) for stores in self.stores]
+
+    def alone(self, work: OrderedLoop) -> list[Scalar]:
+        """What a turn ends with that is a scalar."""
+        carried = {number for _, numbers in self.carries for number in numbers}
+        stored = {id(store) for stores in self.stores for store in stores}
+        found = [c.value for k, c in enumerate(work.carries) if k not in carried]
+        return found + [store.value for store in work.stores if id(store) not in stored]
+
+    def chain(self, work: OrderedLoop) -> list[Scalar]:
+        """The scalars that a turn ends with, and what they are computed from, but for lanes."""
+        found = walk(*self.alone(work), known=self.homes)
+        return [node for node in found if isinstance(node, Apply)]
+
+    def operands(self, vector: Vector) -> list[Operand]:
+        """What a vector of a row is computed from."""
+        assert vector.apply is not None
+        count = len(vector.apply.args)
+        return [self.operand([_args(lane)[k] for lane in vector.lanes]) for k in range(count)]
+
+
+def _are(some: Sequence[Scalar], others: Sequence[Scalar]) -> bool:
+    """Whether these are the same nodes."""
+    return all(one is other for one, other in zip(some, others, strict=True))
+
+
+def _args(value: Scalar) -> tuple[Scalar, ...]:
+    assert isinstance(value, Apply)
+    return value.args
+
+
+class Nodes:
+    """What is known of all scalars of a loop: how high each stands, and how deep it is known."""
+
+    def __init__(self, work: OrderedLoop) -> None:
+        values = [*(c.value for c in work.carries), *(s.value for s in work.stores)]
+        self.heights: dict[int, int] = {}
+        self.running: dict[int, Running] = {}
+        for node in walk(*values):
+            heights = [self.heights[id(part)] for part in below(node)]
+            self.heights[id(node)] = max(heights, default=-1) + 1
+            if isinstance(node, Running):
+                self.running[node.part] = node
+        self.depths = Depths({TURN: ELEMENT, ROW: ELEMENT, **_rows(work)}, 0)
+
+    def key(self, node: Scalar) -> Hashable:
+        """Equal for nodes that may lie side by side: none of them needs another of them."""
+        kind = (node.row, node.attrs) if isinstance(node, Apply) else ()
+        return type(node), kind, node.dtype, self.heights[id(node)], self.depths.value(node)
+
+
+def _rows(work: OrderedLoop) -> dict[str, int]:
+    """The names of axes that are rows."""
+    return {name: ELEMENT for op in work.op.bodies[0].results for name in op.axes.names}
+
+
+class Packing:
+    """Finds vectors of ``width`` lanes of a dtype, from the results of a turn down."""
+
+    def __init__(self, work: OrderedLoop, nodes: Nodes, dtype: DType, width: int) -> None:
+        self.work, self.nodes, self.dtype, self.width = work, nodes, dtype, width
+        self.homes: dict[int, Lane] = {}
+        self.vectors: list[Vector] = []
+        self.loads: dict[int, Load] = {}
+
+    def made(self) -> Packed:
+        """The loop."""
+        carries = list(self.of_carries())
+        stores = list(self.of_stores())
+        values = [self.work.carries[k].value for _, part in carries for k in part]
+        waiting = deque([values, [store.value for part in stores for store in part]])
+        while waiting:
+            waiting.extend(self.families(waiting.popleft()))
+        self.of_loads()
+        made = Packed(
+            self.dtype, self.width, tuple(carries), tuple(self.vectors), tuple(stores), self.homes
+        )
+        return replace(made, vectors=tuple(_ordered(made)))
+
+    def chunks(self, nodes: Sequence[Scalar]) -> Iterator[Sequence[Scalar]]:
+        """Parts that are vectors: full ones, and a last one that is at least half full."""
+        for first in range(0, len(nodes), self.width):
+            part = nodes[first : first + self.width]
+            if len(part) > 1 and 2 * len(part) >= self.width:
+                yield part
+
+    def home(self, nodes: Sequence[Scalar], neighbours: bool = False) -> Vector:
+        """Give these nodes their lanes in a new vector."""
+        last = [nodes[-1]] * (self.width - len(nodes))
+        vector = Vector((*nodes, *last), neighbours)
+        for lane, node in enumerate(nodes):
+            self.homes.setdefault(id(node), (vector, lane))
+        return vector
+
+    def of_carries(self) -> Iterator[tuple[Vector, tuple[int, ...]]]:
+        """The vectors of carries whose next values are of one kind, and that are read."""
+        groups: dict[Hashable, list[int]] = {}
+        for number, carry in enumerate(self.work.carries):
+            if carry.dtype is self.dtype and number in self.nodes.running:
+                groups.setdefault(self.nodes.key(carry.value), []).append(number)
+        for numbers in groups.values():
+            running = [self.nodes.running[number] for number in numbers]
+            for part in self.chunks(running):
+                vector = self.home(part)
+                yield vector, tuple([node.part for node in part if isinstance(node, Running)])
+
+    def of_stores(self) -> Iterator[tuple[Store, ...]]:
+        """Stores to neighbouring places, as many as a vector has lanes."""
+        stores = [store for store in self.work.stores if store.dtype is self.dtype]
+        for group in _by_place(stores):
+            for run in _runs(group, self.width, False):
+                yield tuple([group[place] for place in run])
+
+    def families(self, nodes: Sequence[Scalar]) -> Iterator[list[Scalar]]:
+        """Give nodes of a family without a home one, by what they are; then their arguments."""
+        groups: dict[Hashable, list[Scalar]] = {}
+        for node in {id(node): node for node in nodes}.values():
+            if id(node) not in self.homes and id(node) not in self.loads:
+                groups.setdefault(self.nodes.key(node), []).append(node)
+        for group in groups.values():
+            if len(group) < 2:
+                continue
+            first = group[0]
+            if isinstance(first, Load):
+                if first.dtype is self.dtype:
+                    self.loads.update({id(n): n for n in group if isinstance(n, Load)})
+            elif isinstance(first, Apply) and first.args:
+                together = first.row.name in ROWS and first.dtype is self.dtype
+                parts = list(self.chunks(group)) if together else []
+                self.vectors += [self.home(part) for part in parts]
+                if parts or not together:
+                    for k in range(len(first.args)):
+                        yield [_args(node)[k] for node in group]
+
+    def of_loads(self) -> None:
+        """Homes of loads: neighbours in memory together, then those that are in no such run."""
+        for group in _by_place(self.loads.values()):
+            for run in _runs(group, self.width, True):
+                self.vectors.append(self.home([group[place] for place in run], True))
+        others: dict[Hashable, list[Scalar]] = {}
+        for load in self.loads.values():
+            if id(load) not in self.homes:
+                others.setdefault(self.nodes.key(load), []).append(load)
+        for rest in others.values():
+            self.vectors += [self.home(part) for part in self.chunks(rest)]
+
+
+def _ordered(made: Packed) -> list[Vector]:
+    """The vectors of a turn, each behind what it needs and near to it: few are then at hand."""
+    held = {vector for vector, _ in made.carries}
+    found: dict[Vector | Scalar, None] = {}
+    for root in made.vectors:
+        _put(made, root, held, found)
+    return [vector for vector in found if isinstance(vector, Vector)]
+
+
+def _put(made: Packed, root: Vector, held: set[Vector], found: dict[Vector | Scalar, None]) -> None:
+    """Put a vector, which is no carry that is ``held``, behind what it needs and what is there."""
+    stack = [(root, False)]
+    while stack:
+        vector, ready = stack.pop()
+        if ready:
+            found[vector] = None
+        elif vector not in found and vector not in held:
+            stack.append((vector, True))
+            stack += [(each, False) for each in reversed(_needed(made, vector))]
+
+
+def steps(work: OrderedLoop, made: Packed) -> list[Vector | Scalar]:
+    """What a turn computes, in order: beside vectors the scalars that it ends with, evenly.
+
+    A chain of scalars waits for each of its links, and a processor looks ahead a few hundred
+    instructions only: behind all vectors it would wait alone.
+    """
+    chain = made.chain(work)
+    held = {vector for vector, _ in made.carries}
+    found: dict[Vector | Scalar, None] = {}
+    done = 0
+    for number, vector in enumerate(made.vectors, 1):
+        _put(made, vector, held, found)
+        until = number * len(chain) // len(made.vectors)
+        for node in chain[done:until]:
+            for part in below(node):
+                if id(part) in made.homes:
+                    _put(made, made.homes[id(part)][0], held, found)
+            found[node] = None
+        done = until
+    return list(found)
+
+
+def _needed(made: Packed, vector: Vector) -> list[Vector]:
+    """The vectors that one needs lanes of, in the order in which its operands do."""
+    operands = made.operands(vector) if vector.apply is not None else []
+    lanes = vector.lanes if vector.apply is None else ()
+    scalars = [part for lane in lanes for part in below(lane)]
+    found: dict[Vector, None] = {}
+    for operand in operands:
+        for each in operand if isinstance(operand, tuple) else (operand,):
+            if isinstance(each, Vector):
+                found[each] = None
+            elif isinstance(each, tuple):
+                found[each[0]] = None
+            else:
+                scalars.append(each)
+    for node in homed(made, scalars):
+        found[made.homes[id(node)][0]] = None
+    return list(found)
+
+
+def homed(made: Packed, scalars: Sequence[Scalar]) -> list[Scalar]:
+    """The lanes of vectors that scalars are, or are computed from."""
+    known = made.homes
+    found = {id(node): node for node in scalars if id(node) in known}
+    for node in walk(*scalars, known=known):
+        found.update({id(part): part for part in below(node) if id(part) in known})
+    return list(found.values())
+
+
+def _by_place(found: Iterable[At]) -> Iterable[dict[int, At]]:
+    """Loads or stores by how far apart they lie: those of one operand whose distance is known."""
+    groups: dict[Hashable, dict[int, At]] = {}
+    for each in found:
+        constant = each.offset.constant
+        if isinstance(constant, int):
+            key = each.operand, frozenset(each.offset.terms.items())
+            groups.setdefault(key, {})[constant] = each
+    return groups.values()
+
+
+def _runs(places: Iterable[int], width: int, again: bool) -> Iterator[range]:
+    """Places side by side, so many at a time; the last of a run may have some ``again``."""
+    found = sorted(places)
+    first = 0
+    while first < len(found):
+        stop = first
+        while stop < len(found) and found[stop] - found[first] == stop - first:
+            stop += 1
+        low, high = found[first], found[stop - 1] + 1
+        for place in range(low, high - width + 1, width):
+            yield range(place, place + width)
+        if again and high - low > width and (high - low) % width:
+            yield range(high - width, high)
+        first = stop

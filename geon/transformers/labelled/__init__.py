@@ -1,0 +1,1 @@
+"""Results as labelled arrays of xarray."""

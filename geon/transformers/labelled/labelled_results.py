@@ -1,0 +1,318 @@
+"""``labels=True``: results as arrays of xarray, with the coordinates of the inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError, FeedError, UnavailableError
+from ...op_graph.building.coordinates import coordinates_of, same_coordinate
+from ...op_graph.evaluation.axis_provenance import Cut
+from ...op_graph.op_graph import Leaf, Op, Tensor
+from ...op_graph.values.labels import dim_names
+from ..binding.coordinate_origins import Kept, Origins
+from ..binding.futures import Started
+from ..computation import Computation
+from ..runtime.result_structure import Layout, Table
+
+Source = tuple[Tensor, Any]  # an op, and data with its coordinates
+
+SHOWN = 4  # coordinates in messages
+
+
+class LabelledComputation(Computation):
+    """A computation whose results are of xarray: a ``DataArray``, of a dictionary a ``Dataset``.
+
+    A result has the dims of its axes, the name of its op, and the coordinates of those inputs whose
+    axes it keeps: position i of the result is computed from position i of the input, or along one
+    slice of constant bounds, which has the part of the coordinates that it takes, as has one place
+    along an axis that is left out. Unless xarray's
+    option ``keep_attrs`` is False a result has those attrs on which all labelled inputs agree that
+    have them, of the inputs that it is computed from. Variables and
+    constants that were made of labelled data count as inputs, and a variable has after a call the
+    coordinates that a result of its new value would have. Effects are None, or left out of a
+    dataset. Raises ``FeedError`` where two inputs have other coordinates along one dim, since geon
+    goes by position within an axis, and where a dataset would have a result and a coordinate of one
+    name.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.xarray = loaded_xarray()
+        self.origins = Origins(self.request)
+        pure = self.request.pure.outputs[: len(self.results)]
+        self.keeping = [{} if op is None else self.origins.of(op) for op in pure]
+        self.cuts = [
+            {} if op is None else self.origins.cut(op, kept)
+            for op, kept in zip(pure, self.keeping, strict=True)
+        ]
+        self.below = [set() if op is None else self.origins.below(op) for op in pure]
+        self.datasets: list[tuple[Sequence[Any], list[int]]] = []
+        if self.layout is not None:
+            self.layout.mapped(iter(self.results), _checked)
+            self.layout.mapped(iter(range(len(self.results))), self._noted)
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """The results for these values of the placeholders, with dims and coordinates."""
+        sources = self._sources(args, keywords)
+        return self._with_labels(super().__call__(*args, **keywords), sources)
+
+    def start(self, *args: Any, **keywords: Any) -> Started:
+        """Begin a call whose result has dims and coordinates."""
+        sources = self._sources(args, keywords)
+        return super().start(*args, **keywords).then(lambda it: self._with_labels(it, sources))
+
+    def _with_labels(self, found: Any, sources: Sequence[Source]) -> Any:
+        """The results of a call, labelled, and the variables that it assigned."""
+        for leaf, kept in self.moved.kept.items():
+            before = self.transformer.coordinates_of(leaf)
+            after = self.xarray.Dataset() if before is None else before
+            for data, names in _taken(leaf, {k: v for k, v in kept.items() if v}, sources):
+                new = [name for name in names if name not in after.coords]
+                after = after.assign_coords(coordinates_of(data)[new].coords)
+            if before is not None or len(after.coords):
+                self.transformer.keep_coordinates(leaf, after)
+        if self.single:
+            return self._labelled(0, found, sources)
+        values = found if self.layout is None else self.layout.flat(found, "results")
+        made = [self._labelled(k, value, sources) for k, value in enumerate(values)]
+        if self.layout is None:
+            return tuple(made)
+        return self.layout.mapped(iter(made), self._joined)
+
+    def _sources(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> list[Source]:
+        """What has coordinates: inputs, then variables and constants made of labelled data."""
+        named = {k: v for k, v in keywords.items() if k != "out" or k in self.names}
+        values = self.arranged(args, named)
+        found: list[Source] = []
+        for leaf, value in zip(self.placeholders, values, strict=True):
+            names = dim_names(value)
+            if names is not None and None not in names:
+                data = value if hasattr(value, "coords") else self.xarray.DataArray(value)
+                found.append((leaf, data))
+        for op in self.origins.holding:
+            if isinstance(op, Leaf):
+                data = self.transformer.coordinates_of(op)
+            else:
+                data = op.notes().coordinates
+            if data is not None:
+                found.append((op, data))
+        agreeing = _agreeing(found)
+        for keys, numbers in self.datasets:
+            self._refuse_keys(keys, numbers, agreeing)
+        return agreeing
+
+    def _labelled(self, number: int, value: Any, sources: Sequence[Source]) -> Any:
+        """The value of one result, as an array of xarray."""
+        op = self.results[number]
+        if not isinstance(op, Tensor):
+            return None
+        made = self.xarray.DataArray(value, dims=op.axes.names, name=op.name)
+        for data, names in _taken(op, self.keeping[number], sources):
+            kept = coordinates_of(data)[names].transpose(*made.dims, missing_dims="ignore")
+            made = made.assign_coords(kept.coords)
+        for data, names, cuts in _sliced(op, self.keeping[number], self.cuts[number], sources):
+            part = coordinates_of(data)[names]
+            if any(cut.start >= part.sizes.get(n, cut.start + 1) for n, cut in cuts.items()):
+                continue
+            part = part.isel(
+                {n: slice(c.start, None, c.step) if c.step else c.start for n, c in cuts.items()},
+                missing_dims="ignore",
+            )
+            part = part.isel({n: slice(made.sizes[n]) for n in made.dims}, missing_dims="ignore")
+            if all(made.sizes[n] == size for n, size in part.sizes.items()):
+                new = part.drop_vars([name for name in names if name in made.coords])
+                made = made.assign_coords(new.transpose(*made.dims, missing_dims="ignore").coords)
+        if self.xarray.get_options().get("keep_attrs") is not False:
+            made.attrs.update(_attrs(self.below[number], sources))
+        return made
+
+    def _joined(self, layout: Layout, found: list[Any]) -> Any:
+        """The results of one part of the structure: a dictionary of arrays is a dataset."""
+        if isinstance(layout, Table) and not any(layout.parts):
+            pairs = zip(layout.keys, found, strict=True)
+            results = {key: made for key, made in pairs if made is not None}
+            return self.xarray.Dataset(_without_other_parts(results))
+        return layout.made(found)
+
+    def _noted(self, layout: Layout, numbers: list[Any]) -> Any:
+        """Note the keys of a dataset and the numbers of its results."""
+        if isinstance(layout, Table) and not any(layout.parts):
+            self.datasets.append((list(layout.keys), numbers))
+        return layout.made(numbers)
+
+    def _refuse_keys(
+        self, keys: Sequence[Any], numbers: Sequence[int], sources: Sequence[Source]
+    ) -> None:
+        """Raise ``FeedError`` where a result has the name of a coordinate in the same dataset."""
+        for number in numbers:
+            op = self.results[number]
+            if isinstance(op, Tensor):
+                kept, cuts = self.keeping[number], self.cuts[number]
+                every = [names for _, names in _taken(op, kept, sources)]
+                every += [names for _, names, _ in _sliced(op, kept, cuts, sources)]
+                for names in every:
+                    for key in keys:
+                        if key in names:
+                            raise FeedError(
+                                f"the result {key!r} has the name of a coordinate that {op} (made "
+                                f"at {op.line_info}) has of the data, and a dataset has one thing "
+                                "of a name; give the result another key, or take the coordinate "
+                                f"away with .drop_vars({key!r})"
+                            )
+
+
+def _taken(op: Tensor, kept: Kept, sources: Sequence[Source]) -> Iterator[tuple[Any, list[Any]]]:
+    """The names of the coordinates that a tensor which keeps these axes has of each source."""
+    known: set[Any] = set()
+    for leaf, data in sources:
+        same = {
+            axis.name
+            for axis in leaf.axes
+            if axis.name in kept
+            and (not kept[axis.name] or leaf in kept[axis.name])
+            and op.axes[axis.name].expression == axis.expression
+        }
+        coords = data.coords.items()
+        names = [name for name, it in coords if same.issuperset(it.dims) and name not in known]
+        known.update(names)
+        if names:
+            yield data, names
+
+
+def _sliced(
+    op: Tensor, kept: Kept, cuts: Mapping[str, Cut], sources: Sequence[Source]
+) -> Iterator[tuple[Any, list[Any], dict[str, Cut]]]:
+    """The names of the coordinates that a tensor has a part of, of each source, and which part."""
+    for leaf, data in sources if cuts else ():
+        own = {name: cut for name, cut in cuts.items() if leaf in cut.leaves}
+        same = {name for name in leaf.axes.names if name in kept and leaf in kept[name]}
+        names = [
+            name
+            for name, it in data.coords.items()
+            if not own.keys().isdisjoint(it.dims) and (same | own.keys()).issuperset(it.dims)
+        ]
+        if names:
+            yield data, names, own
+
+
+def _without_other_parts(results: dict[Any, Any]) -> dict[Any, Any]:
+    """Arrays for one dataset, without coordinates along a dim of which they have other parts.
+
+    A dataset would align them, which moves elements.
+    """
+    first: dict[Any, Any] = {}
+    wrong = {
+        dim
+        for made in results.values()
+        for dim, index in made.indexes.items()
+        if not first.setdefault(dim, index).equals(index)
+    }
+    if not wrong:
+        return results
+    return {
+        key: made.drop_vars(
+            [name for name, it in made.coords.items() if not wrong.isdisjoint(it.dims)]
+        )
+        for key, made in results.items()
+    }
+
+
+def _attrs(below: set[Op], sources: Sequence[Source]) -> dict[Any, Any]:
+    """The attrs on which all sources agree, of those below, that have them."""
+    found: dict[Any, Any] = {}
+    wrong: set[Any] = set()
+    for leaf, data in sources:
+        for key, value in getattr(data, "attrs", {}).items() if leaf in below else ():
+            if key in found and not _equal(found[key], value):
+                wrong.add(key)
+            found.setdefault(key, value)
+    return {key: value for key, value in found.items() if key not in wrong}
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Whether two attrs are the same; arrays of numbers too."""
+    same = one == other
+    return (
+        bool(same.all() if hasattr(same, "all") else same)
+        if np.shape(one) == np.shape(other)
+        else False
+    )
+
+
+def loaded_xarray() -> Any:
+    """The package xarray; ``UnavailableError`` where there is none."""
+    try:
+        import xarray
+    except ImportError as error:
+        raise UnavailableError(
+            f"labelled results are arrays of xarray, which cannot be loaded ({error}); run "
+            "`pip install xarray`, or leave labels=True out"
+        ) from error
+    return xarray
+
+
+def _agreeing(found: list[Source]) -> list[Source]:
+    """The same, without what they disagree on; ``FeedError`` for the positions along a dim."""
+    for number, (leaf, data) in enumerate(found):
+        for other, before in found[:number]:
+            for dim in data.indexes.keys() & before.indexes.keys():
+                if not data.indexes[dim].equals(before.indexes[dim]):
+                    raise FeedError(_contradiction(dim, (other, before), (leaf, data)))
+    return [(leaf, data.drop_vars(_different(data, found))) for leaf, data in found]
+
+
+def _different(data: Any, found: Sequence[Source]) -> list[Any]:
+    """The coordinates without an index that another input has with other values."""
+    return [
+        name
+        for name in data.coords
+        if name not in data.indexes
+        and any(
+            name in other.coords and not same_coordinate(name, data, other) for _, other in found
+        )
+    ]
+
+
+def _contradiction(dim: Any, one: Source, two: Source) -> str:
+    ours, theirs = one[1].indexes[dim], two[1].indexes[dim]
+    pairs = zip(ours, theirs, strict=False)
+    # NaN is no number, and the same coordinate as another NaN.
+    differ = [k for k, (a, b) in enumerate(pairs) if a != b and not (a != a and b != b)]
+    where = f"; they differ from position {differ[0]} on" if differ and differ[0] >= SHOWN else ""
+
+    def shown(leaf: Tensor, data: Any) -> str:
+        values = data.indexes[dim]
+        few = ", ".join(map(str, values[:SHOWN])) + (", ..." if len(values) > SHOWN else "")
+        count = f" of length {len(values)}" if len(ours) != len(theirs) else ""
+        return f"[{few}]{count} in {leaf} (made at {leaf.line_info})"
+
+    return (
+        f"the coordinates along {dim!r} are {shown(*one)} and {shown(*two)}, and positions along "
+        f"one axis are taken for the same{where}; align the data with xarray.align, or take the "
+        f"coordinates away with .drop_vars({dim!r})"
+    )
+
+
+def _checked(layout: Layout, found: list[Any]) -> Any:
+    """Raise ``ArgumentError`` for a dictionary whose results no dataset can hold."""
+    if isinstance(layout, Table) and not any(layout.parts):
+        lengths: dict[str, tuple[Any, Op]] = {}
+        for op in found:
+            for axis in op.axes if isinstance(op, Tensor) else ():
+                if axis.name in layout.keys:
+                    raise ArgumentError(
+                        f"the result {axis.name!r} has the name of an axis of {op} (made at "
+                        f"{op.line_info}), and a dataset would take it for the coordinate along "
+                        "it; give the result another key, or ask for a list of results"
+                    )
+                length, other = lengths.setdefault(axis.name, (axis.expression, op))
+                if length != axis.expression:
+                    raise ArgumentError(
+                        f"one dataset has one length along {axis.name!r}: it is {length} in "
+                        f"{other} (made at {other.line_info}) and {axis.expression} in {op} (made "
+                        f"at {op.line_info}); geon.rename one axis, or ask for a list of results"
+                    )
+    return layout.made(found)

@@ -1,0 +1,1 @@
+"""Lazy imports, optional C extensions, transformers by name, and the environment."""

@@ -1,0 +1,1 @@
+"""Facts about targets, sizes of values and layouts of views."""

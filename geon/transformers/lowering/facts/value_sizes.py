@@ -1,0 +1,25 @@
+"""Bytes of values, as expressions over open lengths, and with these at a nominal length."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ....op_graph.axes.lengths import Length, evaluate, names_of
+from ....op_graph.op_graph import Op
+
+NOMINAL_LENGTH = 64  # what an open length counts as where only the order of kernels depends on it
+
+
+def bytes_of(op: Op) -> int | Length:
+    """Return the bytes of a value."""
+    return _bytes(op.axes.size, op.dtype.itemsize)
+
+
+@lru_cache(maxsize=4096)
+def _bytes(size: int | Length, itemsize: int) -> int | Length:
+    return size * itemsize
+
+
+def nominal(size: int | Length) -> int:
+    """Return a size of which each open length is the nominal one."""
+    return evaluate(size, dict.fromkeys(names_of(size), NOMINAL_LENGTH))

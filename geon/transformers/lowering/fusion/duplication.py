@@ -1,0 +1,128 @@
+"""Which ops are computed wherever they are used, rather than stored once."""
+
+from __future__ import annotations
+
+from ....op_graph.axes.lengths import is_below, product
+from ....op_graph.op_graph import Op
+from .fusion_group import FusionGroup
+from .fusion_state import State, Use
+from .legality import full, small_rows
+from .op_facts import innermost, is_view, loop_axes, reductions_below, repeats, shows
+
+CHEAP_CHAIN = 8
+# What divides so often, and finds each result so many times, takes longer than a kernel of its own.
+DIVISIONS = 1 << 12
+TIMES = 16
+REPEATED = 2  # kernels that compute a costly op, such as forward and backward, before it is stored
+
+
+class Repeats:
+    """What computing ops again would cost; every op is measured before the walk begins."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.chain: dict[Op, int] = {}
+        self.recompute_sources: dict[Op, frozenset[Op]] = {}
+        self.after_contraction: set[Op] = set()
+
+    def measure(self, op: Op) -> None:
+        """Note what repeating ``op`` would cost, and whether a contraction's result is below it."""
+        if op.primitive.name == "dot":
+            self.after_contraction.add(op)
+        elif any(arg in self.after_contraction and arg.axes.same_set(op.axes) for arg in op.args):
+            self.after_contraction.add(op)
+        below: frozenset[Op] = frozenset()
+        for arg in op.args:
+            if len(arg.axes) >= len(op.axes):
+                below |= self.recompute_sources[arg]
+        if is_view(self.state.laid_out, op):
+            shifted = op.primitive.name in ("slice", "flip") and below
+            self.recompute_sources[op] = frozenset((op,)) if shifted else below
+        elif repeats(op) and len(below) < 2:
+            self.recompute_sources[op] = below
+        else:
+            self.recompute_sources[op] = frozenset((op,)) if len(op.axes) else frozenset()
+        longest = max((self.chain[arg] for arg in op.args), default=0)
+        self.chain[op] = (
+            longest + (not is_view(self.state.laid_out, op)) if self.is_cheap(op) else 0
+        )
+
+    def is_cheap(self, op: Op) -> bool:
+        """Whether computing ``op`` again costs about as much as reading it."""
+        if op.primitive.cost == "once":
+            return len(self.state.uses.get(op, ())) < 2 and op.primitive.name != "concat"
+        return repeats(op) and op not in self.recompute_sources.get(op, ())
+
+    def repeatable(self, op: Op, uses: list[Use], users: list[FusionGroup]) -> bool:
+        """Whether ``op`` is computed wherever it is used, never stored.
+
+        Windows always are, where kernels can, and what they show to a product never is: it would
+        be computed once for each position.
+        """
+        if shows(op):
+            return not any(group.kind == "call" or full(op, group) for group in users)
+        if any(use.shown and self.multiplied(use, users) for use in uses):
+            return False
+        if op.primitive.cost == "slow" and any(
+            self.again_along(op, uses, group) for group in users
+        ):
+            return False
+        cheap = self.is_cheap(op) and self.chain[op] <= CHEAP_CHAIN
+        scalar = not len(op.axes) and self.chain[op] <= CHEAP_CHAIN
+        alone = len(uses) == 1 and not uses[0].broadcasts and not self.state.operand(uses[0])
+        if not (cheap or scalar or alone or self.together(op, uses, users)):
+            return False
+        if op.primitive.cost == "expensive" and not scalar and self.multiplies(uses, users):
+            return False
+        for group in users:
+            if group.kind == "call" or full(op, group):
+                return False
+        return not any(self.state.operand(use) and op in self.after_contraction for use in uses)
+
+    def together(self, op: Op, uses: list[Use], users: list[FusionGroup]) -> bool:
+        """Whether all that reads moved elements reads each at one index, in one loop."""
+        if op.primitive.cost != "once" or op.primitive.name == "concat" or len(users) != 1:
+            return False
+        straight = all(use.identity and not self.state.operand(use) for use in uses)
+        return straight and not users[0].reductions and users[0].kind == "nest"
+
+    def again_along(self, op: Op, uses: list[Use], group: FusionGroup) -> bool:
+        """Whether the innermost loop of a nest would compute elements of ``op`` many times over.
+
+        What lacks the innermost axis is computed outside of that loop; and next to what a product
+        takes, a few divisions are little.
+        """
+        inside = self.state.within(uses, group)
+        widened = any(use.broadcasts or use.op in group.widened for use in inside)
+        if group.kind != "nest" or not widened or self.may_join(op, group):
+            return False
+        if innermost(group.results[0], self.state.laid_out) not in op.axes.names:
+            return False
+        turns = product(size for name, size in group.extents.items() if name not in op.axes.names)
+        total = product(group.extents.values())
+        return not (is_below(turns, TIMES) or is_below(total, DIVISIONS))
+
+    def may_join(self, op: Op, group: FusionGroup) -> bool:
+        """Whether the nest may reduce what ``op`` is computed from, too, as that of a softmax does:
+        that is one kernel, and attention is one with its products.
+        """
+        results = [set(result.axes.names) for result in group.results]
+        return any(
+            small_rows(found, self.state.laid_out)
+            and all({axis.name for axis in loop_axes(found)} <= names for names in results)
+            for found in reductions_below(op)
+        )
+
+    def multiplied(self, use: Use, users: list[FusionGroup]) -> bool:
+        """Whether a use is as an operand of a product, or in what is computed for one."""
+        inside = self.state.computed_in.get(use.op, ())
+        return self.state.operand(use) or any(
+            group.kind == "contraction" for group in users if group in inside
+        )
+
+    def multiplies(self, uses: list[Use], users: list[FusionGroup]) -> bool:
+        """Whether repeating an op in all its users computes it more often than memory costs."""
+        widened = any(
+            use.op in group.widened for group in users for use in self.state.within(uses, group)
+        )
+        return widened or len(users) > REPEATED

@@ -1,0 +1,152 @@
+"""Groups: which ops are computed together as one kernel.
+
+A target that fuses gives a function of its own (``Target.group``); ``one_each`` is the default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ....op_graph.core.traversal import is_bound
+from ....op_graph.op_graph import Leaf, Op, RegionOp
+from ...kernels.ir.nest import Fused
+from ...kernels.nests.inlining import examined
+from ..facts.target import Target
+from .layout import LaidOut
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Group:
+    """Ops that are computed together.
+
+    ``results`` are those that get memory (none where the group only prints or checks); ``reads``
+    the values in memory that it reads; ``needs`` the ops whose kernels must have run before, as
+    far as that is more than ``reads``; ``in_place`` for each result those of ``reads`` whose memory
+    may hold it: each element is read before its place is written. ``fused`` says how a target that
+    fuses computes it, ``apart`` why it is not one kernel with others that read its results.
+    """
+
+    op: Op
+    results: tuple[Op, ...]
+    reads: tuple[Op, ...]
+    needs: tuple[Op, ...] = ()
+    in_place: dict[Op, tuple[Op, ...]] = field(default_factory=dict)
+    fused: Fused | None = None
+    apart: tuple[Apart, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Apart:
+    """Why a kernel is not one with another that reads its results, which stores ``other``.
+
+    ``seconds`` are those that one kernel would take more than the two, where that is why.
+    """
+
+    other: Op
+    reason: str
+    seconds: float | None = None
+
+    def __str__(self) -> str:
+        return self.reason + ("" if self.seconds is None else f" by {1e6 * self.seconds:.2f} us")
+
+
+def one_each(laid_out: LaidOut, target: Target, ops: list[Op]) -> list[Group]:
+    """A group for each op that is a kernel."""
+    acted: dict[Op, tuple[Op, ...]] = {}
+    results = region_results(ops)
+    found = []
+    for op in ops:
+        if laid_out.is_kernel(op) and not is_region_result(op):
+            found.append(single(laid_out, target, op, acted))
+        elif isinstance(op, RegionOp):
+            found.append(region_group(laid_out, op, results[op], acted))
+    return found
+
+
+def is_region_result(op: Op) -> bool:
+    """Whether ``op`` is one of the results of a region."""
+    return bool(op.args) and isinstance(op.args[0], RegionOp)
+
+
+def region_results(ops: Iterable[Op]) -> dict[Op, tuple[Op, ...]]:
+    """The results of each region among ``ops``, in their order."""
+    found: dict[Op, list[Op]] = {}
+    for op in ops:
+        if is_region_result(op):
+            found.setdefault(op.args[0], []).append(op)
+    return {
+        region: tuple(sorted(results, key=lambda op: int(op.attrs[0])))
+        for region, results in found.items()
+    }
+
+
+def region_group(
+    laid_out: LaidOut,
+    region: Op,
+    results: tuple[Op, ...],
+    acted: dict[Op, tuple[Op, ...]],
+    fused: Fused | None = None,
+) -> Group:
+    """The group of a region: it computes all its results together."""
+    needs: dict[Op, None] = {}
+    for arg in region.args:
+        needs.update(dict.fromkeys(_below(laid_out, arg, acted)))
+    reads = tuple({laid_out.base[arg]: None for arg in region.args})
+    return Group(results[0], results, reads, tuple(needs), dict.fromkeys(results, ()), fused)
+
+
+def single(
+    laid_out: LaidOut,
+    target: Target,
+    op: Op,
+    acted: dict[Op, tuple[Op, ...]],
+    fused: Fused | None = None,
+) -> Group:
+    """The group of one op; ``acted`` keeps what is found between calls."""
+    needs: dict[Op, None] = {}
+    args = examined(op) if op.primitive.acts else op.args
+    for arg in args:
+        needs.update(dict.fromkeys(_below(laid_out, arg, acted)))
+    reads = tuple({laid_out.base[arg]: None for arg in args})
+    if op.primitive.acts:
+        return Group(op, (), reads, tuple(needs), {}, fused)
+    return Group(op, (op,), reads, tuple(needs), {op: joined(laid_out, target, op)}, fused)
+
+
+def _below(laid_out: LaidOut, op: Op, known: dict[Op, tuple[Op, ...]]) -> tuple[Op, ...]:
+    """The kernel that must have run before the memory behind ``op`` may be read."""
+    if op not in known:
+        chain = op
+        while not laid_out.is_kernel(chain) and laid_out.base[chain] is not chain:
+            chain = chain.args[0]
+        known[op] = (chain,) if laid_out.is_kernel(chain) else ()
+    return known[op]
+
+
+def joined(laid_out: LaidOut, target: Target, op: Op) -> tuple[Op, ...]:
+    """The arguments of ``op`` whose memory may hold it: same elements at the same places."""
+    positions = target.in_place.get(op.primitive.name, ())
+    found = []
+    for k in positions:
+        value = op.args[k]
+        if laid_out.base[value] is not value or is_bound(value) and not isinstance(value, Leaf):
+            continue
+        others = [
+            a
+            for at, a in enumerate(op.args)
+            if laid_out.base[a] is value and (a is not value or at not in positions)
+        ]
+        if not others and same_places(laid_out, value, op):
+            found.append(value)
+    return tuple(found)
+
+
+def same_places(laid_out: LaidOut, value: Op, op: Op) -> bool:
+    """Whether each element of ``op`` would lie where the same one of ``value`` does."""
+    layout, wanted = laid_out.layouts[value], laid_out.layouts[op]
+    return (
+        value.dtype.itemsize == op.dtype.itemsize
+        and (layout is wanted or layout == wanted)
+        and value.axes.lengths == op.axes.lengths
+    )

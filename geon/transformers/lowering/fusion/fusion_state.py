@@ -1,0 +1,89 @@
+"""What the walk of fusion knows so far: who uses an op and how, and where ops are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ....op_graph.core.traversal import is_bound
+from ....op_graph.op_graph import Op
+from .fusion_group import FusionGroup
+from .layout import LaidOut
+from .op_facts import is_product, is_view
+
+
+class Use(NamedTuple):
+    """A use of an op: the op that uses it, and how indices match on the way there.
+
+    ``identity``: each axis is indexed as the user's axis of that name; ``broadcasts``: the user has
+    axes that the op lacks; ``renamed``: the user's name for each of the op's axes, where that is
+    all that keeps the uses from that; ``shown``: windows show it on the way there.
+    """
+
+    op: Op
+    identity: bool
+    broadcasts: bool
+    renamed: tuple[tuple[str, str], ...] = ()
+    shown: bool = False
+
+
+class State:
+    """The uses of ops, and the groups that compute them.
+
+    ``required`` are stored whatever uses them. An op is ``computed_in`` each group that computes
+    it, and ``stored_by`` one of them, if any.
+    """
+
+    def __init__(self, laid_out: LaidOut) -> None:
+        self.laid_out = laid_out
+        program = laid_out.program
+        self.required: set[Op] = {*program.outputs, *(op for _, op in program.updates)}
+        self.uses: dict[Op, list[Use]] = {}
+        self.computed_in: dict[Op, list[FusionGroup]] = {}
+        self.stored_by: dict[Op, FusionGroup] = {}
+
+    def below_views(self, op: Op) -> Op:
+        """What lies below views."""
+        while is_view(self.laid_out, op):
+            op = op.args[0]
+        return op
+
+    def pass_on(self, op: Op, uses: Iterable[Use]) -> None:
+        self.uses.setdefault(op, []).extend(uses)
+
+    def require(self, op: Op) -> None:
+        if not is_bound(op):
+            self.required.add(op)
+
+    def level_below(self, uses: list[Use]) -> int:
+        levels = [c.level for use in uses for c in self.computed_in.get(use.op, ())]
+        return min(levels) - 1 if levels else 0
+
+    def users(self, uses: list[Use]) -> list[FusionGroup]:
+        """The groups that use an op."""
+        return list({c: None for use in uses for c in self.computed_in.get(use.op, ())})
+
+    def within(self, uses: list[Use], group: FusionGroup) -> list[Use]:
+        return [use for use in uses if group in self.computed_in.get(use.op, ())]
+
+    def straight(self, use: Use, group: FusionGroup) -> bool:
+        """Whether the user is computed at the group's indices, and takes the op at its own."""
+        return use.identity and use.op not in group.reindexed and not self.operand(use)
+
+    def operand(self, use: Use) -> bool:
+        """Whether a use is as an operand of a product."""
+        return use.op.primitive.name == "dot" and is_product(use.op)
+
+    def is_read_besides(self, op: Op, then: FusionGroup) -> bool:
+        """Whether a result is needed by more than one of its readers."""
+        return op in self.required or any(c is not then for c in self.users(self.uses.get(op, [])))
+
+    def exchange(self, old: tuple[FusionGroup, ...], new: tuple[FusionGroup, ...]) -> None:
+        """Let groups stand for others."""
+        for op in (op for group in old for op in group.results):
+            del self.stored_by[op]
+        for group in new:
+            self.stored_by.update(dict.fromkeys(group.results, group))
+        for op in {op: None for group in (*old, *new) for op in group.inner}:
+            others = [group for group in self.computed_in[op] if group not in old]
+            self.computed_in[op] = others + [group for group in new if op in group.inner]

@@ -1,0 +1,272 @@
+"""The walk of fusion: ops are visited from the results backwards.
+
+Each joins the kernel of an op that uses it where that saves memory traffic, or begins a kernel.
+Every kernel has a level, lower than the levels of all kernels that read from it; an op joins a
+kernel only where that stays so, hence no cycles.
+"""
+
+from __future__ import annotations
+
+from ....op_graph.core.traversal import is_bound
+from ....op_graph.op_graph import Op, RegionOp
+from ...kernels.ir.nest import Fused
+from ...kernels.nests.inlining import examined
+from ..facts.target import Target
+from .chain_fusion import by_blocks
+from .duplication import Repeats
+from .fusion_group import FusionGroup
+from .fusion_groups import (
+    Apart,
+    Group,
+    is_region_result,
+    region_group,
+    region_results,
+    single,
+)
+from .fusion_state import State, Use
+from .horizontal_fusion import Siblings
+from .kernel_reads import Reading
+from .layout import LaidOut, is_choice
+from .legality import Fits
+from .merging import Merging
+from .op_facts import is_product, is_view, loop_axes, reduces, shows, statements
+from .recomputed_stores import recompute
+
+
+def fusion_groups(laid_out: LaidOut, target: Target, ops: list[Op], check: bool) -> list[Group]:
+    """The kernels of a program: ``Target.group`` of targets that emit loops for a CPU's caches."""
+    groups = loop_groups(laid_out, target, ops, check)
+    return groups if check or len(ops) == 1 else by_blocks(laid_out, groups, ops)
+
+
+def loop_groups(laid_out: LaidOut, target: Target, ops: list[Op], check: bool) -> list[Group]:
+    """The same of targets whose kernels go over all rows one after another."""
+    return _Fusion(laid_out, target, ops, check).run()
+
+
+class _Fusion:
+    def __init__(self, laid_out: LaidOut, target: Target, ops: list[Op], check: bool) -> None:
+        self.laid_out, self.target, self.ops = laid_out, target, ops
+        self.apart = check or len(ops) == 1
+        self.state = State(laid_out)
+        self.fits, self.repeats = Fits(self.state), Repeats(self.state)
+        self.siblings = Siblings(self.state)
+        self.groups: list[FusionGroup] = []
+        self.results = region_results(ops)
+        self.reasons: dict[FusionGroup, list[Apart]] = {}
+        if len(ops) == 1:  # a copy added by the schedule: what it copies is in memory
+            stored = FusionGroup("call", 0)
+            self.state.stored_by.update((laid_out.base[arg], stored) for arg in ops[0].args)
+
+    def run(self) -> list[Group]:
+        """The groups, producers before users."""
+        if not self.apart:
+            for op in self.ops:
+                self.repeats.measure(op)
+        for op in reversed(self.ops):
+            if not is_bound(op):
+                self.visit(op)
+        if self.target.model is not None and not self.apart:
+            merging = Merging(self.state, self.target.model, self.groups)
+            merging.run()
+            merging.run(recompute(merging))
+            self.reasons = merging.apart
+        acted: dict[Op, tuple[Op, ...]] = {}
+        made = []
+        for op in self.ops:
+            group = self.state.stored_by.get(op)
+            if isinstance(op, RegionOp):
+                fused = Fused("call")
+                made.append(region_group(self.laid_out, op, self.results[op], acted, fused))
+                continue
+            if group is None or is_region_result(op):
+                continue
+            if group.kind == "call":
+                fused = Fused("call")
+                made.append(single(self.laid_out, self.target, op, acted, fused))
+            elif op is group.results[0]:
+                made.append(self.made(group))
+        return made
+
+    def visit(self, op: Op) -> None:
+        """Give an op to the way that ops of its kind are computed."""
+        uses = self.state.uses.get(op, [])
+        name = op.primitive.name
+        if is_region_result(op):
+            return  # its region computes it
+        if isinstance(op, RegionOp):
+            self.region(op)
+            return
+        if is_view(self.laid_out, op):
+            if op in self.state.required:
+                self.state.require(self.laid_out.base[op])
+            self.pass_through(op, uses)
+            return
+        if op.primitive.acts:
+            self.library(op, uses)
+            for arg in examined(op):
+                self.state.pass_on(arg, [Use(op, True, False)])
+            # What is looked at twice, here and where it is used, is computed once.
+            self.state.require(self.laid_out.base[op.args[0]])
+            self.state.pass_on(op.args[0], uses)
+            return
+        if op.primitive.cost == "kernel" and not is_choice(op) and not reduces(op):
+            self.library(op, uses)
+            return
+        if name == "dot" and is_product(op):
+            self.contraction(op, uses)
+        elif reduces(op) or name == "dot":
+            self.reduction(op, uses)
+        else:
+            self.elementwise(op, uses)
+        self.spread_uses(op)
+
+    def pass_through(self, op: Op, uses: list[Use]) -> None:
+        """A view passes its uses on to its argument."""
+        name, arg = op.primitive.name, op.args[0]
+        identity = name in ("broadcast", "reorder")
+        wider = name == "broadcast"
+        names: tuple[tuple[str, str], ...] = ()
+        if name == "rename":
+            names = tuple(zip(arg.axes.names, op.axes.names, strict=True))
+        for u in uses:
+            renamed = names if u.identity and not u.broadcasts else ()
+            shown = u.shown or shows(op)
+            self.state.pass_on(
+                arg, [Use(u.op, u.identity and identity, u.broadcasts or wider, renamed, shown)]
+            )
+        for position in op.args[1:]:
+            self.state.pass_on(position, [Use(u.op, True, True) for u in uses])
+
+    def spread_uses(self, op: Op) -> None:
+        """Note the uses that ``op`` makes of its arguments."""
+        name = op.primitive.name
+        free = op.primitive.index_map is not None
+        for k, arg in enumerate(op.args):
+            identity = not free or not len(arg.axes)
+            if name == "gather" and k == 1:
+                identity = False
+            broadcasts = name == "dot" or reduces(op) or len(arg.axes) < len(op.axes)
+            if reduces(op):
+                broadcasts = False
+            self.state.pass_on(arg, [Use(op, identity, broadcasts, shown=shows(op))])
+
+    def begin(self, op: Op, kind: str, uses: list[Use]) -> FusionGroup:
+        """A group of its own for ``op``."""
+        group = FusionGroup(kind, self.state.level_below(uses))
+        self.groups.append(group)
+        self.enter(op, group, True)
+        return group
+
+    def enter(self, op: Op, group: FusionGroup, result: bool) -> None:
+        """Compute ``op`` in a group, stored by it where it is a ``result``."""
+        group.inner.add(op)
+        inside = self.state.within(self.state.uses.get(op, []), group)
+        if not all(self.state.straight(use, group) for use in inside):
+            group.reindexed.add(op)
+        if any(use.broadcasts or use.op in group.widened for use in inside):
+            group.widened.add(op)
+        group.statements += statements(op)
+        for axis in loop_axes(op):
+            group.extents.setdefault(axis.name, axis.expression)
+        for arg in () if self.apart else op.args:
+            self.siblings.note(self.state.below_views(arg), group)
+        self.state.computed_in.setdefault(op, []).append(group)
+        if result:
+            group.results.append(op)
+            self.state.stored_by[op] = group
+
+    def library(self, op: Op, uses: list[Use]) -> None:
+        """A kernel of its own, which reads its arguments from memory."""
+        group = self.begin(op, "call", uses)
+        for arg in examined(op) if op.primitive.acts else op.args:
+            self.state.require(self.laid_out.base[arg])
+            if not op.primitive.acts:
+                self.state.pass_on(arg, [Use(op, False, False)])
+        group.results = [op]
+
+    def region(self, op: RegionOp) -> None:
+        """A kernel of all results of a region, which reads its arguments from memory."""
+        results = self.results[op]
+        uses = [use for result in results for use in self.state.uses.get(result, [])]
+        group = self.begin(op, "call", uses)
+        for arg in op.args:
+            self.state.require(self.laid_out.base[arg])
+            self.state.pass_on(arg, [Use(op, False, False)])
+        group.results = list(results)
+        del self.state.stored_by[op]
+        self.state.stored_by.update(dict.fromkeys(results, group))
+
+    def candidates(self, op: Op, uses: list[Use]) -> list[FusionGroup]:
+        """The groups that ``op`` could join as one of their results, lowest level first."""
+        users = self.state.users(uses)
+        fitting = []
+        for group in users:
+            others = [c for c in users if c is not group]
+            if all(group.level < other.level for other in others):
+                fitting.append(group)
+        return fitting
+
+    def elementwise(self, op: Op, uses: list[Use]) -> None:
+        """Repeat an op in all its users, join one of them, or begin a nest."""
+        users = self.state.users(uses)
+        required = op in self.state.required or self.apart
+        if not required and users and self.repeats.repeatable(op, uses, users):
+            for group in users:
+                self.enter(op, group, False)
+            return
+        if not self.apart:
+            for group in self.candidates(op, uses):
+                if self.fits.elementwise(op, self.state.within(uses, group), group):
+                    self.enter(op, group, required or len(users) > 1)
+                    return
+            for group in self.siblings.of(op, users):
+                if self.fits.beside(op, group):
+                    self.enter(op, group, True)
+                    return
+        self.begin(op, "nest", uses)
+
+    def reduction(self, op: Op, uses: list[Use]) -> None:
+        """Let a nest that uses a reduction compute it, or one over the same space, or begin one."""
+        users = self.state.users(uses)
+        required = op in self.state.required or len(users) > 1
+        if not self.apart:
+            for group in self.candidates(op, uses):
+                if self.fits.reduction(op, self.state.within(uses, group), group):
+                    group.reductions.append(op)
+                    self.enter(op, group, required)
+                    return
+            for group in self.siblings.of(op, users):
+                if self.fits.reduced_beside(op, group):
+                    group.reductions.append(op)
+                    self.enter(op, group, True)
+                    return
+        group = self.begin(op, "nest", uses)
+        group.rows = frozenset(op.axes.names)
+        group.reductions.append(op)
+
+    def contraction(self, op: Op, uses: list[Use]) -> None:
+        """Store a contraction through what one user does with it, or begin a product."""
+        users = self.state.users(uses)
+        required = op in self.state.required or len(users) > 1
+        if not self.apart:
+            for group in self.candidates(op, uses):
+                inside = self.state.within(uses, group)
+                if self.fits.contraction(op, inside, group):
+                    group.kind, group.dot, group.names = "contraction", op, inside[0].renamed
+                    self.enter(op, group, required)
+                    return
+        group = self.begin(op, "contraction", uses)
+        group.dot = op
+
+    def made(self, group: FusionGroup) -> Group:
+        """The group of a nest or product: what it reads, needs, and may overwrite."""
+        results = tuple(group.results)
+        order = Reading(self.laid_out, self.state.stored_by, group)
+        for op in results:
+            order.walk(op)
+        in_place = {op: order.in_place(op) for op in results}
+        main, apart = results[0], tuple(self.reasons.get(group, ()))
+        return Group(
+            main, results, tuple(order.reads), tuple(order.needs), in_place, group.fused, apart
+        )

@@ -1,0 +1,191 @@
+"""How values lie in memory: which ops are views of it, and in which order axes nest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from ....op_graph.building.rebuild import with_args
+from ....op_graph.core.interning import OwnTable
+from ....op_graph.core.source_info import building
+from ....op_graph.core.traversal import is_bound
+from ....op_graph.nodes import carry_lines, carry_notes
+from ....op_graph.op_graph import NO_AXES, Leaf, Op, RegionOp, Tensor, post_order, same_ops
+from ....op_graph.rows.elementwise import copy
+from ...kernels.lowering_cache import Lowering
+from ...kernels.scans.scan_fusion import reads_views
+from ..facts.target import Layout, Target
+from ..facts.view_layout import view_layout
+from ..rules.program import Program
+
+
+@lru_cache(maxsize=4096)
+def plain(order: tuple[str, ...]) -> Layout:
+    """The layout of memory of one's own, its axes nested in this order."""
+    return Layout(order)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LaidOut:
+    """A program whose operands are laid out: ``base`` is the value whose memory an op shows.
+
+    ``lowering`` remembers the kernels that were tried for it: many of these are then made.
+    """
+
+    program: Program
+    layouts: dict[Op, Layout]
+    base: dict[Op, Op]
+    lowering: Lowering = field(default_factory=Lowering)
+
+    def is_kernel(self, op: Op) -> bool:
+        """Whether computing ``op`` is a step of the program."""
+        if isinstance(op, RegionOp):
+            return False  # its results are
+        return op.primitive.acts or (self.base[op] is op and not is_bound(op))
+
+
+def is_choice(op: Op) -> bool:
+    """Whether ``op`` is a scalar with a part replaced: what an element is follows from its index.
+
+    It needs no memory for the scalar's elements: it is computed like any elementwise op.
+    """
+    if op.primitive.name != "update" or len(op.args) > 2:
+        return False
+    base = op.args[0]
+    while base.primitive.name in ("broadcast", "reorder"):
+        base = base.args[0]
+    known = all(item is None or item[0] in ("range", "at") for item in op.attrs[0])
+    return known and base.axes is NO_AXES and is_bound(base)
+
+
+def lay_out(program: Program, target: Target, own: OwnTable, check: bool = False) -> LaidOut:
+    """The program with copies where a contraction or a result needs another memory order.
+
+    New ops are in ``own``. With ``check`` each op is computed by itself.
+    """
+    with building(own):
+        return _laid_out(program, _State(program, target, check))
+
+
+def _laid_out(program: Program, state: _State) -> LaidOut:
+    for op in post_order(program.roots):
+        state.place(op)
+    outputs = [state.settled(op, number) for number, op in enumerate(program.outputs)]
+    updates = [
+        (leaf, state.settled(op, len(outputs) + number))
+        for number, (leaf, op) in enumerate(program.updates)
+    ]
+    prints = tuple(state.new[op] for op in program.prints)
+    again = tuple([state.new[op] for op in program.again if op in state.new])
+    done = Program(tuple(outputs), tuple(updates), prints, again)
+    return LaidOut(done, state.layouts, state.base)
+
+
+class _State:
+    def __init__(self, program: Program, target: Target, check: bool) -> None:
+        self.target, self.check = target, check
+        self.new: dict[Op, Op] = {}
+        self.layouts: dict[Op, Layout] = {}
+        self.base: dict[Op, Op] = {}
+        self.finals = {*program.outputs, *(op for _, op in program.updates)}
+        self.taken: set[Op] = set()
+
+    def place(self, op: Op) -> None:
+        """Give ``op`` its layout, on its laid-out arguments."""
+        args = tuple([self.new[arg] for arg in op.args])
+        if op.primitive.name == "dot":
+            args = self.operands(op, args)
+        elif isinstance(op, RegionOp):
+            args = self.plain(op, args)
+        elif op.primitive.name in self.target.contiguous and not is_choice(op):
+            args = self.contiguous(op, args)
+        made = op if same_ops(args, op.args) else with_args(op, args)
+        carry_lines(op, made)
+        carry_notes(op, made)
+        self.new[op] = made
+        if made not in self.layouts:
+            self.record(made, op in self.finals)
+
+    def operands(self, op: Op, args: tuple[Op, ...]) -> tuple[Op, ...]:
+        """The operands of a contraction, copied where it cannot read them as they lie."""
+        wish = self.target.arrange(op, *(self.layouts[arg] for arg in args))
+        made: list[Op] = []
+        for arg, order in zip(args, wish.copies, strict=True):
+            if order is not None:
+                assert isinstance(arg, Tensor)
+                arg = copy(arg, order, site=op._site)
+                self.record(arg, False)
+            made.append(arg)
+        return tuple(made)
+
+    def contiguous(self, op: Op, args: tuple[Op, ...]) -> tuple[Op, ...]:
+        """The operands, those that the target wants so copied where they lie in another order."""
+        made = list(args)
+        for k in self.target.contiguous[op.primitive.name][: len(made)]:
+            arg = made[k]
+            if self.layouts[arg] != Layout(arg.axes.names):
+                assert isinstance(arg, Tensor)
+                made[k] = copy(arg, arg.axes.names, site=op._site)
+                self.record(made[k], False)
+        return tuple(made)
+
+    def plain(self, op: Op, args: tuple[Op, ...]) -> tuple[Op, ...]:
+        """What a region reads, each in memory in the order of its axes, unless views will do."""
+        bounds = self.target.orders
+        if bounds is not None and not self.check and reads_views(op, bounds):
+            return args
+        made = list(args)
+        for k, arg in enumerate(made):
+            held = not is_bound(arg) or isinstance(arg, Leaf) or arg.primitive.name == "constant"
+            if not held or self.layouts[arg] != Layout(arg.axes.names):
+                assert isinstance(arg, Tensor)
+                made[k] = copy(arg, arg.axes.names, site=op._site)
+                self.record(made[k], False)
+        return tuple(made)
+
+    def record(self, op: Op, final: bool) -> None:
+        """Note the layout and base of a laid-out op."""
+        layout, base = self.layout_of(op, final)
+        self.layouts[op] = layout
+        self.base[op] = base
+
+    def layout_of(self, op: Op, final: bool) -> tuple[Layout, Op]:
+        """The order of an op's axes in memory, and the op whose memory that is.
+
+        What is ``final`` lies in the order of its axes.
+        """
+        name = op.primitive.name
+        if op.primitive.acts:
+            return self.layouts[op.args[0]], self.base[op.args[0]]
+        if op.primitive.view:
+            viewed = view_layout(op, self.layouts[op.args[0]])
+            if viewed is not None:
+                return viewed, self.base[op.args[0]]
+        if name == "dot":
+            order = self.target.arrange(op, *(self.layouts[arg] for arg in op.args)).order
+        elif name == "copy" and op.attrs[0] is not None:
+            order = op.attrs[0]
+        elif op.primitive.kind == "elementwise" and not final and not isinstance(op, Leaf):
+            order = self.inherited(op)
+        else:
+            order = op.axes.names
+        return plain(order), op
+
+    def inherited(self, op: Op) -> tuple[str, ...]:
+        """The order of the first full operand, so that elementwise work runs along memory."""
+        for arg in op.args:
+            layout = self.layouts[arg]
+            if layout.mergeable and len(layout.order) == len(op.axes):
+                return layout.order
+        return op.axes.names
+
+    def settled(self, op: Op, number: int) -> Tensor:
+        """An op with a kernel of its own, in the order of its axes, used for nothing else."""
+        made = self.new[op]
+        assert isinstance(made, Tensor)
+        fits = self.base[made] is made and not is_bound(made) and made not in self.taken
+        if not fits or self.layouts[made].order != made.axes.names:
+            made = copy(made, None, number, op._site)
+            self.record(made, True)
+        self.taken.add(made)
+        return made

@@ -1,0 +1,171 @@
+"""Whether a group can compute one more op: at its indices, in its passes, before it is too long."""
+
+from __future__ import annotations
+
+from ....op_graph.axes.lengths import evaluate, product
+from ....op_graph.op_graph import Op
+from .fusion_group import FusionGroup
+from .fusion_state import State, Use
+from .layout import LaidOut
+from .op_facts import loop_axes, statements
+
+BODY = 512  # statements of one nest: a longer body is no faster, and compiles longer
+EPILOGUE = 512  # statements of one that runs on each sum of a product
+ROW = 1 << 16  # elements of a row that several passes may share: what stays in a core's cache
+FEW_ROWS = 8
+BESIDE = 64  # rows across memory that one core computes side by side
+NOMINAL = 1024  # what an open length counts as where only the choice of kernels depends on it
+
+
+def full(op: Op, group: FusionGroup) -> bool:
+    """Whether a group holds as much as a compiler handles well."""
+    most = EPILOGUE if group.kind == "contraction" else BODY
+    return group.statements + statements(op) > most
+
+
+class Nominal(dict[str, int]):
+    """Open lengths by name: each is as long."""
+
+    def __missing__(self, name: str) -> int:
+        return NOMINAL
+
+
+def small_rows(op: Op, laid_out: LaidOut) -> bool:
+    """Whether what is reduced for one row stays in cache, and there are rows for all cores.
+
+    Rows across memory are computed side by side. So few that one core takes all are better passes
+    by themselves, which are divided, where their elements leave the cache.
+    """
+    kept = set(op.axes.names)
+    lengths = {a.name: a.expression for arg in op.args for a in arg.axes}
+    row = product(n for name, n in lengths.items() if name not in kept)
+    rows = product(op.axes.lengths)
+    orders = [laid_out.layouts[arg].order for arg in op.args if arg in laid_out.layouts]
+    if isinstance(rows, int) and any(order and order[-1] in kept for order in orders):
+        few = rows < BESIDE and BESIDE * evaluate(row, Nominal()) > ROW
+    else:
+        few = isinstance(rows, int) and rows < FEW_ROWS and isinstance(row, int) and row > 1024
+    long = isinstance(row, int) and row > ROW
+    return not long and not few
+
+
+def same_lengths(op: Op, group: FusionGroup) -> bool:
+    """Whether the axes that the loops of both go over are as long."""
+    known = group.extents
+    return all(known.get(a.name, a.expression) == a.expression for a in loop_axes(op))
+
+
+class Fits:
+    """The conditions under which groups take ops."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+
+    def elementwise(self, op: Op, uses: list[Use], group: FusionGroup) -> bool:
+        """Whether a group can compute ``op``, stored or not, at its own indices."""
+        if group.kind == "call" or full(op, group):
+            return False
+        if not all(self.state.straight(use, group) for use in uses):
+            return False
+        if group.rows is not None and not group.rows <= set(op.axes.names):
+            return False
+        if any(use.broadcasts for use in uses):
+            return group.kind == "nest" and self.by_rows(group, frozenset(op.axes.names))
+        return group.rows is not None or op.axes.same_set(group.results[0].axes)
+
+    def by_rows(self, group: FusionGroup, rows: frozenset[str]) -> bool:
+        """Make the passes of a nest share ``rows``; False where that does not fit."""
+        if group.rows is not None:
+            return group.rows == rows
+        if not rows or not all(rows <= set(op.axes.names) for op in group.results):
+            return False
+        if not self.outermost(rows, group):
+            return False
+        group.rows = rows
+        return True
+
+    def beside(self, op: Op, group: FusionGroup) -> bool:
+        """Whether a nest that goes over the same elements can store ``op`` too."""
+        order = self.state.laid_out.layouts[op].order
+        if group.rows is not None:
+            return group.rows <= set(op.axes.names) and set(order[: len(group.rows)]) <= group.rows
+        first = group.results[0]
+        return op.axes.same_set(first.axes) and self.state.laid_out.layouts[first].order == order
+
+    def reduced_beside(self, op: Op, group: FusionGroup) -> bool:
+        """Whether a nest that goes over the same elements can reduce them to ``op`` too."""
+        rows = frozenset(op.axes.names)
+        if group.rows is not None:
+            return group.rows == rows and all(
+                frozenset(result.axes.names) == rows or small_rows(op, self.state.laid_out)
+                for result in group.results
+            )
+        return small_rows(op, self.state.laid_out) and self.by_rows(group, rows)
+
+    def reduction(self, op: Op, uses: list[Use], group: FusionGroup) -> bool:
+        """Whether the nest can compute ``op`` for each row before it uses it."""
+        rows = frozenset(op.axes.names)
+        if group.kind != "nest" or full(op, group) or group.dot is not None:
+            return False
+        if not same_lengths(op, group):
+            return False
+        if not all(self.state.straight(use, group) for use in uses):
+            return False
+        if all(frozenset(r.axes.names) == rows for r in group.results):
+            if group.rows not in (None, rows):
+                return False
+            if not self.feeds_reduction(uses, group):
+                group.rows = rows  # what follows is computed from the reduction, row by row
+                return True
+        if not rows or not small_rows(op, self.state.laid_out):
+            return False
+        if any(not rows <= set(r.axes.names) for r in group.results):
+            return False
+        if not self.shares_elements(op, group) and not self.outermost(rows, group):
+            return False
+        if any(frozenset(r.axes.names) != rows for r in group.reductions):
+            return False
+        if group.rows is None:
+            group.rows = rows
+        return group.rows == rows
+
+    def shares_elements(self, op: Op, group: FusionGroup) -> bool:
+        """Whether a reduction goes over elements that the results of a group have, too."""
+        over = {axis.name for axis in loop_axes(op)} - set(op.axes.names)
+        return all(over <= set(result.axes.names) for result in group.results)
+
+    def outermost(self, rows: frozenset[str], group: FusionGroup) -> bool:
+        """Whether all results of a group lie row after row in memory."""
+        orders = [self.state.laid_out.layouts[op].order for op in group.results]
+        return all(set(order[: len(rows)]) == rows for order in orders)
+
+    def feeds_reduction(self, uses: list[Use], group: FusionGroup) -> bool:
+        """Whether a reduction of the group is over something computed from these uses."""
+        wanted = {use.op for use in uses}
+        stack = list(group.reductions)
+        seen = set(stack)
+        while stack:
+            for arg in stack.pop().args:
+                arg = self.state.below_views(arg)
+                if arg in group.inner and arg not in seen:
+                    seen.add(arg)
+                    stack.append(arg)
+        return bool(wanted & seen)
+
+    def contraction(self, op: Op, uses: list[Use], group: FusionGroup) -> bool:
+        """Whether what the group computes can be done while the product is stored."""
+        if group.kind != "nest" or group.reductions or group.rows is not None:
+            return False
+        if group.statements > EPILOGUE or {use.renamed for use in uses} != {uses[0].renamed}:
+            return False
+        renamed = uses[0].renamed
+        if renamed and (
+            op in self.state.required or len(self.state.users(self.state.uses[op])) > 1
+        ):
+            return False
+        if any(use.op in group.reindexed for use in uses):
+            return False
+        if not all((use.identity or renamed) and not use.broadcasts for use in uses):
+            return False
+        names = {n for _, n in renamed} or set(op.axes.names)
+        return all(set(result.axes.names) == names for result in group.results)

@@ -1,0 +1,114 @@
+"""Recomputing: what a kernel stores is computed by its readers where memory costs more than that.
+
+The walk of fusion repeats what is cheap wherever it is used, whatever memory costs. Here each large
+result of a nest that is no result of the program is tried without memory, by the time that its
+kernel and its readers are predicted to take then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ....op_graph.axes.lengths import evaluate
+from ....op_graph.op_graph import Op, among
+from .fusion_group import FusionGroup
+from .legality import BODY, Nominal
+from .merging import Merging
+from .op_facts import statements
+
+LARGE = 1 << 20  # bytes of a result from which on storing it may take longer than computing it
+
+
+def recompute(merging: Merging) -> list[FusionGroup]:
+    """Leave out stores and loads while predicted time falls; the kernels that changed."""
+    return _Recomputing(merging).run()
+
+
+class _Recomputing:
+    def __init__(self, merging: Merging) -> None:
+        self.merging, self.state = merging, merging.state
+
+    def run(self) -> list[FusionGroup]:
+        """The kernels that are other ones now."""
+        changed: dict[FusionGroup, None] = {}
+        for group in list(self.merging.edges):
+            for op in list(group.results):
+                maker = self.state.stored_by.get(op)
+                if maker is not None and self.may_be_left_out(op, maker):
+                    changed.update(dict.fromkeys(self.without(op, maker)))
+        return [group for group in changed if group in self.merging.edges]
+
+    def may_be_left_out(self, op: Op, maker: FusionGroup) -> bool:
+        """Whether others could compute a result of a nest: it is elementwise, large, and no result
+        of the program, and loops read it.
+        """
+        if maker.kind != "nest" or maker.reductions or op in self.state.required:
+            return False
+        if evaluate(op.axes.size, Nominal()) * op.dtype.itemsize < LARGE:
+            return False
+        uses = self.state.uses.get(op, [])
+        readers = [g for g in self.state.users(uses) if g is not maker]
+        loops = all(g.kind == "nest" and g.dot is None for g in readers)
+        return bool(readers) and loops and not any(u.shown or self.state.operand(u) for u in uses)
+
+    def without(self, op: Op, maker: FusionGroup) -> list[FusionGroup]:
+        """Let the readers of a result compute it, if that is quicker; the kernels that are new."""
+        state, merging = self.state, self.merging
+        readers = [g for g in state.users(state.uses[op]) if g is not maker]
+        below = self.computed(maker, [op])
+        taken = [self.with_more(reader, op, below) for reader in readers]
+        if any(reader.statements > BODY for reader in taken):
+            return []
+        kept = [result for result in maker.results if result is not op]
+        left = [self.of_results(maker, kept)] if kept else []
+        before = sum(map(merging.time, (maker, *readers)))
+        del state.stored_by[op]
+        after = sum(map(merging.time, (*left, *taken)))
+        state.stored_by[op] = maker
+        if after >= before:
+            return []
+        merging.exchange((maker, *readers), (*left, *taken))
+        return [*left, *taken]
+
+    def computed(self, maker: FusionGroup, roots: Iterable[Op]) -> set[Op]:
+        """What a kernel computes, but does not store, for some of its results, and these."""
+        stack, found = list(roots), set(roots)
+        while stack:
+            for arg in map(self.state.below_views, stack.pop().args):
+                if arg in maker.inner and arg not in found and not among(arg, maker.results):
+                    found.add(arg)
+                    stack.append(arg)
+        return found
+
+    def with_more(self, reader: FusionGroup, op: Op, below: set[Op]) -> FusionGroup:
+        """A reader that computes what it read, for each of its uses."""
+        uses = self.state.within(self.state.uses[op], reader)
+        straight = all(self.state.straight(use, reader) for use in uses)
+        return FusionGroup(
+            reader.kind,
+            reader.level,
+            list(reader.results),
+            list(reader.reductions),
+            reader.inner | below,
+            reader.rows,
+            statements=reader.statements + len(uses) * sum(map(statements, below)),
+            extents=dict(reader.extents),
+            reindexed=reader.reindexed | (set() if straight else below),
+            widened=set(reader.widened),
+        )
+
+    def of_results(self, maker: FusionGroup, results: list[Op]) -> FusionGroup:
+        """A kernel of fewer results."""
+        inner = self.computed(maker, results)
+        return FusionGroup(
+            maker.kind,
+            maker.level,
+            results,
+            [],
+            inner,
+            maker.rows,
+            statements=sum(map(statements, inner)),
+            extents=dict(maker.extents),
+            reindexed=maker.reindexed & inner,
+            widened=maker.widened & inner,
+        )

@@ -1,0 +1,91 @@
+"""Products over a few summed indices as elementwise sums of their terms, which nests compute.
+
+A product packs what it reads and hands on what it sums; for two or three terms that is most of its
+time. As sums of terms they are computed where they lie, with all else that a nest computes.
+"""
+
+from __future__ import annotations
+
+from itertools import product as every
+from typing import Any
+
+from ....op_graph.axes.affine import Size
+from ....op_graph.axes.axes import Axis
+from ....op_graph.axes.lengths import is_below, product
+from ....op_graph.op_graph import Op
+from ....op_graph.rewriting.driver import Rules
+from ....op_graph.rows.elementwise import add, multiply
+from ....op_graph.rows.movement import broadcast
+from ....op_graph.rows.slicing import take
+from .op_facts import is_product
+
+TERMS = 4  # the most terms of a sum
+LEAST = 1 << 14  # elements below which a product, or a loop's body with it, stays what it is
+LONG = 32  # elements that adjoin in the result from which on they are the lanes of vectors
+AGAIN = 8  # times that elements which do not adjoin are brought together
+SHORT = 10  # terms of all elements of a shorter run
+SMALL = 24  # the same of many small products,
+SQUARE = 64  # of so many elements each
+
+short = Rules("short sums")
+
+
+@short.on("dot")
+def sum_of_terms(op: Op) -> Op | None:
+    """A product over a few indices is the sum of the products at each."""
+    names: tuple[str, ...] = op.attrs[0]
+    x: Any
+    y: Any
+    x, y = op.args
+    lengths = [x.axes[name].expression for name in names]
+    depth = product(lengths)
+    if not (isinstance(depth, int) and 1 <= depth <= TERMS and _pays(op, depth)):
+        return None
+    found: Any = None
+    for index in every(*(range(n) for n in lengths if isinstance(n, int))):
+        at = dict(zip(names, index, strict=True))
+        parts = [take(arg, {arg.axes[n]: k for n, k in at.items()}) for arg in (x, y)]
+        term = multiply.apply(*(broadcast(part, op.axes) for part in parts))
+        found = term if found is None else add.apply(found, term)
+    return found
+
+
+def _pays(op: Op, depth: int) -> bool:
+    """Whether loops over the result take less time than a product's tiles, as measured."""
+    x, y = op.args
+    kept = [axis for axis in op.axes if axis.expression != 1]
+    if not is_product(op) or is_below(product(axis.expression for axis in kept), LEAST):
+        return False
+    run = _adjoining(kept, x, y)
+    inside = {axis.name for axis in run}
+    having = [arg for arg in (x, y) if run[0] in arg.axes]
+    count = product(axis.expression for axis in run)
+    if is_below(count, LONG):
+        return len(having) == 1 and _few_terms(op, having[0], depth * count)
+    if all(arg.axes.names[-1] in inside for arg in having):
+        return True
+    return is_below(product(axis.expression for axis in kept if axis.name not in inside), AGAIN + 1)
+
+
+def _few_terms(op: Op, having: Op, terms: Size) -> bool:
+    """Whether short runs of so many terms, of elements of ``having``, pay: each begins anew."""
+    x, y = op.args
+    other = x if having is y else y
+    if other.axes.names[-1] not in op.attrs[0]:
+        return False
+    own = [axis.expression for axis in op.axes if axis not in x.axes or axis not in y.axes]
+    small = len(own) < len(op.axes) and is_below(product(own), SQUARE + 1)
+    return is_below(terms, 1 + (SMALL if small else SHORT))
+
+
+def _adjoining(kept: list[Axis], x: Op, y: Op) -> list[Axis]:
+    """The last axes of a result that are the same operands'."""
+    found: list[Axis] = []
+    for axis in reversed(kept):
+        if found and [axis in arg.axes for arg in (x, y)] != [found[0] in a.axes for a in (x, y)]:
+            break
+        found.append(axis)
+    return found
+
+
+SHORT_SUMS = short.done()

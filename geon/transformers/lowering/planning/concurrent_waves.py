@@ -1,0 +1,132 @@
+"""Kernels that need nothing of each other, side by side: a target may run them at one time.
+
+A wave is a row of kernels of which none reads or writes what another one writes. Memory is shared
+from wave to wave, so none is made that would hold large values at one time that now follow one
+another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....op_graph.op_graph import Leaf, Op
+from ...kernels.ir.nest import Nest, Pass
+from ..fusion.kernel import Kernel
+
+LITTLE = 1 << 20  # bytes of a value that may be held longer than needed
+MOST = 8  # kernels of a wave that hold or work in memory of the arena
+WIDE = 64  # kernels of a wave
+BACK = 8  # waves before the last one that a kernel may come to
+MOVED = MOST * LITTLE  # bytes of the results, of all kernels, that may come earlier
+
+
+def side_by_side(
+    kernels: Sequence[Kernel], outputs: Sequence[Op], kinds: Sequence[str]
+) -> tuple[list[Kernel], tuple[int, ...]]:
+    """The kernels in an order in which those of a wave adjoin, and the wave of each.
+
+    ``kinds`` are those of kernels that may be beside others. One whose results are small comes
+    earlier where it can; what can raise, and what prints, stays alone and where it is.
+    """
+    work = _Waves(kernels, outputs, kinds)
+    for kernel in kernels:
+        work.put(kernel)
+    found = [kernel for wave in work.waves for kernel in wave]
+    return found, tuple([n for n, wave in enumerate(work.waves) for _ in wave])
+
+
+class _Waves:
+    def __init__(
+        self, kernels: Sequence[Kernel], outputs: Sequence[Op], kinds: Sequence[str]
+    ) -> None:
+        self.kinds, self.outputs = kinds, set(outputs)
+        self.waves: list[list[Kernel]] = []
+        self.left = MOVED
+        self.reads = {kernel: frozenset(kernel.reads) for kernel in kernels}
+        self.made = {kernel: {*kernel.results, *kernel.writes.values()} for kernel in kernels}
+        self.plain = {kernel for kernel in kernels if is_plain(kernel)}
+        self.readers: dict[Op, set[Kernel]] = {}
+        for kernel in kernels:
+            for value in kernel.reads:
+                self.readers.setdefault(value, set()).add(kernel)
+
+    def put(self, kernel: Kernel) -> None:
+        """Put a kernel into the earliest wave that may have it, else into one of its own."""
+        last, found = len(self.waves) - 1, -1
+        bytes = self.bytes(kernel)
+        for number in range(last, max(last - BACK, -1), -1):
+            wave = self.waves[number]
+            if number < last and (bytes is None or bytes > self.left):
+                break
+            if any(self.conflict(kernel, other) for other in wave):
+                break
+            if self.has_room(wave, kernel) and self.costs_little([*wave, kernel]):
+                found = number
+        if found < 0:
+            self.waves.append([kernel])
+            return
+        self.waves[found].append(kernel)
+        if found < last:
+            self.left -= bytes or 0
+
+    def has_room(self, wave: Sequence[Kernel], kernel: Kernel) -> bool:
+        """Whether a wave may have one more; of those that take nothing of the arena, many."""
+        if len(wave) >= WIDE or self.takes_nothing(kernel):
+            return len(wave) < WIDE
+        return sum(not self.takes_nothing(other) for other in wave) < MOST
+
+    def takes_nothing(self, kernel: Kernel) -> bool:
+        """Whether a kernel stores elements alone, and none of them in the arena."""
+        return kernel in self.plain and not self.held(kernel)
+
+    def conflict(self, a: Kernel, b: Kernel) -> bool:
+        """Whether two kernels run one after the other."""
+        if not (self.movable(a) and self.movable(b)):
+            return True
+        made = self.made[a]
+        others = self.made[b]
+        apart = made.isdisjoint(others) and made.isdisjoint(self.reads[b])
+        return not (apart and others.isdisjoint(self.reads[a]))
+
+    def movable(self, kernel: Kernel) -> bool:
+        """Whether a kernel may be beside others."""
+        return kernel.kind in self.kinds and not kernel.raises and not kernel.acts
+
+    def held(self, kernel: Kernel) -> list[Op]:
+        """The results of a kernel that lie in the arena."""
+        return [op for op in kernel.results if op not in kernel.writes and op not in self.outputs]
+
+    def bytes(self, kernel: Kernel) -> int | None:
+        """What its results take of the arena; None where that is much, or is not known."""
+        if not all(map(is_little, self.held(kernel))):
+            return None
+        return sum(int(op.axes.size) * op.dtype.itemsize for op in self.held(kernel))
+
+    def costs_little(self, wave: Sequence[Kernel]) -> bool:
+        """Whether no large value of a wave could lie where another one does that dies in it."""
+        born = [kernel for kernel in wave for op in self.held(kernel) if not is_little(op)]
+        if not born:
+            return True
+        dying = [
+            value
+            for kernel in wave
+            for value in kernel.reads
+            if not (isinstance(value, Leaf) or value in self.outputs or is_little(value))
+            and self.readers[value] <= set(wave)
+        ]
+        return not any(self.readers[value] != {kernel} for value in dying for kernel in born)
+
+
+def is_plain(kernel: Kernel) -> bool:
+    """Whether a kernel does nothing but compute and store elements, each by itself."""
+    if not isinstance(kernel.work, Nest):
+        return False
+    nests = (kernel.work, *kernel.work.pieces)
+    passes = [step for nest in nests for step in (*nest.passes, *nest.ending)]
+    return not any(isinstance(step, Pass) and (step.reductions or step.keeps) for step in passes)
+
+
+def is_little(op: Op) -> bool:
+    """Whether a value is small at all lengths."""
+    size = op.axes.size
+    return isinstance(size, int) and size * op.dtype.itemsize <= LITTLE

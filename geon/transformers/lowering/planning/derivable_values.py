@@ -1,0 +1,227 @@
+"""Values of which two are kept where one can be computed from the other: the first is not kept.
+
+A gelu, a normalisation or a gate is read by a product soon after it is computed, and by the product
+of a weight's gradient much later; what it is computed from is kept until then as well, for its own
+derivative. Only that is kept here, and the elementwise function is computed again for the later
+product, which takes far longer than it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ....op_graph.axes.lengths import product
+from ....op_graph.core.interning import OwnTable
+from ....op_graph.core.source_info import building
+from ....op_graph.core.traversal import is_bound
+from ....op_graph.op_graph import Leaf, Op, RegionOp, post_order
+from ..facts.target import Target
+from ..facts.value_sizes import bytes_of, nominal
+from ..rules.program import Program
+from ..rules.rematerialisation import Recomputation, Regions
+from .schedule import least_peak
+
+MIN_BYTES = 1 << 16  # of a value that is computed again
+MIN_PRODUCTS = 64  # multiply-adds of the later product for each element that is computed again
+MAX_OPS = 16  # that are computed again for one value, and that are searched for later readers
+MAX_SHARE = 0.95  # of the bytes of a program, that it takes when values are computed again
+MIN_RATIO = 8  # a value is small beside one of as many times its bytes
+
+
+def kept_once(program: Program, target: Target, own: OwnTable) -> Program:
+    """Return the program with elementwise values computed again for later products.
+
+    A program that says itself what is computed again stays as it is. So does one that would take
+    hardly less, and one whose target has a kernel for each op, which would take longer. Values of
+    open length are kept: what a program takes of these is known at a call. New ops are in ``own``.
+    """
+    if program.again or target.group is None:
+        return program
+    order = post_order(program.roots)
+    regions = _Search(order).regions()
+    if not regions.number:
+        return program
+    with building(own):
+        work = Recomputation(order, program.roots, regions)
+        once = program.mapped(work.run(), work.again)
+    peaks = [least_peak(each, target, own) for each in (program, once)]
+    return once if peaks[1] <= MAX_SHARE * peaks[0] else program
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Candidate:
+    """A value, the last op that reads it soon (``end``), and what reads it later."""
+
+    value: Op
+    shown: tuple[Op, ...]  # the views through which it is read
+    end: Op
+    later: tuple[Op, ...]
+
+
+@dataclass(eq=False, slots=True)
+class _Region:
+    """The ops that compute a value again, from values that are kept."""
+
+    inside: dict[Op, None]
+    stays: dict[Op, None] = field(default_factory=dict)
+
+
+class _Search:
+    """Finds what to compute again among ops in order."""
+
+    def __init__(self, order: Sequence[Op]) -> None:
+        self.order = order
+        self.position = {op: k for k, op in enumerate(order)}
+        self.users: dict[Op, list[Op]] = {}
+        for op in order:
+            for arg in dict.fromkeys(op.args):
+                self.users.setdefault(arg, []).append(op)
+        self.past: dict[Op, int] = {}
+
+    def regions(self) -> Regions:
+        """Return the ops to compute again and when, as parts that do not overlap."""
+        candidates = [found for op in self.order for found in self.candidates(op)]
+        exits: dict[Op, int] = {}
+        for k, each in enumerate(candidates):
+            exits[each.end] = exits.get(each.end, 0) | 1 << k
+        self.find_past(exits)
+        parts, number = 0, dict[Op, int]()
+        ends: dict[Op, int] = {}
+        stays: dict[Op, None] = {}
+        for k, each in enumerate(candidates):
+            region = self.region(each, 1 << k)
+            if region is None or not number.keys().isdisjoint((*region.inside, *region.stays)):
+                continue
+            if stays.keys().isdisjoint(region.inside):
+                number.update(dict.fromkeys(region.inside, parts))
+                stays.update(region.stays)
+                ends[each.end] = ends.get(each.end, 0) | 1 << parts
+                parts += 1
+        return Regions(number, ends, stays.keys())
+
+    def candidates(self, op: Op) -> Iterator[_Candidate]:
+        """Return an elementwise value that products read at two times far apart, if it is one."""
+        size = bytes_of(op)
+        large = isinstance(size, int) and size >= MIN_BYTES
+        if op.primitive.kind != "elementwise" or is_bound(op) or not large:
+            return
+        shown: dict[Op, None] = {}
+        readers = sorted(self.readers(op, shown), key=self.position.__getitem__)
+        if len(readers) < 2:
+            return
+        at = max(range(1, len(readers)), key=lambda k: self.gap(readers, k))
+        soon, later = readers[:at], readers[at:]
+        seen = (op, *shown)
+        if any(is_dot(r) for r in soon) and any(self.is_worth(r, seen) for r in later):
+            yield _Candidate(op, tuple(shown), soon[-1], tuple(later))
+
+    def gap(self, readers: Sequence[Op], k: int) -> int:
+        """Return how many ops stand between a reader and the one before it."""
+        return self.position[readers[k]] - self.position[readers[k - 1]]
+
+    def readers(self, op: Op, shown: dict[Op, None]) -> list[Op]:
+        """Return what reads an op or views of it, which are added to ``shown``."""
+        found: dict[Op, None] = {}
+        stack = [op]
+        while stack:
+            for user in self.users.get(stack.pop(), ()):
+                if user.primitive.view:
+                    shown[user] = None
+                    stack.append(user)
+                else:
+                    found[user] = None
+        return list(found)
+
+    def is_worth(self, reader: Op, seen: Sequence[Op]) -> bool:
+        """Return whether a reader is a product that takes far longer than an elementwise op."""
+        if not is_dot(reader):
+            return False
+        first, second = reader.args
+        mine, other = (first, second) if first in set(seen) else (second, first)
+        own = [axis.expression for axis in other.axes if axis.name not in mine.axes]
+        return nominal(product(own)) >= MIN_PRODUCTS
+
+    def find_past(self, exits: Mapping[Op, int]) -> None:
+        """Note which ops are made of the ends of which candidates, as bits."""
+        for op in self.order if exits else ():
+            bits = exits.get(op, 0)
+            for arg in op.args:
+                bits |= self.past.get(arg, 0)
+            if bits:
+                self.past[op] = bits
+
+    def region(self, candidate: _Candidate, bit: int) -> _Region | None:
+        """Return how to compute a candidate again from what is kept anyway; None if it cannot."""
+        found = _Region(dict.fromkeys((candidate.value, *candidate.shown)))
+        for reader in candidate.later:
+            past = bool(self.past.get(reader, 0) & bit)
+            if not past and not (is_cheap(reader) and self.is_late(reader, found, bit, [MAX_OPS])):
+                return None
+        least = nominal(bytes_of(candidate.value)) // MIN_RATIO
+        stack = [candidate.value]
+        while stack:
+            for arg in computed(stack.pop()):
+                if arg in found.inside:
+                    continue
+                if is_small(arg, least) or self.is_late(arg, found, bit, [MAX_OPS]):
+                    found.stays[arg] = None
+                    continue
+                if not is_cheap(arg) or len(found.inside) >= MAX_OPS:
+                    return None
+                found.inside[arg] = None
+                stack.append(arg)
+        deepen(found, least)
+        return found
+
+    def is_late(self, op: Op, region: _Region, bit: int, left: list[int]) -> bool:
+        """Return whether ops past a candidate's end read an op by ways outside of a region."""
+        for user in self.users.get(op, ()):
+            if user in region.inside or left[0] <= 0:
+                continue
+            left[0] -= 1
+            if self.past.get(user, 0) & bit:
+                return True
+            if is_cheap(user) and self.is_late(user, region, bit, left):
+                return True
+        return False
+
+
+def deepen(region: _Region, least: int) -> None:
+    """Let what the one large value that a region stays on is made of stay instead, while that is
+    one elementwise value: others may need it too, and what is between takes no memory then. What a
+    product has summed is stored as the elementwise op behind it leaves it."""
+    while len(region.inside) < MAX_OPS:
+        large = [op for op in region.stays if not is_small(op, least)]
+        if len(large) != 1 or not is_cheap(large[0]):
+            return
+        below = [op for op in computed(large[0]) if op not in region.inside]
+        made_of = [op for op in below if not is_small(op, least)]
+        if len(made_of) != 1 or not is_cheap(made_of[0]):
+            return
+        del region.stays[large[0]]
+        region.inside[large[0]] = None
+        region.stays.update(dict.fromkeys(below))
+
+
+def computed(op: Op) -> list[Op]:
+    """Return the arguments of an op that are neither storage nor bound to it."""
+    return [arg for arg in op.args if not (isinstance(arg, Leaf) or is_bound(arg))]
+
+
+def is_small(op: Op, least: int) -> bool:
+    """Return whether a value, or what it is a view of, takes at most ``least`` bytes."""
+    while op.primitive.view and op.args and not isinstance(op.args[0], RegionOp):
+        op = op.args[0]
+    return nominal(bytes_of(op)) <= least
+
+
+def is_cheap(op: Op) -> bool:
+    """Return whether an op is elementwise or a view."""
+    row = op.primitive
+    return (row.kind == "elementwise" or bool(row.view)) and not row.acts
+
+
+def is_dot(op: Op) -> bool:
+    """Return whether an op is a contraction."""
+    return op.primitive.name == "dot"

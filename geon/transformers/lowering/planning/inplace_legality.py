@@ -1,0 +1,268 @@
+"""Whether a kernel reads each element of a value before a result is written over it.
+
+This plays the loads and stores of a kernel's work at some lengths, and knows nothing of how a plan
+was made. The model is what all that print kernels keep to: pieces run one after another; rows in
+any order, and for each row its passes, and the stores of the row between two passes, one after
+another; the elements of a pass in any order; and of one element, or of the stores of a row, all is
+loaded before anything is stored.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ....op_graph.axes.affine import Affine, Quotient, Remainder, Size
+from ....op_graph.axes.lengths import evaluate
+from ....op_graph.op_graph import Op, among
+from ...kernels.ir.nest import Loop, Nest, Pass, Store
+from ...kernels.ir.scalar_code import Clamped, Load, Scalar, walk
+from ...kernels.kernel_lowering import Work
+from ...kernels.products.contraction import Contraction
+from ...kernels.products.row_blocking import Blocked, Extremes, Step
+
+MOST = 1 << 16  # elements of a pass that are all played; of more, some of each loop:
+ENDS = 4  # so many from either end
+APART = 1 << 32  # between the numbers of elements of passes that run in any order
+LONGER = (0, 64)  # what is added to open lengths: some work has forms for short and long ones
+Array = Any  # of indices, over rows and loops
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Moment:
+    """What happens at one time of a row: the values that are computed there, and stores."""
+
+    rows: tuple[Loop, ...]
+    loops: tuple[Loop, ...]
+    values: tuple[Scalar, ...]
+    stores: tuple[Store, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Accesses:
+    """Offsets in memory, with the row and the element of each, in ``piece`` at time ``time``."""
+
+    offsets: Array
+    row: Array
+    element: Array
+    piece: int
+    time: int
+
+
+def reads_first(work: Work, value: Op, result: Op, lengths: Mapping[str, int]) -> bool:
+    """Whether each element of ``value`` is read before that of ``result`` in its place is written.
+
+    Regions, loops in order and chains of blocks are not known to.
+    """
+    if not isinstance(work, (Nest, Contraction)) or not among(value, work.operands):
+        return False
+    pair = _number(work, value), _number(work, result)
+    longer = [{name: size + more for name, size in lengths.items()} for more in LONGER]
+    return all(_is_sound(form, *pair, each) for each in longer for form in _forms(work, each))
+
+
+def _number(work: Nest | Contraction, op: Op) -> int:
+    return next(k for k, operand in enumerate(work.operands) if operand is op)
+
+
+def _forms(
+    work: Nest | Contraction, lengths: Mapping[str, int]
+) -> list[Sequence[Nest | Contraction]]:
+    """The ways in which some work may be done at these lengths, each as what is done one after
+    another. Pieces are only for where none of the sizes that they hold by is negative.
+    """
+    found: list[Sequence[Nest | Contraction]] = [(work,)]
+    holds = work.holds if isinstance(work, Nest) else ()
+    together = all(evaluate(size, lengths) >= 0 for size in holds)
+    if work.pieces and together:
+        found.append(work.pieces)
+    for each in (work, *(work.pieces if together else ())):
+        if isinstance(each, Nest) and each.short is not None:
+            found.append((each.short,))
+    return found
+
+
+def _is_sound(
+    form: Sequence[Nest | Contraction], value: int, result: int, lengths: Mapping[str, int]
+) -> bool:
+    """Whether some work, done one after another, reads an element before it is written over."""
+    loads: list[_Accesses | None] = []
+    stores: list[_Accesses | None] = []
+    for piece, work in enumerate(form):
+        if _loads_of(value, _read_anywhere(work, value)):
+            return False
+        in_order = isinstance(work, Nest) and any(step.reductions for step in work.passes)
+        for number, moment in enumerate(_moments(work)):
+            time, apart = (number, 0) if in_order else (0, number * APART)
+            played = _Played(moment, lengths, apart)
+            read = [load.offset for load in _loads_of(value, moment.values)]
+            written = [store.offset for store in moment.stores if store.operand == result]
+            loads += [played.accesses(offset, piece, time) for offset in read]
+            stores += [played.accesses(offset, piece, time) for offset in written]
+    return all(_comes_before(load, store) for load in loads for store in stores)
+
+
+def _loads_of(value: int, roots: Iterable[Scalar]) -> list[Load]:
+    """What scalar code loads of an operand, in its indices too."""
+    return [x for x in walk(*roots) if isinstance(x, Load) and x.operand == value]
+
+
+def _read_anywhere(work: Nest | Contraction, value: int) -> Sequence[Scalar]:
+    """What is computed at times that are not known, or after all was written."""
+    if isinstance(work, Contraction):
+        return work.left, work.right
+    if work.fill is None or work.fill.source == value:
+        return ()  # a copy of a value to its own place is none
+    return [node for moment in _moments(work) for node in moment.values]
+
+
+def _moments(work: Nest | Contraction) -> list[_Moment]:
+    """What is done for each row, one after another; a contraction is one pass."""
+    if isinstance(work, Contraction):
+        loops = (*work.batch, *work.rows, *work.columns)
+        values = tuple([store.value for store in work.stores])
+        return [_Moment((), loops, values, work.stores)]
+    rows = (*work.rows, *(() if work.across is None else (work.across,)))
+    return [*_row_moments(rows, work.steps), *_row_moments(rows, work.ending)]
+
+
+def _row_moments(rows: tuple[Loop, ...], steps: Sequence[Pass | Store]) -> list[_Moment]:
+    """What some steps do for each row: passes, and between two of them stores of the row."""
+    found: list[_Moment] = []
+    for is_pass, run in itertools.groupby(steps, lambda step: isinstance(step, Pass)):
+        if not is_pass:
+            stores = tuple([step for step in run if isinstance(step, Store)])
+            found.append(_Moment(rows, (), tuple([store.value for store in stores]), stores))
+            continue
+        for step in run:
+            assert isinstance(step, Pass)
+            positions = [r.position for r in step.reductions if r.position is not None]
+            found.append(_Moment(rows, step.loops, (*step.computed, *positions), step.stores))
+    return found
+
+
+class _Played:
+    """The indices of a moment's loops under ``lengths``, as arrays that fit each other; its
+    elements are numbered from ``first`` on.
+    """
+
+    def __init__(self, moment: _Moment, lengths: Mapping[str, int], first: int) -> None:
+        self.lengths = lengths
+        loops = [*moment.rows, *moment.loops]
+        extents = [max(self.size(loop.extent), 0) for loop in loops]
+        few = np.prod(extents, dtype=np.float64) <= MOST
+        taken = [np.arange(n) if few or n <= 2 * ENDS else _ends(n) for n in extents]
+        self.shape = tuple(map(len, taken))
+        self.variables: dict[Hashable, Array] = {"first_lane": np.int64(0)}
+        numbers: list[Array] = [np.int64(0), np.int64(first)]  # of the row, and of the element
+        for k, (loop, count, each) in enumerate(zip(loops, extents, taken, strict=True)):
+            at = each.reshape([-1, *[1] * (len(loops) - 1 - k)])
+            inside = k >= len(moment.rows)
+            numbers[inside] = numbers[inside] * count + at
+            self.variables[loop.name] = at
+        self.row, self.element = map(self.each, numbers)
+
+    def size(self, size: Size) -> int:
+        """A length, or what an index is multiplied with or divided by."""
+        return evaluate(size, self.lengths)
+
+    def accesses(self, offset: Affine, piece: int, time: int) -> _Accesses | None:
+        """What is read or written at an offset; None where that depends on data."""
+        at = self.index(offset)
+        if at is None:
+            return None
+        return _Accesses(self.each(at), self.row, self.element, piece, time)
+
+    def each(self, index: Array) -> Array:
+        """An index for each row and element."""
+        return np.broadcast_to(index, self.shape).reshape(-1)
+
+    def index(self, index: Affine) -> Array | None:
+        """An index; None where it depends on data."""
+        found = np.int64(self.size(index.constant))
+        for atom, step in index.terms.items():
+            value = self.atom(atom)
+            if value is None:
+                return None
+            found = found + value * self.size(step)
+        return found
+
+    def atom(self, atom: Hashable) -> Array | None:
+        """What an index is made of; None where it depends on data."""
+        if isinstance(atom, str):
+            return self.variables[atom]
+        if not isinstance(atom, (Quotient, Remainder, Clamped)):
+            return None
+        of = self.index(atom.of)
+        if of is None:
+            return None
+        if isinstance(atom, Clamped):
+            for guard in atom.guards:
+                at = self.index(guard.index)
+                if at is None:
+                    return None
+                of = np.where((at >= self.size(guard.low)) & (at < self.size(guard.high)), of, 0)
+            return of
+        by = max(self.size(atom.by), 1)  # never run, where there is nothing
+        return of // by if isinstance(atom, Quotient) else of % by
+
+
+def _ends(count: int) -> Array:
+    """Some of so many indices, from either end."""
+    return np.r_[:ENDS, count - ENDS : count]
+
+
+def _comes_before(load: _Accesses | None, store: _Accesses | None) -> bool:
+    """Whether what is loaded was not stored over at that time, nor by what runs in any order."""
+    if load is None or store is None:
+        return False
+    if load.piece < store.piece or not len(load.offsets) or not len(store.offsets):
+        return True
+    order = np.argsort(store.offsets, kind="stable")
+    places = store.offsets[order]
+    at = np.minimum(np.searchsorted(places, load.offsets), len(places) - 1)
+    both = places[at] == load.offsets
+    if load.piece > store.piece:
+        return not both.any()
+    own = load.row == store.row[order][at]
+    if load.time == store.time:
+        own &= load.element == store.element[order][at]
+    return bool((own | ~both).all()) and (load.time <= store.time or not both.any())
+
+
+# Chains -----------------------------------------------------------------------------------------
+
+
+def wrong_step(work: Blocked, lengths: Mapping[str, int]) -> Op | None:
+    """A value of a block that a step of a chain reads when its memory does not hold it any more."""
+    bound = work.bindings(0, lengths)
+    held: dict[int, Op] = {}
+    for step, places in zip(work.steps, work.places, strict=True):
+        pairs = zip(step.operands, places, strict=True)
+        inner = {op: place.number for op, place in pairs if place.inner}
+        written = _written(step)
+        for op, slot in inner.items():
+            if among(op, written):
+                continue
+            over = [result for result in written if inner.get(result) == slot]
+            if held.get(slot) is not op or not all(_is_before(step, op, r, bound) for r in over):
+                return op
+        held.update((inner[op], op) for op in written if op in inner)
+    return None
+
+
+def _is_before(step: Step, value: Op, result: Op, lengths: Mapping[str, int]) -> bool:
+    """Whether a step of a chain reads each element before that of a result is written over it."""
+    return not isinstance(step, Extremes) and reads_first(step, value, result, lengths)
+
+
+def _written(step: Step) -> list[Op]:
+    """The values that a step of a chain computes."""
+    if isinstance(step, Extremes):
+        return [step.op]
+    stores = [store for moment in _moments(step) for store in moment.stores]
+    return list({step.operands[store.operand]: None for store in stores})

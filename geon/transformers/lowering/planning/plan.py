@@ -1,0 +1,385 @@
+"""Stage 5: the plan. Which buffer each value lives in, how long, and what is computed in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ....op_graph.axes.lengths import Length, evaluate
+from ....op_graph.op_graph import Leaf, Op, among
+from ....op_graph.regions.scan_op import ScanAttributes
+from ...kernels.ir.nest import Region
+from ...runtime.arena import place
+from ...sizes.buffers import Buffer
+from ..facts.value_sizes import bytes_of
+from .schedule import Kernel, Schedule, carries_of
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Home:
+    """Where a value lives: ``arena`` buffer number, ``result`` number, or a ``variable``."""
+
+    kind: str
+    number: int = 0
+    leaf: Leaf | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Inside:
+    """The plans of a region's bodies in the arena of the plan around it.
+
+    ``first`` is the number of the buffer there that each plan's first one is, and ``steps`` the
+    number of the step that its first kernel is. ``spare`` has by number the buffers beside its
+    result, if it has one, in which a carry lies: one to read while the other is written, or one
+    alone where each step changes it in place. ``truth``
+    is the number of the buffer in which a condition lies. ``kept`` are the buffers of the copies
+    that kernels of a loop's body keep from step to step, in order.
+    """
+
+    plans: tuple[Plan, ...]
+    first: tuple[int, ...]
+    steps: tuple[int, ...]
+    spare: dict[int, tuple[int, ...]]
+    truth: int | None = None
+    kept: tuple[int, ...] = ()
+
+    @property
+    def own(self) -> tuple[int, ...]:
+        """The buffers of the region that are of none of its bodies."""
+        found = [each for spare in self.spare.values() for each in spare]
+        found += [] if self.truth is None else [self.truth]
+        return (*found, *self.kept)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Plan:
+    """Kernels in order and the home of every value they compute.
+
+    ``kept`` has for some kernels, by ``op``, the copy that they keep from call to call, in the body
+    of a loop from step to step, ``scratch`` the number of the buffer that they work in, ``inside``
+    the plans of their bodies; ``steps`` are the first and the last step of each kernel.
+    """
+
+    schedule: Schedule
+    homes: dict[Op, Home]
+    buffers: tuple[Buffer, ...]
+    last_use: dict[Op, int]
+    hidden: tuple[tuple[int, int | Length], ...]
+    kept: dict[Op, Any] = field(default_factory=dict)
+    scratch: dict[Op, int] = field(default_factory=dict)
+    inside: dict[Op, Inside] = field(default_factory=dict)
+    steps: tuple[tuple[int, int], ...] = ()
+    kept_numbers: dict[Op, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        numbers = {op: number for number, op in enumerate(self.kept)}
+        object.__setattr__(self, "kept_numbers", numbers)
+
+    @property
+    def lifetimes(self) -> list[tuple[int, int]]:
+        """First and last step of each arena buffer."""
+        return [(buffer.first, buffer.last) for buffer in self.buffers]
+
+    @property
+    def length(self) -> int:
+        """How many steps there are."""
+        return self.steps[-1][1] + 1 if self.steps else 0
+
+    def kernel_at(self, step: int) -> Kernel:
+        """The kernel of a step: of a region, that of its body."""
+        return next(kernel for at, kernel in kernels_of(self) if at == step)
+
+
+def plan_memory(schedule: Schedule, reuse: bool = True, steady: Sequence[Op] | None = ()) -> Plan:
+    """Homes for all values: in place where the input dies, else arena buffers that share memory.
+
+    With ``reuse=False`` each value has a buffer of its own that lives throughout: the plan that
+    others are compared with. ``steady`` are the leaves that are the same in all steps, of a body;
+    None of one that has no place for copies that are kept.
+    """
+    timed = list(zip(schedule.times, schedule.kernels, strict=True))
+    positions = {op: time for time, kernel in timed for op in kernel.results}
+    last_use = dict(positions)
+    for time, kernel in timed:
+        for value in kernel.reads:
+            last_use[value] = time
+    homes = _homes(schedule, last_use, reuse)
+    planned = [_planned(kernel, reuse) for kernel in schedule.kernels]
+    steps = _steps(planned)
+    waves = _waves(schedule.times, steps)
+    spans: dict[int, tuple[int, int]] = {}
+    sizes: dict[int, int | Length] = {}
+    for op, home in homes.items():
+        if home.kind == "arena":
+            begins, ends = waves[positions[op]][0], waves[last_use[op]][1]
+            first, last = spans.get(home.number, (begins, ends))
+            spans[home.number] = (min(first, begins), max(last, ends))
+            sizes[home.number] = bytes_of(op)
+    numbers = sorted(spans, key=lambda n: spans[n])
+    renumbered = {old: new for new, old in enumerate(numbers)}
+    end = steps[-1][1] + 1 if steps else 0
+    buffers = [Buffer(sizes[n], *(spans[n] if reuse else (0, end))) for n in numbers]
+    scratch = _add_scratch(schedule, buffers, waves, end, reuse)
+    inside = _add_bodies(schedule, buffers, steps, planned, end, reuse)
+    homes = {
+        op: Home("arena", renumbered[home.number]) if home.kind == "arena" else home
+        for op, home in homes.items()
+    }
+    target = schedule.target
+    kept: dict[Op, Any] = {}
+    if target.packed is not None and steady is not None:
+        kept = target.packed(schedule, steady)
+    hidden = _hidden(schedule, planned)
+    return Plan(
+        schedule, homes, tuple(buffers), last_use, hidden, kept, scratch, inside, tuple(steps)
+    )
+
+
+def kernels_of(plan: Plan, first: int = 0) -> Iterator[tuple[int, Kernel]]:
+    """The kernels of a plan with their steps, which begin at ``first``: of regions, their bodies'.
+
+    Positions that are checked, and values that are not finite, are told by these steps.
+    """
+    for kernel, (begins, _) in zip(plan.schedule.kernels, plan.steps, strict=True):
+        inside = plan.inside.get(kernel.op)
+        if inside is None:
+            yield first + begins, kernel
+            continue
+        for inner, at in zip(inside.plans, inside.steps, strict=True):
+            yield from kernels_of(inner, first + at)
+
+
+def _planned(kernel: Kernel, reuse: bool) -> tuple[Plan, ...]:
+    """The plans of a kernel's bodies, of which those of scans keep copies from step to step."""
+    if not isinstance(kernel.work, Region):
+        return ()
+    op = kernel.work.op
+    loop = op.primitive.name == "scan"
+    first = ScanAttributes(op.attrs).before_captures if loop else None
+    return tuple([
+        plan_memory(inner.schedule, reuse, None if first is None else inner.leaves[first:-1])
+        for inner in kernel.work.bodies
+    ])  # fmt: skip
+
+
+def _steps(planned: Sequence[Sequence[Plan]]) -> list[tuple[int, int]]:
+    """The first and the last step of each kernel."""
+    found: list[tuple[int, int]] = []
+    for plans in planned:
+        first = found[-1][1] + 1 if found else 0
+        found.append((first, first + max(1, sum(plan.length for plan in plans)) - 1))
+    return found
+
+
+def _waves(times: Sequence[int], steps: Sequence[tuple[int, int]]) -> dict[int, tuple[int, int]]:
+    """The first and the last step of the kernels that run at each time."""
+    found: dict[int, tuple[int, int]] = {}
+    for time, (begins, ends) in zip(times, steps, strict=True):
+        found[time] = (found.get(time, (begins, ends))[0], ends)
+    return found
+
+
+def _add_bodies(
+    schedule: Schedule,
+    buffers: list[Buffer],
+    steps: Sequence[tuple[int, int]],
+    planned: Sequence[tuple[Plan, ...]],
+    end: int,
+    reuse: bool,
+) -> dict[Op, Inside]:
+    """The buffers of bodies, those between which carries go to and fro, and those of copies that
+    are kept from step to step, added to the others."""
+    found: dict[Op, Inside] = {}
+    for kernel, (begins, ends), plans in zip(schedule.kernels, steps, planned, strict=True):
+        if not isinstance(kernel.work, Region):
+            continue
+        first, starts, at = [], [], begins
+        for plan in plans:
+            first.append(len(buffers))
+            starts.append(at)
+            for buffer in plan.buffers:
+                span = (at + buffer.first, at + buffer.last) if reuse else (0, end)
+                buffers.append(Buffer(buffer.size, *span, buffer.scratch))
+            at += plan.length
+        spare: dict[int, tuple[int, ...]] = {}
+        throughout = (begins, ends) if reuse else (0, end)
+        for number, size in carried(kernel.work):
+            count = 2 - (number in kernel.work.numbers) - (number in kernel.work.held)
+            spare[number] = tuple(range(len(buffers), len(buffers) + count))
+            buffers += [Buffer(size, *throughout)] * count
+        copies = [Buffer(0, *throughout, (copy,)) for plan in plans for copy in plan.kept.values()]
+        kept = tuple(range(len(buffers), len(buffers) + len(copies)))
+        buffers += copies
+        truth = None
+        if kernel.work.op.primitive.name == "while":
+            truth = len(buffers)
+            buffers.append(Buffer(1, *throughout))
+        found[kernel.op] = Inside(plans, tuple(first), tuple(starts), spare, truth, kept)
+    return found
+
+
+def carried(work: Region) -> list[tuple[int, int | Length]]:
+    """The numbers and bytes of the values that a loop hands from step to step."""
+    return [(k, bytes_of(work.op.bodies[-1].results[k])) for k in range(carries_of(work.op))]
+
+
+def _add_scratch(
+    schedule: Schedule,
+    buffers: list[Buffer],
+    waves: Mapping[int, tuple[int, int]],
+    end: int,
+    reuse: bool,
+) -> dict[Op, int]:
+    """The buffers that kernels work in, added to those of values; their numbers by kernel.
+
+    What is small and lasting is one buffer for all kernels, so that it stays in the caches.
+    """
+    scratch = schedule.target.scratch
+    needed = {} if scratch is None else scratch(schedule)
+    timed = zip(schedule.times, schedule.kernels, strict=True)
+    positions = {kernel.op: time for time, kernel in timed}
+    lasting = {op: each for op, each in needed.items() if each.lasting}
+    found: dict[Op, int] = {}
+    for ops in [[op] for op in needed if op not in lasting] + ([list(lasting)] if lasting else []):
+        where = [waves[positions[op]] for op in ops]
+        span = (min(where)[0], max(last for _, last in where)) if reuse else (0, end)
+        found.update(dict.fromkeys(ops, len(buffers)))
+        buffers.append(Buffer(0, *span, tuple({needed[op]: None for op in ops})))
+    return found
+
+
+def _homes(schedule: Schedule, last_use: dict[Op, int], reuse: bool) -> dict[Op, Home]:
+    """The home of each kernel's result; walked backwards, so that a dying input can join it."""
+    results: dict[Op, int] = {op: k for k, op in enumerate(schedule.program.outputs)}
+    times, reads = schedule.times, _reads(schedule)
+    makers = {op: k for k, kernel in enumerate(schedule.kernels) for op in kernel.results}
+    ending = [k for k, kernel in enumerate(schedule.kernels) if kernel.ends]
+    safe = max(ending, default=-1) + 1  # the first kernel from which on a call does not end early
+    homes: dict[Op, Home] = {}
+    joined: set[Op] = set()
+    buffers = 0
+    for k in range(len(schedule.kernels) - 1, -1, -1):
+        kernel = schedule.kernels[k]
+        for op in kernel.results:
+            if op in homes:
+                continue
+            if op in kernel.writes:
+                homes[op] = Home("variable", 0, kernel.writes[op])
+            elif op in results:
+                homes[op] = Home("result", results[op])
+            else:
+                homes[op] = Home("arena", buffers)
+                buffers += 1
+        if not reuse:
+            continue
+        for op, value in kernel.may_join:
+            if value in homes or isinstance(value, Leaf) or op in joined:
+                continue
+            if last_use[value] != times[k] or any(
+                r != k and times[r] == times[k] for r in reads[value]
+            ):
+                continue  # others read it then or later
+            made = makers[value]
+            if value in results or not _may_join(schedule, homes[op], value, made, reads, safe):
+                continue
+            homes[value] = homes[op]
+            joined.add(op)
+    return homes
+
+
+def _reads(schedule: Schedule) -> dict[Op, list[int]]:
+    """The kernels that read each value."""
+    reads: dict[Op, list[int]] = {}
+    for k, kernel in enumerate(schedule.kernels):
+        for value in kernel.reads:
+            reads.setdefault(value, []).append(k)
+    return reads
+
+
+def _may_join(
+    schedule: Schedule,
+    home: Home,
+    value: Op,
+    made: int,
+    reads: dict[Op, list[int]],
+    safe: int,
+) -> bool:
+    """Whether ``value``, which kernel ``made`` computes, may be computed in ``home`` already.
+
+    A variable's storage is free once everything that reads the old value has run (its producer may
+    read it in place), and from kernel ``safe`` on, as no call ends with these.
+    """
+    producer = schedule.kernels[made]
+    if value in producer.writes:
+        return False
+    if home.leaf is None:
+        return True
+    times = schedule.times
+    late = [k for k in reads.get(home.leaf, ()) if times[k] >= times[made]]
+    if any(k != made for k in late) or (late and not among(home.leaf, producer.in_place[value])):
+        return False
+    return made >= safe
+
+
+def _hidden(
+    schedule: Schedule, planned: Sequence[Sequence[Plan]]
+) -> tuple[tuple[int, int | Length], ...]:
+    """Bytes that library calls take by themselves, by kernel."""
+    found = []
+    for k, kernel in enumerate(schedule.kernels):
+        found += [(k, size) for plan in planned[k] for _, size in plan.hidden]
+        each = schedule.target.hidden.get(kernel.op.primitive.name)
+        if each is not None:
+            size: int | Length = each
+            for length in kernel.op.args[0].axes.lengths:
+                size = size * length
+            found.append((k, size))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A plan under given lengths: offsets of the arena's buffers, and bytes."""
+
+    offsets: tuple[int, ...]
+    arena_bytes: int
+    result_bytes: int
+    hidden_bytes: int
+    kept_bytes: int = 0
+
+    @property
+    def peak_bytes(self) -> int:
+        """What a call takes beside its inputs and the variables."""
+        return self.arena_bytes + self.result_bytes + self.hidden_bytes + self.kept_bytes
+
+
+def place_plan(plan: Plan, lengths: Mapping[str, int], threads: int = 1) -> Placement:
+    """Offsets and exact sizes of a plan under ``lengths``, for calls on so many threads."""
+    sizes = [buffer.bytes(lengths, threads) for buffer in plan.buffers]
+    offsets, total = place(sizes, plan.lifetimes, plan.schedule.target.alignment)
+    takes, outputs = plan.schedule.target.result_bytes, plan.schedule.program.outputs
+    results = sum(takes(evaluate(bytes_of(op), lengths)) for op in outputs)
+    hidden = max((evaluate(size, lengths) for _, size in plan.hidden), default=0)
+    kept = sum(copy.bytes(lengths) for copy in plan.kept.values())
+    return Placement(tuple(offsets), total, results, hidden, kept)
+
+
+def peak(plan: Plan, lengths: Mapping[str, int], threads: int = 1) -> int | Length:
+    """Peak bytes under ``lengths``, for calls on so many threads.
+
+    The sum of all sizes over the open names where some miss.
+    """
+    try:
+        return place_plan(plan, lengths, threads).peak_bytes
+    except KeyError:  # a length that some size depends on
+        pass
+    takes = plan.schedule.target.result_bytes
+    results = [bytes_of(op) for op in plan.schedule.program.outputs]
+    sizes = [buffer.most(threads) for buffer in plan.buffers]
+    sizes += [takes(size) if isinstance(size, int) else size for size in results]
+    total: int | Length = 0
+    kept = [copy.size for copy in plan.kept.values()]
+    for size in [*sizes, *(size for _, size in plan.hidden), *kept]:
+        total = total + size
+    return total

@@ -1,0 +1,359 @@
+"""Stage 4: kernels in an order that keeps memory low and never writes what is yet to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ....op_graph.core.interning import OwnTable
+from ....op_graph.core.region_body import Body
+from ....op_graph.core.source_info import building
+from ....op_graph.core.traversal import is_bound
+from ....op_graph.op_graph import Leaf, Op, RegionOp, Tensor, among, deep_order, post_order
+from ....op_graph.regions.closure import rebuilt
+from ....op_graph.regions.scan_op import ScanAttributes
+from ....op_graph.regions.while_op import WhileAttributes
+from ....op_graph.rows.elementwise import copy
+from ....op_graph.rows.leaves import input_leaf
+from ...kernels.ir.nest import Inner, Region
+from ...kernels.kernel_lowering import Work
+from ...kernels.nests.inlining import Operands
+from ...kernels.scans.scan_fusion import make_ordered
+from ...kernels.scans.sequential_scan import OrderedLoop
+from ..facts.target import Layout, Target
+from ..facts.value_sizes import bytes_of, nominal
+from ..fusion.fusion_groups import Group, is_region_result, one_each
+from ..fusion.kernel import Kernel
+from ..fusion.layout import LaidOut, lay_out
+from ..rules.nan_checks import infinities
+from ..rules.program import Program
+from .concurrent_waves import side_by_side
+from .kernel_order import Step, order_of_least_memory
+
+PARTIAL = ("update", "scatter")  # rows whose first argument they change in places
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Schedule:
+    """Kernels in order, and how every value lies in memory.
+
+    ``waves`` has for each kernel the number of its wave, where some run side by side. ``held`` are
+    the carries of a loop's body whose next values lie where they do.
+    """
+
+    kernels: tuple[Kernel, ...]
+    program: Program
+    layouts: dict[Op, Layout]
+    base: dict[Op, Op]
+    target: Target
+    check: bool
+    waves: tuple[int, ...] = ()
+    held: tuple[Leaf, ...] = ()
+
+    @property
+    def times(self) -> Sequence[int]:
+        """When each kernel runs: those of one number at one time."""
+        return self.waves or range(len(self.kernels))
+
+
+def schedule(
+    laid_out: LaidOut,
+    target: Target,
+    own: OwnTable,
+    check: bool = False,
+    carries: Sequence[Leaf] = (),
+) -> Schedule:
+    """The kernels of a laid-out program in the order they run.
+
+    What can raise, or ends at an interrupt, comes before the first write to a variable, so that a
+    call that raises leaves all variables as they were. A new value is computed in its variable's
+    storage where everything that reads the old one can come before; otherwise beside it, and copied
+    at the end. New ops are in ``own``. With ``check`` every float kernel may raise, and each op is
+    a kernel of its own. ``carries`` are what the first outputs are the next values of.
+    """
+    with building(own):
+        work = _Work(laid_out, target, own, check)
+        work.connect()
+        held = work.hold(carries)
+        work.assign_storage()
+        order = [group for group in work.run()[0] if not group.op.primitive.waits]
+        kernels = [work.kernel(group) for group in order]
+    waves: tuple[int, ...] = ()
+    if target.beside:
+        kernels, waves = side_by_side(kernels, work.program.outputs, target.beside)
+    return Schedule(
+        tuple(kernels), work.program, laid_out.layouts, laid_out.base, target, check, waves, held
+    )
+
+
+def least_peak(program: Program, target: Target, own: OwnTable) -> int:
+    """Return the bytes that values of a program take at most, with open lengths at a nominal one.
+
+    Kernels are put in order and not lowered.
+    """
+    with building(own):
+        work = _Work(lay_out(program, target, own, False), target, own, False)
+        work.connect()
+        work.assign_storage()
+        return work.run()[1]
+
+
+class _Work:
+    def __init__(self, laid_out: LaidOut, target: Target, own: OwnTable, check: bool) -> None:
+        self.laid_out, self.target, self.own, self.check = laid_out, target, own, check
+        self.program = laid_out.program
+        self.base = laid_out.base
+        ops = post_order(self.program.roots)
+        if target.group is None:
+            self.groups = one_each(laid_out, target, ops)
+        else:
+            self.groups = target.group(laid_out, target, ops, check)
+        self.makers = {group.op: group for group in self.groups}
+        self.makers.update((op, group) for group in self.groups for op in group.results)
+        self.after: dict[Group, list[Group]] = {group: [] for group in self.groups}
+        self.waits: dict[Group, int] = dict.fromkeys(self.groups, 0)
+        self.readers: dict[Op, list[Group]] = {}
+        self.storage: dict[Op, Leaf] = {}
+        self.infinite = infinities(ops) if check else {}
+        self.outputs = set(self.program.outputs)
+
+    def connect(self) -> None:
+        """Edges from each kernel to those that read its result, and the readers of each value."""
+        for group in self.groups:
+            needed = {self.makers[op]: None for op in group.needs}
+            for value in group.reads:
+                self.readers.setdefault(value, []).append(group)
+                if value in self.makers:
+                    needed[self.makers[value]] = None
+            for before in needed:
+                self.edge(before, group)
+
+    def edge(self, before: Group, after: Group) -> None:
+        self.after[before].append(after)
+        self.waits[after] += 1
+
+    def raises(self, group: Group) -> bool:
+        """Whether a kernel can fail at run time."""
+        op = group.op
+        if is_region_result(op):
+            inner = deep_order([root for body in op.args[0].bodies for root in body.results])
+            return self.check or any(each.primitive.raises for each in inner)
+        if op.primitive.raises:
+            return True
+        if op.primitive.name == "copy" and not is_bound(self.base[op.args[0]]):
+            return False  # the kernel of what is copied was checked
+        return self.check and op.dtype.kind in "fV" and not op.primitive.acts
+
+    def stops(self, group: Group) -> bool:
+        """Whether an interrupt can end a kernel: it is a loop, or has one in a branch."""
+        if not (self.target.stops and is_region_result(group.op)):
+            return False
+        region = group.op.args[0]
+        inner = deep_order([root for body in region.bodies for root in body.results])
+        regions = [region, *(op for op in inner if isinstance(op, RegionOp))]
+        return any(each.primitive.name in self.target.stops for each in regions)
+
+    def hold(self, carries: Sequence[Leaf]) -> tuple[Leaf, ...]:
+        """The carries of which a step changes parts alone, where they lie: after all that reads
+        them.
+
+        Others go to and fro between two places, which takes no copy of what is not changed.
+        """
+        held = []
+        for leaf, op in zip(carries, self.program.outputs, strict=False):
+            group, whole = self.makers[op], self.base[op]
+            while whole.primitive.name in PARTIAL:
+                whole = self.base[whole.args[0]]
+            readers = [r for r in self.readers.get(leaf, ()) if r is not group]
+            over = among(leaf, group.reads) and not among(leaf, group.in_place[op])
+            if whole is leaf and not over and not self.reaches(group, readers):
+                for reader in readers:
+                    self.edge(reader, group)
+                self.storage[op] = leaf
+                held.append(leaf)
+        return tuple(held)
+
+    def assign_storage(self) -> None:
+        """Say which kernels compute in a variable's storage, and add copies for the others."""
+        early = self.early()
+        updates = []
+        for number, (leaf, op) in enumerate(self.program.updates):
+            group = self.makers[op]
+            readers = [r for r in self.readers.get(leaf, ()) if r is not group]
+            over = among(leaf, group.reads) and not among(leaf, group.in_place[op])
+            if over or group in early or self.reaches(group, readers):
+                op = self.deferred(op, number)
+                group = self.makers[op]
+                readers = self.readers.get(leaf, [])
+            for reader in readers:
+                self.edge(reader, group)
+            self.storage[op] = leaf
+            updates.append((leaf, op))
+        self.early_groups = early
+        program = self.program
+        self.program = replace(program, updates=tuple(updates))
+
+    def early(self) -> set[Group]:
+        """The kernels that can end a call and all they depend on: these run first."""
+        found = {group for group in self.groups if self.raises(group) or self.stops(group)}
+        stack = list(found)
+        if stack:
+            before: dict[Group, list[Group]] = {group: [] for group in self.groups}
+            for group in self.groups:
+                for after in self.after[group]:
+                    before[after].append(group)
+            while stack:
+                for needed in before[stack.pop()]:
+                    if needed not in found:
+                        found.add(needed)
+                        stack.append(needed)
+        return found
+
+    def reaches(self, group: Group, targets: list[Group]) -> bool:
+        """Whether one of ``targets`` must run after ``group``."""
+        if not targets or not self.after[group]:
+            return False
+        wanted, seen, stack = set(targets), {group}, [group]
+        while stack:
+            for after in self.after[stack.pop()]:
+                if after in wanted:
+                    return True
+                if after not in seen:
+                    seen.add(after)
+                    stack.append(after)
+        return False
+
+    def deferred(self, op: Tensor, number: int) -> Tensor:
+        """A copy of a new value, made when nothing reads the old one any more."""
+        late = copy(op, None, -1 - number, op._site)
+        self.base[late] = late
+        self.laid_out.layouts[late] = Layout(late.axes.names)
+        if self.target.group is None:
+            group = Group(late, (late,), (op,), (), {late: ()})
+        else:
+            group = self.target.group(self.laid_out, self.target, [late], self.check)[0]
+        self.groups.append(group)
+        self.makers[late] = group
+        self.after[group], self.waits[group] = [], 0
+        self.readers.setdefault(op, []).append(group)
+        self.edge(self.makers[op], group)
+        return late
+
+    def run(self) -> tuple[list[Group], int]:
+        """Return the groups in order, what can raise first, then as memory is lowest; and the
+        bytes that values then take, with open lengths at a nominal one."""
+        numbers = {group: k for k, group in enumerate(self.groups)}
+        values: dict[Op, int] = {}
+        for group in self.groups:
+            for op in group.results:
+                if op not in self.storage and op not in self.outputs:
+                    values[op] = len(values)
+        ranks = self.ranks()
+        steps = [
+            Step(
+                tuple([values[op] for op in group.reads if op in values]),
+                tuple([values[op] for op in group.results if op in values]),
+                tuple(self.joins(group, values)),
+                tuple([numbers[after] for after in self.after[group]]),
+                ranks[group],
+                group in self.early_groups,
+            )
+            for group in self.groups
+        ]
+        sizes = [nominal(bytes_of(op)) for op in values]
+        order, peak = order_of_least_memory(steps, sizes)
+        return [self.groups[k] for k in order], peak
+
+    def joins(self, group: Group, values: dict[Op, int]) -> Iterator[tuple[int, int]]:
+        """Return each result with each value whose memory may hold it, of those in the arena."""
+        for op in group.results:
+            if op in values:
+                for value in group.in_place[op]:
+                    if value in values:
+                        yield values[op], values[value]
+
+    def ranks(self) -> dict[Group, tuple[int, int, int]]:
+        """Depth-first positions; what waits for nothing comes just before what needs it first."""
+        position = {group: k for k, group in enumerate(self.groups)}
+        ranks = {group: (k, 1, k) for group, k in position.items()}
+        for group, k in position.items():
+            if not self.waits[group] and self.after[group]:
+                first = min(position[after] for after in self.after[group])
+                ranks[group] = (max(k, first), 0, k)
+        return ranks
+
+    @cached_property
+    def computed(self) -> set[Op]:
+        """All that kernels compute."""
+        return {op for group in self.groups for op in group.results}
+
+    def kernel(self, group: Group) -> Kernel:
+        """The kernel of ``group``."""
+        writes = {op: self.storage[op] for op in group.results if op in self.storage}
+        raises = self.raises(group)
+        results = group.results
+        if is_region_result(group.op):
+            work: Work = self.region(group)
+        else:
+            known = self.computed.__contains__
+            operands = Operands(self.laid_out.layouts, self.base, results, known)
+            work = self.laid_out.lowering.lower(group.op, group.fused, operands)
+        return Kernel(
+            group.op, results, group.reads, group.in_place, writes, raises, group.fused, work,
+            group.apart, self.stops(group), group.op in self.infinite,
+        )  # fmt: skip
+
+    def region(self, group: Group) -> Region | OrderedLoop:
+        """The work of a region: one loop, or the schedules of its bodies."""
+        region = group.op.args[0]
+        bounds = self.target.orders
+        if bounds is not None and not self.check:
+            known = self.computed.__contains__
+            operands = Operands(self.laid_out.layouts, self.base, group.results, known)
+            ordered = make_ordered(region, group.results, operands, bounds)
+            if ordered is not None:
+                return ordered
+        carries = [0] * len(region.bodies)
+        carries[-1] = carries_of(region)
+        begun = carries_of(region)  # what it is at later steps has no name
+        args = (*[None] * begun, *region.args[begun:])
+        bodies = tuple([
+            self.inner(body, count, args)
+            for body, count in zip(region.bodies, carries, strict=True)
+        ])  # fmt: skip
+        return Region(region, bodies, group.results)
+
+    def inner(self, body: Body, carries: int, args: Sequence[Op | None]) -> Inner:
+        """A body, scheduled like a program whose inputs are its parameters, of which the first are
+        carries. Errors call one as the argument that it is, or a step of, where that has a name.
+        """
+        given = (*args, *[None] * (len(body.parameters) - len(args)))
+        leaves = tuple(map(stand_in, body.parameters, given))
+        known: dict[Op, Op] = dict(zip(body.parameters, leaves, strict=True))
+        results = rebuilt(body.results, known)
+        laid_out = lay_out(Program(results, (), ()), self.target, self.own, self.check)
+        given = leaves[:carries]
+        return Inner(leaves, schedule(laid_out, self.target, self.own, self.check, given))
+
+
+def stand_in(parameter: Op, value: Op | None) -> Leaf:
+    """A placeholder for a parameter of a body, with the name and the line of what it is of."""
+    while value is not None and value.name is None:
+        value = value.args[0] if is_turned(value) else None
+    name = None if value is None else value.name
+    site = (parameter if value is None else value)._site
+    return input_leaf(parameter.axes, parameter.dtype, name, site)
+
+
+def is_turned(op: Op) -> bool:
+    """Whether an op has no elements but those of its argument, each at its place."""
+    return op.primitive.name in ("copy", "reorder", "rename", "cast_axes", "broadcast")
+
+
+def carries_of(region: Op) -> int:
+    """How many values a region hands from step to step: the first results of its last body."""
+    name, attrs = region.primitive.name, region.attrs
+    if name == "case":
+        return 0
+    return (ScanAttributes if name == "scan" else WhileAttributes)(attrs).carries

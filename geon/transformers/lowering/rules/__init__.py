@@ -1,0 +1,1 @@
+"""Stage 3 of compilation: rewrites to primitives that the target has."""

@@ -1,0 +1,189 @@
+"""Products of what was looked up in a table, computed once for each word of the table.
+
+A batch of text looks up more words than a table has, so that the product of all rows that were
+looked up by a weight computes each word's many times. Looking up is linear: it goes past a product,
+and so does adding up at places, which its derivative is. With ``i`` the index, ``dot(gather(t, i),
+w)`` is ``gather(dot(t, w), i)``; ``dot(gather(t, i), g)`` over the index's axes is ``dot(t, s)``
+with ``s``, what ``g`` comes to for each word; and what ``dot(g, w)`` comes to is ``dot(s, w)``.
+
+A word that nobody looks up takes no part: what is not finite there spoils nothing. Where lengths
+are open, a call takes the form that costs less for its own, if the memory of the other is little.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+from typing import NamedTuple
+
+from ....op_graph.axes.axes import Axes
+from ....op_graph.axes.lengths import Length
+from ....op_graph.building.constants import as_tensor
+from ....op_graph.building.rebuild import with_args
+from ....op_graph.core.interning import OwnTable
+from ....op_graph.core.source_info import building, current
+from ....op_graph.nodes import carry_lines, carry_notes
+from ....op_graph.op_graph import Op, Tensor, post_order
+from ....op_graph.regions.cases import make_case
+from ....op_graph.rewriting.matching import is_of, over_axes, tensor
+from ....op_graph.rows.contraction import contract_two
+from ....op_graph.rows.elementwise import add, cast, less, where
+from ....op_graph.rows.indexing import _gather, _scatter, gather_plan, gathered_axes
+from ....op_graph.rows.leaves import length_value
+from ....op_graph.rows.movement import broadcast
+from ....op_graph.values.dtypes import INT64
+
+SPARE_BYTES = 1 << 24  # in a plan for all lengths, for those that are many rows of few words
+
+
+class Form(NamedTuple):
+    """What an op is, computed by word: ``value``, in which no ``factor`` of it is read.
+
+    It multiplies the ``words`` by ``terms`` where the op does so with all ``rows``, and has
+    something ``of_each`` word in memory.
+    """
+
+    value: Tensor
+    factor: Op
+    of_each: Tensor
+    rows: int | Length
+    words: int | Length
+    terms: int | Length
+
+
+def by_words(roots: Sequence[Op], own: OwnTable, scattered: int) -> list[Op]:
+    """The roots, of products that are computed once for each word where that costs less.
+
+    ``scattered`` multiply-adds take as long as adding one element up at its place. Bodies of
+    regions stay as they are. New ops are in ``own``.
+    """
+    order = post_order(roots)
+    if not any(is_of(op, "gather") or is_of(op, "scatter") for op in order):
+        return list(roots)
+    uses = Counter([*roots, *(arg for op in order for arg in op.args)])
+    new: dict[Op, Op] = {}
+    known: set[Op] = set()
+    with building(own):
+        for op in order:
+            current.site = op._site
+            made = with_args(op, tuple([new[arg] for arg in op.args]))
+            carry_lines(op, made)
+            known.add(made)
+            form = _product_of_rows(made)
+            if form is None and is_of(op, "scatter") and _read_once(op.args[2], uses):
+                form = _sum_of_products(made)
+            if form is not None:
+                made = _cheaper(made, form, scattered, known)
+                known.add(made)
+            carry_notes(op, made)
+            new[op] = made
+    return [new[root] for root in roots]
+
+
+def _product_of_rows(op: Op) -> Form | None:
+    """A product that has rows of a table as a factor."""
+    if not is_of(op, "dot"):
+        return None
+    for k, factor in enumerate(op.args):
+        rows, other = _beneath(factor), tensor(op.args[1 - k])
+        if not is_of(rows, "gather") or not _plain(rows) or rows.attrs[0] in other.axes:
+            continue
+        x, index = (tensor(arg) for arg in rows.args)
+        summed, own = op.attrs[0], index.axes.names
+        size, words = index.axes.size, x.axes[rows.attrs[0]]
+        if not any(name in other.axes for name in own):
+            both = (x, other) if k == 0 else (other, x)
+            of_each = contract_two(*both, summed)
+            value = _gather(of_each, index, words.name)
+            terms = x.axes.only(summed).size
+        elif all(name in summed for name in own):
+            of_each = _total(other, index, words.name, x)
+            rest = tuple([name for name in summed if name not in own])
+            seen = where.apply(_seen(index, x, words.name), x, 0)
+            both = (seen, of_each) if k == 0 else (of_each, seen)
+            value = contract_two(*both, (words.name, *rest))
+            terms = x.axes.without((words.name, *other.axes.names)).size
+        else:
+            continue
+        return Form(over_axes(value, op), rows, of_each, size, words.expression, terms)
+    return None
+
+
+def _sum_of_products(op: Op) -> Form | None:
+    """Products that are added up at the places of words."""
+    if not is_of(op, "scatter") or op.attrs[1] != "add" or not _plain(op):
+        return None
+    x, index = (tensor(arg) for arg in op.args[:2])
+    added, words = _beneath(op.args[2]), x.axes[op.attrs[0]]
+    if not is_of(added, "dot"):
+        return None
+    summed, own = added.attrs[0], index.axes.names
+    for k, factor in enumerate(added.args):
+        g, w = tensor(factor), tensor(added.args[1 - k])
+        alone = all(name in g.axes and name not in w.axes for name in own)
+        if not alone or any(words.name in each.axes for each in (g, w)):
+            continue
+        total = _total(g, index, words.name, x)
+        both = (total, w) if k == 0 else (w, total)
+        sums = where.apply(_seen(index, x, words.name), contract_two(*both, summed), 0)
+        terms = w.axes.without(g.axes.names).size
+        value = over_axes(add.apply(x, sums), op)
+        return Form(value, added, total, index.axes.size, words.expression, terms)
+    return None
+
+
+def _plain(op: Op) -> bool:
+    """Whether an index shares no axis with the table, nor has one called like the words'."""
+    batch, own, _ = gather_plan(op, op.args[0].axes, op.args[1].axes)
+    return not batch and op.attrs[0] not in own and len(own) > 0
+
+
+def _read_once(op: Op, uses: Mapping[Op, int]) -> bool:
+    """Whether nothing else reads an op, nor what it reorders."""
+    while is_of(op, "reorder") and uses[op] == 1:
+        op = op.args[0]
+    return uses[op] == 1
+
+
+def _beneath(op: Op) -> Op:
+    """What is reordered."""
+    while is_of(op, "reorder"):
+        op = op.args[0]
+    return op
+
+
+def _total(g: Tensor, index: Tensor, axis: str, table: Tensor) -> Tensor:
+    """What ``g`` comes to for each word, its rows in the order in which they are in memory."""
+    g = tensor(_beneath(g))
+    axes = Axes(table.axes[axis], *g.axes.without(index.axes.names))
+    index = broadcast(index, g.axes.only(index.axes.names))
+    nothing = broadcast(cast(as_tensor(0), g.dtype), axes)
+    return _scatter(
+        nothing, index, broadcast(g, gathered_axes(axes, index.axes, axis)), axis, "add"
+    )
+
+
+def _seen(index: Tensor, table: Tensor, axis: str) -> Tensor:
+    """Whether anybody looks a word up."""
+    no, yes = as_tensor(False), as_tensor(True)
+    nobody = broadcast(no, Axes(table.axes[axis]))
+    return _scatter(nobody, index, broadcast(yes, index.axes), axis, "set")
+
+
+def _cheaper(op: Op, form: Form, scattered: int, known: Set[Op]) -> Op:
+    """``op`` or its form, by what costs less: now, or in each call where that is by its lengths.
+
+    What is ``known`` is computed outside of either.
+    """
+    rows, words, terms = form.rows, form.words, form.terms
+    if isinstance(terms, int) and terms <= scattered:
+        return op
+    by_row, by_word = rows * terms, words * terms + scattered * rows
+    if isinstance(by_row, int) and isinstance(by_word, int):
+        return form.value if by_word < by_row else op
+    spare = form.of_each.axes.size * form.of_each.dtype.itemsize
+    if not isinstance(spare, int) or spare > SPARE_BYTES:
+        return op
+    cheaper = cast(less.apply(length_value(by_word), length_value(by_row)), INT64)
+    inside = {op, form.factor, *post_order([form.value], known)}
+    return make_case(cheaper, [[tensor(op)], [form.value]], True, inside=inside)[0]

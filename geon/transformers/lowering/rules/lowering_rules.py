@@ -1,0 +1,274 @@
+"""Lowerings: rows a target may lack, as rewrites to rows every target has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ....op_graph.axes.axes import Axes, Axis
+from ....op_graph.building.constants import number
+from ....op_graph.building.rebuild import with_args
+from ....op_graph.core.primitive import PRIMITIVES
+from ....op_graph.evaluation.interpreter import COMPUTING
+from ....op_graph.nodes import carry_lines
+from ....op_graph.op_graph import ComputationOp, Op, Tensor, intern, make
+from ....op_graph.regions.fixed_point import as_while, converged_of
+from ....op_graph.rewriting.driver import Rules, RuleSet
+from ....op_graph.rows.elementwise import CAST, add, cast, equal, less, multiply, where
+from ....op_graph.rows.indexing import (
+    CHECKED,
+    PURPOSES,
+    Purpose,
+    _gather,
+    _scatter,
+    gather_plan,
+    gathered_axes,
+    held_by_int64,
+    total_dtype,
+)
+from ....op_graph.rows.leaves import iota, length_value
+from ....op_graph.rows.movement import _flatten, _unflatten, broadcast, flatten, reorder
+from ....op_graph.rows.reductions import ARGMAX, ARGMIN
+from ....op_graph.rows.slicing import SLICE, UPDATE
+from ....op_graph.special import erf_formulas, gamma_formulas
+from ....op_graph.special.formula_ops import GEON_OPS
+from ....op_graph.values.dtypes import FLOAT32, HALVES, INT64, name_of
+
+lower = Rules("lower")
+
+
+@lower.on("erf")
+def erf(op: Op) -> Op | None:
+    """erf as a rational approximation; see ``gamma_formulas``."""
+    return gamma_formulas.erf(op.args[0], GEON_OPS)
+
+
+def _through_formula(op: Op) -> Op | None:
+    """A formula of ``erf_formulas``."""
+    formula: Callable[..., Op] = getattr(erf_formulas, op.primitive.name)
+    args: Any = op.args
+    args = args if len(args) == 1 else [broadcast(arg, op.axes) for arg in args]
+    return formula(*args, GEON_OPS)
+
+
+# Rows that NumPy lacks, each with a formula under its name; every target has a sigmoid.
+TAILS = tuple(
+    name
+    for name in erf_formulas.__all__
+    if name in PRIMITIVES and name not in ("erfcx_derivative", "sigmoid")
+)
+for _name in TAILS:
+    lower.on(_name)(_through_formula)
+
+
+@lower.on("erfcx_derivative")
+def erfcx_derivative(op: Op) -> Op | None:
+    """Derivatives of erfcx by recurrence and a continued fraction; see ``erf_formulas``."""
+    return erf_formulas.erfcx_derivative(op.attrs[0], op.args[0], GEON_OPS)
+
+
+@lower.on("weighted_product")
+def weighted_product(op: Op) -> Op | None:
+    """A product, but 0 where the first factor is."""
+    weight, x = op.args
+    return where.apply(equal.apply(weight, 0), 0, multiply.apply(weight, x))
+
+
+@lower.on("lgamma")
+def lgamma(op: Op) -> Op | None:
+    """lgamma by series and reflection; see ``gamma_formulas``."""
+    return gamma_formulas.lgamma(op.args[0], GEON_OPS)
+
+
+@lower.on("polygamma")
+def polygamma(op: Op) -> Op | None:
+    """polygamma by recurrence and an asymptotic series; see ``gamma_formulas``."""
+    return gamma_formulas.polygamma(op.attrs[0], op.args[0], GEON_OPS)
+
+
+def _checked(index: Op, axis: Axis, op: Op) -> Tensor:
+    """Positions along an axis that ``op`` takes, whose lines messages about them name."""
+    held = held_by_int64(index)
+    made: Tensor = intern(
+        ComputationOp, CHECKED, (held,), (axis.expression, True), index.axes, index.dtype
+    )
+    carry_lines(op, made)
+    return made
+
+
+@lower.on("slice", "update")
+def positions(op: Op) -> Op | None:
+    """Run-time positions are checked by kernels of their own, before anything is written."""
+    first = 1 if op.primitive is SLICE else 2
+    if all(p.primitive is CHECKED for p in op.args[first:]):
+        return None
+    axes = {item[1]: axis for axis, item in zip(op.args[0].axes, op.attrs[0], strict=True)
+            if item is not None and item[0] == "dyn"}  # fmt: skip
+    new = [
+        p if p.primitive is CHECKED else _checked(p, axes[first + k], op)
+        for k, p in enumerate(op.args[first:])
+    ]
+    row = SLICE if op.primitive is SLICE else UPDATE
+    return intern(ComputationOp, row, (*op.args[:first], *new), op.attrs, op.axes, op.dtype)
+
+
+NUMBER_OF_BRANCH = "number of a branch"
+PURPOSES[NUMBER_OF_BRANCH] = Purpose(
+    "used as the number of a branch of a case without default=",
+    "check the data, or give the case a default=",
+)
+
+
+@lower.on("case")
+def index_of_case(op: Op) -> Op | None:
+    """A number of a branch that may be none is checked before anything is written."""
+    bodies, certain = op.attrs
+    if certain:
+        return None
+    index: Tensor = intern(
+        ComputationOp, CHECKED, (op.args[0],), (len(bodies), False), op.args[0].axes, INT64
+    )
+    carry_lines(op, index)
+    index.add_tags(NUMBER_OF_BRANCH)
+    made: Op = make(op.primitive, (index, *op.args[1:]), (bodies, True), guards=op.guards)
+    return made
+
+
+@lower.on("fixed_point")
+def fixed_point(op: Op) -> Op:
+    """A fixed point is found by a while loop."""
+    return as_while(op)
+
+
+@lower.on("converged")
+def converged(op: Op) -> Op:
+    """That a loop converged is checked as a position is: 0 where it did, else as many as steps.
+
+    What is passed on is a float, by which messages tell it from positions.
+    """
+    value: Any = op.args[0]
+    steps = max(op.attrs[0], 1)
+    index = where.apply(converged_of(op), number(0, INT64), number(steps, INT64))
+    made: Tensor = intern(ComputationOp, CHECKED, (value, index), (steps, False), op.axes, op.dtype)
+    carry_lines(op, made)
+    return made
+
+
+@lower.on("gather")
+def gather(op: Op) -> Op | None:
+    """A gather whose index shares axes becomes one along the axes flattened; it is checked."""
+    x, index = op.args
+    batch, _, _ = gather_plan(op, x.axes, index.axes)
+    axis = x.axes[op.attrs[0]]
+    if not batch and index.primitive is CHECKED:
+        return None
+    checked = _checked(index, axis, op)
+    if not batch:
+        return _gather(x, checked, axis.name)
+    group = x.axes.only([*batch, axis.name])
+    flat, joined = _flattened(x, index.axes, group)
+    place = _place(checked, axis, group, joined, op)
+    return reorder(_gather(flat, place, joined.name), op.axes)
+
+
+@lower.on("scatter")
+def scatter_of_halves(op: Op) -> Op | None:
+    """Add and multiply halves in float32, and round each place once."""
+    total = total_dtype(op)
+    if total is op.dtype:
+        return None
+    x: Any = op.args[0]
+    value: Any = op.args[2]
+    axis, mode = op.attrs
+    return cast(_scatter(cast(x, total), op.args[1], cast(value, total), axis, mode), op.dtype)
+
+
+@lower.on("scatter")
+def scatter(op: Op) -> Op | None:
+    """As ``gather``: shared axes are flattened together with the axis."""
+    x: Any
+    value: Any
+    x, index, value = op.args
+    batch, _, _ = gather_plan(op, x.axes, index.axes)
+    axis = x.axes[op.attrs[0]]
+    if not batch and index.primitive is CHECKED:
+        return None
+    checked = _checked(index, axis, op)
+    if not batch:
+        return _scatter(x, checked, value, axis.name, op.attrs[1])
+    group = x.axes.only([*batch, axis.name])
+    flat, joined = _flattened(x, index.axes, group)
+    place = _place(checked, axis, group, joined, op)
+    value = reorder(value, gathered_axes(flat.axes, place.axes, joined.name))
+    placed = _scatter(flat, place, value, joined.name, op.attrs[1])
+    return reorder(_unflatten(placed, joined, group), op.axes)
+
+
+def _flattened(x: Any, index: Axes, group: Axes) -> tuple[Tensor, Axis]:
+    """x with a group of its axes as one, which no index has.
+
+    Neighbours stay where they are, so that nothing is moved; others come first.
+    """
+    whole = joined(group, Axes(*(a for a in (*x.axes, *index) if a.name not in group)))
+    first = x.axes.index(group.names[0])
+    if x.axes.names[first : first + len(group)] != group.names:
+        x = reorder(x, Axes(*group, *x.axes.without(group.names)))
+    return _flatten(x, group.names, whole), whole
+
+
+def _place(index: Tensor, axis: Axis, group: Axes, joined: Axis, op: Op) -> Tensor:
+    """The index into an axis as one into all of its group ``joined``, checked."""
+    wrapped = where(less(index, 0), index + length_value(axis.expression), index)
+    place: Any = None
+    for each in group:
+        at = wrapped if each.name == axis.name else iota(each)
+        place = at if place is None else add.apply(place * length_value(each.expression), at)
+    order = Axes(*(group[a.name] if a.name in group and a.name != axis.name else a
+                   for a in index.axes))  # fmt: skip
+    return _checked(cast(broadcast(place, order), "int64"), joined, op)
+
+
+@lower.on("argmax", "argmin")
+def position_over_several(op: Op) -> Op | None:
+    """argmax is one over the last axis: its own, or several flattened."""
+    x: Any = op.args[0]
+    names = op.attrs[0]
+    if names == x.axes.names[-1:] and names:
+        return None
+    row = ARGMAX if op.primitive is ARGMAX else ARGMIN
+    kept, last = x.axes.without(names), x.axes.only(names)
+    ordered = reorder(x, Axes(*kept, *last))
+    if len(names) != 1:
+        whole = joined(last, kept)
+        ordered, last = flatten(ordered, last, whole), Axes(whole)
+    return intern(
+        ComputationOp, row, (ordered,), (last.names,), op.axes, op.dtype, guards=op.guards
+    )
+
+
+def joined(group: Axes, others: Axes) -> Axis:
+    """An axis for a group of axes flattened, under a name that ``others`` lack."""
+    axis = Axis("*".join(group.names) or "*", group.size)
+    while axis in others:
+        axis = axis.prime
+    return axis
+
+
+def _through_float32(op: Op) -> Op | None:
+    """Halves compute in float32 and round once."""
+    if not any(name_of(arg.dtype) in HALVES for arg in op.args):
+        return None
+    given: Any = op.args
+    args = tuple(cast(arg, FLOAT32) if name_of(arg.dtype) in HALVES else arg for arg in given)
+    made: Any = with_args(op, args, FLOAT32 if name_of(op.dtype) in HALVES else op.dtype)
+    return cast(made, op.dtype)
+
+
+def _rules() -> RuleSet:
+    for name, row in PRIMITIVES.items():
+        if row.kind in COMPUTING and not row.picks and row is not CAST:
+            lower.table.setdefault(name, []).insert(0, _through_float32)
+    return lower.done()
+
+
+RULES = _rules()

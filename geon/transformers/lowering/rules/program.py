@@ -1,0 +1,150 @@
+"""Stage 3: the pure, simple, lowered graph that a computation is compiled from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from ....errors import IncompleteError
+from ....op_graph.building.rebuild import with_args
+from ....op_graph.core.interning import OwnTable
+from ....op_graph.core.source_info import building
+from ....op_graph.nodes import carry_notes, made_at
+from ....op_graph.op_graph import Leaf, Op, Tensor, deep_order, post_order
+from ....op_graph.regions.segments import MARKED, Division, in_segments
+from ....op_graph.rewriting.driver import RuleSet, rewrite
+from ....op_graph.rewriting.region_cleanup import tidied
+from ....op_graph.rewriting.simplify import simplify_rules
+from ....op_graph.rewriting.stabilise import STABLE
+from ....op_graph.rewriting.window_rules import WINDOW_RULES
+from ....op_graph.rows.remat_annotations import after
+from ....op_graph.transforms.functionalize import Functional
+from ..facts.target import Target
+from .gather_products import by_words
+from .rematerialisation import recomputed
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Program:
+    """Values to return, values to put into variables, and what to print; all ops are pure.
+
+    ``again`` are the ops that compute a second time what others have computed, but in other memory.
+    """
+
+    outputs: tuple[Tensor, ...]
+    updates: tuple[tuple[Leaf, Tensor], ...]
+    prints: tuple[Op, ...]
+    again: tuple[Op, ...] = ()
+
+    @property
+    def roots(self) -> tuple[Op, ...]:
+        """Every op that must be computed."""
+        return (*self.outputs, *(op for _, op in self.updates), *self.prints)
+
+    @property
+    def leaves(self) -> list[Leaf]:
+        """The storage it reads or writes, in order of first use; written ones included."""
+        found = {op: None for op in post_order(self.roots) if isinstance(op, Leaf)}
+        found.update((leaf, None) for leaf, _ in self.updates)
+        return list(found)
+
+    def mapped(self, new: Mapping[Op, Any], again: Iterable[Op]) -> Program:
+        """The same of other ops, ``again`` computed a second time beside what is so far."""
+        updates = tuple([(leaf, new[op]) for leaf, op in self.updates])
+        before = [new.get(op, op) for op in self.again]
+        return Program(
+            tuple([new[op] for op in self.outputs]),
+            updates,
+            tuple([new[op] for op in self.prints]),
+            (*before, *again),
+        )
+
+
+@cache
+def _rules() -> RuleSet:
+    """The rules of stage 3 for every target: stable forms first, then simpler ones."""
+    return STABLE | simplify_rules() | WINDOW_RULES
+
+
+@cache
+def _lowering_rules(target: Target) -> RuleSet:
+    """The same with the target's lowerings, which see stable forms alone."""
+    return _rules() | target.rules
+
+
+def build_program(
+    pure: Functional,
+    target: Target,
+    own: OwnTable,
+    again: bool = True,
+    check: bool = False,
+    division: Division = MARKED,
+) -> Program:
+    """The functional graph, stabilised, simplified and lowered to what ``target`` has rows for.
+
+    What marks ask for is computed ``again``, or not, and so are the steps of scans that are to be
+    in segments by a ``division``. With ``check`` steps of loops compute all that
+    they were written with, so that what goes wrong is of a step. New ops are in ``own``.
+    """
+    outputs = [op for op in pure.outputs if op is not None]
+    roots = [*outputs, *pure.updates.values(), *pure.prints]
+    # In one pass a function would be lowered before what it is the argument of is looked at.
+    fused = None if check else target.fused
+    simple = roots
+    for rules in (_rules(), _lowering_rules(target), target.last, fused):
+        simple = simple if rules is None else rewrite(simple, rules, {}, own)
+    divided = division if again else None
+
+    def tidy(roots: Sequence[Op], division: Division | None) -> list[Op]:
+        return tidied(roots, own, not check, division)
+
+    simple, runs = in_segments(tidy(simple, divided), own, tidy, divided)
+    if target.scattered is not None and not check:
+        simple = by_words(simple, own, target.scattered)
+    first, second = len(outputs), len(outputs) + len(pure.updates)
+    simple, clones = recomputed(printed_in_order(simple, second, own), own, again)
+    new = [op for op in simple if isinstance(op, Tensor)]
+    made = Program(
+        tuple(new[:first]),
+        tuple(zip(pure.updates, new[first:second], strict=True)),
+        tuple(simple[second:]),
+        (*runs, *clones),
+    )
+    require_complete(made, target)
+    return made
+
+
+def printed_in_order(roots: list[Op], first: int, own: OwnTable) -> list[Op]:
+    """The roots, of which those from ``first`` on print, each of these after the one before."""
+    printing = [op for op in roots[first:] if op.primitive.name == "print"]
+    if len(printing) < 2:
+        return roots
+    before: dict[Op, Op] = dict(zip(printing[1:], printing, strict=False))
+    new: dict[Op, Op] = {}
+    with building(own):
+        for op in post_order([*printing, *roots]):
+            args = [new[arg] for arg in op.args]
+            if op in before:
+                args = [after(args[0], [new[before[op]]])]
+            new[op] = with_args(op, tuple(args))
+            carry_notes(op, new[op])
+    return [new[root] for root in roots]
+
+
+def require_complete(program: Program, target: Target) -> None:
+    """Raise ``IncompleteError`` where a target's tables lack something that an op needs.
+
+    A row that is in some of its tables alone would otherwise fail in a later stage, or compute
+    what another row means.
+    """
+    for op in deep_order(program.roots):
+        lacking = [] if op.primitive.waits else target.lacks(op)
+        if lacking:
+            raise IncompleteError(
+                f"the {target.name} target cannot compute the {op.primitive.kind} row "
+                f"{op.primitive.name!r}, needed by {op} (made at {made_at(op)}): it lacks "
+                f"{'; '.join(lacking)}. Add what is missing, or a lowering of the row in "
+                "transformers/lowering/rules/lowering_rules.py"
+            )

@@ -1,0 +1,317 @@
+"""Recomputation: what lies below a mark is computed again for what uses it after the mark.
+
+Forward and backward values are one graph here. An op is *late* for a part of it where it is made
+both of what lies below a mark and of what comes after: of a derivative, that is where a cotangent
+meets a value of the forward computation. Late ops read clones, which wait for the value that the
+first late op, in order, has from after the mark. So the first values need no memory meanwhile.
+
+Everything new depends on what stood before it in the order of the graph, hence no cycles: a late op
+is no earlier than the first one, whose cotangent is before both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+from ....op_graph.building.rebuild import with_args, with_bodies
+from ....op_graph.core.interning import OwnTable
+from ....op_graph.core.region_body import Body
+from ....op_graph.core.source_info import building
+from ....op_graph.core.traversal import is_bound
+from ....op_graph.nodes import carry_notes
+from ....op_graph.op_graph import Leaf, Op, RegionOp, deep_order, post_order
+from ....op_graph.regions.parameters import PARAMETER, REGION_RESULT
+from ....op_graph.rewriting.region_cleanup import without_unused
+from ....op_graph.rows.remat_annotations import REMAT, after
+
+
+def recomputed(
+    roots: Sequence[Op], own: OwnTable, again: bool = True
+) -> tuple[list[Op], tuple[Op, ...]]:
+    """The roots without marks, what lies below these computed ``again`` for late uses; and that.
+
+    The outermost marks come first: what they compute again has the inner ones in it. Marks in
+    bodies of regions are of what is in these. New ops are in ``own``.
+    """
+    with building(own):
+        found = _with_bodies(roots, own, again)
+        clones: dict[Op, None] = {}
+        while True:
+            order = post_order(found)
+            if not any(op.primitive is REMAT for op in order):
+                return found, tuple([op for op in order if op in clones])
+            regions = marked_regions(order)
+            if not again:
+                regions = Regions({}, {}, regions.stays, regions.gone)
+            work = Recomputation(order, found, regions)
+            new = work.run()
+            clones = {**{new.get(op, op): None for op in clones}, **work.again}
+            found = [new[root] for root in found]
+
+
+def _with_bodies(roots: Sequence[Op], own: OwnTable, again: bool) -> list[Op]:
+    """The roots, of regions whose bodies have no marks."""
+    if not any(op.primitive is REMAT for op in deep_order(roots)):
+        return list(roots)
+    new: dict[Op, Op] = {}
+    for op in post_order(roots):
+        args = tuple([new[arg] for arg in op.args])
+        bodies = []
+        for body in op.bodies:
+            results: Any = tuple(recomputed(body.results, own, again)[0])
+            bodies.append(Body(body.parameters, results))
+        new[op] = with_bodies(op, bodies, args) if bodies else with_args(op, args)
+        carry_notes(op, new[op])
+    return [new[root] for root in roots]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Regions:
+    """What is to be computed again: ``number`` has the region of each op inside one.
+
+    ``exits`` has for some ops the regions that they are the ends of, as bits; ``stays`` what is
+    read from memory however late; ``gone`` are marks, whose values take their place.
+    """
+
+    number: Mapping[Op, int]
+    exits: Mapping[Op, int]
+    stays: Set[Op]
+    gone: Set[Op] = frozenset()
+
+
+def marked_regions(order: Sequence[Op]) -> Regions:
+    """The regions below the outermost marks: from the value down to what is kept, or to storage.
+
+    Each part of what lies below a mark that hangs together is a region of its own.
+    """
+    inside: dict[Op, int] = {}  # the marks that an op is below of, as bits
+    before: dict[Op, int] = {}  # the marks that it is computed before: what they keep depends on it
+    kept: dict[Op, int] = {}  # the marks that keep it
+    stays: set[Op] = set()
+    marks: list[Op] = []
+    for op in reversed(order):
+        known = before.pop(op, 0)
+        bits = inside.pop(op, 0) & ~known
+        if op.primitive is REMAT and not bits:
+            bit = 1 << len(marks)
+            marks.append(op)
+            _unite(inside, op.args[:1], bit)
+            _unite(kept if op.attrs[0] else before, op.args[1:], bit)
+            stays.update(op.args[1:])
+        elif isinstance(op, Leaf) or op.primitive is PARAMETER or is_bound(op):
+            bits = 0
+        if op.primitive is REMAT and op in stays:
+            stays.add(op.args[0])
+        _unite(inside, op.args[:1] if op.primitive.waits else op.args, bits)
+        _unite(before, op.args, known)
+        if op.primitive.acts:  # it has the memory of its argument
+            if op in stays or not op.primitive.waits:
+                stays.add(op.args[0])
+            stays.add(op)
+        elif op not in stays and (bits := bits & ~kept.get(op, 0)):
+            inside[op] = bits
+    return _parts(_with_their_regions(inside), marks, stays)
+
+
+def _with_their_regions(inside: Mapping[Op, int]) -> dict[Op, int]:
+    """The same, where each result of a loop or branch is below the marks that this is below.
+
+    All results are computed together: where a mark keeps one, this comes before it, and so do the
+    others, which then stay as well.
+    """
+    found = {}
+    for op, bits in inside.items():
+        if op.primitive is REGION_RESULT:
+            whole = inside.get(op.args[0], 0)
+            bits = whole if bits & whole else 0
+        if bits:
+            found[op] = bits
+    return found
+
+
+def _unite(found: dict[Op, int], ops: Sequence[Op], bits: int) -> None:
+    if bits:
+        for op in ops:
+            found[op] = found.get(op, 0) | bits
+
+
+def _parts(inside: Mapping[Op, int], marks: Sequence[Op], stays: Set[Op]) -> Regions:
+    """The regions: ops that hang together below marks that keep the same."""
+    groups: dict[tuple[int, ...], int] = {}
+    group = [groups.setdefault(tuple(map(id, mark.args[1:])), len(groups)) for mark in marks]
+    known: dict[int, frozenset[int]] = {}
+    for bits in inside.values():
+        if bits not in known:
+            known[bits] = frozenset(group[k] for k in bits_of(bits))
+    number = connected(inside, lambda op, arg: known[inside[op]] == known[inside[arg]])
+    below = [0] * len(set(number.values()))  # the marks that each region is below of
+    for op, bits in inside.items():
+        below[number[op]] |= bits
+    exits: dict[Op, int] = {}
+    for region, bits in enumerate(below):
+        for k in bits_of(bits):
+            exits[marks[k]] = exits.get(marks[k], 0) | 1 << region
+    return Regions(number, exits, stays, frozenset(marks))
+
+
+def connected(inside: Iterable[Op], together: Callable[[Op, Op], bool]) -> dict[Op, int]:
+    """The number of the part that each op is in: those that are ``together`` with an argument."""
+    above = {op: op for op in inside}
+
+    def top(op: Op) -> Op:
+        while above[op] is not op:
+            above[op] = op = above[above[op]]
+        return op
+
+    for op in above:
+        for arg in op.args:
+            if arg in above and together(op, arg):
+                above[top(arg)] = top(op)
+    numbers: dict[Op, int] = {}
+    return {op: numbers.setdefault(top(op), len(numbers)) for op in above}
+
+
+def bits_of(mask: int) -> Iterator[int]:
+    """The numbers of the bits that are set."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+class Recomputation:
+    """New ops for those of ``order``: late ones read clones of what is inside the ``regions``.
+
+    ``again`` has what is computed a second time.
+    """
+
+    def __init__(self, order: Sequence[Op], roots: Sequence[Op], regions: Regions) -> None:
+        self.order, self.roots, self.regions = order, roots, regions
+        self.late: dict[Op, int] = {}
+        self.ties: dict[int, Op] = {}
+        self.cloned: dict[Op, int] = {op: 1 << k for op, k in regions.number.items()}
+        self.new: dict[Op, Op] = {}
+        self.clones: dict[tuple[int, int], Op] = {}
+        self.again: dict[Op, None] = {}
+
+    def run(self) -> dict[Op, Op]:
+        """What stands for each op."""
+        derived = self.find_late()
+        self.find_derived(derived)
+        for op in self.order:
+            if op in self.regions.gone:
+                self.new[op] = self.new[op.args[0]]
+                continue
+            late = self.late.get(op, 0)
+            args = [self.argument(arg, late) for arg in op.args]
+            self.new[op] = self.made(op, args)
+        if any(isinstance(op, RegionOp) for op in self.order):
+            self.drop_unused()
+        return self.new
+
+    def drop_unused(self) -> None:
+        """Leave out results of loops and branches that the first ones or the clones do not need.
+
+        What a mark keeps may be needed by nothing else either.
+        """
+        made = without_unused([self.new[root] for root in self.roots])
+        self.new = {op: made.get(new, new) for op, new in self.new.items()}
+        self.again = {made.get(op, op): None for op in self.again}
+
+    def find_late(self) -> dict[Op, int]:
+        """Note late ops and what their regions wait for; what each op is derived from otherwise."""
+        past: dict[Op, int] = {}  # the regions whose ends an op is made of
+        derived: dict[Op, int] = {}  # the regions that it is made of otherwise
+        for op in self.order:
+            ended = made_of = 0
+            for arg in self.used(op):
+                ended |= past.get(arg, 0)
+                made_of |= derived.get(arg, 0)
+            late = ended & made_of
+            if late:
+                self.late[op] = late
+                for k in bits_of(late):
+                    if k not in self.ties:
+                        self.ties[k] = next(a for a in op.args if past.get(a, 0) >> k & 1)
+            ended |= self.regions.exits.get(op, 0)
+            if ended:
+                past[op] = ended
+            own = self.regions.number.get(op)
+            made_of = made_of & ~ended if own is None else 1 << own
+            if made_of and op not in self.regions.stays:
+                derived[op] = made_of
+        return derived
+
+    def find_derived(self, derived: Mapping[Op, int]) -> None:
+        """Let ops that only late ones use, such as the partials of a derivative, be cloned too.
+
+        They would otherwise be computed early, and kept. A loop or branch is cloned where only late
+        ops use its results, and they with it.
+        """
+        allowed: dict[Op, int] = dict.fromkeys(self.roots, 0)
+        for op in reversed(self.order):
+            if op in derived and op not in self.regions.number and op not in self.regions.gone:
+                free = derived[op] & allowed.get(op, 0)
+                if free:
+                    self.cloned[op] = free
+            taken = self.late.get(op, 0)
+            if op not in self.regions.number:
+                taken |= self.cloned.get(op, 0)
+            for arg in self.used(op):
+                if arg in derived:
+                    allowed[arg] = allowed.get(arg, -1) & taken
+        for op in [op for op in self.cloned if op.primitive is REGION_RESULT]:
+            self.cloned[op] &= self.cloned.get(op.args[0], 0)
+
+    def used(self, op: Op) -> tuple[Op, ...]:
+        """The arguments that make the value of an op: of a mark that goes, the first one."""
+        return op.args[:1] if op in self.regions.gone else op.args
+
+    def argument(self, arg: Op, regions: int) -> Op:
+        """What an op reads that takes clones of these regions."""
+        wanted = self.cloned.get(arg, 0) & regions
+        return self.clone(arg, wanted) if wanted else self.new[arg]
+
+    def clone(self, root: Op, regions: int) -> Op:
+        """``root``, computed again, once what these regions wait for is computed."""
+        stack = [(root, regions)]
+        while stack:
+            op, wanted = stack[-1]
+            if (id(op), wanted) in self.clones:
+                stack.pop()
+                continue
+            taken = wanted | self.late.get(op, 0)
+            below = [(arg, self.cloned.get(arg, 0) & taken) for arg in op.args]
+            missing = [(a, bits) for a, bits in below if bits and (id(a), bits) not in self.clones]
+            if missing:
+                stack += missing
+                continue
+            args = [self.clones[id(arg), bits] if bits else self.new[arg] for arg, bits in below]
+            if not any(bits & wanted for _, bits in below):
+                self.tie(args, wanted, isinstance(op, RegionOp))
+            made = self.clones[id(op), wanted] = self.made(op, args)
+            if op in self.regions.number:
+                self.again[made] = None
+            stack.pop()
+        return self.clones[id(root), regions]
+
+    def tie(self, args: list[Op], regions: int, every: bool) -> None:
+        """Let the first argument that a call computes or is given wait for what regions wait for.
+
+        One is enough for the op to wait, and to be another one than the first. Of a loop it is
+        ``every`` argument, since some of them may not be needed for what is needed of it again.
+        """
+        late = dict.fromkeys(self.new[self.ties[k]] for k in bits_of(regions))
+        for k, arg in enumerate(args):
+            if isinstance(arg, Leaf) or not is_bound(arg):
+                args[k] = after(arg, list(late))
+                if not every:
+                    return
+
+    def made(self, op: Op, args: list[Op]) -> Op:
+        """``op`` on these arguments, with its names."""
+        new = with_args(op, tuple(args))
+        carry_notes(op, new)
+        return new

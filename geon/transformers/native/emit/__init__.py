@@ -1,0 +1,1 @@
+"""Stage 6: a plan as a C module, its units and its record."""

@@ -1,0 +1,100 @@
+"""A plan as native code: its text, its shared object, and the record of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from ....op_graph.op_graph import deep_order
+from ....op_graph.values.dtypes import name_of
+from ...linking import Linking
+from ...lowering.facts.value_sizes import bytes_of
+from ...lowering.fusion import is_product
+from ...lowering.planning.iteration_spaces import spaces_of
+from ...lowering.planning.plan import Plan, kernels_of
+from ...lowering.planning.plan_loops import loops_of
+from ...lowering.rules.program import Program
+from ...printing.scalars.c_expressions import C_TYPES
+from ..library.library_calls import CALLED, called
+from ..machine.threads import processors
+from ..products.product_kernels import product_units
+from ..sizes.blocking import shape
+from ..toolchain.compilers import Toolchain
+from ..toolchain.shared_objects import begin, shared_object
+from .module_text import KEPT, Module, make_module
+from .record import Record, Shown
+
+
+def emitted(
+    plan: Plan, linking: Linking, toolchain: Toolchain, annotate: bool, flushes: bool = False
+) -> str:
+    """Return the C text of a plan; with the user's names and lines where ``annotate``."""
+    width = toolchain.vector_bytes
+    module = make_module(plan, linking, width, annotate, cores=processors(), flushes=flushes)
+    return module.source
+
+
+def begin_known(program: Program, toolchain: Toolchain) -> None:
+    """Begin to compile what ops are known to call, which takes a compiler as long as all stages:
+    the functions that products share, and those of the library.
+    """
+    units: dict[str, None] = {}
+    for op in deep_order(program.roots):
+        if op.primitive.name == "dot" and is_product(op):
+            of = shape(C_TYPES[name_of(op.dtype)], toolchain.vector_bytes)
+            units.update(dict.fromkeys(product_units(of)))
+        elif op.primitive.name in CALLED:
+            units.update(dict.fromkeys(called(op).units))
+    for unit in units:
+        begin(toolchain, unit)
+
+
+def compiled(
+    plan: Plan, linking: Linking, toolchain: Toolchain, flushes: bool = False
+) -> tuple[Record, Path]:
+    """Return the record of a plan, and the shared object that it was compiled to.
+
+    With ``flushes`` its functions flush subnormal numbers to zero.
+    """
+    width = toolchain.vector_bytes
+
+    def ready(unit: str) -> None:
+        begin(toolchain, unit, toolchain.own_flags(unit))
+
+    module = make_module(
+        plan, linking, width, False, cores=processors(), ready=ready, flushes=flushes
+    )
+    path = shared_object(toolchain, module.shared, own=module.units)
+    return record_of(plan, module, path), path
+
+
+def record_of(plan: Plan, module: Module, path: Path, suffix: str = "") -> Record:
+    """The record of a plan whose module was compiled."""
+    outputs, kernels = plan.schedule.program.outputs, list(kernels_of(plan))
+    raising = {number for number, kernel in kernels if kernel.raises}
+    return Record(
+        path.name,
+        suffix,
+        len(module.pointers),
+        KEPT in module.pointers,
+        module.lengths,
+        tuple(Counter(spaces_of(plan)).items()),
+        tuple(plan.buffers),
+        plan.schedule.target.alignment,
+        tuple(plan.lifetimes),
+        tuple(plan.kept.values()),
+        tuple([bytes_of(op) for op in outputs]),
+        tuple([(op.axes.lengths, op.dtype) for op in outputs]),
+        {
+            number: Shown(kernel.op.attrs[0], kernel.op.axes.lengths, kernel.op.dtype)
+            for number, kernel in kernels
+            if kernel.op.primitive.name == "print"
+        },
+        {
+            number: kernel.op.attrs if kernel.op.primitive.name == "checked" else None
+            for number, kernel in kernels
+            if kernel.raises
+        },
+        {number: around for number, around in loops_of(plan).items() if number in raising},
+        any(kernel.stops for kernel in plan.schedule.kernels),
+    )

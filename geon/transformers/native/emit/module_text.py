@@ -1,0 +1,413 @@
+"""Stage 6 for native code: a plan as the text of a C module.
+
+One function, ``geon_run``, calls the kernels in the order of the plan. It takes a table of
+pointers (inputs, results, variables, constants, arena buffers), the open lengths in the order of
+their names, and how many threads it may use. Kernels with equal text are one function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from typing import cast
+
+from ....op_graph.axes.lengths import Length
+from ....op_graph.building.constants import constant_value
+from ....op_graph.nodes import shown_name
+from ....op_graph.op_graph import Op
+from ....op_graph.values.attribute_types import Frozen
+from ....op_graph.values.dtypes import name_of
+from ...kernels.ir.nest import Call, Region
+from ...kernels.kernel_lowering import Work
+from ...kernels.products.contraction import Contraction
+from ...kernels.products.row_blocking import Blocked
+from ...kernels.scans.sequential_scan import OrderedLoop
+from ...kernels.structural_key import structure
+from ...linking import Linking
+from ...lowering.fusion.kernel import Kernel
+from ...lowering.planning.buffer_slots import open_lengths, place_of, pointer_table
+from ...lowering.planning.plan import Plan
+from ...printing.nests.parameters import Parameter, Place
+from ...printing.scalars.c_expressions import C_TYPES, literal
+from ...printing.scalars.comments import comment
+from ...printing.scalars.lengths import c_length, divides
+from ..library.library_calls import finite_function, library_function
+from ..names.memory_names import Scope
+from ..names.naming import NAME, START, Function, KernelNames, begun
+from ..names.pointer_bias import from_starts
+from ..nests.nest_text import nest_function
+from ..products.contractions import contraction_function
+from ..toolchain.translation_units import CALL
+from ..vectors.nontemporal_stores import passing
+from ..vectors.scan_text import ordered_function
+from .chain_text import blocked_function
+from .one_file import one_file
+from .region_text import PASSED, STOP, TEXTS
+from .unit_texts import Functions
+
+LINK = """\
+void (*geon_pool_run)(void (*task)(void *argument, int64_t index), void *argument, int64_t count,
+                      int32_t threads);
+void (*geon_pool_run_short)(void (*task)(void *argument, int64_t index), void *argument,
+                            int64_t count, int32_t threads, int32_t duration);
+int32_t (*geon_seat)(void);
+const int32_t *geon_interrupt;
+int32_t (*geon_is_watched)(void);
+int64_t geon_past_bytes;
+
+void geon_link(void *run, void *run_short, void *seat, void *interrupt, void *watched,
+               int64_t past_bytes);
+void geon_link(void *run, void *run_short, void *seat, void *interrupt, void *watched,
+               int64_t past_bytes)
+{
+    __builtin_memcpy(&geon_pool_run, &run, sizeof run);
+    __builtin_memcpy(&geon_pool_run_short, &run_short, sizeof run_short);
+    __builtin_memcpy(&geon_seat, &seat, sizeof seat);
+    geon_interrupt = interrupt;
+    __builtin_memcpy(&geon_is_watched, &watched, sizeof watched);
+    geon_past_bytes = past_bytes;
+}
+"""
+RUN = """\
+int64_t geon_run{0}(void *const *p, const int64_t *n, int32_t threads, int64_t *report,
+                    void (*show)(int64_t kernel, const void *data))"""
+# Bits 15 and 6 of the control word of x86-64: subnormal results, and operands, are 0.
+FLUSHED = """\
+{{
+    const unsigned control = __builtin_ia32_stmxcsr();
+    __builtin_ia32_ldmxcsr(control | 0x8040);
+    const int64_t failed = geon_run{0}(p, n, threads, report, show);
+    __builtin_ia32_ldmxcsr(control);
+    return failed;
+}}
+"""
+# The clock of POSIX by hand, since <time.h> takes as long to read as a kernel takes to compile.
+CLOCK = """\
+struct geon_time {
+    long seconds, nanoseconds;
+};
+extern int clock_gettime(int clock, struct geon_time *now);
+static int64_t geon_now(void)
+{
+    struct geon_time now;
+#ifdef __APPLE__
+    clock_gettime(6, &now); /* CLOCK_MONOTONIC */
+#else
+    clock_gettime(1, &now);
+#endif
+    return (int64_t)now.seconds * 1000000000 + now.nanoseconds;
+}
+
+"""
+RUN_LINES = 400
+REPORTED = 4  # numbers that a kernel's failure takes of a report; in a timed module times follow
+
+
+KEPT: Place = ("kept", None)  # the table of copies that are kept, and of the variables' version
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Module:
+    """A C module: its own units, those it shares with all others, and what the tables that
+    ``geon_run`` takes hold."""
+
+    units: tuple[str, ...]
+    shared: tuple[str, ...]
+    pointers: tuple[Place, ...]
+    lengths: tuple[str, ...]
+
+    @property
+    def source(self) -> str:
+        """The text of all units as one C file, which ends with ``geon_run``."""
+        first, *others = self.units
+        return one_file([*self.shared, *others, first])
+
+
+def native_pointers(plan: Plan, linking: Linking) -> list[Place]:
+    """The places whose pointers ``geon_run`` takes, in order."""
+    kept = [KEPT] if plan.kept or linking.written else []
+    return [*pointer_table(plan, linking.inputs, linking.variables, linking.constants), *kept]
+
+
+def function_of(plan: Plan, kernel: Kernel, vector_bytes: int) -> Function:
+    """The C function of a kernel, under the name ``NAME``."""
+    work, starts = printed_work(plan, kernel)
+    names = KernelNames(plan, kernel, starts)
+    if isinstance(work, Call):
+        return library_function(work.op, names)
+    assert not isinstance(work, Region), "its body's kernels are called"
+    if isinstance(work, Blocked):
+        return blocked_function(plan, kernel, work, vector_bytes)
+    if isinstance(work, OrderedLoop):
+        return ordered_function(work, names, vector_bytes)
+    if isinstance(work, Contraction):
+        made = contraction_function(work, names, vector_bytes)
+    else:
+        made = nest_function(work, names, vector_bytes, passing=passing(work, names))
+        names.calls(["geon_grain"])
+    return replace(made, calls=tuple(names.called))
+
+
+def printed_work(plan: Plan, kernel: Kernel) -> tuple[Work, dict[Place, int]]:
+    """A kernel's work as it is printed, and where in their places operands begin for it."""
+    if isinstance(kernel.work, Contraction):
+        return from_starts(kernel.work, [place_of(plan, op) for op in kernel.work.operands])
+    return kernel.work, {}
+
+
+def memory_of(plan: Plan, kernel: Kernel) -> list[Place | None]:
+    """The places that a kernel's function is given: operands, scratch memory, a copy it keeps."""
+    assert not isinstance(kernel.work, Call | Region)
+    starts = printed_work(plan, kernel)[1]
+    found: list[Place | None] = [begun(place_of(plan, op), starts) for op in kernel.work.operands]
+    scratch, kept = plan.scratch.get(kernel.op), plan.kept_numbers.get(kernel.op)
+    found.append(None if scratch is None else ("arena", scratch))
+    found.append(None if kept is None else ("kept", kept))
+    return found
+
+
+def make_module(
+    plan: Plan,
+    linking: Linking,
+    vector_bytes: int,
+    annotate: bool,
+    suffix: str = "",
+    timed: bool = False,
+    cores: int = 1,
+    ready: Callable[[str], None] = lambda unit: None,
+    flushes: bool = False,
+) -> Module:
+    """The C module of a plan; with the user's names and lines where ``annotate``.
+
+    ``suffix`` ends the names of all its functions, so that several can share a unit. Where it is
+    ``timed``, a call puts the time in nanoseconds when it begins, and after each kernel, into its
+    report behind the first ``REPORTED`` numbers; behind that it adds up, for each of the kernels in
+    ``kernels_inside``, the nanoseconds and how often it ran. There are units for so many ``cores``
+    to compile side by side, of which ``ready`` is given some while others are printed. Where it
+    ``flushes``, subnormal numbers are 0 while a call runs.
+    """
+    work = _Module(plan, linking, vector_bytes, annotate, suffix, timed, cores, ready, flushes)
+    return work.make()
+
+
+class _Module:
+    def __init__(
+        self,
+        plan: Plan,
+        linking: Linking,
+        vector_bytes: int,
+        annotate: bool,
+        suffix: str,
+        timed: bool,
+        cores: int,
+        ready: Callable[[str], None],
+        flushes: bool = False,
+    ) -> None:
+        self.plan, self.linking, self.annotate = plan, linking, annotate
+        self.vector_bytes, self.suffix, self.timed = vector_bytes, suffix, timed
+        self.flushes = flushes
+        self.table = native_pointers(plan, linking)
+        self.where = {place: k for k, place in enumerate(self.table)}
+        self.lengths = open_lengths(plan)
+        self.constants: dict[Op, str] = {}
+        self.statics: list[str] = []
+        self.functions = Functions(suffix, CALL * len(plan.schedule.kernels), cores, ready)
+        self.structures: dict[Kernel, Hashable] = {}
+        self.printed: dict[Hashable, tuple[Plan, Kernel, Function]] = {}
+        self.common: dict[str, None] = {}
+        self.loops: list[str] = []
+        self.divides = False
+        self.timer = REPORTED + len(plan.schedule.kernels) + 1
+        self.top = Scope(plan, {})
+
+    def make(self) -> Module:
+        """All units; the first has ``geon_run``."""
+        kernels = [k for k in self.plan.schedule.kernels if not isinstance(k.work, Call | Region)]
+        self.functions.forms = len({self.structure(self.plan, kernel) for kernel in kernels})
+        calls = [self.time(0)]
+        if self.linking.written:
+            calls.append([f"geon_wrote(p[{self.where[KEPT]}]);"])
+        for number, kernel in enumerate(self.plan.schedule.kernels):
+            calls.append([*self.call(self.top, number, kernel), *self.time(number + 1)])
+        body = self.flushing(calls) if self.flushes else self.run(calls, self.suffix)
+        first, *others = self.functions.units(self.divides)
+        first += (CLOCK if self.timed else "") + LINK + "".join(self.statics)
+        first += "\n".join([*self.loops, *body])
+        return Module((first, *others), tuple(self.common), tuple(self.table), tuple(self.lengths))
+
+    def flushing(self, calls: list[list[str]]) -> list[str]:
+        """The text of ``geon_run`` that flushes subnormal numbers in this thread while it runs.
+
+        The pool gives its threads the control word of the thread that calls it.
+        """
+        inner = f"{self.suffix}_flushed"
+        head = RUN.format(self.suffix)
+        return [*self.run(calls, inner), f"{head};", head, FLUSHED.format(inner)]
+
+    def run(self, calls: list[list[str]], suffix: str) -> list[str]:
+        """The text of ``geon_run`` of the lines for each kernel; a long one is several functions.
+
+        Compilers take more than linear time for a function of many thousand calls.
+        """
+        parts = in_parts(calls, RUN_LINES)
+        if len(parts) == 1:
+            return [f"{RUN.format(suffix)};", RUN.format(suffix), *self.body(parts[0])]
+        lines: list[str] = []
+        rest = "(p, n, threads, report, show)"
+        steps = ["int64_t failed;"]
+        for k, part in enumerate(parts):
+            head = RUN.format(f"{suffix}_part_{k}")
+            lines += [f"static __attribute__((noinline)) {head}", *self.body(part)]
+            steps.append(f"if ((failed = geon_run{suffix}_part_{k}{rest})) return failed;")
+        head = RUN.format(suffix)
+        return [*lines, f"{head};", head, *self.body(steps)]
+
+    def body(self, lines: list[str]) -> list[str]:
+        """The body of a function that has the parameters of ``geon_run``."""
+        unused = "(void)p; (void)n; (void)threads; (void)report; (void)show;"
+        return ["{", *(f"    {line}" for line in [unused, *lines, "return 0;"]), "}", ""]
+
+    def time(self, number: int) -> list[str]:
+        """The statement that notes the time before kernel ``number``, where times are wanted."""
+        return [f"report[{REPORTED + number}] = geon_now();"] if self.timed else []
+
+    def call(self, scope: Scope, position: int, kernel: Kernel) -> list[str]:
+        """The statements for the kernel at this position of a plan."""
+        plan = scope.plan
+        number = scope.first_step + plan.steps[position][0]
+        if isinstance(kernel.work, Region):
+            return [*self.note(kernel), *self.loop(scope, kernel)]
+        if kernel.op.primitive.name == "print":
+            value = plan.schedule.base[kernel.op]
+            pointer = self.argument(Parameter("x0", "", place_of(plan, value)), scope)
+            ended = f"if (report[0]) return {number + 1};"
+            return [*self.note(kernel), f"report[0] = 0; show({number}, {pointer}); {ended}"]
+        lines = self.note(kernel)
+        lines.append(self.called(self.function(plan, kernel), number, scope))
+        if kernel.stops:
+            lines.append(STOP)
+        if plan.schedule.check and kernel.raises and not kernel.acts:
+            op = kernel.results[0]
+            check = finite_function(op, KernelNames(plan, kernel, {}), kernel.infinite)
+            lines.append(self.called(check, number, scope))
+        return lines
+
+    def loop(self, scope: Scope, kernel: Kernel) -> list[str]:
+        """The statements that run a region, whose function is written here."""
+        assert isinstance(kernel.work, Region)
+        made = TEXTS[kernel.work.op.primitive.name](kernel, scope.plan.inside[kernel.op], scope)
+        text = made.text(NAME, self.length_text, self.calls_of)
+        name = f"loop{self.suffix}_{len(self.loops)}"
+        self.loops.append("\n".join(text).replace(NAME, name))
+        given = [place_of(scope.plan, op) for op in made.given()]
+        given += [("arena", each) for each in made.buffers()]
+        pointers = [self.argument(Parameter("a", "", place), scope) for place in given]
+        listed = ", ".join([f"(void *){pointer}" for pointer in pointers])
+        failed = f"const int64_t failed = {name}(given, {PASSED});"
+        return ["{", f"    void *const given[] = {{{listed}}};", f"    {failed}",
+                "    if (failed) return failed;", "}"]  # fmt: skip
+
+    def calls_of(self, scope: Scope) -> list[str]:
+        """The statements that call all kernels of the body of a loop."""
+        kernels = list(enumerate(scope.plan.schedule.kernels))
+        if not self.timed:
+            return [line for k, kernel in kernels for line in self.call(scope, k, kernel)]
+        lines = ["{", "int64_t now = geon_now();"]
+        for k, kernel in kernels:
+            spent, runs = f"report[{self.timer}]", f"report[{self.timer + 1}]"
+            self.timer += 2
+            lines += self.call(scope, k, kernel)
+            lines.append(f"{spent} -= now; now = geon_now(); {spent} += now; {runs}++;")
+        return [*lines, "}"]
+
+    def length_text(self, length: int | Length) -> str:
+        """A length as C over the table of lengths."""
+        if divides(length):
+            self.divides = True
+        return c_length(length, {name: f"n[{k}]" for k, name in enumerate(self.lengths)})
+
+    def structure(self, plan: Plan, kernel: Kernel) -> Hashable:
+        """The structure of a kernel's work, as it is printed."""
+        if kernel not in self.structures:
+            work, _ = printed_work(plan, kernel)
+            assert not isinstance(work, Call | Region)
+            self.structures[kernel] = structure(work)
+        return self.structures[kernel]
+
+    def function(self, plan: Plan, kernel: Kernel) -> Function:
+        """The function of a kernel: that of an earlier one whose work has the same structure."""
+        if isinstance(kernel.work, Call | Region):
+            return function_of(plan, kernel, self.vector_bytes)
+        memory = memory_of(plan, kernel)
+        first: dict[Place | None, int] = {None: -1}
+        shared = tuple([first.setdefault(place, k) for k, place in enumerate(memory)])
+        key = (self.structure(plan, kernel), shared)
+        if key not in self.printed:
+            made = function_of(plan, kernel, self.vector_bytes)
+            self.printed[key] = plan, kernel, made
+            return made
+        other, like, made = self.printed[key]
+        return made.of(dict(zip(memory_of(other, like), memory, strict=True)))
+
+    def called(self, made: Function, number: int, scope: Scope) -> str:
+        """The call of a kernel's function; one that fails ends the run with its number."""
+        self.common.update(dict.fromkeys(made.units))
+        name = self.functions.name(made)
+        arguments = ", ".join(["threads", *(self.argument(p, scope) for p in made.parameters)])
+        if made.fails:
+            return f"if ({name}({arguments}, report)) return {number + 1};"
+        return f"{name}({arguments});"
+
+    def argument(self, parameter: Parameter, scope: Scope) -> str:
+        """What a kernel is given for one of its parameters."""
+        place = parameter.place
+        if isinstance(place, str):
+            return f"n[{self.lengths.index(place)}]"
+        assert isinstance(place, tuple)
+        if place[0] == START:
+            within, start = cast("tuple[Place, int]", place[1])
+            first = self.argument(replace(parameter, place=within), scope)
+            return f"({parameter.ctype} *){first} + {start}"
+        if place[0] == "constant":
+            op = place[1].op
+            value = op.attrs[0]
+            if not isinstance(value, Frozen):
+                return self.static(op)
+            place = ("frozen", value)
+        if place[0] == "kept" and place not in scope.known:
+            return f"geon_kept_of(p[{self.where[KEPT]}], {cast(int, place[1]) + 1})"
+        if place[0] == "show":
+            return str(place[1])
+        return scope.pointer(place, lambda place: f"p[{self.where[place]}]")
+
+    def static(self, op: Op) -> str:
+        """The name of a small constant array in the module."""
+        if op not in self.constants:
+            name = f"constant{self.suffix}_{len(self.constants)}"
+            dtype = name_of(op.dtype)
+            ctype = "uint8_t" if dtype == "bool" else C_TYPES[dtype]
+            values = ", ".join(literal(v, dtype) for v in constant_value(op).reshape(-1)) or "0"
+            self.constants[op] = name
+            self.statics.append(f"static const {ctype} {name}[] = {{{values}}};\n")
+        return self.constants[op]
+
+    def note(self, kernel: Kernel) -> list[str]:
+        """Comments that say what a kernel computes."""
+        if not self.annotate:
+            return []
+        found = []
+        for op in kernel.results or (kernel.op,):
+            named = f"{shown_name(op)}: " if op.name else ""
+            text = f"{named}{op.primitive.name} {op.axes} {name_of(op.dtype)}, {op.file_info}"
+            found.append(f"/* {comment(text)} */")
+        return found
+
+
+def in_parts(groups: list[list[str]], most: int) -> list[list[str]]:
+    """Lines in parts of about ``most``; a group, such as a block in braces, stays in one part."""
+    parts: list[list[str]] = [[]]
+    for group in groups:
+        if parts[-1] and len(parts[-1]) + len(group) > most:
+            parts.append([])
+        parts[-1] += group
+    return parts

@@ -1,0 +1,324 @@
+"""The C of regions: a loop that calls the kernels of its body, or one of several branches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Set
+
+from ....op_graph.axes.lengths import Length
+from ....op_graph.op_graph import Op, Same
+from ....op_graph.regions.scan_op import ScanAttributes
+from ....op_graph.regions.while_op import WhileAttributes
+from ...kernels.ir.nest import ENDLESS, Region
+from ...lowering.facts.value_sizes import bytes_of
+from ...lowering.planning.plan import Inside
+from ...lowering.planning.schedule import Kernel
+from ..names.memory_names import Scope
+from ..products.packed_weight_cache import pays_text
+
+# The parameters of what runs a program, with a table of what the loop is given before them.
+HEAD = """\
+static int64_t {0}(void *const *a, void *const *p, const int64_t *n, int32_t threads,
+                   int64_t *report, void (*show)(int64_t kernel, const void *data))"""
+PASSED = "p, n, threads, report, show"
+STOP = "if (geon_stopped()) return -1;"  # which no kernel's number is
+# In a report: the step of the loops at work, counted through their nest, where one can fail.
+STEP = "report[3]"
+
+LengthText = Callable[[int | Length], str]
+Calls = Callable[[Scope], list[str]]  # the statements that call all kernels of a scope
+
+
+def lying(region: Op, around: Scope) -> list[Op]:
+    """The values in whose memory the arguments of a region lie."""
+    return [around.plan.schedule.base[arg] for arg in region.args]
+
+
+class LoopText:
+    """The function of one scan.
+
+    It takes the table ``a``: the arguments, then the results, then the buffers between which
+    carries go to and fro, then those of copies that are kept from step to step.
+    """
+
+    def __init__(self, kernel: Kernel, inside: Inside, around: Scope) -> None:
+        assert isinstance(kernel.work, Region)
+        self.kernel, self.inside, self.work = kernel, inside, kernel.work
+        self.kernel_args = lying(kernel.work.op, around)
+        self.a = ScanAttributes(kernel.work.op.attrs)
+        self.results = {
+            number: len(kernel.work.op.args) + k for k, number in enumerate(kernel.work.numbers)
+        }
+        self.spares: dict[int, list[int]] = {}
+        at = len(kernel.work.op.args) + len(self.results)
+        for number, buffers in inside.spare.items():
+            self.spares[number] = list(range(at, at + len(buffers)))
+            at += len(buffers)
+        self.first_copy = at
+        first_buffer = around.first_buffer + inside.first[0]
+        first_step = around.first_step + inside.steps[0]
+        self.scope = Scope(inside.plans[0], self.names(), first_buffer, first_step, True)
+        self.within = around.looped
+
+    def names(self) -> dict[tuple[str, object], str]:
+        """What the body's parameters and results are called in the loop."""
+        found: dict[tuple[str, object], str] = {}
+        for k, leaf in enumerate(self.work.bodies[0].leaves[:-1]):
+            name = f"h{k}" if k < self.a.carries else f"x{k}"
+            if k >= self.a.before_captures:
+                name = f"a[{k}]"
+            found["leaf", Same(leaf)] = name
+        for k in range(len(self.inside.plans[0].schedule.program.outputs)):
+            found["result", k] = f"w{k}" if k < self.a.carries else f"y{k}"
+        for k in range(len(self.inside.kept)):
+            found["kept", k] = f"&kept[{k}]"
+        return found
+
+    def given(self) -> list[Op]:
+        """What the loop is given, as far as these are values of the plan around it."""
+        return [*self.kernel_args, *self.kernel.results]
+
+    def buffers(self) -> list[int]:
+        """The numbers of the buffers that the loop is given besides, in the plan around it."""
+        return list(self.inside.own)
+
+    def text(self, name: str, length: LengthText, calls: Calls) -> list[str]:
+        """The lines of the function."""
+        leaves = self.work.bodies[0].leaves
+        outputs = self.inside.plans[0].schedule.program.outputs
+        turns = "steps - 1 - k" if self.a.reverse else "k"
+        lines = [HEAD.format(name), "{"]
+        lines += ["    (void)p; (void)n; (void)threads; (void)report; (void)show;"]
+        lines += self.steps(length)
+        lines += self.copies(length)
+        lines += begun(self.a.carries, self.work.held, self.ways, leaves, length)
+        if self.kernel.raises:
+            lines.append(f"    const int64_t before = {STEP if self.within else 0};")
+        moving = [k for k in range(self.a.carries) if k not in self.work.held]
+        lines += [
+            "    for (int64_t k = 0; k < steps; k++) {",
+            f"        {STOP}",
+            f"        const int64_t t = {turns};",
+        ]
+        if self.kernel.raises:
+            most = "most" if self.a.counted else "steps"
+            lines.append(f"        {STEP} = before * {most} + t;")
+        lines.append("        const int last = (steps - k) % 2 == 1;")
+        lines.append("        (void)t; (void)last;")
+        for k in range(self.a.carries, self.a.before_captures):
+            stride = length(bytes_of(leaves[k]))
+            lines.append(f"        void *const x{k} = (char *)a[{k}] + t * ({stride});")
+        for k, op in enumerate(outputs):
+            if k in moving:
+                one, other = self.ways(k)
+                lines.append(f"        void *const w{k} = last ? a[{one}] : a[{other}];")
+            elif k >= self.a.carries:
+                stride, at = length(bytes_of(op)), self.results[k]
+                lines.append(f"        void *const y{k} = (char *)a[{at}] + t * ({stride});")
+        lines += [f"        {line}" for line in calls(self.scope)]
+        lines += [f"        h{k} = w{k};" for k in moving]
+        lines.append("    }")
+        for k in moving:
+            if k in self.results:
+                size, at = length(bytes_of(outputs[k])), self.results[k]
+                lines.append(f"    if (steps == 0) __builtin_memcpy(a[{at}], h{k}, {size});")
+        for k in range(self.a.carries, len(outputs)) if self.a.counted else ():
+            stride = length(bytes_of(outputs[k]))
+            lines.append(unreached(self.results[k], stride, "steps", "most"))
+        if self.kernel.raises and self.within:
+            lines.append(f"    {STEP} = before;")
+        return [*lines, "    return 0;", "}", ""]
+
+    def steps(self, length: LengthText) -> list[str]:
+        """The number of steps: all of the axis, or as many of them as is given."""
+        most = length(self.a.axis.expression)
+        if not self.a.counted:
+            return [f"    const int64_t steps = {most};"]
+        given = f"*(const int64_t *)a[{len(self.kernel_args) - 1}]"
+        return [
+            f"    const int64_t most = {most}, given = {given};",
+            "    const int64_t steps = given < 0 ? 0 : given < most ? given : most;",
+        ]
+
+    def copies(self, length: LengthText) -> list[str]:
+        """The table of the copies that the first step makes for all others."""
+        found = list(self.inside.plans[0].kept.values())
+        if not found:
+            return []
+        lines = ["    int64_t version = 1;", "    struct geon_kept kept[] = {"]
+        for k, copy in enumerate(found):
+            memory = f"{pays_text(length(copy.rows))} ? a[{self.first_copy + k}] : 0"
+            lines.append(f"        {{&version, 0, {memory}}},")
+        return [*lines, "    };"]
+
+    def ways(self, carry: int) -> tuple[int, int]:
+        """Where in the table a carry is put by the last step, and by the one before."""
+        both = [self.results[carry]] if carry in self.results else []
+        both += self.spares[carry]
+        return both[0], both[-1]
+
+
+def begun(
+    count: int,
+    held: Set[int],
+    ways: Callable[[int], tuple[int, int]],
+    leaves: Sequence[Op],
+    length: LengthText,
+) -> list[str]:
+    """The statements that say where carries are read first, what is ``held`` where it stays."""
+    lines = []
+    for k in range(count):
+        if k in held:
+            at, size = ways(k)[0], length(bytes_of(leaves[k]))
+            lines.append(f"    void *const h{k} = a[{at}];")
+            lines.append(f"    if (h{k} != a[{k}]) __builtin_memcpy(h{k}, a[{k}], {size});")
+        else:
+            lines.append(f"    void *h{k} = a[{k}];")
+    return lines
+
+
+def unreached(at: int, stride: str, steps: str, most: str) -> str:
+    """The statement that clears the places of a stack behind the last step."""
+    start = f"(char *)a[{at}] + {steps} * ({stride})"
+    return f"    __builtin_memset({start}, 0, ({most} - {steps}) * ({stride}));"
+
+
+class WhileText:
+    """The function of one while loop.
+
+    It takes the table ``a``: the arguments, then the results, then the buffers between which
+    carries go to and fro, then that of the condition.
+    """
+
+    def __init__(self, kernel: Kernel, inside: Inside, around: Scope) -> None:
+        assert isinstance(kernel.work, Region)
+        self.kernel, self.inside, self.work = kernel, inside, kernel.work
+        self.kernel_args = lying(kernel.work.op, around)
+        self.a = WhileAttributes(kernel.work.op.attrs)
+        first = len(kernel.work.op.args)
+        self.results = {number: first + k for k, number in enumerate(kernel.work.numbers)}
+        self.spares: dict[int, list[int]] = {}
+        at = first + len(self.results)
+        for number, buffers in inside.spare.items():
+            self.spares[number] = list(range(at, at + len(buffers)))
+            at += len(buffers)
+        self.truth = at
+        self.within = around.looped
+        self.test, self.step = [
+            Scope(
+                inside.plans[k],
+                self.names(k),
+                around.first_buffer + inside.first[k],
+                around.first_step + inside.steps[k],
+                True,
+            )
+            for k in (0, 1)
+        ]
+
+    def names(self, body: int) -> dict[tuple[str, object], str]:
+        """What a body's parameters and results are called in the loop."""
+        found: dict[tuple[str, object], str] = {}
+        for k, leaf in enumerate(self.work.bodies[body].leaves[:-1]):
+            found["leaf", Same(leaf)] = f"h{k}" if k < self.a.carries else f"a[{k}]"
+        if body == 0:
+            found["result", 0] = f"a[{self.truth}]"
+            return found
+        for k in range(len(self.inside.plans[1].schedule.program.outputs)):
+            found["result", k] = f"w{k}" if k < self.a.carries else f"y{k}"
+        return found
+
+    def given(self) -> list[Op]:
+        """What the loop is given, as far as these are values of the plan around it."""
+        return [*self.kernel_args, *self.kernel.results]
+
+    def buffers(self) -> list[int]:
+        """The numbers of the buffers that the loop is given besides, in the plan around it."""
+        return list(self.inside.own)
+
+    def text(self, name: str, length: LengthText, calls: Calls) -> list[str]:
+        """The lines of the function."""
+        outputs, count = self.inside.plans[1].schedule.program.outputs, self.a.carries
+        most = "" if self.a.limit is None else f"k < INT64_C({self.a.limit})"
+        lines = [HEAD.format(name), "{"]
+        lines += ["    (void)p; (void)n; (void)threads; (void)report; (void)show;"]
+        leaves, held = self.work.bodies[1].leaves, self.work.held
+        lines += begun(count, held, self.ways, leaves, length)
+        if self.kernel.raises:
+            lines.append(f"    const int64_t before = {STEP if self.within else 0};")
+        lines += ["    int64_t k = 0;", f"    for (; {most}; k++) {{", f"        {STOP}"]
+        if self.kernel.raises:
+            lines.append(f"        {STEP} = before * INT64_C({self.a.limit or ENDLESS}) + k;")
+        lines += [f"        {line}" for line in calls(self.test)]
+        lines.append(f"        if (!*(const uint8_t *)a[{self.truth}]) break;")
+        for k, op in enumerate(outputs):
+            if k in held:
+                continue
+            if k < count:
+                one, other = self.ways(k)
+                lines.append(f"        void *const w{k} = k % 2 == 0 ? a[{one}] : a[{other}];")
+            else:
+                stride, at = length(bytes_of(op)), self.results[k + 1]
+                lines.append(f"        void *const y{k} = (char *)a[{at}] + k * ({stride});")
+        lines += [f"        {line}" for line in calls(self.step)]
+        lines += [f"        h{k} = w{k};" for k in range(count) if k not in held]
+        lines.append("    }")
+        if self.kernel.raises and self.within:
+            lines.append(f"    {STEP} = before;")
+        for k, op in enumerate(outputs):
+            size = length(bytes_of(op))
+            if k >= count:
+                lines.append(unreached(self.results[k + 1], size, "k", str(self.a.limit)))
+            elif k in self.results and k not in held:
+                at = self.results[k]
+                lines.append(f"    if (h{k} != a[{at}]) __builtin_memcpy(a[{at}], h{k}, {size});")
+        return [*lines, "    return 0;", "}", ""]
+
+    def ways(self, carry: int) -> tuple[int, int]:
+        """Where in the table a carry is put by turns."""
+        both = [self.results[carry]] if carry in self.results else []
+        both += self.spares[carry]
+        return both[0], both[-1]
+
+
+class CaseText:
+    """The function of one case. It takes the table ``a``: the arguments, then the results."""
+
+    def __init__(self, kernel: Kernel, inside: Inside, around: Scope) -> None:
+        assert isinstance(kernel.work, Region)
+        self.kernel, self.work = kernel, kernel.work
+        self.kernel_args = lying(kernel.work.op, around)
+        self.scopes = []
+        for k, body in enumerate(self.work.bodies):
+            names: dict[tuple[str, object], str] = {
+                ("leaf", Same(leaf)): f"a[{n}]" for n, leaf in enumerate(body.leaves)
+            }
+            for n in range(len(kernel.results)):
+                names["result", n] = f"a[{len(body.leaves) + n}]"
+            first_buffer = around.first_buffer + inside.first[k]
+            first_step = around.first_step + inside.steps[k]
+            plan = inside.plans[k]
+            self.scopes.append(Scope(plan, names, first_buffer, first_step, around.looped))
+
+    def given(self) -> list[Op]:
+        """What the case is given."""
+        return [*self.kernel_args, *self.kernel.results]
+
+    def buffers(self) -> list[int]:
+        """No more than that."""
+        return []
+
+    def text(self, name: str, length: LengthText, calls: Calls) -> list[str]:
+        """The lines of the function."""
+        lines = [HEAD.format(name), "{"]
+        lines += ["    (void)p; (void)n; (void)threads; (void)report; (void)show;"]
+        lines.append("    switch (*(const int64_t *)a[0]) {")
+        for k, scope in enumerate(self.scopes):
+            lines += [f"    case {k}:", *(f"        {line}" for line in calls(scope))]
+            lines.append("        break;")
+        return [*lines, "    default:", "        break;", "    }", "    return 0;", "}", ""]
+
+
+TEXTS: dict[str, type[LoopText] | type[WhileText] | type[CaseText]] = {
+    "scan": LoopText,
+    "while": WhileText,
+    "case": CaseText,
+}

@@ -1,0 +1,136 @@
+"""What scratch memory native kernels work in: sorts, products, rows that several passes share."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from ....op_graph.axes.affine import Size
+from ....op_graph.axes.lengths import product
+from ....op_graph.op_graph import Op
+from ....op_graph.values.dtypes import name_of
+from ...kernels.ir.nest import Nest, Region
+from ...kernels.kernel_lowering import Work
+from ...kernels.products.contraction import Contraction, bordered, unit_of
+from ...kernels.products.row_blocking import Blocked
+from ...kernels.scans.sequential_scan import OrderedLoop
+from ...lowering.planning.schedule import Schedule
+from ...printing.scalars.c_expressions import C_TYPES
+from ...sizes.scratch import PerThread, Scratch, lines
+from ..library.prefix_sums import PREFIXES, prefix_scratch
+from ..library.scattering import scatter_scratch
+from ..library.sorting import SORTS
+from ..nests.task_text import scratch_each
+from ..products.implicit_im2col import find_band
+from ..products.multi_index import last
+from ..products.operand_plan import contraction_sides
+from ..sizes.blocking import Shape, shape
+from ..sizes.chains import BlockedScratch
+from ..sizes.products import OneOf, ProductScratch, unknown
+from ..sizes.sorts import SortScratch
+
+WIDEST = 64  # bytes of the widest vectors, whose blocks take most
+
+
+def scratch_of(schedule: Schedule) -> dict[Op, Scratch]:
+    """The scratch memory of a schedule's kernels, by their op."""
+    found: dict[Op, Scratch] = {}
+    products: dict[Hashable, Scratch | None] = {}
+    for kernel in schedule.kernels:
+        scratch = _alike(kernel.work, products)
+        if scratch is not None:
+            found[kernel.op] = scratch
+    return found
+
+
+def _alike(work: Work, products: dict[Hashable, Scratch | None]) -> Scratch | None:
+    """That of a kernel; ``products`` has those of products, which need the same where they differ
+    in their operands alone, as ``alike`` lowers them: it takes long to find.
+    """
+    if not isinstance(work, Contraction):
+        return _of(work)
+    key = (work.left, work.right, work.stores)
+    if key not in products:
+        products[key] = _of(work)
+    return products[key]
+
+
+def _of(work: Work) -> Scratch | None:
+    if isinstance(work, Contraction):
+        parts = tuple([product_scratch(piece) for piece in work.pieces])
+        return OneOf(parts) if parts else product_scratch(work)
+    if isinstance(work, Blocked):
+        return blocked_scratch(work)
+    if isinstance(work, Nest):
+        return _of_rows(work)
+    if isinstance(work, Region | OrderedLoop):
+        return None  # that of its body's kernels is among the buffers of their plan
+    name = work.op.primitive.name
+    if name in PREFIXES:
+        return prefix_scratch(work.op)
+    if name == "scatter":
+        return scatter_scratch(work.op)
+    return _of_sort(work.op) if name in SORTS else None
+
+
+def _of_sort(op: Op) -> SortScratch:
+    """What the lines that are sorted at one time need."""
+    x = op.args[0]
+    at = x.axes.index(op.attrs[0])
+    lengths = x.axes.lengths
+    k = op.attrs[1] if op.primitive.name == "top_k" else lengths[at]
+    sizes = (product(lengths[:at]), lengths[at], product(lengths[at + 1 :]))
+    return SortScratch(op.primitive.name, name_of(x.dtype), sizes, k)
+
+
+# Rows ---------------------------------------------------------------------------------------------
+
+
+def _of_rows(nest: Nest) -> Scratch | None:
+    """The arrays of a row that do not lie on the stack."""
+    each = scratch_each(nest)
+    rows = product(loop.extent for loop in nest.rows)
+    return None if isinstance(each, int) and each == 0 else PerThread(each, rows)
+
+
+# Chains -------------------------------------------------------------------------------------------
+
+
+def blocked_scratch(work: Blocked) -> BlockedScratch:
+    """The scratch memory of a chain."""
+    packed = 0
+    arrays: Size = 0
+    for step in work.steps:
+        if isinstance(step, Contraction):
+            most = lines(product_scratch(step, alone=False).most(1))
+            assert isinstance(most, int)  # blocks of a product have a largest size
+            packed = max(packed, most)
+        elif isinstance(step, Nest):
+            arrays = arrays + scratch_each(step)
+    return BlockedScratch(work.cut, packed, arrays)
+
+
+# Products -----------------------------------------------------------------------------------------
+
+
+def product_scratch(work: Contraction, alone: bool = True) -> ProductScratch:
+    """The scratch memory of a contraction, a step of a chain unless it is ``alone``."""
+    parts = (work.batch, work.rows, work.columns, work.summed)
+    batches, rows, columns, depth = (product(loop.extent for loop in each) for each in parts)
+    of = shape(C_TYPES[name_of(work.dtype)], WIDEST)
+    found = contraction_sides(work) if alone else unknown(_band(work, of))
+    return ProductScratch(batches, rows, columns, depth, of, alone, found)
+
+
+def _band(work: Contraction, of: Shape) -> int | None:
+    """The most elements of a band of either operand; None where neither has one."""
+    loops = (*work.batch, *work.rows, *work.columns, *work.summed)
+    most = None
+    for value, own in ((work.left, work.rows), (work.right, work.columns)):
+        found = bordered(value, loops)
+        if found is None or not found.guards:
+            continue
+        rows = last(own, unit_of(value, loops))
+        band = find_band(found.strides, found.guards, rows, work.summed, of)
+        if band is not None:
+            most = max(most or 0, band.elements)
+    return most

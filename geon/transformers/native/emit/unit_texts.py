@@ -1,0 +1,170 @@
+"""The functions of a module's kernels in units, as C: each with what its kernels call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from ...printing.scalars.helpers import definitions
+from ..names.c_files import instance
+from ..names.c_texts import c_text
+from ..names.dialect import PRELUDE
+from ..names.naming import NAME, Function
+from ..nests.collapsed_lanes import BESIDE
+from ..nests.nest_text import GRAIN
+from ..toolchain.flags import OF_VECTORS
+from ..toolchain.translation_units import cost, divided, enough
+from ..vectors.transpose_tiles import LEAST_TURNED, REPEAT, TURNED, WORD
+
+FLOOR_DIV = """\
+GEON_INLINE int64_t geon_floor_div(int64_t a, int64_t b)
+{
+    return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+"""
+OWN = {
+    "geon_floor_div": FLOOR_DIV,
+    "geon_grain": GRAIN,
+    "geon_beside": BESIDE,
+    "geon_repeat": REPEAT,
+}  # small functions of kernels
+
+
+class Functions:
+    """Functions under names that end in ``suffix``, those of one text being one.
+
+    They are divided among units for so many ``cores`` to compile side by side, of which the first
+    takes ``first`` besides. ``ready`` is given some units while other functions come; ``forms`` is
+    how many are expected.
+    """
+
+    def __init__(self, suffix: str, first: int, cores: int, ready: Callable[[str], None]) -> None:
+        self.suffix, self.first, self.cores, self.ready = suffix, first, cores, ready
+        self.forms = 0
+        self.names: dict[str, str] = {}
+        self.made: dict[str, Function] = {}
+        self.cost = 0  # of all so far
+        self.begun: list[str] = []  # units
+        self.waiting: list[str] = []  # texts that are in none
+        self.of_vectors: list[str] = []  # such texts of vectors
+        self.declarations: list[str] = []  # of what units export
+
+    def name(self, made: Function) -> str:
+        """The name of a function, which is a new one or one of the same text."""
+        name = self.names.get(made.text)
+        if name is None:
+            name = self.names[made.text] = f"kernel{self.suffix}_{len(self.names)}"
+            self.made[made.text] = made
+            (self.of_vectors if made.of_vectors else self.waiting).append(made.text)
+            self.cost += self.cost_of(made.text)
+            self.begin()
+        return name
+
+    def cost_of(self, text: str) -> int:
+        """What a compiler takes for a function."""
+        return cost(text, self.made[text].of_vectors)
+
+    def begin(self) -> None:
+        """A unit of those that are in none, where a processor has nothing to do while others come.
+
+        What is there for people or for measurements divides them no other way.
+        """
+        if self.cores == 1 or len(self.begun) == self.cores:
+            return
+        expected = self.cost / len(self.names) * self.forms
+        for texts in (self.waiting, self.of_vectors):
+            waiting = sum(map(self.cost_of, texts))
+            if enough(waiting, self.cost, expected, self.cores, first=not self.begun):
+                self.begun.append(self.unit(texts, of_vectors=texts is self.of_vectors))
+                texts.clear()
+                self.ready(self.begun[-1])
+                return
+
+    def units(self, floor_div: bool) -> list[str]:
+        """All units, the first with declarations of what the others have.
+
+        Loops, which are put behind the first one, may need ``floor_div``. Functions of vectors are
+        in units of their own, as passes for other text do them no good: gcc makes two of a loop
+        over two blocks of a row, and processors see no one stream in what these read then. The
+        first unit is one of these, if there are any, as all passes take long over what calls all
+        kernels, too.
+        """
+        vectors, kinds = bool(self.of_vectors), bool(self.of_vectors and self.waiting)
+        of_vectors = self.groups(self.of_vectors, self.first, kinds) if vectors else []
+        plain = self.groups(self.waiting, 0 if vectors else self.first)
+        first, *others = of_vectors or plain
+        units = [*self.begun, *[self.unit(texts, of_vectors=vectors) for texts in others]]
+        if kinds:
+            units += [self.unit(texts) for texts in plain]
+        declared = "".join(f"{each};\n" for each in self.declarations)
+        return [self.unit(first, bool(units), floor_div, of_vectors=vectors) + declared, *units]
+
+    def groups(self, texts: list[str], first: int, others: bool = False) -> list[list[str]]:
+        """The functions of each unit, of which the first takes ``first`` besides, with units of
+        ``others`` or without.
+        """
+        costs = [self.cost_of(text) for text in texts]
+        return [[texts[n] for n in group] for group in divided(costs, first, self.cores, others)]
+
+    def unit(
+        self,
+        texts: list[str],
+        exported: bool = True,
+        floor_div: bool = False,
+        of_vectors: bool = False,
+    ) -> str:
+        """One unit: what its functions need, then these, ``exported`` where there are others.
+
+        Its first line says where it is ``of_vectors``.
+        """
+        shared: dict[str, None] = {}
+        calls: dict[str, None] = {"geon_floor_div": None} if floor_div else {}
+        for text in texts:
+            shared.update(dict.fromkeys(self.made[text].shared))
+            calls.update(dict.fromkeys(self.made[text].calls))
+        small = small_functions()
+        own = [text for name, text in small.items() if name in calls]
+        helpers = definitions([name for name in calls if name not in small])
+        written = [self.exported(text) if exported else self.named(text) for text in texts]
+        body = "\n".join([*shared, "\n".join(written)])
+        prelude = f"{OF_VECTORS}\n{PRELUDE}" if of_vectors else PRELUDE
+        return "\n".join([prelude, helpers, c_text("module.h"), *own, body])
+
+    def named(self, text: str) -> str:
+        """A function under its name."""
+        return text.replace(NAME, self.names[text])
+
+    def exported(self, text: str) -> str:
+        """A function that other units may call."""
+        head = self.made[text].head.replace(NAME, self.names[text])
+        declared = f'__attribute__((visibility("hidden"))) {head}'
+        self.declarations.append(declared)
+        static, made = f"static {head}", self.named(text)
+        assert made.count(static) == 1, f"no function {static} in {made}"
+        return made.replace(static, f"{declared};\n{head}")
+
+
+@cache
+def small_functions() -> dict[str, str]:
+    """Functions of units of kernels, by the name that kernels call."""
+    files = {"geon_past_put": "past.h", "geon_past_row": "past_row.h", "geon_vectors": "vectors.h"}
+    return {**OWN, **transposes(), **{name: c_text(file) for name, file in files.items()}}
+
+
+@cache
+def transposes() -> dict[str, str]:
+    """The functions that turn tiles of elements of so many bytes, by name."""
+    found = {}
+    for itemsize in (1, 2, 4, 8):
+        macros: dict[str, object] = {"TYPE": f"uint{8 * itemsize}_t", "BYTES": itemsize}
+        if itemsize >= 4:
+            macros["BLOCK"] = 32 // itemsize
+        if itemsize <= 4:
+            macros["SIDE"] = 16 // itemsize
+        name = f"geon_transpose_{itemsize}"
+        found[name] = instance("transpose.h", name, macros)
+        found[f"{name}_spread"] = instance("spread.h", name, macros)
+        if itemsize >= WORD:
+            more = {**macros, "TURNED": TURNED, "LEAST_TURNED": LEAST_TURNED}
+            found[f"{name}_turned"] = instance("turn.h", name, more)
+    return found

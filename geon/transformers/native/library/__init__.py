@@ -1,0 +1,1 @@
+"""Calls of the C library: sorting, prefix sums, scatter."""

@@ -1,0 +1,113 @@
+"""Kernels that call the C library of ``library``."""
+
+from __future__ import annotations
+
+from ....op_graph.axes.affine import Size
+from ....op_graph.axes.lengths import product
+from ....op_graph.op_graph import Op
+from ....op_graph.rows.reductions import positions
+from ....op_graph.values.dtypes import name_of
+from ...kernels.nests.inlining import examined
+from ..names.c_files import FileFunction
+from ..names.naming import Function, KernelNames, head
+from .library_kernels import library_text
+from .prefix_sums import PREFIXES
+from .sorting import SORTS
+
+# Ops that nothing else computes; short rows of argmax and argmin are loops.
+CALLED = frozenset("sort argsort top_k cumsum cumprod scatter".split())
+
+
+def library_function(op: Op, names: KernelNames) -> Function:
+    """The C function of an op that is a call of the library."""
+    name = op.primitive.name
+    if name == "checked":
+        return _checked(op, names)
+    if name == "scatter":
+        return _scatter(op, names)
+    return _lines(op, names)
+
+
+def called(op: Op) -> FileFunction:
+    """The function of the library that an op calls, which is known before kernels are."""
+    name, x = op.primitive.name, op.args[0]
+    if name == "scatter":
+        return library_text(
+            f"scatter_{op.attrs[1]}", (name_of(op.dtype), name_of(op.args[1].dtype))
+        )
+    results = (name_of(op.dtype),) if name in PREFIXES else ()
+    return library_text(name, (name_of(x.dtype), *results))
+
+
+def finite_function(op: Op, names: KernelNames, infinite: bool) -> Function:
+    """A check that a result has finite elements alone, or where ``infinite`` numbers alone."""
+    check = "check_numbers" if infinite else "check_finite"
+    function = library_text(check, (name_of(op.dtype),))
+    count = names.length(op.axes.size)
+    x = names.pointer(op)
+    body = [
+        "double first = 0;",
+        f"report[1] = {count};",
+        f"const int failed = {function.name}({x}, {count}, report, &first);",
+        "__builtin_memcpy(report + 2, &first, sizeof first);",
+        "return failed;",
+    ]
+    return _wrapped(names, body, function, fails=True)
+
+
+def _wrapped(
+    names: KernelNames, body: list[str], called: FileFunction | None, fails: bool = False
+) -> Function:
+    names.calls(called.calls if called is not None and not called.units else ())
+    parameters = tuple(names.parameters)
+    lines = [f"static {head(parameters, fails)}", "{", "    (void)threads;"]
+    lines += [*(f"    {line}" for line in body), "}", ""]
+    shared = () if called is None else (called.header,)
+    units = () if called is None else called.units
+    return Function("\n".join(lines), parameters, shared, fails, units, tuple(names.called))
+
+
+def _around(op: Op, at: int) -> tuple[Size, Size, Size]:
+    """The lengths of a contiguous value seen as (outer, axis, inner)."""
+    lengths = op.axes.lengths
+    return product(lengths[:at]), lengths[at], product(lengths[at + 1 :])
+
+
+def _lines(op: Op, names: KernelNames) -> Function:
+    """Work on each line along one axis: sorting, prefix sums, positions of extremes."""
+    name, x = op.primitive.name, op.args[0]
+    further: list[str] = []
+    if name in PREFIXES:
+        further = [str(int(op.attrs[1])), str(int(op.attrs[2]))]
+    elif name == "top_k":
+        further = [names.length(op.attrs[1])]
+    at = positions(op)[0] if name in ("argmax", "argmin") else x.axes.index(op.attrs[0])
+    function = called(op)
+    sizes = [names.length(n) for n in _around(x, at)]
+    works = [names.scratch() or "NULL"] if name in SORTS | PREFIXES else []
+    arguments = ["threads", names.memory(x), names.memory(op), *works, *sizes, *further]
+    return _wrapped(names, [f"{function.name}({', '.join(arguments)});"], function)
+
+
+def _scatter(op: Op, names: KernelNames) -> Function:
+    x, index, value = op.args
+    function = called(op)
+    sizes = [names.length(n) for n in _around(x, x.axes.index(op.attrs[0]))]
+    count = names.length(index.axes.size)
+    pointers = [names.memory(each) for each in (x, index, value, op)]
+    pointers.append(names.scratch() or "NULL")
+    call = f"{function.name}({', '.join(['threads', *pointers, *sizes, count])});"
+    return _wrapped(names, [call], function)
+
+
+def _checked(op: Op, names: KernelNames) -> Function:
+    """Whether the smallest or the largest position lies outside."""
+    found = examined(op)
+    length = names.length(op.attrs[0])
+    lowest = f"-({length})" if op.attrs[1] else "0"
+    body = [
+        f"report[0] = *{names.memory(found[0])};",
+        f"report[1] = *{names.memory(found[-1])};",
+        f"return report[0] < {lowest} || report[1] >= {length};",
+    ]
+    return _wrapped(names, body, None, fails=True)

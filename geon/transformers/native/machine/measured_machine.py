@@ -1,0 +1,106 @@
+"""The ``Machine`` of native code: what was measured here, or stated numbers where nothing was."""
+
+from __future__ import annotations
+
+from ...kernels.costs.machine import Machine, Speeds, Tile
+from ...printing.nests.scalar_statements import LANES
+from ...printing.scalars.op_costs import ROW_COSTS
+from ...sizes.ceilings import MIXES, Ceilings
+from ..sizes.blocking import DOT_ROWS, FEW, MOST_ROWS, shape
+from ..toolchain.compilers import Toolchain, find_toolchain
+from .caches import CACHES, caches_of
+from .microbenchmarks import kept_speeds, speeds
+from .roofline_peaks import ceilings, kept_ceilings
+from .threads import processors
+
+# A processor with vectors of 32 bytes at 3 GHz: what is predicted with before anything is measured.
+_SIZES = (32 << 10, 512 << 10, 8 << 20, 128 << 20)
+_RATES = tuple([(100e9, 60e9, 30e9, 12e9)] * len(MIXES))
+_SPEEDS = Speeds(
+    start=0.2e-6,
+    wake=5e-6,
+    chain=1.3e-9,
+    statement=0.25e-9,
+    division={4: 2e-9, 8: 3e-9},
+    serial=0.4e-9,
+    call=15e-9,
+    sizes=_SIZES,
+    far=(1e-9, 2e-9, 4e-9, 10e-9),
+    latency=(2e-9, 5e-9, 20e-9, 80e-9),
+    tile={4: 80e9, 8: 40e9},
+    stream={4: 50e9, 8: 25e9},
+)
+
+
+def machine(threads: int, toolchain: Toolchain | None = None, *, measure: bool = False) -> Machine:
+    """The machine that code for so many threads runs on.
+
+    Numbers that were measured are used; where there are none yet they are measured if ``measure``,
+    which takes some seconds, and are stated ones otherwise.
+    """
+    toolchain = toolchain or find_toolchain()
+    width = 32 if toolchain is None else toolchain.vector_bytes
+    known = _measured(threads, toolchain, measure) if toolchain is not None else None
+    limits, own = known or (_stated(threads), _SPEEDS)
+    return Machine(
+        name="this machine" if known is not None else "a stated machine",
+        measured=known is not None,
+        vector_bytes=width,
+        caches=caches_of(),
+        cores=processors(),
+        ceilings=limits,
+        speeds=own,
+        tiles=_tiles(width),
+        rows=ROW_COSTS,
+        side_by_side=LANES,
+    )
+
+
+def _measured(
+    threads: int, toolchain: Toolchain, measure: bool
+) -> tuple[dict[int, Ceilings], Speeds] | None:
+    counts = sorted({1, threads})
+    if measure:
+        return {count: ceilings(count) for count in counts}, speeds(toolchain)
+    kept = {count: kept_ceilings(count) for count in counts}
+    limits = {count: each for count, each in kept.items() if each is not None}
+    own = kept_speeds(toolchain)
+    return None if own is None or len(limits) < len(counts) else (limits, own)
+
+
+def _stated(threads: int) -> dict[int, Ceilings]:
+    return {
+        count: Ceilings(
+            count,
+            _SIZES,
+            tuple([tuple([rate * count for rate in rates[:-1]] + [rates[-1]]) for rates in _RATES]),
+            {4: 90e9 * count, 8: 45e9 * count},
+        )
+        for count in {1, threads}
+    }
+
+
+def _tiles(vector_bytes: int) -> dict[int, Tile]:
+    found = {}
+    for element, type in ((4, "float"), (8, "double")):
+        of = shape(type, vector_bytes)
+        few, dots = FEW["stream"], of.dots_from(1)
+        found[element] = Tile(
+            of.heights[0], of.panel, MOST_ROWS, of.columns, of.depth, few, dots, DOT_ROWS
+        )
+    return found
+
+
+# What fusion decides by: stated numbers alone, so that kernels are the same on every machine.
+MODEL = Machine(
+    name="a stated machine",
+    measured=False,
+    vector_bytes=32,
+    caches=CACHES,
+    cores=1,
+    ceilings=_stated(1),
+    speeds=_SPEEDS,
+    tiles=_tiles(32),
+    rows=ROW_COSTS,
+    side_by_side=LANES,
+)

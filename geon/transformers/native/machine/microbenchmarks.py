@@ -1,0 +1,121 @@
+"""What one thread of this machine takes for what ceilings do not say, measured once and kept."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...cache import disk
+from ...kernels.costs.machine import Speeds
+from ..names.c_texts import c_text
+from ..toolchain.compilers import Toolchain
+from ..toolchain.shared_objects import shared_object
+from .threads import load_pool
+
+SIZES = tuple((16 << 10) << 2 * k for k in range(7))  # 16 KiB to 64 MiB
+ROUNDS = 5  # apart in time: what disturbs one may spare another
+WAITING = 20_000  # additions of a task that another thread is woken for: some 20 microseconds
+RATES = ("tile", "stream")  # operations a second; all else are seconds
+TABLES = ("sizes", "far", "latency")
+SLACK = 1 << 13  # bytes behind an array of that size which the C may touch
+
+_known: dict[str, Speeds] = {}
+_lock = disk.fork_safe_lock()
+
+
+def speeds(toolchain: Toolchain, *, fresh: bool = False) -> Speeds:
+    """The speeds of this machine, which are measured where they are not known yet: half a second.
+
+    ``fresh`` measures again, for instance where the machine was busy the first time.
+    """
+    with _lock:
+        found = None if fresh else kept_speeds(toolchain)
+        if found is None:
+            found = _measured(toolchain)
+            name = _name(toolchain)
+            disk.keep_bytes(name, json.dumps(dataclasses.asdict(found)).encode())
+            _known[name] = found
+    return found
+
+
+def kept_speeds(toolchain: Toolchain) -> Speeds | None:
+    """The speeds that were measured before; None where there are none."""
+    name = _name(toolchain)
+    if name not in _known:
+        content = disk.load(name)
+        if content is None:
+            return None
+        row: dict[str, Any] = json.loads(content)
+        for each in ("division", *RATES):
+            row[each] = {int(element): value for element, value in row[each].items()}
+        for each in TABLES:
+            row[each] = tuple(row[each])
+        _known[name] = Speeds(**row)
+    return _known[name]
+
+
+def _name(toolchain: Toolchain) -> str:
+    parts = ("speeds", toolchain.cpu, toolchain.version, str(SIZES), c_text("speeds.c"))
+    return "speeds-" + disk.digest(*parts)
+
+
+def _measured(toolchain: Toolchain) -> Speeds:
+    flags = ["-ffp-contract=fast", "-O3", "-lm"]
+    library = ctypes.CDLL(str(shared_object(toolchain, [c_text("speeds.c")], flags)))
+    memory = np.empty(SIZES[-1] + SLACK, np.uint8)
+    memory.fill(0)  # written, so that each page has memory of its own
+    pool = ctypes.c_void_p(load_pool().run_address)
+
+    def of(name: str, *arguments: Any) -> float:
+        function = getattr(library, f"geon_speed_{name}")
+        function.restype = ctypes.c_double
+        return float(function(*arguments))
+
+    def tasks(count: int, turns: int) -> float:
+        return of("tasks", pool, ctypes.c_int32(count), ctypes.c_int64(turns))
+
+    def over(name: str) -> tuple[float, ...]:
+        base = ctypes.c_void_p(memory.ctypes.data)
+        return tuple([of(name, base, ctypes.c_int64(size)) for size in SIZES])
+
+    def by_element(name: str) -> Mapping[int, float]:
+        return {element: of(name, ctypes.c_int32(element)) for element in (4, 8)}
+
+    def once() -> Speeds:
+        return Speeds(
+            start=tasks(1, 0),
+            wake=max(tasks(2, WAITING) - tasks(1, WAITING), 0.0),
+            chain=of("chain"),
+            statement=of("statement"),
+            division=by_element("division"),
+            serial=of("serial"),
+            call=of("call"),
+            sizes=SIZES,
+            far=over("far"),
+            latency=over("latency"),
+            tile=by_element("tile"),
+            stream=by_element("stream"),
+        )
+
+    rounds = [once() for _ in range(ROUNDS)]
+    found: dict[str, Any] = {
+        each.name: _best([getattr(made, each.name) for made in rounds], each.name in RATES)
+        for each in dataclasses.fields(Speeds)
+    }
+    return Speeds(**found)
+
+
+def _best(values: list[Any], most: bool) -> Any:
+    """The fastest of several rounds: seconds at least, a rate at most."""
+    choose = max if most else min
+    first = values[0]
+    if isinstance(first, dict):
+        return {key: choose(value[key] for value in values) for key in first}
+    if isinstance(first, tuple):
+        return tuple([choose(each) for each in zip(*values, strict=True)])
+    return choose(values)

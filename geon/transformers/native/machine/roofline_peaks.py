@@ -1,0 +1,122 @@
+"""What this machine can do at most: arithmetic and memory traffic, measured once and kept.
+
+The C of ``ceilings.c`` is run on the pool that computations run on. A kernel cannot take less time
+than its arithmetic and its traffic take at these rates: S. Williams, A. Waterman, D. Patterson,
+"Roofline: an insightful visual performance model for multicore architectures", 2009.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import json
+import os
+
+import numpy as np
+
+from ....errors import UnavailableError
+from ...cache import disk
+from ...sizes.ceilings import MIXES, Ceilings
+from ..names.c_texts import c_text
+from ..toolchain.compilers import Toolchain, find_toolchain, missing_compiler
+from ..toolchain.shared_objects import shared_object
+from .threads import default_threads, load_pool
+
+SIZES = tuple((32 << 10) << 2 * k for k in range(8))  # 32 KiB to 512 MiB, all arrays together
+STREAMED = 4 << 20  # from here on stores that bypass the caches may be the faster ones
+ROUNDS = 3  # each thing is measured so often, apart in time: what disturbs one may spare another
+SECONDS = 0.0025  # of each measurement at least
+SLACK = 1 << 12  # bytes behind an array of that size which the C may touch
+
+_known: dict[str, Ceilings] = {}
+_lock = disk.fork_safe_lock()
+
+
+def ceilings(threads: int | None = None, *, fresh: bool = False) -> Ceilings:
+    """The ceilings of this machine on ``threads`` threads, else as many as a computation uses.
+
+    They are measured where they are not known yet, which takes one to two seconds, and kept in the
+    cache folder; ``fresh`` measures again, for instance where the machine was busy the first time.
+    Raises ``UnavailableError`` where there is no C compiler.
+    """
+    threads = default_threads() if threads is None else threads
+    toolchain = find_toolchain()
+    if toolchain is None:
+        raise UnavailableError(missing_compiler())
+    with _lock:
+        found = None if fresh else kept_ceilings(threads)
+        if found is None:
+            name = _name(toolchain, threads)
+            found = _measured(toolchain, c_text("ceilings.c"), threads)
+            disk.keep_bytes(name, json.dumps(dataclasses.asdict(found)).encode())
+            _known[name] = found
+    return found
+
+
+def kept_ceilings(threads: int) -> Ceilings | None:
+    """The ceilings that were measured before on so many threads; None where there are none."""
+    toolchain = find_toolchain()
+    if toolchain is None:
+        return None
+    name = _name(toolchain, threads)
+    if name not in _known:
+        content = disk.load(name)
+        if content is None:
+            return None
+        row = json.loads(content)
+        rates, plain = (tuple(map(tuple, row[each])) for each in ("rates", "plain"))
+        arithmetic = {int(element): rate for element, rate in row["arithmetic"].items()}
+        _known[name] = Ceilings(row["threads"], tuple(row["sizes"]), rates, arithmetic, plain)
+    return _known[name]
+
+
+def _name(toolchain: Toolchain, threads: int) -> str:
+    parts = ("ceilings 2", toolchain.cpu, toolchain.version, str(threads), str(SIZES))
+    return "ceilings-" + disk.digest(*parts, c_text("ceilings.c"))
+
+
+def _measured(toolchain: Toolchain, text: str, threads: int) -> Ceilings:
+    # Contraction makes the products and sums of the C multiply-adds, -O3 unrolls their loops.
+    flags = ["-ffp-contract=fast", "-O3"]
+    library = ctypes.CDLL(str(shared_object(toolchain, [text], flags)))
+
+    flops, bandwidth = library.geon_ceiling_flops, library.geon_ceiling_bandwidth
+    flops.restype = bandwidth.restype = ctypes.c_double
+    pool = ctypes.c_void_p(load_pool().run_address)
+    count = ctypes.c_int32(threads)
+    limit = ctypes.c_double(SECONDS)
+    sizes = tuple(size for size in SIZES if size <= _room()) or SIZES[:1]
+    memory = np.empty(sizes[-1] + SLACK, np.uint8)
+    base = memory.ctypes.data
+    start = ctypes.c_void_p(base + -base % 64)
+    touched = ctypes.c_int64(memory.nbytes - 64)
+    library.geon_ceiling_touch.restype = None
+    library.geon_ceiling_touch(pool, count, start, touched)
+
+    def rate(size: int, mix: int, way: int) -> float:
+        """Bytes per second of one size and mix, by one way of storing."""
+        numbers = ctypes.c_int64(size), ctypes.c_int32(mix), ctypes.c_int32(way)
+        return float(bandwidth(pool, count, start, *numbers, limit))
+
+    arithmetic = {4: 0.0, 8: 0.0}
+    ways = [[[0.0] * len(sizes) for _ in MIXES] for _ in range(2)]
+    for _ in range(ROUNDS):
+        for way, rates in enumerate(ways):
+            for mix, row in enumerate(rates):
+                for k, size in enumerate(sizes):
+                    if way == 0 or size >= STREAMED:
+                        row[k] = max(row[k], rate(size, mix, way))
+            for element, best in arithmetic.items():
+                reached = flops(pool, count, ctypes.c_int32(element), limit)
+                arithmetic[element] = max(best, reached)
+    plain = tuple(map(tuple, ways[0]))
+    faster = tuple([tuple(map(max, *rows)) for rows in zip(*ways, strict=True)])
+    return Ceilings(threads, sizes, faster, arithmetic, plain)
+
+
+def _room() -> int:
+    """The most memory to measure in: a quarter of what is free."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES") // 4
+    except (OSError, ValueError):  # not every system tells
+        return SIZES[-1]

@@ -1,0 +1,227 @@
+"""The pool of threads that every compiled computation of this process shares."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ....errors import ArgumentError, UnavailableError
+from ....version import __version__
+from ...cache.disk import fork_safe_lock
+from ...loading.environment import THREADS, setting
+from ..names.c_texts import c_text
+from ..toolchain.compilers import Toolchain, find_toolchain, missing_compiler
+from ..toolchain.shared_objects import available, shared_object
+
+MOST_THREADS = 1024
+# The start of the library's file name, by which threadpoolctl knows it among all that are loaded.
+PREFIX = "libgeon_pool"
+
+_lock = fork_safe_lock()
+_pool: Pool | None = None
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The loaded pool: addresses for compiled modules, and the limit that all runs keep.
+
+    ``run_address`` is that of ``void geon_pool_run(void (*task)(void *argument, int64_t index),
+    void *argument, int64_t count, int32_t threads)``, ``run_short_address`` that of
+    ``geon_pool_run_short``, which is told how long a run takes as well, ``seat_address`` that of
+    ``int32_t geon_seat(void)``; ``interrupt_address`` and ``watched_address`` those of what tells
+    loops to end, ``watch_address`` and ``unwatch_address`` those of what has interrupts do so.
+    """
+
+    library: ctypes.CDLL
+    path: Path
+    run_address: int
+    run_short_address: int
+    seat_address: int
+    interrupt_address: int
+    watched_address: int
+    watch_address: int
+    unwatch_address: int
+
+    def limit(self) -> int:
+        """The most threads a run may use; where there is no limit, ``default_threads()``."""
+        return int(self.library.geon_get_num_threads())
+
+    def set_limit(self, threads: int | None) -> None:
+        """Limits every run of this process from now on; ``None`` takes the limit away."""
+        if threads is not None and threads < 1:
+            raise ArgumentError(f"a limit of {threads} threads: give 1 or more, or None for none")
+        self.library.geon_set_num_threads(min(threads or 0, MOST_THREADS))
+
+
+def load_pool() -> Pool:
+    """The pool of this process, compiled and loaded by the first call.
+
+    Raises ``UnavailableError`` where there is no C compiler.
+    """
+    global _pool
+    if _pool is None:
+        with _lock:
+            if _pool is None:
+                _pool = _load()
+                _register()
+    return _pool
+
+
+def _load() -> Pool:
+    toolchain = find_toolchain()
+    if toolchain is None:
+        raise UnavailableError(missing_compiler())
+    path = pool_library(toolchain)
+    library = ctypes.CDLL(str(path))
+    library.geon_get_num_threads.restype = ctypes.c_int32
+    library.geon_get_num_threads.argtypes = ()
+    library.geon_set_num_threads.restype = None
+    library.geon_set_num_threads.argtypes = (ctypes.c_int32,)
+    library.geon_pool_configure.restype = None
+    library.geon_pool_configure.argtypes = (ctypes.c_int32, ctypes.c_int32)
+    library.geon_get_version.restype = ctypes.c_char_p
+    library.geon_pool_configure(processors(), default_threads())
+    library.geon_flush_subnormals.restype = ctypes.c_uint64
+    library.geon_flush_subnormals.argtypes = ()
+    library.geon_set_arithmetic.restype = None
+    library.geon_set_arithmetic.argtypes = (ctypes.c_uint64,)
+    library.geon_watch.restype = library.geon_unwatch.restype = None
+    library.geon_watch.argtypes = library.geon_unwatch.argtypes = ()
+    return Pool(
+        library,
+        path,
+        run_address=_address(library.geon_pool_run),
+        run_short_address=_address(library.geon_pool_run_short),
+        seat_address=_address(library.geon_seat),
+        interrupt_address=ctypes.addressof(ctypes.c_int32.in_dll(library, "geon_interrupt")),
+        watched_address=_address(library.geon_is_watched),
+        watch_address=_address(library.geon_watch),
+        unwatch_address=_address(library.geon_unwatch),
+    )
+
+
+def pool_library(toolchain: Toolchain) -> Path:
+    """The pool's shared object."""
+    # Its threads outlive every handle to it, so it may not be unloaded.
+    extra = [f'-DGEON_VERSION="{__version__}"', "-pthread", "-O1"]
+    if sys.platform == "linux":
+        extra.append("-Wl,-z,nodelete")
+    return shared_object(toolchain, [c_text("pool.c")], extra, name=PREFIX)
+
+
+def _address(function: Any) -> int:
+    found = ctypes.cast(function, ctypes.c_void_p).value
+    assert found is not None
+    return found
+
+
+def default_threads() -> int:
+    """How many threads a computation uses that was not told: ``GEON_THREADS``, else one for each
+    processor.
+
+    Raises ``ArgumentError`` for a value that is no whole number from 1 to 1024.
+    """
+    given = setting(THREADS)
+    if not given:
+        return processors()
+    if not given.isdecimal() or not 1 <= int(given) <= MOST_THREADS:
+        raise ArgumentError(
+            f"{THREADS}={given!r} is no number of threads: set it to a whole number from 1 to "
+            f"{MOST_THREADS}, or unset it for one thread per processor"
+        )
+    return int(given)
+
+
+def processors() -> int:
+    """How many threads of this process can run at once: its processors, or its share of them."""
+    share = _quota()
+    return available() if share is None else max(1, min(available(), share))
+
+
+@functools.cache
+def _quota(
+    own: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")
+) -> int | None:
+    """The processors that the process's control groups grant, rounded up; ``None``: all.
+
+    From the files that Linux's documentation of control groups describes (cpu.max of version 2,
+    cpu.cfs_quota_us and cpu.cfs_period_us of version 1); the smallest of the group and those
+    around it holds.
+    """
+    try:
+        lines = own.read_text().splitlines()
+    except OSError:
+        return None
+    shares = []
+    for line in lines:
+        _, _, rest = line.partition(":")
+        controllers, _, group = rest.partition(":")
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        top = root / "cpu" if controllers else root
+        place = top / group.lstrip("/")
+        # In a container the files of its own group lie at the top, whatever its name outside is.
+        for where in dict.fromkeys((place, *place.parents, top)):
+            if where.is_relative_to(root):
+                shares.append(_share(where))
+    granted = [share for share in shares if share is not None]
+    return min(granted) if granted else None
+
+
+def _share(group: Path) -> int | None:
+    """The processors that one control group grants, rounded up; ``None`` where it says nothing."""
+    try:
+        if (group / "cpu.max").exists():
+            quota, period = (group / "cpu.max").read_text().split()
+        else:
+            quota = (group / "cpu.cfs_quota_us").read_text()
+            period = (group / "cpu.cfs_period_us").read_text()
+        return None if quota == "max" or int(quota) <= 0 else -(-int(quota) // int(period))
+    except (OSError, ValueError, ZeroDivisionError):
+        return None
+
+
+def _register() -> None:
+    """Lets threadpoolctl, where it is installed, list the pool and limit it.
+
+    This is done when the pool is loaded: threadpoolctl looks at libraries that are loaded, and at
+    each only once, so an earlier call has nothing to find and a later one would be too late for a
+    user who asked in between. Importing it takes 2 ms where ctypes is loaded, as here.
+    """
+    try:
+        threadpoolctl: Any = importlib.import_module("threadpoolctl")
+    except ImportError:
+        return
+    register = getattr(threadpoolctl, "register", None)
+    if register is not None:  # versions before 3.2 take none
+        register(_controller(threadpoolctl.LibController))
+
+
+def _controller(base: Any) -> type:
+    """The class by which threadpoolctl asks the pool; made here since its base is theirs."""
+
+    class GeonController(base):
+        """geon's pool, as threadpoolctl sees it."""
+
+        user_api = "geon"
+        internal_api = "geon"
+        filename_prefixes = (PREFIX,)
+        check_symbols = ("geon_get_num_threads", "geon_set_num_threads")
+
+        def get_num_threads(self) -> int:
+            return int(self.dynlib.geon_get_num_threads())
+
+        def set_num_threads(self, num_threads: int) -> None:
+            self.dynlib.geon_set_num_threads(int(num_threads))
+
+        def get_version(self) -> str:
+            get = self.dynlib.geon_get_version
+            get.restype = ctypes.c_char_p
+            return str(get().decode())
+
+    return GeonController

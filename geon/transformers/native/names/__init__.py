@@ -1,0 +1,1 @@
+"""Names and spellings of emitted C: parameters, dialect, C files."""

@@ -1,0 +1,1 @@
+"""Loop nests as C text."""

@@ -1,0 +1,95 @@
+"""What is read ahead of a loop, as C: arrays that are filled for some turns at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ....op_graph.axes.affine import Size
+from ...printing.nests.buffered_loads import PrintedStage
+from ..names.loop_lines import SIMD, for_loop, indented
+
+TURNS = 512  # of a loop that elements are read ahead for: their arrays stay in the nearest cache
+UNROLLED = "#pragma GCC unroll 16"  # a compiler decides by itself only about shorter ones
+
+
+def with_stages(
+    stages: Sequence[PrintedStage],
+    variable: str,
+    bounds: tuple[str, str],
+    extent: Size,
+    loop: Callable[[str, str], list[str]],
+) -> list[str]:
+    """The innermost ``loop`` of a pass, between bounds, with what is read ahead of it.
+
+    ``extent`` is the most turns it has; a longer one is cut.
+    """
+    low, high = bounds
+    if not stages:
+        return loop(low, high)
+    if isinstance(extent, int) and extent <= TURNS:
+        return ["{", *indented([*_filled(stages, low, high, extent), *loop(low, high)]), "}"]
+    first, stop = f"{variable}_ahead", f"{variable}_ahead_stop"  # loops of words are inside
+    lines = [
+        f"{stop} = {high} - {first} < {TURNS} ? {high} : {first} + {TURNS};",
+        *_filled(stages, first, stop, TURNS),
+        *loop(first, stop),
+    ]
+    head = f"for (int64_t {first} = {low}, {stop}; {first} < {high}; {first} = {stop}) {{"
+    return [head, *indented(lines), "}"]
+
+
+def _filled(stages: Sequence[PrintedStage], low: str, high: str, turns: int) -> list[str]:
+    """The statements that read what turns ``low`` to before ``high`` need, in whole periods."""
+    lines = []
+    for stage in stages:
+        name, period = stage.name, stage.period
+        size = turns + 2 * period if period > 1 else turns
+        start = low if period == 1 else f"({low}) / {period} * {period}"
+        lines += [f"{stage.ctype} {name}[{size}];", f"const int64_t {name}_from = {start};"]
+        if stage.every:
+            lines += _sparse(stage, low, high)
+            continue
+        if period == 1:
+            body = [*stage.before, f"{name}[{stage.first} - {low}] = {stage.source};"]
+            lines += [SIMD, *for_loop(stage.first, low, high, body)]
+            continue
+        head = f"for (int64_t {stage.first} = {name}_from / {period}; "
+        head += f"{stage.first} * {period} < {high}; {stage.first}++) {{"
+        lines += [head, *indented(_period(stage)), "}"]
+    return lines
+
+
+def _sparse(stage: PrintedStage, low: str, high: str) -> list[str]:
+    """The statements that fill an array where few elements are not 0."""
+    name, every = stage.name, stage.every
+    rest = f"(({low}) + ({stage.shift})) % {every}"
+    begin = f"{low} + ({every} - ({rest})) % {every}"
+    body = [*stage.before, f"{name}[{stage.first} - {name}_from] = {stage.source};"]
+    head = f"for (int64_t {stage.first} = {begin}; {stage.first} < {high}; "
+    return [
+        f"memset({name}, 0, sizeof {name});",
+        f"{head}{stage.first} += {every}) {{",
+        *indented(body),
+        "}",
+    ]
+
+
+def _period(stage: PrintedStage) -> list[str]:
+    """The statements that read one period."""
+    digits = list(stage.digits)
+    places = []
+    step = stage.period
+    for digit, length in digits:
+        step //= length
+        places.append(f"{digit} * {step}" if step != 1 else digit)
+    base = f"{stage.first} * {stage.period} - {stage.name}_from"
+    if stage.run is not None:
+        digits, (_, length) = digits[:-1], digits[-1]
+        place = " + ".join([stage.name, base, *places[:-1]])
+        body = [f"memcpy({place}, {stage.run}, {length} * sizeof *{stage.name});"]
+    else:
+        place = " + ".join([base, *places])
+        body = [*stage.before, f"{stage.name}[{place}] = {stage.source};"]
+    for digit, length in reversed(digits):
+        body = [UNROLLED, *for_loop(digit, "0", str(length), body)]
+    return body

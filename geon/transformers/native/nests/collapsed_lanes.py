@@ -1,0 +1,79 @@
+"""Turns of a run of short rows that are taken beside each other, as lanes of one loop, as C."""
+
+from __future__ import annotations
+
+import math
+
+from ....op_graph.axes.affine import Size
+from ....op_graph.axes.lengths import least_unless_zero
+from ...printing.nests.scalar_statements import LANES
+from ..names.dialect import ArrayLanes
+from ..names.loop_lines import indented
+from ..vectors.transpose_tiles import TILE
+
+
+def turns_beside(lanes: int, turns: Size, vector: int) -> int | None:
+    """How many of so many turns of a run are taken beside each other; ``geon_beside`` in C.
+
+    None where that follows from open lengths. Of no turns it is any number.
+    """
+    if lanes >= TILE:
+        return 1
+    beside = vector // math.gcd(lanes, vector)
+    while beside * lanes < TILE:
+        beside *= 2
+    while beside * lanes > LANES:
+        beside //= 2
+    if least_unless_zero(turns) >= 4 * beside:
+        return beside
+    return 1 if isinstance(turns, int) else None
+
+
+BESIDE = f"""\
+GEON_INLINE int64_t geon_beside(int64_t lanes, int64_t turns, int64_t vector)
+{{
+    int64_t beside = vector;
+    if (lanes < 1 || lanes >= {TILE})
+        return 1;
+    while (beside > 1 && lanes * (beside / 2) % vector == 0)
+        beside /= 2;
+    while (beside * lanes < {TILE})
+        beside *= 2;
+    while (beside * lanes > {LANES})
+        beside /= 2;
+    return turns >= 4 * beside ? beside : 1;
+}}
+"""
+
+
+def turns_of_run(
+    name: str,
+    bounds: tuple[str, str],
+    beside: str,
+    held: str,
+    single: str,
+    each: list[str],
+    over: ArrayLanes,
+) -> list[str]:
+    """The loops of a run whose lanes do ``each``: over turns ``beside`` each other, which have so
+    many lanes ``held``, and over single ones that are left.
+
+    These have a loop of their own (``"apart"``), or the same text (``"joined"``), or are none
+    (``""``).
+    """
+    begin, end = bounds
+
+    def turns(number: str, lanes: str) -> list[str]:
+        several = f"{name} + {number} <= {end}; {name} += {number}"
+        return [
+            f"for (; {name} < {end}; {name}++) {{" if number == "1" else f"for (; {several}) {{",
+            *indented(over.loop("0", lanes, each)),
+            "}",
+        ]
+
+    if single == "joined":
+        head = f"for (int64_t turns = {beside}; {name} < {end}; turns = 1) {{"
+        loops = [head, *indented(turns("turns", "lanes * turns")), "}"]
+    else:
+        loops = turns(beside, held) + (turns("1", "lanes") if single else [])
+    return ["{", *indented([f"int64_t {name} = {begin};", *loops]), "}"]

@@ -1,0 +1,40 @@
+"""Rows at computed positions, asked for some turns ahead of the loop that reads them, as C."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ....op_graph.axes.affine import Size
+from ...printing.nests.gather_prefetch import AHEAD, LINE, LINES, PrintedLookup
+from ...printing.nests.pass_text import PrintedPass
+from ..names.loop_lines import indented
+
+
+def asked_ahead(
+    made: PrintedPass, variable: str, end: str, length: Callable[[Size], str]
+) -> list[str]:
+    """The statements at the beginning of a turn of the loop ``variable``, which ends before
+    ``end``, that ask for the rows which a pass looks up some turns later; ``length`` writes a
+    length as C.
+    """
+    lines: list[str] = []
+    for each in made.lookups:
+        if each.variable == variable:
+            asked = [*each.before, *_lines_of_row(each, length)]
+            lines += [f"if ({variable} + {AHEAD} < {end}) {{", *indented(asked), "}"]
+    return lines
+
+
+def _lines_of_row(lookup: PrintedLookup, length: Callable[[Size], str]) -> list[str]:
+    """The statements that ask for the first lines of a row."""
+    pointer = f"const char *const far = (const char *)({lookup.start});"
+    if isinstance(lookup.size, int):
+        count = min(-(-lookup.size // LINE), LINES)
+        return [pointer, *[f"__builtin_prefetch(far + {k * LINE});" for k in range(count)]]
+    most = LINE * LINES
+    size = length(lookup.size)
+    return [
+        pointer,
+        f"const int64_t bytes = {size} < {most} ? {size} : {most};",
+        f"for (int64_t at = 0; at < bytes; at += {LINE}) __builtin_prefetch(far + at);",
+    ]

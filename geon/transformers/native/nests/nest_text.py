@@ -1,0 +1,215 @@
+"""A loop nest as C: a task function over part of the work, and the function that divides it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from ...kernels.analysis.index_boxes import assumed
+from ...kernels.ir.nest import Nest
+from ...printing.nests.nest_statements import print_nest
+from ...printing.nests.pass_text import PrintedNest
+from ..library.copy_operand import fill_function
+from ..names.dialect import array_strips
+from ..names.loop_lines import indented
+from ..names.naming import NAME, Function, KernelNames
+from ..vectors.lanes import VectorLanes, Vectors
+from ..vectors.nontemporal_stores import Passing, may_pass, stored
+from ..vectors.transpose_tiles import TILE
+from ..vectors.unroll_jam import jammed, print_jam
+from ..vectors.vector_scalar_code import VectorScalars
+from ..vectors.vectorisable import vectored
+from .random_buffer import words_function
+from .row_loops import NestByRows
+from .task_text import printed_passes
+
+BORDER = 8  # times what a piece stores, of which the largest stores more: rows are taken one by one
+
+# How many turns of a loop one task takes. Below 2**17 statements the caller does all by itself:
+# that is less work than waking a thread. Else there are about sixteen tasks, so that threads end
+# together, of 2**15 statements at least, many times what starting one costs, and of 2**19 at most,
+# so that memory is walked in long stretches.
+GRAIN = """\
+GEON_INLINE int64_t geon_grain(int64_t size, int64_t work)
+{
+    const int64_t each = work > 0 ? work : 1, share = (size + 15) / 16;
+    const int64_t least = 1 + (1 << 15) / each, most = 1 + (1 << 19) / each;
+    const int64_t grain = share < least ? least : share < most ? share : most;
+    return size * each < (1 << 17) && size > 0 ? size : grain;
+}
+"""
+
+
+def nest_function(
+    work: Nest,
+    names: KernelNames,
+    vector_bytes: int,
+    name: str = NAME,
+    passing: Passing | None = None,
+) -> Function:
+    """The C function of a nest, with what it stores past the caches where that is much."""
+    text = function_text(work, names, vector_bytes, name, passing)
+    parameters = tuple(names.parameters)
+    return Function(text, parameters, names.headers, units=names.units, of_vectors=not names.plain)
+
+
+def function_text(
+    work: Nest, names: KernelNames, vector_bytes: int, name: str, passing: Passing | None
+) -> str:
+    """The C functions of a nest in all its forms."""
+    if work.short is not None:
+        return short_text(work, work.short, names, vector_bytes, name, passing)
+    if work.pieces:
+        return pieces_text(work, names, vector_bytes, name, passing)
+    printed = printed_nest(work, names, vector_bytes)
+    if work.fill is None:
+        return nest_text(printed, names, name, vector_bytes, passing)
+    out, old = names.operand(work.fill.operand), names.operand(work.fill.source)
+    size = names.length(work.operands[work.fill.operand].axes.size)
+    part = nest_text(printed, names, f"{name}_part", vector_bytes, passing)
+    copy = ""
+    if out != old:
+        copy = f"    geon_fill(threads, {out}, {old}, ({size}) * (int64_t)sizeof *{out});\n"
+        names.needs(fill_function())
+    call = ", ".join(["threads", *(p.name for p in names.parameters)])
+    head = f"static void {name}(int32_t threads, {names.declared()})"
+    return f"{part}{head}\n{{\n{copy}    {name}_part({call});\n}}\n"
+
+
+def printed_nest(
+    work: Nest, names: KernelNames, vector_bytes: int, *, jams: bool = True
+) -> PrintedNest:
+    """The statements of a nest, with strips where the instruction set has functions of them, and
+    where it ``jams``, some rows together.
+    """
+    jam, found = jammed(work, vector_bytes) if jams else None, vectored(work, vector_bytes)
+    if found is None:
+        names.plain = True
+        printed = print_nest(work, names, array_strips(vector_bytes))
+    else:
+        printed = print_vectors(work, names, found)
+    if any(made.windows for made in printed_passes(printed)):
+        names.needs(words_function())
+    if jam is not None:
+        printed.jammed = print_jam(work, jam, names)
+    return printed
+
+
+def print_vectors(work: Nest, names: KernelNames, vectors: Vectors) -> PrintedNest:
+    """The statements of a nest, of vectors of rows side by side or of elements of passes."""
+    plain, by_lanes = names.lanes, work.across is not None
+    names.calls(["geon_vectors"])
+    if by_lanes:
+        names.lanes = VectorLanes(vectors)
+    scalars = partial(VectorScalars, vectors=vectors, by_lanes=by_lanes)
+    printed = print_nest(work, names, scalars=scalars)
+    names.lanes = plain
+    return printed
+
+
+def pieces_text(
+    work: Nest, names: KernelNames, vector_bytes: int, name: str, passing: Passing | None
+) -> str:
+    """The C functions of a nest that is computed by its pieces where lengths allow it."""
+
+    most = max(assumed(stored(piece)) for piece in work.pieces)
+
+    def text(piece: Nest, called: str) -> str:
+        if piece.short is not None:
+            return short_text(piece, piece.short, names, vector_bytes, called, None)
+        border = assumed(stored(piece)) * BORDER < most
+        printed = printed_nest(piece, names, vector_bytes, jams=not border)
+        # The whole is for short lengths, where there are pieces for others.
+        much = piece is not work and passing is not None and may_pass(piece, passing.stored)
+        return nest_text(printed, names, called, vector_bytes, passing if much else None)
+
+    called = dict(names.called)
+    for piece in (work, *work.pieces):
+        text(piece, name)  # all are parameters now
+    names.called = called
+    if len(work.pieces) == 1 and not work.holds:
+        return text(work.pieces[0], name)
+    parts = [text(piece, f"{name}_{k}") for k, piece in enumerate(work.pieces)]
+    holds = " && ".join([f"{names.length(size)} >= 0" for size in work.holds])
+    call = ", ".join(["threads", *(p.name for p in names.parameters)])
+    lines = [f"{name}_{k}({call});" for k in range(len(work.pieces))]
+    if holds:
+        parts.append(text(work, f"{name}_whole"))
+        lines = [f"if ({holds}) {{", *indented([*lines, "return;"]), "}", f"{name}_whole({call});"]
+    head = f"static void {name}(int32_t threads, {names.declared()})"
+    return "".join(parts) + "\n".join([head, "{", *indented(lines), "}"]) + "\n"
+
+
+def short_text(
+    work: Nest,
+    short: Nest,
+    names: KernelNames,
+    vector_bytes: int,
+    name: str,
+    passing: Passing | None,
+) -> str:
+    """The C functions of a nest whose rows are taken side by side where they are short."""
+    if not work.shortness:
+        return function_text(short, names, vector_bytes, name, passing)
+    noted = dict(names.called)
+    for each in (work, *work.pieces, short):
+        nest_text(printed_nest(each, names, vector_bytes), names, name, vector_bytes)  # parameters
+    names.called = noted
+    longer = replace(work, short=None, shortness=())
+    parts = [
+        function_text(longer, names, vector_bytes, f"{name}_long", passing),
+        function_text(short, names, vector_bytes, f"{name}_short", None),
+    ]
+    holds = " && ".join([f"{names.length(size)} >= 0" for size in work.shortness])
+    call = ", ".join(["threads", *(p.name for p in names.parameters)])
+    head = f"static void {name}(int32_t threads, {names.declared()})"
+    lines = [f"if ({holds})", f"    {name}_short({call});", "else", f"    {name}_long({call});"]
+    return "".join(parts) + "\n".join([head, "{", *indented(lines), "}"]) + "\n"
+
+
+def nest_text(
+    nest: PrintedNest,
+    names: KernelNames,
+    name: str,
+    vector_bytes: int,
+    passing: Passing | None = None,
+) -> str:
+    """The C functions of a nest; ``name`` is that of the one to call."""
+    work = NestByRows(nest, names, name, vector_bytes, passing)
+    if work.is_few_long_rows():
+        return work.row_after_row()
+    if work.is_one_run():
+        return run_text(nest, names, name, vector_bytes, passing)
+    if work.shares_turns():
+        return work.by_shared_turns()
+    if nest.rows or nest.lanes is not None:
+        return work.by_rows()
+    return work.divided()
+
+
+def run_text(
+    nest: PrintedNest, names: KernelNames, name: str, vector_bytes: int, passing: Passing | None
+) -> str:
+    """The C functions of a run of elements that is folded for a few rows side by side.
+
+    How many rows an open length gives is known at run time: of many the rows are divided.
+    """
+
+    def work(called: str) -> NestByRows:
+        return NestByRows(nest, names, called, vector_bytes, passing)
+
+    assert nest.lanes is not None
+    if isinstance(nest.lanes.extent, int):
+        return work(name).by_runs()
+    many = work(f"{name}_rows_of")
+    many.passes.many_lanes = True
+    parts = work(f"{name}_run").by_runs() + many.by_rows()
+    call = ", ".join(["threads", *(p.name for p in names.parameters)])
+    size = names.length(nest.lanes.extent)
+    lines = [
+        f"if ({size} > 0 && {size} < {TILE})",
+        f"    {name}_run({call});",
+        "else",
+        f"    {name}_rows_of({call});",
+    ]
+    return parts + "\n".join([work(name).head(), "{", *indented(lines), "}"]) + "\n"

@@ -1,0 +1,490 @@
+"""A pass of a loop nest as C: its loops, in vector lanes or tiles, with what they reduce."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+
+from ....op_graph.axes.affine import Size
+from ....op_graph.axes.lengths import is_multiple, product
+from ...kernels.ir.nest import Loop
+from ...printing.nests.pass_text import (
+    NarrowPosition,
+    PositionOfRun,
+    PrintedNest,
+    PrintedPass,
+    PrintedStore,
+    lanes_start,
+    turn_of,
+)
+from ...printing.nests.scalar_statements import LANES
+from ...printing.nests.vector_function_passes import STRIP
+from ..names.dialect import ArrayLanes, strip_start
+from ..names.loop_lines import SIMD, for_loop, indented, stepped
+from ..names.naming import KernelNames
+from ..vectors.interleave import abreast
+from ..vectors.lanes import LaneValue, values_together
+from ..vectors.nontemporal_stores import Past
+from ..vectors.transpose_tiles import TILE, tiled, turns_of, width
+from ..vectors.unroll_jam_columns import TOGETHER, joins_turns, turns_together
+from .accumulators import BLOCK_BEGIN, BLOCK_END, Accumulation, for_further_turns
+from .buffered_loads import with_stages
+from .collapsed_lanes import turns_beside, turns_of_run
+from .gather_prefetch import asked_ahead
+from .multiple_hint import whole
+from .random_buffer import with_words
+from .vector_function_loop import fetches, strip_loop
+
+SHORT_ROW = 8  # vectors of elements below which states in lanes cost more than they save,
+LONG_ROW = 256  # and from which on the states of
+SIDE_BY_SIDE = 4  # vectors are: each step of a state waits for the one before
+CONVERTING = 32  # bytes of vectors in which floats and 64-bit integers become each other
+DIVIDED = ("begin", "end")  # the bounds of a task's part of the outermost loop
+
+
+def of_lane(position: NarrowPosition) -> str:
+    """The statement of a position of the lane that is at hand."""
+    return f"const int32_t {position.name} = (int32_t)({position.start}) + (int32_t)lane;"
+
+
+class Passes:
+    """Prints the passes of one nest."""
+
+    def __init__(self, nest: PrintedNest, names: KernelNames, vector_bytes: int) -> None:
+        assert isinstance(nest.over, ArrayLanes), "rows side by side are arrays"
+        self.nest, self.names, self.vector_bytes, self.over = nest, names, vector_bytes, nest.over
+        self.past = Past(None, names)  # of the task that is written
+        self.whole_parts = False  # parts of a pass are of turns that are taken at once
+        self.many_lanes = False  # lanes are enough for a loop, whatever open lengths are
+
+    def extent(self, loop: Loop) -> str:
+        """The number of turns of a loop, as C."""
+        return self.names.length(loop.extent)
+
+    def statements(self, lines: list[object], bounds: tuple[str, str] | None = None) -> list[str]:
+        """The statements of a block, its passes as loops, which ``bounds`` may cut."""
+        found: list[str] = []
+        for _, run in itertools.groupby(lines, type):
+            some = list(run)
+            if values := [line for line in some if isinstance(line, LaneValue)]:
+                found += values_together(values)
+                continue
+            for line in some:
+                found += self.text(line, bounds) if isinstance(line, PrintedPass) else [str(line)]
+        return found
+
+    def text(
+        self,
+        made: PrintedPass,
+        bounds: tuple[str, str] | None,
+        partial: bool = False,
+        flat: bool = False,
+    ) -> list[str]:
+        """The loops of a pass.
+
+        ``bounds`` are those of the outermost one where it is divided; its reductions are then
+        ``partial``. A pass that is ``flat`` is one loop, whose parts fill vectors.
+        """
+        lanes = self.nest.lanes is not None
+        if self.beside(made) != "1":
+            return self.one_run(made, bounds, partial)
+        if made.states:
+            return self.stateful(made, bounds, partial)
+        if made.crosses:
+            passes = bool(self.chosen(made))
+            return tiled(made, self.names, self.row_of_tile(made), bounds, passes)
+        work = self.accumulation(made)
+        elements = self.elements(made)
+        body = [*elements, *work.steps()]
+        pragma = f"#pragma omp simd{work.clause()}"
+        if flat and bounds is not None and made.strip is not None:
+            return self.by_strips(made, bounds, made.loops[0].extent, True, pragma, body)
+        if flat and bounds is not None:
+            return self.flat(made, bounds, body)
+        outside = [] if made.around is None else made.around.lines
+        known = [str(line) for line in outside]
+        each = [*elements, *work.steps(held=True)]
+        if lanes:
+            body = [*known, *self.by_words(made, "lane", ("0", "lanes"), LANES, pragma, body)]
+        for k in range(len(made.loops) - 1, -1, -1):
+            turns = made.loops[k]
+            around = bounds if k == made.divided else None
+            low, high = around or ("0", self.extent(turns))
+            cut = work.cuts and k == work.level
+            ends = (BLOCK_BEGIN, BLOCK_END) if cut else (low, high)
+            if not lanes and k == len(made.loops) - 1 and made.strip is not None:
+                filled = work.fills(STRIP, cut, around)
+                most = work.turns() if cut else turns.extent
+                run = self.by_strips(made, ends, most, filled, pragma, body)
+            elif not lanes and k == len(made.loops) - 1:
+                most = work.turns() if cut else turns.extent
+                run = self.by_words(made, turns.name, ends, most, pragma, body)
+            elif lanes and k == len(made.loops) - 1 and joins_turns(made):
+                filled = work.fills(TOGETHER, cut, None if self.whole_parts else around)
+                held = work.around_turns()
+                run = turns_together(
+                    turns.name, *ends, filled, self.over, outside, each, body, held
+                )
+            else:
+                ends_early = work.early_end() if work.cuts and k < (work.level or 0) else []
+                ahead = asked_ahead(made, turns.name, ends[1], self.names.length)
+                if not lanes and k == len(made.loops) - 2:
+                    ahead += known
+                run = for_loop(turns.name, *ends, [*ahead, *body, *ends_early])
+            body = work.blocks(run, turns.name, around) if cut else run
+        if not made.loops and not lanes:
+            body = ["{", *indented(body), "}"]
+        return [*work.start(), *body, *work.end(partial)]
+
+    def by_words(
+        self,
+        made: PrintedPass,
+        variable: str,
+        bounds: tuple[str, str],
+        extent: Size,
+        pragma: str,
+        body: list[str],
+    ) -> list[str]:
+        """The innermost loop of a pass, of ``extent`` turns or fewer, and the words it needs."""
+
+        lanes, divided = self.nest.lanes is not None, bounds == DIVIDED
+        chosen = self.chosen(made)
+
+        def plain(low: str, high: str) -> list[str]:
+            wide = abreast(made, self.vector_bytes)
+            if lanes:
+                return self.over.loop(low, high, body)
+            if made.taken > 1:
+                return stepped(variable, made.taken, body, low, high)
+            if wide is None:
+                return [pragma, *for_loop(variable, low, high, body)]
+            return wide.loop(variable, (low, high), extent, pragma, body)
+
+        def run(low: str, high: str) -> list[str]:
+            if not chosen:
+                return plain(low, high)
+            inner, ends = self.inner(made), (low, high)
+            if self.is_direct(chosen):
+                return self.past.direct(chosen, inner, ends, plain)
+            filled = made.taken > 1 or (lanes and self.over.vectors is not None)
+            return self.past.loop(
+                chosen, inner, ends, plain, divided=divided, whole=filled, apart=lanes
+            )
+
+        return self.ahead(made, variable, bounds, extent, run)
+
+    def ahead(
+        self,
+        made: PrintedPass,
+        variable: str,
+        bounds: tuple[str, str],
+        extent: Size,
+        loop: Callable[[str, str], list[str]],
+    ) -> list[str]:
+        """The innermost ``loop`` of a pass, of ``extent`` turns or fewer, with what is made and
+        read ahead of it.
+        """
+        words = functools.partial(with_words, made.windows, variable, extent=extent, loop=loop)
+        return with_stages(
+            made.stages, variable, bounds, extent, lambda low, high: words(bounds=(low, high))
+        )
+
+    def by_strips(
+        self,
+        made: PrintedPass,
+        bounds: tuple[str, str],
+        extent: Size,
+        filled: bool,
+        pragma: str,
+        body: list[str],
+    ) -> list[str]:
+        """The innermost loop of a pass, of ``extent`` turns or fewer, in strips, which are all
+        ``filled`` or not.
+        """
+        assert made.strip is not None
+        (*_, inner), chosen = made.loops, self.chosen(made)
+        lines = self.past.statements(chosen, made.strip.lines)
+        self.names.calls([] if filled else made.body.called or [])
+
+        def run(low: str, high: str) -> list[str]:
+            rest = [pragma, *for_loop(inner.name, strip_start(inner.name), high, body)]
+            return strip_loop(made, [*fetches(made, self.past), *lines], low, high, filled, rest)
+
+        def part(low: str, high: str) -> list[str]:
+            divided = bounds == DIVIDED
+            return self.past.loop(chosen, inner, (low, high), run, divided=divided, whole=filled)
+
+        return with_stages(made.stages, inner.name, bounds, extent, part)
+
+    def flat(self, made: PrintedPass, bounds: tuple[str, str], body: list[str]) -> list[str]:
+        """A part of one loop, which fills vectors."""
+        (loop,) = made.loops
+
+        def run(low: str, high: str) -> list[str]:
+            count = whole(f"{high} - {low}", loop.extent, self.at_once(made))
+            lines = [f"const int64_t {loop.name} = {low} + turn;", *body]
+            wide, ends = abreast(made, self.vector_bytes), ("0", "turns")
+            if made.taken > 1:
+                turns = stepped("turn", made.taken, lines, *ends)
+            elif wide is None:
+                turns = [SIMD, *for_loop("turn", *ends, lines)]
+            else:
+                turns = wide.blocks("turn", ends, SIMD, lines)
+            return [f"const int64_t turns = {count};", *turns]
+
+        def part(low: str, high: str) -> list[str]:
+            ends = (low, high)
+            return self.past.loop(self.chosen(made), loop, ends, run, divided=True, whole=True)
+
+        return with_stages(made.stages, loop.name, bounds, loop.extent, part)
+
+    def at_once(self, made: PrintedPass) -> int:
+        """How many turns of a flat pass are taken at once: those of a vector, of some abreast, or
+        of a strip."""
+        lanes = self.vector_bytes // 4
+        if made.strip is not None:
+            return max(lanes, STRIP)
+        wide = abreast(made, self.vector_bytes)
+        return lanes if wide is None else wide.block
+
+    def inner(self, made: PrintedPass) -> Loop:
+        """The innermost loop of a pass, which has one."""
+        lanes = None if made.crosses else self.nest.lanes
+        return made.loops[-1] if lanes is None else lanes
+
+    def chosen(self, made: PrintedPass) -> list[PrintedStore]:
+        """The stores of a pass that may pass by the caches."""
+        if self.nest.lanes is None and not made.loops:
+            return []
+        return self.past.chosen(made, self.inner(made))
+
+    def elements(self, made: PrintedPass) -> list[str]:
+        """The statements of one element."""
+        chosen, lines = self.chosen(made), [*made.body.lines, *made.stores]
+        return [str(x) for x in self.past.statements(chosen, lines, self.is_direct(chosen))]
+
+    def is_direct(self, chosen: list[PrintedStore]) -> bool:
+        """Whether such stores are of whole vectors, of rows side by side."""
+        vectors = None if self.nest.lanes is None else self.over.vectors
+        return vectors is not None and all(
+            store.itemsize * vectors.count == self.vector_bytes for store in chosen
+        )
+
+    def stateful(
+        self, made: PrintedPass, bounds: tuple[str, str] | None, partial: bool
+    ) -> list[str]:
+        """The loops of a pass whose reductions have states of several scalars.
+
+        Each lane of a vector has a state of its own; they meet in the first one.
+        """
+        lanes = self.nest.lanes is not None
+        count = str(LANES if lanes else self.state_lanes(made))
+        used = "lanes" if lanes else count
+        lines = []
+        for state in made.states:
+            firsts = zip(state.names, state.ctypes, state.first, strict=True)
+            for name, ctype, first in firsts:
+                lines.append(f"{ctype} {name}[{count}];")
+                start = [f"{name}[lane] = {first};"]
+                lines += (
+                    for_loop("lane", "0", used, start) if used != "1" else [f"{name}[0] = {first};"]
+                )
+        steps = [line for state in made.states for line in state.step]
+        by_lanes = not lanes and count != "1" and bool(made.loops)
+        body = [
+            of_lane(line) if by_lanes and isinstance(line, NarrowPosition) else str(line)
+            for line in [*made.body.lines, *made.stores, *steps]
+        ]
+        loops, each = list(made.loops), body
+        if lanes:
+            body = self.by_words(made, "lane", ("0", "lanes"), LANES, SIMD, body)
+        elif by_lanes:
+            inner = loops.pop()
+            low, high = bounds if bounds and not loops else ("0", self.extent(inner))
+            turn = functools.partial(self.by_lanes, inner, count=count, body=body)
+            body = self.ahead(made, inner.name, (low, high), inner.extent, turn)
+        for k in range(len(loops) - 1, -1, -1):
+            low, high = bounds if bounds and k == 0 else ("0", self.extent(loops[k]))
+            if lanes and k == len(loops) - 1 and joins_turns(made):
+                filled = bounds is None and is_multiple(loops[k].extent, TOGETHER)
+                body = turns_together(loops[k].name, low, high, filled, self.over, [], each, body)
+            elif lanes or count != "1" or k < len(loops) - 1:
+                body = for_loop(loops[k].name, low, high, body)
+            else:
+                turn = functools.partial(for_loop, loops[k].name, body=body)
+                body = self.ahead(made, loops[k].name, (low, high), loops[k].extent, turn)
+        if not lanes:
+            own = [] if by_lanes else ["const int64_t lane = 0;"]
+            body = ["{", *indented([*own, *body]), "}"]  # other passes have such names, too
+        met = []
+        if not lanes and count != "1":
+            joined = [line for state in made.states for line in state.combine("[0]", "[lane]")]
+            met = for_loop("lane", "1", count, joined)
+        return [*lines, *body, *met]
+
+    def by_lanes(self, turns: Loop, low: str, high: str, count: str, body: list[str]) -> list[str]:
+        """A loop that takes ``count`` elements at a time, one in each lane, and the rest at last.
+
+        That a compiler knows how many they are halves the time.
+        """
+        first = lanes_start(turns.name)
+        inside = [f"const int64_t {turns.name} = {first} + lane;", *body]
+        return [
+            f"int64_t {first} = {low};",
+            f"for (; {first} + {count} <= {high}; {first} += {count}) {{",
+            *indented([SIMD, *for_loop("lane", "0", count, inside)]),
+            "}",
+            SIMD,
+            *for_loop("lane", "0", f"{high} - {first}", inside),
+        ]
+
+    def state_lanes(self, made: PrintedPass) -> int:
+        """How many states of a row run side by side: one where rows are too short to gain by it."""
+        width = self.vector_bytes // 4
+        size = product(each.extent for each in made.loops)
+        if made.body.serial or (isinstance(size, int) and size < SHORT_ROW * width):
+            return 1
+        long = isinstance(size, int) and size >= LONG_ROW * width
+        return SIDE_BY_SIDE * width if long else width
+
+    def accumulation(self, made: PrintedPass) -> Accumulation:
+        """How the reductions of a pass accumulate."""
+        lanes = self.nest.lanes is not None
+        converts = made.body.converts and self.vector_bytes < CONVERTING
+        serial = (made.body.serial or converts) and made.strip is None
+        width = 1 if serial else self.vector_bytes // 4
+        beside = self.beside(made)
+        held = "lanes" if beside == "1" else self.held(made)
+        truths = made.only_truths
+        return Accumulation(
+            made.sums,
+            made.loops,
+            self.over if lanes else None,
+            width,
+            self.extent,
+            beside,
+            held,
+            truths,
+            narrows=made.strip is None and bool(made.loops),
+            taken=made.taken,
+            times=1 if serial or made.strip is not None else self.at_once(made) // width,
+        )
+
+    def is_run(self, made: PrintedPass) -> bool:
+        """Whether a pass is one run of elements of a few rows side by side, as far as is known.
+
+        Stores that may pass by the caches are made row by row. Where it is not known how many rows
+        there are, states, which add turns to their positions, are those of many.
+        """
+        lanes = self.nest.lanes
+        if lanes is None or self.many_lanes:
+            return False
+        if not made.one_run or made.crosses or self.chosen(made):
+            return False
+        if not isinstance(lanes.extent, int):
+            return not made.states
+        return 1 < lanes.extent < TILE
+
+    def beside(self, made: PrintedPass) -> str:
+        """How many turns of a pass that is one run are taken beside each other, as C: as many as
+        fill vectors, where lanes alone would not be worth a loop.
+        """
+        if not self.is_run(made):
+            return "1"
+        lanes, turns = self.nest.lanes, made.loops[0].extent
+        assert lanes is not None
+        known = None
+        if isinstance(lanes.extent, int):
+            known = turns_beside(lanes.extent, turns, self.vector_bytes // 4)
+        return f"{made.loops[0].name}_beside{made.number or ''}" if known is None else str(known)
+
+    def held(self, made: PrintedPass) -> str:
+        """How many lanes these turns have together, as C."""
+        lanes, beside = self.nest.lanes, self.beside(made)
+        assert lanes is not None
+        known = beside.isdigit() and isinstance(lanes.extent, int)
+        return str(int(beside) * lanes.extent) if known else f"lanes * {beside}"
+
+    def one_run(
+        self, made: PrintedPass, bounds: tuple[str, str] | None, partial: bool
+    ) -> list[str]:
+        """A pass over few lanes that is one run of elements, some turns beside each other.
+
+        Where lengths are open, a run has as many as it has where they are known.
+        """
+        work, beside, held = self.accumulation(made), self.beside(made), self.held(made)
+        assert self.nest.lanes is not None
+        (loop,) = made.loops
+        low, high = bounds or ("0", self.extent(loop))
+        begin, end = (BLOCK_BEGIN, BLOCK_END) if work.cuts else (low, high)
+        before, met = self.states_of_run(made, held)
+        each = [*self.elements(made), *work.steps()]
+        if made.states:
+            each = [
+                line.by(line.beside) if isinstance(line, PositionOfRun) else str(line)
+                for line in [*made.body.lines, *made.stores]
+            ]
+            each += [line for state in made.states for line in state.step]
+        single = self.single_turns(loop, beside, bounds is not None and not self.whole_parts)
+        over = self.over
+        body = turns_of_run(loop.name, (begin, end), beside, held, single, each, over)
+        if work.cuts:
+            body = work.blocks(body, loop.name, bounds)
+        if not beside.isdigit():
+            sizes = f"{self.extent(self.nest.lanes)}, {self.extent(loop)}, {self.vector_bytes // 4}"
+            self.names.calls(["geon_beside"])
+            before.insert(0, f"const int64_t {beside} = geon_beside({sizes});")
+        copies = [
+            f"{over.at(name, ctype, 'turn + lane')} = {over.at(name, ctype)};"
+            for name, ctype in made.of_lanes.items()
+        ]
+        before += for_further_turns(over, held, copies)
+        return [*before, *work.start(), *body, *work.meet(held), *met, *work.end(partial)]
+
+    def single_turns(self, loop: Loop, beside: str, divided: bool) -> str:
+        """What single turns of a run are, of which so many are taken ``beside`` each other.
+
+        Lanes that are known are a loop of their own where their number is worth it to a compiler:
+        where that of all is known, and where they are few, and so no vectors.
+        """
+        if beside.isdigit():
+            filled = not divided and is_multiple(loop.extent, int(beside))
+            return "" if filled else "apart"
+        lanes = self.nest.lanes
+        assert lanes is not None
+        few = isinstance(lanes.extent, int) and lanes.extent < self.vector_bytes // 4
+        return "apart" if few else "joined"
+
+    def states_of_run(self, made: PrintedPass, held: str) -> tuple[list[str], list[str]]:
+        """The statements before and after a run that are there for states: each of the ``held``
+        lanes has one, and the number of its turn among those beside each other.
+        """
+        if not made.states:
+            return [], []
+        before, joined = [], []
+        for state in made.states:
+            for name, ctype, first in zip(state.names, state.ctypes, state.first, strict=True):
+                before.append(f"{ctype} {name}[{LANES}];")
+                before += for_loop("lane", "0", held, [f"{name}[lane] = {first};"])
+            joined += state.combine("[lane]", "[turn + lane]")
+        ctypes = {line.ctype for line in made.body.lines if isinstance(line, PositionOfRun)}
+        if ctypes:
+            ctype = max(ctypes)  # the wider one
+            turns = turn_of(made.number)
+            before.append(f"{ctype} {turns}[{LANES}];")
+            put = f"{turns}[lane] = ({ctype})(lane / lanes);"
+            before += for_loop("lane", "0", held, [put])
+        return before, for_further_turns(self.over, held, joined)
+
+    def row_of_tile(self, made: PrintedPass) -> list[str]:
+        """The loop along one row of a tile, of a pass across memory."""
+        last, each = made.loops[-1], self.elements(made)
+
+        def run(low: str, high: str) -> list[str]:
+            return [SIMD, *for_loop(last.name, low, high, each)]
+
+        bounds = ("tile", "tile_end")
+        if made.flat:
+            bounds = ("0", f"(lane_end - lane_tile) * {turns_of(made, self.names)}")
+        return self.past.row_of_tile(self.chosen(made), last, width(made), bounds, run)

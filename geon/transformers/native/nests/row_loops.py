@@ -1,0 +1,304 @@
+"""A loop nest by rows: tasks of neighbouring rows, or one long row after another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ....op_graph.axes.lengths import product
+from ...kernels.ir.nest import Loop
+from ...printing.nests.parameters import Parameter
+from ...printing.nests.pass_text import PrintedPass, PrintedTurns
+from ...printing.nests.scalar_statements import LANES
+from ..names.loop_lines import indented
+from ..vectors.nontemporal_stores import Past
+from ..vectors.transpose_tiles import FLAT, TILE, lanes_of_tile, patterns, walks_along, width
+from .gather_prefetch import asked_ahead
+from .multiple_hint import whole
+from .shared_reduction import SharedNest
+from .unroll_jam_text import rows_together
+
+FEW_ROWS = 8  # so few rows are divided along what each goes over, where that is long
+LONG_ROW = 1 << 16
+FEW = 3  # elements of short rows of which as many as there may be stay in the nearest cache
+MANY_ROWS = 16  # rows, or blocks of these, that are enough for all threads
+VECTOR = 16  # elements of the widest vectors
+STRETCH = ("first_turn", "last_turn")  # the bounds of a part of a row
+
+
+class NestByRows(SharedNest):
+    """A nest that goes over rows."""
+
+    def by_rows(self) -> str:
+        """Tasks of neighbouring rows."""
+        nest, task = self.nest, f"{self.name}_rows"
+        past = self.passes.past = Past(self.passing, self.names)
+        cut = self.cut()
+        bounds = None if cut is None else STRETCH
+        row = self.passes.statements(nest.row.lines, bounds)
+        top = self.top()
+        inner = self.row_work()
+        counts = [f"({self.passes.extent(loop)})" for loop in nest.rows]
+        if nest.lanes is not None:
+            counts.append(f"(({self.passes.extent(nest.lanes)} + block - 1) / block)")
+        if cut is not None:
+            counts.append(f"(({self.passes.extent(cut)} + stretch - 1) / stretch)")
+            inner = f"({inner} / ({counts[-1]} > 0 ? {counts[-1]} : 1))"  # of none there is no row
+        body = [
+            "const int64_t begin = task * grain;",
+            "const int64_t end = begin + grain < rows ? begin + grain : rows;",
+            *self.hidden("grain"),
+            *top,
+            *self.buffers(),
+            *[line for made in nest.passes for line in patterns(made, self.names)],
+            *past.task(self.row_loop([*self.rows_ahead(), *row])),
+        ]  # fmt: skip
+        extra = [Parameter(name, "int64_t", None, False) for name in self.divisors()]
+        main = [
+            *self.block_size(),
+            *([] if cut is None else [f"const int64_t stretch = {self.stretch(cut)};"]),
+            f"const int64_t rows = {' * '.join(counts)};",
+            f"const int64_t work = {inner};",
+            *self.rows_of_task(),
+            "const int64_t parts = rows > 0 ? (rows + grain - 1) / grain : 0;",
+            *self.launch(task, {name: name for name in self.divisors()}),
+        ]
+        return self.whole([
+            self.structure(task, extra),
+            self.function(task, body, extra),
+            [self.head(), "{", *indented(main), "}"],
+        ])  # fmt: skip
+
+    def row_loop(self, row: list[str]) -> list[str]:
+        """The loop over the rows of a task; ``row`` are the statements of one."""
+        indices, jam = self.row_indices(), self.jam()
+        if jam is None:
+            head = "for (int64_t row = begin; row < end; row++) {"
+            return [head, *indented([*indices, *row]), "}"]
+        turns, some, last = jam.turns, rows_together(self.passes, jam), self.nest.rows[-1]
+        fits = f"row + {turns} <= end && {last.name} + {turns} <= {self.passes.extent(last)}"
+        if jam.divide and (jam.overlap or not self.passes.past.used):
+            head = f"for (int64_t row = begin; row < end; row += {turns}) {{"
+            return [head, *indented([*indices, *some]), "}"]
+        if self.passes.past.used and not jam.overlap:
+            fits = f"!past && {fits}"  # memory is the limit there
+        return [
+            "for (int64_t row = begin, turns; row < end; row += turns) {",
+            *indented([*indices, f"turns = {fits} ? {turns} : 1;", f"if (turns == {turns}) {{"]),
+            *indented([*indented(some), "} else {", *indented(row), "}"]),
+            "}",
+        ]
+
+    def jam(self) -> PrintedTurns | None:
+        """The rows that are taken together, unless rows are divided themselves."""
+        return self.nest.jammed if self.cut() is None else None
+
+    def rows_of_task(self) -> list[str]:
+        """The statements that find how many rows a task has."""
+        jam, grain = self.jam(), "geon_grain(rows, work)"
+        if jam is None or not jam.divide:
+            return [f"const int64_t grain = {grain};"]
+        turns = jam.turns
+        return [f"const int64_t grain = ({grain} + {turns - 1}) / {turns} * {turns};"]
+
+    def rows_ahead(self) -> list[str]:
+        """The statements that ask for what some rows further are looked up."""
+        if not self.nest.rows or self.nest.lanes is not None:
+            return []
+        last, length = self.nest.rows[-1], self.names.length
+        end = self.passes.extent(last)
+        asked = [asked_ahead(made, last.name, end, length) for made in self.nest.passes]
+        return [line for lines in asked for line in lines]
+
+    def is_few_long_rows(self) -> bool:
+        """Whether there are too few rows for all threads, and each is one long pass."""
+        nest, lines = self.nest, self.nest.row.lines
+        rows = [loop.extent for loop in nest.rows if isinstance(loop.extent, int)]
+        if not nest.rows or nest.lanes is not None or len(rows) < len(nest.rows):
+            return False
+        if math.prod(rows) > FEW_ROWS or sum(isinstance(line, PrintedPass) for line in lines) != 1:
+            return False
+        first = lines[0]
+        if not isinstance(first, PrintedPass) or not first.loops:
+            return False
+        if not first.sums and not first.states:
+            return False
+        length = first.loops[0].extent
+        return not isinstance(length, int) or length >= LONG_ROW
+
+    def row_after_row(self) -> str:
+        """One row at a time, its pass divided."""
+        nest, task = self.nest, f"{self.name}_part"
+        made = nest.row.lines[0]
+        assert isinstance(made, PrintedPass)
+        indices = [Parameter(loop.name, "int64_t", None, False) for loop in nest.rows]
+        extra = self.partial(made) + indices
+        top = self.top()
+        body = self.part(made, top)  # before what takes its parameters
+        lines = [*self.divide(made, task, {p.name: p.name for p in indices})]
+        lines += self.passes.statements(nest.row.lines[1:])
+        for loop in reversed(nest.rows):
+            head = f"for (int64_t {loop.name} = 0; {loop.name} < {loop.extent}; {loop.name}++) {{"
+            lines = [head, *indented(lines), "}"]
+        return self.whole([
+            self.structure(task, extra),
+            self.function(task, body, extra),
+            [self.head(), "{", *indented([*top, *lines]), "}"],
+        ])  # fmt: skip
+
+    def divisors(self) -> list[str]:
+        """What a task needs to know of how the rows are divided."""
+        blocks = ["block"] if self.nest.lanes is not None else []
+        return ["grain", "rows", *blocks, *(["stretch"] if self.cut() is not None else [])]
+
+    def cut(self) -> Loop | None:
+        """The loop of a pass that is divided too, where rows are too few for all threads.
+
+        A pass that does nothing but store may be divided anywhere.
+        """
+        nest, lines = self.nest, self.nest.row.lines
+        walked = self.walked()
+        if walked is not None:
+            return walked.loops[0]
+        loops = [*nest.rows, *([] if nest.lanes is None else [nest.lanes])]
+        extents = [loop.extent for loop in loops if isinstance(loop.extent, int)]
+        if len(lines) != 1 or len(extents) < len(loops):
+            return None
+        blocks = 1 if nest.lanes is None else -(-extents.pop() // TILE)
+        (made,) = lines
+        if not isinstance(made, PrintedPass) or len(made.loops) != 1 or nest.arrays:
+            return None
+        if math.prod(extents) * blocks > MANY_ROWS or made.sums or made.states or made.flat:
+            return None
+        extent = made.loops[0].extent
+        long = not isinstance(extent, int) or extent >= LONG_ROW
+        return made.loops[0] if long else None
+
+    def walked(self) -> PrintedPass | None:
+        """A pass that is by itself and walks along tiles, if there is one."""
+        (first, *rest), lanes = self.nest.row.lines or [None], self.nest.lanes
+        if rest or lanes is None or self.nest.arrays or not isinstance(first, PrintedPass):
+            return None
+        return first if walks_along(first, lanes.extent) else None
+
+    def stretch(self, cut: Loop) -> str:
+        """The turns of a loop that is divided which one row's part takes, whole tiles."""
+        walked = self.walked()
+        if walked is not None:
+            return str(width(walked))
+        return f"(({self.passes.extent(cut)}) / {MANY_ROWS * TILE} + 1) * {TILE}"
+
+    def block_size(self) -> list[str]:
+        """How many rows are taken side by side: enough that memory is read in long stretches.
+
+        Each row's own order of work does not depend on it, so the number of threads may.
+        """
+        if self.nest.lanes is None:
+            return []
+        if not self.has_sums():
+            row = self.open_row()
+            if row is not None:  # so few may be less than ``TILE``
+                size = f"{FLAT} / ({self.passes.extent(row)}) & -{VECTOR}"
+                return [
+                    f"const int64_t many = {size};",
+                    f"const int64_t block = many < {LANES} ? many : {LANES};",
+                ]
+            sizes = [lanes_of_tile(made) for made in self.nest.passes if made.crosses]
+            return [f"const int64_t block = {max(sizes, default=TILE)};"]
+        turns = [product(loop.extent for loop in made.loops) for made in self.nest.passes]
+        if self.nest.apart and not all(isinstance(n, int) and n <= FEW for n in turns):
+            return [f"const int64_t block = {TILE};"]
+        share = f"(({self.passes.extent(self.nest.lanes)} + threads - 1) / threads + 63) / 64 * 64"
+        return [
+            f"int64_t block = {share};",
+            f"block = block < 64 ? 64 : block > {LANES} ? {LANES} : block;",
+        ]
+
+    def has_sums(self) -> bool:
+        """Whether a pass reduces."""
+        return any(
+            isinstance(line, PrintedPass) and (line.sums or line.states)
+            for line in self.nest.row.lines
+        )
+
+    def row_work(self) -> str:
+        """About how many statements one row takes, as C."""
+        parts = []
+        for line in self.nest.row.lines:
+            if isinstance(line, PrintedPass):
+                counts = [str(line.weight)]
+                counts += [f"({self.passes.extent(loop)})" for loop in line.loops]
+                parts.append(" * ".join(counts))
+        lanes = " * block" if self.nest.lanes is not None else ""
+        return f"({' + '.join(['1', *parts])}){lanes}"
+
+    def row_indices(self) -> list[str]:
+        """The row's number as one index for each row loop, and the block of lanes."""
+        nest = self.nest
+        outside = len(nest.rows) - (nest.inside if nest.lanes is not None else 0)
+        number, lines = "row", []
+        cut, walks = self.cut(), self.walked() is not None
+        if cut is not None and not walks:
+            lines = self.stretch_of_row(cut, number)
+            number = "whole_row"
+        found, rest = self.indices(nest.rows[outside:], number, outside == 0 and nest.lanes is None)
+        lines += found
+        if nest.lanes is not None:
+            size = self.passes.extent(nest.lanes)
+            blocks = f"(({size} + block - 1) / block)"
+            first = f"({rest} % {blocks})" if outside or walks else rest
+            lines.append(f"const int64_t first_lane = {first} * block;")
+            left = f"({size}) - first_lane"
+            count = whole(f"{left} < block ? {left} : block", nest.lanes.extent, self.lanes)
+            few = isinstance(nest.lanes.extent, int) and nest.lanes.extent <= TILE
+            if few and self.open_row() is None:
+                count = size  # in one block, and known: so few sums are held in registers
+            lines.append(f"const int64_t lanes = {count};")
+            if outside or walks:
+                lines.append(f"const int64_t outer = {rest} / {blocks};")
+                rest = "outer"
+        if cut is not None and walks:
+            lines += self.stretch_of_row(cut, rest, last=outside == 0)
+            rest = "whole_row"
+        more, _ = self.indices(nest.rows[:outside], rest, True)
+        return [*lines, *more]
+
+    def open_row(self) -> Loop | None:
+        """The loop over short rows of open length that are taken as one; None where there is none.
+
+        How many rows a block has then follows from their length.
+        """
+        flat = [made.loops[-1] for made in self.nest.passes if made.crosses and made.flat]
+        return next((row for row in flat if not isinstance(row.extent, int)), None)
+
+    def stretch_of_row(self, cut: Loop, number: str, last: bool = False) -> list[str]:
+        """The bounds of the stretch with this number, and the number of the row that it is of
+        where the number is not the ``last`` one.
+        """
+        size = self.passes.extent(cut)
+        end = f"first_turn + stretch < {size} ? first_turn + stretch : {size}"
+        if last:
+            first = [f"const int64_t first_turn = {number} * stretch;"]
+        else:
+            first = [
+                f"const int64_t stretches = (({size}) + stretch - 1) / stretch;",
+                f"const int64_t first_turn = {number} % stretches * stretch;",
+                f"const int64_t whole_row = {number} / stretches;",
+            ]
+        return [*first, f"const int64_t last_turn = {end};"]
+
+    def indices(self, loops: Sequence[Loop], rest: str, last: bool) -> tuple[list[str], str]:
+        """A number as one index for each loop, and what is left of it where these are not the
+        ``last``.
+        """
+        lines = []
+        for k in range(len(loops) - 1, -1, -1):
+            loop = loops[k]
+            if k == 0 and last:
+                lines.append(f"const int64_t {loop.name} = {rest};")
+                break
+            size = self.passes.extent(loop) if loop.extent != 0 else "1"  # never run, but compiled
+            lines.append(f"const int64_t {loop.name} = {rest} % ({size});")
+            lines.append(f"const int64_t before_{loop.name} = {rest} / ({size});")
+            rest = f"before_{loop.name}"
+        return lines, rest

@@ -1,0 +1,325 @@
+"""One pass of a loop nest in parts: tasks of neighbouring turns, whose partial values are combined.
+
+How the work is divided depends on lengths alone, never on the number of threads, so that partial
+values of reductions are the same for any number of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ....op_graph.axes.lengths import is_multiple, product
+from ...printing.nests.parameters import Parameter
+from ...printing.nests.pass_text import Accumulator, PrintedPass, RowStore
+from ...printing.nests.scalar_statements import LANES
+from ..names.loop_lines import for_loop, indented
+from ..vectors.nontemporal_stores import Past
+from ..vectors.transpose_tiles import TILE
+from ..vectors.unroll_jam_columns import TOGETHER, joins_turns
+from .accumulators import is_float_sum, wide
+from .pass_loops import DIVIDED
+from .task_text import NestTasks
+
+PARTS = 256  # the most partial values of a reduction
+RUNS = 32  # the same for each of a few rows side by side,
+WIDE_RUNS = 16  # and of more,
+WIDE_SUMS = 2048  # all sums of which are as many: the caller's stack has 256 KB of partial values
+FEW_TURNS = 1024  # a pass of no more is not worth it
+
+
+def only_folds_and_stores(made: PrintedPass) -> bool:
+    """Whether a pass walks as memory lies, and has nothing of its own beside sums and stores."""
+    return not (made.crosses or made.flat or made.states or made.windows or made.stages)
+
+
+class DividedNest(NestTasks):
+    """A nest whose passes are divided."""
+
+    def divided(self) -> str:
+        """Tasks of neighbouring turns of the outermost loop of each pass.
+
+        Those of a pass of the ending are told what the passes before it reduced, and find
+        themselves what follows from that.
+        """
+        nest, top = self.nest, self.top()
+        passes = [line for line in nest.row.lines if isinstance(line, PrintedPass)]
+        functions: list[list[str]] = []
+        main: list[str] = []
+        if not passes:
+            main = [*top, *self.passes.statements(nest.row.lines), "(void)threads;"]
+        known, told = list(top), dict[str, Parameter]()
+        for line in passes:
+            main += self.task(line, functions, top, {})
+            known += again(line)
+            told |= reduced(line)
+        for other in nest.ending.lines:
+            if isinstance(other, PrintedPass):
+                main += self.task(other, functions, [*known, *self.windows([other])], told)
+                known += again(other)
+                told |= reduced(other)
+            else:
+                main.append(str(other))
+                known += [] if isinstance(other, RowStore) else [str(other)]
+        return self.whole([*functions, [self.head(), "{", *indented(main), "}"]])
+
+    def task(
+        self,
+        made: PrintedPass,
+        functions: list[list[str]],
+        begin: list[str],
+        told: dict[str, Parameter],
+    ) -> list[str]:
+        """The statements that run a pass in parts, whose task is added to the ``functions``; it is
+        ``told`` values, by what these are called here.
+        """
+        name = f"{self.name}_part{len(functions) // 2 or ''}"
+        body = self.part(made, begin)  # before what takes its parameters
+        extra = [*self.partial(made), *told.values()]
+        functions += [self.structure(name, extra), self.function(name, body, extra)]
+        return self.divide(made, name, {p.name: value for value, p in told.items()})
+
+    def is_one_run(self) -> bool:
+        """Whether a few rows side by side are all that there is, and one run that they go through.
+
+        What only stores, of nothing that rows have for themselves, is divided as a pass by rows is.
+        """
+        lines = self.nest.row.lines
+        found = [line for line in lines if isinstance(line, PrintedPass)]
+        if self.nest.rows or self.nest.arrays or len(found) != 1:
+            return False
+        (made,) = found
+        if not self.passes.is_run(made) and not self.has_many_turns(made):
+            return False
+        return bool(made.sums or made.states) or (made is not lines[0] and self.has_known_lanes())
+
+    def has_many_turns(self, made: PrintedPass) -> bool:
+        """Whether a pass is long, and its rows side by side are a known number, and no more than
+        some tasks of them, for whose partial values there is room.
+        """
+        turns = product(loop.extent for loop in made.loops)
+        if not self.has_known_lanes() or not made.loops or not only_folds_and_stores(made):
+            return False
+        if isinstance(turns, int) and turns <= FEW_TURNS:
+            return False
+        lanes = self.known_lanes()
+        return 1 < lanes < LANES and lanes * len(made.sums) <= WIDE_SUMS
+
+    def known_lanes(self) -> int:
+        """How many rows are side by side; ``TILE`` where that is not known."""
+        lanes = None if self.nest.lanes is None else self.nest.lanes.extent
+        return lanes if isinstance(lanes, int) else TILE
+
+    def has_known_lanes(self) -> bool:
+        """Whether it is known how many rows are side by side."""
+        return self.nest.lanes is not None and isinstance(self.nest.lanes.extent, int)
+
+    def by_runs(self) -> str:
+        """Tasks of parts of one run, whose partial values are combined for each row."""
+        lines = self.nest.row.lines
+        at = next(k for k, line in enumerate(lines) if isinstance(line, PrintedPass))
+        first, rest = lines[at], lines[at + 1 :]
+        assert isinstance(first, PrintedPass) and self.nest.lanes is not None
+        task, size = f"{self.name}_part", self.passes.extent(self.nest.lanes)
+        top = [
+            *self.top(),
+            "const int64_t first_lane = 0;",
+            f"const int64_t lanes = {size};",
+            *self.passes.statements(lines[:at]),  # what rows have for themselves, in each task
+        ]
+        extra = self.partial(first)
+        at_once = self.turns_at_once(first)
+        self.passes.whole_parts = at_once > 1
+        body = [*self.hidden("grain"), *top, *self.part_of_run(first)]
+        self.passes.whole_parts = False
+        held = max(self.known_lanes(), TILE)
+        runs, each = (RUNS if held == TILE else WIDE_RUNS), "part * lanes + lane"
+        lines = [
+            *self.shares(first, "lanes", runs, at_once),
+            *(f"{p.ctype} {p.name}[{runs} * {held}];" for p in extra[1:]),
+            *self.launch(task, {"grain": "grain"} | {p.name: p.name for p in extra[1:]}),
+        ]
+        before, after, combined, over = [], [], [], self.passes.over
+        for t in first.sums:
+            total, start = (wide(t), "0") if is_float_sum(t) else (t.name, t.first)
+            ctype = partial_type(t)
+            own, part = over.at(total, ctype), over.at(f"{t.name}_parts", ctype, each)
+            before.append(over.array(ctype, total, held))
+            before.append(f"{over.head()} {own} = {over.each(ctype, start)};")
+            if is_float_sum(t):
+                combined.append(f"{own} += {part};")
+                after.append(over.array(t.ctype, t.name, held))
+                after.append(over.narrowed(t.ctype, t.name, total))
+            else:
+                combined.append(f"{own} = {t.step(own, part)};")
+        for state in first.states:
+            for name, ctype, start in zip(state.names, state.ctypes, state.first, strict=True):
+                before.append(f"{ctype} {name}[{held}];")
+                before.append(f"{over.head()} {name}[lane] = {start};")
+            combined += state.combine("[lane]", f"_parts[{each}]")
+        if combined:
+            lines.append("for (int64_t part = 0; part < parts; part++)")
+            one = [f"    {over.head()} {line}" for line in combined]
+            many = over.loop("0", "lanes", combined, pragma=False)
+            lines += one if len(one) == 1 else indented(many)
+        main = [*self.hidden("threads"), *top, *before, *lines, *after]
+        main += self.passes.statements(rest)
+        return self.whole([
+            self.structure(task, extra),
+            self.function(task, body, extra),
+            [self.head(), "{", *indented(main), "}"],
+        ])  # fmt: skip
+
+    def shares(self, made: PrintedPass, lanes: str, most: int, multiple: int = 1) -> list[str]:
+        """The statements that say how many of a pass's turns a task has, a ``multiple``, where
+        there are partial values for ``most`` tasks.
+        """
+        inner = [f"({self.passes.extent(loop)})" for loop in made.loops[1:]]
+        work = " * ".join([str(made.weight), lanes, *inner])
+        return [
+            f"const int64_t size = {self.extent(made)};",
+            f"int64_t grain = geon_grain(size, {work});",
+            f"if (grain < (size + {most - 1}) / {most}) grain = (size + {most - 1}) / {most};",
+            *([f"grain = (grain + {multiple - 1}) & -{multiple};"] if multiple > 1 else []),
+            "const int64_t parts = (size + grain - 1) / grain;",
+        ]
+
+    def turns_at_once(self, made: PrintedPass) -> int:
+        """How many turns are beside each other, or read together, where all turns are a multiple of
+        that; else 1. Where parts are such multiples, there is no text for single turns.
+        """
+        if self.passes.is_run(made):
+            beside = self.passes.beside(made)
+            at_once = int(beside) if beside.isdigit() else 1
+        else:
+            at_once = TOGETHER if len(made.loops) == 1 and joins_turns(made) else 1
+        return at_once if is_multiple(made.loops[0].extent, at_once) else 1
+
+    def part_of_run(self, made: PrintedPass) -> list[str]:
+        """A task of one run: some of its turns, and where the partial values of each lane go."""
+        work, size = self.passes.accumulation(made), self.extent(made)
+        lines = [
+            "const int64_t begin = task * grain;",
+            f"const int64_t end = begin + grain < {size} ? begin + grain : {size};",
+            *self.passes.text(made, DIVIDED, partial=True),
+        ]
+        over, each = self.passes.over, "task * lanes + lane"
+        for t in made.sums:
+            blocked, ctype = t.name in work.blocked, partial_type(t)
+            part = over.at(f"{t.name}_parts", ctype, each)
+            held = over.converted(
+                *((ctype, ctype, wide(t)) if blocked else (t.ctype, ctype, t.name))
+            )
+            lines.append(f"{over.head()} {part} = {held};")
+        for name in [name for state in made.states for name in state.names]:
+            lines.append(f"{over.head()} {name}_parts[{each}] = {name}[lane];")
+        return lines
+
+    def extent(self, made: PrintedPass) -> str:
+        """The number of turns of the loop of a pass that is divided, as C."""
+        return self.passes.extent(made.loops[made.divided])
+
+    def partial(self, made: PrintedPass) -> list[Parameter]:
+        """What a task of a divided pass is told: its share, and where partial values go."""
+        parts = [Parameter(f"{t.name}_parts", partial_type(t), None) for t in made.sums]
+        for state in made.states:
+            pairs = zip(state.names, state.ctypes, strict=True)
+            parts += [Parameter(f"{name}_parts", ctype, None) for name, ctype in pairs]
+        return [Parameter("grain", "int64_t", None, False), *parts]
+
+    def part(self, made: PrintedPass, top: list[str]) -> list[str]:
+        """The body of a task: the pass between two bounds, and where its partial values go."""
+        lines = [*top]
+        bounds = None
+        if made.loops:
+            size = self.extent(made)
+            end = f"begin + grain < {size} ? begin + grain : {size}"
+            lines += ["const int64_t begin = task * grain;", f"const int64_t end = {end};"]
+            bounds = DIVIDED
+        else:
+            lines.append("(void)grain;")
+        past = self.passes.past = Past(self.passing if bounds else None, self.names)
+        lines += past.task(self.passes.text(made, bounds, partial=True, flat=self.is_flat(made)))
+        self.passes.past = Past(None, self.names)
+        blocked = self.passes.accumulation(made).blocked
+        for t in made.sums:
+            lines.append(f"{t.name}_parts[task] = {wide(t) if t.name in blocked else t.name};")
+        names = [name for state in made.states for name in state.names]
+        lines += [f"{name}_parts[task] = {name}[0];" for name in names]
+        return lines if made.loops or made.sums or names else [*lines, "(void)task;"]
+
+    def is_flat(self, made: PrintedPass) -> bool:
+        """Whether a pass is one loop that any division serves and that is known to fill vectors."""
+        reduces = made.sums or made.states
+        if len(made.loops) != 1 or reduces or made.windows or self.nest.lanes is not None:
+            return False
+        return is_multiple(made.loops[0].extent, self.passes.at_once(made))
+
+    def turns_of_part(self, made: PrintedPass) -> int:
+        """Of how many turns parts of a pass are multiples."""
+        if self.is_flat(made):
+            return self.passes.at_once(made)
+        return made.taken if made.divided == len(made.loops) - 1 else 1
+
+    def divide(self, made: PrintedPass, task: str, told: Mapping[str, str]) -> list[str]:
+        """The statements that run a pass in parts and combine its partial values in order.
+
+        ``told`` are values that the tasks know, by their names there.
+        """
+        size = self.extent(made) if made.loops else "1"
+        others = [*made.loops[: made.divided], *made.loops[made.divided + 1 :]]
+        counts = [f"({self.passes.extent(loop)})" for loop in others]
+        work = " * ".join([str(made.weight), *counts])
+        lines = [
+            f"const int64_t size = {size}, work = {work};",
+            "int64_t grain = geon_grain(size, work);",
+        ]
+        if made.sums or made.states:
+            lines.append(f"if (grain < (size + {PARTS - 1}) / {PARTS}) "
+                         f"grain = (size + {PARTS - 1}) / {PARTS};")  # fmt: skip
+        at_once = self.turns_of_part(made)
+        if at_once > 1:
+            lines.append(f"grain = (grain + {at_once - 1}) & -{at_once};")
+        lines.append("const int64_t parts = (size + grain - 1) / grain;")
+        lines += [f"{partial_type(t)} {t.name}_parts[{PARTS}];" for t in made.sums]
+        held = [f"{t.name}_parts" for t in made.sums]
+        for state in made.states:
+            for name, ctype in zip(state.names, state.ctypes, strict=True):
+                lines.append(f"{ctype} {name}_parts[{PARTS}];")
+                held.append(f"{name}_parts")
+        lines += self.launch(task, {"grain": "grain", **{name: name for name in held}, **told})
+        before, after = [], []
+        for t in made.sums:
+            each = f"{t.name}_parts[part]"
+            if is_float_sum(t):
+                before.append(f"double {wide(t)} = 0;")
+                combined = f"{wide(t)} += {each}"
+                after.append(f"const {t.ctype} {t.name} = ({t.ctype}){wide(t)};")
+            else:
+                before.append(f"{t.ctype} {t.name} = {t.first};")
+                combined = f"{t.name} = {t.step(t.name, each)}"
+            lines.append(f"for (int64_t part = 0; part < parts; part++) {combined};")
+        for state in made.states:
+            for name, ctype, first in zip(state.names, state.ctypes, state.first, strict=True):
+                before.append(f"{ctype} {name}[1] = {{{first}}};")
+            lines += for_loop("part", "0", "parts", state.combine("[0]", "_parts[part]"))
+        return [*before, "{", *indented(lines), "}", *after]
+
+
+def reduced(made: PrintedPass) -> dict[str, Parameter]:
+    """What tasks of later passes are told of one, by the value here."""
+    found = {total.name: Parameter(total.name, total.ctype, None, False) for total in made.sums}
+    for state in made.states:
+        for name, ctype in zip(state.names, state.ctypes, strict=True):
+            found[f"{name}[0]"] = Parameter(f"{name}_found", ctype, None, False)
+    return found
+
+
+def again(made: PrintedPass) -> list[str]:
+    """The statements of such a task that make states what they are after the pass."""
+    pairs = [p for state in made.states for p in zip(state.names, state.ctypes, strict=True)]
+    return [f"const {ctype} {name}[1] = {{{name}_found}};" for name, ctype in pairs]
+
+
+def partial_type(total: Accumulator) -> str:
+    """The C type of a partial value of a reduction."""
+    return "double" if is_float_sum(total) else total.ctype

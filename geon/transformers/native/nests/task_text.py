@@ -1,0 +1,124 @@
+"""What tasks of a loop nest are written with: structures, functions, launches, memory of rows."""
+
+from __future__ import annotations
+
+from ....op_graph.axes.affine import Size
+from ...kernels.ir.nest import Nest, RowArray
+from ...printing.nests.parameters import Parameter
+from ...printing.nests.pass_text import PrintedArray, PrintedNest, PrintedPass
+from ...printing.nests.scalar_statements import HIDDEN
+from ...sizes.scratch import lines
+from ..names.loop_lines import indented
+from ..names.naming import KernelNames
+from ..vectors.nontemporal_stores import Passing
+from .pass_loops import Passes
+from .random_buffer import declared
+
+ON_STACK = 4096  # elements of an array that a task has on its stack
+
+
+def scratch_each(nest: Nest) -> Size:
+    """The bytes of scratch memory that each thread of a nest works in."""
+    each: Size = 0
+    for array in nest.arrays:
+        if not on_stack(array):
+            each = each + lines(array.size * array.dtype.itemsize)
+    return each
+
+
+def on_stack(array: RowArray | PrintedArray) -> bool:
+    """Whether an array of a row lies on the stack of the task."""
+    return isinstance(array.size, int) and array.size <= ON_STACK
+
+
+def printed_passes(nest: PrintedNest) -> list[PrintedPass]:
+    """All passes of a nest."""
+    lines = (*nest.row.lines, *nest.ending.lines)
+    return [line for line in lines if isinstance(line, PrintedPass)]
+
+
+class NestTasks:
+    """The tasks of one nest; ``name`` is that of the function which divides the work."""
+
+    def __init__(
+        self,
+        nest: PrintedNest,
+        names: KernelNames,
+        name: str,
+        vector_bytes: int,
+        passing: Passing | None,
+    ) -> None:
+        self.nest, self.names, self.name, self.passing = nest, names, name, passing
+        self.passes, self.lanes = Passes(nest, names, vector_bytes), vector_bytes // 4
+        loops = [*nest.rows, *(loop for made in printed_passes(nest) for loop in made.loops)]
+        for loop in [*loops, nest.lanes] if nest.lanes is not None else loops:
+            self.passes.extent(
+                loop
+            )  # all lengths are parameters before the first function is written
+        self.buffers()  # and so is scratch memory
+
+    def top(self) -> list[str]:
+        """The statements of a task before its first row: values known once, windows of bits."""
+        return [*map(str, self.nest.top.lines), *self.windows(self.nest.row.lines)]
+
+    def hidden(self, positive: str) -> list[str]:
+        """The statement that declares the factor which is one wherever something is ``positive``,
+        where loads have it.
+        """
+        return [f"const int64_t {HIDDEN} = {positive} > 0;"] if self.nest.hides else []
+
+    def windows(self, lines: list[object]) -> list[str]:
+        """The statements that declare the windows of random bits of a block's passes."""
+        passes = [line for line in lines if isinstance(line, PrintedPass)]
+        return declared([window for made in passes for window in made.windows])
+
+    def function(self, name: str, body: list[str], extra: list[Parameter]) -> list[str]:
+        """A task function whose argument holds the kernel's parameters and ``extra`` ones."""
+        unpacked = []
+        for p in [*self.names.parameters, *extra]:
+            const = "" if p.pointer else "const "
+            unpacked.append(f"{const}{p.declared()} = a->{p.name};")
+        return [
+            f"static void {name}(void *argument, int64_t task)",
+            "{",
+            *indented([f"const struct {name} *a = argument;", *unpacked, *body]),
+            "}",
+        ]
+
+    def structure(self, name: str, extra: list[Parameter]) -> list[str]:
+        fields = [f"{p.declared(restrict=False)};" for p in [*self.names.parameters, *extra]]
+        return [f"struct {name} {{", *indented(fields), "};"]
+
+    def launch(self, name: str, extra: dict[str, str]) -> list[str]:
+        """The statements that run a task function on the pool."""
+        values = [p.name for p in self.names.parameters]
+        fields = [f".{v} = {v}" for v in values] + [f".{k} = {v}" for k, v in extra.items()]
+        return [
+            f"struct {name} a = {{{', '.join(fields)}}};",
+            f"geon_pool_run({name}, &a, parts, threads);",
+        ]
+
+    def head(self) -> str:
+        declared = self.names.declared()
+        return f"static void {self.name}(int32_t threads{', ' if declared else ''}{declared})"
+
+    def whole(self, parts: list[list[str]]) -> str:
+        return "\n".join(line.rstrip() for part in parts for line in part) + "\n"
+
+    def buffers(self) -> list[str]:
+        """The arrays that each row fills anew: small ones on the stack, others in the thread's part
+        of scratch memory, where they begin at lines of cache.
+        """
+        found: list[str] = []
+        places = []
+        offset: Size = 0
+        for array in self.nest.arrays:
+            if on_stack(array):
+                found.append(f"{array.ctype} {array.name}[{array.size}];")
+                continue
+            at = f"row_memory + {self.names.length(offset)}"
+            places.append(f"{array.ctype} *restrict {array.name} = (void *)({at});")
+            offset = offset + lines(array.size * array.itemsize)
+        if places:
+            found += [f"char *const row_memory = {self.names.own_scratch(offset)};", *places]
+        return found

@@ -1,0 +1,59 @@
+"""Rows that are taken together as C: a loop over vectors of them, and what is left of each."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from ...printing.nests.pass_text import PrintedPass, PrintedTurns
+from ..names.loop_lines import for_loop, stepped
+from ..vectors.nontemporal_stores import Past
+from .pass_loops import Passes
+
+FIRST = "first_row"  # that of those which are taken together
+
+
+def rows_together(passes: Passes, jam: PrintedTurns) -> list[str]:
+    """The statements of some rows: a loop over vectors, and for each row what fills none of them,
+    and its other passes.
+
+    Where rows share only what is the same for all, no store passes by the caches.
+    """
+    every, k, (inner,) = passes.nest.passes, jam.number, jam.made.loops
+    end, filled = passes.extent(inner), f"{inner.name}_whole"
+    first = [f"const int64_t {FIRST} = {jam.outer.name};", *map(str, jam.known.lines)]
+    before = each_row(passes, jam, every[:k])
+    after = each_row(passes, jam, every[k + 1 :])
+    if jam.filled:
+        return [*first, *before, *vectors(passes, jam, end), *after]
+    first.append(f"const int64_t {filled} = ({end}) & -{jam.lanes};")
+    left = each_row(passes, jam, every[k : k + 1], (filled, end))
+    return [*first, *before, *vectors(passes, jam, filled), *left, *after]
+
+
+def vectors(passes: Passes, jam: PrintedTurns, high: str) -> list[str]:
+    """The loop over vectors, up to ``high``."""
+    (inner,), past = jam.made.loops, passes.past
+    passes.past = past if jam.overlap else Past(None, passes.names)
+    chosen, body = passes.chosen(jam.made), passes.elements(jam.made)
+    run = functools.partial(stepped, inner.name, jam.lanes, body)
+    found = passes.past.loop(chosen, inner, ("0", high), run, divided=True, whole=True)
+    passes.past = past
+    return found
+
+
+def each_row(
+    passes: Passes,
+    jam: PrintedTurns,
+    some: Sequence[PrintedPass],
+    bounds: tuple[str, str] | None = None,
+) -> list[str]:
+    """Some passes of each row, one row after another, between bounds or whole."""
+    if not some:
+        return []
+    past, passes.past = passes.past, Past(None, passes.names)
+    known = [line for line in passes.nest.row.lines if not isinstance(line, PrintedPass)]
+    lines = passes.statements([*known, *some], bounds)
+    passes.past = past
+    row = f"const int64_t {jam.outer.name} = {FIRST} + turn;"
+    return for_loop("turn", "0", str(jam.turns), [row, *lines])

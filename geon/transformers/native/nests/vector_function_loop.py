@@ -1,0 +1,87 @@
+"""The innermost loop of a pass in strips, as C: loops over their lanes, and calls between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...printing.nests.pass_text import Accumulator, PrintedPass
+from ...printing.nests.statement_blocks import StripCall
+from ...printing.nests.vector_function_passes import SHORT, STRIP
+from ...printing.scalars.c_types import SUFFIXES
+from ..names.dialect import strip_start, strip_sums
+from ..names.loop_lines import SIMD, for_loop, indented
+from ..vectors.nontemporal_stores import LINE, Past
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """A statement that is made once for a strip."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def strip_loop(
+    made: PrintedPass, lines: list[object], low: str, high: str, filled: bool, rest: list[str]
+) -> list[str]:
+    """The innermost loop of a pass from ``low`` to ``high``; all strips are ``filled``, or not.
+
+    ``lines`` are the statements of a strip. Each sum begins anew in every lane; lanes are added in
+    order. ``rest`` is the loop over what no strip holds, from ``strip_start`` on.
+    """
+    assert made.strip is not None
+    start = strip_start(made.loops[-1].name)
+    kinds = [f"GEON_STRIP_{SUFFIXES[total.dtype].upper()}" for total in made.sums]
+    names = [strip_sums(total.name) for total in made.sums]
+    sums = [f"{kind} {name} = {{0}};" for kind, name in zip(kinds, names, strict=True)]
+    ends = [line for total in made.sums for line in _added(total)]
+    head = f"for (; {start} + {STRIP} <= {high}; {start} += {STRIP}) {{"
+    body = [*made.strip.arrays, *_lane_loops(lines)]
+    strips = [*sums, head, *indented(body), "}", *ends]
+    begin = f"int64_t {start} = {low};"
+    if filled:
+        return ["{", *indented([begin, *strips]), "}"]
+    strips = [f"if ({high} - {start} >= {SHORT}) {{", *indented(strips), "}"]
+    return ["{", *indented([begin, *strips, *rest]), "}"]
+
+
+def fetches(made: PrintedPass, past: Past) -> list[Fetch]:
+    """The statements that bring near, line by line, what is needed after a pass."""
+    found = []
+    for each in made.fetched:
+        for k in range(0, STRIP, LINE // each.itemsize):
+            place = f"&{each.place} + {k}" if k else f"&{each.place}"
+            fetch = f"__builtin_prefetch({place}, {int(each.stores)});"
+            fetch = past.fetched(each.operand, fetch) if each.stores else fetch
+            if not isinstance(each.room, int):
+                fetch = f"if ({past.names.length(each.room)} >= 0) {fetch}"
+            found.append(Fetch(fetch))
+    return found
+
+
+def _added(total: Accumulator) -> list[str]:
+    """The statements that add the lanes of a sum."""
+    each = f"{total.name}_each"
+    return [
+        f"{total.ctype} {each}[{STRIP}];",
+        f"memcpy({each}, &{strip_sums(total.name)}, sizeof {each});",
+        *for_loop("lane", "0", str(STRIP), [f"{total.name} = {total.name} + {each}[lane];"]),
+    ]
+
+
+def _lane_loops(lines: list[object]) -> list[str]:
+    """The statements of a strip: loops over its lanes, and calls for all of them between."""
+    found: list[str] = []
+    waiting: list[str] = []
+    for line in [*lines, None]:
+        if isinstance(line, str):
+            waiting.append(line)
+            continue
+        if waiting:
+            found += [SIMD, *for_loop("lane", "0", str(STRIP), waiting)]
+            waiting = []
+        if isinstance(line, (StripCall, Fetch)):
+            found.append(str(line))
+    return found

@@ -1,0 +1,153 @@
+"""A contraction as a product of strided operands with work fused into its loads and stores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ....op_graph.axes.affine import Size
+from ....op_graph.values.dtypes import name_of
+from ...kernels.analysis.index_uses import Uses, joined
+from ...kernels.analysis.loop_depth import ELEMENT, ROW, Depths
+from ...kernels.ir.nest import Loop
+from ...kernels.ir.scalar_code import Load, Scalar, walk
+from ...kernels.products.contraction import Access, Contraction, bordered, stored
+from ...printing.nests.contractions import ContractionPrinter
+from ...printing.nests.statement_blocks import Block
+from ...printing.scalars.c_expressions import C_TYPES
+from ..names.naming import NAME, Function, KernelNames
+from ..vectors.lanes import Vectors
+from ..vectors.vector_scalar_code import VectorScalars
+from ..vectors.vectorisable import are_stored
+from .operand_plan import described, no_element
+from .product_ir import StoreText
+from .product_kernels import product_header, product_units
+from .product_text import Operand, Product, product_text, shape_of
+
+
+def contraction_function(
+    work: Contraction,
+    names: KernelNames,
+    vector_bytes: int,
+    name: str = NAME,
+    whole: tuple[Size, ...] = (),
+) -> Function:
+    """The C function of a contraction; ``whole`` are the sizes of what it is a block of."""
+    for size in whole:
+        names.length(size)  # a parameter before the product is told of them
+    parts = work.pieces or (work,)
+    for part in work.pieces:
+        _Printer(part, names).product(name)  # all are parameters now
+    called = [name] if not work.pieces else [f"{name}_{k}" for k in range(len(parts))]
+    products = [
+        replace(_Printer(part, names).product(each), whole=whole)
+        for part, each in zip(parts, called, strict=True)
+    ]
+    shapes = [shape_of(made, vector_bytes) for made in products]
+    texts = [product_text(made, of) for made, of in zip(products, shapes, strict=True)]
+    text, loops = "".join([text for text, _ in texts]), any(loops for _, loops in texts)
+    if work.pieces:
+        given = ", ".join(["threads", *(p.name for p in names.parameters)])
+        lines = [f"    {each}({given});" for each in called]
+        head = f"static void {name}(int32_t threads, {names.declared()})"
+        text += "\n".join([head, "{", *lines, "}"]) + "\n"
+    needed = dict.fromkeys(shapes)
+    headers = tuple([product_header(of) for of in needed])
+    units = tuple([unit for of in needed for unit in product_units(of)])
+    return Function(text, tuple(names.parameters), headers, units=units, of_vectors=not loops)
+
+
+class _Printer(ContractionPrinter):
+    """Writes a contraction in the terms of ``product``."""
+
+    def __init__(self, made: Contraction, names: KernelNames) -> None:
+        super().__init__(made, names)
+        self.parameters = names
+        self.type = C_TYPES[name_of(made.dtype)]
+
+    def product(self, name: str) -> Product:
+        """The product in the terms of ``product``."""
+        made, names = self.made, self.parameters
+        scratch = names.scratch()
+        for loop in self.loops:
+            names.length(loop.extent)
+        left, right = self.operand(made.left), self.operand(made.right)
+        self.store({}, "v")  # whatever the text needs is a parameter now
+        result = stored(made)
+        return Product(
+            name,
+            self.type,
+            made.batch,
+            made.rows,
+            made.columns,
+            made.summed,
+            left,
+            right,
+            self.store,
+            made.unit,
+            {p.name: p.declared() for p in names.parameters},
+            names.length,
+            None if result is None else self.memory(result, made.unit),
+            names.kept is not None,
+            scratch is not None,
+            stores_joined=self.stores_joined(),
+            vector_store=self.vector_store,
+            stored=self.memory_of([x.value for x in made.stores], [x.operand for x in made.stores]),
+        )
+
+    def memory_of(self, values: Sequence[Scalar], operands: Sequence[int] = ()) -> frozenset[str]:
+        """The pointers of operands, and of those that values are computed of."""
+        loads = [node.operand for node in walk(*values) if isinstance(node, Load)]
+        return frozenset([self.names.operand(number) for number in (*operands, *loads)])
+
+    def vector_store(self, texts: Mapping[str, str], inner: Loop, count: int) -> StoreText | None:
+        """The statements that store ``count`` neighbouring elements of the product along a loop,
+        called ``value``; None where vectors have not all of them.
+        """
+        made = self.made
+        depths = Depths({each.name: ROW for each in self.loops} | {inner.name: ELEMENT}, 0)
+        if not are_stored(made.stores, inner, depths, made.dtype.itemsize):
+            return None
+        vectors = Vectors(count, made.dtype.itemsize, (inner.name,))
+        scalars = VectorScalars(self.parameters, depths, vectors, by_lanes=False)
+        scalars.spelled, scalars.contracted = texts, scalars.vector("value")
+        top = Block()
+        row = Block(top)
+        element = Block(row)
+        self.parameters.calls(["geon_vectors"])
+        stores = [self.put(scalars, element, store) for store in made.stores]
+        lines = [str(line) for line in (*element.lines, *stores)]
+        return StoreText(top.lines, row.lines, lines, vectors)
+
+    def stores_joined(self) -> frozenset[tuple[str, str]]:
+        """The pairs of loops of which the inner one may run on in all that is stored."""
+        uses = Uses()
+        for store in self.made.stores:
+            uses.add(store.value)
+            uses.address(store.offset)
+        return joined(uses, (*self.made.rows, *self.made.columns))
+
+    def operand(self, value: Scalar) -> Operand:
+        """How the product reads an operand: a strided load, or any element computed."""
+        element = self.element(value)
+        element({}, None)
+        found, made = bordered(value, self.loops), described(value, self.loops, self.type)
+        made = replace(made, memory=self.memory_of([value]))
+        if found is None:
+            return replace(made, element=element)
+        pointer = self.names.operand(found.operand)
+        if made.border is None:
+            pointer = f"({pointer} + {self.names.length(found.start)})"
+            return replace(made, element=element, pointer=pointer)
+        for guard in found.guards:
+            for size in (guard.index.constant, guard.low, guard.high):
+                self.names.length(size)
+        border = replace(made.border, start=self.names.length(found.start))
+        return replace(made, element=element, pointer=pointer, border=border)
+
+    def memory(self, found: Access, unit: str | None) -> Operand:
+        """The memory of the result."""
+        pointer = self.names.operand(found.operand)
+        if found.start != 0:
+            pointer = f"({pointer} + {self.names.length(found.start)})"
+        return Operand(self.type, no_element, pointer, found.strides, unit)

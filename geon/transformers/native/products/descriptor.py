@@ -1,0 +1,331 @@
+"""The C text of one product: the driver's description of it, and its own functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from ....op_graph.axes.lengths import least_unless_zero
+from ...kernels.ir.nest import Loop
+from ..sizes.blocking import FEW, GROUP, PACKING, RUNS, Shape
+from .epilogue import Storing
+from .im2col_text import BandText, PlacesText, array
+from .implicit_im2col import are_known, are_served, filled, find_band, overlap
+from .multi_index import Walker, indent, size
+from .operand_views import Operand, View, view
+from .packing import Packing
+from .product_ir import Product
+
+
+class ProductText:
+    """The parts of one product's text.
+
+    Where it has ``loops``, these go over elements, and a compiler is to find vectors for them.
+    """
+
+    def __init__(self, product: Product, of: Shape) -> None:
+        self.product, self.of = product, of
+        self.functions: list[str] = []
+        self.loops = False
+        self.walker = walker = Walker(product.length)
+        batch, summed = product.batch, product.summed
+        self.left = Packing(product.left, of, batch, product.rows, summed, walker)
+        self.right = Packing(product.right, of, batch, product.columns, summed, walker)
+        self.result = self.plain_result()
+
+    def plain_result(self) -> View | None:
+        """The result as memory that is written in vectors, if nothing is done on storing: by tiles
+        themselves where columns adjoin, across where rows do.
+        """
+        product = self.product
+        if product.result is None:
+            return None
+        found = view(product.result, self.of.type, product.batch, product.rows, product.columns)
+        return found if found is not None and found.is_plain else None
+
+    def few(self) -> int:
+        """Up to how many rows are multiplied by the right operand in place; 0: none are."""
+        found = self.right.plain
+        if found is None:
+            return 0
+        columns, stream = size(self.product.columns), found.line_step == 1
+        if stream and isinstance(columns, int) and columns < 3 * self.of.vector:
+            return 0
+        return FEW["stream" if stream else "dots"]
+
+    def make(self) -> list[str]:
+        """All of the text, in lines."""
+        name, product, tag = self.product.name, self.product, self.of.tag
+        self.check()
+        fields = self.fields()
+        declared = ", ".join(["int32_t threads", *product.parameters.values()])
+        names = ", ".join(product.parameters)
+        given = [f"const struct {name}_arguments geon_args = {{{names}}};"]
+        if not self.told():
+            unused = ", ".join([f"(void){each}" for each in product.parameters])
+            given = [f"{unused};"] if unused else []
+        return [
+            *(self.struct() if self.told() else []),
+            *self.functions,
+            f"static void {name}({declared}) {{",
+            *indent(given),
+            f"  const struct geon_product_{tag} geon_problem = {{",
+            *indent(fields, 2),
+            "  };",
+            f"  geon_product_{tag}(&geon_problem, threads);",
+            "}",
+        ]
+
+    def struct(self) -> list[str]:
+        fields = indent([f"{p};" for p in self.product.parameters.values()])
+        return [f"struct {self.product.name}_arguments {{", *fields, "};"]
+
+    def check(self) -> None:
+        """Raises where a name of the caller's is one that the text declares itself."""
+        clash = _OWN.intersection(self.product.parameters)
+        if clash:
+            raise ValueError(
+                f"a product's argument is named {sorted(clash)[0]!r}, a name of its own"
+            )
+
+    def fields(self) -> list[str]:
+        """The description of the product that the driver is given."""
+        product = self.product
+        extents = zip(
+            ("batches", "rows", "columns", "depth"),
+            (product.batch, product.rows, product.columns, product.summed),
+            strict=True,
+        )
+        lines = [f".{name} = {product.length(size(loops))}," for name, loops in extents]
+        lines += [f".left = {self.operand(True)},", f".right = {self.operand(False)},"]
+        if self.result is None:
+            lines.append(f".store = {self.store()},")
+            lines += [".across = 1,"] * self.storing.across
+        else:
+            lines.append(f".result = {self.result.pointer},")
+            across = self.result.summed_step != 1
+            line = self.result.summed_step if across else self.result.line_step
+            lines.append(f".result_line = {product.length(line)},")
+            lines += [".across = 1,"] * across
+        if product.whole:
+            whole = ", ".join(map(product.length, product.whole))
+            lines.append(f".whole = {{{whole}}},")
+        if product.batch:
+            lines.append(f".place = {self.place()},")
+        if product.scratch:
+            lines.append(".scratch = scratch,")
+        if product.kept:
+            lines.append(".kept = kept,")
+        return [*lines, ".arguments = &geon_args,"] if self.told() else lines
+
+    def told(self) -> bool:
+        """Whether functions of the product are told its arguments."""
+        return bool(self.functions and self.product.parameters)
+
+    def operand(self, left: bool) -> str:
+        """One operand's part of that."""
+        packing = self.left if left else self.right
+        found = packing.plain
+        if found is None:
+            staged = f".staged = {packing.staged(left)}"
+            packs = self.left_packs() if left else self.right_packs()
+            shown = self.shown(self.windows) if left else self.shown_columns()
+            return f"{{{', '.join([staged, *packs, *shown])}}}"
+        moves = left or any(found.strides[name] != 0 for name in found.batch)
+        whole = int(found.whole and moves)
+        line, summed = map(self.product.length, (found.line_step, found.summed_step))
+        steps = f".line = {line}, .summed = {summed}, .whole = {whole}"
+        return f"{{.at = {found.pointer}, {steps}}}"
+
+    def left_packs(self) -> list[str]:
+        """The function that packs rows; windows of few elements are always read where they are, if
+        there are rows enough.
+        """
+        rows, depth = least_unless_zero(size(self.product.rows)), size(self.product.summed)
+        shallow = isinstance(depth, int) and depth <= self.of.depth
+        if shallow and rows > GROUP and not self.product.whole and self.windows is not None:
+            return []
+        return [f".pack = {self.pack('left')}"]
+
+    def right_packs(self) -> list[str]:
+        """The functions that pack columns, in one way or another; none where they are windows that
+        are always read where they are.
+        """
+        thin, always = self.thin(), not self.product.kept and not self.product.whole
+        if thin is False and always and self.places is not None:
+            return []
+        lines = None if thin is False else self.pack("lines")
+        panels = lines if thin else self.pack("panels")
+        own = [] if lines is None else [f".pack_lines = {lines}"]
+        return [f".pack = {panels}", *own]
+
+    def shown_columns(self) -> list[str]:
+        """What the right operand's part says where its columns are windows."""
+        places = self.places
+        return [] if places is None else self.shown(places, self.beyond(places))
+
+    def shown(self, windows: PlacesText | None, beyond: int = 0) -> list[str]:
+        """What an operand's part says where tiles can read it as windows, and how many elements
+        they may read ``beyond`` a band.
+        """
+        if windows is None:
+            return []
+        offsets, run = windows.runs()
+        view = f"&(const struct geon_view_{self.of.tag}){windows.view()}"
+        elements = windows.elements + beyond
+        return [
+            f".view = {view}, .band_rows = {windows.most}, .band_size = {elements}",
+            f".run = {run}, .runs = {array(offsets)}",
+        ]
+
+    @cached_property
+    def windows(self) -> PlacesText | None:
+        """The left operand as windows that tiles read where they overlap; None if it is no such."""
+        product = self.product
+        if self.left.view is None or not product.rows or not are_known(product.summed):
+            return None
+        found = self.windows_of(product.left, product.rows, product.summed)
+        served = found is not None and are_served(product.summed, found.steps)
+        return found if served else None
+
+    @cached_property
+    def places(self) -> PlacesText | None:
+        """The right operand as windows at the place of each summed index; None if it is no such.
+
+        Rows are read beside each other, as they lie: where they do not, nothing is there.
+        """
+        product, operand = self.product, self.product.right
+        places, columns, rows = product.summed, product.columns, self.left.plain
+        if self.right.view is None or self.right.plain is not None or not are_known(columns):
+            return None
+        if rows is None or rows.line_step != 1 or not places or not columns:
+            return None
+        if operand.border is None and not overlap(operand.strides, places, columns):
+            return None
+        found = self.windows_of(operand, places, columns, self.of.depth)
+        return found if found is not None and self.are_placed(found) else None
+
+    def windows_of(
+        self,
+        operand: Operand,
+        rows: tuple[Loop, ...],
+        summed: tuple[Loop, ...],
+        most: int | None = None,
+    ) -> PlacesText | None:
+        """An operand as windows of these rows, ``most`` at a time; None where no band has room."""
+        terms = (operand, self.product.batch, rows, summed, self.walker, self.of)
+        if operand.border is None:
+            return PlacesText(*terms)
+        band = find_band(operand.strides, operand.border.guards, rows, summed, self.of, most)
+        return None if band is None else BandText(*terms, band)
+
+    def beyond(self, found: PlacesText) -> int:
+        """How many elements beyond a band vectors of its last run may read."""
+        run = found.runs()[1]
+        return filled(run, self.of) - run if found.elements else 0
+
+    def are_placed(self, found: PlacesText) -> bool:
+        """Whether columns had better be read as windows than be packed.
+
+        What vectors read beyond the ends of their runs is multiplied for nothing, for each row.
+        Beyond a band is its own memory, beyond an operand's there may be none.
+        """
+        offsets, run = found.runs()
+        columns, vector, rows = len(offsets) * run, self.of.vector, size(self.product.rows)
+        more = len(offsets) * filled(run, self.of) - filled(columns, self.of)
+        if columns < vector or len(offsets) > RUNS or (run % vector and not found.elements):
+            return False
+        return more == 0 or (
+            isinstance(rows, int) and more * rows <= PACKING * columns * 2 * vector
+        )
+
+    def thin(self) -> bool | None:
+        """Whether the product is one of few dot products; None where that is not known yet."""
+        product = self.product
+        own = (product.batch, product.rows, product.columns)
+        _, rows, columns = product.whole or map(size, own)
+        return self.of.thin(rows, columns, size(product.summed))
+
+    def pack(self, to: str) -> str:
+        """The function that packs an operand's block, element by element or run by run: rows into
+        "left", columns into "panels", or as rows are into "lines".
+        """
+        packing, type = (self.left if to == "left" else self.right), self.of.type
+        rows = to != "panels"
+        start, count = ("row_start", "height") if rows else ("column_start", "width")
+        step = "left_step" if rows else "depth_block"
+        self.loops |= packing.view is None
+        return self.function(
+            to,
+            {
+                **dict.fromkeys((start, count, "depth_start", "depth_run"), "int64_t "),
+                "left" if rows else "panels": f"{type} *restrict ",
+                step: "int64_t ",
+                "staged": f"{type} *restrict ",
+            },
+            packing.left() if rows else packing.right(),
+            packing.operand.memory,
+        )
+
+    def place(self) -> str:
+        """The function that gives the offsets of a batch."""
+        views = (self.left.plain, self.right.plain, self.result)
+        lines = []
+        for number, found in enumerate(views):
+            if found is not None:
+                offset = self.walker.address("0", found.strides, found.batch)
+                lines.append(f"geon_offsets[{number}] = {offset};")
+        return self.function("place", {"geon_offsets": "int64_t *"}, lines)
+
+    def function(
+        self,
+        part: str,
+        parameters: Mapping[str, str],
+        lines: list[str],
+        memory: frozenset[str] | None = frozenset(),
+    ) -> str:
+        """Adds a function with the product's lengths, the ``memory`` that it works on (all where
+        that is not known), and the indices of a batch; its name.
+
+        ``parameters`` are its own ones' types, by their names.
+        """
+        name = f"{self.product.name}_{part}"
+        unpacked = [
+            f"{declared} = geon_args->{argument};"
+            + ("" if memory is not None and argument in memory else f" (void){argument};")
+            for argument, declared in self.product.parameters.items()
+            if memory is None or argument in memory or "*" not in declared
+        ]
+        given = f"const struct {self.product.name}_arguments *geon_args = geon_arguments;"
+        unused = ", ".join([f"(void){each}" for each in ("geon_arguments", "batch", *parameters)])
+        self.functions += [
+            f"static void {name}(",
+            "    const void *geon_arguments, int64_t batch,",
+            f"    {', '.join(f'{ctype}{name}' for name, ctype in parameters.items())}) {{",
+            f"  {unused};",
+            *indent([given, *unpacked] if unpacked else []),
+            *indent([*self.walker.decompose(self.product.batch, "batch"), *lines]),
+            "}",
+        ]
+        return name
+
+    def store(self) -> str:
+        """The caller's statements on every element of the group."""
+        self.loops |= self.storing.loops
+        block = dict.fromkeys(("row_start", "height", "column_start", "width"), "int64_t ")
+        sums = {"out": f"const {self.of.type} *restrict ", "sums_step": "int64_t "}
+        return self.function("store", {**block, **sums}, self.storing.lines(), self.product.stored)
+
+    @cached_property
+    def storing(self) -> Storing:
+        """What is done with sums."""
+        run = None if self.places is None else self.places.runs()[1]
+        return Storing(self.product, self.of, self.walker, self.windows is not None, run)
+
+
+_OWN = frozenset(
+    """threads batch row_start height column_start width depth_start depth_run left left_step panels
+    depth_block staged first_column some panel out sums_step line row value here deep e d l r c
+    line_low line_high deep_low deep_high base below above least most single run_start
+    """.split()
+)

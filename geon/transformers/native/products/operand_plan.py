@@ -1,0 +1,113 @@
+"""Which operand of a product is on which side, and how it comes into blocks: what its text will
+say, as far as it enters the memory that the product works in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ....op_graph.values.dtypes import name_of
+from ...kernels.analysis.index_uses import Uses, joined
+from ...kernels.ir.nest import Loop
+from ...kernels.ir.scalar_code import Scalar
+from ...kernels.products.contraction import Contraction, bordered, stored, unit_of
+from ...printing.nests.contractions import PrintedElement
+from ...printing.scalars.c_expressions import C_TYPES
+from ..sizes.blocking import shape
+from ..sizes.products import Sides
+from .descriptor import ProductText
+from .implicit_im2col import filled
+from .operand_views import Operand
+from .padded_packing import Border
+from .product_ir import Product
+from .product_text import oriented
+
+VECTORS = (16, 32, 64)  # bytes: a plan does not know for which its text will be
+
+
+def sides(product: Product) -> tuple[Sides, ...]:
+    """Those that a product has in vectors of any size: the widest ones take most."""
+    found: dict[bool, Sides] = {}
+    for vector_bytes in reversed(VECTORS):
+        made = oriented(product, of := shape(product.type, vector_bytes))
+        turned = made.left is product.right
+        text = ProductText(made, of)
+        if turned not in found:
+            found[turned] = _sides(text, turned)
+        else:
+            most = _most(found[turned].places, _places(text))
+            found[turned] = replace(found[turned], places=most)
+    return tuple(found.values())
+
+
+def _sides(text: ProductText, turned: bool) -> Sides:
+    left, right = text.left.plain, text.right.plain
+    windows = text.windows if left is None else None
+    step = 0
+    if right is not None and (right.line_step == 1 or not isinstance(right.line_step, int)):
+        step = right.summed_step if isinstance(right.summed_step, int) else 1
+    return Sides(
+        turned,
+        text.result is not None and left is not None and right is not None,
+        None if windows is None else windows.elements,
+        (text.left.staged(True), text.right.staged(False)),
+        left is None or right is None,
+        step,
+        _places(text),
+        True,
+    )
+
+
+def _places(text: ProductText) -> tuple[int, int] | None:
+    """The elements of a band of columns that are windows, and how many of these sums have."""
+    found = text.places
+    if found is None:
+        return None
+    offsets, run = found.runs()
+    return found.elements + text.beyond(found), len(offsets) * filled(run, text.of)
+
+
+def _most(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:
+    """The more of each, as runs fill vectors of some sizes only."""
+    if one is None or other is None:
+        return one or other
+    return max(one[0], other[0]), max(one[1], other[1])
+
+
+def contraction_sides(work: Contraction) -> tuple[Sides, ...]:
+    """The same of a contraction, as its own product."""
+    type, loops = (
+        C_TYPES[name_of(work.dtype)],
+        (*work.batch, *work.rows, *work.columns, *work.summed),
+    )
+    left, right = (described(value, loops, type) for value in (work.left, work.right))
+    found = stored(work)
+    result = None
+    if found is not None:
+        result = Operand(type, no_element, "y", found.strides, work.unit)
+    return sides(
+        Product(
+            "product", type, work.batch, work.rows, work.columns, work.summed, left, right,
+            lambda at, value: [], work.unit, {}, str, result,
+        )
+    )  # fmt: skip
+
+
+def described(value: Scalar, loops: Iterable[Loop], type: str) -> Operand:
+    """How a product reads an operand, as a strided load or as elements that are computed; without
+    their text.
+    """
+    loops = tuple(loops)
+    found, unit = bordered(value, loops), unit_of(value, loops)
+    if found is None:
+        uses = Uses()
+        uses.add(value)
+        return Operand(type, no_element, None, {}, unit, joined=joined(uses, loops))
+    border = Border("0", found.guards) if found.guards else None
+    return Operand(type, no_element, "x", found.strides, unit, border)
+
+
+def no_element(texts: object, inner: str | None) -> PrintedElement:
+    """What says nothing of an operand that is in memory."""
+    return PrintedElement([], [], "")

@@ -1,0 +1,1 @@
+"""Profiles, and computations as C functions."""

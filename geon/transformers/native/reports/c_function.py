@@ -1,0 +1,228 @@
+"""A compiled computation as a C function, for callers from C, Cython, Numba or ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ....errors import ArgumentError, FeedError
+from ....op_graph.axes.axes import Axes, Axis
+from ....op_graph.axes.length_defaults import default_lengths
+from ....op_graph.axes.lengths import Length
+from ....op_graph.op_graph import Op
+from ...binding.open_lengths import named_lengths
+from ...computation import Computation
+from ...runtime.arena import place
+from ..emit.module_text import REPORTED, RUN
+from ..runtime.bound_program import Bound, NativeProgram, address
+from ..runtime.result_pool import new_result
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """What one entry of the table ``p`` points to: the first of elements that lie without gaps.
+
+    ``kind`` is ``"input"``, ``"result"``, ``"variable"``, ``"constant"``, ``"buffer"`` or
+    ``"kept"``; ``name`` the user's name of it, or None. Elements lie in the order of ``axes``. A
+    constant has a shape and no axes; a buffer is ``size`` bytes for the function to work in, at a
+    multiple of 64, and has neither dtype nor axes. What is kept is the table of packed copies of
+    variables and constants that ``CFunction.table`` makes; it may be NULL. ``size`` is in bytes, an
+    integer or an expression over open lengths.
+    """
+
+    kind: str
+    name: str | None
+    dtype: Any
+    axes: Axes | None
+    size: int | Length
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """The memory that all buffers share: its bytes, and the offset of each buffer in it.
+
+    It must begin at a multiple of ``alignment``, and is enough for calls on so many ``threads``.
+    """
+
+    bytes: int
+    offsets: tuple[int, ...]
+    threads: int
+    alignment: int
+
+
+class CFunction:
+    """The C function of a computation: ``address``, ``signature`` and what to call it with.
+
+    It takes the table ``p`` of pointers that ``pointers`` describes, the open lengths ``n`` in the
+    order of ``lengths``, how many threads it may use (no more than its arena is for), four integers
+    to report a failure in, and for a computation that prints a function that is given each value
+    (else NULL). It returns 0,
+    or 1 + the number of the kernel that found positions out of range or values that are not finite;
+    variables are then as they were. Pointers to arrays without elements must be readable too.
+
+    Different threads may call it at the same time, each with an arena, results and a report of its
+    own, where it writes no variable. It can be called as long as this object lives, and reads
+    ``constants`` and the memory of ``variables``, which stay while it and the transformer do, until
+    a variable is set to an array of other lengths: then make a new table.
+    """
+
+    def __init__(self, computation: Computation, version: Array) -> None:
+        self._computation, self._version = computation, version
+        stages = computation.stages()
+        program: NativeProgram = stages.compiled
+        self._program, self._linking = program, stages.linking
+        self.signature = " ".join(RUN.format("").split())
+        self.lengths: tuple[str, ...] = program.record.lengths
+        self.constants: tuple[Array, ...] = tuple(value.array for value in self._linking.constants)
+        self.pointers: tuple[Pointer, ...] = tuple(self._pointers())
+
+    @property
+    def address(self) -> int:
+        """Where the function is."""
+        found = ctypes.cast(self.ctypes, ctypes.c_void_p).value
+        assert found is not None
+        return found
+
+    @property
+    def ctypes(self) -> Any:
+        """The function as ctypes calls it; it runs without the interpreter's lock."""
+        return self._program.run
+
+    def _pointers(self) -> Iterator[Pointer]:
+        linking, computation = self._linking, self._computation
+        for leaf in linking.inputs:
+            yield _pointer("input", leaf)
+        wanted = (*computation.results, *computation.keep)
+        for op, made in zip(wanted, computation.pure.outputs, strict=True):
+            if made is not None:
+                yield replace(_pointer("result", made), name=op.name)
+        for leaf in linking.variables:
+            yield _pointer("variable", leaf)
+        for array in self.constants:
+            yield Pointer("constant", None, array.dtype, None, array.nbytes)
+        for buffer in self._program.record.buffers:
+            size = buffer.most(computation.transformer.threads)
+            yield Pointer("buffer", None, None, None, size)
+        if self._program.record.keeps:
+            yield Pointer("kept", None, None, None, 0)
+
+    def arena(self, lengths: Mapping[Axis, int] | None = None, threads: int | None = None) -> Arena:
+        """The arena for these lengths of open axes, and calls on at most so many threads.
+
+        Defaults count where no lengths are given, and the transformer's threads. Raises
+        ``ArgumentError`` where a length is missing.
+        """
+        threads = threads or self._computation.transformer.threads
+        known = {
+            **default_lengths(),
+            **self._computation.request.lengths,
+            **named_lengths(lengths, self.lengths, "lengths"),
+        }
+        missing = [name for name in self.lengths if name not in known]
+        if missing:
+            raise ArgumentError(
+                f"nothing gives the open lengths {', '.join(missing)}: give lengths={{...}}"
+            )
+        sizes, lifetimes, _ = self._program.sizes(known, threads)
+        offsets, total = place(sizes, lifetimes, self._program.record.alignment)
+        return Arena(total, tuple(offsets), threads, self._program.record.alignment)
+
+    def table(self, *inputs: Any, out: Sequence[Array] | None = None, **named: Any) -> Table:
+        """The arguments for these values of the placeholders, ready for a call.
+
+        Results go into ``out``, contiguous arrays of their shapes and dtypes, or into new arrays.
+        Variables are the transformer's own: a function that writes them must not run at the same
+        time as a computation of that transformer. Raises what a call of the computation raises.
+        """
+        computation, program, version = self._computation, self._program, self._version
+        threads = computation.transformer.threads
+
+        def bind(*bound: Any) -> Table:
+            return Table(Bound(program, threads, version, *bound))
+
+        def run(table: Table, *arrays: Array) -> Table:
+            table.feed(arrays)
+            return table
+
+        functions = (bind, run, program.functions(threads).sizes)
+        values = computation.arranged(inputs, named)
+        call = computation.transformer.link(functions, computation.stages(), writes=False)
+        table: Table = call(*values)
+        if out is None:
+            table.renew()
+        else:
+            table.put(out)
+        return table
+
+    def __repr__(self) -> str:
+        return f"<{self.signature} at {self.address:#x}>"
+
+
+class Table:
+    """Arguments of a C function: ``pointers``, ``lengths`` and ``report`` as ctypes arrays, and
+    ``show``, the function that prints, or None.
+
+    ``inputs`` and ``results`` are the arrays that are read and written; they, the arena and the
+    variables live as long as the table does. The report has room for ``times`` of a timed module.
+    """
+
+    def __init__(self, bound: Bound, times: int = 0) -> None:
+        self.bound, self.shapes = bound, tuple(bound.shapes)
+        self.pointers, self.lengths, self.show = bound.pointers, bound.sizes, bound.show
+        self.report = bound.report = (ctypes.c_int64 * (REPORTED + times))()
+        self.before = bound.first - len(self.shapes)  # inputs, and then results
+        self.inputs: tuple[Array, ...] = ()
+        self.results: tuple[Array, ...] = ()
+
+    def feed(self, inputs: Sequence[Array]) -> None:
+        """Read these arrays, which must be as the placeholders need them."""
+        self.inputs = tuple(inputs)
+        for k, array in enumerate(inputs):
+            self.pointers[k] = address(array)
+
+    def renew(self) -> None:
+        """Put new arrays in the place of the results."""
+        self._place([new_result(shape, dtype) for shape, dtype in self.shapes])
+
+    def put(self, out: Sequence[Array]) -> None:
+        """Let results go into these arrays; ``FeedError`` where one does not fit."""
+        count = len(self.shapes)
+        if len(out) != count:
+            raise ArgumentError(f"out has {len(out)} arrays and there are {count} results")
+        for array, (shape, dtype) in zip(out, self.shapes, strict=True):
+            fits = isinstance(array, np.ndarray) and array.shape == shape and array.dtype == dtype
+            if not fits or not array.flags.carray:
+                raise FeedError(
+                    f"out was given {_described(array)}; a result needs a writable, contiguous "
+                    f"array of shape {shape} and dtype {dtype}"
+                )
+        self._place(out)
+
+    def _place(self, results: Sequence[Array]) -> None:
+        self.results = tuple(results)
+        for k, array in enumerate(results, self.before):
+            self.pointers[k] = address(array)
+
+    def run(self, threads: int = 1) -> int:
+        """Call the function; 0, or 1 + the number of the kernel that failed.
+
+        No more threads are used than the transformer has, for which the arena was laid out.
+        """
+        run, threads = self.bound.program.run, min(threads, self.bound.threads)
+        return int(run(self.pointers, self.lengths, threads, self.report, self.show))
+
+
+def _pointer(kind: str, op: Op) -> Pointer:
+    return Pointer(kind, op.name, op.dtype, op.axes, op.axes.size * op.dtype.itemsize)
+
+
+def _described(array: Any) -> str:
+    if not isinstance(array, np.ndarray):
+        return type(array).__name__
+    return f"an array of shape {array.shape} and dtype {array.dtype}"

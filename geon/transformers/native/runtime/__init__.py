@@ -1,0 +1,1 @@
+"""Calls of compiled programs, and the memory that they work in."""

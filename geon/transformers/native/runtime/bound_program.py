@@ -1,0 +1,300 @@
+"""Compiled C modules as the functions that a call binds and runs."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from ....errors import GeonError
+from ....op_graph.axes.lengths import evaluate
+from ...runtime.loop_steps import at_steps
+from ...runtime.memory import HOST
+from ...runtime.rwlock import raises_at_once
+from ...runtime.value_errors import not_finite, outside
+from ...sizes.spaces import beyond_counting, walks
+from ..machine.caches import past_bytes
+from ..machine.threads import load_pool
+from .empty_arrays import nothing, zeros
+from .fast_call import Entry, extension
+from .result_pool import maker, new_result
+
+if TYPE_CHECKING:
+    from ..emit.record import Record
+
+Array = np.ndarray[Any, Any]
+# Elements that kernels go over, from which on other Python threads may run meanwhile: they take
+# about as long as two hundred times what it costs to let go of the interpreter and to get it back.
+LONG = 1 << 15
+SHOW = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
+
+
+class Functions(NamedTuple):
+    """What ``Transformer.link`` takes, with the short way in; see ``Call``."""
+
+    bind: Callable[..., Bound]
+    run: Callable[..., tuple[Array, ...]]
+    sizes: Callable[..., tuple[list[int], list[tuple[int, int]], int]]
+    make_entry: Callable[[Sequence[Any]], Entry | None]
+    run_into: Callable[..., tuple[Array, ...]]
+
+
+_prepared = False
+
+
+def prepare() -> None:
+    """Begin to compile what every program of this process needs, beside the user's own work.
+
+    It is there from the cache after the first time. What fails here fails again, and is told, where
+    it is needed.
+    """
+    global _prepared
+    if not _prepared:
+        _prepared = True
+        threading.Thread(target=_prepare, name="geon prepares native code", daemon=True).start()
+
+
+def _prepare() -> None:
+    with contextlib.suppress(GeonError):
+        load_pool()
+
+
+class NativeProgram:
+    """A loaded module: how large its buffers are, and ``run``."""
+
+    def __init__(self, record: Record, path: Path) -> None:
+        self.record = record
+        self.library = ctypes.CDLL(str(path))
+        self.pool = load_pool()
+        self.link(past_bytes())
+        self.run = self.library[f"geon_run{record.suffix}"]
+        self.run.restype = ctypes.c_int64
+        self.run.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p,
+                             ctypes.c_void_p)  # fmt: skip
+        self.run_address = ctypes.cast(self.run, ctypes.c_void_p).value
+        self.copies: WeakValueDictionary[Any, Copies] = WeakValueDictionary()
+
+    def link(self, past: int) -> None:
+        """Tell the module where the pool is, and from how many bytes on values stay in no cache."""
+        pool, link = self.pool, self.library.geon_link
+        link.argtypes = (*[ctypes.c_void_p] * 5, ctypes.c_int64)
+        link.restype = None
+        addresses = pool.run_address, pool.run_short_address, pool.seat_address
+        link(*addresses, pool.interrupt_address, pool.watched_address, past)
+
+    def functions(self, threads: int, version: Array | None = None) -> Functions:
+        """What ``Transformer.link`` takes, for calls on so many threads.
+
+        ``version`` is that of the transformer's variables.
+        """
+
+        def bind(*args: Any) -> Bound:
+            return Bound(self, threads, version, *args)
+
+        def sizes(lengths: Mapping[str, int]) -> tuple[list[int], list[tuple[int, int]], int]:
+            return self.sizes(lengths, threads)
+
+        return Functions(bind, Bound.run, sizes, self.make_entry, Bound.run_into)
+
+    def keep(self, arena: Array, version: Array | None, lengths: Mapping[str, int]) -> Copies:
+        """The copies kept for calls in this arena: one set for all numbers of rows."""
+        if version is None:
+            version = np.zeros(1, np.int64)
+        sizes = tuple(copy.bytes(lengths) for copy in self.record.kept)
+        key = (id(arena), id(version), sizes)
+        found = self.copies.get(key)
+        if found is None:
+            constant = [copy.constant for copy in self.record.kept]
+            found = self.copies[key] = Copies(arena, version, sizes, constant)
+        return found
+
+    def make_entry(self, dtypes: Sequence[Any]) -> Entry | None:
+        """A short way in for inputs of these dtypes; None where there is none here.
+
+        What prints calls Python, so it always goes the long way.
+        """
+        made = None if self.record.shown else extension()
+        return None if made is None else Entry(made, dtypes)
+
+    def sizes(
+        self, lengths: Mapping[str, int], threads: int
+    ) -> tuple[list[int], list[tuple[int, int]], int]:
+        """Bytes and lifetimes of arena buffers, and the bytes of results.
+
+        Loops that cannot be counted in 64 bits count as the bytes they go over, which are refused.
+        """
+        record = self.record
+        sizes = [buffer.bytes(lengths, threads) for buffer in record.buffers]
+        beside = sum(evaluate(size, lengths) for size in record.beside)
+        beside += beyond_counting([space for space, _ in record.work], lengths)
+        return sizes, list(record.lifetimes), beside
+
+
+class Bound:
+    """A program with its tables of pointers and lengths, for one call at a time."""
+
+    def __init__(
+        self,
+        program: NativeProgram,
+        threads: int,
+        version: Array | None,
+        arena: Array,
+        offsets: Sequence[int],
+        variables: Sequence[Array],
+        constants: Sequence[Array],
+        lengths: Mapping[str, int],
+    ) -> None:
+        self.program, self.threads, self.lengths = program, threads, lengths
+        self.held = (arena, *variables, *constants)
+        self.entered: Any = None  # the extension's tables
+        record = program.record
+        self.shapes = [
+            (tuple([evaluate(n, lengths) for n in dims]), dtype) for dims, dtype in record.results
+        ]
+        base = address(arena)
+        sizes = [buffer.bytes(lengths, threads) for buffer in record.buffers]
+        tail = [address(v) for v in variables] + [address(c) for c in constants]
+        self.nothing = nothing(lengths)
+        tail += [
+            base + offset if size else self.nothing
+            for offset, size in zip(offsets, sizes, strict=True)
+        ]
+        if record.keeps:
+            self.kept = program.keep(arena, version, lengths)
+            tail.append(address(self.kept.table))
+        total = record.pointers
+        self.first = total - len(tail)
+        self.pointers = (ctypes.c_void_p * max(total, 1))(*([None] * self.first), *tail)
+        self.sizes = (ctypes.c_int64 * max(len(record.lengths), 1))(
+            *(lengths[name] for name in record.lengths)
+        )
+        self.report = (ctypes.c_int64 * 4)()
+        self.raised: BaseException | None = None
+        self.show = SHOW(self.shown) if record.shown else None
+
+    def run(self, *inputs: Array) -> tuple[Array, ...]:
+        """The results, as new arrays."""
+        return self.run_into((None,) * len(self.shapes), *inputs)
+
+    def run_into(self, arrays: Sequence[Array | None], *inputs: Array) -> tuple[Array, ...]:
+        """The results, in these arrays; new ones where there is None."""
+        results = tuple(
+            [
+                new_result(shape, dtype) if array is None else array
+                for array, (shape, dtype) in zip(arrays, self.shapes, strict=True)
+            ]
+        )
+        pointers = self.pointers
+        for k, array in enumerate((*inputs, *results)):
+            pointers[k] = address(array)
+        failed = self.call()
+        if self.raised is not None:
+            raised, self.raised = self.raised, None
+            raise raised
+        if failed < 0:
+            raise KeyboardInterrupt
+        if failed:
+            raise self.failure(failed - 1)
+        return results
+
+    def call(self) -> int:
+        """Run the program: 0, or 1 + the number of the kernel that failed, or -1 when interrupted.
+
+        Its loops end where Ctrl-C raises ``KeyboardInterrupt``.
+        """
+        program, pool = self.program, self.program.pool.library
+        arguments = self.pointers, self.sizes, self.threads, self.report, self.show
+        if not (program.record.stops and raises_at_once()):
+            return int(program.run(*arguments))
+        pool.geon_watch()
+        try:
+            return int(program.run(*arguments))
+        finally:
+            pool.geon_unwatch()
+
+    def tables(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What ``Tables`` of ``entry.c`` takes: the function, and what a call gives it."""
+        work = sum(count * walks(space, self.lengths) for space, count in self.program.record.work)
+        return (
+            self.program.run_address,
+            inputs,
+            tuple([(dtype, shape, maker(shape, dtype)) for shape, dtype in self.shapes]),
+            self.pointers,
+            self.sizes,
+            self.threads,
+            work >= LONG,
+            tuple(self.program.record.checks),
+            self.watching() if self.program.record.stops else None,
+            self.nothing,
+            self.held,
+        )
+
+    def watching(self) -> tuple[Any, ...]:
+        """What says whether an interrupt may end a call; where it begins and ends to be watched."""
+        pool = self.program.pool
+        return raises_at_once, pool.watch_address, pool.unwatch_address
+
+    def shown(self, kernel: int, data: int) -> None:
+        """Print a value, as ``geon.print`` promises; called by the module.
+
+        Where that fails, it says so in the report, and the run ends.
+        """
+        try:
+            shown = self.program.record.shown[kernel]
+            shape = tuple(evaluate(n, self.lengths) for n in shown.lengths)
+            count = int(np.prod(shape, dtype=np.int64)) * shown.dtype.itemsize
+            raw = ctypes.string_at(data, count)
+            print(f"{shown.label} = {np.frombuffer(raw, shown.dtype).reshape(shape)}")
+        except BaseException as error:
+            self.raised = error
+            self.report[0] = 1  # the run ends here, before anything is written
+
+    def failure(self, kernel: int) -> Exception:
+        """The error that a kernel reported."""
+        inside = self.program.record.checks[kernel]
+        error: GeonError
+        if inside is None:
+            count, total, first = self.report[0], self.report[1], self.report[2]
+            value = np.int64(first).view(np.float64)
+            error = not_finite(count, total, value)
+        else:
+            low, high, size = self.report[0], self.report[1], evaluate(inside[0], self.lengths)
+            error = outside(low, high, -size if inside[1] else 0, size)
+        error.kernel = kernel  # type: ignore[union-attr]  # read where the graph is known
+        loops = self.program.record.loops.get(kernel, ())
+        lengths = [(axis, evaluate(length, self.lengths)) for axis, length in loops]
+        return at_steps(error, lengths, self.report[3])
+
+
+class Copies:
+    """The table of copies that a program keeps from call to call, and their memory.
+
+    A copy is made when its row has not seen the version of what it is of, which never is -1.
+    ``arena`` and ``version`` are held so that no others get their identity meanwhile.
+    """
+
+    def __init__(
+        self, arena: Array, version: Array, sizes: Sequence[int], constant: Sequence[bool]
+    ) -> None:
+        self.arena, self.version, self.never = arena, version, np.zeros(1, np.int64)
+        self.arrays = [HOST.allocate((size,), np.uint8) for size in sizes]
+        self.table = np.zeros((1 + len(self.arrays), 3), np.int64)
+        self.table[0, 0] = address(version)
+        for line, copy, never in zip(self.table[1:], self.arrays, constant, strict=True):
+            line[:] = address(self.never if never else version), -1, 0
+            if copy.size:
+                line[2] = address(copy)
+
+
+def address(array: Array) -> int:
+    """Where the elements of an array lie; somewhere readable where it has none."""
+    if not array.size:
+        return zeros()
+    found: int = array.__array_interface__["data"][0]
+    return found

@@ -1,0 +1,33 @@
+"""Subnormal numbers flushed to zero: where that is possible, and in the calling thread."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+from collections.abc import Iterator
+
+from ..machine.threads import load_pool
+
+
+def is_possible() -> bool:
+    """Return True where the processor has the control word that ``geon_run`` sets."""
+    return platform.machine() in ("x86_64", "AMD64")
+
+
+def missing() -> str:
+    """Return what is wrong where it is not possible."""
+    return (
+        f"flush_subnormals=True sets a control word of x86-64, and this processor is "
+        f"{platform.machine() or 'unknown'}; leave it out"
+    )
+
+
+@contextlib.contextmanager
+def flushed() -> Iterator[None]:
+    """Flush subnormal numbers in this thread, and so in kernels that it runs, in the block."""
+    library = load_pool().library
+    before = library.geon_flush_subnormals()
+    try:
+        yield
+    finally:
+        library.geon_set_arithmetic(before)

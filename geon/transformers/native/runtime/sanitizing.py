@@ -1,0 +1,75 @@
+"""What ``NativeTransformer(sanitize=True)`` needs of the process, and arenas with red zones."""
+
+from __future__ import annotations
+
+import ctypes
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ....errors import UnavailableError
+from ...runtime.arena import place
+from ...runtime.memory import HOST, has_sanitizer
+from ..toolchain.compilers import Toolchain, sanitizer_environment
+from .bound_program import Bound, Functions, NativeProgram
+
+RED_ZONE = 64  # bytes between two buffers; the sanitizer marks memory in steps of 8
+
+
+def require_sanitizer(toolchain: Toolchain) -> None:
+    """Raise ``UnavailableError`` with the command to run where the process has no sanitizer.
+
+    Its runtime must be loaded before anything else, so it cannot be loaded now.
+    """
+    if has_sanitizer():
+        return
+    values = sanitizer_environment(toolchain)
+    variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in values.items())
+    raise UnavailableError(
+        "sanitize=True needs a process that was started with the address sanitizer; run\n"
+        f"  {variables} {shlex.join(sys.orig_argv)}"
+    )
+
+
+def with_red_zones(program: NativeProgram, functions: Functions, threads: int) -> Functions:
+    """The functions of a program, bound to an arena in which no two buffers adjoin.
+
+    What lies between buffers may not be read or written, so that the sanitizer sees a kernel that
+    leaves the buffer it works on.
+    """
+
+    def bind(
+        arena: Any, offsets: Any, variables: Any, constants: Any, lengths: Mapping[str, int]
+    ) -> Bound:
+        sizes = [buffer.bytes(lengths, threads) for buffer in program.record.buffers]
+        apart = RedZones(sizes, program.record.alignment)
+        return functions.bind(apart.arena, apart.offsets, variables, constants, lengths)
+
+    return functions._replace(bind=bind)
+
+
+class RedZones:
+    """An arena for buffers of these sizes in bytes, with memory around each that none may touch."""
+
+    def __init__(self, sizes: Sequence[int], alignment: int) -> None:
+        apart = [size + RED_ZONE for size in sizes]
+        offsets, total = place(apart, [(0, 0)] * len(sizes), alignment)
+        first = -(-RED_ZONE // alignment) * alignment
+        self.offsets = [first + offset for offset in offsets]
+        total += first
+        # Of some thousand bytes at least: NumPy keeps small blocks, red zones and all, for other
+        # arrays, where the sanitizer's allocator would make them usable again.
+        self.arena = HOST.allocate((max(total, 4096),), np.uint8, alignment)
+        start = self.arena.ctypes.data
+        _mark("poison", start, total)
+        for size, offset in zip(sizes, self.offsets, strict=True):
+            _mark("unpoison", start + offset, size)
+
+
+def _mark(how: str, start: int, size: int) -> None:
+    """Make memory unusable, or usable again: ``poison`` or ``unpoison`` it."""
+    function = getattr(ctypes.CDLL(None), f"__asan_{how}_memory_region")
+    function(ctypes.c_void_p(start), ctypes.c_size_t(size))

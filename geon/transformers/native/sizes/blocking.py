@@ -1,0 +1,284 @@
+"""Sizes of the blocks that matrix products are cut into; the C files have them as macros."""
+
+from dataclasses import dataclass, replace
+
+from ...sizes.scratch import Size
+
+GROUP = 48
+"""Rows of the left operand packed at a time: a multiple of every tile height."""
+
+WHOLE = 4
+"""Panels of columns that few rows are multiplied by in one block."""
+
+HANDED = 64
+"""Rows and columns of sums that are turned at a time, where stores are across: so many float32 stay
+in the first cache until they are stored. It is a multiple of every vector."""
+
+BAND = 192
+"""The most rows of windows whose places are brought into memory at a time: what they share is
+copied once."""
+
+BAND_BYTES = 1 << 20
+"""The most memory for that."""
+
+TALL = 8
+"""Rows of a tile of windows that is one vector wide: multiplications take four cycles, and two
+begin in each."""
+
+RUNS = 64
+"""The most runs of elements of a row of windows that tiles read where they overlap."""
+
+PACKING = 2
+"""How many cycles it takes to pack one element of windows; in one, two vectors are multiplied."""
+
+RUN = 5
+"""The fewest elements that adjoin in windows that tiles read where they overlap."""
+
+FEW = {"stream": 32, "dots": 12}
+"""Up to so many rows, a right operand in memory is read in place."""
+
+DOT_VECTORS = 4
+"""The fewest vectors of summed indices of a row's dot products with columns where they lie,"""
+
+DOT_ROWS = 4
+"""times the rows, up to so many."""
+
+THIN = 400
+"""Up to so many results of rows and columns that are no more than a group each, a deep product is
+one of dot products along lines of both operands."""
+
+THIN_BYTES = 65536
+"""The most bytes of these lines in one block."""
+
+SHALLOW = 64
+"""Up to so many summed indices, rows are packed without a gap between them."""
+
+TURNED = 8
+"""Up to so many columns of a computed left operand that adjoins along rows, these are columns."""
+
+LOWERED = 8
+"""Up to so many summed indices, tiles of two vectors are low."""
+
+NEAR = 32768
+"""An operand's block that spans no more bytes than this is read where it lies by register tiles."""
+
+APART = 16384
+"""From so many bytes between them on, elements of a bordered operand are not packed one after
+another: each comes from a page of its own, and its neighbours are fetched again."""
+
+NARROW = 4
+"""Up to so many panels of columns, packing rows that lie close costs more than it saves."""
+
+KEPT_FROM = 12
+"""From so many rows on, a product keeps a packed copy of an operand that stays as it is."""
+
+KEPT_ROWS = 480
+"""Up to so many."""
+
+LEAST_COLUMNS = 64
+"""From so many columns on."""
+
+PANEL = 32
+"""The most columns of a panel, of any type and vector."""
+
+CHAIN = 48
+"""The most terms of a long sum that are added one after another in its own type: equal float32 are
+then off by 7.5e-7 at most."""
+
+MOST_ROWS = 480
+"""The most rows of one block."""
+
+PACKED_BYTES = 8 << 20
+"""The most memory for a right operand that is packed once for all rows."""
+
+BAND_PACKED_BYTES = 1 << 20
+"""The same for one that bands of rows are multiplied by: its panels stay near all rows."""
+
+PACKED_WORK = 500_000_000
+"""The fewest multiply-adds of a product that packs first: threads then wait for each other, and
+read what another one wrote."""
+
+HALVED_WORK = 1 << 20
+"""The fewest multiply-adds of a product of few columns that vectors of half the width are taken
+for: a compiler takes a second for these, once."""
+
+STREAM_ROWS = 4
+"""A right operand that is read where it lies takes as long for one row as for so many: as long as
+it takes to come from the last cache."""
+
+MOST_PARTS = 16
+"""The most parts of sums that are added up by several tasks."""
+
+PART_DEPTH = 128
+"""The fewest summed indices of a part of a stream: what parts come to is added up by one thread, in
+a hundredth of the time that the parts take."""
+
+PART_BYTES = 1 << 17
+"""The fewest bytes that a part of a stream reads: three microseconds from the last cache."""
+
+WORK_RATE = 100
+"""Multiply-adds of a nanosecond, of one thread: how long runs are taken to last, about."""
+
+STREAMED = 4
+"""The fewest summed indices whose products a stream adds up before it adds them to the result."""
+
+TAGS = {"float": "f32", "double": "f64"}
+SIZES = {"float": 4, "double": 8}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of the blocks a product of one type is cut into, in elements."""
+
+    type: str
+    vector: int
+    halved: bool = False
+    """Of a product whose columns fill half of a vector at most: its vectors are half as wide."""
+
+    @property
+    def tag(self) -> str:
+        """What function names end in."""
+        return TAGS[self.type] + "_half" * self.halved
+
+    @property
+    def bytes(self) -> int:
+        """The size of one element."""
+        return SIZES[self.type]
+
+    @property
+    def panel(self) -> int:
+        """Columns of one packed panel of the right operand: two vectors."""
+        return 2 * self.vector
+
+    @property
+    def depth(self) -> int:
+        """The most summed indices of one block: twelve rows of it stay in a 32 KB first cache."""
+        return 384 if self.type == "float" else 256
+
+    @property
+    def long_depth(self) -> int:
+        """From more summed indices on, a product adds in double what short sums give.
+
+        Below, a sum of equal float32 is off by 8e-6 at most. Sums in double need no help: 2**28
+        equal terms are off by 4e-9.
+        """
+        return 8192 if self.type == "float" else 1 << 62
+
+    @property
+    def long_stream(self) -> int:
+        """The same for few rows, whose sums go through memory and not through registers."""
+        return 1024 if self.type == "float" else 1 << 62
+
+    @property
+    def line(self) -> int:
+        """Distance of two packed rows of the left operand; no multiple of a cache's set stride."""
+        return self.depth + 64 // SIZES[self.type]
+
+    @property
+    def few_elements(self) -> int:
+        """The most elements of a product that is summed in parts: 16 KB of each part."""
+        return 16384 // SIZES[self.type]
+
+    @property
+    def columns(self) -> int:
+        """Columns whose panels stay in the second cache: with `depth`, a share of 400 KB."""
+        return 1024 // SIZES[self.type]
+
+    @property
+    def packed(self) -> int:
+        """The most elements of a right operand that are packed at a time for all rows."""
+        return PACKED_BYTES // SIZES[self.type]
+
+    @property
+    def packed_columns(self) -> int:
+        """The most columns of one block: the sums of a group of rows stay in the second cache."""
+        return 4 * self.columns
+
+    @property
+    def heights(self) -> tuple[int, int]:
+        """Rows of the high and the low register tile: the larger fills 32 or 16 registers.
+
+        The lower one has eight sums, as many as processors add up at the same time.
+        """
+        registers = 2 if self.halved else 1  # of the processor with the wider ones
+        return (12, 4) if self.vector * self.bytes * registers == 64 else (6, 4)
+
+    @property
+    def placed(self) -> int:
+        """Rows of a tile of three vectors, whose columns are windows at the place of each index."""
+        return 8 if self.heights[0] == 12 else 4
+
+    def thin(self, rows: Size, columns: Size, depth: Size) -> bool | None:
+        """Whether a product is `THIN`, as far as sizes tell; None where they are not known."""
+        known = [size for size in (rows, columns) if isinstance(size, int)]
+        shallow = isinstance(depth, int) and depth < 8 * self.vector
+        if shallow or any(size > GROUP for size in known):
+            return False
+        if len(known) < 2:
+            return None
+        if known[0] * known[1] > THIN:
+            return False
+        return True if isinstance(depth, int) else None
+
+    def dots_from(self, rows: int) -> int:
+        """The fewest summed indices at which so few rows are dot products with columns in place:
+        lanes of sums are added in the end, which takes as long as packing columns of short ones.
+        """
+        return DOT_VECTORS * self.vector * min(rows, DOT_ROWS)
+
+    def macros(self) -> dict[str, object]:
+        """What the C files of products call these numbers."""
+        high, low = self.heights
+        return {
+            "TYPE_BYTES": self.bytes,
+            "VECTOR": self.vector,
+            "PANEL": self.panel,
+            "HIGH": high,
+            "LOW": low,
+            "GROUP": GROUP,
+            "HANDED": HANDED,
+            "WHOLE": WHOLE,
+            "BAND": BAND,
+            "TALL": TALL,
+            "PLACED": self.placed,
+            "FEW_STREAM": FEW["stream"],
+            "FEW_DOTS": FEW["dots"],
+            "DOT_VECTORS": DOT_VECTORS,
+            "DOT_ROWS": DOT_ROWS,
+            "THIN": THIN,
+            "THIN_BYTES": THIN_BYTES,
+            "SHALLOW": SHALLOW,
+            "LOWERED": LOWERED,
+            "NEAR": NEAR,
+            "NARROW": NARROW,
+            "CHAIN": CHAIN,
+            "STREAMED": STREAMED,
+            "STREAM_ROWS": STREAM_ROWS,
+            "MOST_PARTS": MOST_PARTS,
+            "PART_DEPTH": PART_DEPTH,
+            "PART_BYTES": PART_BYTES,
+            "WORK_RATE": WORK_RATE,
+            "MOST_ROWS": MOST_ROWS,
+            "MOST_COLUMNS": self.columns,
+            "MOST_DEPTH": self.depth,
+            "LEFT_LINE": self.line,
+            "LONG_DEPTH": self.long_depth,
+            "LONG_STREAM": self.long_stream,
+            "FEW_ELEMENTS": self.few_elements,
+            "PACKED": self.packed,
+            "PACKED_COLUMNS": self.packed_columns,
+            "PACKED_WORK": PACKED_WORK,
+            "BAND_PACKED": BAND_PACKED_BYTES // self.bytes,
+        }
+
+
+def shape(type: str, vector_bytes: int) -> Shape:
+    """Block sizes for accumulation in `type` with vectors of `vector_bytes` (16, 32 or 64)."""
+    if vector_bytes not in (16, 32, 64):
+        raise ValueError(f"vector_bytes is {vector_bytes}; products know 16, 32 and 64")
+    return Shape(type, vector_bytes // SIZES[type])
+
+
+def halved(of: Shape) -> Shape | None:
+    """The same with half as wide vectors; None where the processor would have no more registers."""
+    return replace(of, vector=of.vector // 2, halved=True) if of.vector * of.bytes == 64 else None

@@ -1,0 +1,1 @@
+"""C compilers, their flags, and shared objects."""

@@ -1,0 +1,457 @@
+"""The machine's C compiler: which one, its flags, and what those let a program use.
+
+Running a compiler takes tens of milliseconds, so what was found is kept per process and on disk,
+under the compiler's path, time and size and the processor's features.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import importlib.util
+import json
+import os
+import platform
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ....errors import UnavailableError
+from ...cache import disk
+from ...loading.environment import COMPILER, PROGRAMS, environment_of_child, setting
+from . import prebuilt
+from .flags import (
+    ANY_TYPE,
+    FEW_PASSES,
+    FLAGS,
+    INSTEAD,
+    LEAN,
+    NEEDED,
+    OF_VECTORS,
+    SANITIZERS,
+    TUNED,
+    UNTUNED,
+    WIDE,
+)
+
+CURE = "install gcc (apt install gcc) or pip install 'geon[native]'"
+
+MACROS = ("__AVX", "__SSE", "__FMA", "__F16C__", "__BMI", "__ARM_", "__aarch64__", "__x86_64__")
+FAMILY_MACROS = ("__clang__", "__GNUC__", "__clang_major__", "__SIZEOF_INT128__", "__ELF__")
+
+LONGEST = 300  # characters of a message that are shown: some compilers repeat a long command
+
+# What the compiler must manage: a program, the includes that pool.c needs, and a shared object
+# that this process can load, so no compiler for another machine.
+TRIAL = """#include <pthread.h>
+#include <stdint.h>
+int32_t geon_trial(int32_t x) { return x + (int32_t)sizeof(pthread_t) * 0 + 1; }
+"""
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """A C compiler that works here.
+
+    ``command`` runs it, ``version`` is the first line it says of itself, ``flags`` are given to
+    every run, ``macros`` are those of its predefined macros that say what code may use with these
+    flags, ``cpu`` is the processor's model and features: compiled code is for that one. ``lean``
+    are flags for units of one program, after the others. ``linker`` is the program that the
+    compiler links with, where it makes what can be loaded without the compiler's help, else "";
+    ``libraries`` are the system's that a kernel may call.
+    """
+
+    command: tuple[str, ...]
+    version: str
+    flags: tuple[str, ...]
+    macros: Mapping[str, str] = dataclasses.field(hash=False)
+    cpu: str
+    lean: tuple[str, ...] = ()
+    linker: str = ""
+    libraries: tuple[str, ...] = ()
+
+    def own_flags(self, unit: str) -> tuple[str, ...]:
+        """The flags for a unit of one program, after the others: ``lean`` ones, and where it is of
+        vectors those for few passes, where the compiler has ``lean`` flags.
+        """
+        few = bool(self.lean) and unit.startswith(OF_VECTORS)
+        return (*self.lean, *FEW_PASSES) if few else self.lean
+
+    @property
+    def vector_bytes(self) -> int:
+        """The width of the vectors that code should use, in bytes."""
+        if "__AVX512F__" in self.macros:
+            return 64
+        return 32 if "__AVX2__" in self.macros else 16
+
+    @property
+    def family(self) -> str:
+        """``"zig"``, ``"clang"`` or ``"gcc"``: whose flags and builtin functions it has."""
+        if _is_zig(self.command):
+            return "zig"
+        return "clang" if "__clang__" in self.macros else "gcc"
+
+
+def _is_zig(command: Sequence[str]) -> bool:
+    """Whether a command is ``zig cc`` or ``python -m ziglang cc``."""
+    return command[-1] == "cc" and os.path.basename("".join(command[-2:-1])).startswith("zig")
+
+
+def _which(name: str) -> str | None:
+    """The file that a command's first word names, as a shell finds it.
+
+    ``shutil.which`` without its import, which takes longer than all else that a hit needs.
+    """
+    folders = [""] if os.path.dirname(name) else os.get_exec_path()
+    for path in (os.path.join(folder, name) for folder in folders):
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return os.path.abspath(path)
+    return None
+
+
+_lock = disk.fork_safe_lock()
+_found: dict[tuple[str, str], Toolchain | None] = {}
+_refused: dict[tuple[str, str], list[str]] = {}
+
+
+def _surroundings() -> tuple[str, str]:
+    return setting(COMPILER), setting(PROGRAMS)
+
+
+def find_toolchain() -> Toolchain | None:
+    """The first C compiler that works: ``$CC``, ``cc``, ``gcc``, ``clang``, or the ziglang package.
+
+    ``None`` where there is none; ``missing_compiler()`` then says which were tried.
+    """
+    key = _surroundings()
+    if key not in _found:
+        with _lock:
+            if key not in _found:
+                refused: list[str] = []
+                found = next(
+                    filter(None, (_examine(c, refused) for c in _candidates(refused))), None
+                )
+                _refused[key] = refused
+                _found[key] = found
+    return _found[key]
+
+
+def passed_over() -> list[str]:
+    """The compilers that were tried before one was found, each with why it is not used."""
+    return list(_refused.get(_surroundings(), ()))
+
+
+def missing_compiler() -> str:
+    """Why no compiler was found, what was tried, and the cure."""
+    reasons = (
+        "".join(f"\n  {line}" for line in passed_over()) or "\n  no cc, gcc or clang on the PATH"
+    )
+    return f"no C compiler works here: {CURE}. Tried:{reasons}"
+
+
+def _candidates(refused: list[str]) -> Iterator[tuple[str, ...]]:
+    """Commands to try, in order; those that are not there come too where the user asked, and what
+    is no command is ``refused``.
+    """
+    seen = set()
+    given = setting(COMPILER).strip()
+    # A path with spaces is a command if there is such a file.
+    asked = (given,) if given and _which(given) else _words(given, refused)
+    for command in filter(None, (asked, ("cc",), ("gcc",), ("clang",))):
+        where = _which(command[0])
+        if where is None:
+            if command is asked:
+                yield command
+            continue
+        # cc mostly is gcc or clang, and is not examined twice.
+        identity = (os.path.realpath(where), command[1:])
+        if identity not in seen:
+            seen.add(identity)
+            yield (where, *command[1:])
+    zig = importlib.util.find_spec("ziglang")
+    if zig is not None and zig.origin is not None:
+        binary = Path(zig.origin).with_name("zig")
+        yield (str(binary), "cc") if binary.is_file() else (sys.executable, "-m", "ziglang", "cc")
+
+
+def _words(given: str, refused: list[str]) -> tuple[str, ...]:
+    """A command as a shell takes it apart; none, and why, where it is none."""
+    try:
+        return tuple(shlex.split(given))
+    except ValueError as error:
+        refused.append(f"{COMPILER}={given!r}: {str(error).lower()}: close the quotes in it")
+        return ()
+
+
+def _examine(command: tuple[str, ...], refused: list[str]) -> Toolchain | None:
+    """The toolchain of a command, from the disk if it is known; ``None``, and why, if unusable."""
+    try:
+        name = record_name(command)
+        known = disk.load(name) or prebuilt.load(name)
+        if known is not None:
+            row = json.loads(known)
+            return Toolchain(
+                tuple(row["command"]),
+                row["version"],
+                tuple(row["flags"]),
+                row["macros"],
+                row["cpu"],
+                tuple(row["lean"]),
+                row["linker"],
+                tuple(row["libraries"]),
+            )
+        made = _make(command)
+    except FileNotFoundError as error:
+        refused.append(f"{shlex.join(command)}: no such program ({error.filename})")
+    except (OSError, _Unusable) as error:
+        refused.append(f"{shlex.join(command)}: {error}")
+    else:
+        disk.keep_bytes(name, record_text(made))
+        return made
+    return None
+
+
+def record_name(command: Sequence[str]) -> str:
+    """The name of the file that keeps what is known of a command."""
+    status = os.stat(command[0])
+    return "toolchain-" + disk.digest(
+        *command,
+        os.path.realpath(command[0]),
+        f"{status.st_mtime_ns} {status.st_size}",
+        processor(),
+        " ".join((*FLAGS, WIDE, TUNED, ANY_TYPE, *LEAN)),
+        " ".join(field.name for field in dataclasses.fields(Toolchain)),
+    )
+
+
+def record_text(toolchain: Toolchain) -> bytes:
+    """What that file has."""
+    return json.dumps(dataclasses.asdict(toolchain)).encode()
+
+
+class _Unusable(Exception):
+    """Why a compiler cannot be used."""
+
+
+def run_compiler(
+    command: Sequence[str], arguments: Iterable[str], text: str | None = None
+) -> tuple[int, str, str]:
+    """Exit status, output and messages of one run; the messages are in English.
+
+    ``text`` is given to its standard input.
+    """
+    import subprocess  # takes a while to import, and is not needed where all is in the cache
+
+    environment = environment_of_child(LC_ALL="C")
+    if "asan" in environment.get("LD_PRELOAD", ""):
+        del environment["LD_PRELOAD"]  # it is for this process, and makes compilers thrice as slow
+    if _is_zig(command):
+        # zig keeps what it builds; its cache must be where ours is, and not in a read-only home.
+        zig = str(disk.folder() / "zig")
+        environment.setdefault("ZIG_GLOBAL_CACHE_DIR", zig)
+        environment.setdefault("ZIG_LOCAL_CACHE_DIR", zig)
+    done = subprocess.run(
+        [*command, *arguments],
+        input=(text or "").encode("utf-8", "surrogateescape"),
+        capture_output=True,
+        env=environment,
+    )
+    return (
+        done.returncode,
+        done.stdout.decode("utf-8", "replace"),
+        done.stderr.decode("utf-8", "replace"),
+    )
+
+
+def _make(command: tuple[str, ...]) -> Toolchain:
+    """Runs a compiler to see what it is and can do; ``_Unusable`` says what it cannot."""
+    from concurrent.futures import ThreadPoolExecutor  # not needed where the disk knows it
+
+    # With all flags at once, which a compiler mostly knows, while the others are asked for.
+    with ThreadPoolExecutor(2) as pool:
+        trial = pool.submit(_try, command, (*FLAGS, WIDE))
+        status, said, complaint = run_compiler(command, ["--version"])
+        if status != 0 or not said.strip():
+            raise _Unusable(_first(complaint) or f"--version ended with status {status}")
+        flags = _known(command, FLAGS)
+        macros, tuned = _macros(command, flags)
+        # Passes of other compilers are others.
+        lean = () if "__clang__" in macros else _known(command, LEAN)
+        if "__AVX512F__" in macros:
+            # Without it gcc and clang use half of each vector, for clock rates of older processors.
+            flags = _known(command, (*flags, WIDE) if tuned else (*flags, WIDE, TUNED))
+        if "__clang__" in macros:
+            flags = _known(command, (*flags, ANY_TYPE))
+    if flags == (*FLAGS, WIDE) and trial.exception() is None:
+        linker = trial.result()
+    else:
+        linker = _try(command, flags)
+    version = said.splitlines()[0].strip()
+    libraries = _libraries(command) if linker else ()
+    return Toolchain(command, version, flags, macros, processor(), lean, linker, libraries)
+
+
+def _first(text: str) -> str:
+    """The first line that is an error, else the first line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    found = next((line for line in lines if "error" in line.lower()), lines[0] if lines else "")
+    return found if len(found) <= LONGEST else f"{found[:LONGEST]} ..."
+
+
+def _accepts(command: tuple[str, ...], flags: Iterable[str]) -> bool:
+    arguments = [*flags, "-Werror", "-x", "c", "-E", "-"]
+    return run_compiler(command, arguments, "int x;\n")[0] == 0
+
+
+def _known(command: tuple[str, ...], flags: Sequence[str]) -> tuple[str, ...]:
+    """Those of the flags that a compiler knows, all in one run if it knows them all."""
+    if _accepts(command, flags):
+        return tuple(flags)
+    known = []
+    for flag in flags:
+        if flag in NEEDED or _accepts(command, [flag]):
+            known.append(flag)
+        elif flag in INSTEAD and _accepts(command, [INSTEAD[flag]]):
+            known.append(INSTEAD[flag])
+    return tuple(known)
+
+
+def _macros(command: tuple[str, ...], flags: Sequence[str]) -> tuple[dict[str, str], bool]:
+    """The predefined macros that matter, by name, and whether it tunes for this processor."""
+    status, said, complaint = run_compiler(command, [*flags, "-v", "-x", "c", "-dM", "-E", "-"], "")
+    if status != 0:
+        raise _Unusable(_first(complaint))
+    macros = {}
+    for line in said.splitlines():
+        _, name, *value = line.split(" ", 2)
+        if name.startswith(MACROS) or name in FAMILY_MACROS:
+            macros[name] = value[0] if value else ""
+    return dict(sorted(macros.items())), UNTUNED not in complaint.split()
+
+
+def _try(command: tuple[str, ...], flags: Sequence[str]) -> str:
+    """Compiles, loads and calls a small function; ``_Unusable`` where that does not work.
+
+    The linker that can be run by itself, or "".
+    """
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="trial-", dir=disk.folder()) as where:
+        made = os.path.join(where, "trial.o")
+        compile_it = [*flags, "-x", "c", "-", "-c", "-o", made]
+        path = os.path.join(where, "trial.so")
+        for arguments in (compile_it, [*flags, "-shared", made, "-o", path, "-pthread"]):
+            status, _, complaint = run_compiler(command, arguments, TRIAL)
+            if status != 0:
+                raise _Unusable(_first(complaint) or f"a trial ended with status {status}")
+        # An OSError here is a shared object for another machine, or of a folder mounted noexec.
+        if not _works(path):
+            raise _Unusable("a trial gave a wrong number")
+        return _linker(command, made, os.path.join(where, "linked.so"))
+
+
+def _works(path: str) -> bool:
+    """Whether the function of a trial gives what it should."""
+    function = ctypes.CDLL(path).geon_trial
+    function.restype = ctypes.c_int32
+    return bool(function(ctypes.c_int32(41)) == 42)
+
+
+def _linker(command: tuple[str, ...], made: str, path: str) -> str:
+    """The linker of a compiler, if it links the object ``made`` to what this process can load."""
+    if sys.platform != "linux" or _is_zig(command):
+        return ""
+    status, said, _ = run_compiler(command, ["-print-prog-name=ld"])
+    linker = _which(said.strip()) if status == 0 and said.strip() else None
+    if linker is None:
+        return ""
+    try:
+        status, _, _ = run_compiler((linker,), link_by_itself([made], path))
+        return linker if status == 0 and _works(path) else ""
+    except OSError:
+        return ""
+
+
+def _libraries(command: tuple[str, ...]) -> tuple[str, ...]:
+    """The shared objects of C's library, where the compiler finds them."""
+    found = []
+    for name in ("libm.so.6", "libc.so.6"):
+        status, said, _ = run_compiler(command, [f"-print-file-name={name}"])
+        if status == 0 and os.path.isabs(said.strip()):
+            found.append(said.strip())
+    return tuple(found)
+
+
+def link_by_itself(objects: Iterable[str], made: str, libraries: Sequence[str] = ()) -> list[str]:
+    """What a linker is told that makes a shared object of objects, and the libraries they call.
+
+    It fails where an object calls a function that none of them has. A compiler gives its linker
+    all that a program may need, and that takes four times as long to read.
+    """
+    needed = ["--as-needed", *libraries]
+    flags = ["-shared", "-z", "defs", "--eh-frame-hdr", "--hash-style=gnu"]
+    return [*flags, *objects, *needed, "-o", made]
+
+
+def processor() -> str:
+    """A stable text of the processor's model and features: equal where native code may be shared.
+
+    From the first processor of ``/proc/cpuinfo``; elsewhere what Python knows.
+    """
+    keys = {"vendor_id", "cpu family", "model", "model name", "stepping", "flags"}
+    keys |= {"Features", "CPU implementer", "CPU architecture", "CPU variant", "CPU part"}
+    lines = [f"machine: {platform.machine()}"]
+    try:
+        with open("/proc/cpuinfo", "rb", buffering=0) as file:
+            # The kernel makes the text while it is read, and a large machine has megabytes of it.
+            text = b""
+            while b"\n\n" not in text and (block := file.read(8192)):
+                text += block
+    except OSError:
+        return f"{lines[0]}; {platform.processor()}"
+    for line in text.partition(b"\n\n")[0].decode("ascii", "replace").splitlines():
+        key, _, value = (part.strip() for part in line.partition(":"))
+        if key in keys:
+            in_order = key in ("flags", "Features")
+            lines.append(f"{key}: {' '.join(sorted(value.split())) if in_order else value}")
+    return "; ".join(lines)
+
+
+def sanitized(toolchain: Toolchain) -> Toolchain:
+    """The same compiler with address and undefined-behaviour checks.
+
+    What it makes can be loaded only in a process that was started with
+    ``sanitizer_environment``. Raises ``UnavailableError`` for zig, which has no address checks.
+    """
+    if toolchain.family == "zig":
+        raise UnavailableError(
+            f"{shlex.join(toolchain.command)} comes without the address sanitizer: {CURE_SANITIZER}"
+        )
+    kept = tuple(flag for flag in toolchain.flags if flag != "-O2")
+    flags = (*kept, *SANITIZERS)
+    return dataclasses.replace(toolchain, flags=flags, lean=(), linker="", libraries=())
+
+
+CURE_SANITIZER = "install gcc (apt install gcc) or clang and set CC to it"
+
+
+def sanitizer_environment(toolchain: Toolchain) -> dict[str, str]:
+    """The variables that a process needs from its start to load what ``sanitized`` compiles.
+
+    Leaks are not looked for: the interpreter keeps memory until it ends. Raises
+    ``UnavailableError`` where the compiler came without the sanitizer.
+    """
+    sanitized(toolchain)
+    library = f"libclang_rt.asan-{platform.machine()}.so"
+    for name in (
+        (library, "libclang_rt.asan.so") if toolchain.family == "clang" else ("libasan.so",)
+    ):
+        _, said, _ = run_compiler(toolchain.command, [f"-print-file-name={name}"])
+        path = said.strip()
+        if os.path.isabs(path) and os.path.isfile(path):
+            return {"LD_PRELOAD": os.path.realpath(path), "ASAN_OPTIONS": "detect_leaks=0"}
+    raise UnavailableError(
+        f"{shlex.join(toolchain.command)} comes without the address sanitizer: {CURE_SANITIZER}"
+    )

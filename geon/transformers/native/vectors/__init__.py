@@ -1,0 +1,1 @@
+"""Explicit vectors and unroll-and-jam in emitted C."""

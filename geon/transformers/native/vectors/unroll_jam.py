@@ -1,0 +1,288 @@
+"""Neighbouring turns of the loop around the innermost one, computed together ("unroll and jam").
+
+Windows of neighbouring places overlap, and their weights are the same for all places: what some
+turns load alike is loaded once, and stays in a register. Statements are those of vectors, since
+compilers that find vectors by themselves load each again from memory for each use.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from ....op_graph.axes.affine import Affine
+from ....op_graph.axes.lengths import is_multiple, product
+from ....op_graph.values.dtypes import BOOL, DType, name_of
+from ...kernels.analysis.index_boxes import assumed
+from ...kernels.analysis.loop_depth import Depths
+from ...kernels.analysis.work_estimate import weight
+from ...kernels.ir.nest import Loop, Nest, Pass, Store
+from ...kernels.ir.scalar_code import Apply, IndexNumber, Load, Scalar, indices, walk
+from ...printing.nests.pass_text import PrintedPass, PrintedStore, PrintedTurns, first_turn
+from ...printing.nests.scalar_statements import ScalarPrinter
+from ...printing.nests.statement_blocks import Block
+from ...printing.nests.transposed_passes import is_direct
+from ...printing.scalars import c_expressions
+from ..names.naming import KernelNames
+from .vector_ops import has_vector, is_number, row_text, vector_type, vectors
+
+TURNS = (4, 5, 3, 2)  # that are taken together, where they divide all: registers hold their sums
+FEWEST = 6  # vectors that an element loads: with fewer, memory is the limit
+SHARE = 0.75  # of the loads is what is left at most
+MOST = 256  # nodes of an element: text grows with the turns
+MUCH = 64  # places of the two innermost loops of rows, of fewer of which there is too little to do
+LONG = 4  # vectors of a row, of fewer of which what fills no vector would be too much
+
+
+@dataclass(frozen=True, slots=True)
+class Jam:
+    """So many ``turns`` of the loop ``outer`` of rows are taken by one loop of vectors of
+    ``lanes`` elements along the loop ``inner`` of pass ``number``.
+    """
+
+    step: Pass
+    number: int
+    outer: Loop
+    inner: Loop
+    turns: int
+    lanes: int
+
+
+def jammed(nest: Nest, vector_bytes: int) -> Jam | None:
+    """The turns of a nest that are taken together; None where that would save too little."""
+    if not nest.rows or nest.across is not None or nest.ending or nest.pieces:
+        return None
+    if not all(map(only_stores, nest.steps)):
+        return None
+    number = longest(nest.passes)
+    step, outer = nest.passes[number], nest.rows[-1]
+    (inner,), dtype = step.loops, step.stores[0].dtype
+    places = product([loop.extent for loop in nest.rows[-2:]])
+    lanes = lanes_of(inner, vector_bytes // dtype.itemsize)
+    if lanes == 0 or (isinstance(places, int) and places < MUCH):
+        return None
+    nodes = list(walk(*[store.value for store in step.stores]))
+    if len(nodes) > MOST or not are_vectors(nodes, step.stores, inner, dtype.itemsize):
+        return None
+    turns = next((n for n in TURNS if is_multiple(outer.extent, n)), TURNS[0])
+    if isinstance(outer.extent, int) and outer.extent < turns:
+        return None
+    found = Jam(step, number, outer, inner, turns, lanes)
+    return found if shares(nodes, found) else None
+
+
+def only_stores(step: Pass | Store) -> bool:
+    """Whether a step is a pass of one loop that does nothing but store."""
+    if not isinstance(step, Pass) or len(step.loops) != 1:
+        return False
+    return not step.reductions and not step.keeps
+
+
+def longest(passes: Sequence[Pass]) -> int:
+    """The number of the pass that has the most turns: others are borders beside it."""
+    sizes = [assumed(step.loops[0].extent) for step in passes]
+    return sizes.index(max(sizes))
+
+
+def lanes_of(inner: Loop, lanes: int) -> int:
+    """The elements of the vectors that a loop is taken in; 0 where it is too short for any.
+
+    Half as many as a register has are better than some that fill no vector.
+    """
+    fitting = [n for n in (lanes, lanes // 2) if n > 1 and is_multiple(inner.extent, n)]
+    if fitting:
+        return fitting[0]
+    long = not isinstance(inner.extent, int) or inner.extent >= LONG * lanes
+    return lanes if long else 0
+
+
+def are_vectors(nodes: list[Scalar], stores: Sequence[Store], inner: Loop, itemsize: int) -> bool:
+    """Whether vectors have all that is computed: numbers of so many bytes, and truths; what is the
+    same for all of a vector may be of any dtype.
+    """
+    wide = vectors(nodes, inner.name)
+    stored = all(
+        id(store.value) in wide
+        and is_number(store.dtype, itemsize)
+        and is_direct(store.offset)
+        and store.offset.step(inner.name) == 1
+        for store in stores
+    )
+    return stored and all(has_vector(node, wide, inner.name, itemsize) for node in nodes)
+
+
+def moved(offset: Affine, loop: Loop, turn: int) -> Affine:
+    """An offset some turns of a loop further."""
+    return offset + offset.step(loop.name) * turn
+
+
+def shares(nodes: list[Scalar], jam: Jam) -> bool:
+    """Whether the turns load enough alike."""
+    each = loaded(nodes, jam)
+    return len(each) >= FEWEST * jam.turns and len(set(each)) <= SHARE * len(each)
+
+
+def overlaps(nodes: list[Scalar], jam: Jam) -> bool:
+    """Whether the turns share more than what is the same for all rows."""
+    moving = [x for x in nodes if isinstance(x, Load) and x.offset.step(jam.outer.name) != 0]
+    each = loaded(moving, jam)
+    return len(set(each)) < len(each)
+
+
+def loaded(nodes: Sequence[Scalar], jam: Jam) -> list[tuple[int, Affine]]:
+    """The vectors that all turns load: the numbers of operands, and where in these."""
+    loads = [x for x in nodes if isinstance(x, Load) and x.offset.step(jam.inner.name) != 0]
+    turns = range(jam.turns)
+    return [(x.operand, moved(x.offset, jam.outer, turn)) for x in loads for turn in turns]
+
+
+def print_jam(nest: Nest, jam: Jam, names: KernelNames) -> PrintedTurns:
+    """The statements of the turns, for a vector of elements, and those before all vectors."""
+    return _JamPrinter(nest, jam, names).printed()
+
+
+NAMED = (Load, IndexNumber, Apply)  # all else is written where it is used
+
+
+class _JamPrinter:
+    def __init__(self, nest: Nest, jam: Jam, kernel: KernelNames) -> None:
+        self.jam, self.kernel = jam, kernel
+        self.depths = Depths.of(nest)
+        self.scalars, self.block = ScalarPrinter(kernel, self.depths), Block()
+        self.known = Block()  # what is the same for all elements of a row
+        self.nodes = list(walk(*[store.value for store in jam.step.stores]))
+        self.wide = vectors(self.nodes, jam.inner.name)
+        self.varying = self.varies()
+        self.names: dict[Hashable, str] = {}
+        self.users = self.counted()
+
+    def type(self, dtype: DType) -> str:
+        """The type of vectors of a dtype; of truths of values that are as wide as all."""
+        if name_of(dtype) == "bool":
+            return f"i{8 * self.jam.step.stores[0].dtype.itemsize}x{self.jam.lanes}"
+        return vector_type(c_expressions.C_TYPES[name_of(dtype)], self.jam.lanes)
+
+    def varies(self) -> set[int]:
+        """The nodes that are other ones from turn to turn, by id."""
+        found: set[int] = set()
+        for node in self.nodes:
+            own = any(index.step(self.jam.outer.name) != 0 for index in indices(node))
+            below = isinstance(node, Apply) and any(id(arg) in found for arg in node.args)
+            if own or below:
+                found.add(id(node))
+        return found
+
+    def key(self, node: Scalar, turn: int) -> Hashable:
+        """What is the same for equal values of turns."""
+        if isinstance(node, Load):
+            return node.operand, moved(node.offset, self.jam.outer, turn)
+        return id(node), turn if id(node) in self.varying else 0
+
+    def counted(self) -> Counter[Hashable]:
+        """How many values of all turns are computed of each."""
+        found: Counter[Hashable] = Counter()
+        applied = [node for node in self.nodes if isinstance(node, Apply)]
+        for node in applied:
+            for turn in range(self.jam.turns if id(node) in self.varying else 1):
+                found.update([self.key(arg, turn) for arg in node.args])
+        return found
+
+    def printed(self) -> PrintedTurns:
+        """The pass: each statement for all turns, and then the next."""
+        jam, step = self.jam, self.jam.step
+        self.kernel.calls(["geon_vectors"])
+        for node in self.nodes:
+            if isinstance(node, NAMED):
+                for turn in range(jam.turns):
+                    self.statement(node, turn)
+        made = PrintedPass(step.loops, self.block, weight(step, self.depths))
+        made.stores = [self.store(x, turn) for turn in range(jam.turns) for x in step.stores]
+        return PrintedTurns(
+            made,
+            self.known,
+            jam.number,
+            jam.outer,
+            jam.turns,
+            jam.lanes,
+            divide=is_multiple(jam.outer.extent, jam.turns),
+            filled=is_multiple(jam.inner.extent, jam.lanes),
+            overlap=overlaps(self.nodes, jam),
+        )
+
+    def statement(self, node: Load | IndexNumber | Apply, turn: int) -> None:
+        """The statement of a value of a turn, unless there is one of an equal value."""
+        key = self.key(node, turn)
+        if key in self.names:
+            return
+        name = self.names[key] = f"v{len(self.names) + 1}"  # no row's own
+        if id(node) not in self.wide:
+            ctype = c_expressions.C_TYPES[name_of(node.dtype)]
+            self.known.lines.append(f"const {ctype} {name} = {self.number(node, turn)};")
+            return
+        assert not isinstance(node, IndexNumber), "vectors are of what is loaded"
+        self.block.lines.append(f"{self.type(node.dtype)} {name} = {self.vector(node, turn)};")
+        again = isinstance(node, Load) and self.users[key] > 1
+        summed = isinstance(node, Apply) and any(isinstance(arg, Apply) for arg in node.args)
+        if name_of(node.dtype) != "bool" and (again or summed):
+            self.block.lines.append(f"GEON_KEPT({name})")
+
+    def number(self, node: Load | IndexNumber | Apply, turn: int) -> str:
+        """The text of a value of a turn that is the same for all of a vector."""
+        result = name_of(node.dtype)
+        if isinstance(node, Load):
+            element = self.element(node.operand, moved(node.offset, self.jam.outer, turn))
+            return f"{element} != 0" if result == "bool" else element
+        if isinstance(node, IndexNumber):
+            index = self.scalars.index(self.block, moved(node.index, self.jam.outer, turn))
+            return self.scalars.cast(self.block, "int64", result, f"({index})")
+        kinds = [name_of(arg.dtype) for arg in node.args]
+        operands = [self.operand(arg, turn) for arg in node.args]
+        row = node.row.name
+        return self.scalars.expression(self.block, row, kinds, result, operands, node.attrs)
+
+    def vector(self, node: Load | Apply, turn: int) -> str:
+        """The text of a vector of a turn."""
+        if isinstance(node, Load):
+            element = self.element(node.operand, moved(node.offset, self.jam.outer, turn))
+            return f"GEON_AT({self.type(node.dtype)}, {element})"
+        operands = [self.operand(arg, turn) for arg in node.args]
+        each = [self.spread(arg, turn) for arg in node.args]
+        types = (self.type(node.dtype), self.type(BOOL))
+        return row_text(node.row.name, name_of(node.dtype), types, operands, each)
+
+    def spread(self, node: Scalar, turn: int) -> str:
+        """A value of a turn as a vector: a comparison of numbers would be 1, and not all ones."""
+        text = self.operand(node, turn)
+        return text if id(node) in self.wide else f"GEON_EACH({self.type(node.dtype)}, {text})"
+
+    def operand(self, node: Scalar, turn: int) -> str:
+        """The name of a value of a turn, or what needs none."""
+        if isinstance(node, NAMED):
+            return self.names[self.key(node, turn)]
+        found = self.scalars.direct(self.block, node)
+        assert found is not None, "numbers and lengths need no name"
+        return found
+
+    def element(self, operand: int, offset: Affine) -> str:
+        """The element of an operand at an offset."""
+        return f"{self.kernel.operand(operand)}[{self.scalars.index(self.block, offset)}]"
+
+    def store(self, store: Store, turn: int) -> PrintedStore:
+        """The store of a vector of a turn."""
+        offset, inner = moved(store.offset, self.jam.outer, turn), self.jam.inner.name
+        first = first_turn(inner)
+        self.scalars.spelled = {inner: first}
+        operand = self.kernel.operand(store.operand)
+        start = f"{operand} + {self.scalars.index(self.block, offset)}"
+        self.scalars.spelled = {}
+        return PrintedStore(
+            self.element(store.operand, offset),
+            self.operand(store.value, turn),
+            c_expressions.C_TYPES[name_of(store.dtype)],
+            store.operand,
+            store.dtype.itemsize,
+            start=start,
+            index=f"{inner} - {first}",
+            vector=self.type(store.dtype),
+        )

@@ -1,0 +1,333 @@
+"""The arrays that NumPy statements read and write: their names, and where each is made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ...op_graph.axes.axes import Axes
+from ...op_graph.axes.lengths import Length, as_text
+from ...op_graph.building.constants import constant_value
+from ...op_graph.core.traversal import is_bound
+from ...op_graph.op_graph import NO_AXES, Leaf, Op
+from ...op_graph.values.attribute_types import Frozen
+from ...op_graph.values.dtypes import name_of
+from ..lowering.facts.value_sizes import bytes_of
+from ..lowering.planning.plan import Home, Plan
+from .index_maps import view_text
+from .split_functions import Line
+
+CARVED_TOGETHER = 12
+NAMED_BY_VALUE = 8
+
+
+@lru_cache(maxsize=4096)
+def length_text(length: int | Length) -> str:
+    """A length as Python over ``L``, the integer of each open name."""
+    return as_text(length, name="L[{0!r}]") if isinstance(length, Length) else str(length)
+
+
+def dtype_text(dtype: Any) -> str:
+    """A dtype as Python."""
+    name = name_of(dtype)
+    return name if name == "bfloat16" else f"np.{name}"
+
+
+class Operands:
+    """Names the arrays that the statements of a plan use, and makes them.
+
+    A name is *global* (a scalar constant), made in *bind* (once for each binding) or made in *run*
+    (once for each call, where it shows an input or a result).
+
+    The plan of a body is ``around`` others: its buffers are theirs from ``first_buffer`` on, and
+    its steps from ``first_step`` on. ``functions`` are those of bodies inside.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        leaves: dict[Leaf, str],
+        constants: dict[Frozen, int],
+        around: Operands | None = None,
+        first_buffer: int = 0,
+    ) -> None:
+        self.first_buffer: int = first_buffer + (0 if around is None else around.first_buffer)
+        self.plan, self.leaves, self.constants = plan, leaves, constants
+        self.layouts, self.base = plan.schedule.layouts, plan.schedule.base
+        # What all functions of a module share.
+        self.globals: dict[str, str] = {} if around is None else around.globals
+        self.taken: set[str] = set() if around is None else around.taken
+        self.shared_counts: dict[str, int] = {"step": 0} if around is None else around.shared_counts
+        self.functions: list[Line] = []
+        self.first_step = 0
+        self.bind: list[Line] = []
+        self.run: list[Line] = []
+        self.scopes: dict[str, str] = {}
+        self.names: dict[Op, str] = {}
+        self.arena_buffers: dict[tuple[int, str], str] = {}
+        self.texts: dict[tuple[str, str], str] = {}
+        self.counts: dict[str, int] = {}
+        self.position = 0
+        outputs = plan.schedule.program.outputs
+        self.result_dtypes = {k: op.dtype for k, op in enumerate(outputs)}
+
+    # Names ------------------------------------------------------------------------------------
+
+    def make(self, stem: str, text: str, scope: str) -> str:
+        """The name of an array that ``text`` makes; the same text in a scope has one name."""
+        found = self.texts.get((scope, text))
+        if found is None:
+            first = int(stem[-1:].isdigit())
+            number = self.counts.get(stem, first)
+            self.counts[stem] = number + 1
+            found = f"{stem}_{number}" if stem[-1:].isdigit() else f"{stem}{number}"
+            self.texts[scope, text] = found
+            self.scopes[found] = scope
+            (self.bind if scope == "bind" else self.run).append((f"{found} = {text}", None))
+        return found
+
+    def array(self, op: Op) -> str:
+        """The name of the array of ``op``, over its axes in their order."""
+        found = self.names.get(op)
+        if found is None:
+            views = []  # innermost first below: views of views may be many thousands deep
+            while op not in self.names and self.base[op] is not op:
+                views.append(op)
+                op = op.args[0]
+            if op not in self.names:
+                self.names[op] = self.own(op)
+            for view in reversed(views):
+                self.names[view] = self.shown(view)
+            found = self.names[views[0] if views else op]
+        return found
+
+    def own(self, op: Op) -> str:
+        """The array of a value with memory of its own."""
+        if isinstance(op, Leaf):
+            return self.leaves[op]
+        if is_bound(op):
+            return self.known(op)
+        home = self.plan.homes[op]
+        if home.kind == "variable":
+            assert home.leaf is not None
+            name = self.leaves[home.leaf]
+            if home.leaf.dtype is not op.dtype:
+                name = self.view_of(name, f".view({dtype_text(op.dtype)})")
+        elif home.kind == "result":
+            name = self.result(home, op)
+        else:
+            name = self.arena_view(home, op)
+        order = self.layouts[op].order
+        if order != op.axes.names:
+            return self.view_of(
+                name, f".transpose{_tuple([order.index(n) for n in op.axes.names])}"
+            )
+        return name
+
+    def arena_view(self, home: Home, op: Op) -> str:
+        """A view into the arena; those of one shape and dtype are made together."""
+        shape = self.shape([op.axes[n].expression for n in self.layouts[op].order])
+        return self.carved(home.number, shape, op.dtype)
+
+    def carry_buffer(self, number: int, op: Op) -> str:
+        """The array of a buffer in which a carry like ``op`` lies."""
+        return self.carved(number, self.shape(op.axes.lengths), op.dtype)
+
+    def carved(self, number: int, shape: str, dtype: Any) -> str:
+        """The view of a buffer that has this shape and dtype."""
+        key = (number, f"{shape}, {dtype_text(dtype)}")
+        found = self.arena_buffers.get(key)
+        if found is None:
+            found = f"b{number}"
+            while found in self.scopes:
+                found += "x"  # the same memory under another shape or dtype
+            self.arena_buffers[key] = found
+            self.scopes[found] = "bind"
+        return found
+
+    def carve_lines(self) -> list[Line]:
+        """The statements that make all views into the arena."""
+        groups: dict[str, list[tuple[int, str]]] = {}
+        for (number, form), name in self.arena_buffers.items():
+            groups.setdefault(form, []).append((number, name))
+        lines: list[Line] = []
+        for form, members in groups.items():
+            for start in range(0, len(members), CARVED_TOGETHER):
+                part = members[start : start + CARVED_TOGETHER]
+                names = _tuple([name for _, name in part])
+                numbers = _tuple([self.first_buffer + number for number, _ in part])
+                lines.append(
+                    (f"    {names} = rt.arena_views(arena, offsets, {numbers}, {form})", None)
+                )
+        return lines
+
+    def result(self, home: Home, op: Op) -> str:
+        name = f"r{home.number}"
+        if self.result_dtypes[home.number] is not op.dtype:
+            return self.view_of(name, f".view({dtype_text(op.dtype)})")
+        return name
+
+    def known(self, op: Op) -> str:
+        """A constant, or a length."""
+        if op.primitive.name == "constant":
+            return self.constant(op)
+        length = op.attrs[0] if op.primitive.name == "length" else op.args[0].attrs[0]
+        return self.make("n", f"np.asarray({length_text(length)}, {dtype_text(op.dtype)})", "bind")
+
+    def constant(self, op: Op) -> str:
+        """The name of a constant: an array that is handed over, a scalar, or one in the module."""
+        value = op.attrs[0]
+        if isinstance(value, Frozen):
+            name = f"k{self.constants[value]}"
+            self.scopes[name] = "bind"
+            return name
+        array = constant_value(op)
+        if op.axes is NO_AXES:
+            return self.scalar(array.item(), op.dtype)
+        text = (
+            f"np.array({_literal(array.tolist())}, {dtype_text(op.dtype)}).reshape({array.shape})"
+        )
+        return self.shared(text, f"c_{len(self.globals)}")
+
+    def scalar(self, value: Any, dtype: Any) -> str:
+        """A scalar constant, named by its value where that reads well."""
+        literal = _literal(value)
+        if name_of(dtype) == "float32" and "np" not in literal:
+            literal = str(np.float32(value))  # the shortest text that is this float32
+        text = f"np.array({literal}, {dtype_text(dtype)})"
+        shown = literal.replace("np.", "").removesuffix(".0").replace("-", "m").replace(".", "p")
+        short = len(shown) <= NAMED_BY_VALUE and shown.isalnum()
+        name = f"c_{shown}" if short else f"c_{len(self.globals)}"
+        if name_of(dtype) != "float32":
+            name += f"_{name_of(dtype)}"
+        return self.shared(text, name)
+
+    def shared(self, text: str, name: str) -> str:
+        """The name of the constant that ``text`` makes: ``name``, unless another one has it."""
+        if text not in self.globals:
+            while name in self.taken:
+                name += "x"
+            self.taken.add(name)
+            self.globals[text] = name
+        return self.globals[text]
+
+    def view_of(self, name: str, suffix: str) -> str:
+        """A view of the memory of a named array."""
+        if not suffix:
+            return name
+        return self.wrapped(name, f"{name}{suffix}")
+
+    def wrapped(self, name: str, text: str) -> str:
+        """The result of a call of NumPy's that is a view of ``name``."""
+        scope = self.scopes.get(name, "bind" if name.startswith("c_") else "run")
+        return self.make(name.split("_")[0], text, scope)
+
+    def shown(self, op: Op) -> str:
+        """The array of an op that only looks at the memory of its argument."""
+        source = self.array(op.args[0])
+        if op.primitive.waits:
+            return source
+        shown = SHOWN.get(op.primitive.name)
+        if shown is None:
+            return self.wrapped(source, view_text(self, op, source))
+        return shown(self, op, source)
+
+    def _itself(self, op: Op, source: str) -> str:
+        return source
+
+    def _turned(self, op: Op, source: str) -> str:
+        order = [op.args[0].axes.index(n) for n in op.axes.names]
+        return self.view_of(source, f".transpose{_tuple(order)}")
+
+    def _repeated(self, op: Op, source: str) -> str:
+        aligned = self.aligned(op.args[0], op.axes)
+        return self.wrapped(aligned, f"{_spread(op)}({aligned}, {self.shape(op.axes.lengths)})")
+
+    def _reshaped(self, op: Op, source: str) -> str:
+        return self.view_of(source, f".reshape({self.shape(op.axes.lengths)}, copy=False)")
+
+    def _flipped(self, op: Op, source: str) -> str:
+        parts = ["::-1" if n in op.attrs[0] else ":" for n in op.axes.names]
+        return self.view_of(source, f"[{', '.join(parts)}]")
+
+    def _sliced(self, op: Op, source: str) -> str:
+        return self.view_of(source, self.index(op, 1))
+
+    def index(self, op: Op, first: int) -> str:
+        """The index of a slice or update; run-time positions are read as integers."""
+        parts = []
+        for item in op.attrs[0]:
+            if item is None:
+                parts.append(":")
+            elif item[0] == "range":
+                start, stop, step = (length_text(part) for part in item[1:])
+                parts.append(f"{start}:{stop}" + (f":{step}" if step != "1" else ""))
+            elif item[0] == "at":
+                parts.append(length_text(item[1]))
+            else:
+                parts.append(f"int({self.array(op.args[item[1]])})")
+        # The ellipsis keeps a fully indexed array an array.
+        return f"[{', '.join([*parts, '...'])}]"
+
+    def aligned(self, op: Op, axes: Axes) -> str:
+        """The array of ``op`` with its dimensions where NumPy's broadcasting meets ``axes``."""
+        name, have, want = self.array(op), op.axes.names, axes.names
+        if have == want[len(want) - len(have) :]:
+            return name
+        order = [have.index(n) for n in want if n in have]
+        suffix = "" if order == sorted(order) else f".transpose{_tuple(order)}"
+        name = self.view_of(name, suffix)
+        start = next(k for k, n in enumerate(want) if n in have)
+        marks = [":" if n in have else "None" for n in want[start:]]
+        return self.view_of(name, f"[{', '.join(marks)}]") if "None" in marks else name
+
+    def operand(self, op: Op, axes: Axes | None = None) -> str:
+        """An operand as ``run`` reads it, aligned with ``axes`` where given."""
+        return self.array(op) if axes is None else self.aligned(op, axes)
+
+    def shape(self, lengths: Any) -> str:
+        """A shape as a tuple."""
+        return _tuple([length_text(n) for n in lengths])
+
+    def length_text(self, length: int | Length) -> str:
+        """A length as Python, where it is read."""
+        return length_text(length)
+
+    def length(self, length: int | Length) -> str:
+        """A length as ``run`` reads it."""
+        if isinstance(length, int):
+            return str(length)
+        return self.make("n", length_text(length), "bind")
+
+
+# The array of each op that only looks at the memory of its argument's.
+SHOWN: dict[str, Callable[[Operands, Op, str], str]] = {
+    **dict.fromkeys(("rename", "print", "checked"), Operands._itself),
+    "reorder": Operands._turned,
+    "broadcast": Operands._repeated,
+    **dict.fromkeys(("flatten", "unflatten"), Operands._reshaped),
+    "flip": Operands._flipped,
+    "slice": Operands._sliced,
+}
+
+
+def _tuple(parts: list[Any]) -> str:
+    return f"({', '.join(map(str, parts))}{',' * (len(parts) == 1)})"
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_literal, value))}]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "np.nan" if math.isnan(value) else ("np.inf" if value > 0 else "-np.inf")
+    return repr(value)
+
+
+def _spread(op: Op) -> str:
+    """What broadcasts a view: NumPy, where its size is known to be one that NumPy can say."""
+    size = bytes_of(op)
+    return "np.broadcast_to" if isinstance(size, int) and size < 2**63 else "rt.broadcast"

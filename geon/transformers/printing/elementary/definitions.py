@@ -1,0 +1,20 @@
+"""``ELEMENTARY``: C definitions of exp, log, sin and the like, for float32 and float64."""
+
+from __future__ import annotations
+
+from .erf_gelu import TAILS
+from .f32 import EXPONENTIAL_F32
+from .f32_angles import ANGLES_F32
+from .f64 import ELEMENTARY_F64
+from .f64_angles import ANGLES_F64
+from .f64_powers import POWERS_F64
+from .polynomials import BITS
+from .vector_functions import STRIPS
+
+__all__ = ["ELEMENTARY"]
+
+ELEMENTARY: dict[str, str] = (
+    (BITS | EXPONENTIAL_F32 | ANGLES_F32 | ELEMENTARY_F64 | ANGLES_F64 | POWERS_F64)
+    | TAILS
+    | STRIPS
+)

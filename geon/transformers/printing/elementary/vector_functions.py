@@ -1,0 +1,301 @@
+"""Elementary functions of all elements of a strip, as C text for AVX-512, and partly for AVX2.
+
+With AVX2 an exponential of float32 is that of one element in two vectors, step by step beside each
+other: of two that have no order, clamps give the second, and two products scale, so that NaN needs
+not be brought back. AVX-512's instruction ``vscalef`` multiplies by a power of two, rounds once
+also where the result is subnormal, and knows infinities and NaN. It takes the place of exponent
+arithmetic and of bringing NaN back. Where the power is so small that the result is 0, a mask leaves
+the instruction out, since an underflow takes it a hundred cycles (processors by Intel). In float32
+it takes the place of the upper clamp too: far above, the polynomial, whose degree is even, is
+large, infinite or NaN, and k is as large, which gives infinity. In float64 the degree is odd, and
+the sign could be wrong. Results have the bits of the
+functions of one element. The types of strips and the instructions are in the prelude.
+
+``vcvtps2ph`` rounds to float16, but keeps what a NaN carries, which is taken from it; ``vcvtph2ps``
+changes signalling NaN alone, which no rounding gives. Compilers make a loop over numbers of two
+widths of vectors of half the size, and reading these as whole ones would wait for memory: casts are
+functions of strips for that too. With AVX2 they take eight elements at a time: compilers copy small
+arrays by 16 bytes, and a vector of 32 that is read from two of these would wait for memory.
+"""
+
+from __future__ import annotations
+
+from .f32 import _EXP as EXP_F32
+from .f64 import _EXP as EXP_F64
+from .polynomials import definitions_of
+
+__all__ = ["STRIPS"]
+
+# Of a strip, few angles are far from 0, or none: these are done again, one by one.
+_ANGLES_STRIP = """\
+GEON_OUTLINED {type} geon_far_{name}_{suffix}({type} x) {{
+    return geon_{name}_{suffix}(x);
+}}
+
+GEON_INLINE void geon_{name}_strip_{suffix}({type} *restrict y, const {type} *x) {{
+    {integer} far[16], some = 0;
+    GEON_EACH_OF_STRIP(i) {{
+        far[i] = !({near});
+        y[i] = geon_{nearby}_{suffix}(x[i]);
+    }}
+    GEON_EACH_OF_STRIP(i) some |= far[i];
+    for (int64_t i = 0; i < (GEON_UNLIKELY(some) ? 16 : 0); i++)
+        y[i] = far[i] ? geon_far_{name}_{suffix}(x[i]) : y[i];
+}}
+"""
+_ANGLES = {
+    "f32": ("float", "int32_t", "fabsf(x[i]) < 0x1p46f", "near_{name}"),
+    "f64": ("double", "int64_t", "geon_angle_bound_f64() >= fabs(x[i])", "{name}_bounded"),
+}
+
+
+def _strips_of_angles() -> str:
+    """Sines and cosines of a strip."""
+    return "\n".join(
+        _ANGLES_STRIP.format(
+            name=name,
+            suffix=suffix,
+            type=ctype,
+            integer=integer,
+            near=near,
+            nearby=nearby.format(name=name),
+        )
+        for suffix, (ctype, integer, near, nearby) in _ANGLES.items()
+        for name in ("sin", "cos")
+    )
+
+
+# The polynomial of two vectors, whose steps are beside each other: 2^102 times too large, so that a
+# factor of results below 2^-150 has an exponent of 0, as for one element.
+_STEPS = [f"{c * 2.0**102:#.9g}f" for c in (*reversed(EXP_F32), 1.0, 1.0)]
+_EXP_STEPS = [f"    GEON_STEP(p, a, {c})" for c in _STEPS[1:]]
+
+_EXP_STRIP = """
+GEON_INLINE void geon_exp_strip_f32(float *restrict y, const float *x) {
+#ifdef __AVX512F__
+    float a[16], p[16], k[16];
+    GEON_STRIP_F32 v, scale;
+    memcpy(&v, x, 64);
+    memcpy(a, &v, 64);
+    GEON_EACH_OF_STRIP(i) {
+        k[i] = GEON_FMA_F32(a[i], 1.44269502f, 12582912.0f) - 12582912.0f;
+        float r = GEON_FMA_F32(k[i], -0.693359375f, a[i]);
+        r = GEON_FMA_F32(k[i], 2.12194440e-4f, r);
+        float q = EXP_F32<r>;
+        p[i] = GEON_FMA_F32(GEON_FMA_F32(q, r, 1.0f), r, 1.0f);
+    }
+    memcpy(&v, p, 64);
+    memcpy(&scale, k, 64);
+    v = GEON_SCALED_F32(v, scale);
+    memcpy(y, &v, 64);
+#else
+    GEON_EIGHT_F32 a[2], s[2], p[2];
+    GEON_EIGHT_I32 n[2];
+    GEON_BOTH(i) memcpy(&a[i], x + 8 * i, 32);
+    GEON_BOTH(i) a[i] = GEON_CLAMP(a[i], -105.0f, 89.0f);
+    GEON_BOTH(i) s[i] = GEON_FMA_EIGHT(a[i], GEON_EIGHT(1.44269502f), GEON_EIGHT(12583064.0f));
+    GEON_BOTH(i) n[i] = (GEON_EIGHT_I32)s[i];
+    GEON_BOTH(i) s[i] -= 12583064.0f;
+    GEON_BOTH(i) a[i] = GEON_FMA_EIGHT(s[i], GEON_EIGHT(-0.693359375f), a[i]);
+    GEON_BOTH(i) a[i] = GEON_FMA_EIGHT(s[i], GEON_EIGHT(2.12194440e-4f), a[i]);
+    GEON_BOTH(i) p[i] = EXP_LAST;
+EXP_STEPS
+    GEON_BOTH(i) p[i] *= (GEON_EIGHT_F32)((n[i] - (n[i] >> 1)) << 23);
+    GEON_BOTH(i) p[i] *= (GEON_EIGHT_F32)(n[i] >> 1 << 23);
+    GEON_BOTH(i) memcpy(y + 8 * i, &p[i], 32);
+#endif
+}
+"""
+
+STRIPS = (
+    definitions_of(_strips_of_angles())
+    | definitions_of(
+        _EXP_STRIP.replace("EXP_LAST", f"GEON_EIGHT({_STEPS[0]})").replace(
+            "EXP_STEPS", "\n".join(_EXP_STEPS)
+        ),
+        EXP=EXP_F32,
+    )
+    | definitions_of(
+        """
+GEON_INLINE void geon_add_strip_f32(GEON_STRIP_F32 *sums, const float *x) {
+#ifdef __AVX512F__
+    GEON_STRIP_F32 terms;
+    memcpy(&terms, x, sizeof terms);
+    *sums += terms;
+#else
+    GEON_EIGHT_F32 low, high;
+    memcpy(&low, x, sizeof low);
+    memcpy(&high, x + 8, sizeof high);
+    sums->low += low;
+    sums->high += high;
+#endif
+}
+
+GEON_INLINE void geon_add_strip_f64(GEON_STRIP_F64 *sums, const double *x) {
+#ifdef __AVX512F__
+    GEON_HALF_STRIP_F64 low, high;
+    memcpy(&low, x, sizeof low);
+    memcpy(&high, x + 8, sizeof high);
+    sums->low += low;
+    sums->high += high;
+#else
+    GEON_FOUR_F64 first, second, third, last;
+    memcpy(&first, x, sizeof first);
+    memcpy(&second, x + 4, sizeof second);
+    memcpy(&third, x + 8, sizeof third);
+    memcpy(&last, x + 12, sizeof last);
+    sums->first += first;
+    sums->second += second;
+    sums->third += third;
+    sums->last += last;
+#endif
+}
+
+GEON_INLINE void geon_put_strip_f32(float *restrict y, const float *x) {
+    GEON_EIGHT_F32 low, high;
+    memcpy(&low, x, sizeof low);
+    memcpy(&high, x + 8, sizeof high);
+    memcpy(y, &low, sizeof low);
+    memcpy(y + 8, &high, sizeof high);
+}
+
+GEON_INLINE void geon_eight_halves_to_f32(float *restrict y, const geon_half *x) {
+#ifdef GEON_OF_EIGHT_HALVES
+    GEON_EIGHT_I16 h;
+    memcpy(&h, x, sizeof h);
+    const GEON_EIGHT_F32 f = GEON_OF_EIGHT_HALVES(h);
+    const GEON_EIGHT_I32 nan = f != f, kept = GEON_WIDE_I16(h) << 13 | 0x7f800000;
+    const GEON_EIGHT_I32 bits = (nan & kept) | (~nan & (GEON_EIGHT_I32)f);
+    memcpy(y, &bits, sizeof bits);
+#else
+    for (int64_t i = 0; i < 8; i++) y[i] = geon_half_to_f32(x[i]);
+#endif
+}
+
+GEON_INLINE void geon_eight_rounded_halves_to_f32(float *restrict y, const geon_half *x) {
+#ifdef GEON_OF_EIGHT_HALVES
+    GEON_EIGHT_I16 h;
+    memcpy(&h, x, sizeof h);
+    const GEON_EIGHT_F32 f = GEON_OF_EIGHT_HALVES(h);
+    memcpy(y, &f, sizeof f);
+#else
+    for (int64_t i = 0; i < 8; i++) y[i] = geon_half_to_f32(x[i]);
+#endif
+}
+
+GEON_INLINE void geon_eight_f32_to_halves(geon_half *restrict y, const float *x) {
+#ifdef GEON_EIGHT_ROUNDED_HALVES
+    GEON_EIGHT_F32 exact;
+    memcpy(&exact, x, sizeof exact);
+    const GEON_EIGHT_I16 zero = {0}, least = 0x7e00 - zero, last = (int16_t)0xfe00 - zero;
+    GEON_EIGHT_I16 h = GEON_EIGHT_ROUNDED_HALVES(exact);
+    h = GEON_SMALLER_U16(GEON_SMALLER_I16(h, least), last); /* of NaN no more than the sign */
+    memcpy(y, &h, sizeof h);
+#else
+    for (int64_t i = 0; i < 8; i++) y[i] = geon_f32_to_half(x[i]);
+#endif
+}
+
+GEON_INLINE void geon_half_to_f32_strip(float *restrict y, const geon_half *x) {
+#ifdef __AVX512F__
+    GEON_STRIP_U16 narrow;
+    memcpy(&narrow, x, sizeof narrow);
+    const GEON_STRIP_U32 wide = GEON_WIDE_U16(narrow);
+    uint32_t h[16];
+    memcpy(h, &wide, sizeof h);
+    GEON_EACH_OF_STRIP(i) {
+        uint32_t sign = (h[i] & 0x8000) << 16, rest = (h[i] & 0x7fff) << 13;
+        uint32_t moved = geon_bits_f32(geon_of_bits_f32(rest) * 0x1p112f);
+        y[i] = geon_of_bits_f32(sign | (rest >= 0x0f800000 ? rest | 0x7f800000 : moved));
+    }
+#else
+    geon_eight_halves_to_f32(y, x);
+    geon_eight_halves_to_f32(y + 8, x + 8);
+#endif
+}
+
+GEON_INLINE void geon_rounded_half_to_f32_strip(float *restrict y, const geon_half *x) {
+#ifdef __AVX512F__
+    GEON_STRIP_U16 narrow;
+    memcpy(&narrow, x, sizeof narrow);
+    const GEON_STRIP_F32 wide = GEON_OF_HALF(narrow);
+    memcpy(y, &wide, sizeof wide);
+#else
+    geon_eight_rounded_halves_to_f32(y, x);
+    geon_eight_rounded_halves_to_f32(y + 8, x + 8);
+#endif
+}
+
+GEON_INLINE void geon_f32_to_half_strip(geon_half *restrict y, const float *x) {
+#ifdef __AVX512F__
+    GEON_STRIP_F32 exact;
+    memcpy(&exact, x, sizeof exact);
+    const GEON_STRIP_U16 rounded = GEON_ROUNDED_HALF(exact);
+    geon_half h[16];
+    memcpy(h, &rounded, sizeof h);
+    GEON_EACH_OF_STRIP(i) y[i] = (geon_half)((h[i] & 0x7fff) > 0x7c00 ? h[i] & 0xfe00 : h[i]);
+#else
+    geon_eight_f32_to_halves(y, x);
+    geon_eight_f32_to_halves(y + 8, x + 8);
+#endif
+}
+
+GEON_INLINE void geon_scale_half_strip_f64(double *restrict y, const double *p, const double *k) {
+    GEON_HALF_STRIP_F64 scaled, powers;
+    memcpy(&scaled, p, sizeof scaled);
+    memcpy(&powers, k, sizeof powers);
+    scaled = GEON_SCALED_F64(scaled, powers);
+    memcpy(y, &scaled, sizeof scaled);
+}
+
+GEON_INLINE void geon_clamp_half_strip_f64(double *restrict y, const double *x) {
+    GEON_HALF_STRIP_F64 clamped, zero = {0}, highest = 710.0 - zero;
+    memcpy(&clamped, x, sizeof clamped);
+    clamped = GEON_SMALLER_F64(highest, clamped);
+    memcpy(y, &clamped, sizeof clamped);
+}
+
+GEON_INLINE void geon_exp_strip_f64(double *restrict y, const double *x) {
+    double a[16], p[16], k[16];
+    geon_clamp_half_strip_f64(a, x);
+    geon_clamp_half_strip_f64(a + 8, x + 8);
+    GEON_EACH_OF_STRIP(i) {
+        double shifted = GEON_FMA_F64(a[i], 1.4426950408889634, 6755399441055744.0);
+        k[i] = shifted - 6755399441055744.0;
+        double r = GEON_FMA_F64(k[i], -0.6931471803691238, a[i]);
+        r = GEON_FMA_F64(k[i], -1.9082149292705877e-10, r);
+        double q = WIDE_EXP_F64<r>;
+        p[i] = GEON_FMA_F64(GEON_FMA_F64(q, r, 1.0), r, 1.0);
+    }
+    geon_scale_half_strip_f64(y, p, k);
+    geon_scale_half_strip_f64(y + 8, p + 8, k + 8);
+}
+
+GEON_INLINE void geon_sigmoid_strip_f32(float *restrict y, const float *x) {
+    GEON_STRIP_F32 clamped, highest = 40.0f - (GEON_STRIP_F32){0};
+    memcpy(&clamped, x, sizeof clamped);
+    clamped = GEON_SMALLER_F32(highest, clamped);
+    float a[16], z[16];
+    memcpy(a, &clamped, sizeof a);
+    geon_exp_strip_f32(z, a);
+    GEON_EACH_OF_STRIP(i) y[i] = z[i] / (1.0f + z[i]);
+}
+
+GEON_INLINE void geon_softplus_strip_f32(float *restrict y, const float *x) {
+    float a[16], z[16];
+    GEON_EACH_OF_STRIP(i) a[i] = -fabsf(x[i]);
+    geon_exp_strip_f32(z, a);
+    GEON_EACH_OF_STRIP(i) y[i] = geon_softplus_of_f32(x[i], z[i]);
+}
+
+GEON_INLINE void geon_softplus_strip_f64(double *restrict y, const double *x) {
+    double a[16], z[16];
+    GEON_EACH_OF_STRIP(i) a[i] = -fabs(x[i]);
+    geon_exp_strip_f64(z, a);
+    GEON_EACH_OF_STRIP(i)
+        y[i] = (x[i] > 0.0 ? x[i] : 0.0) + geon_log1p_f64(z[i]);
+}
+""",
+        WIDE_EXP=EXP_F64,
+    )
+)

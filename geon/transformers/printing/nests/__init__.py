@@ -1,0 +1,1 @@
+"""Statements of loop nests as C text, without the loops."""

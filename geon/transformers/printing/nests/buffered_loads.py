@@ -1,0 +1,64 @@
+"""What is read ahead of a loop, in an order of its own, as text of the C family."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ....op_graph.axes.affine import variable
+from ....op_graph.values.dtypes import BOOL, name_of
+from ...kernels.ir.scalar_code import Load
+from ...kernels.nests.buffered_loads import Staged
+from ..scalars.c_expressions import C_TYPES
+from .scalar_statements import ScalarPrinter
+from .statement_blocks import Block
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedStage:
+    """An array called ``name`` of ``ctype`` that elements are read into before a loop.
+
+    ``source`` is the element at variable ``first``, and at those of ``digits`` inside it, which
+    have lengths, after the statements ``before``; where it is one ``run`` of neighbours, that is
+    the pointer to their first. One turn of ``first`` stands for ``period`` turns of the loop. Where
+    ``every`` is not 0, it is 0 but where that divides ``first`` and ``shift`` together.
+    """
+
+    name: str
+    ctype: str
+    before: tuple[str, ...]
+    source: str
+    run: str | None
+    first: str
+    digits: tuple[tuple[str, int], ...]
+    period: int
+    every: int
+    shift: str
+
+
+def print_stage(scalars: ScalarPrinter, row: Block, stage: Staged) -> PrintedStage:
+    """How a value is read ahead of the innermost loop of a pass."""
+    value, name, block = stage.value, scalars.fresh("g"), Block(row)
+    run = None
+    if isinstance(value, tuple):
+        found = [text for guard in stage.guards for text in scalars.guard(block, guard)]
+        source = " && ".join(found) or "1"
+    elif isinstance(value, Load):
+        offset, operand = stage.index, scalars.names.operand(value.operand)
+        source = f"{operand}[{scalars.index(block, offset)}]"
+        adjoins = stage.digits and offset.step(last := stage.digits[-1][0]) == 1
+        if adjoins and not block.lines:
+            run = f"{operand} + {scalars.index(block, offset - variable(last))}"
+    else:
+        text = f"({scalars.index(block, stage.index)})"
+        source = scalars.cast(row, "int64", name_of(value.dtype), text)
+    ctype = "uint8_t" if stage.dtype is BOOL else C_TYPES[name_of(stage.dtype)]
+    before = tuple(map(str, block.lines))
+    shift = scalars.index(row, stage.index) if stage.every else ""
+    digits = stage.first, stage.digits, stage.period
+    return PrintedStage(name, ctype, before, source, run, *digits, stage.every, shift)
+
+
+def staged_text(stage: PrintedStage, ahead: Staged, at: str) -> str:
+    """The element of the turn ``at`` of the loop as it is read from its array."""
+    text = f"{stage.name}[{at} - {stage.name}_from]"
+    return f"({text} != 0)" if ahead.dtype is BOOL else text

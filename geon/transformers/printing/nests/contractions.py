@@ -1,0 +1,108 @@
+"""The scalar code of a contraction as text: its operands' elements, and what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from ....op_graph.values.dtypes import name_of
+from ...kernels.analysis.loop_depth import ELEMENT, Depths
+from ...kernels.ir.nest import Store
+from ...kernels.ir.scalar_code import Scalar, Select, walk
+from ...kernels.products.contraction import Contraction
+from ..scalars.c_types import C_TYPES
+from .pass_text import PrintedStore
+from .scalar_statements import Names, ScalarPrinter, changes
+from .statement_blocks import Block
+
+Texts = Mapping[str, str]  # of loops' variables
+
+
+MOST = 4  # truths that are known around a loop, for each of which there is a loop of its own
+
+
+class PrintedElement(NamedTuple):
+    """The statements ``around`` the innermost loop over elements and those of one, whose text is
+    ``value``.
+
+    ``chosen`` are the same where a condition holds that is known around that loop: an operand that
+    was joined of parts is read from one of them then.
+    """
+
+    around: list[str]
+    lines: list[str]
+    value: str
+    chosen: tuple[tuple[str, PrintedElement], ...] = ()
+
+
+Element = Callable[[Texts, str | None], PrintedElement]
+"""What gives the statements of one element by the texts of the loops' indices and the innermost
+loop, where there is one."""
+
+
+class ContractionPrinter:
+    """Writes the elements and stores of a contraction."""
+
+    def __init__(self, made: Contraction, names: Names) -> None:
+        self.made, self.names = made, names
+        self.loops = (*made.batch, *made.rows, *made.columns, *made.summed)
+        depths = Depths({loop.name: ELEMENT for loop in self.loops}, 0)
+        self.scalars = ScalarPrinter(names, depths)
+
+    def block(self, texts: Texts) -> Block:
+        """A block in which loops' indices are these texts."""
+        self.scalars.spelled = texts
+        block = Block()
+        block.depth = ELEMENT
+        return block
+
+    def element(self, value: Scalar) -> Element:
+        """What gives the statements of one element, and its text."""
+
+        def element(texts: Texts, inner: str | None) -> PrintedElement:
+            around = self.block(texts)
+            if inner is None:
+                return PrintedElement([], around.lines, self.scalars.value(around, value))
+            general = self.inside(around, inner, value)
+            return general._replace(chosen=self.chosen(around, inner, value))
+
+        return element
+
+    def inside(self, around: Block, inner: str, value: Scalar) -> PrintedElement:
+        """One element in the loop ``inner``, which a block is around."""
+        block = around.inside(inner)
+        text = self.scalars.value(block, value)
+        return PrintedElement(around.lines, block.lines, text)
+
+    def chosen(
+        self, around: Block, inner: str, value: Scalar
+    ) -> tuple[tuple[str, PrintedElement], ...]:
+        """One element where one truth alone holds of those that are known around a loop."""
+        selects = [node for node in walk(value) if isinstance(node, Select)]
+        truths = [g for g in dict.fromkeys(x.guards for x in selects) if not changes(g, inner)]
+        if not 1 <= len(truths) <= MOST:
+            return ()
+        names = {guards: self.scalars.flag(around, guards) for guards in truths}
+        made = []
+        for holds in truths:
+            self.scalars.assumed = {guards: guards is holds for guards in truths}
+            signs = ["" if guards is holds else "!" for guards in truths]
+            parts = [f"{sign}{names[guards]}" for sign, guards in zip(signs, truths, strict=True)]
+            made.append((" && ".join(parts), self.inside(around, inner, value)))
+        self.scalars.assumed = {}
+        return tuple(made)
+
+    def store(self, texts: Texts, value: str) -> list[str]:
+        """The statements that store all results at one element of the product."""
+        block = self.block(texts)
+        self.scalars.contracted = value
+        stores = [self.put(self.scalars, block, store) for store in self.made.stores]
+        return [*block.lines, *stores]
+
+    def put(self, scalars: ScalarPrinter, block: Block, store: Store) -> str:
+        """The statement of a store, with what it needs written into ``block``."""
+        text, offset = scalars.value(block, store.value), scalars.index(block, store.offset)
+        ctype, operand = C_TYPES[name_of(store.dtype)], self.names.operand(store.operand)
+        text, vector = scalars.put(ctype, text)
+        made = PrintedStore(f"{operand}[{offset}]", text, ctype, store.operand, 0, vector=vector)
+        return str(made)

@@ -1,0 +1,444 @@
+"""The statements of a loop nest: what each pass computes, as text without its loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from ....op_graph.values.dtypes import name_of
+from ...kernels.analysis.loop_depth import Depths
+from ...kernels.analysis.work_estimate import weight
+from ...kernels.ir.nest import Keep, Loop, Nest, Pass, Reduction, RowArray, Store
+from ...kernels.ir.scalar_code import Load, Scalar, walk
+from ...kernels.nests.buffered_loads import Staged, staged
+from ...kernels.nests.collapsed_rows import flat_parts
+from ...kernels.nests.collapsible_lanes import is_one_run, values_of_lanes
+from ...kernels.nests.random_runs import Run, runs
+from ..scalars import c_expressions
+from ..scalars.dialect import Strips
+from .buffered_loads import print_stage, staged_text
+from .gather_prefetch import AHEAD, Lookup, PrintedLookup, lookups
+from .pass_text import (
+    Accumulator,
+    Fetched,
+    PrintedArray,
+    PrintedNest,
+    PrintedPass,
+    PrintedStore,
+    PrintedWindow,
+    RowStore,
+    first_turn,
+)
+from .prefetch import places
+from .reductions import ReductionPrinter
+from .scalar_statements import Names, ScalarPrinter, strip_function
+from .statement_blocks import Block, StripCall
+from .tile_loads import TilePrinter
+from .transposed_passes import across_loads, crosses, is_direct, is_flat
+from .unroll_hint import abreast
+from .vector_function_passes import takes_strips
+
+
+def only_truths(step: Pass) -> bool:
+    """Whether a pass does nothing but fold truths, and may end where all of these are decided."""
+    folds = [each.folds in ("logical_or", "logical_and") for each in step.reductions]
+    return bool(folds) and all(folds) and not step.stores and not step.keeps
+
+
+def is_apart(nest: Nest) -> bool:
+    """Whether a pass reduces what lies apart along lanes, so that a line of memory is read again in
+    the next turns.
+    """
+    if nest.across is None:
+        return False
+    lane = nest.across.name
+    reduced = [value for step in nest.passes for value in step.reduced]
+    loads = [node for node in walk(*reduced) if isinstance(node, Load)]
+    return any(is_direct(x.offset) and x.offset.step(lane) not in (-1, 0, 1) for x in loads)
+
+
+def is_far(nest: Nest) -> bool:
+    """Whether what passes reduce lies further apart from turn to turn of their outermost loops than
+    from row to row: then neighbouring rows lie between the turns of one.
+    """
+    rows = [loop.name for loop in nest.rows]
+    found = False
+    for step in nest.passes:
+        loads = [node for node in walk(*step.reduced) if isinstance(node, Load)]
+        for load in loads if step.loops else []:
+            turn, *others = (load.offset.step(name) for name in (step.loops[0].name, *rows))
+            steps = [abs(size) if isinstance(size, int) else size for size in (turn, *others)]
+            if 0 in steps or not all(isinstance(size, int) for size in steps[1:]):
+                continue
+            if isinstance(steps[0], int) and steps[0] <= max(steps[1:], default=0):
+                return False
+            found = True
+    return found
+
+
+def is_put(put: Keep | Store, strips: Strips, inner: str) -> bool:
+    """Whether what a function of strips computed is put as it is, where elements adjoin, and there
+    is a function for that."""
+    plain = bool(strips.put) and is_direct(put.offset) and put.offset.step(inner) == 1
+    computed = name_of(put.value.dtype) == "float32" and strip_function(put.value, strips)
+    return plain and bool(computed)
+
+
+def print_nest(
+    nest: Nest,
+    names: Names,
+    strips: Strips | None = None,
+    loaded: Mapping[Load, str] | None = None,
+    kept_at: str = "",
+    scalars: Callable[[Names, Depths], ScalarPrinter] = ScalarPrinter,
+) -> PrintedNest:
+    """The statements of a nest; with ``strips`` the machine has functions of strips.
+
+    ``loaded`` has the texts of elements that were read before the statements of one element.
+    ``kept_at`` is the index of elements of row arrays where it is not their own. ``scalars`` writes
+    the values.
+    """
+    printer = _NestPrinter(nest, names, strips, loaded or {}, scalars)
+    printer.scalars.kept_at = kept_at
+    return printer.printed()
+
+
+class _NestPrinter:
+    def __init__(
+        self,
+        nest: Nest,
+        names: Names,
+        strips: Strips | None,
+        loaded: Mapping[Load, str],
+        scalars: Callable[[Names, Depths], ScalarPrinter],
+    ) -> None:
+        self.nest, self.names, self.strips, self.loaded = nest, names, strips, loaded
+        self.depths = Depths.of(nest)
+        self.scalars = scalars(names, self.depths)
+        self.top = Block()
+        self.row = Block(self.top, names.lanes if nest.across is not None else None)
+        self.ending = Block()
+        self.arrays: dict[int, PrintedArray] = {}
+        self.passes = 0
+        if nest.across is not None and names.lanes.hides:
+            self.scalars.apart = nest.across.name
+        self.divided = not nest.rows and nest.across is None
+        self.parts = flat_parts(nest) if nest.flat else None
+        self.reductions = ReductionPrinter(self.scalars, names)
+        self.tiled = TilePrinter(self.scalars, names, self.depths, self.top, self.parts)
+
+    def printed(self) -> PrintedNest:
+        """All blocks."""
+        nest = self.nest
+        for block, steps in ((self.row, nest.steps), (self.ending, nest.ending)):
+            last = self.last_stores(block, steps)
+            stores: list[Store] = []
+            for step in steps[: len(steps) - len(last)]:
+                if isinstance(step, Store):
+                    stores.append(step)
+                    continue
+                self.store_rows(block, stores)
+                block.lines.append(self.print_pass(block, step))
+                stores = []
+            self.store_rows(block, stores)
+            self.store_together(block, last)
+        assert self.divided or not nest.ending, "only what is divided ends"
+        arrays = [self.arrays[array.number] for array in nest.arrays]
+        blocks = (self.top, self.row, self.ending)
+        return PrintedNest(
+            nest.rows,
+            nest.across,
+            *blocks,
+            arrays,
+            self.names.lanes,
+            nest.inside,
+            apart=is_apart(nest),
+            far=is_far(nest),
+            hides=self.scalars.hides,
+        )
+
+    def last_stores(self, block: Block, steps: Sequence[Pass | Store]) -> Sequence[Store]:
+        """The stores behind the last pass, where a loop over lanes may do all of them at once."""
+        if block.lanes is None or not block.lanes.together:
+            return ()
+        passes = [k for k, step in enumerate(steps) if isinstance(step, Pass)]
+        last = steps[max(passes, default=-1) + 1 :]
+        return [step for step in last if isinstance(step, Store)]
+
+    def store_together(self, row: Block, stores: Sequence[Store]) -> None:
+        """Stores of values of the row in one loop over lanes, which computes what only they need.
+
+        Each value in an array over lanes of its own costs several times as much. What compilers
+        make no vectors of keeps its loop to itself.
+        """
+        each = Block(row)
+        each.depth, each.called = row.depth, []
+        printed = [str(self.store(each, store)) for store in stores]
+        if each.serial:
+            self.store_rows(row, stores)
+        elif printed:
+            self.names.calls(each.called)
+            row.lines += self.names.lanes.all([*each.lines, *printed])
+
+    def store_rows(self, block: Block, stores: Sequence[Store]) -> None:
+        """Stores of values of the row itself, one after another.
+
+        All that they read is read before the first of them, which may be in the place of some.
+        """
+        lines = [str(self.store(block, store)) for store in stores]
+        lanes, side_by_side = self.names.lanes, block.lanes is not None
+        block.lines += [RowStore(lanes.stored(line, side_by_side)) for line in lines]
+
+    def store(self, block: Block, store: Store, inner: Sequence[str] = ()) -> PrintedStore:
+        """A store, with what it needs written into ``block``; ``inner`` are the variables of the
+        innermost loops, the last one first.
+        """
+        value = self.scalars.value(block, store.value)
+        offset = self.scalars.index(block, store.offset)
+        dtype, operand = name_of(store.dtype), self.names.operand(store.operand)
+        ctype = "uint8_t" if dtype == "bool" else c_expressions.C_TYPES[dtype]
+        size = store.dtype.itemsize
+        value, vector = self.scalars.put(ctype, value, of_row=not inner)
+        place = f"{operand}[{offset}]"
+        plain = PrintedStore(place, value, ctype, store.operand, size, vector=vector)
+        if not inner or store.offset.step(inner[0]) != 1 or not is_direct(store.offset):
+            return plain
+        first, spelled = first_turn(inner[0]), self.scalars.spelled
+        index = f"{self.scalars.variable(inner[0])} - {first}"
+        apart = store.offset.step(inner[1]) if len(inner) > 1 else 0
+        self.scalars.spelled = {**spelled, inner[0]: first}
+        start = f"{operand} + {self.scalars.index(block, store.offset)}"
+        self.scalars.spelled = spelled
+        return replace(plain, start=start, index=index, apart=apart)
+
+    def print_pass(self, row: Block, step: Pass) -> PrintedPass:
+        """What a pass computes for each element."""
+        lanes, across = self.names.lanes, self.nest.across
+        around = self.around(row, step)
+        body = Block(row) if around is None else around.inside(self.inner_loop(step).name)
+        ahead = staged(step) if row.lanes is None and lanes.stages else []
+        plain = frozenset(each.value for each in ahead if isinstance(each.value, Load))
+        strips = self.strips if row.lanes is None else None
+        if strips is not None and not takes_strips(step, self.depths, strips, plain):
+            strips = None
+        if strips is not None:
+            body.called = []
+        for load, name in self.loaded.items():
+            body.names[load] = name
+        made = PrintedPass(step.loops, body, weight(step, self.depths), number=self.passes)
+        self.passes += 1
+        made.around, made.divided, made.most = around, step.divided, self.nest.most
+        made.only_truths = only_truths(step)
+        made.stages = [print_stage(self.scalars, row, each) for each in ahead]
+        self.read_ahead(body, made, ahead)
+        if lanes.fetches:
+            made.lookups = [self.looked_up(each, step) for each in lookups(self.nest, step)]
+        if lanes.tiles and across is not None and crosses(step, across.name):
+            self.across_memory(row, made, step, across.name)
+        self.scalars.words = {}
+        if lanes.windows and not made.crosses:  # tiles do not follow the order of positions
+            made.windows = [self.window(row, each) for each in runs(self.nest, step, self.depths)]
+        if lanes.tiles and across is not None and not made.windows:
+            made.one_run = is_one_run(step, across, self.depths)
+        made.taken = self.scalars.width
+        self.reduce(row, made, step)
+        self.put(made, step)
+        if made.one_run:
+            made.of_lanes = self.arrays_of_lanes(row, step)
+        plainly = strips is None and made.taken == 1 and not made.windows
+        if plainly and across is None and step.loops:
+            made.abreast = abreast(step, self.depths)
+        if strips is not None:
+            assert not made.windows, "what strips take draws nothing"
+            made.strip = self.print_strip(row, strips, step, made, ahead)
+            made.fetched = self.fetched(row, strips, step)
+        return made
+
+    def across_memory(self, row: Block, made: PrintedPass, step: Pass, lane: str) -> None:
+        """What a pass needs that stores across memory."""
+        made.crosses = True
+        flat = self.parts is not None or is_flat(step, lane, self.depths, self.nest.most)
+        made.flat = self.names.lanes.flat and flat
+        self.tiled.turn(made, step, lane)
+        loads = across_loads(step, lane)
+        made.copies = [id(store.value) for store in step.stores] == [id(x) for x in loads]
+        if made.flat:
+            self.tiled.repeat(row, made, step, lane)
+
+    def reduce(self, row: Block, made: PrintedPass, step: Pass) -> None:
+        """What a pass reduces of each element."""
+        for reduction in step.reductions:
+            if reduction.folds is not None:
+                made.sums.append(self.reductions.accumulator(made.body, reduction, row.lanes))
+                continue
+            if row.lanes is None and step.loops:
+                self.reductions.narrow_position(made.body, reduction, step.loops[-1].name)
+            if made.one_run:
+                self.reductions.position_of_run(made.body, reduction, made)
+            made.states.append(self.reductions.state(made.body, reduction, row))
+
+    def put(self, made: PrintedPass, step: Pass) -> None:
+        """What a pass stores, and keeps for later ones, of each element."""
+        inner, across = self.innermost(step, made.crosses), self.nest.across
+        spelled = self.scalars.spelled
+        if made.flat and across is not None:
+            self.scalars.spelled = {across.name: f"{across.name}_tile"}
+        for store in step.stores:
+            made.stores.append(self.store(made.body, store, inner))
+        self.scalars.spelled = spelled
+        for keep in step.keeps:
+            value = self.scalars.value(made.body, keep.value)
+            self.array(self.nest.arrays[keep.number])
+            self.keep(made.body, keep, value)
+
+    def arrays_of_lanes(self, row: Block, step: Pass) -> dict[str, str]:
+        """The arrays with an element for each lane that the elements of a pass are computed of, and
+        the types of their elements.
+        """
+        found = {}
+        for node in values_of_lanes(step, self.depths):
+            array = self.names.lanes.array_of(self.scalars.value(row, node))
+            if array is not None:
+                found[array] = c_expressions.C_TYPES[name_of(node.dtype)]
+        return found
+
+    def read_ahead(self, body: Block, made: PrintedPass, ahead: Sequence[Staged]) -> None:
+        """Let a block read from the arrays that were filled ahead."""
+        for stage, each in zip(made.stages, ahead, strict=True):
+            at = self.scalars.variable(made.loops[-1].name)
+            body.names[each.value] = staged_text(stage, each, at)
+
+    def around(self, row: Block, step: Pass) -> Block | None:
+        """Where positions and truths are computed that the innermost of several loops does not
+        change; that over lanes is one of them.
+
+        Compilers take such positions for those of each element, and gather what is a run.
+        """
+        across, loops = self.nest.across, len(step.loops)
+        if not self.names.lanes.fetches or any(each.folds is None for each in step.reductions):
+            return None
+        if across is None:
+            return Block(row) if loops > 1 else None
+        turned = crosses(step, across.name) or is_one_run(step, across, self.depths)
+        return Block(row) if loops and not turned else None
+
+    def inner_loop(self, step: Pass) -> Loop:
+        """The innermost loop of a pass, which is that over lanes where rows are side by side."""
+        return step.loops[-1] if self.nest.across is None else self.nest.across
+
+    def looked_up(self, lookup: Lookup, step: Pass) -> PrintedLookup:
+        """The row that a load reads some turns ahead."""
+        block, offset, name = Block(self.top), lookup.load.offset, lookup.variable
+        self.scalars.spelled = {name: f"({name} + {AHEAD})", step.loops[-1].name: "0"}
+        start = f"{self.names.operand(lookup.load.operand)} + {self.scalars.index(block, offset)}"
+        self.scalars.spelled = {}
+        return PrintedLookup(name, tuple(map(str, block.lines)), start, lookup.size)
+
+    def innermost(self, step: Pass, crosses: bool) -> list[str]:
+        """The variables of the innermost loops of a pass, the last one first: two where rows are
+        taken side by side.
+        """
+        last = [loop.name for loop in step.loops[-1:]]
+        if self.nest.across is None:
+            return last
+        lane = [self.nest.across.name]
+        return [*last, *lane] if crosses else [*lane, *last]
+
+    def keep(self, body: Block, keep: Keep, value: str) -> None:
+        """The statement that puts a value into a row array."""
+        place = self.scalars.kept_place(body, keep.number, keep.offset)
+        body.lines.append(f"{place} = {value};")
+
+    def print_strip(
+        self, row: Block, strips: Strips, step: Pass, made: PrintedPass, ahead: Sequence[Staged]
+    ) -> Block:
+        """What a pass computes for each element of a strip; sums have one for each of these."""
+        body, inner = Block(row, strip=strips), step.loops[-1].name
+        self.scalars.spelled = {inner: strips.variable(inner)}
+        self.read_ahead(body, made, ahead)
+        for stage, each in zip(made.stages, ahead, strict=True):
+            body.runs[each.value] = f"&{staged_text(stage, each, strips.start(inner))}"
+        for reduction, total in zip(step.reductions, made.sums, strict=True):
+            text = self.reductions.element(body, reduction, total.dtype)
+            term = self.term(body, strips, reduction, total, text)
+            add = c_expressions.strip_function("add", total.dtype, total.dtype)
+            assert add is not None, "strips reduce sums of floats alone"
+            self.scalars.calls(body, [add])
+            body.lines.append(StripCall(add, strips.sums(total.name), (term,)))
+        for keep in step.keeps:
+            self.keep_strip(body, strips, keep, inner)
+        if len(step.stores) > 1:
+            self.read_first(body, strips, [store.value for store in step.stores])
+        body.lines += [self.store_strip(body, strips, store, inner) for store in step.stores]
+        self.scalars.spelled = {}
+        return body
+
+    def read_first(self, body: Block, strips: Strips, values: Sequence[Scalar]) -> None:
+        """Read what is stored as it was loaded: a store before it may be in its place."""
+        for load in values:
+            if isinstance(load, Load):
+                text, name = self.scalars.value(body, load), self.scalars.fresh()
+                ctype = c_expressions.C_TYPES[name_of(load.dtype)]
+                body.names[load] = self.scalars.put_in_strip(body, strips, ctype, name, text)
+
+    def keep_strip(self, body: Block, strips: Strips, keep: Keep, inner: str) -> None:
+        """The statement that puts the values of a strip into a row array."""
+        value = self.scalars.value(body, keep.value)
+        if not is_put(keep, strips, inner):
+            self.keep(body, keep, value)
+            return
+        self.scalars.spelled = {inner: strips.start(inner)}
+        place = self.scalars.kept_place(body, keep.number, keep.offset)
+        self.scalars.spelled = {inner: strips.variable(inner)}
+        self.scalars.calls(body, [strips.put])
+        body.lines.append(StripCall(strips.put, f"&{place}", (body.runs[keep.value],)))
+
+    def store_strip(self, body: Block, strips: Strips, store: Store, inner: str) -> PrintedStore:
+        """The store of the values of a strip."""
+        printed = self.store(body, store, [inner])
+        if not is_put(store, strips, inner):
+            return printed
+        self.scalars.spelled = {inner: strips.start(inner)}
+        printed = self.store(body, store, [inner])
+        self.scalars.spelled = {inner: strips.variable(inner)}
+        self.scalars.calls(body, [strips.put])
+        return replace(printed, value=body.runs[store.value], put=strips.put)
+
+    def fetched(self, row: Block, strips: Strips, step: Pass) -> list[Fetched]:
+        """What is brought near while a strip of a pass is computed."""
+        found = []
+        for each in places(self.nest, step):
+            self.scalars.spelled = {each.loop: strips.start(step.loops[-1].name)}
+            place = f"{self.names.operand(each.operand)}[{self.scalars.index(row, each.offset)}]"
+            found.append(Fetched(place, each.operand, each.itemsize, each.stores, each.room))
+        self.scalars.spelled = {}
+        return found
+
+    def term(
+        self, body: Block, strips: Strips, reduction: Reduction, total: Accumulator, text: str
+    ) -> str:
+        """Where the terms of a strip lie that a sum takes, of which ``text`` is one."""
+        value, *others = reduction.elements
+        if not others and name_of(value.dtype) == total.dtype:
+            return self.scalars.run(body, strips, value, text)
+        term = self.scalars.fresh()
+        self.scalars.put_in_strip(body, strips, total.ctype, term, text)
+        return term
+
+    def window(self, row: Block, run: Run) -> PrintedWindow:
+        """Where the bits of a draw are made for a run of elements; they are read from there."""
+        node, name = run.node, self.scalars.fresh("w")
+        stream = [self.scalars.value(row, each) for each in (node.seed, node.draw, node.call)]
+        base = self.scalars.index(row, run.base)
+        end = self.names.lanes.number
+        end = f"{base} + {end}" if run.end is None else self.scalars.index(row, run.end)
+        self.scalars.words[node] = f"{name}_at[{run.variable} - {run.variable}_words]"
+        ctype = c_expressions.C_TYPES[name_of(node.dtype)]
+        return PrintedWindow(name, ctype, node.dtype.itemsize // 4, base, end, tuple(stream))
+
+    def array(self, array: RowArray) -> None:
+        """Names a row array."""
+        name = self.scalars.fresh("w")
+        ctype = c_expressions.C_TYPES[name_of(array.dtype)]
+        self.arrays[array.number] = PrintedArray(name, ctype, array.size, array.dtype.itemsize)
+        self.scalars.kept[array.number] = name

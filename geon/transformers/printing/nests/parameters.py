@@ -1,0 +1,88 @@
+"""What a kernel's function calls its memory and its lengths: its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from ....op_graph.axes.affine import Size
+from ....op_graph.axes.lengths import names_of
+from ....op_graph.op_graph import Op
+from ....op_graph.values.dtypes import name_of
+from ..scalars.c_expressions import C_TYPES
+from ..scalars.lengths import c_length, divides
+
+Place = tuple[str, object]  # what kind of memory, and its number or whose it is
+
+
+@dataclass(slots=True)
+class Parameter:
+    """A parameter of a kernel's function: a pointer to ``place``, or the length ``place``."""
+
+    name: str
+    ctype: str
+    place: object
+    pointer: bool = True
+
+    def declared(self, restrict: bool = True) -> str:
+        """The declaration of the parameter."""
+        star = ("*restrict " if restrict else "*") if self.pointer else ""
+        return f"{self.ctype} {star}{self.name}"
+
+
+class Parameters:
+    """The parameters of one kernel, named ``x<n>`` (read), ``y<n>`` (written) and ``n<n>``.
+
+    ``place_of`` says where an op lies, ``operands`` are those of the kernel's work by number, and
+    ``results`` what it writes. ``called`` are the helper functions that its text calls.
+    """
+
+    def __init__(
+        self, place_of: Callable[[Op], Place], operands: Sequence[Op], results: Iterable[Op]
+    ) -> None:
+        self.place_of, self.operands = place_of, operands
+        self.pointers: dict[tuple[Place, str], Parameter] = {}
+        self.lengths: dict[str, str] = {}
+        self.called: dict[str, None] = {}
+        results = tuple(results)
+        self.written = {place_of(op) for op in results}
+        for op in results:
+            self.pointer(op)
+
+    def pointer(self, op: Op) -> str:
+        """The typed pointer to the memory of ``op``."""
+        place, dtype = self.place_of(op), name_of(op.dtype)
+        found = self.pointers.get((place, dtype))
+        if found is None:
+            written = place in self.written
+            count = sum(p.name[0] == "xy"[written] for p in self.pointers.values())
+            held = "uint8_t" if dtype == "bool" else C_TYPES[dtype]  # bytes load as vectors
+            ctype = held if written else f"const {held}"
+            found = Parameter(f"{'xy'[written]}{count}", ctype, self.begun(place))
+            self.pointers[place, dtype] = found
+        return found.name
+
+    def begun(self, place: Place) -> Place:
+        """A place from where on the kernel uses it: from its beginning."""
+        return place
+
+    def operand(self, number: int) -> str:
+        """The typed pointer to the memory of operand ``number`` of the kernel's work."""
+        return self.pointer(self.operands[number])
+
+    def length(self, length: Size) -> str:
+        """A length as C over the kernel's parameters."""
+        for name in sorted(names_of(length)):
+            self.lengths.setdefault(name, f"n{len(self.lengths)}")
+        if divides(length):
+            self.calls(["geon_floor_div"])
+        return c_length(length, self.lengths)
+
+    def calls(self, helpers: Iterable[str]) -> None:
+        """Note that the kernel calls these helper functions."""
+        self.called.update(dict.fromkeys(helpers))
+
+    @property
+    def of_lengths(self) -> list[Parameter]:
+        """The parameters that are lengths."""
+        return [Parameter(text, "int64_t", name, False) for name, text in self.lengths.items()]

@@ -1,0 +1,70 @@
+"""What a pass brings near while it computes: what the next row reads, and what this one stores.
+
+A row's first pass waits for memory, and its later ones for arithmetic. Where a later one takes so
+long that it is printed in strips, it names the lines of cache that are needed after it: memory then
+brings them meanwhile. Processors fetch ahead by themselves what adjoins, but not while nothing is
+read, and not beyond a page.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ....op_graph.axes.affine import Affine, Size
+from ...kernels.ir.nest import Nest, Pass
+from ...kernels.ir.scalar_code import Load, walk
+from .transposed_passes import is_direct
+
+MOST = 4  # arrays that are brought near at once
+NEAR = 1 << 16  # bytes of a row, of all of these, which the second cache of any processor holds
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Elements from ``offset`` of operand number ``operand`` on, which ``loop`` walks in order.
+
+    ``room`` is negative in calls whose rows are too long for it.
+    """
+
+    operand: int
+    offset: Affine
+    itemsize: int
+    loop: str
+    stores: bool
+    room: Size = 0
+
+
+def places(nest: Nest, step: Pass) -> list[Place]:
+    """What a pass is to bring near: nothing in the first one, nor where rows are known to be too
+    long.
+    """
+    passes = list(nest.passes)
+    if not nest.rows or nest.across is not None or step is passes[0]:
+        return []
+    loads = [value for value in walk(*passes[0].computed) if isinstance(value, Load)]
+    next_row = nest.rows[-1].name
+    found = [
+        Place(x.operand, x.offset + x.offset.step(next_row), x.dtype.itemsize, loop, False)
+        for loop in walked_as(passes[0], step)
+        for x in dict.fromkeys(loads)
+        if x.offset.step(next_row) != 0
+    ]
+    later = passes[passes.index(step) + 1 :]
+    found += [
+        Place(x.operand, x.offset, x.dtype.itemsize, loop, True)
+        for each in later
+        for loop in walked_as(each, step)
+        for x in each.stores
+    ]
+    found = [x for x in found if is_direct(x.offset) and x.offset.step(x.loop) == 1]
+    room = NEAR - sum(x.itemsize for x in found) * step.loops[-1].extent
+    if len(found) > MOST or (isinstance(room, int) and room < 0):
+        return []
+    return [replace(x, room=room) for x in found]
+
+
+def walked_as(other: Pass, step: Pass) -> list[str]:
+    """The variable of a pass's only loop, where it has as many turns as that of ``step``."""
+    loops = (*other.loops, *step.loops)
+    alike = len(loops) == 2 and loops[0].extent == loops[1].extent
+    return [other.loops[0].name] if alike else []

@@ -1,0 +1,154 @@
+"""The statements of a pass's reductions: what each takes of an element, and how states combine."""
+
+from __future__ import annotations
+
+from ....op_graph.values.dtypes import INT32, SIGNED, UNSIGNED, kind, name_of
+from ...kernels.ir.nest import Reduction
+from ...kernels.ir.scalar_code import Apply, Code, IndexNumber, Load, Running, Scalar, walk
+from ..scalars import c_expressions
+from ..scalars.dialect import Lanes
+from .pass_text import (
+    Accumulator,
+    NarrowPosition,
+    PositionOfRun,
+    PrintedPass,
+    StateAccumulator,
+    lanes_start,
+    turn_of,
+)
+from .scalar_statements import Names, ScalarPrinter
+from .statement_blocks import Block
+from .transposed_passes import is_direct
+
+
+def is_whole(value: Scalar) -> bool:
+    """Whether a value is an integer or a truth."""
+    return kind(value.dtype) != "f"
+
+
+def keeps_values(cast: Apply) -> bool:
+    """Whether a cast makes an integer or a truth a wider integer that has its value."""
+    (value,) = cast.args
+    wider = cast.dtype.itemsize > value.dtype.itemsize
+    kept = name_of(cast.dtype) not in UNSIGNED or name_of(value.dtype) not in SIGNED
+    return is_whole(value) and is_whole(cast) and wider and kept
+
+
+def truth_word(reduction: Reduction) -> str:
+    """The type that a fold of truths keeps them in: as wide as the widest value that is loaded for
+    them, since compilers fold no ``_Bool`` in vectors, and narrow no mask without cost."""
+    loads = [value for value in walk(*reduction.elements) if isinstance(value, Load)]
+    return f"uint{8 * max([load.dtype.itemsize for load in loads], default=1)}_t"
+
+
+class ReductionPrinter:
+    """Prints the steps of reductions with a nest's scalars."""
+
+    def __init__(self, scalars: ScalarPrinter, names: Names) -> None:
+        self.scalars, self.names = scalars, names
+
+    def element(self, body: Block, reduction: Reduction, dtype: str) -> str:
+        """What a reduction that folds a row takes of one element."""
+        texts = [self.scalars.value(body, element) for element in reduction.elements]
+        self.scalars.name(*texts)
+        if len(texts) == 2:
+            return self.scalars.expression(body, "multiply", [dtype] * 2, dtype, texts)
+        return self.scalars.cast(body, name_of(reduction.elements[0].dtype), dtype, texts[0])
+
+    def accumulator(self, body: Block, reduction: Reduction, lanes: Lanes | None) -> Accumulator:
+        """The step of a reduction that folds a row."""
+        dtype, row = name_of(reduction.states[0]), str(reduction.folds)
+        text = self.element(body, reduction, dtype)
+        self.names.calls(c_expressions.calls(row, [dtype] * 2, dtype))  # of its steps
+        name = self.scalars.fresh("s")
+        nan = row in ("maximum", "minimum") and kind(reduction.states[0]) == "f"
+        first = c_expressions.literal(reduction.reducer.identity(reduction.states)[0], dtype)
+        spoiled = f"{name}_nan" if nan else None
+        ctype = truth_word(reduction) if dtype == "bool" else c_expressions.C_TYPES[dtype]
+        held = name if lanes is None else lanes.held(name, ctype)
+        self.scalars.reduced[reduction.number, 0] = held
+        narrow = self.narrow_term(body, reduction) if row == "add" else None
+        return Accumulator(name, ctype, row, dtype, text, first, spoiled, narrow)
+
+    def narrow_term(self, body: Block, reduction: Reduction) -> str | None:
+        """The term of a sum of 64-bit integers as an int32, where it has 16 bits or fewer."""
+        value, *others = reduction.elements
+        while isinstance(value, Apply) and value.row.name == "cast" and keeps_values(value):
+            value = value.args[0]
+        if others or value.dtype.itemsize > 2 or not is_whole(value):
+            return None
+        if kind(reduction.states[0]) != "i" or reduction.states[0].itemsize < 8:
+            return None
+        return self.scalars.cast(
+            body, name_of(value.dtype), "int32", self.scalars.value(body, value)
+        )
+
+    def narrow_position(self, body: Block, reduction: Reduction, inner: str) -> None:
+        """Name the position of a reduction's element, where it is one of 32 bits."""
+        at = reduction.position
+        if not isinstance(at, IndexNumber) or at.dtype is not INT32 or at.index.step(inner) != 1:
+            return
+        if not is_direct(at.index):
+            return
+        name, spelled = self.scalars.fresh(), self.scalars.spelled
+        text = self.scalars.index(body, at.index)
+        self.scalars.spelled = {**spelled, inner: lanes_start(inner)}
+        start = self.scalars.index(body, at.index)
+        self.scalars.spelled = spelled
+        body.lines.append(NarrowPosition(name, text, start))
+        body.names[at] = name
+
+    def position_of_run(self, body: Block, reduction: Reduction, made: PrintedPass) -> None:
+        """Name the position of a reduction's element, where it is one of turns."""
+        at = reduction.position
+        if not isinstance(at, IndexNumber):
+            return
+        name, spelled = self.scalars.fresh(), self.scalars.spelled
+        text = self.scalars.index(body, at.index)
+        turns = made.loops[0].name
+        turn = f"({turns} + {self.names.lanes.held(turn_of(made.number), 'int64_t')})"
+        self.scalars.spelled = {**spelled, turns: turn}
+        beside = self.scalars.index(body, at.index)
+        self.scalars.spelled = spelled
+        ctype = c_expressions.C_TYPES[name_of(at.dtype)]
+        body.lines.append(PositionOfRun(name, ctype, text, beside))
+        body.names[at] = name
+
+    def state(self, body: Block, reduction: Reduction, row: Block) -> StateAccumulator:
+        """The step of any other reduction, which its reducer says in scalar code."""
+        states, reducer, code = reduction.states, reduction.reducer, Code()
+        lanes = self.names.lanes
+        dtypes = [name_of(dtype) for dtype in states]
+        stem = self.scalars.fresh("s")
+        ctypes = tuple([c_expressions.C_TYPES[dtype] for dtype in dtypes])
+        names = tuple([f"{stem}_{k}" for k in range(len(states))])
+        held = [lanes.held(name, ctype) for name, ctype in zip(names, ctypes, strict=True)]
+        for k, name in enumerate(names):
+            self.scalars.running[k, False] = held[k]
+            reduced = lanes.alone(name) if row.lanes is None else held[k]
+            self.scalars.reduced[reduction.number, k] = reduced
+
+        def running(other: bool) -> tuple[Running, ...]:
+            return tuple([code(Running, k, other, dtype) for k, dtype in enumerate(states)])
+
+        def combine(into: str, other: str) -> list[str]:
+            """``into`` and ``other`` end the names of the two states."""
+            block = Block()
+            for k, name in enumerate(names):
+                self.scalars.running[k, False] = name + into
+                self.scalars.running[k, True] = name + other
+            new = reducer.combine(code, running(False), running(True))
+            texts = [self.scalars.value(block, each) for each in new]
+            puts = [f"{name}{into} = {text};" for name, text in zip(names, texts, strict=True)]
+            return [*block.lines, *puts]
+
+        new = reducer.step(code, running(False), reduction.elements[0], reduction.position)
+        texts = [self.scalars.value(body, each) for each in new]
+        identity = reducer.identity(states)
+        return StateAccumulator(
+            names,
+            ctypes,
+            tuple([c_expressions.literal(v, d) for v, d in zip(identity, dtypes, strict=True)]),
+            [f"{name} = {text};" for name, text in zip(held, texts, strict=True)],
+            combine,
+        )

@@ -1,0 +1,82 @@
+"""The statements of an ordered loop: before all turns, in one, and after them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ....op_graph.op_graph import NO_AXES
+from ....op_graph.values.dtypes import name_of
+from ...kernels.analysis.loop_depth import ELEMENT, Depths
+from ...kernels.ir.nest import Store
+from ...kernels.scans.sequential_scan import ROW, TURN, OrderedLoop
+from ..scalars.c_expressions import C_TYPES
+from .scalar_statements import Names, ScalarPrinter
+from .statement_blocks import Block
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedOrdered:
+    """Statements: ``top`` once, ``first`` for each row, ``turn`` in each turn, ``last`` at the end.
+
+    ``carries`` are the types and names of the carries.
+    """
+
+    top: list[str]
+    first: list[str]
+    turn: list[str]
+    last: list[str]
+    carries: list[tuple[str, str]]
+
+
+def row_of(work: OrderedLoop) -> str:
+    """The variable of rows in its offsets."""
+    axes = max([op.axes for op in work.op.bodies[0].results], key=len, default=NO_AXES)
+    return axes.names[0] if len(axes) == 1 else ROW
+
+
+def print_ordered(work: OrderedLoop, names: Names, held: Callable[[str], str]) -> PrintedOrdered:
+    """The statements of an ordered loop, for row ``row`` and part ``part`` of stacks.
+
+    ``held`` says how the row at hand has a carry of that name.
+    """
+    row = row_of(work)
+    depths = Depths({TURN: ELEMENT, row: ELEMENT}, 0)
+    printer = ScalarPrinter(names, depths)
+    printer.spelled = {TURN: "part", row: "row"}
+    ctypes = [C_TYPES[name_of(carry.dtype)] for carry in work.carries]
+    carries = [f"c{k}" for k in range(len(work.carries))]
+    top, begin, turn, end = Block(), [], [], []
+    first = _inside(top)
+    for name, carry in zip(carries, work.carries, strict=True):
+        begin.append(f"{held(name)} = {printer.value(first, carry.first)};")
+    printer.running = {(k, False): held(name) for k, name in enumerate(carries)}
+    inner = _inside(top)
+    for store in work.stores:
+        turn.append(stored(printer, names, inner, store))
+    texts = [printer.value(inner, carry.value) for carry in work.carries]
+    for k, (name, ctype, text) in enumerate(zip(carries, ctypes, texts, strict=True)):
+        inner.lines.append(f"const {ctype} next{k} = {text};")
+        turn.append(f"{held(name)} = next{k};")
+    after = _inside(top)
+    for carry in work.carries:
+        if carry.store is not None:
+            end.append(stored(printer, names, after, carry.store))
+    return PrintedOrdered(
+        list(map(str, top.lines)),
+        [*map(str, first.lines), *begin],
+        [*map(str, inner.lines), *turn],
+        [*map(str, after.lines), *end],
+        list(zip(ctypes, carries, strict=True)),
+    )
+
+
+def _inside(top: Block) -> Block:
+    """A block of elements."""
+    return Block(Block(top))
+
+
+def stored(printer: ScalarPrinter, names: Names, block: Block, store: Store) -> str:
+    """The statement that stores a value."""
+    text = printer.value(block, store.value)
+    return f"{names.operand(store.operand)}[{printer.index(block, store.offset)}] = {text};"

@@ -1,0 +1,99 @@
+"""What a pass that crosses memory reads from tiles: elements that adjoin along lanes, values that
+each row has, and what no vectors compute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ....op_graph.values.dtypes import name_of
+from ...kernels.analysis.loop_depth import Depths
+from ...kernels.ir.nest import Pass
+from ...kernels.nests.collapsed_rows import FlatParts, Part
+from ...kernels.nests.collapsible_lanes import values_of_lanes
+from ..scalars import c_expressions
+from .pass_text import (
+    PrintedPass,
+    PrintedTiles,
+    TurnedLoad,
+)
+from .scalar_statements import Names, ScalarPrinter
+from .statement_blocks import Block
+from .transposed_passes import across_loads, flat_loads
+
+
+class TilePrinter:
+    """Lets the passes of a nest read from tiles: ``parts`` are those of a flat nest, ``top`` the
+    block around its rows.
+    """
+
+    def __init__(
+        self,
+        scalars: ScalarPrinter,
+        names: Names,
+        depths: Depths,
+        top: Block,
+        parts: FlatParts | None,
+    ) -> None:
+        self.scalars, self.names, self.depths, self.top = scalars, names, depths, top
+        self.parts = parts
+
+    def turn(self, made: PrintedPass, step: Pass, lane: str) -> None:
+        """Let a pass that crosses memory read what adjoins along lanes from tiles."""
+        last = step.loops[-1].name
+        start = {lane: f"{lane}_tile", last: "0" if made.flat else "tile"}
+        if self.parts is not None:
+            loads = self.parts.turned
+        else:
+            loads = flat_loads(step, lane, self.depths) if made.flat else across_loads(step, lane)
+        for load in loads:
+            name, dtype = self.scalars.fresh("tile"), name_of(load.dtype)
+            self.scalars.spelled = start
+            source = self.scalars.index(made.body, load.offset)
+            self.scalars.spelled = {}
+            ctype = "uint8_t" if dtype == "bool" else c_expressions.C_TYPES[dtype]
+            pointer = f"{self.names.operand(load.operand)} + {source}"
+            steps = [self.names.length(load.offset.step(each)) for each in (last, lane)]
+            made.turned.append(TurnedLoad(name, ctype, load.dtype.itemsize, pointer, *steps))
+            flag = " != 0" if dtype == "bool" else ""
+            place = f"[{last}]" if made.flat else f"[{lane} - {lane}_tile][{last} - tile]"
+            made.body.names[load] = f"{name}{place}{flag}"
+
+    def repeat(self, row: Block, made: PrintedPass, step: Pass, lane: str) -> None:
+        """Let a flat pass read what each row has from tiles that have it for each element."""
+        parts = self.parts
+        values = values_of_lanes(step, self.depths) if parts is None else parts.repeated
+        for node in dict.fromkeys(values):
+            name, dtype = self.scalars.fresh("tile"), name_of(node.dtype)
+            text, lanes = self.scalars.value(row, node), self.names.lanes
+            ctype = c_expressions.C_TYPES[dtype]
+            if lanes.array_of(text) is None:
+                text = self.scalars.let(row, node, ctype, text)
+            ctype = "uint8_t" if dtype == "bool" else ctype  # which loads as vectors
+            start = f"{lanes.array_of(text)} + {lane}_tile"
+            made.turned.append(TurnedLoad(name, ctype, node.dtype.itemsize, start, "0"))
+            read = f"{name}[{step.loops[-1].name}]"
+            made.body.names[node] = f"({read} != 0)" if dtype == "bool" else read
+        if parts is not None:
+            last = step.loops[-1].name
+            made.patterns = self.tiles(Block(self.top), made.body, parts.patterns, last)
+            made.grouped = self.tiles(Block(row), made.body, parts.grouped, last)
+            made.others = self.tiles(Block(row), made.body, parts.others, last)
+
+    def tiles(self, block: Block, body: Block, parts: Iterable[Part], last: str) -> PrintedTiles:
+        """Tiles of what no vectors compute, which ``body`` reads by variable ``last``."""
+        made = PrintedTiles()
+        self.scalars.spelled = {last: "turn"}
+        for part in parts:
+            name, dtype = self.scalars.fresh("tile"), "bool"
+            if isinstance(part, tuple):
+                text = self.scalars.flag(block, part)
+            else:
+                text, dtype = self.scalars.value(block, part), name_of(part.dtype)
+            is_truth, read = dtype == "bool", f"{name}[{last}]"
+            ctype = "uint8_t" if is_truth else c_expressions.C_TYPES[dtype]
+            made.tiles.append((name, ctype, text))
+            body.names[part] = f"({read} != 0)" if is_truth else read
+        self.scalars.spelled = {}
+        made.lines = [str(line) for line in block.lines]
+        return made

@@ -1,0 +1,37 @@
+"""Which passes are computed some vectors abreast.
+
+An elementary function is a chain of steps that wait for one another. A processor looks ahead over
+so many steps that it finds little of the next vector's chain to do meanwhile, so that text which
+has the steps of several vectors side by side takes less time for the same work.
+"""
+
+from __future__ import annotations
+
+from ....op_graph.values.dtypes import name_of
+from ...kernels.analysis.loop_depth import ELEMENT, Depths
+from ...kernels.ir.nest import Pass
+from ...kernels.ir.scalar_code import Apply, Load, Select, walk
+from ..scalars.c_expressions import is_serial
+
+MOST = 96  # nodes of a pass above which vectors of one element are enough to do
+
+
+def abreast(step: Pass, depths: Depths) -> int:
+    """The bytes of the widest element of a pass whose vectors should be computed some abreast; 0
+    where one after another is as fast.
+    """
+    inner = step.loops[-1].name
+    nodes = [node for node in walk(*step.computed) if depths.value(node) == ELEMENT]
+    applied = [node for node in nodes if isinstance(node, Apply)]
+    if not any(node.row.cost == "expensive" for node in applied) or len(nodes) > MOST:
+        return 0
+    if any(is_serial(node.row.name, [name_of(x.dtype) for x in node.args]) for node in applied):
+        return 0
+    loads = [node for node in nodes if isinstance(node, Load)]
+    if any(isinstance(node, Select) for node in nodes) or not all(
+        all(isinstance(atom, str) for atom in load.offset.terms)
+        and load.offset.step(inner) in (0, 1)
+        for load in loads
+    ):
+        return 0
+    return max(4, *(node.dtype.itemsize for node in nodes))

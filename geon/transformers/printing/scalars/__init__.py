@@ -1,0 +1,1 @@
+"""Scalar expressions and helper functions of the C family."""

@@ -1,0 +1,56 @@
+"""The helper functions that C text calls, in the order in which a compiler must see them.
+
+Who prints a text knows what it calls (``c_expressions.calls``). What a helper itself calls is read
+in its definition, which is written by hand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+
+from .c_functions import FUNCTIONS
+
+_NAME = re.compile(r"geon_\w+")
+
+
+@cache
+def helpers() -> Mapping[str, str]:
+    """The definitions of all helper functions, by name."""
+    from ..elementary.definitions import (
+        ELEMENTARY,  # here because a program that was kept needs none
+    )
+
+    return FUNCTIONS | ELEMENTARY
+
+
+@cache
+def called_by(name: str) -> tuple[str, ...]:
+    """The helpers that a helper's definition calls, in the order of its text."""
+    found = dict.fromkeys(_NAME.findall(helpers()[name]))
+    return tuple(other for other in found if other != name and other in helpers())
+
+
+def plain(name: str, text: str) -> str:
+    """The text that all targets have."""
+    return text
+
+
+def definitions(calls: Iterable[str], instead: Callable[[str, str], str] = plain) -> str:
+    """The definitions of the helpers that are called, each once and after those it calls.
+
+    ``instead`` gives a target's own text for a helper, from its name and that of all targets.
+    """
+    found: dict[str, str] = {}
+    waiting: list[tuple[str, bool]] = [(name, False) for name in reversed([*calls])]
+    while waiting:
+        name, called_are_there = waiting.pop()
+        if name in found:
+            continue
+        if called_are_there:
+            found[name] = instead(name, helpers()[name])
+            continue
+        waiting.append((name, True))
+        waiting += [(other, False) for other in reversed(called_by(name))]
+    return "\n".join(found.values())

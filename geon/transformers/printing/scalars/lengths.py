@@ -1,0 +1,34 @@
+"""Lengths as C."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ....op_graph.axes.affine import Size
+from ....op_graph.axes.lengths import FloorDiv
+
+
+def c_length(length: Size, names: Mapping[str, str]) -> str:
+    """A length as C over ``int64_t``; ``names`` are the identifiers of open lengths."""
+    if isinstance(length, int):
+        return str(length)
+    parts = []
+    for monomial, coefficient in length.terms:
+        factors = [] if abs(coefficient) == 1 and monomial else [str(abs(coefficient))]
+        for atom, power in monomial:
+            factors += [names[atom] if isinstance(atom, str) else _division(atom, names)] * power
+        parts.append(("- " if coefficient < 0 else "+ ") + " * ".join(factors))
+    text = " ".join(parts)
+    return text[2:] if text.startswith("+ ") else "-" + text[2:]
+
+
+def divides(length: Size) -> bool:
+    """Whether the C of a length calls ``geon_floor_div``."""
+    if isinstance(length, int):
+        return False
+    atoms = [atom for monomial, _ in length.terms for atom, _ in monomial]
+    return any(isinstance(atom, FloorDiv) for atom in atoms)
+
+
+def _division(atom: FloorDiv, names: Mapping[str, str]) -> str:
+    return f"geon_floor_div({c_length(atom.numerator, names)}, {c_length(atom.denominator, names)})"

@@ -1,0 +1,143 @@
+"""What elementwise rows cost, counted in their C text; a test counts again."""
+
+from __future__ import annotations
+
+from ...kernels.analysis.op_counts import DRAW
+from ...kernels.costs.machine import RowCost
+from .c_types import INTEGERS, SIGNED
+
+UNSIGNED = tuple([dtype for dtype in INTEGERS if dtype not in SIGNED])
+
+# Operations, statements, divisions, and whether it is done one element at a time. A row that is not
+# here takes one operation and one statement.
+_FLOAT32 = {
+    "divide": RowCost(1, 1, 1),
+    "floordivide": RowCost(9, 39, 4),
+    "mod": RowCost(5, 29, 1),
+    "power": RowCost(40, 73, 1),
+    "sign": RowCost(1, 6),
+    "reciprocal": RowCost(1, 1, 1),
+    "sqrt": RowCost(1, 1, 1),
+    "rsqrt": RowCost(2, 2, 2),
+    "exp": RowCost(22, 21),
+    "expm1": RowCost(23, 23),
+    "log": RowCost(29, 32),
+    "log1p": RowCost(31, 31),
+    "sigmoid": RowCost(24, 23, 1),
+    "sigmoid_slope": RowCost(36, 32, 1),
+    "softplus": RowCost(36, 34, 1),
+    "maximum": RowCost(1, 4),
+    "minimum": RowCost(1, 4),
+    "isinf": RowCost(1, 2),
+    "isfinite": RowCost(1, 2),
+    "exp_product": RowCost(27, 28),
+    "erf": RowCost(31, 24),
+    "erfc": RowCost(81, 70, 1),
+    "erfcx": RowCost(82, 72, 1),
+    "ndtr": RowCost(82, 71, 1),
+    "log_ndtr": RowCost(166, 159, 2),
+    "erfinv": RowCost(72, 63, 1),
+    "gelu_slope": RowCost(91, 77, 1),
+    "gelu": RowCost(89, 77, 1),
+    "gelu_tanh_slope": RowCost(71, 64, 1),
+    "gelu_tanh": RowCost(36, 29, 1),
+    "silu_slope": RowCost(40, 38, 1),
+    "silu": RowCost(23, 18, 1),
+    "logical_and": RowCost(1, 3),
+    "logical_or": RowCost(1, 3),
+    "logical_xor": RowCost(1, 3),
+    "sin": RowCost(25, 42),
+    "cos": RowCost(26, 42),
+    "tan": RowCost(23, 40, 1),
+    "asin": RowCost(18, 19, 1),
+    "acos": RowCost(21, 24, 1),
+    "atan": RowCost(21, 21, 1),
+    "sinh": RowCost(27, 24, 1),
+    "cosh": RowCost(26, 20, 1),
+    "tanh": RowCost(25, 21, 1),
+    "asinh": RowCost(38, 44, 2),
+    "acosh": RowCost(37, 43, 1),
+    "atanh": RowCost(35, 37, 1),
+    "atan2": RowCost(24, 33, 1),
+}
+_FLOAT64 = {
+    "divide": RowCost(1, 1, 1),
+    "floordivide": RowCost(9, 36, 4),
+    "mod": RowCost(5, 26, 1),
+    "power": RowCost(105, 124, 1),
+    "sign": RowCost(1, 6),
+    "reciprocal": RowCost(1, 1, 1),
+    "sqrt": RowCost(1, 1, 1),
+    "rsqrt": RowCost(2, 2, 2),
+    "exp": RowCost(32, 25),
+    "expm1": RowCost(41, 34),
+    "log": RowCost(33, 37, 1),
+    "log1p": RowCost(35, 36, 1),
+    "sigmoid": RowCost(43, 37, 1),
+    "sigmoid_slope": RowCost(46, 37, 1),
+    "softplus": RowCost(68, 63, 1),
+    "maximum": RowCost(1, 4),
+    "minimum": RowCost(1, 4),
+    "isinf": RowCost(1, 2),
+    "isfinite": RowCost(1, 2),
+    "exp_product": RowCost(37, 33),
+    "erf": RowCost(67, 42),
+    "erfc": RowCost(131, 95, 1),
+    "erfcx": RowCost(132, 97, 1),
+    "ndtr": RowCost(132, 96, 1),
+    "log_ndtr": RowCost(240, 202, 4),
+    "erfinv": RowCost(322, 245, 4),
+    "gelu_slope": RowCost(141, 102, 1),
+    "gelu": RowCost(139, 102, 1),
+    "gelu_tanh_slope": RowCost(81, 69, 1),
+    "gelu_tanh": RowCost(46, 34, 1),
+    "silu_slope": RowCost(50, 43, 1),
+    "silu": RowCost(33, 23, 1),
+    "logical_and": RowCost(1, 3),
+    "logical_or": RowCost(1, 3),
+    "logical_xor": RowCost(1, 3),
+    "sin": RowCost(56, 83, 1),
+    "cos": RowCost(57, 83, 1),
+    "tan": RowCost(2, 10, 1, True),
+    "asin": RowCost(40, 34, 1),
+    "acos": RowCost(37, 33, 1),
+    "atan": RowCost(35, 34, 1),
+    "sinh": RowCost(50, 38, 1),
+    "cosh": RowCost(34, 26, 1),
+    "tanh": RowCost(53, 41, 1),
+    "asinh": RowCost(1, 1, 0, True),
+    "acosh": RowCost(1, 1, 0, True),
+    "atanh": RowCost(1, 1, 0, True),
+    "atan2": RowCost(43, 56, 1),
+}
+_SIGNED = {
+    "floordivide": RowCost(4, 17, 1),
+    "mod": RowCost(4, 14, 1),
+    "power": RowCost(1, 11, 0, True),
+}
+_UNSIGNED = {
+    "floordivide": RowCost(1, 6, 1),
+    "mod": RowCost(3, 6, 1),
+    "power": RowCost(1, 2, 0, True),
+}
+_INT64 = {
+    "floordivide": RowCost(4, 16, 1, True),
+    "mod": RowCost(4, 13, 1, True),
+}
+_UINT64 = {
+    "floordivide": RowCost(1, 5, 1, True),
+    "mod": RowCost(3, 5, 1, True),
+}
+
+# Ten rounds on a counter's four words in 64-bit lanes, a quarter or half of them for an element.
+_DRAWS = {"uint32": RowCost(0, 48), "uint64": RowCost(0, 52)}
+
+ROW_COSTS: dict[tuple[str, str], RowCost] = {
+    **{(DRAW, dtype): cost for dtype, cost in _DRAWS.items()},
+    **{(row, "float32"): cost for row, cost in _FLOAT32.items()},
+    **{(row, "float64"): cost for row, cost in _FLOAT64.items()},
+    **{(row, dtype): cost for row, cost in _SIGNED.items() for dtype in SIGNED},
+    **{(row, dtype): cost for row, cost in _UNSIGNED.items() for dtype in UNSIGNED},
+    **{(row, "int64"): cost for row, cost in _INT64.items()},
+    **{(row, "uint64"): cost for row, cost in _UINT64.items()},
+}

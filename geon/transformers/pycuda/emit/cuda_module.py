@@ -1,0 +1,486 @@
+"""Stage 6 for CUDA: a plan as the text of a module of kernels, and the steps that launch them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
+from itertools import count, groupby
+from typing import NamedTuple
+
+import numpy as np
+
+from ....op_graph.building.constants import constant_value
+from ....op_graph.nodes import shown_name
+from ....op_graph.op_graph import Op
+from ....op_graph.values.attribute_types import Frozen
+from ....op_graph.values.dtypes import name_of
+from ...kernels.ir.nest import Call, Region
+from ...kernels.products.attention import attention_of
+from ...kernels.products.contraction import Contraction
+from ...kernels.products.row_blocking import Blocked
+from ...kernels.scans.sequential_scan import OrderedLoop
+from ...linking import Linking
+from ...lowering.fusion.kernel import Kernel
+from ...lowering.planning.buffer_slots import open_lengths, place_of, pointer_table
+from ...lowering.planning.plan import Plan
+from ...printing.nests.parameters import Parameter, Place
+from ...printing.scalars.comments import comment
+from ...printing.scalars.helpers import definitions
+from ..kernels.horizontal_fusion import joined, joined_text
+from ..kernels.library_kernels import finite_parts, library_parts
+from ..kernels.nest_text import nest_parts
+from ..kernels.scan_text import ordered_function
+from ..launches.device import Array, Signature
+from ..launches.dialect import by_instruction, cuda_text
+from ..launches.launch_ir import (
+    CLOCKS,
+    REPORT,
+    Argument,
+    Branches,
+    Choice,
+    Copy,
+    Fixed,
+    Grid,
+    Grids,
+    Launch,
+    Parts,
+    Round,
+    Show,
+    Step,
+    Timed,
+    Turn,
+    Turns,
+    Until,
+    described,
+    kernels_in,
+)
+from ..launches.library_requests import Ask
+from ..launches.module_text import Piece, Source
+from ..launches.naming import (
+    NAME,
+    Asked,
+    Chosen,
+    Function,
+    Joined,
+    KernelNames,
+    Moved,
+    Part,
+    copy_function,
+    types_of,
+)
+from ..products.attention import attention_function
+from ..products.contractions import contraction_parts
+from ..products.library_dispatch import library_work, parts_by_library
+from .loop_steps import Repeating, Scope, Turning, branches, lying, pairs_of
+from .persistent_loop import is_long, whole_loop
+
+PRELUDE = "prelude.cuh"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Module:
+    """A CUDA module and how a program runs it.
+
+    Steps name pointers by their number in a table: inputs, results, variables, large constants,
+    buffers of the arena, then ``small`` constants. Number -1 is the report of what failed,
+    where any kernel ``raises``. ``origins`` has the number of each step's kernel in the plan, the
+    first one of several that are one launch, and ``waves`` that of what runs at one time: steps of
+    one wave and of different origins run side by side. No variable is written before the wave
+    ``written``.
+    """
+
+    source: Source
+    kernels: tuple[Signature, ...]
+    steps: tuple[Step, ...]
+    origins: tuple[int, ...]
+    waves: tuple[int, ...]
+    small: tuple[Array, ...]
+    lengths: tuple[str, ...]
+    raises: bool
+    written: int
+
+
+def kernel_parts(
+    plan: Plan,
+    kernel: Kernel,
+    number: int,
+    guarded: bool,
+    libraries: Set[str] = frozenset(),
+    apart: Set[Place] = frozenset(),
+    chosen: Sequence[Chosen] = (),
+    looped: bool = False,
+) -> list[Part]:
+    """The functions of kernel ``number`` of a plan, and what else it does, in order.
+
+    What is large is left to ``libraries``, as ``library_work`` says; ``apart``, ``chosen`` and
+    ``looped`` are as for ``KernelNames``.
+    """
+    names = KernelNames(plan, kernel, guarded, apart, chosen, looped)
+    work = kernel.work
+    if isinstance(work, Call):
+        return library_parts(work.op, names, number)
+    if isinstance(work, Contraction):
+        generated = contraction_parts(work, names)
+        asked = library_work(plan.schedule, kernel, libraries)
+        if asked is None:
+            return generated
+        return parts_by_library(kernel, KernelNames(plan, kernel, guarded), asked, generated)
+    assert not isinstance(work, Region), "its body's kernels are launched"
+    if isinstance(work, OrderedLoop):
+        return [ordered_function(work, names)]
+    if isinstance(work, Blocked):
+        attention = attention_of(work)
+        assert attention is not None, "no other kernel goes over blocks of rows"
+        return [attention_function(attention, names)]
+    return nest_parts(work, names)
+
+
+class Row(NamedTuple):
+    """What has one time in a profile: kernels of a plan by their positions, which are one launch
+    where there are several; ``around`` is the number of the row of the region that they are in.
+    """
+
+    plan: Plan
+    positions: tuple[int, ...]
+    around: int | None
+
+
+def make_module(
+    plan: Plan, linking: Linking, annotate: bool, libraries: Set[str] = frozenset()
+) -> Module:
+    """The module of a plan; with the user's names and lines where ``annotate``."""
+    return _Module(plan, linking, annotate, libraries).make()
+
+
+def timed_module(
+    plan: Plan, linking: Linking, libraries: Set[str] = frozenset()
+) -> tuple[Module, list[Row]]:
+    """The module of a plan, in whose steps ``Timed`` says where kernels begin and end; and the rows
+    that these have, each after the one that it is in.
+    """
+    rows: list[Row] = []
+    return _Module(plan, linking, False, libraries, rows).make(), rows
+
+
+class _Module:
+    """Writes a module; with ``rows`` a timed one, whose rows are put there."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        linking: Linking,
+        annotate: bool,
+        libraries: Set[str],
+        rows: list[Row] | None = None,
+    ) -> None:
+        self.plan, self.annotate, self.libraries = plan, annotate, libraries
+        self.rows = rows
+        self.row: int | None = None  # of the region that is written
+        self.table = pointer_table(plan, linking.inputs, linking.variables, linking.constants)
+        self.numbers = {place: k for k, place in enumerate(self.table)}
+        self.small: list[Array] = []
+        self.guarded = any(kernel.raises for kernel in plan.schedule.kernels)
+        self.names: dict[str, str] = {}
+        self.kernels: list[Signature] = []
+        self.pieces: list[Piece] = []
+        self.functions: dict[str, Function] = {}  # the kernels by name, and the texts of
+        self.inner: dict[str, str] = {}  # parts of others that they are too
+        self.calls: dict[str, None] = {}
+        self.files: dict[str, None] = {}
+        self.top = self.scope = Scope(plan)
+        self.virtual = count(CLOCKS - 1, -1)
+
+    def make(self) -> Module:
+        """All of it."""
+        steps: list[Step] = []
+        origins: list[int] = []
+        waves: list[int] = []
+        timed = zip(self.plan.schedule.times, range(len(self.plan.schedule.kernels)), strict=True)
+        for wave, beside in groupby(timed, lambda each: each[0]):
+            for origin, found in self.wave([position for _, position in beside]):
+                steps += found
+                origins += [origin] * len(found)
+                waves += [wave] * len(found)
+        self.drop_unused(steps)
+        order = [Piece(line) for line in self.order(steps, origins, waves)]
+        files = [cuda_text(name) for name in self.files]
+        helpers = definitions(self.calls, by_instruction)
+        common = "\n".join([cuda_text(PRELUDE), helpers, *files])
+        source = Source(common, (*self.pieces, *order))
+        lengths = tuple(open_lengths(self.plan))
+        kernels, small = tuple(self.kernels), tuple(self.small)
+        all_steps, by, at = tuple(steps), tuple(origins), tuple(waves)
+        writing = zip(self.plan.schedule.times, self.plan.schedule.kernels, strict=True)
+        written = min(
+            [wave for wave, kernel in writing if kernel.writes], default=max(waves, default=0) + 1
+        )
+        return Module(source, kernels, all_steps, by, at, small, lengths, self.guarded, written)
+
+    def wave(self, positions: Sequence[int]) -> list[tuple[int, list[Step]]]:
+        """The steps of kernels that run at one time: the number of one, and what follows it."""
+        scope = self.top
+        if len(positions) == 1:
+            return [(scope.step(positions[0]), self.kernel(scope, positions[0]))]
+        kernels = [scope.plan.schedule.kernels[position] for position in positions]
+        parts = [self.parts(scope, position) for position in positions]
+        found = []
+        for numbers, each in joined(list(zip(kernels, parts, strict=True))):
+            for number in numbers:
+                self.note(kernels[number])
+            steps = self.steps(each)
+            if self.rows is not None:
+                row = self.new_row(scope.plan, [positions[number] for number in numbers])
+                steps = [Timed(row, tuple(steps))]
+            found.append((scope.step(positions[numbers[0]]), steps))
+        return found
+
+    def new_row(self, plan: Plan, positions: Sequence[int]) -> int:
+        """The number of a new row of a profile, within that of the region that is written."""
+        assert self.rows is not None
+        self.rows.append(Row(plan, tuple(positions), self.row))
+        return len(self.rows) - 1
+
+    def kernel(self, scope: Scope, position: int) -> list[Step]:
+        """The steps of the kernel at this position of a plan; as one that is timed, with rows."""
+        if self.rows is None:
+            return self.own_steps(scope, position)
+        around, self.row = self.row, self.new_row(scope.plan, [position])
+        steps, index, number = self.own_steps(scope, position), None, self.row
+        self.row = around
+        work = scope.plan.schedule.kernels[position].work
+        if isinstance(work, Region) and work.op.primitive.name == "case":
+            self.scope = scope
+            index = self.pointer(place_of(scope.plan, lying(work.op, scope)[0]))
+        return [Timed(number, tuple(steps), pairs_of(scope), index)]
+
+    def own_steps(self, scope: Scope, position: int) -> list[Step]:
+        """The steps of the kernel at this position of a plan."""
+        plan = scope.plan
+        kernel, number = plan.schedule.kernels[position], scope.step(position)
+        self.note(kernel)
+        self.scope = scope
+        if isinstance(kernel.work, Region):
+            name = kernel.work.op.primitive.name
+            if name != "case":
+                return self.turns(scope, kernel) if name == "scan" else self.until(scope, kernel)
+            inner = branches(kernel, scope, self.pointer)
+            found = [self.inside(each) for each in inner]
+            taken = tuple([tuple(steps) for steps, _ in found])
+            origins = tuple([tuple(origins) for _, origins in found])
+            return [self.whole(Branches(inner[0].chosen[-1].number, taken, origins))]
+        if kernel.op.primitive.name == "print":
+            value = self.pointer(place_of(plan, plan.schedule.base[kernel.op]))
+            op = kernel.op
+            return [Show(number, op.attrs[0], value, op.axes.lengths, op.dtype)]
+        return self.steps(self.parts(scope, position))
+
+    def parts(self, scope: Scope, position: int) -> list[Part]:
+        """The functions of a kernel, and what looks at its results where they are checked."""
+        plan = scope.plan
+        kernel, number = plan.schedule.kernels[position], scope.step(position)
+        libraries = self.libraries if scope is self.top else frozenset()
+        where = scope.apart, scope.chosen, scope.looped
+        parts = kernel_parts(plan, kernel, number, self.guarded, libraries, *where)
+        if plan.schedule.check and kernel.raises and not kernel.acts:
+            names = KernelNames(plan, kernel, self.guarded, *where)
+            parts += finite_parts(kernel.results[0], names, number, kernel.infinite)
+        return parts
+
+    def steps(self, parts: Sequence[Part]) -> list[Step]:
+        """Parts of kernels with numbers for places."""
+        found: list[Step] = []
+        for part in parts:
+            if isinstance(part, Function):
+                found.append(self.launch(part))
+            elif isinstance(part, Moved) and self.scope.chosen:
+                found.append(self.launch(copy_function(part, self.scope.chosen)))
+            elif isinstance(part, Moved):
+                found.append(Copy(self.pointer(part.target), self.pointer(part.source), part.size))
+            elif isinstance(part, Asked):
+                found.append(self.ask(part))
+            elif isinstance(part, Joined):
+                found.append(self.launch_joined(part))
+            else:
+                both = self.steps(part.parts), self.steps(part.others)
+                found.append(Choice(part.holds, tuple(both[0]), tuple(both[1])))
+        return found
+
+    def turns(self, scope: Scope, kernel: Kernel) -> list[Step]:
+        """The steps of a scan, whose body's kernels are written here."""
+        made = Turning(kernel, scope, self.pointer, self.virtual)
+        before = self.steps(made.before)
+        steps, origins = self.inside(made.scope)
+        return [*before, self.whole(made.turns(tuple(steps), tuple(origins)))]
+
+    def until(self, scope: Scope, kernel: Kernel) -> list[Step]:
+        """The steps of a while loop, whose bodies' kernels are written here."""
+        made = Repeating(kernel, scope, self.pointer, self.virtual)
+        before = self.steps(made.before)
+        test, step = map(self.inside, made.scopes)
+        return [*before, self.whole(made.until(test, step))]
+
+    def whole(self, loop: Turns | Until | Branches) -> Step:
+        """A loop, or branches, as one launch where it is small enough, which lengths may say."""
+        made = whole_loop(loop, self.functions, self.inner_name, self.row)
+        if made is None:
+            return loop
+        function, holds = made
+        step: Step = self.launch(function)
+        assert isinstance(step, Launch)
+        if isinstance(loop, Until) and is_long(loop):
+            step = replace(loop, whole=step)
+        return Choice(holds, (step,), (loop,)) if holds else step
+
+    def inner_name(self, kernel: str) -> str:
+        """The name of the function that is a part of others, and computes what this kernel does."""
+        if kernel not in self.inner:
+            name = f"{kernel}_inside"
+            self.inner[kernel] = self.functions[kernel].inner.replace(NAME, name)
+        return f"{kernel}_inside"
+
+    def drop_unused(self, steps: Sequence[Step]) -> None:
+        """Leave out kernels that are parts of others alone."""
+        launched, found = set(kernels_in(steps)), list[Piece]()
+        for piece in self.pieces:
+            if piece.kernel in self.inner:
+                found.append(Piece(self.inner[piece.kernel]))
+            if piece.kernel is None or piece.kernel in launched:
+                found.append(piece)
+        self.pieces = found
+        self.kernels = [kernel for kernel in self.kernels if kernel.name in launched]
+
+    def inside(self, scope: Scope) -> tuple[list[Step], list[int]]:
+        """The steps of a body, and the numbers of their kernels."""
+        around = self.scope
+        steps: list[Step] = []
+        origins: list[int] = []
+        for position in range(len(scope.plan.schedule.kernels)):
+            steps += self.kernel(scope, position)
+            origins += [scope.step(position)] * (len(steps) - len(origins))
+        self.scope = around
+        return steps, origins
+
+    def ask(self, part: Asked) -> Ask:
+        """What a library is asked for, with numbers for places."""
+        values = [None if place is None else self.pointer(place) for place in part.values]
+        return Ask(part.work, tuple(values), self.pointer(part.works), part.after)
+
+    def launch(self, function: Function) -> Launch:
+        """The launch of a function; equal ones are one."""
+        known = function.text in self.names
+        name = self.kernel_name(function.text, [function])
+        if not known:
+            types = types_of([function])
+            self.kernels.append(Signature(name, types, function.meets, function.stages))
+            self.functions[name] = function
+            self.needs(function)
+        arguments = [self.argument(p) for p in function.parameters]
+        return Launch(name, function.grid, function.threads, tuple(arguments))
+
+    def kernel_name(self, text: str, functions: Sequence[Function]) -> str:
+        """The name of a kernel of the module, which consists of functions; equal ones are one."""
+        if text not in self.names:
+            name = self.names[text] = f"kernel_{len(self.names)}"
+            files = {file for function in functions for file in function.files}
+            parts = sum(len(function.body) for function in functions)
+            work = parts + sum(len(cuda_text(file)) for file in files)
+            self.pieces.append(Piece(text.replace(NAME, name), name, work))
+        return self.names[text]
+
+    def part_name(self, text: str) -> str:
+        """The name of a function of the module that kernels call; equal ones are one."""
+        if text not in self.names:
+            name = self.names[text] = f"part_{len(self.names)}"
+            self.pieces.append(Piece(text.replace(NAME, name)))
+        return self.names[text]
+
+    def needs(self, function: Function) -> None:
+        """Have in the module what a function calls."""
+        self.calls.update(dict.fromkeys(c for c in function.calls if c != "geon_floor_div"))
+        self.files.update(dict.fromkeys(function.files))
+
+    def launch_joined(self, part: Joined) -> Launch:
+        """The launch of several functions, each of which has a part of the blocks."""
+        functions = part.functions
+        for function in functions:
+            assert function.stages is None, "blocks of one launch share memory of one size"
+            self.needs(function)
+        text = joined_text(functions, [self.part_name(function.part) for function in functions])
+        known = text in self.names
+        name = self.kernel_name(text, functions)
+        if not known:
+            ctypes = (*types_of(functions), *["int64_t"] * len(functions))
+            meets = any(function.meets for function in functions)
+            self.kernels.append(Signature(name, ctypes, meets))
+        grids = tuple([function.grid for function in functions])
+        arguments = [self.argument(p) for function in functions for p in function.parameters]
+        return Launch(name, Grids(grids), functions[0].threads, (*arguments, *grids))
+
+    def argument(self, parameter: Parameter) -> Argument:
+        """The number of a parameter's pointer, or the name of its length."""
+        if not parameter.pointer:
+            assert isinstance(parameter.place, (str, Parts, Fixed, Grid, Turn, Round))
+            return parameter.place
+        return self.pointer(parameter.place)  # type: ignore[arg-type]
+
+    def pointer(self, place: Place) -> int:
+        """The number of a place of the scope that is written, in the table."""
+        if place[0] == "report":
+            return REPORT
+        if place[0] == "number":
+            return int(place[1][1])  # type: ignore[index]  # which of several, and its number
+        found = self.scope.known.get(place)
+        if found is not None:
+            return found
+        if place[0] == "arena":
+            place = ("arena", self.scope.first_buffer + place[1])  # type: ignore[operator]  # a number
+        if place[0] == "constant":
+            op: Op = place[1].op  # type: ignore[attr-defined]
+            value = op.attrs[0]
+            if isinstance(value, Frozen):
+                return self.numbers["frozen", value]
+            if place not in self.numbers:
+                self.numbers[place] = len(self.table) + len(self.small)
+                self.small.append(np.ascontiguousarray(constant_value(op), op.dtype))
+        return self.numbers[place]
+
+    def order(
+        self, steps: Sequence[Step], origins: Sequence[int], waves: Sequence[int]
+    ) -> list[str]:
+        """A comment that says what runs, in order, where it is for people."""
+        if not self.annotate:
+            return []
+        names = [shown_place(place) for place in self.table]
+        names += [f"constant {k}" for k in range(len(self.small))]
+        names.append("the report")
+        lines: list[str] = []
+        for _, wave in groupby(zip(waves, origins, steps, strict=True), lambda each: each[0]):
+            chains = [
+                [step for _, _, step in chain] for _, chain in groupby(wave, lambda each: each[1])
+            ]
+            if len(chains) == 1:
+                lines += described(chains[0], names)
+                continue
+            for number, chain in enumerate(chains):
+                lines.append("beside that:" if number else "side by side:")
+                lines += described(chain, names, "    ")
+        return ["/*", *lines, "*/", ""]
+
+    def note(self, kernel: Kernel) -> None:
+        """Comments that say what a kernel computes."""
+        if not self.annotate:
+            return
+        for op in kernel.results or (kernel.op,):
+            named = f"{shown_name(op)}: " if op.name else ""
+            text = f"{named}{op.primitive.name} {op.axes} {name_of(op.dtype)}, {op.file_info}"
+            self.pieces.append(Piece(f"/* {comment(text)} */"))
+
+
+def shown_place(place: Place) -> str:
+    """What a place is called in a comment."""
+    kind, whose = place
+    if kind == "leaf":
+        return comment(str(whose.op))  # type: ignore[attr-defined]
+    if kind == "frozen":
+        return "a constant"
+    return f"{'buffer' if kind == 'arena' else kind} {whose}"

@@ -1,0 +1,256 @@
+"""Loops and branches on a device: the kernels of bodies launched turn after turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+
+from ....op_graph.axes.affine import Size
+from ....op_graph.op_graph import Op, Same
+from ....op_graph.regions.scan_op import ScanAttributes
+from ....op_graph.regions.while_op import WhileAttributes
+from ...kernels.ir.nest import Region
+from ...lowering.facts.value_sizes import bytes_of
+from ...lowering.planning.buffer_slots import place_of
+from ...lowering.planning.plan import Plan
+from ...lowering.planning.schedule import Kernel
+from ...printing.nests.parameters import Place
+from ..launches.launch_ir import Carry, Stack, Step, Turns, Until
+from ..launches.naming import Chosen, Moved
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Scope:
+    """A plan whose kernels are launched: which numbers its places have, beside the program's own.
+
+    Its buffers are those of the program from ``first_buffer`` on, its steps from ``first_step`` on;
+    what is at places ``apart`` may begin at any element, and what is done is that of the branches
+    ``chosen``. What is ``looped`` is done in turns.
+    """
+
+    plan: Plan
+    known: Mapping[Place, int] = field(default_factory=dict)
+    first_buffer: int = 0
+    first_step: int = 0
+    apart: Set[Place] = frozenset()
+    chosen: tuple[Chosen, ...] = ()
+    looped: bool = False
+
+    def step(self, position: int) -> int:
+        """The step of the kernel at a position."""
+        return self.first_step + self.plan.steps[position][0]
+
+
+def lying(region: Op, around: Scope) -> list[Op]:
+    """The values in whose memory the arguments of a region lie."""
+    return [around.plan.schedule.base[arg] for arg in region.args]
+
+
+class Turning:
+    """What the turns of a scan read and write.
+
+    ``pointer`` gives the number of a place of the plan ``around``, ``virtual`` numbers that stand
+    for other places in each turn.
+    """
+
+    def __init__(
+        self, kernel: Kernel, around: Scope, pointer: Callable[[Place], int], virtual: Iterator[int]
+    ) -> None:
+        assert isinstance(kernel.work, Region)
+        self.work, inside = kernel.work, around.plan.inside[kernel.op]
+        a = self.a = ScanAttributes(self.work.op.attrs)
+        plan = inside.plans[0]
+        outputs, leaves = plan.schedule.program.outputs, self.work.bodies[0].leaves
+        lies = lying(self.work.op, around)
+        given = [pointer(place_of(around.plan, op)) for op in lies]
+        made = [pointer(place_of(around.plan, op)) for op in kernel.results]
+        results = dict(zip(self.work.numbers, made, strict=True))
+        self.alignment = plan.schedule.target.alignment
+        known: dict[Place, int] = {}
+        apart = anywhere(lies, leaves, kernel, self.work.numbers, a.carries, around)
+        self.carries: list[Carry] = []
+        self.stacks: list[Stack] = []
+        self.before: list[Moved] = []
+        for k, number in enumerate(given):
+            place: Place = ("leaf", Same(leaves[k]))
+            known[place] = number if k >= a.before_captures else next(virtual)
+            if a.carries <= k < a.before_captures:
+                self.stack(place, known, apart, number, bytes_of(leaves[k]))
+        for k, op in enumerate(outputs):
+            place = ("result", k)
+            known[place] = next(virtual)
+            if k >= a.carries:
+                self.stack(place, known, apart, results[k], bytes_of(op), True)
+                continue
+            ways = [results[k]] if k in results else []
+            ways += [pointer(("arena", each)) for each in inside.spare[k]]
+            last = ways[0]
+            reads = known["leaf", Same(leaves[k])]
+            size, stays = bytes_of(op), k in results
+            if (
+                stays and k not in self.work.held and around.chosen and not a.counted
+            ):  # where there is no turn, it is as it was before
+                self.before.append(Moved(("number", (0, last)), ("number", (0, given[k])), size))
+            if k in self.work.held:  # it is changed where the last step leaves it
+                self.before.append(Moved(("number", (0, last)), ("number", (0, given[k])), size))
+                self.carries.append(Carry(reads, known[place], last, last, last, size, False))
+                continue
+            both = given[k], last, ways[-1]
+            self.carries.append(
+                Carry(reads, known[place], *both, size, stays and (a.counted or not around.chosen))
+            )
+        first_buffer = around.first_buffer + inside.first[0]
+        first_step = around.first_step + inside.steps[0]
+        self.given = given[-1] if a.counted else None
+        # A turn that is counted is taken in the branch alone, so that its kernels need not look.
+        self.chosen = pairs_of(around) if a.counted else ()
+        inner = () if a.counted else around.chosen
+        self.scope = Scope(plan, known, first_buffer, first_step, apart, inner, True)
+
+    def stack(
+        self,
+        place: Place,
+        known: Mapping[Place, int],
+        apart: set[Place],
+        pointer: int,
+        stride: Size,
+        written: bool = False,
+    ) -> None:
+        """Note that a place is part of a stack."""
+        self.stacks.append(Stack(known[place], pointer, stride, written))
+        aligned = self.alignment
+        if not isinstance(stride, int) or stride % aligned:
+            apart.add(place)
+
+    def turns(self, steps: tuple[Step, ...], origins: tuple[int, ...]) -> Turns:
+        """The step of the scan, whose turns take these steps."""
+        a = self.a
+        return Turns(
+            a.axis.expression, a.reverse, tuple(self.stacks), tuple(self.carries), steps, origins,
+            self.given, self.chosen,
+        )  # fmt: skip
+
+
+def anywhere(
+    lies: Sequence[Op],
+    leaves: Sequence[Op],
+    kernel: Kernel,
+    numbers: Sequence[int],
+    carries: int,
+    around: Scope,
+) -> set[Place]:
+    """The places of a body that may begin at any element, since they are in parts of stacks.
+
+    ``numbers`` are those that the body has for the results of the kernel. The first results are
+    ``carries``, which later turns read where they were written.
+    """
+    found: set[Place] = set()
+    for leaf, arg in zip(leaves, lies, strict=False):
+        if place_of(around.plan, arg) in around.apart:
+            found.add(("leaf", Same(leaf)))
+    for number, op in zip(numbers, kernel.results, strict=False):
+        if place_of(around.plan, op) in around.apart:
+            found.add(("result", number))
+            if number < carries:
+                found.add(("leaf", Same(leaves[number])))
+    return found
+
+
+def pairs_of(around: Scope) -> tuple[tuple[int, int], ...]:
+    """The branches that are chosen where a scope is run: pointers of indices, and these."""
+    return tuple([(each.number, each.branch) for each in around.chosen])
+
+
+class Repeating:
+    """What the turns of a while loop read and write; see ``Turning``."""
+
+    def __init__(
+        self, kernel: Kernel, around: Scope, pointer: Callable[[Place], int], virtual: Iterator[int]
+    ) -> None:
+        assert isinstance(kernel.work, Region)
+        work, inside = kernel.work, around.plan.inside[kernel.op]
+        a = self.a = WhileAttributes(work.op.attrs)
+        lies = lying(work.op, around)
+        given = [pointer(place_of(around.plan, op)) for op in lies]
+        made = [pointer(place_of(around.plan, op)) for op in kernel.results]
+        results = dict(zip(work.numbers, made, strict=True))
+        assert inside.truth is not None
+        self.truth = pointer(("arena", inside.truth))
+        carried = [next(virtual) if k < a.carries else number for k, number in enumerate(given)]
+        known: list[dict[Place, int]] = [
+            {("leaf", Same(leaf)): number
+             for leaf, number in zip(body.leaves[:-1], carried, strict=True)}
+            for body in work.bodies
+        ]  # fmt: skip
+        known[0]["result", 0] = self.truth
+        numbers = [k - (k > a.carries) for k in work.numbers]  # no body gives the number of steps
+        apart: set[Place] = set()
+        for body in work.bodies:
+            apart |= anywhere(lies, body.leaves, kernel, numbers, a.carries, around)
+        self.carries: list[Carry] = []
+        self.stacks: list[Stack] = []
+        self.before: list[Moved] = []
+        plan = inside.plans[1]
+        for k, op in enumerate(plan.schedule.program.outputs):
+            place: Place = ("result", k)
+            written = known[1][place] = next(virtual)
+            size = bytes_of(op)
+            if k >= a.carries:
+                self.stacks.append(Stack(written, results[k + 1], size, True))
+                if not isinstance(size, int) or size % plan.schedule.target.alignment:
+                    apart.add(place)
+                continue
+            ways = [results[k]] if k in results else []
+            ways += [pointer(("arena", each)) for each in inside.spare[k]]
+            first, stays = given[k], k in results
+            if k in work.held:  # it is changed where the last step leaves it
+                self.before.append(Moved(("number", (0, ways[0])), ("number", (0, first)), size))
+                first, stays = ways[0], False
+            self.carries.append(Carry(carried[k], written, first, ways[0], ways[-1], size, stays))
+        self.chosen = pairs_of(around)
+        self.scopes = [
+            Scope(
+                inside.plans[k],
+                known[k],
+                around.first_buffer + inside.first[k],
+                around.first_step + inside.steps[k],
+                apart,
+                looped=True,
+            )
+            for k in (0, 1)
+        ]
+
+    def until(
+        self, test: tuple[list[Step], list[int]], step: tuple[list[Step], list[int]]
+    ) -> Until:
+        """The step of the loop, of the steps of both bodies with their kernels."""
+        (tests, test_origins), (steps, origins) = test, step
+        return Until(
+            self.a.limit, tuple(self.stacks), tuple(self.carries), self.truth,
+            tuple(tests), tuple(test_origins), tuple(steps), tuple(origins), self.chosen,
+        )  # fmt: skip
+
+
+def branches(kernel: Kernel, around: Scope, pointer: Callable[[Place], int]) -> list[Scope]:
+    """The scopes of the branches of a case: each does nothing where another was chosen."""
+    assert isinstance(kernel.work, Region)
+    work, inside = kernel.work, around.plan.inside[kernel.op]
+    lies = lying(work.op, around)
+    given = [pointer(place_of(around.plan, op)) for op in lies]
+    results = [pointer(place_of(around.plan, op)) for op in kernel.results]
+    found = []
+    for k, body in enumerate(work.bodies):
+        known: dict[Place, int] = {}
+        apart: set[Place] = set()
+        for leaf, arg, number in zip(body.leaves, lies, given, strict=True):
+            known["leaf", Same(leaf)] = number
+            if place_of(around.plan, arg) in around.apart:
+                apart.add(("leaf", Same(leaf)))
+        for n, (op, number) in enumerate(zip(kernel.results, results, strict=True)):
+            known["result", n] = number
+            if place_of(around.plan, op) in around.apart:
+                apart.add(("result", n))
+        buffer, step = around.first_buffer + inside.first[k], around.first_step + inside.steps[k]
+        chosen = (*around.chosen, Chosen(given[0], k))
+        found.append(Scope(inside.plans[k], known, buffer, step, apart, chosen, around.looped))
+    return found

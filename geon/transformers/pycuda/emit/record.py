@@ -1,0 +1,110 @@
+"""What a call needs to know of a compiled program: its module, memory and results; no op is in it.
+
+It is kept on disk under the key of the program. The text of its kernels is part of it, by which
+their machine code is found.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from ....op_graph.axes.affine import Size
+from ...cache import disk, serialization
+from ...lowering.facts.value_sizes import bytes_of
+from ...lowering.planning.iteration_spaces import spaces_of
+from ...lowering.planning.plan import Plan, kernels_of
+from ...lowering.planning.plan_loops import Loops, loops_of
+from ...sizes.buffers import Buffer
+from ...sizes.spaces import Space
+from ..kernels import sorting
+from ..launches import convolution, launch_ir, library_requests
+from ..launches.device import Signature, Stages
+from ..launches.module_text import Piece, Source
+from ..products import scratch
+from ..products.library_dispatch import LibraryScratch
+from .cuda_module import Module
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Record:
+    """Of a program: its module, the arena, results, and what can fail.
+
+    ``beside`` has the bytes of results, ``results`` their lengths and dtypes; ``spaces`` the axes
+    over which kernels go; ``checks``, for each kernel that can report an error, the length that
+    positions are checked against, or None where a value is not finite; ``loops`` the loops around
+    those that are in any.
+    """
+
+    module: Module
+    buffers: tuple[Buffer, ...]
+    lifetimes: tuple[tuple[int, int], ...]
+    beside: tuple[Size, ...]
+    results: tuple[tuple[tuple[Size, ...], Any], ...]
+    spaces: frozenset[Space]
+    checks: dict[int, Any]
+    loops: dict[int, Loops]
+
+
+def record_of(plan: Plan, module: Module) -> Record:
+    """The record of a plan and its module."""
+    outputs, kernels = plan.schedule.program.outputs, list(kernels_of(plan))
+    raising = {number for number, kernel in kernels if kernel.raises}
+    return Record(
+        module,
+        tuple(plan.buffers),
+        tuple(plan.lifetimes),
+        tuple([bytes_of(op) for op in outputs]),
+        tuple([(op.axes.lengths, op.dtype) for op in outputs]),
+        frozenset(spaces_of(plan)),
+        {
+            number: kernel.op.attrs if kernel.op.primitive.name == "checked" else None
+            for number, kernel in kernels
+            if kernel.raises
+        },
+        {number: around for number, around in loops_of(plan).items() if number in raising},
+    )
+
+
+def load(key: str) -> Record | None:
+    """The record under a program's key; None where there is none."""
+    content = disk.load(_name(key))
+    found: Record | None = None if content is None else made(json.loads(content))
+    return found
+
+
+def save(key: str, record: Record) -> None:
+    """Keep a record under its program's key."""
+    disk.keep_bytes(_name(key), json.dumps(plain(record)).encode("ascii"))
+
+
+def plain(value: Any) -> Any:
+    """A record, or a part of one, as JSON has values."""
+    return serialization.plain(value, PARTS)
+
+
+def made(value: Any) -> Any:
+    """What ``plain`` wrote."""
+    return serialization.made(value, PARTS)
+
+
+PARTS = {
+    kind.__name__: kind.__module__
+    for kind in (
+        Record, Module, Source, Piece, Signature, Stages, Buffer, LibraryScratch, scratch.Slots,
+        scratch.Bytes, scratch.Columns, scratch.PartSums, scratch.RowParts, scratch.Largest,
+        launch_ir.Parts, launch_ir.Grid, launch_ir.Grids, launch_ir.Launch, launch_ir.Fixed,
+        launch_ir.Copy, launch_ir.Show, launch_ir.Choice, launch_ir.Turns, launch_ir.Turn,
+        launch_ir.Round, launch_ir.Until, launch_ir.Stack, launch_ir.Carry, launch_ir.Timed,
+        launch_ir.Branches,
+        library_requests.Ask, library_requests.Product, library_requests.Strides,
+        convolution.Convolution, convolution.Spatial,
+        sorting.SortMemory,
+    )
+}  # fmt: skip
+
+
+def _name(key: str) -> str:
+    made_by = serialization.made_by(), serialization.changed_texts()
+    return f"program-{disk.digest('cuda program', key, *made_by)}"

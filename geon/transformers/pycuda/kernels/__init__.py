@@ -1,0 +1,1 @@
+"""Loop nests, reductions, sorts and scatters as CUDA text."""

@@ -1,0 +1,143 @@
+"""Reductions of rows that adjoin in memory, where these are few and each goes over much.
+
+Blocks take parts of what a row goes over; then a thread for each row puts the parts together in
+their order, and does what follows.
+"""
+
+from __future__ import annotations
+
+from ....op_graph.axes.affine import Size
+from ....op_graph.axes.lengths import product
+from ...kernels.ir.nest import Nest, Pass, Store
+from ...printing.nests.parameters import Parameter
+from ...printing.nests.pass_text import PrintedNest, PrintedPass
+from ..launches.launch_ir import LEAST, WANTED, Grid, Parts
+from ..launches.naming import Function, KernelNames, indented
+from .cooperative_threads import SCALAR, WARP, Lines, Team, ended, places, turns, values_of
+
+TEAM = Team(8, 256, WARP)  # threads that share a row in a block
+THREADS = 256
+
+
+def cut(nest: Nest) -> Parts | None:
+    """How the one pass of a nest is cut into parts; None where it is not."""
+    first, *others = nest.steps
+    if nest.across is None or nest.arrays or not isinstance(first, Pass):
+        return None
+    if not first.reductions or first.stores or not all(isinstance(s, Store) for s in others):
+        return None
+    count = product(loop.extent for loop in first.loops)
+    if isinstance(count, int) and count <= LEAST:
+        return None
+    return Parts(count, blocks_of(nest))
+
+
+def blocks_of(nest: Nest) -> Size:
+    """How many blocks the rows of a nest take."""
+    assert nest.across is not None
+    side = (nest.across.extent + TEAM.beside - 1) // TEAM.beside
+    return product(loop.extent for loop in nest.rows) * side
+
+
+def states(nest: Nest) -> int:
+    """How many scalars the states of a nest's reductions have."""
+    return sum(len(r.states) for step in nest.passes for r in step.reductions)
+
+
+def most_bytes(nest: Nest) -> int:
+    """Never less than the bytes of all parts, where there is more than one."""
+    return states(nest) * WANTED * TEAM.beside * SCALAR
+
+
+def column_functions(
+    nest: Nest, printed: PrintedNest, parts: Parts, names: KernelNames
+) -> tuple[Function, Function]:
+    """The function that finds parts, and the one that puts them together."""
+    work = _Columns(nest, printed, parts, names)
+    return work.finding(), work.joining()
+
+
+class _Columns:
+    def __init__(self, nest: Nest, printed: PrintedNest, parts: Parts, names: KernelNames) -> None:
+        lanes = nest.across
+        assert lanes is not None
+        self.nest, self.parts, self.names = nest, parts, names
+        self.lanes, self.scratch = lanes.extent, names.scratch()
+        (self.made,) = (line for line in printed.row.lines if isinstance(line, PrintedPass))
+        self.values = values_of(self.made)
+        side = (self.lanes + TEAM.beside - 1) // TEAM.beside
+        self.width, self.count = names.length(side), names.length(parts.count)
+        rows = product(loop.extent for loop in nest.rows)
+        self.lines = names.length(rows * side * TEAM.beside)
+        self.number = Parameter("parts", "int64_t", parts, False)
+        at = printed.row.lines.index(self.made)
+        self.known = [*map(str, printed.top.lines), *map(str, printed.row.lines[:at])]
+        self.after = [*map(str, printed.row.lines[at + 1 :])]
+
+    def place(self, index: int, ctype: str, part: str) -> str:
+        """Where a part's value of a line lies."""
+        return f"(({ctype} *){self.scratch})[({index} * parts + {part}) * ({self.lines}) + line]"
+
+    def begun(self) -> Lines:
+        """The statements of a line before its first element."""
+        rows: Lines = []
+        if self.nest.rows:
+            row = f"const int64_t row = block / ({self.width});"
+            rows = [row, *places(self.nest.rows, "row", self.names.length)]
+        first = [text for value in self.values for text in value.begun()]
+        return [*rows, *self.known, *first]
+
+    def finding(self) -> Function:
+        """What finds a part of each line, by blocks of neighbouring lines."""
+        extent, count = self.names.length, self.count
+        held = [part for value in self.values for part in value.parts]
+        body = [
+            *TEAM.start(),
+            "const int64_t block = (int64_t)blockIdx.x / parts, "
+            "part = (int64_t)blockIdx.x % parts;",
+            f"const int64_t first_lane = block % ({self.width}) * {TEAM.beside};",
+            f"int64_t lane = threadIdx.x % {TEAM.beside};",
+            f"const int64_t line = block * {TEAM.beside} + lane;",
+            f"const bool inside = first_lane + lane < {extent(self.lanes)};",
+            "if (!inside) lane = 0;",
+            f"const int64_t share = ({count} + parts - 1) / parts, begin = part * share;",
+            f"const int64_t stop = begin + share < {count} ? begin + share : {count};",
+            *self.begun(),
+            *turns(self.made, extent, ("begin + rank", "(inside ? stop : 0)"), TEAM.size, False),
+            *TEAM.joined(self.values),
+            *[
+                f"if (rank == 0) {self.place(k, ctype, 'part')} = {name};"
+                for k, (name, ctype) in enumerate(held)
+            ],
+        ]
+        grid = Grid(blocks_of(self.nest), 1, parts=self.parts)
+        shared = TEAM.shared(states(self.nest))
+        return self.names.function(body, grid, THREADS, True, [self.number], shared=shared)
+
+    def joining(self) -> Function:
+        """What puts the parts of each line together, a thread for a line."""
+        joined: Lines = []
+        held = [name for value in self.values for name, _ in value.parts]
+        numbers = {name: k for k, name in enumerate(held)}
+        for value in self.values:
+            for name, ctype in value.parts:
+                there = self.place(numbers[name], ctype, "part")
+                joined.append(f"const {ctype} {name}_other = {there};")
+            joined += value.combine("_other")
+        lanes = self.names.length(self.lanes)
+        body = [
+            f"const int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
+            f"const int64_t block = at / {TEAM.beside}, line = at;",
+            f"const int64_t first_lane = block % ({self.width}) * {TEAM.beside};",
+            f"const int64_t lane = at % {TEAM.beside};",
+            f"if (at >= {self.lines} || first_lane + lane >= {lanes}) return;",
+            "const bool first = true;",
+            *self.begun(),
+            "for (int64_t part = 0; part < parts; part++) {",
+            *indented(joined),
+            "}",
+            *ended(self.made),
+            *self.after,
+        ]
+        grid = Grid(blocks_of(self.nest) * TEAM.beside, THREADS)
+        return self.names.function(body, grid, THREADS, False, [self.number])

@@ -1,0 +1,101 @@
+"""Passes over memory as it lies: a thread takes neighbouring elements, read and written at once.
+
+Every value begins at a multiple of 256 bytes, so whole groups of elements are aligned; parts of
+stacks that a loop goes over may not.
+"""
+
+from __future__ import annotations
+
+from ....op_graph.axes.affine import Affine
+from ....op_graph.values.dtypes import name_of
+from ...kernels.ir.nest import Loop, Nest, Pass
+from ...kernels.ir.scalar_code import Load, RandomBits, walk
+from ...printing.nests.nest_statements import print_nest
+from ...printing.nests.pass_text import PrintedNest, PrintedPass
+from ...printing.scalars.c_expressions import C_TYPES
+from ..launches.launch_ir import Grid
+from ..launches.naming import Function, KernelNames, indented
+from .cooperative_threads import Lines
+
+TOGETHER = 4  # elements that a thread takes
+THREADS = 256
+HEAVY = 96  # statements of an element from which on a thread has enough with one
+
+
+def vector_function(nest: Nest, names: KernelNames) -> Function | None:
+    """The function of a nest that is one such pass; None for other nests."""
+    if nest.rows or nest.across is not None or len(nest.steps) != 1:
+        return None
+    if any(map(names.is_apart, range(len(names.operands)))):
+        return None
+    (step,) = nest.steps
+    if not isinstance(step, Pass) or len(step.loops) != 1 or step.reductions or step.keeps:
+        return None
+    loop = step.loops[0]
+    values = [*walk(*[store.value for store in step.stores])]
+    loads = [v for v in values if isinstance(v, Load) and is_in_order(v.offset, loop)]
+    if not loads or any(isinstance(v, RandomBits) for v in values):
+        return None
+    if not all(is_in_order(store.offset, loop) for store in step.stores):
+        return None
+    return _made(nest, step, loads, names)
+
+
+def is_in_order(offset: Affine, loop: Loop) -> bool:
+    """Whether neighbouring turns of a loop take neighbouring elements, from an aligned one on."""
+    constant = offset.constant
+    aligned = isinstance(constant, int) and constant % TOGETHER == 0
+    return aligned and dict(offset.terms) == {loop.name: 1}
+
+
+def _made(nest: Nest, step: Pass, loads: list[Load], names: KernelNames) -> Function | None:
+    loop = step.loops[0]
+    plain = print_nest(nest, names)
+    (alone,) = (line for line in plain.row.lines if isinstance(line, PrintedPass))
+    if alone.weight > HEAVY:
+        return None
+    before: Lines = []
+    truths: Lines = []
+    texts: dict[Load, str] = {}
+    for number, load in enumerate(loads):
+        dtype = name_of(load.dtype)
+        ctype = "uint8_t" if dtype == "bool" else C_TYPES[dtype]
+        pointer = f"{names.operand(load.operand)} + first + {load.offset.constant}"
+        before.append(
+            f"const geon_four<{ctype}> in{number} = *(const geon_four<{ctype}> *)({pointer});"
+        )
+        texts[load] = f"in{number}.at[k]"
+        if dtype == "bool":
+            truths.append(f"const _Bool is{number} = in{number}.at[k] != 0;")
+            texts[load] = f"is{number}"
+    printed = print_nest(nest, names, loaded=texts)
+    (made,) = (line for line in printed.row.lines if isinstance(line, PrintedPass))
+    puts, after = [], []
+    for number, (store, shown) in enumerate(zip(step.stores, made.stores, strict=True)):
+        dtype = name_of(store.dtype)
+        ctype = "uint8_t" if dtype == "bool" else C_TYPES[dtype]
+        before.append(f"geon_four<{ctype}> out{number};")
+        puts.append(f"out{number}.at[k] = {shown.value};")
+        pointer = f"{names.operand(store.operand)} + first + {store.offset.constant}"
+        after.append(f"*(geon_four<{ctype}> *)({pointer}) = out{number};")
+    size = names.length(loop.extent)
+    inner = [f"const int64_t {loop.name} = first + k;", *truths, *map(str, made.body.lines), *puts]
+    each = ["#pragma unroll", f"for (int k = 0; k < {TOGETHER}; k++) {{", *indented(inner), "}"]
+    rest = [*map(str, alone.body.lines), *map(str, alone.stores)]
+    body = [
+        f"const int64_t first = ((int64_t)blockIdx.x * {THREADS} + threadIdx.x) * {TOGETHER};",
+        f"if (first + {TOGETHER} <= {size}) {{",
+        *indented([*known(printed), *before, *each, *after, "return;"]),
+        "}",
+        *known(plain),
+        f"for (int64_t {loop.name} = first; {loop.name} < {size}; {loop.name}++) {{",
+        *indented(rest),
+        "}",
+    ]
+    return names.function(body, Grid(loop.extent, TOGETHER * THREADS), THREADS, False)
+
+
+def known(nest: PrintedNest) -> Lines:
+    """The statements of what is the same for all elements."""
+    rows = [line for line in nest.row.lines if not isinstance(line, PrintedPass)]
+    return [*map(str, nest.top.lines), *map(str, rows)]

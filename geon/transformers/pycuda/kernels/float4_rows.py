@@ -1,0 +1,238 @@
+"""Rows by fours: a thread takes four neighbouring elements, which are read and written at once.
+
+Every value begins at a multiple of 256 bytes, but for parts of stacks in a loop; so do rows whose
+length is a multiple of four, as far as four elements need. What several passes read of a row is
+read once, into registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ....op_graph.axes.affine import Affine, Size
+from ....op_graph.axes.lengths import product
+from ....op_graph.values.dtypes import DType, name_of
+from ...kernels.ir.nest import Nest, Pass, Store
+from ...kernels.ir.scalar_code import Load, Scalar, walk
+from ...printing.nests.pass_text import PrintedPass
+from ...printing.scalars.c_expressions import C_TYPES
+from ..launches.naming import KernelNames, indented
+from .cooperative_threads import CHAIN, Lines, chains, element, is_few, is_float_sum
+from .float4_maps import TOGETHER
+from .row_storage import HELD, values_in
+
+
+@dataclass(slots=True)
+class Fours:
+    """How the passes of a nest are done by fours, by ``step`` threads.
+
+    ``texts`` are those of elements that were read before, ``row`` the statements that read what
+    several passes use; ``read`` has for each pass, by its number, those that read its own. Where
+    passes are cut anywhere, as far as four elements go, the last four may be ``partial``.
+    """
+
+    step: int
+    partial: bool
+    passes: dict[int, Pass] = field(default_factory=dict)
+    texts: dict[Load, str] = field(default_factory=dict)
+    row: Lines = field(default_factory=list)
+    read: dict[int, Lines] = field(default_factory=dict)
+
+
+def fits(count: Size, step: int) -> bool:
+    """Whether passes of so many elements are divided into fours for so many threads."""
+    return isinstance(count, int) and count % TOGETHER == 0 and count >= TOGETHER * step
+
+
+def elements_of(count: int, step: int) -> int:
+    """How many elements of so many each thread has."""
+    return -(-count // (TOGETHER * step)) * TOGETHER
+
+
+def fours_of(
+    nest: Nest, names: KernelNames, step: int, partial: bool = False, held: int = 0
+) -> Fours | None:
+    """How a nest's rows are done by fours, None where nothing adjoins; rows have ``held`` elements
+    of arrays in registers.
+    """
+    found = Fours(step, partial)
+    others: list[Scalar] = []
+    ending = [each for each in nest.ending if isinstance(each, Pass)]
+    for number, each in enumerate([*nest.passes, *ending]):
+        alone = len(each.loops) == 1 and number < len(nest.passes)
+        if alone and (partial or fits(each.loops[0].extent, step)):
+            found.passes[number] = each
+        else:
+            others += values_in(each)
+    scalar = set(loads_in(others))
+    work = _Loads(found, nest, names, held)
+    for number, each in found.passes.items():
+        loop = each.loops[0].name
+        near = [load for load in loads_in(values_in(each)) if adjoins(load, loop, nest, names)]
+        work.take(number, loop, [load for load in near if load not in scalar])
+    stored = [s for each in found.passes.values() for s in each.stores]
+    work.print()
+    return found if found.texts or (stored and not partial) else None
+
+
+class _Loads:
+    def __init__(self, found: Fours, nest: Nest, names: KernelNames, held: int) -> None:
+        self.found, self.nest, self.names = found, nest, names
+        self.left = 2 * HELD - held
+        self.stored = {
+            s.operand for step in nest.steps
+            for s in (step.stores if isinstance(step, Pass) else [step])
+        }  # fmt: skip
+        self.uses: dict[tuple[object, ...], dict[int, Load]] = {}
+
+    def take(self, number: int, loop: str, loads: Sequence[Load]) -> None:
+        """Note what a pass reads, by operand and place."""
+        for load in loads:
+            terms = sorted((str(k), v) for k, v in load.offset.terms.items() if str(k) != loop)
+            key = (load.operand, tuple(terms), load.offset.constant)
+            self.uses.setdefault(key, {})[number] = load
+
+    def print(self) -> None:
+        """The statements that read, and the texts of what was read."""
+        for count, uses in enumerate(self.uses.values()):
+            name, load = f"in{count}", next(iter(uses.values()))
+            extents = [self.found.passes[number].loops[0].extent for number in uses]
+            same = len(uses) > 1 and all(each == extents[0] for each in extents)
+            once = same and self.has_room(load, extents[0])
+            place = f"{name}[group].at[k]" if once else f"{name}.at[k]"
+            text = f"({place} != 0)" if name_of(load.dtype) == "bool" else place
+            self.found.texts.update(dict.fromkeys(uses.values(), text))
+            ctype = f"geon_four<{element_type(load.dtype)}>"
+            if once:
+                extent = int(extents[0])
+                turns = elements_of(extent, self.found.step) // TOGETHER
+                self.found.row.append(f"{ctype} {name}[{turns}];")
+                fill = [f"{name}[group] = {self.pointed(load, uses, ctype)};"]
+                self.found.row += over_known(extent, self.found.step, fill)
+                continue
+            for number in uses:
+                line = f"const {ctype} {name} = {self.pointed(load, uses, ctype)};"
+                self.found.read.setdefault(number, []).append(line)
+
+    def has_room(self, load: Load, extent: Size) -> bool:
+        """Whether the elements of a thread go to registers until the row is done."""
+        if self.found.partial or load.operand in self.stored or load.dtype.itemsize > 4:
+            return False
+        count = elements_of(int(extent), self.found.step)
+        if count > HELD or count > self.left:
+            return False
+        self.left -= count
+        return True
+
+    def pointed(self, load: Load, uses: dict[int, Load], ctype: str) -> str:
+        """Four elements from the first one on."""
+        number = next(n for n, each in uses.items() if each is load)
+        loop = self.found.passes[number].loops[0].name
+        pointer = place_text(self.names.operand(load.operand), load.offset, loop)
+        if self.found.partial:
+            return f"geon_read_fours({pointer}, inside)"
+        return f"*(const {ctype} *)({pointer})"
+
+
+def loads_in(values: Sequence[Scalar]) -> list[Load]:
+    """The loads of some values."""
+    return [value for value in walk(*values) if isinstance(value, Load)]
+
+
+def adjoins(access: Load | Store, loop: str, nest: Nest, names: KernelNames) -> bool:
+    """Whether four neighbouring turns of a loop take neighbouring elements, aligned ones first."""
+    if names.is_apart(access.operand):
+        return False
+    rows, offset = {each.name for each in nest.rows}, access.offset
+    for atom, step in offset.terms.items():
+        if atom == loop:
+            if step != 1:
+                return False
+        elif not (str(atom) in rows and isinstance(atom, str) and is_fourfold(step)):
+            return False
+    return loop in offset.terms and is_fourfold(offset.constant)
+
+
+def is_fourfold(size: Size) -> bool:
+    """Whether a size is known as a multiple of four."""
+    return isinstance(size, int) and size % TOGETHER == 0
+
+
+def place_text(operand: str, offset: Affine, loop: str) -> str:
+    """The pointer to the first of four elements."""
+    rows = [f"{atom} * {step}" for atom, step in offset.terms.items() if atom != loop]
+    constant = [str(offset.constant)] if offset.constant != 0 else []
+    return " + ".join([operand, *rows, *constant, "four"])
+
+
+def element_type(dtype: DType) -> str:
+    """The type of elements in memory."""
+    name = name_of(dtype)
+    return "uint8_t" if name == "bool" else C_TYPES[name]
+
+
+def over_known(count: int, step: int, body: Lines) -> Lines:
+    """An unrolled loop over the fours of a thread, of a known number of elements."""
+    begun = [f"const int64_t four = ((int64_t)group * {step} + rank) * {TOGETHER};"]
+    if count % (TOGETHER * step):
+        begun.append(f"if (four >= {count}) break;")
+    head = f"for (int group = 0; group < {elements_of(count, step) // TOGETHER}; group++) {{"
+    return ["#pragma unroll", head, *indented([*begun, *body]), "}"]
+
+
+def turns_by_fours(
+    made: PrintedPass,
+    number: int,
+    fours: Fours,
+    nest: Nest,
+    names: KernelNames,
+    extent: Callable[[Size], str],
+    bounds: tuple[str, str] = ("0", ""),
+) -> Lines:
+    """The loop over a pass's elements, four at a time; for those that are cut, between bounds."""
+    step = fours.step
+    count = product(each.extent for each in made.loops)
+    body = group_body(made, number, fours, nest, names)
+    low, high = bounds[0], bounds[1] or extent(count)
+    if not fours.partial and is_few(count, step):
+        assert isinstance(count, int)
+        return chains(made, over_known(count, step, body))
+    start = f"{low} + rank * {TOGETHER}" if low != "0" else f"rank * {TOGETHER}"
+    next_one = f"four += {TOGETHER * step}"
+    if not any(map(is_float_sum, made.sums)):
+        head = f"for (int64_t four = {start}; four < {high}; {next_one}) {{"
+        return [head, *indented(body), "}"]
+    few = f"group < {CHAIN // TOGETHER} && four < {high}"
+    head = f"for (int group = 0; {few}; group++, {next_one}) {{"
+    inner = chains(made, [head, *indented(body), "}"])
+    return [f"for (int64_t four = {start}; four < {high};) {{", *indented(inner), "}"]
+
+
+def group_body(
+    made: PrintedPass, number: int, fours: Fours, nest: Nest, names: KernelNames
+) -> Lines:
+    """The statements of four elements."""
+    (loop,) = made.loops
+    stores: Sequence[Store] = fours.passes[number].stores
+    before: Lines = []
+    puts: Lines = []
+    after: Lines = []
+    for each, (store, shown) in enumerate(zip(stores, made.stores, strict=True)):
+        if fours.partial or not adjoins(store, loop.name, nest, names):
+            puts.append(str(shown))
+            continue
+        ctype = f"geon_four<{element_type(store.dtype)}>"
+        pointer = place_text(names.operand(store.operand), store.offset, loop.name)
+        before.append(f"{ctype} out{each};")
+        puts.append(f"out{each}.at[k] = {shown.value};")
+        after.append(f"*({ctype} *)({pointer}) = out{each};")
+    turn = [] if fours.partial or not nest.arrays else [f"const int turn = group * {TOGETHER} + k;"]
+    inner = [*turn, f"const int64_t {loop.name} = four + k;", *element(made, puts)]
+    inside = f"k < {TOGETHER} && k < inside" if fours.partial else f"k < {TOGETHER}"
+    first = ["const int64_t inside = end - four;"] if fours.partial else []
+    return [
+        *first, *fours.read.get(number, []), *before,
+        "#pragma unroll", f"for (int k = 0; {inside}; k++) {{", *indented(inner), "}",
+        *after,
+    ]  # fmt: skip

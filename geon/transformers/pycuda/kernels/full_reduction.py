@@ -1,0 +1,87 @@
+"""Reductions over all elements in two stages: parts by many blocks, put together by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ....op_graph.axes.lengths import product
+from ...printing.nests.pass_text import PrintedNest, PrintedPass
+from ..launches.launch_ir import Grid
+from ..launches.naming import KernelNames, Part, indented
+from .cooperative_threads import CHAIN, THREADS, Lines, Team, Value, ended, values_of
+
+PIECE = CHAIN * THREADS  # elements of a block's part of what is reduced over all
+PARTS = 1024  # blocks that find parts, at most
+TEAM = Team(THREADS, THREADS)
+
+
+def all_functions(
+    printed: PrintedNest,
+    names: KernelNames,
+    share: Callable[[str], str],
+    turns: Callable[[PrintedPass], Lines],
+    ending: Lines,
+    shared: int,
+) -> list[Part]:
+    """A function for each pass, which finds parts, and one that puts them together and ends.
+
+    ``share`` gives the text of a block's part of so many elements, ``turns`` the loop over it.
+    """
+    scratch = names.scratch()
+    top = [*map(str, printed.top.lines)]
+    start = [*TEAM.start(), "const bool first = rank == 0;"]
+    found: list[Part] = []
+    end: Lines = [*start, *top]
+    offset = 0
+    for line in printed.row.lines:
+        if not isinstance(line, PrintedPass):
+            end.append(str(line))
+            continue
+        count = product(loop.extent for loop in line.loops)
+        size, values = names.length(count), values_of(line)
+        held = [(name, ctype) for value in values for name, ctype in value.parts]
+        at = [
+            f"({ctype} *)({scratch} + {offset + 8 * PARTS * k})"
+            for k, (_, ctype) in enumerate(held)
+        ]
+        offset += 8 * PARTS * len(held)
+        body = [
+            *start,
+            f"const int64_t share = {share(size)};",
+            "const int64_t begin = (int64_t)blockIdx.x * share;",
+            f"const int64_t end = begin + share < {size} ? begin + share : {size};",
+            *top,
+            *[text for value in values for text in value.begun()],
+            *turns(line),
+            *TEAM.joined(values),
+        ]
+        body += [
+            f"if (first) ({place})[blockIdx.x] = {name};"
+            for (name, _), place in zip(held, at, strict=True)
+        ]
+        grid = Grid(count, PIECE, PARTS)
+        found.append(names.function(body, grid, THREADS, True, shared=shared))
+        end += [text for value in values for text in value.begun()]
+        places_of = {name: place for (name, _), place in zip(held, at, strict=True)}
+        end += _together(values, places_of, size) if values else []
+        end += [*TEAM.joined(values), *ended(line)] if values else []
+    found.append(names.function([*end, *ending], Grid(1), THREADS, True, shared=shared))
+    return found
+
+
+def _together(values: list[Value], places: dict[str, str], size: str) -> Lines:
+    """The loop in which each thread puts some of the parts together."""
+    inner: Lines = []
+    for value in values:
+        inner += [f"const {t} {n}_other = ({places[n]})[part];" for n, t in value.parts]
+        inner += value.combine("_other")
+    blocks = f"({size} + {PIECE - 1}) / {PIECE}"
+    return [
+        "{",
+        f"    const int64_t blocks = {blocks};",
+        f"    const int64_t parts = blocks < {PARTS} ? blocks : {PARTS};",
+        f"    for (int64_t part = rank; part < parts; part += {THREADS}) {{",
+        *indented(indented(inner)),
+        "    }",
+        "}",
+    ]

@@ -1,0 +1,114 @@
+"""Small kernels over unrelated data as one launch, whose blocks are divided among them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from ...lowering.fusion.kernel import Kernel
+from ..launches.launch_ir import Grid
+from ..launches.naming import NAME, Either, Function, Joined, Part, indented, kernel_head
+
+FEW = 1024  # blocks, as far as they are known, of a kernel that is joined with others
+SHARED = 1 << 15  # bytes of shared memory that all of one launch may take
+PARAMETERS = 448  # of 8 bytes each, of one launch: CUDA has room for 512
+
+
+def joined(chains: Sequence[tuple[Kernel, list[Part]]]) -> list[tuple[list[int], list[Part]]]:
+    """The parts of kernels that run side by side, those of one shape as one kernel; each with the
+    numbers of the kernels.
+    """
+    shapes: dict[Hashable, list[int]] = {}
+    for number, (kernel, parts) in enumerate(chains):
+        shape = shape_of(parts) if kernel.kind == "nest" else None
+        shapes.setdefault(number if shape is None else shape, []).append(number)
+    found: list[tuple[list[int], list[Part]]] = []
+    for numbers in shapes.values():
+        group = [chains[number][1] for number in numbers]
+        size = fitting(group)
+        for first in range(0, len(group), size):
+            here = group[first : first + size]
+            parts = here[0] if len(here) == 1 else _zipped(here)
+            found.append((numbers[first : first + size], parts))
+    return found
+
+
+def joined_text(functions: Sequence[Function], names: Sequence[str]) -> str:
+    """A kernel that divides its blocks among parts of these names."""
+    declared, body = [], ["int64_t first = 0, block = blockIdx.x;"]
+    for number, (function, name) in enumerate(zip(functions, names, strict=True)):
+        given = [f"x{number}_{k}" for k in range(len(function.parameters))]
+        declared += [
+            f"{p.ctype} {'*' if p.pointer else ''}{each}"
+            for p, each in zip(function.parameters, given, strict=True)
+        ]
+        count = f"blocks{number}"
+        own = [*given, "{(unsigned)(block - first)}", f"{{(unsigned){count}}}"]
+        body += [
+            f"if (block >= first && block < first + {count})",
+            f"    {name}({', '.join(own)});",
+        ]
+        body.append(f"first += {count};")
+    counts = [f"int64_t blocks{number}" for number in range(len(functions))]
+    head = kernel_head(NAME, ", ".join([*declared, *counts]), functions[0].threads)
+    return "\n".join([head, "{", *indented(body[:-1]), "}", ""])
+
+
+def shape_of(parts: Sequence[Part]) -> Hashable:
+    """Parts of one shape are joined, each with its like; None for those that are not."""
+    found: list[Hashable] = []
+    for part in parts:
+        if isinstance(part, Function):
+            if part.shared is None or part.together > 1 or not is_small(part.grid):
+                return None
+            found.append(part.threads)
+        elif isinstance(part, Either):
+            both = shape_of(part.parts), shape_of(part.others)
+            if None in both:
+                return None
+            found.append((part.holds, *both))
+        else:
+            return None
+    return tuple(found)
+
+
+def is_small(grid: Grid) -> bool:
+    """Whether a launch has few blocks, or it depends on lengths."""
+    if not isinstance(grid.units, int):
+        return True
+    return min(-(-grid.units // grid.each), grid.most) <= FEW
+
+
+def fitting(group: Sequence[Sequence[Part]]) -> int:
+    """How many of a group one launch may have, for the shared memory and parameters they take."""
+    functions = [function for parts in group for function in _functions(parts)]
+    shared = max([function.shared or 0 for function in functions], default=0)
+    parameters = max([len(function.parameters) + 1 for function in functions], default=1)
+    most = len(group) if shared == 0 else SHARED // shared
+    return max(min(most, PARAMETERS // parameters), 1)
+
+
+def _functions(parts: Sequence[Part]) -> list[Function]:
+    """The functions of parts, those of choices too."""
+    found: list[Function] = []
+    for part in parts:
+        if isinstance(part, Function):
+            found.append(part)
+        elif isinstance(part, Either):
+            found += [*_functions(part.parts), *_functions(part.others)]
+    return found
+
+
+def _zipped(group: Sequence[Sequence[Part]]) -> list[Part]:
+    """Each part with its like."""
+    found: list[Part] = []
+    for like in zip(*group, strict=True):
+        first = like[0]
+        if isinstance(first, Either):
+            both = [
+                tuple(_zipped([getattr(each, side) for each in like]))
+                for side in ("parts", "others")
+            ]
+            found.append(Either(first.holds, *both))
+        else:
+            found.append(Joined(tuple([each for each in like if isinstance(each, Function)])))
+    return found

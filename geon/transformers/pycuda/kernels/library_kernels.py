@@ -1,0 +1,199 @@
+"""Kernels that are no loop nests: sorting, prefix sums, scatter and checks.
+
+Values are contiguous and seen as (outer, n, inner), the work being along the middle one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ....op_graph.op_graph import Op
+from ....op_graph.rows.reductions import positions
+from ....op_graph.values.attribute_types import SCATTER_MODES
+from ....op_graph.values.dtypes import FLOATS, name_of
+from ...kernels.nests.inlining import examined
+from ...printing.scalars import c_expressions
+from ...printing.scalars.c_types import C_TYPES
+from ...printing.scalars.nan_test import finite
+from ..launches.launch_ir import Grid
+from ..launches.naming import KernelNames, Part
+from .cooperative_threads import Team, Value
+from .scattering import held_type, scatter_parts
+from .sorting import around, key_of, sort_parts
+
+THREADS = 256
+
+
+def library_parts(op: Op, names: KernelNames, number: int) -> list[Part]:
+    """The functions of kernel ``number``, which is an op of the library."""
+    return LIBRARY[name_in_library(op)](op, names, number)
+
+
+def name_in_library(op: Op) -> str:
+    """What the library knows an op by."""
+    name = op.primitive.name
+    return f"{name}_{op.attrs[1]}" if name == "scatter" else name
+
+
+# Checks -------------------------------------------------------------------------------------------
+
+
+def _checked(op: Op, names: KernelNames, number: int) -> list[Part]:
+    """Whether the smallest or the largest position lies outside."""
+    found = examined(op)
+    length = names.length(op.attrs[0])
+    lowest = f"-({length})" if op.attrs[1] else "0"
+    low, high = names.memory(found[0]), names.memory(found[-1])
+    body = [
+        f"const int64_t low = (int64_t)*{low}, high = (int64_t)*{high};",
+        f"if (low >= {lowest} && high < {length}) return;",
+        "failed[1] = low;",
+        "failed[2] = high;",
+        *names.noted_turn(),
+        f"failed[0] = {number + 1};",
+    ]
+    return [names.function(body, Grid(1), 1, False, names.turns)]
+
+
+def finite_parts(op: Op, names: KernelNames, number: int, infinite: bool) -> list[Part]:
+    """A check that a result of kernel ``number`` is finite, or where ``infinite`` no NaN."""
+    dtype, count = name_of(op.dtype), names.length(op.axes.size)
+    x = names.pointer(op)
+    names.calls(c_expressions.cast_calls(dtype, "float64"))
+    look = [
+        f"const int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
+        f"if (at >= {count}) return;",
+        f"const {C_TYPES[dtype]} x = {x}[at];",
+        f"if ({finite(dtype, infinite)}) return;",
+        "atomicAdd((unsigned long long *)failed + 1, 1ull);",
+        "atomicMax((unsigned long long *)failed + 2, (unsigned long long)(INT64_MAX - at));",
+    ]
+    tell = [
+        "if (failed[1] == 0) return;",
+        f"const {C_TYPES[dtype]} x = {x}[INT64_MAX - failed[2]];",
+        f"const double value = {c_expressions.cast(dtype, 'float64', 'x')};",
+        "memcpy(failed + 3, &value, sizeof value);",
+        f"failed[4] = {count};",
+        *names.noted_turn(),
+        f"failed[0] = {number + 1};",
+    ]
+    grid = Grid(op.axes.size, THREADS)
+    told = names.function(tell, Grid(1), 1, False, names.turns)
+    return [names.function(look, grid, THREADS, False), told]
+
+
+# Prefix sums --------------------------------------------------------------------------------------
+
+
+def _prefix(op: Op, names: KernelNames, number: int) -> list[Part]:
+    """Running totals: a block scans a line, or one thread goes along it where order matters."""
+    x, name, result = op.args[0], op.primitive.name, name_of(op.dtype)
+    outer, n, inner = around(op, op.axes.names.index(op.attrs[0]))
+    exclusive, reverse = bool(op.attrs[1]), bool(op.attrs[2])
+    step = "add" if name == "cumsum" else "multiply"
+    reorders = name == "cumsum" or result not in FLOATS
+    first = c_expressions.literal(0 if name == "cumsum" else 1, result)
+    total = "double" if (name, result) == ("cumsum", "float32") else C_TYPES[result]
+    start = "-0.0" if name == "cumsum" and result in ("float32", "float64") else first
+    sign = c_expressions.ARITHMETIC[step].format("", "").strip()
+    x_name, out = names.memory(x), names.memory(op)
+    n_text, inner_text = names.length(n), names.length(inner)
+    place = f"(before * n + {'n - 1 - at' if reverse else 'at'}) * inner + column"
+    flag = " != 0" if name_of(x.dtype) == "bool" else ""
+    element = f"({total})({C_TYPES[result]})({x_name}[{place}]{flag})"
+    shown = "before_all" if exclusive else "all"
+    line = [
+        f"const int64_t n = {n_text}, inner = {inner_text};",
+        "const int64_t before = line / inner, column = line % inner;",
+    ]
+    if not reorders:
+        body = [
+            f"const int64_t line = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
+            f"if (line >= {names.length(outer * inner)}) return;",
+            *line,
+            f"{total} before_all = {start};",
+            "for (int64_t at = 0; at < n; at++) {",
+            f"    const {total} all = ({total})(before_all {sign} {element});",
+            f"    {out}[{place}] = ({C_TYPES[result]}){shown};",
+            "    before_all = all;",
+            "}",
+        ]
+        return [names.function(body, Grid(outer * inner, THREADS), THREADS, False)]
+    body = [
+        "const int64_t line = blockIdx.x;",
+        *line,
+        f"__shared__ {total} totals[{THREADS}];",
+        "const int rank = threadIdx.x;",
+        f"{total} before_tile = {start};",
+        f"for (int64_t tile = 0; tile < n; tile += {THREADS}) {{",
+        "    const int64_t at = tile + rank;",
+        f"    {total} mine = {start};",
+        f"    if (at < n) mine = {element};",
+        "    totals[rank] = mine;",
+        "    __syncthreads();",
+        f"    for (int apart = 1; apart < {THREADS}; apart *= 2) {{",
+        f"        if (rank >= apart) mine = ({total})(totals[rank - apart] {sign} mine);",
+        "        __syncthreads();",
+        "        totals[rank] = mine;",
+        "        __syncthreads();",
+        "    }",
+        f"    const {total} all = ({total})(before_tile {sign} mine);",
+        f"    const {total} before_all = rank == 0 ? before_tile : "
+        f"({total})(before_tile {sign} totals[rank - 1]);",
+        f"    if (at < n) {out}[{place}] = ({C_TYPES[result]}){shown};",
+        f"    before_tile = ({total})(before_tile {sign} totals[{THREADS - 1}]);",
+        "    __syncthreads();",
+        "}",
+    ]
+    return [names.function(body, Grid(outer * inner), THREADS, True)]
+
+
+# Order --------------------------------------------------------------------------------------------
+
+
+def _extreme(op: Op, names: KernelNames, number: int) -> list[Part]:
+    """The position of each line's extreme, the first of those equal: a block looks at a line."""
+    x, least = op.args[0], op.primitive.name == "argmin"
+    outer, n, inner = around(x, positions(op)[0])
+    x_name, out = names.memory(x), names.memory(op)
+    key_type, key = key_of(x, names, "x")
+    flip = f"x != x ? {key} : ({key_type})~{key}" if least else key
+    team = Team(THREADS, THREADS)
+    best = Value(
+        (("best", key_type), ("found", "int64_t")),
+        lambda ending: [
+            f"if (best{ending} > best || (best{ending} == best && found{ending} < found)) {{",
+            f"    best = best{ending};",
+            f"    found = found{ending};",
+            "}",
+        ],
+        ("0", "INT64_MAX"),
+    )
+    body = [
+        *team.start(),
+        f"const int64_t n = {names.length(n)}, inner = {names.length(inner)};",
+        "const int64_t start = (int64_t)blockIdx.x / inner * n * inner + blockIdx.x % inner;",
+        *best.begun(),
+        f"for (int64_t at = rank; at < n; at += {THREADS}) {{",
+        f"    const {held_type(name_of(x.dtype))} x = {x_name}[start + at * inner];",
+        f"    const {key_type} best_other = {flip};",
+        "    const int64_t found_other = at;",
+        *(f"    {line}" for line in best.combine("_other")),
+        "}",
+        *team.joined([best]),
+        f"if (rank == 0) {out}[blockIdx.x] = found;",
+    ]
+    return [names.function(body, Grid(outer * inner), THREADS, True)]
+
+
+LIBRARY: dict[str, Callable[[Op, KernelNames, int], list[Part]]] = {
+    "checked": _checked,
+    "sort": sort_parts,
+    "argsort": sort_parts,
+    "top_k": sort_parts,
+    "argmax": _extreme,
+    "argmin": _extreme,
+    "cumsum": _prefix,
+    "cumprod": _prefix,
+    **{f"scatter_{mode}": scatter_parts for mode in SCATTER_MODES},
+}

@@ -1,0 +1,391 @@
+"""A loop nest as CUDA: a thread for each element, or a team of threads for each row.
+
+What is reduced over all elements is found in two stages where there are many: parts by blocks, put
+together in their order by one block. How work is divided follows from lengths alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ....op_graph.axes.affine import Size
+from ....op_graph.axes.lengths import product
+from ...kernels.ir.nest import Loop, Nest, Pass
+from ...printing.nests.nest_statements import print_nest
+from ...printing.nests.pass_text import PrintedNest, PrintedPass, RowStore
+from ...sizes.scratch import lines as up_to_lines
+from ..launches.launch_ir import LEAST, Grid
+from ..launches.naming import Either, Function, KernelNames, Moved, Part, indented, is_by_elements
+from .column_reduction import column_functions, cut, states
+from .cooperative_threads import (
+    CHAIN,
+    SHORT,
+    THREADS,
+    WARP,
+    Lines,
+    Team,
+    ended,
+    places,
+    turns,
+    values_of,
+)
+from .float4_maps import TOGETHER, vector_function
+from .float4_rows import Fours, elements_of, fits, fours_of, turns_by_fours
+from .full_reduction import PARTS, PIECE, all_functions
+from .row_storage import arrays_shared, holding_team, slot_bytes, turns_of
+from .split_row_reduction import cut_rows, is_known, row_functions
+from .split_row_reduction import holds as cut_holds
+from .transpose_tiles import tiled_function
+
+FEW = 4  # elements of a row that one thread takes
+SLOTS = 512  # blocks that have a part of scratch memory, at most
+
+
+def nest_parts(work: Nest, names: KernelNames) -> list[Part]:
+    """The functions of a nest, in the order in which they run."""
+    if work.pieces:
+        pieces = [part for piece in work.pieces for part in nest_parts(piece, names)]
+        if not work.holds:
+            return pieces
+        whole = nest_parts(replace(work, pieces=()), names)
+        return [Either(work.holds, tuple(pieces), tuple(whole))]
+    found: list[Part] = []
+    if work.fill is not None:
+        target, source = (
+            names.place_of(work.operands[n]) for n in (work.fill.operand, work.fill.source)
+        )
+        whole_op = work.operands[work.fill.operand]
+        if target != source:
+            found.append(Moved(target, source, whole_op.axes.size * whole_op.dtype.itemsize))
+    together = vector_function(work, names)
+    if together is not None:
+        return [*found, together]
+    return [*found, *_Writer(work, names).parts()]
+
+
+def parts_bytes(nest: Nest) -> Size:
+    """The bytes of the partial values of a nest without rows, one line of them for each state."""
+    if nest.rows or nest.across is not None or not is_divided(nest):
+        return 0
+    found = [r for step in nest.steps if isinstance(step, Pass) for r in step.reductions]
+    return sum(len(reduction.states) for reduction in found) * PARTS * 8
+
+
+def is_divided(nest: Nest) -> bool:
+    """Whether a nest without rows reduces so much that several blocks find parts."""
+    if nest.rows or nest.across is not None:
+        return False
+    passes = [step for step in nest.steps if isinstance(step, Pass)]
+    if not any(step.reductions for step in passes):
+        return False
+    return any(
+        not isinstance(n, int) or n > PIECE
+        for n in (product(loop.extent for loop in step.loops) for step in passes)
+    )
+
+
+class _Writer:
+    def __init__(self, nest: Nest, names: KernelNames) -> None:
+        self.nest, self.names = nest, names
+        self.held, self.cut_rows = holding_team(nest), cut_rows(nest)
+        at = "turn" if self.held is not None else ""
+        self.fours = self.by_fours()
+        loaded = None if self.fours is None else self.fours.texts
+        self.printed: PrintedNest = print_nest(nest, names, loaded=loaded, kept_at=at)
+        self.numbers = {id(each): n for n, each in enumerate(self.printed.passes)}
+        self.extent = names.length
+        loops = [*nest.rows, *(loop for step in nest.passes for loop in step.loops)]
+        for loop in [*loops, nest.across] if nest.across is not None else loops:
+            self.extent(
+                loop.extent
+            )  # all lengths are parameters before the first function is written
+
+    def parts(self) -> list[Part]:
+        """The functions."""
+        if is_by_elements(self.nest):
+            return self.by_elements()
+        if is_divided(self.nest):
+            return self.in_parts()
+        return self.by_rows()
+
+    @property
+    def loops(self) -> list[Loop]:
+        """The loops over rows, those side by side too."""
+        across = [] if self.nest.across is None else [self.nest.across]
+        return [*self.nest.rows, *across]
+
+    def by_fours(self) -> Fours | None:
+        """How passes take four elements at a time, where they do."""
+        nest = self.nest
+        if is_by_elements(nest) or nest.across is not None:
+            return None
+        if is_divided(nest) or (self.cut_rows is not None and is_known(self.cut_rows)):
+            return fours_of(nest, self.names, THREADS, partial=True)
+        team = self.held or self.known_team()
+        if team is None or team.size == 1:
+            return None
+        held = sum(self.held_elements(a.size, team) for a in nest.arrays) if self.held else 0
+        return fours_of(nest, self.names, team.size, held=held)
+
+    def held_elements(self, size: Size, team: Team) -> int:
+        """How many elements of an array of a row a thread holds."""
+        assert isinstance(size, int)
+        return elements_of(size, team.size) if fits(size, team.size) else turns_of(size, team)
+
+    def counts(self) -> list[Size]:
+        """How many elements of a row each pass goes over."""
+        return [product(loop.extent for loop in step.loops) for step in self.nest.passes]
+
+    def known_team(self) -> Team | None:
+        """The team of a row where lengths say which; None where several texts are made."""
+        counts = self.counts()
+        known = [n for n in counts if isinstance(n, int)]
+        most = max(known, default=1)
+        if self.nest.arrays or most > SHORT:
+            return Team(THREADS, THREADS)
+        if len(known) < len(counts):
+            return None
+        threads = THREADS if self.nest.rows else 0
+        return Team(1, threads or 1) if most <= FEW else Team(WARP, threads or WARP)
+
+    # Elements -----------------------------------------------------------------------------------
+
+    def by_elements(self) -> list[Part]:
+        """A thread for each element of each pass; what crosses memory goes by tiles.
+
+        What is stored of rows has threads of its own: it may lie where they read, and others'
+        threads know no order.
+        """
+        before: list[str] = [*self.printed.top.lines]
+        known, of_rows = list[str](), list[str]()
+        cases: list[tuple[list[Loop], Lines]] = []
+        found: list[Part] = []
+        for line in self.printed.row.lines:
+            if isinstance(line, RowStore):
+                known, of_rows = [*before], [*of_rows, line]
+            elif not isinstance(line, PrintedPass):
+                before.append(line)
+            elif line.turned:
+                found.append(tiled_function(self.nest, line, [*before], self.names))
+            else:
+                inner = [*map(str, line.body.lines), *map(str, line.stores)]
+                cases.append(([*self.loops, *line.loops], [*before, *inner]))
+        if of_rows:
+            cases.append((self.loops, [*known, *of_rows]))
+        return [*found, self.elements(cases)] if cases else found
+
+    def elements(self, cases: Sequence[tuple[list[Loop], Lines]]) -> Function:
+        """A thread for each element of loops, one after the other, with its statements."""
+        body: Lines = [f"int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;"]
+        units: Size = 0
+        for loops, statements in cases:
+            count = product(loop.extent for loop in loops)
+            units = units + count
+            size = self.extent(count)
+            inner = [*self.indices(loops, "at"), *self.first(statements), *statements, "return;"]
+            body += [f"if (at < {size}) {{", *indented(inner), "}", f"at -= {size};"]
+        return self.names.function(body[:-1], Grid(units, THREADS), THREADS, False)
+
+    def first(self, statements: Lines) -> Lines:
+        """What stores of rows ask: whether this thread is the one that does it."""
+        stored = any(isinstance(statement, RowStore) for statement in statements)
+        return ["const bool first = true;"] if stored else []
+
+    def indices(self, loops: Sequence[Loop], at: str) -> Lines:
+        """The loops' variables of element number ``at``."""
+        found = places(loops, at, self.extent)
+        if self.nest.across is not None:
+            found.append("const int64_t first_lane = 0;")
+        return found
+
+    # Rows ---------------------------------------------------------------------------------------
+
+    def by_rows(self) -> list[Part]:
+        """A team for each row: open lengths decide when they are known."""
+        counts = self.counts()
+        open_counts = [n for n in counts if not isinstance(n, int)]
+        known = max((n for n in counts if isinstance(n, int)), default=1)
+        if self.nest.across is not None:
+            many = bool(open_counts) or known > 2 * FEW
+            size = THREADS // WARP if many else 1
+            whole = self.side_by_side(Team(size, THREADS, THREADS // size))
+            parts = cut(self.nest)
+            if parts is None:
+                return [whole]
+            apart = column_functions(self.nest, self.printed, parts, self.names)
+            if isinstance(parts.count, int):
+                return [*apart]
+            return [Either((LEAST - parts.count,), (whole,), apart)]
+        if self.cut_rows is None:
+            return self.whole_rows()
+        count = self.extent(self.cut_rows.count)
+        several = row_functions(
+            self.nest, self.printed, self.cut_rows, self.names,
+            self.share(count, "parts"), self.turns_of_part,
+        )  # fmt: skip
+        if is_known(self.cut_rows):
+            return [*several]
+        return [Either(cut_holds(self.cut_rows), several, tuple(self.whole_rows()))]
+
+    def whole_rows(self) -> list[Part]:
+        """A team for each row, which does all of it."""
+        open_counts = [n for n in self.counts() if not isinstance(n, int)]
+        threads = THREADS if self.nest.rows else 0
+        block, warp = Team(THREADS, THREADS), Team(WARP, threads or WARP)
+        team = self.held or self.known_team()
+        if team is not None:
+            return [self.each_row(team)]
+        holds = tuple([SHORT - n for n in open_counts])
+        return [Either(holds, (self.each_row(warp),), (self.each_row(block),))]
+
+    def each_row(self, team: Team) -> Function:
+        """A team for each row."""
+        nest = self.nest
+        rows = product(loop.extent for loop in nest.rows)
+        arrays, slots = self.arrays(team)
+        row = "blockIdx.x"
+        if team.rows > 1:
+            row = f"blockIdx.x * {team.rows} + threadIdx.x / {team.size}"
+        first = "const bool first = rank == 0;"
+        lines = [*self.printed.row.lines, *self.printed.ending.lines]
+        inner = places(nest.rows, "row", self.extent)
+        inner += [] if self.fours is None else self.fours.row
+        inner += self.statements(team, lines, again=slots)
+        top = [*map(str, self.printed.top.lines)]
+        start = [*team.start(), first]
+        if slots:
+            size = self.extent(rows)
+            loop = f"for (int64_t row = blockIdx.x; row < {size}; row += gridDim.x) {{"
+            body = [*start, *arrays, *top, loop, *indented(inner), "}"]
+            grid = Grid(rows, 1, SLOTS)
+            return self.names.function(body, grid, THREADS, True, shared=self.shared_bytes(team))
+        body = [*start, *arrays]
+        if nest.rows:
+            body.append(f"const int64_t row = (int64_t){row};")
+            if team.rows > 1:
+                body.append(f"if (row >= {self.extent(rows)}) return;")
+        body += [*top, *inner]
+        grid, shared = Grid(rows, team.rows), self.shared_bytes(team)
+        return self.names.function(body, grid, team.threads, team.meets, shared=shared)
+
+    def side_by_side(self, team: Team) -> Function:
+        """A block for some neighbouring rows."""
+        nest = self.nest
+        rows = product(loop.extent for loop in nest.rows)
+        assert nest.across is not None
+        lanes = nest.across.extent
+        blocks = (lanes + team.beside - 1) // team.beside
+        size, count = self.extent(lanes), self.extent(blocks)
+        body = [
+            *team.start(),
+            f"const int64_t first_lane = (int64_t)blockIdx.x % ({count}) * {team.beside};",
+            f"int64_t lane = threadIdx.x % {team.beside};",
+            f"const bool inside = first_lane + lane < {size};",
+            "const bool first = inside && rank == 0;",
+            # Who has no row reads the first one's on its way to where others wait, or is done.
+            "if (!inside) lane = 0;" if team.meets else "if (!inside) return;",
+        ]
+        if nest.rows:
+            body.append(f"const int64_t row = (int64_t)blockIdx.x / ({count});")
+            body += places(nest.rows, "row", self.extent)
+        body += [*map(str, self.printed.top.lines)]
+        body += self.statements(team, self.printed.row.lines, inside=True)
+        grid, shared = Grid(rows * blocks), self.shared_bytes(team)
+        return self.names.function(body, grid, team.threads, team.meets, shared=shared)
+
+    def shared_bytes(self, team: Team) -> int:
+        """The bytes of shared memory of a block: what its teams exchange, and arrays of its row."""
+        arrays = self.nest.arrays
+        held = 0
+        if self.held is None and arrays and arrays_shared(arrays):
+            held = sum(max(int(str(a.size)), 1) * a.itemsize for a in self.printed.arrays)
+        return held + team.shared(states(self.nest))
+
+    def arrays(self, team: Team) -> tuple[Lines, bool]:
+        """The arrays that a row fills, and whether they lie in scratch memory."""
+        if not self.nest.arrays:
+            return [], False
+        made = self.printed.arrays
+        if self.held is not None:
+            counts = [self.held_elements(a.size, team) for a in made]
+            return [f"{a.ctype} {a.name}[{n}];" for a, n in zip(made, counts, strict=True)], False
+        if arrays_shared(self.nest.arrays):
+            return [
+                f"__shared__ {a.ctype} {a.name}[{max(int(str(a.size)), 1)}];" for a in made
+            ], False
+        each = self.extent(slot_bytes(self.nest.arrays))
+        lines = [f"char *const slot = {self.names.scratch()} + (int64_t)blockIdx.x * ({each});"]
+        offset: Size = 0
+        for a in made:
+            at = self.extent(offset)
+            lines.append(f"{a.ctype} *const {a.name} = ({a.ctype} *)(slot + {at});")
+            offset = offset + up_to_lines(a.size * a.itemsize)
+        return lines, True
+
+    def statements(
+        self, team: Team, lines: Sequence[object], inside: bool = False, again: bool = False
+    ) -> Lines:
+        """The statements of a row, its passes shared by the team; with ``again`` others follow.
+
+        The team meets where what one thread stores lies where others read, before and after.
+        """
+        found: Lines = []
+        met, stored = True, False
+        for number, line in enumerate(lines):
+            last = number == len(lines) - 1 and not again
+            if isinstance(line, PrintedPass):
+                found += team.meet() if stored else []
+                found += self.shared(team, line, inside, last)
+                met, stored = True, False
+                continue
+            if isinstance(line, RowStore):
+                found += [] if met else team.meet()
+                stored = True
+            met = isinstance(line, RowStore)
+            found.append(str(line))
+        return found + (team.meet() if again and stored else [])
+
+    def shared(self, team: Team, made: PrintedPass, inside: bool, last: bool) -> Lines:
+        """A pass shared by a team, which has met when it ends, unless it is the last one."""
+        count = product(loop.extent for loop in made.loops)
+        size = self.extent(count)
+        high = f"(inside ? {size} : 0)" if inside else size
+        values = values_of(made)
+        begun = [line for value in values for line in value.begun()]
+        few = isinstance(count, int) and count <= CHAIN * team.size
+        if self.fours is not None and self.numbers.get(id(made)) in self.fours.passes:
+            number = self.numbers[id(made)]
+            loop = turns_by_fours(made, number, self.fours, self.nest, self.names, self.extent)
+        else:
+            held = self.held is not None
+            loop = turns(made, self.extent, ("rank", high), team.size, few, held)
+        joined = team.joined(values)
+        meets = [] if last or joined[-1:] == team.meet() else team.meet()
+        return [*begun, *loop, *joined, *ended(made), *meets]
+
+    # All elements -------------------------------------------------------------------------------
+
+    def in_parts(self) -> list[Part]:
+        """Parts of each pass by many blocks, then what comes of them by one."""
+        team = Team(THREADS, THREADS)
+        ending = self.statements(team, self.printed.ending.lines)
+        shared = self.shared_bytes(team)
+        return all_functions(
+            self.printed, self.names, self.share, self.turns_of_part, ending, shared
+        )
+
+    def share(self, size: str, parts: str = "gridDim.x") -> str:
+        """How many of so many elements a block has: fours, where they are taken so."""
+        each = f"({size} + {parts} - 1) / {parts}"
+        return (
+            each if self.fours is None else f"({each} + {TOGETHER - 1}) / {TOGETHER} * {TOGETHER}"
+        )
+
+    def turns_of_part(self, made: PrintedPass) -> Lines:
+        """The loop over a block's part of a pass."""
+        fours, number = self.fours, self.numbers[id(made)]
+        if fours is None or number not in fours.passes:
+            return turns(made, self.extent, ("begin + rank", "end"), THREADS, False)
+        bounds = ("begin", "end")
+        return turns_by_fours(made, number, fours, self.nest, self.names, self.extent, bounds)

@@ -1,0 +1,28 @@
+"""An ordered loop as CUDA: a thread for each row, which goes through all turns in one launch."""
+
+from __future__ import annotations
+
+from ...kernels.scans.sequential_scan import OrderedLoop
+from ...printing.nests.scan_statements import print_ordered
+from ..launches.launch_ir import Grid
+from ..launches.naming import Function, KernelNames, indented
+from .cooperative_threads import WARP
+
+
+def ordered_function(work: OrderedLoop, names: KernelNames) -> Function:
+    """The function of an ordered loop."""
+    printed = print_ordered(work, names, lambda name: name)
+    rows, count = names.length(work.rows), names.length(work.turns)
+    part = f"{count} - 1 - turn" if work.reverse else "turn"
+    body = [
+        f"const int64_t row = (int64_t)blockIdx.x * {WARP} + threadIdx.x;",
+        f"if (row >= {rows}) return;",
+        *printed.top,
+        *(f"{ctype} {name};" for ctype, name in printed.carries),
+        *printed.first,
+        f"for (int64_t turn = 0; turn < {count}; turn++) {{",
+        *indented([f"const int64_t part = {part};", *printed.turn]),
+        "}",
+        *printed.last,
+    ]
+    return names.function(body, Grid(work.rows, WARP), WARP, False)

@@ -1,0 +1,155 @@
+"""Scatter: values set at positions or combined with what is there, in the order of these.
+
+A few positions are gone through by a thread for each column. More are sorted first, so that equal
+ones adjoin: then each run of these is a thread's for each column, which goes through it in order.
+"""
+
+from __future__ import annotations
+
+from ....op_graph.axes.affine import Size
+from ....op_graph.op_graph import Op
+from ....op_graph.values.dtypes import HALVES, name_of
+from ...printing.scalars import c_expressions
+from ...printing.scalars.c_functions import C_TYPES
+from ..launches.launch_ir import Grid
+from ..launches.naming import Either, Function, KernelNames, Moved, Part
+from .sorting import FILES, SHORT, THREADS, DigitSort, SortMemory, around
+
+FEW = 8  # positions that are not sorted
+
+
+def position_memory(op: Op) -> SortMemory:
+    """What the sort of positions works in."""
+    return SortMemory(1, op.args[1].axes.size, 4, FEW)
+
+
+def scatter_parts(op: Op, names: KernelNames, number: int) -> list[Part]:
+    """The functions of a scatter: open numbers of positions decide when they are known."""
+    writer = _Writer(op, names)
+    base = names.plan.schedule.base
+    target, source = names.place_of(op), names.place_of(base[op.args[0]])
+    found: list[Part] = []
+    if target != source:
+        found.append(Moved(target, source, op.axes.size * op.dtype.itemsize))
+    m = writer.m
+    if isinstance(m, int):
+        return [*found, *(writer.few() if m <= FEW else writer.many(short=m <= SHORT))]
+    some = Either((SHORT - m,), tuple(writer.sort(True)), tuple(writer.sort(False)))
+    many = (some, writer.by_runs())
+    return [*found, Either((FEW - m,), tuple(writer.few()), many)]
+
+
+class _Writer:
+    def __init__(self, op: Op, names: KernelNames) -> None:
+        self.op, self.names = op, names
+        x, index, value = op.args
+        self.outer, n, self.inner = around(x, x.axes.index(op.attrs[0]))
+        self.m = index.axes.size
+        self.out, self.index, self.value = (names.memory(each) for each in (op, index, value))
+        self.n, self.inner_text, self.m_text = map(names.length, (n, self.inner, self.m))
+        self.dtype = name_of(op.dtype)
+        self.sets = op.attrs[1] == "set"
+        self.stored = "element" if self.sets else _combined(op.attrs[1], self.dtype, names)
+        digits = -(-max(n - 1, 1).bit_length() // 8) if isinstance(n, int) else 4
+        key = f"(uint32_t)({self.position('place')})"
+        memory = position_memory(op)
+        self.sorting = (
+            None
+            if isinstance(self.m, int) and self.m <= FEW
+            else DigitSort(names, memory, "uint32_t", key, min(digits, 4))
+        )
+
+    def position(self, place: str) -> str:
+        """The position of a place, counted from the start of the axis."""
+        found = f"(int64_t){self.index}[{place}]"
+        return f"{found} < 0 ? {found} + {self.n} : {found}"
+
+    def taken(self, place: str) -> list[str]:
+        """The statements that put the value of ``place`` at ``line``."""
+        held = held_type(self.dtype)
+        return [
+            f"const int64_t to = (before * ({self.n}) + line) * inner + column;",
+            f"const {held} element = "
+            f"{self.value}[(before * ({self.m_text}) + {place}) * inner + column];",
+            f"const {held} old = {self.out}[to];",
+            f"{self.out}[to] = {self.stored};",
+        ]
+
+    def few(self) -> list[Part]:
+        """A thread for each column."""
+        size: Size = self.outer * self.inner
+        body = [
+            f"const int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
+            f"if (at >= {self.names.length(size)}) return;",
+            f"const int64_t inner = {self.inner_text}, before = at / inner, column = at % inner;",
+            f"for (int64_t k = 0; k < {self.m_text}; k++) {{",
+            f"    const int64_t line = {self.position('k')};",
+            *["    " + line for line in self.taken("k")],
+            "}",
+        ]
+        return [self.names.function(body, Grid(size, THREADS), THREADS, False)]
+
+    def many(self, short: bool) -> list[Part]:
+        """Positions sorted, then their runs."""
+        return [*self.sort(short), self.by_runs()]
+
+    def sort(self, short: bool) -> list[Part]:
+        """The functions that sort positions."""
+        sort = self.sorting
+        assert sort is not None
+        line = [f"const int64_t n = {self.m_text}, line = 0;"]
+        if not short:
+            return sort.parts(line)
+        body = [
+            *line,
+            *sort.arrays,
+            f"const auto key = [&](int64_t place) -> uint32_t {{ return {sort.key}; }};",
+            "geon_sort_line<uint32_t>((int)n, key, [&](int64_t place, int64_t position) {",
+            f"    positions[{sort.last}][place] = (uint32_t)position;",
+            f"    keys[{sort.last}][place] = key(position);",
+            "});",
+        ]
+        return [self.names.function(body, Grid(1), THREADS, True, files=FILES)]
+
+    def by_runs(self) -> Function:
+        """A thread for each column of each run of equal positions."""
+        sort = self.sorting
+        assert sort is not None
+        size: Size = self.outer * self.m * self.inner
+        goes_on = f"k < {self.m_text} && sorted[k] == sorted[first]"
+        if self.sets:  # the last one stays
+            run = [f"if (first + 1 < {self.m_text} && sorted[first + 1] == sorted[first]) return;",
+                   *self.taken("order[first]")]  # fmt: skip
+        else:
+            run = [
+                "if (first > 0 && sorted[first - 1] == sorted[first]) return;",
+                f"for (int64_t k = first; {goes_on}; k++) {{",
+                *["    " + line for line in self.taken("order[k]")],
+                "}",
+            ]
+        body = [
+            f"const int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
+            f"if (at >= {self.names.length(size)}) return;",
+            f"const int64_t inner = {self.inner_text}, column = at % inner;",
+            f"const int64_t first = at / inner % ({self.m_text});",
+            f"const int64_t before = at / inner / ({self.m_text});",
+            *sort.arrays,
+            f"const uint32_t *const sorted = keys[{sort.last}];",
+            f"const uint32_t *const order = positions[{sort.last}];",
+            "const int64_t line = sorted[first];",
+            *run,
+        ]
+        return self.names.function(body, Grid(size, THREADS), THREADS, False)
+
+
+def _combined(mode: str, dtype: str, names: KernelNames) -> str:
+    """The expression of ``old`` and ``element`` combined."""
+    if dtype in HALVES:
+        names.calls([*c_expressions.cast_calls(dtype, "float32"),
+                     *c_expressions.cast_calls("float32", dtype)])  # fmt: skip
+    return c_expressions.combined(mode, dtype, ("old", "element"), wraps=False)
+
+
+def held_type(dtype: str) -> str:
+    """The C type of elements as they lie in memory."""
+    return "uint8_t" if dtype == "bool" else C_TYPES[dtype]

@@ -1,0 +1,259 @@
+"""Lines in order: sort, argsort and top-k.
+
+Lines of a few elements are put in order by a thread for each, longer ones by a block for each in
+shared memory, long ones by the digits of their keys, tile by tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ....op_graph.axes.affine import Size
+from ....op_graph.axes.lengths import evaluate, product
+from ....op_graph.op_graph import Op
+from ....op_graph.values.dtypes import name_of
+from ...printing.nests.parameters import Parameter
+from ...printing.scalars.c_types import SUFFIXES
+from ...sizes.scratch import lines as up_to_lines
+from ..launches.launch_ir import Fixed, Grid
+from ..launches.naming import Either, Function, KernelNames, Part
+
+SORTS = frozenset(("sort", "argsort", "top_k"))
+THREADS = 256
+FEW = 32  # elements of a line that are compared all with all
+SHORT = 1024  # elements of a line in shared memory
+TILE = 2048  # elements of a long line that a block moves
+DIGITS = 256
+FILES = ("sort.cuh",)
+
+
+def key_of(x: Op, names: KernelNames, text: str) -> tuple[str, str]:
+    """The type of an element's key, and its text."""
+    helper = f"geon_key_{SUFFIXES[name_of(x.dtype)]}"
+    names.calls([helper])
+    return f"uint{8 * x.dtype.itemsize}_t", f"{helper}({text})"
+
+
+def around(op: Op, at: int) -> tuple[Size, Size, Size]:
+    """The lengths of a contiguous value seen as (outer, axis, inner)."""
+    lengths = op.axes.lengths
+    return product(lengths[:at]), lengths[at], product(lengths[at + 1 :])
+
+
+@dataclass(frozen=True, slots=True)
+class SortMemory:
+    """What a sort of ``lines`` of ``n`` elements works in, where these are more than ``free``:
+    counts of digits by tile and in all, twice the elements' positions, and keys of ``key`` bytes.
+    """
+
+    lines: Size
+    n: Size
+    key: int
+    free: int = SHORT
+    lasting: bool = False
+
+    @property
+    def tiles(self) -> Size:
+        """The tiles of a line."""
+        return (self.n + TILE - 1) // TILE
+
+    @property
+    def parts(self) -> tuple[Size, ...]:
+        """The bytes of counts, sums of counts, positions and keys, these twice."""
+        counts = self.lines * DIGITS * 4
+        elements = self.lines * self.n
+        sizes = (counts * self.tiles, counts, *[elements * 4] * 2, *[elements * self.key] * 2)
+        return tuple([up_to_lines(size) for size in sizes])
+
+    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
+        """The bytes of all; none where lines are short."""
+        if evaluate(self.n, lengths) <= self.free:
+            return 0
+        return sum(evaluate(size, lengths) for size in self.parts)
+
+    def most(self, threads: int) -> Size:
+        """An expression over open lengths that is never less than ``bytes``."""
+        if isinstance(self.n, int) and self.n <= self.free:
+            return 0
+        return sum(self.parts[1:], self.parts[0])
+
+
+def memory_of(op: Op) -> SortMemory:
+    """The scratch memory of a sort."""
+    x = op.args[0]
+    outer, n, inner = around(x, x.axes.index(op.attrs[0]))
+    return SortMemory(outer * inner, n, x.dtype.itemsize)
+
+
+def sort_parts(op: Op, names: KernelNames, number: int) -> list[Part]:
+    """The functions of a sort: open lengths of lines decide when they are known."""
+    writer = _Writer(op, names)
+    n = writer.memory.n
+    if isinstance(n, int):
+        return writer.few() if n <= FEW else writer.short() if n <= SHORT else writer.long()
+    others = Either((SHORT - n,), tuple(writer.short()), tuple(writer.long()))
+    return [Either((FEW - n,), tuple(writer.few()), (others,))]
+
+
+class _Writer:
+    def __init__(self, op: Op, names: KernelNames) -> None:
+        self.op, self.names = op, names
+        x = self.x = op.args[0]
+        at = x.axes.index(op.attrs[0])
+        _, self.n, self.inner = around(x, at)
+        self.memory = memory_of(op)
+        kept = op.axes.lengths[at] if op.primitive.name == "top_k" else self.n
+        self.n_text, self.inner_text, self.kept = map(names.length, (self.n, self.inner, kept))
+        self.x_name, self.out = names.memory(x), names.memory(op)
+        self.key_type, key = key_of(x, names, f"{self.x_name}[line_start + (place) * inner]")
+        self.key = f"({self.key_type})~{key}" if op.primitive.name == "top_k" else key
+
+    def line(self, number: str) -> list[str]:
+        """The statements that say where a line lies, and where in the result."""
+        return [
+            f"const int64_t n = {self.n_text}, inner = {self.inner_text};",
+            f"const int64_t line = {number}, column = line % inner;",
+            "const int64_t line_start = line / inner * n * inner + column;",
+            f"const int64_t result_start = line / inner * ({self.kept}) * inner + column;",
+        ]
+
+    def stored(self, place: str, position: str) -> str:
+        """The statement that stores what comes to a place."""
+        value = position
+        if self.op.primitive.name == "sort":
+            value = f"{self.x_name}[line_start + ({position}) * inner]"
+        return f"{self.out}[result_start + ({place}) * inner] = {value};"
+
+    def made(self, body: list[str], units: Size, each: int, meets: bool,
+             further: tuple[Parameter, ...] = ()) -> Function:  # fmt: skip
+        """A function whose blocks have ``each`` of the units."""
+        files = FILES if meets else ()
+        return self.names.function(body, Grid(units, each), THREADS, meets, further, files)
+
+    def few(self) -> list[Part]:
+        """A thread for each element, which counts what comes before it."""
+        size = self.x.axes.size
+        body = [
+            f"const int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
+            f"if (at >= {self.names.length(size)}) return;",
+            *self.line(f"at / ({self.n_text} * ({self.inner_text})) * ({self.inner_text}) "
+                       f"+ at % ({self.inner_text})"),
+            "const int64_t own = at / inner % n;",
+            f"const auto key = [&](int64_t place) -> {self.key_type} {{ return {self.key}; }};",
+            f"const {self.key_type} mine = key(own);",
+            "int64_t before = 0;",
+            "for (int64_t other = 0; other < n; other++) {",
+            f"    const {self.key_type} its = key(other);",
+            "    before += its < mine || (its == mine && other < own);",
+            "}",
+            f"if (before < {self.kept}) {self.stored('before', 'own')}",
+        ]  # fmt: skip
+        return [self.made(body, size, THREADS, False)]
+
+    def short(self) -> list[Part]:
+        """A block for each line."""
+        body = [
+            *self.line("blockIdx.x"),
+            f"geon_sort_line<{self.key_type}>((int)n,",
+            f"    [&](int64_t place) -> {self.key_type} {{ return {self.key}; }},",
+            "    [&](int64_t place, int64_t position) {",
+            f"    if (place < {self.kept}) {self.stored('place', 'position')}",
+            "});",
+        ]
+        return [self.made(body, self.memory.lines, 1, True)]
+
+    def long(self) -> list[Part]:
+        """By the digits of keys, then what comes to each place."""
+        digits = self.x.dtype.itemsize
+        sort = DigitSort(self.names, self.memory, self.key_type, self.key, digits)
+        body = [
+            f"const int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
+            f"if (at >= {self.names.length(self.x.axes.size)}) return;",
+            *self.line(f"at / ({self.n_text} * ({self.inner_text})) * ({self.inner_text}) "
+                       f"+ at % ({self.inner_text})"),
+            "const int64_t place = at / inner % n;",
+            f"if (place >= {self.kept}) return;",
+            *sort.arrays,
+            f"const int64_t position = positions[{sort.last}][line * n + place];",
+            self.stored("place", "position"),
+        ]  # fmt: skip
+        last = self.made(body, self.x.axes.size, THREADS, False)
+        return [*sort.parts(self.line("(int64_t)blockIdx.x / tiles")), last]
+
+
+class DigitSort:
+    """Sorts lines by ``digits`` bytes of keys, the lowest first; ``key`` is that of a ``place``.
+
+    In the end positions and keys are in the arrays of number ``last``, as ``arrays`` declare them.
+    """
+
+    def __init__(
+        self, names: KernelNames, memory: SortMemory, key_type: str, key: str, digits: int
+    ) -> None:
+        self.names, self.memory, self.key_type, self.key = names, memory, key_type, key
+        self.digits, self.last = digits, (digits - 1) % 2
+        works = names.scratch()
+        offsets: list[str] = []
+        total: Size = 0
+        for size in memory.parts:
+            offsets.append(names.length(total))
+            total = total + size
+        self.tiles = names.length(memory.tiles)
+        self.counted = [
+            f"uint32_t *const counts = (uint32_t *){works};",
+            f"uint32_t *const totals = (uint32_t *)({works} + {offsets[1]});",
+        ]
+        self.arrays = [
+            f"uint32_t *const positions[2] = {{(uint32_t *)({works} + {offsets[2]}), "
+            f"(uint32_t *)({works} + {offsets[3]})}};",
+            f"{key_type} *const keys[2] = {{({key_type} *)({works} + {offsets[4]}), "
+            f"({key_type} *)({works} + {offsets[5]})}};",
+        ]
+
+    def parts(self, line: list[str]) -> list[Part]:
+        """For each digit counts by tile, their sums, and moves; ``line`` are the statements that
+        say which ``line`` a block has, and where it lies."""
+        return [part for digit in range(self.digits) for part in self.digit(digit, line)]
+
+    def digit(self, digit: int, line: list[str]) -> list[Part]:
+        """The functions of one digit."""
+        lines, tiles = self.memory.lines, self.memory.tiles
+        tiled = [
+            f"const int64_t tiles = {self.tiles}, tile = (int64_t)blockIdx.x % tiles;",
+            *line,
+            *self.counted,
+            *self.arrays,
+        ]
+        down = Parameter("down", "int64_t", Fixed(8 * digit), False)
+        turn = Parameter("from", "int64_t", Fixed((digit + 1) % 2), False)
+        key, position, to = self.key, "(uint32_t)place", "0"
+        further: tuple[Parameter, ...] = (down,)
+        if digit:
+            key, position = "keys[from][line * n + place]", "positions[from][line * n + place]"
+            further, to = (down, turn), "1 - from"
+        own = f"counts + line * {DIGITS} * tiles"
+        by_key = f"[&](int64_t place) -> {self.key_type} {{ return {key}; }}"
+        count = [*tiled, f"geon_count_digits(n, tile, (int)down, {own}, tiles,", f"    {by_key});"]
+        sums = [
+            f"const int64_t tiles = {self.tiles};",
+            *self.counted,
+            "const int64_t digit = blockIdx.x;",
+            "geon_sum_counts(counts + digit * tiles, tiles, totals + digit);",
+        ]
+        move = [
+            *tiled,
+            f"geon_move_by_digit<{self.key_type}>(n, tile, (int)down, {own}, tiles,",
+            f"    totals + line * {DIGITS}, {by_key},",
+            f"    [&](int64_t place) -> uint32_t {{ return {position}; }},",
+            f"    keys[{to}] + line * n, positions[{to}] + line * n);",
+        ]
+
+        def made(body: list[str], units: Size, further: tuple[Parameter, ...]) -> Function:
+            return self.names.function(body, Grid(units), THREADS, True, further, FILES)
+
+        return [
+            made(count, lines * tiles, further),
+            made(sums, lines * DIGITS, ()),
+            made(move, lines * tiles, further),
+        ]

@@ -1,0 +1,108 @@
+"""Reductions of rows that are few and long: several blocks find parts of each, put together by one
+thread in their order, which then does what follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ....op_graph.axes.affine import Size
+from ....op_graph.axes.lengths import product
+from ...kernels.ir.nest import Nest, Pass, Store
+from ...printing.nests.parameters import Parameter
+from ...printing.nests.pass_text import PrintedNest, PrintedPass
+from ..launches.launch_ir import WANTED, Grid, Parts
+from ..launches.naming import Function, KernelNames, indented
+from .column_reduction import states
+from .cooperative_threads import CHAIN, THREADS, Lines, Team, ended, places, values_of
+
+LONG = CHAIN * THREADS  # elements of a row that are worth a block of their own
+TEAM = Team(THREADS, THREADS)
+
+
+def cut_rows(nest: Nest) -> Parts | None:
+    """How the one pass of a nest's rows is cut into parts; None where it never is."""
+    if not nest.rows or nest.across is not None or nest.arrays or nest.pieces:
+        return None
+    first, *others = nest.steps
+    if not isinstance(first, Pass) or not first.reductions or first.stores:
+        return None
+    if not all(isinstance(step, Store) for step in others):
+        return None
+    parts = Parts(product(loop.extent for loop in first.loops), rows_of(nest), WANTED, LONG)
+    return None if any(isinstance(n, int) and n < 0 for n in holds(parts)) else parts
+
+
+def rows_of(nest: Nest) -> Size:
+    """How many rows there are."""
+    return product(loop.extent for loop in nest.rows)
+
+
+def holds(parts: Parts) -> tuple[Size, Size]:
+    """Sizes none of which is negative where there is more than one part."""
+    return parts.count - parts.least - 1, parts.wanted // 2 - parts.blocks
+
+
+def is_known(parts: Parts) -> bool:
+    """Whether it depends on no length whether rows are cut."""
+    return all(isinstance(size, int) for size in holds(parts))
+
+
+def row_functions(
+    nest: Nest,
+    printed: PrintedNest,
+    parts: Parts,
+    names: KernelNames,
+    share: str,
+    turns: Callable[[PrintedPass], Lines],
+) -> tuple[Function, Function]:
+    """What finds parts of ``share`` elements, by ``turns``, and what puts them together."""
+    (made,) = printed.passes
+    number = Parameter("parts", "int64_t", parts, False)
+    at = printed.row.lines.index(made)
+    values = values_of(made)
+    held = [part for value in values for part in value.parts]
+    count, rows = names.length(parts.count), names.length(rows_of(nest))
+    scratch = names.scratch()
+    begun = [
+        *places(nest.rows, "row", names.length),
+        *map(str, printed.top.lines),
+        *map(str, printed.row.lines[:at]),
+        *[text for value in values for text in value.begun()],
+    ]
+
+    def place(index: int, ctype: str) -> str:
+        return f"(({ctype} *){scratch})[({index} * parts + part) * ({rows}) + row]"
+
+    finding = [
+        *TEAM.start(),
+        "const bool first = rank == 0;",
+        "const int64_t row = (int64_t)blockIdx.x / parts, part = (int64_t)blockIdx.x % parts;",
+        f"const int64_t share = {share}, begin = part * share;",
+        f"const int64_t end = begin + share < {count} ? begin + share : {count};",
+        *begun,
+        *turns(made),
+        *TEAM.joined(values),
+        *[f"if (first) {place(k, ctype)} = {name};" for k, (name, ctype) in enumerate(held)],
+    ]
+    numbers = {name: k for k, (name, _) in enumerate(held)}
+    each: Lines = []
+    for value in values:
+        each += [f"const {t} {n}_other = {place(numbers[n], t)};" for n, t in value.parts]
+        each += value.combine("_other")
+    joining = [
+        f"const int64_t row = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
+        f"if (row >= {rows}) return;",
+        "const bool first = true;",
+        *begun,
+        "for (int64_t part = 0; part < parts; part++) {",
+        *indented(each),
+        "}",
+        *ended(made),
+        *map(str, printed.row.lines[at + 1 :]),
+    ]
+    grid, shared = Grid(rows_of(nest), parts=parts), TEAM.shared(states(nest))
+    return (
+        names.function(finding, grid, THREADS, True, [number], shared=shared),
+        names.function(joining, Grid(rows_of(nest), THREADS), THREADS, False, [number]),
+    )

@@ -1,0 +1,61 @@
+"""Passes that cross memory: they read along one axis and store along another, by square tiles.
+
+A block brings a tile into shared memory along the axis that adjoins where it is read, and stores
+along the one that adjoins there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....op_graph.axes.lengths import product
+from ...kernels.ir.nest import Nest
+from ...printing.nests.pass_text import PrintedPass
+from ..launches.launch_ir import Grid
+from ..launches.naming import Function, KernelNames, indented
+from .cooperative_threads import Lines, places
+
+SIDE = 32  # elements along a tile
+APART = 1  # elements between its rows, so that a column lies in as many banks as it has elements
+THREADS = 256
+
+
+def tiled_function(nest: Nest, made: PrintedPass, before: Lines, names: KernelNames) -> Function:
+    """The function of a pass over rows side by side; ``before`` are the statements of a row."""
+    lanes = nest.across
+    assert lanes is not None
+    last = made.loops[-1]
+    outer = [*nest.rows, *made.loops[:-1]]
+    high, wide = names.length(lanes.extent), names.length(last.extent)
+    down, along = ((loop.extent + SIDE - 1) // SIDE for loop in (lanes, last))
+    down_text, along_text = names.length(down), names.length(along)
+    body = [
+        f"const int near = threadIdx.x % {SIDE}, far = threadIdx.x / {SIDE};",
+        "const int64_t first_lane = 0;",
+        f"const int64_t tile = (int64_t)blockIdx.x % ({along_text}) * {SIDE};",
+        f"const int64_t lane_tile = (int64_t)blockIdx.x / ({along_text}) % ({down_text}) * {SIDE};",
+    ]
+    if outer:
+        body.append(f"const int64_t at = (int64_t)blockIdx.x / (({along_text}) * ({down_text}));")
+        body += places(outer, "at", names.length)
+    fill: Lines = []
+    for load in made.turned:
+        body.append(f"__shared__ {load.ctype} {load.name}[{SIDE}][{SIDE + APART}];")
+        fill.append(f"{load.name}[near][k] = ({load.source})[near + k * ({load.step})];")
+    body += over(f"lane_tile + near < {high} && tile + k < {wide}", fill)
+    body.append("__syncthreads();")
+    inside = [
+        f"const int64_t lane = lane_tile + k, {last.name} = tile + near;",
+        *before,
+        *map(str, made.body.lines),
+        *map(str, made.stores),
+    ]
+    body += over(f"lane_tile + k < {high} && tile + near < {wide}", inside)
+    units = product(loop.extent for loop in outer) * down * along
+    return names.function(body, Grid(units), THREADS, True)
+
+
+def over(inside: str, statements: Sequence[str]) -> Lines:
+    """Statements for each element of a tile that a thread has, ``k`` rows down, if ``inside``."""
+    body = [f"if ({inside}) {{", *indented(statements), "}"]
+    return [f"for (int k = far; k < {SIDE}; k += {THREADS // SIDE}) {{", *indented(body), "}"]

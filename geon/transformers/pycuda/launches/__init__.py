@@ -1,0 +1,1 @@
+"""Launches, devices, and names of emitted CUDA."""

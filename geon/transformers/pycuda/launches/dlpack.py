@@ -1,0 +1,163 @@
+"""DLPack: arrays on a device as capsules that other libraries take, and theirs as addresses.
+
+The layout is that of version 0 of DLPack's C structures, which every library takes and gives.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ....op_graph.values.dtypes import SIGNED, UNSIGNED, name_of, named_dtype
+
+CUDA = 2  # DLPack's kind of an NVIDIA GPU
+NAME, USED = b"dltensor", b"used_dltensor"
+# DLPack's kind of a number and its bits, by the name of a dtype.
+WORDS = {
+    "bool": (6, 8),
+    **{name: (0, named_dtype(name).itemsize * 8) for name in SIGNED},
+    **{name: (1, named_dtype(name).itemsize * 8) for name in UNSIGNED},
+    "float16": (2, 16),
+    "bfloat16": (4, 16),
+    "float32": (2, 32),
+    "float64": (2, 64),
+}
+
+
+class _Device(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_int32), ("number", ctypes.c_int32)]
+
+
+class _Type(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device", _Device),
+        ("ndim", ctypes.c_int32),
+        ("type", _Type),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+class _Managed(ctypes.Structure):
+    _fields_ = [
+        ("tensor", _Tensor),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+    ]
+
+
+_Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_Destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+_new = ctypes.pythonapi.PyCapsule_New
+_new.restype, _new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, _Destructor)
+_rename = ctypes.pythonapi.PyCapsule_SetName
+_rename.restype, _rename.argtypes = ctypes.c_int, (ctypes.py_object, ctypes.c_char_p)
+_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer.restype, _pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+_named = ctypes.pythonapi.PyCapsule_IsValid
+_named.restype, _named.argtypes = ctypes.c_int, (ctypes.py_object, ctypes.c_char_p)
+# The same for a capsule that is being destroyed, which nobody may count references to.
+_address = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+_waits = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_IsValid", ctypes.pythonapi)
+)
+
+_lent: dict[int, Any] = {}  # what others hold, by the address of its structure
+
+
+@_Deleter
+def _give_back(address: int) -> None:
+    """What another library calls when it needs the memory no longer."""
+    _lent.pop(address, None)
+
+
+@_Destructor
+def _never_taken(capsule: int) -> None:
+    """What Python calls for a capsule that is destroyed; one that was taken is not ours."""
+    if _waits(capsule, NAME):
+        _lent.pop(_address(capsule, NAME), None)
+
+
+def exported(
+    owner: Any, address: int, shape: tuple[int, ...], dtype: Any, device: tuple[int, int]
+) -> Any:
+    """A capsule that shows contiguous memory on a device, which ``owner`` keeps while it is held.
+
+    Raises ``BufferError`` for a dtype that DLPack has no word for.
+    """
+    ndim = len(shape)
+    lengths = (ctypes.c_int64 * max(ndim, 1))(*shape)
+    strides = [math.prod(shape[k + 1 :]) for k in range(ndim)]
+    steps = (ctypes.c_int64 * max(ndim, 1))(*strides)
+    managed = _Managed()
+    managed.tensor = _Tensor(
+        address, _Device(*device), ndim, _type_of(np.dtype(dtype)), lengths, steps, 0
+    )
+    managed.deleter = ctypes.cast(_give_back, ctypes.c_void_p)
+    place = ctypes.addressof(managed)
+    _lent[place] = owner, managed, lengths, steps
+    return _new(place, NAME, _never_taken)
+
+
+class Imported(NamedTuple):
+    """What another library shows: ``strides`` in elements, None where it lies in order."""
+
+    owner: Any
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None
+    dtype: Any
+    device: tuple[int, int]
+
+
+class _Owner:
+    """Keeps another library's memory until nobody needs it."""
+
+
+def imported(capsule: Any) -> Imported | None:
+    """What a capsule shows; None where its dtype is none of geon's."""
+    if not _named(capsule, NAME):
+        raise BufferError("the capsule of __dlpack__ is no unused one of DLPack's")
+    place = _pointer(capsule, NAME)
+    managed = _Managed.from_address(place)
+    tensor = managed.tensor
+    dtype = _dtype_of(tensor.type)
+    if dtype is None:
+        return None
+    shape = tuple(tensor.shape[k] for k in range(tensor.ndim))
+    strides = tuple(tensor.strides[k] for k in range(tensor.ndim)) if tensor.strides else None
+    address = (tensor.data or 0) + tensor.byte_offset
+    device = tensor.device.kind, tensor.device.number
+    _rename(capsule, USED)
+    owner = _Owner()
+    if managed.deleter:
+        delete: Callable[[int], None] = _Deleter(managed.deleter)
+        weakref.finalize(owner, delete, place).atexit = False
+    return Imported(owner, address, shape, strides, dtype, device)
+
+
+def _type_of(dtype: np.dtype[Any]) -> _Type:
+    """DLPack's word for a dtype."""
+    word = WORDS.get(name_of(dtype))
+    if word is None:
+        raise BufferError(f"DLPack has no word for {dtype}")
+    return _Type(*word, 1)
+
+
+def _dtype_of(told: _Type) -> np.dtype[Any] | None:
+    """The dtype of DLPack's word; None for those that geon does not have."""
+    found = [name for name, word in WORDS.items() if word == (told.code, told.bits)]
+    return named_dtype(found[0]) if found and told.lanes == 1 else None

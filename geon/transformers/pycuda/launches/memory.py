@@ -1,0 +1,240 @@
+"""The memory of a device as ``runtime.memory`` wants it: values are addresses with a shape."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import weakref
+from typing import Any
+
+import numpy as np
+
+from ....errors import DeviceMemoryError, FeedError
+from ....op_graph.values.dtypes import name_of
+from ...runtime.dims import Room
+from . import dlpack
+from .device import Array, Device
+
+ALIGNMENT = 256  # bytes: what programs may take every value to begin at a multiple of
+
+
+class Held:
+    """Memory that is given back once; what others may still look at is waited for."""
+
+    def __init__(self, device: Device, size: int) -> None:
+        self.device, self.address = device, device.allocate(size)
+        self.lent = False
+
+    def give_back(self) -> None:
+        """Give it back."""
+        if self.lent:
+            self.device.wait_for(0)
+        self.device.free(self.address)
+
+
+class DeviceArray:
+    """A value in the memory of a device; the bytes are free when nothing refers to it.
+
+    Other libraries take it without a copy, by DLPack or by CUDA's array interface; NumPy gets a
+    copy. What they take stays while they hold it.
+    """
+
+    def __init__(self, device: Device, shape: tuple[int, ...], dtype: Any) -> None:
+        self.device, self.shape, self.dtype = device, tuple(shape), np.dtype(dtype)
+        self.held: Held | None = None
+        if self.nbytes:
+            self.held = Held(device, self.nbytes)
+            weakref.finalize(self, self.held.give_back).atexit = False
+
+    @property
+    def address(self) -> int:
+        """Where it begins; 0 for what has no elements, which nobody looks at."""
+        return 0 if self.held is None else self.held.address
+
+    @property
+    def size(self) -> int:
+        """How many elements it has."""
+        return math.prod(self.shape)
+
+    @property
+    def ndim(self) -> int:
+        """How many dimensions it has."""
+        return len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of its elements."""
+        return self.size * self.dtype.itemsize
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """The elements as an array of NumPy, which is a copy."""
+        if copy is False:
+            raise ValueError("what lies on a device is an array of NumPy by a copy alone")
+        memory = DeviceMemory(self.device)
+        found = memory.copy_out(self)
+        memory.synchronise()
+        return found if dtype is None else found.astype(dtype)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        if name_of(self.dtype) == "bfloat16":
+            raise AttributeError("CUDA's array interface has no word for bfloat16; take DLPack")
+        self.lend()
+        return {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self.address, False),
+            "strides": None,
+            "version": 3,
+        }
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.device.dlpack
+
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
+        copy: bool | None = None,
+    ) -> Any:  # fmt: skip
+        """A capsule without a copy: what it shows was computed before anyone had this value.
+
+        Raises ``BufferError`` where a copy is asked for, or another device.
+        """
+        if copy or dl_device not in (None, self.device.dlpack):
+            raise BufferError("it is shown where it lies, without a copy; NumPy's way is a copy")
+        self.lend()
+        return dlpack.exported(self, self.address, self.shape, self.dtype, self.device.dlpack)
+
+    def lend(self) -> None:
+        """Note that others look at it, on streams of theirs."""
+        if self.held is not None:
+            self.held.lent = True
+
+    def __repr__(self) -> str:
+        return f"<{self.dtype} array of shape {self.shape} on {self.device.name}>"
+
+
+class Shown:
+    """What another library has in the memory of a device, which ``owner`` keeps there."""
+
+    def __init__(self, owner: Any, address: int, shape: tuple[int, ...], dtype: Any) -> None:
+        self.owner, self.address = owner, address
+        self.shape, self.dtype = tuple(shape), np.dtype(dtype)
+
+
+class Pinned:
+    """Bytes of the host that copies reach while Python goes on; arrays of it keep it."""
+
+    def __init__(self, device: Device, size: int) -> None:
+        self.bytes = np.empty(0, np.uint8)
+        if size:
+            address = device.pin(size)
+            raw = (ctypes.c_uint8 * size).from_address(address)
+            weakref.finalize(raw, device.unpin, address).atexit = False
+            self.bytes = np.frombuffer(memoryview(raw), np.uint8)
+
+
+class DeviceMemory:
+    """The memory of one device, whose values begin at multiples of 256 bytes."""
+
+    on_host = False
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+
+    def allocate(self, shape: tuple[int, ...], dtype: Any, alignment: int = 1) -> DeviceArray:
+        """A value of any contents."""
+        return DeviceArray(self.device, shape, dtype)
+
+    def copy_in(self, array: Array | Shown, value: DeviceArray | None = None) -> DeviceArray:
+        """``value`` with the elements of an array, of the host or shown, or a new one."""
+        into = self.allocate(array.shape, array.dtype) if value is None else value
+        if not into.nbytes:
+            return into
+        if isinstance(array, Shown):
+            self.device.copy(into.address, array.address, into.nbytes)
+        else:
+            self.device.copy_in(into.address, array)
+        return into
+
+    def copy_out(self, value: DeviceArray) -> Array:
+        """The elements as a new array, which has them when ``synchronise`` was called."""
+        found = np.empty(value.shape, value.dtype)
+        if value.nbytes:
+            self.device.copy_out(found, value.address)
+        return found
+
+    def synchronise(self) -> None:
+        """Wait for all that was begun."""
+        self.device.synchronise()
+
+    def shown(self, value: Any) -> Shown | None:
+        """What lies on the device; None for what does not, or does not lie in order.
+
+        It is asked for CUDA's array interface, then for DLPack; what its owner has begun on a
+        stream is waited for. ``FeedError`` for what lies on another device.
+        """
+        if isinstance(value, np.ndarray):
+            return None
+        if isinstance(value, DeviceArray) and value.device is self.device:
+            return Shown(value, value.address, value.shape, value.dtype)
+        return self.by_interface(value) or self.by_dlpack(value)
+
+    def by_interface(self, value: Any) -> Shown | None:
+        """What ``__cuda_array_interface__`` shows."""
+        try:
+            told = value.__cuda_array_interface__
+        except Exception:  # libraries raise what they like for dtypes that it has no word for
+            return None
+        dtype = np.dtype(told["typestr"])
+        strides = told.get("strides")
+        if told.get("mask") is not None or not in_order(told["shape"], strides, dtype.itemsize):
+            return None
+        if told.get("stream") is not None:
+            self.device.wait_for(told["stream"])
+        return Shown(value, told["data"][0], told["shape"], dtype)
+
+    def by_dlpack(self, value: Any) -> Shown | None:
+        """What ``__dlpack__`` shows; what it refuses goes by the host, or says there why not."""
+        if not hasattr(value, "__dlpack_device__"):
+            return None
+        kind, number = value.__dlpack_device__()
+        if kind != self.device.dlpack[0]:
+            return None
+        if number != self.device.dlpack[1]:
+            raise FeedError(
+                f"an array lies on device {number}, and this transformer computes on device "
+                f"{self.device.dlpack[1]}: move it there, or make a transformer with "
+                f"device={number}"
+            )
+        stream = self.device.stream_number
+        options = {} if stream is None else {"stream": stream}
+        try:
+            capsule = value.__dlpack__(**options)
+        except Exception:  # mostly BufferError
+            return None
+        found = dlpack.imported(capsule)
+        if found is None or not in_order(found.shape, found.strides, 1):
+            return None
+        return Shown((value, found.owner), found.address, found.shape, found.dtype)
+
+    def room(self) -> Room:
+        """What is free on the device."""
+        found = self.device.room()
+        return Room(
+            found,
+            f"the device {self.device.name!r} has {found:,} free",
+            DeviceMemoryError,
+            ", or close what else uses the device",
+        )
+
+
+def in_order(shape: tuple[int, ...], strides: Any, unit: int) -> bool:
+    """Whether elements lie row by row without gaps; ``strides`` count in units of ``unit``."""
+    if strides is None or 0 in shape:
+        return True
+    found = []
+    for length in reversed(shape):
+        found.append(unit)
+        unit *= length
+    expected = reversed(found)
+    return all(n == 1 or s == e for n, s, e in zip(shape, strides, expected, strict=True))

@@ -1,0 +1,1 @@
+"""Contractions, attention and convolutions as CUDA text or library calls."""

@@ -1,0 +1,212 @@
+"""The text of attention but for how it multiplies: what is known of rows, scores, and stores."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from ....op_graph.axes.affine import Size
+from ....op_graph.axes.lengths import product
+from ....op_graph.op_graph import Op
+from ...kernels.analysis.loop_depth import Depths
+from ...kernels.ir.nest import Loop
+from ...kernels.ir.scalar_code import Contracted
+from ...kernels.products.attention import ONE, Attention, bare, unrounded
+from ...printing.nests.contractions import ContractionPrinter
+from ...printing.nests.scalar_statements import ScalarPrinter
+from ...printing.nests.statement_blocks import Block
+from ...printing.scalars.dialect import Lanes
+from ..kernels.cooperative_threads import Lines, places
+from ..launches.device import Stages
+from ..launches.launch_ir import Grid
+from ..launches.naming import Function, KernelNames, indented
+from .product_tiles import NARROW, THREADS, Tiles
+from .tile_loads import Fill, narrow
+
+KEYS = NARROW  # of a tile
+WIDEST = 128  # results of a row that threads have sums for, and halves of a query they hold
+
+
+class StepNames:
+    """The names of a kernel for a step of it, whose ``operands`` have numbers of their own."""
+
+    lanes: Lanes
+
+    def __init__(self, names: KernelNames, operands: Sequence[Op]) -> None:
+        self.names, self.operands, self.lanes = names, operands, names.lanes
+
+    def operand(self, number: int) -> str:
+        """The pointer to the memory of an operand of the step."""
+        return self.names.pointer(self.operands[number])
+
+    def length(self, length: Size) -> str:
+        """A length as C."""
+        return self.names.length(length)
+
+    def calls(self, helpers: Iterable[str]) -> None:
+        """Note that the kernel calls these helper functions."""
+        self.names.calls(helpers)
+
+
+def size_of(loops: Sequence[Loop]) -> Size:
+    """The number of indices of some loops together."""
+    return product(loop.extent for loop in loops)
+
+
+def up(size: int, each: int) -> int:
+    """The next multiple."""
+    return -(-size // each) * each
+
+
+class AttentionWriter(ABC):
+    """Writes the function; ways of multiplying say how."""
+
+    rows: int  # of a block
+    held: str  # the sums of results
+    tiles: Tiles  # of queries and keys
+    files: tuple[str, ...]
+    threads: int = THREADS
+    stages: Stages | None = None
+
+    def __init__(self, work: Attention, names: KernelNames, dtype: str) -> None:
+        self.work, self.names, self.dtype = work, names, dtype
+        first, second = work.first, work.second
+        self.first_names = StepNames(names, first.operands)
+        self.second_names = StepNames(names, second.operands)
+        self.first_printer = ContractionPrinter(first, self.first_names)
+        self.second_printer = ContractionPrinter(second, self.second_names)
+        for loop in (*self.first_printer.loops, *self.second_printer.loops):
+            names.length(loop.extent)
+        self.batch = [replace(loop, name=f"batch_{k}") for k, loop in enumerate(first.batch)]
+        known = {loop.name: f"batch_{k}" for k, loop in enumerate(first.batch)}
+        self.first_batch = known
+        self.second_batch = {
+            loop.name: known.get(work.places.get(loop.name, ""), "0") for loop in second.batch
+        }
+        self.row_count = names.length(size_of(work.rows))
+        self.key_count = names.length(size_of(work.keys))
+        self.deep = names.length(size_of(first.summed))
+        width = size_of(work.results)
+        assert isinstance(width, int)
+        self.width, self.part = width, min(width, WIDEST)
+        self.parts = -(-width // self.part)
+
+    def fill(
+        self,
+        name: str,
+        tiles: Tiles,
+        lines: int,
+        turned: bool | None = None,
+        threads: int = THREADS,
+    ) -> Fill:
+        """An operand on its way to its tile, which so many threads fill."""
+        work = self.work
+        plain = self.dtype == "float32"
+        if name == "value":
+            value = work.value if plain else narrow(work.value)
+            return Fill(name, value, lines, work.results, "column", work.second,
+                        self.second_names, self.second_printer, tiles, turned,
+                        self.second_batch)  # fmt: skip
+        is_query = name == "query"
+        value = work.query if is_query else work.key
+        return Fill(name, value if plain else narrow(value), lines,
+                    work.rows if is_query else work.keys, "row" if is_query else "key", work.first,
+                    self.first_names, self.first_printer, tiles, turned,
+                    self.first_batch, threads)  # fmt: skip
+
+    def function(self) -> Function:
+        """The text."""
+        grid = Grid(self.blocks)
+        return self.names.function(
+            self.body(), grid, self.threads, True, (), self.files, 1, stages=self.stages
+        )
+
+    @property
+    def blocks(self) -> Size:
+        """How many parts of rows and results there are."""
+        high = (size_of(self.work.rows) + self.rows - 1) // self.rows
+        return size_of(self.work.first.batch) * high * self.parts
+
+    def which(self, block: str) -> Lines:
+        """The statements that say which rows, and which part of wide results, are a block's."""
+        tall = self.names.length((size_of(self.work.rows) + self.rows - 1) // self.rows)
+        batch = places(self.batch, "batch", self.names.length)
+        head = f"const unsigned tall = (unsigned)({tall})"  # no launch has more blocks
+        if self.parts == 1:
+            return [
+                f"{head};",
+                f"const int64_t first_row = (int64_t)({block} % tall) * {self.rows};",
+                f"const int64_t first_column = 0, batch = {block} / tall;",
+                *batch,
+            ]
+        return [
+            f"{head}, tile = {block} / {self.parts};",
+            f"const int64_t first_row = (int64_t)(tile % tall) * {self.rows};",
+            f"const int64_t first_column = {block} % {self.parts} * {self.part};",
+            "const int64_t batch = tile / tall;",
+            *batch,
+        ]
+
+    def score(self) -> Lines:
+        """The statements that give the score of the product ``sum`` of a row and a key."""
+        work, length = self.work, self.names.length
+        printer = self.first_printer
+        block = printer.block({})
+        printer.scalars.contracted = "sum"
+        stored = printer.scalars.value(block, unrounded(work.first.stores[0].value))
+        lines = [
+            *[f"const int64_t {name} = {text};" for name, text in self.first_batch.items()],
+            *places(work.rows, "row", length),
+            *places(work.keys, "key", length),
+            *block.lines,
+            *[f"const int64_t {name} = {other};" for name, other in work.indices.items()],
+            *[f"const int64_t {name} = 0;" for name in ONE],
+        ]
+        scalars = ScalarPrinter(StepNames(self.names, work.nest_operands), Depths({}, 0))
+        scalars.count = printer.scalars.count
+        inner = Block()
+        inner.names[work.scores] = stored
+        text = scalars.value(inner, unrounded(work.score))
+        return [*lines, *map(str, inner.lines), f"return {text};"]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is done with results but that they are stored."""
+        stores = self.work.second.stores
+        return len(stores) == 1 and isinstance(bare(stores[0].value), Contracted)
+
+    def stored(self) -> Lines:
+        """The statements that store what is made of the results of a thread."""
+        work, length = self.work, self.names.length
+        rows = [replace(loop, name=f"row_{k}") for k, loop in enumerate(work.rows)]
+        known = {**self.first_batch, **{old.name: new.name
+                 for old, new in zip(work.rows, rows, strict=True)}}  # fmt: skip
+        own = {loop.name for loop in (*work.results, *work.second.summed)}
+        second = work.second
+        aliases = [
+            f"const int64_t {loop.name} = {known.get(work.places.get(loop.name, ''), '0')};"
+            for loop in (*second.batch, *second.rows, *second.columns)
+            if loop.name not in own
+        ]
+        row, column = self.tiles.places()
+        each = "geon_each_plain_sum(" if self.is_plain else "geon_each_sum("
+        slots = "" if self.is_plain else "own_sums, "
+        return [
+            f"{each}{self.held}, {slots}{self.row_count}, {self.width},",
+            f"    {row}, {column},",
+            "    [&](int64_t row, int64_t column, float sum) {",
+            *indented([
+                *places(rows, "row", length),
+                *aliases,
+                *places(work.results, "column", length),
+                *self.second_printer.store({}, "sum"),
+            ]),
+            "});",
+        ]  # fmt: skip
+
+    # What differs -------------------------------------------------------------------------------
+
+    @abstractmethod
+    def body(self) -> Lines:
+        """The statements of the function."""

@@ -1,0 +1,163 @@
+"""Attention by tensor cores, which hold queries and weights in registers.
+
+A block goes on from rows to further rows, since four of its warps bring keys and values, those of
+the next rows while the last results are stored.
+"""
+
+from __future__ import annotations
+
+from ...kernels.ir.scalar_code import Load, walk
+from ...kernels.products.attention import Attention, scale_of
+from ...printing.scalars import c_expressions
+from ..kernels.cooperative_threads import WARP, Lines
+from ..launches.device import Stages
+from ..launches.naming import KernelNames, indented
+from .attention_text import KEYS, AttentionWriter, size_of, up
+from .large_products import BRINGING, bringing, step
+from .product_tiles import NARROW, TALL, Tiles
+
+STEP = 16  # summed indices that tensor cores take at once, and rows of a warp
+GROUPS = {True: 3, False: 2}  # of four warps that multiply, where a thread holds little, or much
+MOST_STAGES = 8
+EACH = "for (unsigned block = blockIdx.x; block < units; block += gridDim.x) {"
+
+
+class ByMatrices(AttentionWriter):
+    """By tensor cores: a warp has 16 rows."""
+
+    held = "found"
+    files = ("chunks.cuh", "matrices.cuh", "stages.cuh", "attention.cuh", "attend.cuh")
+
+    def __init__(self, work: Attention, names: KernelNames, dtype: str) -> None:
+        super().__init__(work, names, dtype)
+        deep = size_of(work.first.summed)
+        assert isinstance(deep, int)
+        self.tiles = Tiles(dtype, TALL, KEYS, up(deep, STEP))
+        self.value_tiles = Tiles(dtype, TALL, up(self.part, STEP), KEYS)
+        self.key = self.fill("key", self.tiles, KEYS)
+        self.value = self.fill("value", self.value_tiles, up(self.part, STEP))
+        size = self.key.panels().bytes + self.value.panels().bytes
+        few = self.part <= NARROW and self.tiles.depth <= NARROW
+        self.multiplying = GROUPS[few] * 4 * WARP
+        self.rows = GROUPS[few] * 4 * STEP
+        self.threads = self.multiplying + BRINGING
+        self.stages = Stages(size, least=3, most=MOST_STAGES, goes_on=True)
+
+    def body(self) -> Lines:
+        """All of it, for those that bring tiles and for those that multiply."""
+        assert self.stages is not None
+        units = self.names.length(self.blocks)
+        warps = self.multiplying // WARP
+        return [
+            f"GEON_STAGES({self.stages.bytes})",
+            f"const unsigned units = (unsigned)({units});",  # blocks of a launch, but for these
+            f"stages.begin({warps});",
+            *bringing(self.multiplying, [EACH, *indented(self.bring()), "}"]),
+            *indented([*self.own(warps), EACH, *indented(self.inner()), "}"]),
+            "}",
+        ]
+
+    def bring(self) -> Lines:
+        """The statements that bring the keys and values for a block's rows."""
+        behind = self.key.panels().bytes
+        key = self.key.brought("tiles", "0", self.deep)
+        value = self.value.brought(f"tiles + {behind}", "first_key", self.key_count)
+        return [
+            *self.which("block"),
+            *[fill.started() for fill in (self.key, self.value) if fill.chunks is not None],
+            f"for (int64_t first_key = 0; first_key < {self.key_count}; first_key += {KEYS}) {{",
+            *indented(step(key, value)),
+            "}",
+        ]
+
+    def own(self, warps: int) -> Lines:
+        """What a warp knows of itself, and its shared memory: of queries, then of results."""
+        high, deep = self.tiles.shape(STEP, turned=False)
+        wide = self.value_tiles.columns // 4
+        space = max(2 * high * deep, 4 * wide * WARP)
+        own = f"float (&own_sums)[{wide}][32] = *(float (*)[{wide}][32])space[warp];"
+        return [
+            f"alignas(16) __shared__ unsigned char space[{warps}][{space}];",
+            "const int warp = threadIdx.x / 32, own_row = warp * 16 + threadIdx.x % 32 / 4;",
+            "const int own_column = threadIdx.x % 4 * 2;",
+            f"uint16_t (&query_tile)[{high}][{deep}] = *(uint16_t (*)[{high}][{deep}])space[warp];",
+            *([] if self.is_plain else [own]),
+        ]
+
+    def inner(self) -> Lines:
+        """The statements of the rows of a block."""
+        query = self.fill("query", self.tiles, STEP, turned=False, threads=WARP)
+        key, value = self.key, self.value
+        kind, deep = f"geon_{self.dtype}", self.deep
+        steps = self.tiles.depth // STEP
+        of_key, of_value = key.panels(), value.panels()
+        hold = [
+            *query.begun(),
+            *query.ahead("0", deep),
+            *query.put("0", deep),
+            "__syncwarp(0xffffffffu);",
+            "geon_hold_lines(queries, query_tile, 0);",
+            "__syncwarp(0xffffffffu);",
+        ]
+        scores = [f"geon_begin_held<{kind}, {of_key.text}>(queries, tiles, sums);"]
+        take = [
+            f"geon_begin_held<{kind}, {of_value.text}>(",
+            f"    weights, before + {of_key.bytes}, found);",
+        ]
+        hold_weights = f"geon_hold_weights<{kind}>(weights, sums);"
+        clear = "geon_clear(sums);"
+        return [
+            *self.which("block"),
+            f"uint32_t queries[{steps}][4];",
+            "const int64_t block_row = first_row;",
+            "{",
+            "    const int64_t first_row = block_row + warp * 16;",
+            *indented(hold),
+            "}",
+            "float most[2] = {-INFINITY, -INFINITY}, shrink[2], total[2] = {};",
+            f"float found[2][{self.value_tiles.columns // 4}] = {{}}, sums[2][{KEYS // 4}];",
+            f"uint32_t weights[{KEYS // STEP}][4];",
+            f"geon_attend<{KEYS}>(",
+            f"    stages, {self.key_count},",
+            "    [&](const unsigned char *tiles) {",
+            "    const int64_t first_key = 0;",
+            *indented([clear, *scores, "geon_end_held<0>(sums);", *self.weighed(), hold_weights]),
+            "},",
+            "    [&](const unsigned char *tiles, const unsigned char *before, int64_t first_key) {",
+            *indented([clear, *scores, *take, "geon_end_held<1>(sums);", *self.weighed()]),
+            "    geon_end_held<0>(found);",
+            "}, [&] {",
+            "    geon_shrink(found, shrink);",
+            f"    {hold_weights}",
+            "}, [&](const unsigned char *before) {",
+            *indented([*take, "geon_end_held<0>(found);"]),
+            "});",
+            "geon_share_halves(found, total);",
+            *self.stored(),
+            "__syncwarp(0xffffffffu);",
+        ]
+
+    def weighed(self) -> Lines:
+        """The statements that make weights of the sums of a tile."""
+        scale = scale_of(self.work)
+        ending: Lines = []
+        codes = (self.work.score, self.work.first.stores[0].value)
+        loads = {node for node in walk(*codes) if isinstance(node, Load)}
+        guarded = str(bool(loads - {self.work.scores})).lower()
+        row, _ = self.tiles.places()
+        factor = "1" if scale is None else c_expressions.literal(scale, "float32")
+        lines = [
+            f"geon_score<{guarded}>(sums, {self.row_count}, {self.key_count},",
+            f"    {row}, geon_pairs{{first_key + own_column}},",
+            "    [&](int64_t row, int64_t key, float sum) -> float {",
+            *indented(self.score()),
+            "});",
+        ]
+        keys = size_of(self.work.keys)
+        if not (isinstance(keys, int) and keys % KEYS == 0):
+            ending.append(f"geon_end_scores(sums, own_column, {self.key_count} - first_key);")
+        return [
+            *(lines if scale is None else []),
+            *ending,
+            f"geon_weigh_halves(sums, {factor}, most, total, shrink);",
+        ]

@@ -1,0 +1,186 @@
+"""Products of matrices by cuBLASLt, through the bindings of nvmath-python on PyCUDA's context.
+
+The library takes columns for rows, so the transposed product is asked for: the right factor stands
+on the left, and what is a row here is a column there. Descriptions and the algorithm that its
+heuristic names are kept by lengths and strides, so a product is one call from then on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+
+from ....errors import DeviceError
+from ..launches.device import Multiplication
+
+PACKAGE = "pip install 'geon[cublaslt]'"
+KEPT = 256  # descriptions of products
+RESULT_BYTES = 96  # of what the heuristic says of one algorithm, which it begins with
+DATA = {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 14}  # cudaDataType
+
+
+class Described:
+    """A product as the library knows it: its descriptions, and what the heuristic chose."""
+
+    def __init__(self, description: int, layouts: tuple[int, int, int], algorithm: Any) -> None:
+        self.description, self.layouts, self.algorithm = description, layouts, algorithm
+
+
+class CublasLt:
+    """The library on one device; used where the device's context is entered."""
+
+    def __init__(self, device: str) -> None:
+        cure = f'{PACKAGE}, or products="generated"'
+        if importlib.util.find_spec("nvmath") is None:
+            raise DeviceError(
+                f'products="cublaslt" on {device} needs nvmath-python, which is not installed: '
+                f"{cure}"
+            )
+        try:
+            from nvmath.bindings import cublas, cublasLt
+
+            self.handle = cublasLt.create()
+        except Exception as error:  # what the binding raises without the library differs
+            raise DeviceError(
+                f'products="cublaslt" on {device}: cuBLASLt does not start ({error}): {cure}'
+            ) from None
+        self.device, self.lt, self.cublas = device, cublasLt, cublas
+        self.known: OrderedDict[tuple[Any, ...], Described | None] = OrderedDict()
+
+    def takes(self, product: Multiplication) -> bool:
+        """Whether it has an algorithm for a product."""
+        return self.described(product) is not None
+
+    def multiply(self, product: Multiplication, stream: int) -> None:
+        """Begin a product on a stream."""
+        lt, p = self.lt, product
+        found = self.described(product)
+        if found is None:
+            raise DeviceError(
+                f"cuBLASLt on {self.device} has no algorithm for a {p.dtype} product of "
+                f"{p.rows} by {p.deep} by {p.columns}"
+            )
+        if p.bias:
+            self.set_description(found.description, "BIAS_POINTER", p.bias)
+        scale = np.float64 if p.dtype == "float64" else np.float32
+        one, zero = np.ones(1, scale), np.zeros(1, scale)
+        left, right, out = found.layouts
+        lt.matmul(
+            self.handle, found.description,
+            one.ctypes.data, p.right, left, p.left, right,
+            zero.ctypes.data, p.out, out, p.out, out,
+            found.algorithm.ctypes.data, p.works, p.size, stream,
+        )  # fmt: skip
+
+    def described(self, product: Multiplication) -> Described | None:
+        """The descriptions of a product, which do not depend on addresses; None for one that the
+        library has no algorithm for.
+        """
+        p = product
+        key = (bool(p.bias), *p[p._fields.index("size") :])
+        found = self.known.pop(key) if key in self.known else self.describe(product)
+        self.known[key] = found
+        while len(self.known) > KEPT:
+            _, oldest = self.known.popitem(last=False)
+            if oldest is not None:
+                self.forget(oldest)
+        return found
+
+    def describe(self, product: Multiplication) -> Described | None:
+        """New descriptions; None where the library has no algorithm for them."""
+        lt, p = self.lt, product
+        compute = self.cublas.ComputeType
+        doubles = p.dtype == "float64"
+        description = lt.matmul_desc_create(
+            compute.COMPUTE_64F if doubles else compute.COMPUTE_32F,
+            DATA["float64" if doubles else "float32"],
+        )
+        operation = self.cublas.Operation
+        for name, strides, across in (
+            ("TRANSA", p.right_strides, p.columns),
+            ("TRANSB", p.left_strides, p.deep),
+        ):
+            value = operation.T if turned(strides, across) else operation.N
+            self.set_description(description, name, value)
+        if p.bias:
+            self.set_description(description, "EPILOGUE", lt.Epilogue.BIAS)
+        layouts = (
+            self.layout(p.dtype, p.deep, p.columns, p.right_strides, p.batch),
+            self.layout(p.dtype, p.rows, p.deep, p.left_strides, p.batch),
+            self.layout(p.result, p.rows, p.columns, p.out_strides, p.batch),
+        )
+        found = Described(description, layouts, self.chosen(product, description, layouts))
+        if found.algorithm is None:
+            self.forget(found)
+            return None
+        return found
+
+    def layout(
+        self, dtype: str, down: int, across: int, strides: tuple[int, int, int], batch: int
+    ) -> int:
+        """A matrix of ``down`` rows, as the library sees it: rows that adjoin are its columns."""
+        rows, columns, step = across, down, strides[1]
+        if turned(strides, across):
+            rows, columns, step = down, across, strides[2]
+        layout: int = self.lt.matrix_layout_create(DATA[dtype], rows, columns, step)
+        if batch > 1:
+            self.set_layout(layout, "BATCH_COUNT", batch)
+            self.set_layout(layout, "STRIDED_BATCH_OFFSET", strides[0])
+        return layout
+
+    def chosen(
+        self, product: Multiplication, description: int, layouts: tuple[int, int, int]
+    ) -> Any:
+        """The algorithm that the heuristic puts first; None where it knows none.
+
+        Parts of a sum are put together in the dtype in which it is computed, not in a half.
+        """
+        lt = self.lt
+        preference, schemes = lt.matmul_preference_create(), lt.ReductionScheme
+        self.set_preference(preference, "MAX_WORKSPACE_BYTES", product.size)
+        exact = schemes.INPLACE | schemes.COMPUTE_TYPE
+        self.set_preference(preference, "REDUCTION_SCHEME_MASK", int(exact))
+        result, count = np.zeros(RESULT_BYTES, np.uint8), np.zeros(1, np.int32)
+        left, right, out = layouts
+        with contextlib.suppress(lt.cuBLASLtError):  # "not supported" is one of its errors
+            lt.matmul_algo_get_heuristic(
+                self.handle, description, left, right, out, out, preference, 1,
+                result.ctypes.data, count.ctypes.data,
+            )  # fmt: skip
+        lt.matmul_preference_destroy(preference)
+        return result if count[0] else None
+
+    def set_description(self, description: int, name: str, value: int) -> None:
+        """Set an attribute of a product."""
+        attribute = self.lt.MatmulDescAttribute[name]
+        given = np.array([value], self.lt.get_matmul_desc_attribute_dtype(attribute))
+        self.lt.matmul_desc_set_attribute(description, attribute, given.ctypes.data, given.nbytes)
+
+    def set_layout(self, layout: int, name: str, value: int) -> None:
+        """Set an attribute of a matrix."""
+        attribute = self.lt.MatrixLayoutAttribute[name]
+        given = np.array([value], self.lt.get_matrix_layout_attribute_dtype(attribute))
+        self.lt.matrix_layout_set_attribute(layout, attribute, given.ctypes.data, given.nbytes)
+
+    def set_preference(self, preference: int, name: str, value: int) -> None:
+        """Set an attribute of what the heuristic is asked for."""
+        attribute = self.lt.MatmulPreferenceAttribute[name]
+        given = np.array([value], self.lt.get_matmul_preference_attribute_dtype(attribute))
+        self.lt.matmul_preference_set_attribute(
+            preference, attribute, given.ctypes.data, given.nbytes
+        )
+
+    def forget(self, described: Described) -> None:
+        """Give descriptions back."""
+        for layout in described.layouts:
+            self.lt.matrix_layout_destroy(layout)
+        self.lt.matmul_desc_destroy(described.description)
+
+
+def turned(strides: tuple[int, int, int], across: int) -> bool:
+    """Whether it is columns that adjoin in a matrix; where it is both, its rows must have room."""
+    return strides[2] != 1 or strides[1] < across

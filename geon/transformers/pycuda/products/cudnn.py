@@ -1,0 +1,141 @@
+"""Convolutions by cuDNN, through its frontend for Python, on PyCUDA's context.
+
+A convolution is a graph of one operation. Plans that round more than float32 sums do, or that give
+other bits in another run, are left out. Graphs are kept by lengths and strides, so a convolution is
+one call from then on; so is what no plan was found for.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections import OrderedDict
+from typing import Any, NamedTuple
+
+from ....errors import DeviceError
+from ..launches.convolution import PARTS
+from ..launches.device import Convolving
+
+PACKAGE = "pip install 'geon[cudnn]'"
+KEPT = 256  # graphs
+DATA = {"float32": "FLOAT", "float64": "DOUBLE", "float16": "HALF", "bfloat16": "BFLOAT16"}
+# What plans do that geon does not, by the names of the library's notes.
+ROUNDING = (
+    "DOWN_CONVERT_INPUTS", "REDUCED_PRECISION_REDUCTION", "FFT", "NONDETERMINISTIC", "WINOGRAD",
+    "WINOGRAD_TILE_4x4", "WINOGRAD_TILE_6x6", "WINOGRAD_TILE_13x13",
+)  # fmt: skip
+TF32 = "TENSOR_CORE"  # of float32, which it rounds to 10 bits
+
+
+class Planned(NamedTuple):
+    """A graph with its plan, and its image, filter and response."""
+
+    graph: Any
+    tensors: tuple[Any, Any, Any]
+
+
+def is_installed() -> bool:
+    """Whether the binding is."""
+    return importlib.util.find_spec("cudnn") is not None
+
+
+class CuDnn:
+    """The library on one device; used where the device's context is entered."""
+
+    def __init__(self, device: str) -> None:
+        cure = f'{PACKAGE}, or convolutions="generated"'
+        if not is_installed():
+            raise DeviceError(
+                f'convolutions="cudnn" on {device} needs nvidia-cudnn-frontend, which is not '
+                f"installed: {cure}"
+            )
+        try:
+            import cudnn
+
+            self.cudnn = cudnn
+            self.handle = cudnn.create_handle()
+        except Exception as error:  # what the binding raises without the library differs
+            raise DeviceError(
+                f'convolutions="cudnn" on {device}: cuDNN does not start ({error}): {cure}'
+            ) from None
+        self.device = device
+        self.known: OrderedDict[Convolving, Planned | None] = OrderedDict()
+
+    def takes(self, convolution: Convolving) -> bool:
+        """Whether it has a plan for a convolution."""
+        return self.planned(convolution) is not None
+
+    def call(self, convolution: Convolving, stream: int) -> None:
+        """Begin a convolution on a stream."""
+        c = convolution
+        planned = self.planned(c)
+        if planned is None:
+            raise DeviceError(f"cuDNN on {self.device} has no plan for {c}")
+        self.cudnn.set_stream(handle=self.handle, stream=stream)
+        pack = dict(zip(planned.tensors, c.addresses, strict=True))
+        planned.graph.execute(pack, c.works, handle=self.handle)
+
+    def planned(self, convolution: Convolving) -> Planned | None:
+        """The graph of a convolution, which does not depend on addresses; None without a plan."""
+        key = convolution._replace(addresses=(0, 0, 0), works=0)
+        found = self.known.pop(key) if key in self.known else self.plan(key)
+        self.known[key] = found
+        while len(self.known) > KEPT:
+            self.known.popitem(last=False)
+        return found
+
+    def plan(self, convolution: Convolving) -> Planned | None:
+        """A new graph, and a plan that works in the memory there is; None where there is none."""
+        c, cudnn = convolution, self.cudnn
+        planned = graph_of(cudnn, c, self.handle)
+        graph = planned.graph
+        names = ROUNDING if c.dtype in ("float16", "bfloat16") else (*ROUNDING, TF32)
+        try:
+            graph.validate()
+            graph.build_operation_graph()
+            graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
+            graph.deselect_numeric_notes([getattr(cudnn.numerical_note, n) for n in names])
+            graph.deselect_workspace_greater_than(c.size)
+            graph.check_support()
+            graph.build_plans()
+        except (cudnn.cudnnGraphNotSupportedError, RuntimeError):
+            return None  # which of both it is differs from version to version
+        return planned if graph.get_workspace_size() <= c.size else None
+
+
+def graph_of(cudnn: Any, convolution: Convolving, handle: Any = None) -> Planned:
+    """The graph of a convolution, by the binding, without a plan.
+
+    The library knows two spatial axes or three: one more of one element stands before one alone.
+    """
+    c, data = convolution, cudnn.data_type
+    sums = data.DOUBLE if c.dtype == "float64" else data.FLOAT
+    dtype, result = getattr(data, DATA[c.dtype]), getattr(data, DATA[c.result])
+    graph = cudnn.pygraph(
+        name=f"geon {c.made}", io_data_type=dtype, intermediate_data_type=sums,
+        compute_data_type=sums, handle=handle,
+    )  # fmt: skip
+    lone = len(c.strides) == 1
+    given = {}
+    shapes = {}
+    for part, shape, steps in zip(PARTS, c.shapes, c.steps, strict=True):
+        dim, stride = list(shape), list(steps)
+        if lone:
+            stride.insert(2, max(step * n for step, n in zip(steps, shape, strict=True)))
+            dim.insert(2, 1)
+        shapes[part] = dim, stride
+        if part != c.made:
+            given[part] = graph.tensor(name=part, dim=dim, stride=stride, data_type=dtype)
+    along = {
+        "pre_padding": [0] * lone + list(c.before), "post_padding": [0] * lone + list(c.after),
+        "stride": [1] * lone + list(c.strides), "dilation": [1] * lone + list(c.dilations),
+    }  # fmt: skip
+    if c.made == "response":
+        made = graph.conv_fprop(image=given["image"], weight=given["filter"], **along)
+    elif c.made == "filter":
+        made = graph.conv_wgrad(image=given["image"], loss=given["response"], **along)
+    else:
+        made = graph.conv_dgrad(loss=given["response"], filter=given["filter"], **along)
+    dim, stride = shapes[c.made]
+    made.set_output(True).set_data_type(result).set_dim(dim).set_stride(stride)
+    image, window, response = ({**given, c.made: made}[part] for part in PARTS)
+    return Planned(graph, (image, window, response))

@@ -1,0 +1,104 @@
+"""Products that a library computes: which contractions are plain ones of matrices.
+
+The library gives sums of products, and adds a bias along columns. Whatever else is done with the
+sums is a pass over the result that follows, so that it means what it means in every other kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ....op_graph.axes.affine import Affine, Size
+from ....op_graph.values.dtypes import HALVES, name_of
+from ...kernels.ir.nest import Loop, Store
+from ...kernels.ir.scalar_code import Apply, Contracted, Load
+from ...kernels.products.contraction import Contraction
+from ..launches.library_requests import Product, Strides
+from .operand_access import MATRICES, factor_of
+
+
+def product_of(work: Contraction, writes: bool) -> Product | None:
+    """The product that a contraction is, which ``writes`` a variable or not."""
+    loops = (*work.batch, *work.rows, *work.columns, *work.summed)
+    left, right = factor_of(work.left, loops), factor_of(work.right, loops)
+    if left is None or right is None or left.dtype != right.dtype:
+        return None
+    if not (left.is_plain and right.is_plain):
+        return None
+    store = work.stores[0]
+    if not all(isinstance(atom, str) for atom in store.offset.terms) or store.offset.constant != 0:
+        return None
+    out = {str(atom): step for atom, step in store.offset.terms.items()}
+    parts = (work.batch, work.rows, work.columns, work.summed)
+    all_strides = (left.steps, right.steps, out)
+    found = [each for part in parts if (each := joined(part, all_strides)) is not None]
+    if len(found) < len(parts):
+        return None
+    (batch, of_batch), (rows, down), (columns, across), (deep, along) = found
+    left_strides = Strides(of_batch[0], down[0], along[0])
+    right_strides = Strides(of_batch[1], along[1], across[1])
+    out_strides = Strides(of_batch[2], down[2], across[2])
+    bias, ends = None, False
+    if len(work.stores) == 1:
+        bias, ends = ending(store, work.columns, name_of(work.dtype))
+    apart = not ends and (writes or store.dtype != work.dtype)
+    result = name_of(work.dtype if apart else store.dtype)
+    if apart:  # row by row
+        out_strides = Strides(rows * columns, columns, 1)
+    if not (_is_matrix(left_strides) and _is_matrix(right_strides) and out_strides.across == 1):
+        return None
+    if out_strides.down == 0 or result not in MATRICES:
+        return None
+    return Product(
+        batch, rows, columns, deep, left.operand, right.operand, store.operand, bias,
+        left_strides, right_strides, out_strides, left.dtype, result, ends, apart,
+    )  # fmt: skip
+
+
+def joined(
+    loops: Sequence[Loop], strides: Sequence[Mapping[str, Size]]
+) -> tuple[Size, list[Size]] | None:
+    """Several loops as one, with its step in each matrix; None where one cannot tell it so."""
+    total: Size = 1
+    steps: list[Size] = [0] * len(strides)
+    for loop in reversed(loops):
+        if loop.extent == 1:
+            continue
+        own = [each.get(loop.name, 0) for each in strides]
+        if total == 1 and not any(step != 0 for step in steps):
+            steps = own
+        elif any(step != inner * total for step, inner in zip(own, steps, strict=True)):
+            return None
+        total = total * loop.extent
+    return total, steps
+
+
+def _is_matrix(strides: Strides) -> bool:
+    """Whether elements adjoin along rows or columns."""
+    if strides.across == 1:
+        return strides.down != 0
+    return strides.down == 1 and strides.across != 0
+
+
+def ending(store: Store, columns: Sequence[Loop], dtype: str) -> tuple[int | None, bool]:
+    """The operand that is added along columns, and whether the sums are done then."""
+    value = store.value
+    if isinstance(value, Apply) and value.row.name == "cast" and name_of(store.dtype) in HALVES:
+        return None, isinstance(value.args[0], Contracted)
+    if isinstance(value, Contracted):
+        return None, True
+    if isinstance(value, Apply) and value.row.name == "add":
+        loads = [arg for arg in value.args if isinstance(arg, Load)]
+        if len(loads) == 1 and any(isinstance(arg, Contracted) for arg in value.args):
+            (load,) = loads
+            if name_of(load.dtype) == dtype and _is_line(load.offset, columns):
+                return load.operand, True
+    return None, False
+
+
+def _is_line(offset: Affine, columns: Sequence[Loop]) -> bool:
+    """Whether an offset goes over all columns, one by one."""
+    terms = {str(atom): step for atom, step in offset.terms.items()}
+    named = {loop.name for loop in columns if loop.extent != 1}
+    found = joined(columns, [terms])
+    return offset.constant == 0 and set(terms) == named and found is not None and found[1] == [1]

@@ -1,0 +1,265 @@
+"""How an operand of a product comes to a tile in shared memory.
+
+What adjoins in memory is read some neighbours at once, ahead of the tile that it is for; other
+operands are computed element by element when the tile is filled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ....op_graph.axes.lengths import product
+from ....op_graph.rows.elementwise import CAST
+from ....op_graph.values.dtypes import FLOAT32, HALVES, name_of
+from ...kernels.ir.nest import Loop
+from ...kernels.ir.scalar_code import Apply, Scalar
+from ...kernels.products.contraction import Contraction, access, merged, unit_of
+from ...printing.nests.contractions import ContractionPrinter
+from ...printing.nests.scalar_statements import Names
+from ..kernels.cooperative_threads import Lines, places
+from ..launches.naming import indented
+from .product_tiles import THREADS, Tiles
+
+LINE = 64  # halves
+CHUNK = 16  # bytes that a thread reads at once, of no more than so many elements:
+MOST = {"float16": 8, "bfloat16": 8}
+FEW = 4
+
+
+def narrow(value: Scalar) -> Scalar:
+    """The half that an operand is of which the product takes the float32; else the operand."""
+    if isinstance(value, Apply) and value.row is CAST and value.dtype is FLOAT32:
+        (inner,) = value.args
+        if name_of(inner.dtype) in HALVES:
+            return inner
+    return value
+
+
+def multiplied(work: Contraction) -> tuple[Scalar, Scalar, str]:
+    """Both operands as they are multiplied, and their dtype: halves as such where both are."""
+    left, right = narrow(work.left), narrow(work.right)
+    if left.dtype is right.dtype and name_of(left.dtype) in HALVES:
+        return left, right, name_of(left.dtype)
+    return work.left, work.right, name_of(work.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """Neighbouring elements of an operand in memory, ``each`` of them read at once.
+
+    ``along`` are the loops along which they adjoin, ``across`` those of the tile's other side;
+    ``steps`` are the operand's strides, of these loops and of the ``batch``.
+    """
+
+    each: int
+    start: str
+    along: tuple[Loop, ...]
+    across: tuple[Loop, ...]
+    batch: tuple[tuple[str, str], ...]
+    steps: dict[str, str]
+
+
+class Panels(NamedTuple):
+    """A tile in panels: its bytes, and as text whether it is turned, and the lines of a panel."""
+
+    bytes: int
+    text: str
+
+
+class Fill:
+    """The operand ``name``, whose ``lines`` are over ``side`` loops, on its way to a tile.
+
+    ``index`` is what the number of a line is called. ``turned`` says how the tile lies, where that
+    is not as its operand would have it; ``batch`` has the texts of indices of batch loops. So many
+    ``threads`` fill a tile that is no panel.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        value: Scalar,
+        lines: int,
+        side: Sequence[Loop],
+        index: str,
+        work: Contraction,
+        names: Names,
+        printer: ContractionPrinter,
+        tiles: Tiles,
+        turned: bool | None = None,
+        batch: Mapping[str, str] | None = None,
+        threads: int = THREADS,
+    ) -> None:
+        self.name, self.value, self.side, self.work = name, value, side, work
+        self.names, self.printer, self.tiles = names, printer, tiles
+        self.index, self.lines, self.batch, self.threads = index, lines, batch or {}, threads
+        unit = unit_of(value, printer.loops)
+        self.deep_adjoins = any(loop.name == unit for loop in work.summed)
+        self.turned = tiles.is_turned(self.deep_adjoins) if turned is None else turned
+        self.size = names.length(product(loop.extent for loop in side))
+        self.chunks = self.chunked()
+
+    @property
+    def extents(self) -> tuple[int, int]:
+        """The elements of the tile along memory, and across."""
+        pair = (self.tiles.depth, self.lines)
+        return pair if self.deep_adjoins else (pair[1], pair[0])
+
+    def chunked(self) -> Chunks | None:
+        """How the operand is read some elements at once; None where it is computed."""
+        found = access(self.value, self.printer.loops)
+        if found is None or name_of(self.value.dtype) != self.tiles.dtype:
+            return None
+        near, far = self.work.summed, tuple(self.side)
+        if not self.deep_adjoins:
+            near, far = far, near
+        along, steps = merged(near, found.strides)
+        across, more = merged(far, found.strides)
+        each = min(MOST.get(self.tiles.dtype, FEW), CHUNK // self.value.dtype.itemsize)
+        if not along or steps[along[-1].name] != 1 or not whole_chunks(along, each):
+            return None
+        length = self.names.length
+        batch = [
+            (self.batch.get(loop.name, loop.name), length(found.strides[loop.name]))
+            for loop in self.work.batch
+            if found.strides.get(loop.name, 0) != 0
+        ]
+        texts = {name: length(step) for name, step in {**steps, **more}.items()}
+        for loop in (*along, *across):
+            length(loop.extent)
+        behind = "" if found.start == 0 else f" + {length(found.start)}"
+        start = f"{self.names.operand(found.operand)}{behind}"
+        return Chunks(each, start, along, across, tuple(batch), texts)
+
+    def declared(self) -> Lines:
+        """The tile, what is on its way to it, and where the operand begins."""
+        return [self.tiles.declared(self.name, self.lines, self.turned), *self.begun()]
+
+    def begun(self) -> Lines:
+        """What is on its way to the tile, and where the operand begins."""
+        found: Lines = []
+        chunks = self.chunks
+        if chunks is not None:
+            near, far = self.extents
+            count = -(-near * far // chunks.each // self.threads)
+            found.append(
+                f"geon_chunk<{self.tiles.ctype}, {chunks.each}> {self.name}_next[{count}];"
+            )
+            found.append(self.started())
+        return found
+
+    def started(self) -> str:
+        """The declaration of where an operand begins that is read some elements at once."""
+        assert self.chunks is not None
+        batch = "".join([f" + {name} * ({step})" for name, step in self.chunks.batch])
+        return f"const auto *const {self.name}_start = {self.chunks.start}{batch};"
+
+    def ahead(self, deep: str, end: str) -> Lines:
+        """The statements that read the elements from the summed index ``deep`` on."""
+        chunks = self.chunks
+        if chunks is None:
+            return []
+        into = f"{self.name}_next"
+        return self.read("geon_read", self.teamed, into, chunks, deep, end)
+
+    def brought(self, tile: str, deep: str, end: str) -> Lines:
+        """The statements that begin to copy the elements from the summed index ``deep`` on into a
+        tile in panels, or that compute them.
+        """
+        chunks = self.chunks
+        if chunks is None:
+            return self.filled(f"geon_fill_panels<{self.shape}>({tile}", deep, end)
+        return self.read("geon_bring", self.shape, tile, chunks, deep, end)
+
+    def read(
+        self, function: str, shape: str, into: str, chunks: Chunks, deep: str, end: str
+    ) -> Lines:
+        """The call of what reads chunks, whose lines may be as far from each other everywhere."""
+        near, far, bounds = self.bounds(deep, end)
+        start = f"<{shape}>({into}, {self.name}_start,"
+        if len(chunks.along) == len(chunks.across) == 1:
+            step = chunks.steps[chunks.across[0].name]
+            return [f"{function}_lines{start} {step}, {bounds});"]
+        inner = [
+            *places(chunks.along, near, self.names.length),
+            *places(chunks.across, far, self.names.length),
+            f"return {self.offset(chunks)};",
+        ]
+        head = f"{function}_tile{start} {bounds}, [&](int64_t {near}, int64_t {far}) {{"
+        return [head, *indented(inner), "});"]
+
+    @property
+    def shape(self) -> str:
+        """The elements of the tile along memory, and across, as text."""
+        return "{}, {}".format(*self.extents)
+
+    @property
+    def teamed(self) -> str:
+        """The same, and how many threads fill the tile where that is no whole block."""
+        return self.shape if self.threads == THREADS else f"{self.shape}, {self.threads}"
+
+    def panels(self) -> Panels:
+        """The tile in panels of lines of 64 halves."""
+        near, far = self.extents
+        turned = str(not self.deep_adjoins).lower()
+        return Panels(-(-near // LINE) * far * LINE * 2, f"{turned}, {far}")
+
+    def bounds(self, deep: str, end: str) -> tuple[str, str, str]:
+        """What the indices along memory and across are called, and from where to where they go."""
+        pairs = {"deep": f"{deep}, {end}", self.index: f"first_{self.index}, {self.size}"}
+        near, far = ("deep", self.index) if self.deep_adjoins else (self.index, "deep")
+        return near, far, f"{pairs[near]}, {pairs[far]}"
+
+    def offset(self, chunks: Chunks) -> str:
+        """Where the first element of a chunk lies behind the operand's start."""
+        terms = []
+        for loop in (*chunks.across, *chunks.along):
+            step = chunks.steps[loop.name]
+            if step != "0":
+                terms.append(loop.name if step == "1" else f"{loop.name} * ({step})")
+        return " + ".join(terms) or "0"
+
+    def put(self, deep: str, end: str) -> Lines:
+        """The statements that fill the tile from the summed index ``deep`` on."""
+        if self.chunks is None:
+            return self.computed(deep, end)
+        straight = self.turned != self.deep_adjoins  # as it lies in memory
+        function = "geon_put_tile" if straight else "geon_put_tile_turned"
+        return [f"{function}<{self.teamed}>({self.filled_tile}, {self.name}_next);"]
+
+    @property
+    def filled_tile(self) -> str:
+        """The tile that is filled, as text."""
+        return f"{self.name}_tile[at]" if self.tiles.turns else f"{self.name}_tile"
+
+    def computed(self, deep: str, end: str) -> Lines:
+        """The statements that compute each element of the tile."""
+        turned = str(self.turned == self.deep_adjoins).lower()
+        team = "" if self.threads == THREADS else f", {self.threads}"
+        head = f"geon_fill_tile<{self.shape}, {turned}{team}>({self.filled_tile}"
+        return self.filled(head, deep, end)
+
+    def filled(self, head: str, deep: str, end: str) -> Lines:
+        """The call of what asks for each element, which begins so."""
+        near, far, bounds = self.bounds(deep, end)
+        made = self.printer.element(self.value)({}, None)
+        lines, text = made.lines, made.value
+        inner = [
+            *[f"const int64_t {name} = {text};" for name, text in self.batch.items()],
+            *places(self.side, self.index, self.names.length),
+            *places(self.work.summed, "deep", self.names.length),
+            *lines,
+            f"return {text};",
+        ]
+        return [
+            f"{head}, {bounds},",
+            f"    [&](int64_t {near}, int64_t {far}) -> {self.tiles.ctype} {{",
+            *indented(inner),
+            "});",
+        ]
+
+
+def whole_chunks(along: Sequence[Loop], each: int) -> bool:
+    """Whether the elements of a chunk that begins at a multiple of ``each`` adjoin."""
+    return len(along) == 1 or (isinstance(along[-1].extent, int) and along[-1].extent % each == 0)

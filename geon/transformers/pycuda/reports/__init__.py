@@ -1,0 +1,1 @@
+"""Profiles, and what a GPU needs."""

@@ -1,0 +1,86 @@
+"""What a GPU needs, and what of it is here: lines for ``python -m geon doctor``."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from ..products.cublaslt import PACKAGE
+from ..products.cudnn import PACKAGE as CUDNN
+from ..runtime.gpu import DRIVER, OLDEST, PACKAGES
+from ..runtime.nvrtc import CURE, compiler
+
+MAJOR, MINOR = 75, 76  # CUDA's numbers of the attributes of a device that are its architecture
+NAME_BYTES = 256
+# What each package is called for people, and by pip, and how to get it.
+NEEDED = (
+    ("PyCUDA", "pycuda", PACKAGES),
+    ("cuda-bindings", "cuda-bindings", PACKAGES),
+    ("nvmath-python", "nvmath-python", f'{PACKAGE}, for products="cublaslt"'),
+    ("cuDNN's frontend", "nvidia-cudnn-frontend", f'{CUDNN}, for convolutions="cudnn"'),
+)
+
+
+class Finding(NamedTuple):
+    """Whether something is there, what it is called, and its version or how to get it."""
+
+    there: bool
+    name: str
+    status: str
+
+
+def findings() -> Iterator[Finding]:
+    """Packages, compiler, driver and devices, each there or with what mends it."""
+    for name, package, cure in NEEDED:
+        try:
+            yield Finding(True, name, importlib.metadata.version(package))
+        except importlib.metadata.PackageNotFoundError:
+            yield Finding(False, name, f"not installed: {cure}")
+    found = compiler()
+    yield Finding(bool(found), "CUDA compiler", found or f"neither NVRTC nor nvcc: {CURE}")
+    try:
+        library = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        yield Finding(False, "NVIDIA driver", f"no libcuda.so.1: {DRIVER}")
+        return
+    yield from of_driver(library)
+
+
+def of_driver(library: Any) -> Iterator[Finding]:
+    """What a driver says of itself and of its devices."""
+    status = library.cuInit(0)
+    if status != 0:
+        yield Finding(False, "NVIDIA driver", f"does not start (error {status}): {DRIVER}")
+        return
+    version, count = ctypes.c_int(0), ctypes.c_int(0)
+    library.cuDriverGetVersion(ctypes.byref(version))
+    shown = f"for CUDA {version.value // 1000}.{version.value % 1000 // 10}"
+    yield Finding(True, "NVIDIA driver", shown)
+    library.cuDeviceGetCount(ctypes.byref(count))
+    if count.value == 0:
+        yield Finding(False, "devices", f"none: {DRIVER}")
+    for number in range(count.value):
+        yield of_device(library, number)
+
+
+def of_device(library: Any, number: int) -> Finding:
+    """A device: its name, memory and architecture."""
+    handle, size = ctypes.c_int(0), ctypes.c_size_t(0)
+    major, minor = ctypes.c_int(0), ctypes.c_int(0)
+    name = ctypes.create_string_buffer(NAME_BYTES)
+    library.cuDeviceGet(ctypes.byref(handle), number)
+    library.cuDeviceGetName(name, NAME_BYTES, handle)
+    library.cuDeviceTotalMem_v2(ctypes.byref(size), handle)
+    for attribute, into in ((MAJOR, major), (MINOR, minor)):
+        library.cuDeviceGetAttribute(ctypes.byref(into), attribute, handle)
+    shown = (
+        f"{name.value.decode()}, {size.value / 2**30:.1f} GiB, compute capability "
+        f"{major.value}.{minor.value}"
+    )
+    if (major.value, minor.value) < OLDEST:
+        return Finding(
+            False, f"device {number}", f"{shown}: needs {OLDEST[0]}.{OLDEST[1]}, use another device"
+        )
+    return Finding(True, f"device {number}", shown)

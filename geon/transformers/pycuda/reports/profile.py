@@ -1,0 +1,215 @@
+"""``f.profile`` of a device: how long each kernel takes, how often it runs, and what it moves."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from ....errors import AxisError, DeviceError, IndexRangeError, NonFiniteError, SizeError
+from ....op_graph.op_graph import Op
+from ...base import Transformer
+from ...compile import Stages
+from ...computation import Computation
+from ...kernels.costs.kernel_costs import cost_of
+from ...kernels.costs.machine import RowCost, row_cost
+from ...lowering.planning.buffer_slots import place_of
+from ...lowering.planning.cost_report import operand_places
+from ...printing.scalars.op_costs import ROW_COSTS
+from ...reports.call_errors import about_ops
+from ...reports.profile_table import (
+    UNKNOWN,
+    KernelProfile,
+    Profile,
+    checked_repeats,
+    computed,
+    quiet,
+)
+from ..emit.cuda_module import Row, timed_module
+from ..emit.record import record_of
+from ..launches.device import Device
+from ..launches.launch_ir import Show
+from ..launches.memory import DeviceArray, DeviceMemory
+from ..runtime.bound_program import Bound
+from ..runtime.calls import CudaCall, lose
+from ..runtime.program import CudaProgram
+from ..runtime.timed_program import Clocked, Clocks
+
+
+def profile(
+    transformer: Transformer,
+    libraries: frozenset[str],
+    computation: Computation,
+    args: Sequence[Any],
+    keywords: Mapping[str, Any],
+    repeats: int,
+) -> Profile:
+    """The profile of a computation for these values of its placeholders.
+
+    Of what ``libraries`` compute, the time is theirs too.
+    """
+    checked_repeats(repeats)
+    values = (*computation.arranged(args, keywords), *computation.given.values())
+    given = tuple(computation.given)
+    try:
+        return _Work(transformer, libraries, computation, given).profile(values, repeats)
+    except (AxisError, IndexRangeError, NonFiniteError, SizeError) as error:
+        raise about_ops(error, computation.stages(given), values) from None
+
+
+class _Work:
+    """Two programs over one arena and one set of copies of the variables: the one that calls run,
+    and one with the same kernels whose steps are timed."""
+
+    def __init__(
+        self,
+        transformer: Transformer,
+        libraries: frozenset[str],
+        computation: Computation,
+        given: tuple[Op, ...],
+    ) -> None:
+        self.transformer, self.stages = transformer, computation.stages(given)
+        self.program: CudaProgram = self.stages.compiled
+        device = self.program.device
+        self.timed, self.rows = self.stages.once(
+            "timed", lambda: timed_program(device, self.stages, libraries)
+        )
+        self.clocked: Clocked
+
+    def call(self) -> Callable[..., Any]:
+        """A call as the computation makes it, but on copies of the variables."""
+        bind, run, sizes = self.program.functions
+
+        def bind_both(
+            arena: DeviceArray, offsets: Any, variables: Any, constants: Any, lengths: Any
+        ) -> Bound:
+            copies = [copied(self.program.device, each) for each in variables]
+            bound = (arena, offsets, copies, constants, lengths)
+            self.clocked = Clocked(self.timed, len(self.rows), *bound)
+            return bind(*bound)
+
+        made: Callable[..., Any] = self.linked((bind_both, run, sizes), kind=CudaCall)
+        return made
+
+    def inputs(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """These values as the arrays that a call reads."""
+
+        def run(bound: None, *inputs: Any) -> tuple[Any, ...]:
+            return inputs
+
+        call = self.linked((lambda *bound: None, run, self.program.sizes))
+        found: tuple[Any, ...] = call(*values)
+        return found
+
+    def linked(self, functions: Any, **kind: Any) -> Any:
+        return self.transformer.link(functions, self.stages, writes=False, **kind)
+
+    def profile(self, values: Sequence[Any], repeats: int) -> Profile:
+        """Medians of so many calls, whole and by kernel."""
+        call = self.call()
+        calls: list[float] = []
+        found: list[Clocks] = []
+
+        def whole() -> None:
+            begin = time.perf_counter()
+            call(*values)
+            calls.append(time.perf_counter() - begin)
+
+        def timed() -> None:
+            try:
+                found.append(self.clocked.clocks(inputs, self.rows))
+            except DeviceError as error:
+                lose(self.transformer.state, error)
+                raise
+
+        shows = any(isinstance(step, Show) for step in self.program.module.steps)
+        with quiet(shows):
+            call(*values)
+            inputs = self.inputs(values)
+            for _ in range(2):  # from then on a call is a graph
+                call(*values)
+            for turn in range(repeats):
+                for run in (timed, whole) if turn % 2 else (whole, timed):
+                    run()
+        rows = _Profiles(self.rows, found, self.clocked.lengths).inside(None)
+        least = min(sum(each.seconds[k] for k in tops(self.rows)) for each in found)
+        outside = max(min(calls) - least, 0.0)
+        device = self.program.device.name
+        return Profile(rows, statistics.median(calls), outside, 1, repeats, None, device)
+
+
+def timed_program(
+    device: Device, stages: Stages, libraries: frozenset[str]
+) -> tuple[CudaProgram, list[Row]]:
+    """The program of a plan in whose steps it is said what is timed, and the rows of these."""
+    module, rows = timed_module(stages.plan, stages.linking, libraries)
+    return CudaProgram(record_of(stages.plan, module), device), rows
+
+
+def copied(device: Device, value: DeviceArray) -> DeviceArray:
+    """A copy of a value on the device."""
+    made = DeviceMemory(device).allocate(value.shape, value.dtype)
+    if made.nbytes:
+        device.copy(made.address, value.address, made.nbytes)
+    return made
+
+
+def tops(rows: Sequence[Row]) -> list[int]:
+    """The numbers of the rows that are in no other."""
+    return [number for number, row in enumerate(rows) if row.around is None]
+
+
+class _RowCosts:
+    """What elementwise rows count as in C's text, which is the same."""
+
+    def row(self, row: str, dtype: str) -> RowCost:
+        """What one element of a row takes."""
+        return row_cost(ROW_COSTS, row, dtype)
+
+
+class _Profiles:
+    """The profiles of rows, from what was timed in some calls."""
+
+    def __init__(
+        self, rows: Sequence[Row], times: Sequence[Clocks], lengths: Mapping[str, int]
+    ) -> None:
+        self.rows, self.times, self.lengths = rows, times, lengths
+
+    def inside(self, around: int | None) -> tuple[KernelProfile, ...]:
+        """Those of the rows that are in this one."""
+        numbers = [k for k, row in enumerate(self.rows) if row.around == around]
+        return tuple([self.profile(number) for number in numbers])
+
+    def profile(self, number: int) -> KernelProfile:
+        """That of a row, of all kernels that are one launch."""
+        row = self.rows[number]
+        schedule, where = row.plan.schedule, partial(place_of, row.plan)
+        kernels = [schedule.kernels[position] for position in row.positions]
+        costs = [
+            cost_of(kernel.work, self.lengths, operand_places(schedule, kernel, where))
+            for kernel in kernels
+        ]
+        runs = self.times[-1].runs[number]
+        operations: dict[str, int] = {}
+        for cost in costs:
+            for dtype, count in cost.operations(_RowCosts()).items():
+                operations[dtype] = operations.get(dtype, 0) + runs * count
+        results = [op for kernel in kernels for op in kernel.results or (kernel.op,)]
+        seconds = statistics.median(each.seconds[number] for each in self.times)
+        return KernelProfile(
+            row.positions[0],
+            kernels[0].kind,
+            tuple(map(computed, results)),
+            tuple([op.file_info for op in results]),
+            max(seconds, 1e-9),
+            UNKNOWN,
+            UNKNOWN,
+            runs * sum(cost.read for cost in costs),
+            runs * sum(cost.written for cost in costs),
+            runs * sum(cost.touched for cost in costs),
+            operations,
+            runs,
+            self.inside(number),
+        )

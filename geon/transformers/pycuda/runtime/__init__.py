@@ -1,0 +1,1 @@
+"""Calls of CUDA programs, on a GPU or on the host."""

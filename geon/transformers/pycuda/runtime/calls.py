@@ -1,0 +1,213 @@
+"""Calls of programs on a device: begun in order, and waited for when results are asked for."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import warnings
+import weakref
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from ....errors import DeviceError
+from ...binding.futures import Ended, Pending
+from ...runtime.calls import BINDINGS_KEPT, Binding, Call, Workspace
+from ...runtime.rwlock import Reading, Writing
+from ...runtime.state import State
+from .in_flight import Run, SteadyRun
+
+IN_FLIGHT = 2  # calls of one computation that are on their way, each in memory of its own
+
+
+class PendingRun:
+    """A call on its way; its workspace is free again when it has ended."""
+
+    def __init__(
+        self, run: Run | SteadyRun, space: Workspace, free: deque[Workspace], state: State, out: Any
+    ) -> None:
+        self.run: Run | SteadyRun | None = run
+        self.space, self.free, self.state, self.out = space, free, state, out
+        self.lock = threading.Lock()
+        self.asked = False
+        self.values: tuple[Any, ...] = ()
+        self.error: Exception | None = None
+
+    def done(self) -> bool:
+        """Whether it has ended; does not wait."""
+        run = self.run
+        return run is None or run.done()
+
+    def settle(self) -> None:
+        """Wait until it has ended, keep what it gave, and free its workspace."""
+        with self.lock:
+            if self.run is None:
+                return
+            try:
+                values = self.run.finish()
+                self.values = values if self.out is None else self.out.filled(values)
+            except Exception as error:
+                self.error = error
+                lose(self.state, error)
+            self.run = None
+            self.free.append(self.space)
+
+    def finish(self) -> tuple[Any, ...]:
+        """Wait, and give the values, or raise what went wrong."""
+        self.asked = True
+        self.settle()
+        if self.error is not None:
+            raise self.error
+        return self.values
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():
+            self.settle()  # where waiting was interrupted
+        if self.error is not None and not self.asked:
+            warnings.warn(
+                f"a call that was started failed, and nobody asked for its result: {self.error}",
+                RuntimeWarning,
+                stacklevel=1,
+            )
+
+
+class CudaCall(Call):
+    """A call whose work the device does by itself; ``on_device`` leaves its results there."""
+
+    on_device = False
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.in_flight: deque[PendingRun] = deque()
+        weakref.finalize(self, settle_all, self.in_flight)
+
+    def start(self, *values: Any, out: Any = None) -> Pending:
+        """Begin a call.
+
+        The first one, and one of a variable that has no value yet, has ended when this returns: it
+        may have to take back what it gave variables.
+        """
+        arrays = self.fed(values)
+        binding = self.binding(
+            tuple([array.shape for array in arrays]) if self.open else (), arrays
+        )
+        with (Writing if self.writes else Reading)(self.state.access):
+            self.state.usable()
+            if (
+                binding.epoch == self.state.epoch
+                and not self.state.tentative
+                and all(slot.ready for slot in self.writes)
+            ):
+                self.make_room()
+                pending = self.begun(binding, arrays, out, waited=False)
+                self.in_flight.append(pending)
+                return pending
+        return Ended(lambda: self(*values, out=out))
+
+    def enter(self, *values: Any) -> Any:
+        """The results for arrays as those of the last call in a workspace that is free; else
+        NotImplemented."""
+        try:
+            space = self.free.pop()
+        except IndexError:
+            return NotImplemented
+        try:
+            if space.steady is None:
+                return NotImplemented
+            bound, short, epoch = space.steady
+            found = short.run(bound.device, self.state, epoch, *values)
+            if found.__class__ is tuple or found is NotImplemented:
+                return found
+            raise bound.refused(found)
+        except BaseException as error:
+            lose(self.state, error)
+            raise
+        finally:
+            self.free.append(space)
+
+    def begin(self, *values: Any) -> Any:
+        """The same for a call that is begun and waited for later."""
+        self.make_room()
+        try:
+            space = self.free.pop()
+        except IndexError:
+            return NotImplemented
+        run = None
+        try:
+            if space.steady is not None:
+                bound, short, epoch = space.steady
+                run = bound.begun_shortly(short, self.state, epoch, values)
+        except BaseException as error:
+            lose(self.state, error)
+            raise
+        finally:
+            if run is None:
+                self.free.append(space)
+        if run is None:
+            return NotImplemented
+        pending = PendingRun(run, space, self.free, self.state, None)
+        self.in_flight.append(pending)
+        return pending
+
+    def remember_steady(self, space: Workspace, bound: Any, binding: Binding) -> None:
+        """Let calls with such arrays take the shorter way from now on, where there is one."""
+        if bound.entry is not None:
+            space.steady = bound, bound.entry, binding.epoch if self.slots else -1
+
+    def reusable(self, space: Workspace) -> int:
+        """The bytes of an arena, and of the places of inputs and results beside it."""
+        bindings = list(space.bound.values())  # other threads add to it and take from it
+        staged = max([bound.staging.bytes for bound in bindings], default=0)
+        return space.size + staged
+
+    def make_room(self) -> None:
+        """Wait for the oldest calls that were started, where as many are on their way as may be."""
+        while True:
+            with self.lock:
+                if len(self.in_flight) < IN_FLIGHT:
+                    return
+                oldest = self.in_flight.popleft()
+            oldest.settle()
+
+    def execute(self, binding: Binding, arrays: Sequence[Any], out: Any = None) -> Any:
+        """Run the program in an arena that no other call is using."""
+        return self.begun(binding, arrays, out, waited=True).finish()
+
+    def begun(
+        self, binding: Binding, arrays: Sequence[Any], out: Any, *, waited: bool
+    ) -> PendingRun:
+        """The program, begun in an arena that no other call is using; ``waited`` for at once."""
+        self.state.usable()
+        if out is not None:
+            out.check(binding.lengths)
+        space = self.claimed()
+        space.steady = None
+        try:
+            bound = space.bound.pop(binding, None)
+            if bound is None:
+                if len(space.bound) >= BINDINGS_KEPT - 1:
+                    del space.bound[next(iter(space.bound))]  # the one not used for longest
+                bound = self.bind_in(space, binding)
+            space.bound[binding] = bound
+            run = space.context.run(bound.start, arrays, self.on_device, waited)
+            self.remember_steady(space, bound, binding)
+        except BaseException as error:
+            lose(self.state, error)
+            self.released(space)
+            raise
+        return PendingRun(run, space, self.free, self.state, out)
+
+
+def lose(state: State, error: BaseException) -> None:
+    """Refuse all further calls of a transformer whose device has failed."""
+    if isinstance(error, DeviceError) and error.lost and state.lost is None:
+        state.lost = (
+            f"the device of this transformer failed, and what variables held is lost: {error}; "
+            "start a new process, and restore a checkpoint"
+        )
+
+
+def settle_all(pending: deque[PendingRun]) -> None:
+    """Wait for all calls that were started."""
+    while pending:
+        pending.popleft().settle()

@@ -1,0 +1,103 @@
+"""What belongs to a GPU's context: blocks of code in it, and what is given back in it.
+
+A ``device`` is a ``gpu.GpuDevice`` here, which is made of these.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from ..launches.device import Array
+
+
+class Entered:
+    """A block in which the context of a device is that of this thread.
+
+    What the driver raises in it becomes the error of ``what``, which is put together with
+    ``values`` only then.
+    """
+
+    __slots__ = ("device", "values", "what")
+
+    def __init__(self, device: Any, what: str, values: tuple[Any, ...]) -> None:
+        self.device, self.what, self.values = device, what, values
+
+    def __enter__(self) -> None:
+        device = self.device
+        device.lock.acquire()
+        try:
+            if device.lost is not None:
+                device.refuse_lost()
+            if device.depth == 0:
+                device.context.push()
+            device.depth += 1
+        except BaseException:
+            device.lock.release()
+            raise
+
+    def __exit__(self, kind: Any, error: Any, _: Any) -> None:
+        device = self.device
+        try:
+            if isinstance(error, device.driver.Error):
+                raise device.translated(self.what.format(*self.values), error) from None
+        finally:
+            device.depth -= 1
+            if device.depth == 0:
+                device.context.pop()
+            device.lock.release()
+
+
+class Owned:
+    """What PyCUDA made, given back in its device's context: in another one it stays for ever."""
+
+    __slots__ = ("device", "made")
+
+    def __init__(self, device: Any, made: Any) -> None:
+        self.device, self.made = device, made
+
+    def __del__(self) -> None:
+        if self.device.lost is None and not sys.is_finalizing():
+            with self.device.entered("something is given back"):
+                self.made = None
+
+
+class Graph:
+    """A captured graph: called, it is launched."""
+
+    def __init__(self, device: Any, bindings: Any, made: Any) -> None:
+        self.device, self.bindings, self.made = device, bindings, made
+
+    def __call__(self) -> None:
+        with self.device.entered("a graph is launched"):
+            self.device.done(self.bindings.cuGraphLaunch(self.made, self.device.stream.handle))
+
+    def __del__(self) -> None:
+        if self.device.lost is None and not sys.is_finalizing():
+            with self.device.entered("a graph is given back"):
+                self.bindings.cuGraphExecDestroy(self.made)
+
+
+class PinnedBlock:
+    """Page-locked memory as ``Spares`` keeps it: its number is its address."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+
+    def __int__(self) -> int:
+        return int(self.array.ctypes.data)
+
+
+@contextlib.contextmanager
+def without_collecting() -> Iterator[None]:
+    """Keep Python from collecting meanwhile: what that frees could be what no capture allows."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()

@@ -1,0 +1,497 @@
+"""A GPU behind the interface of a device, by PyCUDA; NVRTC and graphs are cuda-bindings'.
+
+Both packages are imported when a device is first asked for. All is done on one stream, so in the
+order in which it was begun; what runs side by side is on others, which that one waits for. What
+fails in a kernel makes the context useless: everything after it is refused with the first error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import importlib.util
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ....errors import DeviceError, DeviceMemoryError
+from ...cache import disk
+from ..launches.device import Array, LibraryCall, Multiplication, Signature, most_blocks
+from ..launches.dlpack import CUDA
+from ..launches.module_text import Source
+from ..products.cublaslt import CublasLt
+from ..products.cudnn import CuDnn, is_installed
+from . import graph_replay
+from .context import Entered, Graph, Owned, PinnedBlock, without_collecting
+from .free_list import Spares
+from .nvrtc import compiled_together, identity, processors
+
+PACKAGES = "pip install 'geon[cuda]'"
+REBUILD = "pip install --force-reinstall --no-cache-dir --no-binary pycuda pycuda"
+SPINS = 2e-3  # seconds for which an event is looked at again and again
+TOGETHER = 8  # texts that are compiled at one time
+PAUSE = 5e-5  # seconds between looks from then on
+ALIGNED = 1024  # bytes, at multiples of which stages begin
+RESERVED = 1024  # bytes of each block that the driver keeps for itself
+OLDEST = (7, 0)  # the architecture from which on warps meet where kernels ask them to
+DRIVER = "install the NVIDIA driver: nvidia-smi must list a device"
+
+
+@cache
+def missing() -> str | None:
+    """What a GPU needs that is not here, with the command that mends it; None where all is here."""
+    for name in ("pycuda", "cuda"):
+        if importlib.util.find_spec(name) is None:
+            package = "PyCUDA" if name == "pycuda" else "cuda-bindings"
+            return f"{package} is not installed: {PACKAGES}"
+    try:
+        library = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return f"there is no NVIDIA driver (libcuda.so.1): {DRIVER}"
+    count = ctypes.c_int(0)
+    if library.cuInit(0) != 0 or library.cuDeviceGetCount(ctypes.byref(count)) != 0:
+        return f"the NVIDIA driver does not start: {DRIVER}"
+    if not count.value:
+        return f"the NVIDIA driver has no device: {DRIVER}"
+    try:
+        importlib.import_module("pycuda.driver")
+    except Exception as error:  # one that was built for another toolkit may raise anything
+        return f"PyCUDA does not start ({error}): {REBUILD}"
+    return None
+
+
+@cache
+def device(number: int) -> GpuDevice:
+    """The GPU of this number; ``DeviceError`` where it is missing."""
+    needed = missing()
+    if needed is not None:
+        raise DeviceError(f"there is no GPU to use: {needed}")
+    return GpuDevice(number)
+
+
+class GpuDevice:
+    """One GPU: its primary context, a stream, and memory that is kept for later."""
+
+    def __init__(self, number: int) -> None:
+        import pycuda.driver as driver
+
+        self.driver = driver
+        driver.init()
+        count = driver.Device.count()
+        if not 0 <= number < count:
+            raise DeviceError(f"device={number}: there are {count} devices, numbered from 0")
+        self.gpu = driver.Device(number)
+        self.name = f"gpu {number}"
+        self.dlpack: tuple[int, int] = (CUDA, number)
+        self.architecture = architecture(self.name, *self.gpu.compute_capability())
+        known = driver.device_attribute
+        self.processors = int(self.gpu.get_attribute(known.MULTIPROCESSOR_COUNT))
+        self.context = self.gpu.retain_primary_context()
+        self.lock = threading.RLock()
+        self.depth = 0
+        self.capturing = False
+        self.lost: str | None = None
+        self.products: CublasLt | None = None
+        self.convolutions: CuDnn | None = None
+        self.memory = Spares(driver.mem_alloc, driver.MemoryError)
+        self.pinned = Spares(
+            lambda size: PinnedBlock(driver.pagelocked_empty(size, np.uint8)), driver.MemoryError
+        )
+        with self.entered("a stream is made"):
+            self.stream = self.current = driver.Stream()
+        self.lanes: list[Any] = []
+        self.marks: list[Any] = []
+        self.stream_number: int | None = int(self.stream.handle)
+        self.nothing = 0
+        self.short = graph_replay.driver(int(self.context.handle), self.stream_number)
+
+    def entered(self, what: str, *values: Any) -> Entered:
+        """Make the context that of this thread while something is done; its errors say what."""
+        return Entered(self, what, values)
+
+    def refuse_lost(self) -> None:
+        """Raise ``DeviceError`` where the device has failed before."""
+        if self.lost is not None:
+            error = DeviceError(
+                f"{self.name} failed before, and does nothing any more: {self.lost}; start a new "
+                "process"
+            )
+            error.lost = True
+            raise error
+
+    def translated(self, what: str, error: Exception) -> DeviceError:
+        """The error for one of the driver's."""
+        full = isinstance(error, self.driver.MemoryError)
+        return self.full(what, error) if full else self.failure(what, error)
+
+    def full(self, what: str, error: Exception) -> DeviceError:
+        """The error where there is no room, with what there is."""
+        free, total = self.driver.mem_get_info()
+        return DeviceMemoryError(
+            f"{self.name} has no room where {what} ({error}): {free:,} of {total:,} bytes are "
+            "free; use smaller lengths or a smaller batch, or close what else uses the device"
+        )
+
+    def failure(self, what: str, error: Exception) -> DeviceError:
+        """The error for one of the driver's; the device is lost where it goes on to fail."""
+        made = DeviceError(f"{self.name} failed while {what}: {error}")
+        if isinstance(error, self.driver.LaunchError) or self.goes_on_to_fail():
+            self.lost = f"while {what}: {error}"
+            made = DeviceError(f"{made}; start a new process, and restore a checkpoint")
+            made.lost = True
+        return made
+
+    def goes_on_to_fail(self) -> bool:
+        """Whether the device is of no use any more: then whatever is asked of it fails."""
+        if self.capturing:  # nothing may be waited for
+            return False
+        try:
+            self.stream.synchronize()
+        except self.driver.Error:
+            return True
+        return False
+
+    # Memory -------------------------------------------------------------------------------------
+
+    def allocate(self, size: int) -> int:
+        """The address of memory of exactly this size."""
+        with self.entered("{:,} bytes are allocated", size):
+            return self.memory.take(size)
+
+    def room(self) -> int:
+        """What the driver has free, and what is kept for later."""
+        with self.entered("free memory is asked for"):
+            free, _ = self.driver.mem_get_info()
+            return int(free) + self.memory.bytes
+
+    def free(self, address: int) -> None:
+        """Keep memory for later: what is begun from now on may have it."""
+        with self.lock:
+            self.memory.give_back(address)
+
+    def pin(self, size: int) -> int:
+        """The address of page-locked memory of the host."""
+        with self.entered("{:,} bytes of the host are pinned", size):
+            return self.pinned.take(size)
+
+    def unpin(self, address: int) -> None:
+        """Keep such memory for later."""
+        with self.lock:
+            self.pinned.give_back(address)
+
+    def copy_in(self, address: int, array: Array) -> None:
+        """Put the bytes of an array at an address; those that are not pinned were read by now."""
+        with self.entered("{} bytes are copied in", array.nbytes):
+            self.driver.memcpy_htod_async(address, bytes_of(array), self.stream)
+
+    def copy_out(self, array: Array, address: int) -> None:
+        """Fill an array with the bytes at an address."""
+        with self.entered("{} bytes are copied out", array.nbytes):
+            self.driver.memcpy_dtoh_async(bytes_of(array), address, self.stream)
+
+    def copy(self, target: int, source: int, size: int) -> None:
+        """Copy bytes."""
+        with self.entered("{} bytes are copied", size):
+            self.driver.memcpy_dtod_async(target, source, size, self.current)
+
+    def clear(self, address: int, size: int) -> None:
+        """Set bytes to zero."""
+        with self.entered("{} bytes are cleared", size):
+            self.driver.memset_d8_async(address, 0, size, self.current)
+
+    # Kernels ------------------------------------------------------------------------------------
+
+    def load(self, source: Source, kernels: Sequence[Signature]) -> Mapping[str, Any]:
+        """The kernels of a module, compiled for this architecture or found compiled.
+
+        What takes long to compile is several modules of the driver, compiled at one time.
+        """
+        groups = source.divided(min(processors(), TOGETHER))
+        binaries = self.binaries([source.of(group) for group in groups])
+        with self.entered("a module is loaded"):
+            modules = {}
+            for group, binary in zip(groups, binaries, strict=True):
+                modules.update(dict.fromkeys(group, self.driver.module_from_buffer(binary)))
+            found = {}
+            for kernel in kernels:
+                module = modules[kernel.name]
+                function = module.get_function(kernel.name)
+                function.prepare("q" * len(kernel.ctypes))
+                size = self.room_for_stages(function, kernel)
+                most = most_blocks(kernel, self.processors)
+                found[kernel.name] = kernel.name, Owned(self, (function, module)), size, most
+            return found
+
+    def binaries(self, sources: Sequence[str]) -> list[bytes]:
+        """The cubins of texts, those compiled that are not found."""
+        names = [f"cubin-{disk.digest(source, *identity(self.architecture))}" for source in sources]
+        texts = dict(zip(names, sources, strict=True))
+        found = {name: made for name in names if (made := disk.load(name)) is not None}
+        lacking = [name for name in texts if name not in found]
+        compiled = compiled_together([texts[name] for name in lacking], self.architecture)
+        for name, binary in zip(lacking, compiled, strict=True):
+            disk.keep_bytes(name, binary)
+            found[name] = binary
+        return [found[name] for name in names]
+
+    def room_for_stages(self, function: Any, kernel: Signature) -> int:
+        """The bytes of shared memory that a kernel's stages take, and what aligns them."""
+        stages = kernel.stages
+        if stages is None:
+            return 0
+        known, own = self.driver.device_attribute, ALIGNED + int(function.shared_size_bytes)
+        of_block = self.gpu.get_attribute(known.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
+        of_all = self.gpu.get_attribute(known.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)
+        each = own + RESERVED
+        number = stages.number(of_block - own, of_all - each * stages.together)
+        if number < stages.least:
+            raise DeviceError(
+                f"{self.name} has {of_block:,} bytes for what a block shares, and {kernel.name} "
+                f"needs {own + stages.least * stages.bytes:,}: choose another with device="
+            )
+        size = ALIGNED + number * stages.bytes
+        function.set_attribute(self.driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, size)
+        return size
+
+    def launch(self, kernel: Any, blocks: int, threads: int, words: Sequence[int]) -> None:
+        """Begin a kernel."""
+        name, owned, size, most = kernel
+        with self.entered("{} is launched", name):
+            grid, block = (min(blocks, most), 1), (threads, 1, 1)
+            owned.made[0].prepared_async_call(grid, block, self.current, *words, shared_size=size)
+
+    def has_products(self) -> bool:
+        """Whether the library of products is here, and starts."""
+        try:
+            return bool(self.load_products())
+        except DeviceError:
+            return False
+
+    def load_products(self) -> CublasLt:
+        """The library that multiplies matrices; ``DeviceError`` where it is missing."""
+        with self.entered("cuBLASLt is loaded"):
+            if self.products is None:
+                self.products = CublasLt(self.name)
+            return self.products
+
+    def has_convolutions(self) -> bool:
+        """Whether the library of convolutions is here, and starts."""
+        try:
+            return is_installed() and bool(self.load_convolutions())
+        except DeviceError:
+            return False
+
+    def load_convolutions(self) -> CuDnn:
+        """The library that computes convolutions; ``DeviceError`` where it is missing."""
+        with self.entered("cuDNN is loaded"):
+            if self.convolutions is None:
+                self.convolutions = CuDnn(self.name)
+            return self.convolutions
+
+    def takes(self, call: LibraryCall) -> bool:
+        """Whether cuBLASLt has an algorithm, or cuDNN a plan."""
+        if isinstance(call, Multiplication):
+            products = self.load_products()
+            with self.asking("cuBLASLt chooses an algorithm", products.lt.cuBLASLtError):
+                return products.takes(call)
+        library = self.load_convolutions()
+        with self.asking("cuDNN looks for a plan", library.cudnn.cudnnGraphNotSupportedError):
+            return library.takes(call)
+
+    def call(self, call: LibraryCall) -> None:
+        """Begin a product of matrices by cuBLASLt, or a convolution by cuDNN."""
+        stream = int(self.current.handle)
+        if isinstance(call, Multiplication):
+            products = self.load_products()
+            with self.asking("cuBLASLt multiplies matrices", products.lt.cuBLASLtError):
+                products.multiply(call, stream)
+        else:
+            convolutions = self.load_convolutions()
+            what = 'cuDNN computes a convolution (convolutions="generated" does without it)'
+            with self.asking(what, RuntimeError):
+                convolutions.call(call, stream)
+
+    @contextlib.contextmanager
+    def asking(self, what: str, fails: type[Exception]) -> Iterator[None]:
+        """A library is asked in this device's context; its errors say what was done."""
+        with self.entered(what):
+            try:
+                yield
+            except fails as error:
+                raise self.failure(what, error) from None
+
+    # Order --------------------------------------------------------------------------------------
+
+    def synchronise(self) -> None:
+        """Wait for the stream."""
+        with self.entered("kernels run"):
+            self.stream.synchronize()
+
+    def mark(self, again: Any = None) -> Any:
+        """An event on the stream."""
+        with self.entered("an event is recorded"):
+            flags = self.driver.event_flags.DISABLE_TIMING
+            event = again or Owned(self, self.driver.Event(flags))
+            event.made.record(self.stream)
+            return event
+
+    def clock(self) -> Any:
+        """An event on the stream that has a time."""
+        with self.entered("an event is recorded"):
+            return Owned(self, self.driver.Event().record(self.stream))
+
+    def seconds(self, first: Any, last: Any) -> float:
+        """What the driver says, which counts milliseconds."""
+        with self.entered("kernels run"):
+            return float(first.made.time_till(last.made)) * 1e-3
+
+    def passed(self, mark: Any) -> bool:
+        """Whether an event has come; one that cannot be asked has, and waiting for it says why."""
+        try:
+            return self.come(mark)
+        except DeviceError:
+            return True
+
+    def come(self, mark: Any) -> bool:
+        """Whether an event has come; raises what went wrong before it."""
+        if self.lost is not None:
+            self.refuse_lost()
+        try:
+            return bool(mark.made.query())  # which needs no context
+        except self.driver.Error:
+            with self.entered("kernels run"):
+                raise
+
+    def wait(self, mark: Any) -> None:
+        """Wait for an event; between looks other threads begin what they have."""
+        if self.come(mark):
+            return
+        start = time.perf_counter()
+        while not self.come(mark):
+            time.sleep(0 if time.perf_counter() - start < SPINS else PAUSE)
+
+    def wait_for(self, stream: int) -> None:
+        """Wait for all of the context: whose a stream is cannot be told from its number."""
+        with self.entered("another stream is waited for"):
+            self.context.synchronize()
+
+    @contextlib.contextmanager
+    def beside(self, lanes: int) -> Iterator[Callable[[int], None]]:
+        """A stream for each lane but the first; events keep their order, in graphs too."""
+        with self.entered("kernels are begun side by side"):
+            self.make_lanes(lanes)
+            streams = [self.stream, *self.lanes[: lanes - 1]]
+
+            def choose(lane: int) -> None:
+                self.current = streams[lane]
+
+            mark = self.marks[0].record(self.stream)
+            for stream in streams[1:]:
+                stream.wait_for_event(mark)
+            try:
+                yield choose
+            finally:
+                self.current = self.stream
+            for stream, mark in zip(streams[1:], self.marks[1:], strict=False):
+                self.stream.wait_for_event(mark.record(stream))
+
+    def make_lanes(self, lanes: int) -> None:
+        """Have streams for lanes, and an event for each and for what was before."""
+        while len(self.marks) < lanes:
+            self.marks.append(self.driver.Event(self.driver.event_flags.DISABLE_TIMING))
+        while len(self.lanes) < lanes - 1:
+            self.lanes.append(self.driver.Stream())
+
+    def capture(self, run: Callable[[], None]) -> Graph:
+        """All that ``run`` begins as one CUDA graph, which is launched as a whole."""
+        from cuda.bindings import driver as bindings
+
+        handle = self.stream.handle
+        with self.entered("a graph is captured"), without_collecting():
+            mode = bindings.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+            self.done(bindings.cuStreamBeginCapture(handle, mode))
+            self.capturing = True
+            try:
+                run()
+            except BaseException:
+                bindings.cuStreamEndCapture(handle)  # what it gives is of no use
+                raise
+            finally:
+                self.capturing = False
+            (graph,) = self.done(bindings.cuStreamEndCapture(handle))
+            (made,) = self.done(bindings.cuGraphInstantiate(graph, 0))
+            self.done(bindings.cuGraphDestroy(graph))
+        return Graph(self, bindings, made)
+
+    def replay(self, graphs: Sequence[Callable[[], None]], again: Any = None) -> Any:
+        """Launch graphs, and record an event behind them."""
+        with self.entered("a graph is launched"):
+            for graph in graphs:
+                graph()
+            return self.mark(again)
+
+    def steady(
+        self,
+        inputs: Sequence[graph_replay.Row],
+        results: Sequence[graph_replay.Row],
+        report: Array | None,
+        graphs: Sequence[Callable[[], None]],
+    ) -> Any | None:
+        """The way into graphs that takes one call of C; None without the extension."""
+        if self.short is None:
+            return None
+        numbers = [int(graph.made) for graph in graphs if isinstance(graph, Graph)]
+        held = inputs, results, report, graphs
+        try:
+            return graph_replay.steady(self.short, inputs, results, report, numbers, held)
+        except (RuntimeError, MemoryError):  # the driver makes no event, or there is no room
+            return None
+
+    def fail(self, status: int) -> NoReturn:
+        """Raise the error for a status that this way gave, less than 0 where nothing was begun."""
+        with self.entered("a graph is launched" if status < 0 else "kernels run"):
+            raise self.driver.Error(status_name(abs(status)))
+
+    def done(self, answer: Any) -> tuple[Any, ...]:
+        """What a function of cuda-bindings gave, unless it failed."""
+        status, *values = answer
+        if int(status) != 0:
+            error = DeviceError(f"{self.name} failed: {status}")
+            if self.goes_on_to_fail():
+                self.lost, error.lost = str(status), True
+            raise error
+        return tuple(values)
+
+
+def architecture(name: str, major: int, minor: int) -> str:
+    """What compilers call an architecture, with what is its alone; ``DeviceError`` for one that is
+    too old.
+    """
+    if (major, minor) < OLDEST:
+        raise DeviceError(
+            f"{name} is of compute capability {major}.{minor}, and kernels need "
+            f"{OLDEST[0]}.{OLDEST[1]} or newer: choose another with device=, or "
+            'geon.make_transformer("native")'
+        )
+    alone = "a" if (major, minor) == (9, 0) else ""  # groups of warps that multiply together
+    return f"sm_{major}{minor}{alone}"
+
+
+def status_name(status: int) -> str:
+    """What CUDA calls a status of its driver."""
+    from cuda.bindings import driver as bindings
+
+    try:
+        return str(bindings.CUresult(status).name)
+    except ValueError:  # which is newer than the bindings
+        return f"status {status}"
+
+
+def bytes_of(array: Array) -> Array:
+    """The memory of a contiguous array: not every dtype can be handed over as it is."""
+    return array.reshape(-1).view(np.uint8)

@@ -1,0 +1,340 @@
+"""A device that is the CPU: the text of kernels compiled as C++, with CUDA's names from a header.
+
+It is for tests and for looking at what a program does; the blocks of a launch run one after
+another. Two threads of Python launch one after another too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from ....errors import DeviceError
+from ...cache import disk
+from ...runtime.memory import HOST
+from ..launches.device import Array, LibraryCall, Multiplication, Signature, most_blocks
+from ..launches.dialect import cuda_text
+from ..launches.module_text import Source
+from .host_library import convolved, multiplied
+
+COMPILERS = ("g++", "clang++", "c++")
+CURE = "install g++ (apt install g++)"
+FLAGS = ("-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-fwrapv", "-fno-math-errno",
+         "-fno-trapping-math", "-fPIC", "-w", "-pipe")  # fmt: skip
+ALIGNMENT = 256  # of what a GPU allocates
+OTHER = 12  # DLPack's kind of a device that only those know who ask for it
+PROCESSORS = 3  # that kernels are told of: so few that a block goes on
+
+
+class Kernel(NamedTuple):
+    """A kernel in this process: where it begins, whether its threads meet, and the most blocks."""
+
+    address: int
+    meets: bool
+    most: int
+
+
+@cache
+def find_compiler() -> tuple[str, str] | None:
+    """The C++ compiler and what it says of itself; None where there is none."""
+    for name in COMPILERS:
+        path = shutil.which(name)
+        if path is not None:
+            done = subprocess.run([path, "--version"], capture_output=True, text=True)
+            if done.returncode == 0:
+                return path, done.stdout
+    return None
+
+
+def shared_object(source: str, flags: Sequence[str] = (), linked: Sequence[str] = ()) -> str:
+    """The path of the shared object of a C++ text; made once for all processes.
+
+    ``flags`` are for compiling, ``linked`` for linking.
+    """
+    compiler = find_compiler()
+    if compiler is None:
+        raise DeviceError(f"kernels run on a CPU need a C++ compiler: {CURE}")
+    path, version = compiler
+    name = f"cuda-{disk.digest(path, version, *FLAGS, *flags, *linked, source)}.so"
+    found = disk.find(name)
+    if found is not None:
+        return str(found)
+    with disk.scratch_file(name) as made, disk.scratch_file(".o") as object_file:
+        command = [path, *FLAGS, *flags, "-c", "-x", "c++", "-", "-o", str(object_file)]
+        link = [path, "-shared", str(object_file), *linked, "-o", str(made)]
+        for step in (command, link):
+            done = subprocess.run(step, input=source, capture_output=True, text=True)
+            if done.returncode != 0:
+                message = f"{path} does not compile a module of kernels:"
+                raise DeviceError(f"{message}\n{done.stderr[:4000]}")
+        return str(disk.keep(name, made))
+
+
+@cache
+def runtime() -> Any:
+    """The library that runs kernels; their modules find its functions by name."""
+    text = cuda_text("host.cpp").replace('#include "races.hpp"\n', cuda_text("races.hpp"))
+    library = ctypes.CDLL(shared_object(text), ctypes.RTLD_GLOBAL)
+    library.geon_host_launch.restype = ctypes.c_char_p
+    library.geon_host_launch.argtypes = (
+        ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint, ctypes.c_int,
+    )  # fmt: skip
+    library.geon_host_nowhere.restype = ctypes.c_uint64
+    return library
+
+
+def sanitizer(what: str, address: int, size: int) -> None:
+    """Let nobody, or everybody, use some memory."""
+    function = getattr(ctypes.CDLL(None), f"__asan_{what}_memory_region")
+    function(ctypes.c_void_p(address), ctypes.c_size_t(size))
+
+
+def entries(kernels: Sequence[Signature]) -> str:
+    """Functions that call kernels with words as arguments."""
+    lines = []
+    for kernel in kernels:
+        words = ", ".join(f"({ctype})words[{k}]" for k, ctype in enumerate(kernel.ctypes))
+        head = f'extern "C" void geon_call_{kernel.name}(const uint64_t *words)'
+        lines.append(f"{head} {{ {kernel.name}({words}); }}")
+    return "\n".join(lines) + "\n"
+
+
+ALONE = ("-nodefaultlibs", "-lm", "-lc", "-lgcc")  # C++'s library takes longer to look through
+# What ``checks`` of a host device are: flags for compiling a module, and for linking it.
+CHECKS = {
+    "": ((), ALONE),
+    "races": (("-fsanitize=thread",), ()),
+    "loads": (("-O0",), ALONE),
+    "memory": (
+        ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-g"),
+        ("-fsanitize=address,undefined",),
+    ),
+}
+
+
+class HostDevice:
+    """The CPU behind the interface of a device.
+
+    With ``checks="races"`` a kernel fails where two threads use one place, one of them to write it,
+    without a barrier between them. With ``"memory"`` the process ends at the first access outside
+    of what was allocated, or undefined operation; it must have been started with the sanitizer.
+    A kernel that looks at an array without elements fails with all of them, but compilers may leave
+    out a load that nothing takes; with ``"loads"`` they do not, so all is read that the text reads.
+    """
+
+    dlpack: tuple[int, int] = (OTHER, 0)
+    stream_number: int | None = None
+
+    def __init__(self, checks: str = "") -> None:
+        self.name = f"host {checks}".rstrip()
+        self.checks, self.flags = checks, CHECKS[checks]
+        self.nothing = runtime().geon_host_nowhere()
+        if checks == "races":
+            runtime().geon_host_look()
+        self.blocks: dict[int, Array] = {}
+        self.pinned: dict[int, Array] = {}
+        self.lock = threading.RLock()
+        self.recorded: list[Callable[[], Any]] | None = None
+
+    def do(self, begun: Callable[[], Any]) -> None:
+        """Do what was begun, or record it where it is captured."""
+        with self.lock:
+            if self.recorded is None:
+                begun()
+            else:
+                self.recorded.append(begun)
+
+    def not_captured(self, what: str) -> None:
+        """Raise ``DeviceError`` while something is captured, as a GPU does."""
+        with self.lock:  # what another thread captures is waited for
+            if self.recorded is not None:
+                raise DeviceError(f"{what} is nothing that can be captured")
+
+    def allocate(self, size: int) -> int:
+        """The address of new memory."""
+        self.not_captured("allocating memory")
+        raw = np.empty(size + ALIGNMENT, np.uint8)
+        start = raw.ctypes.data
+        address = start + -start % ALIGNMENT
+        self.blocks[address] = raw
+        if self.checks == "memory":  # what lies before and behind is no one's
+            sanitizer("poison", start, address - start)
+            sanitizer("poison", address + size, start + ALIGNMENT - address)
+        return address
+
+    def room(self) -> int:
+        """The memory of the machine."""
+        return HOST.room()[0]
+
+    def free(self, address: int) -> None:
+        """Give memory back."""
+        raw = self.blocks.pop(address)
+        if self.checks == "memory":
+            sanitizer("unpoison", raw.ctypes.data, raw.nbytes)
+
+    def pin(self, size: int) -> int:
+        """The address of memory of which it is noted that it is pinned."""
+        self.not_captured("pinning memory")
+        made = np.empty(size, np.uint8)
+        self.pinned[made.ctypes.data] = made
+        return made.ctypes.data
+
+    def unpin(self, address: int) -> None:
+        """Give it back."""
+        del self.pinned[address]
+
+    def is_pinned(self, array: Array) -> bool:
+        """Whether an array is of pinned memory."""
+        at = array.ctypes.data
+        blocks = list(self.pinned.items())  # which other threads change meanwhile
+        return any(start <= at < start + made.nbytes for start, made in blocks)
+
+    def copy_in(self, address: int, array: Array) -> None:
+        """Put the bytes of an array at an address."""
+        if not self.is_pinned(array):
+            self.not_captured("a copy from memory that is not pinned")
+        source, size = array.ctypes.data, array.nbytes
+        self.do(lambda: ctypes.memmove(address, source, size))
+
+    def copy_out(self, array: Array, address: int) -> None:
+        """Fill an array with the bytes at an address."""
+        if not self.is_pinned(array):
+            self.not_captured("a copy to memory that is not pinned")
+        target, size = array.ctypes.data, array.nbytes
+        self.do(lambda: ctypes.memmove(target, address, size))
+
+    def copy(self, target: int, source: int, size: int) -> None:
+        """Copy bytes."""
+        self.do(lambda: ctypes.memmove(target, source, size))
+
+    def clear(self, address: int, size: int) -> None:
+        """Set bytes to zero."""
+        self.do(lambda: ctypes.memset(address, 0, size))
+
+    def load(self, source: Source, kernels: Sequence[Signature]) -> Mapping[str, Kernel]:
+        """The kernels of a module, compiled as C++."""
+        runtime()
+        text = cuda_text("host.hpp") + source.whole + entries(kernels)
+        library = ctypes.CDLL(shared_object(text, *self.flags))
+        found = {}
+        for kernel in kernels:
+            entry = library[f"geon_call_{kernel.name}"]
+            address = ctypes.cast(entry, ctypes.c_void_p).value
+            assert address is not None
+            found[kernel.name] = Kernel(address, kernel.meets, most_blocks(kernel, PROCESSORS))
+        return found
+
+    def launch(self, kernel: Kernel, blocks: int, threads: int, words: Sequence[int]) -> None:
+        """Run a kernel to its end."""
+        given = (ctypes.c_uint64 * max(len(words), 1))(*words)
+        self.do(lambda: self.run(kernel, given, min(blocks, kernel.most), threads))
+
+    def run(self, kernel: Kernel, given: Any, blocks: int, threads: int) -> None:
+        """Run a kernel; its failure loses the device for the transformer, as a GPU's would."""
+        wrong = runtime().geon_host_launch(kernel.address, given, blocks, threads, kernel.meets)
+        if wrong is not None:
+            error = DeviceError(f"a kernel failed: {wrong.decode()}")
+            error.lost = True
+            raise error
+
+    def takes(self, call: LibraryCall) -> bool:
+        """NumPy computes all."""
+        return True
+
+    def call(self, call: LibraryCall) -> None:
+        """Compute by NumPy."""
+        if isinstance(call, Multiplication):
+            self.do(lambda: multiplied(call))
+        else:
+            self.do(lambda: convolved(call))
+
+    def synchronise(self) -> None:
+        """Nothing to wait for."""
+        self.not_captured("waiting")
+
+    def mark(self, again: Any = None) -> None:
+        """All is done at once."""
+        self.not_captured("a mark")
+
+    def clock(self) -> list[float]:
+        """The time, which is there when what was begun before is done."""
+        self.not_captured("a clock")
+        made: list[float] = []
+        self.do(lambda: made.append(time.perf_counter()))
+        return made
+
+    def seconds(self, first: list[float], last: list[float]) -> float:
+        """The time between both."""
+        return last[0] - first[0]
+
+    def passed(self, mark: Any) -> bool:
+        """All is done at once."""
+        return True
+
+    def wait(self, mark: Any) -> None:
+        """Nothing to wait for."""
+
+    def wait_for(self, stream: int) -> None:
+        """Nothing to wait for."""
+
+    @contextlib.contextmanager
+    def beside(self, lanes: int) -> Iterator[Callable[[int], None]]:
+        """Lanes one after the other, the last one first: what needs their order is found so."""
+        with self.lock:
+            before, begun = self.recorded, [list[Callable[[], Any]]() for _ in range(lanes)]
+
+            def choose(lane: int) -> None:
+                self.recorded = begun[lane]
+
+            choose(0)
+            try:
+                yield choose
+            finally:
+                self.recorded = before
+            for lane in reversed(begun):
+                for each in lane:
+                    self.do(each)
+
+    def capture(self, run: Callable[[], None]) -> Callable[[], None]:
+        """The same work again: kernels and copies with the addresses that they were given."""
+        with self.lock:
+            recorded: list[Callable[[], Any]] = []
+            self.recorded = recorded
+            try:
+                run()
+            finally:
+                self.recorded = None
+
+        def replay() -> None:
+            for each in recorded:
+                self.do(each)
+
+        return replay
+
+    def replay(self, graphs: Sequence[Callable[[], None]], again: Any = None) -> Any:
+        """The same work again, and the mark of its end."""
+        for graph in graphs:
+            graph()
+        return self.mark(again)
+
+    def steady(self, *_: Any) -> None:
+        """There is no shorter way."""
+
+    def fail(self, status: int) -> NoReturn:
+        """Nothing gives a status."""
+        raise NotImplementedError(status)
+
+
+@cache
+def device(checks: str = "") -> HostDevice:
+    """The one host device of these checks."""
+    return HostDevice(checks)

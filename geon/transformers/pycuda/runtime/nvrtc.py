@@ -1,0 +1,131 @@
+"""CUDA text as machine code for an architecture: by NVRTC, or by nvcc where that is missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import site
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ....errors import DeviceError
+
+# A product and a sum round twice, as on every other target: so random numbers have the same bits.
+FLAGS = ("--fmad=false", "--std=c++17")
+# Integers of 128 bits, which nvcc knows unasked, and no warnings of unused helpers before errors.
+NVRTC_FLAGS = ("--device-int128", "--disable-warnings")
+CURE = "pip install 'geon[cuda]', or install the CUDA toolkit"
+
+
+@cache
+def find_nvrtc() -> tuple[Any, str] | None:
+    """cuda-bindings' NVRTC and its version; None where there is none, or its library is missing."""
+    try:
+        from cuda.bindings import nvrtc
+
+        status, *version = nvrtc.nvrtcVersion()
+    except Exception:  # what the bindings raise where the library is not found is not documented
+        return None
+    return (nvrtc, ".".join(map(str, version))) if int(status) == 0 else None
+
+
+@cache
+def compiler() -> str:
+    """What compiles, with its version; empty where there is nothing."""
+    found, nvcc = find_nvrtc(), find_nvcc()
+    if found is not None:
+        return f"NVRTC {found[1]}"
+    if nvcc is None:
+        return ""
+    done = subprocess.run([nvcc, "--version"], capture_output=True, text=True)
+    lines = [line for line in done.stdout.splitlines() if "release" in line]
+    return f"{nvcc}: {lines[0] if lines else done.stdout}"
+
+
+def identity(architecture: str) -> tuple[str, ...]:
+    """What a binary depends on beside its text."""
+    return architecture, compiler(), *FLAGS, *NVRTC_FLAGS
+
+
+def compiled(source: str, architecture: str) -> bytes:
+    """The cubin of a module; ``DeviceError`` where there is no compiler, or it refuses the text."""
+    found = find_nvrtc()
+    if found is None:
+        return by_nvcc(source, architecture)
+    return by_nvrtc(found[0], source, architecture)
+
+
+def compiled_together(sources: Sequence[str], architecture: str) -> list[bytes]:
+    """The cubins of several texts, which are compiled at one time; raises as ``compiled`` does."""
+    if len(sources) < 2:
+        return [compiled(source, architecture) for source in sources]
+    with ThreadPoolExecutor(min(len(sources), processors())) as pool:
+        return list(pool.map(lambda source: compiled(source, architecture), sources))
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def find_nvcc() -> str | None:
+    """Where nvcc is: on the path, or brought by NVIDIA's wheels; None where it is not."""
+    found = shutil.which("nvcc")
+    if found is None:
+        for folder in map(Path, site.getsitepackages()):
+            for path in sorted(folder.glob("nvidia/*/bin/nvcc")):
+                return str(path)
+    return found
+
+
+def by_nvrtc(nvrtc: Any, source: str, architecture: str) -> bytes:
+    """The cubin by NVRTC."""
+
+    def done(answer: Any) -> Any:
+        status, *values = answer
+        if int(status) != 0:
+            raise DeviceError(f"NVRTC failed: {status}")
+        return values[0] if values else None
+
+    program = done(nvrtc.nvrtcCreateProgram(source.encode(), b"geon.cu", 0, [], []))
+    flags = (*FLAGS, *NVRTC_FLAGS, f"--gpu-architecture={architecture}")
+    options = [flag.encode() for flag in flags]
+    (status, *_) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    if int(status) != 0:
+        log = b" " * done(nvrtc.nvrtcGetProgramLogSize(program))
+        done(nvrtc.nvrtcGetProgramLog(program, log))
+        known = done(nvrtc.nvrtcGetSupportedArchs())
+        if architecture.rstrip("a") not in [f"sm_{number}" for number in known]:
+            raise DeviceError(
+                f"NVRTC does not compile for {architecture}, it knows "
+                f"{', '.join(f'sm_{number}' for number in known)}: pip install -U 'geon[cuda]', or "
+                "choose another device"
+            )
+        raise DeviceError(f"NVRTC does not compile for {architecture}:\n{log.decode()[:4000]}")
+    binary = b" " * done(nvrtc.nvrtcGetCUBINSize(program))
+    done(nvrtc.nvrtcGetCUBIN(program, binary))
+    done(nvrtc.nvrtcDestroyProgram(program))
+    return binary
+
+
+def by_nvcc(source: str, architecture: str, *flags: str) -> bytes:
+    """The cubin by nvcc."""
+    nvcc = find_nvcc()
+    if nvcc is None:
+        raise DeviceError(f"there is no compiler for CUDA, neither NVRTC nor nvcc: {CURE}")
+    with tempfile.TemporaryDirectory(prefix="geon-") as folder:
+        text, made = Path(folder, "geon.cu"), Path(folder, "geon.cubin")
+        text.write_text(source, "utf-8")
+        number = architecture.removeprefix("sm_")
+        target = f"-gencode=arch=compute_{number},code={architecture}"  # the short form adds others
+        command = [nvcc, "-cubin", target, *FLAGS, *flags]
+        command += ["-o", str(made), str(text)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise DeviceError(f"nvcc does not compile for {architecture}:\n{done.stderr[:4000]}")
+        return made.read_bytes()

@@ -1,0 +1,52 @@
+"""Compiled CUDA modules as the functions that a call binds and runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from ....op_graph.axes.lengths import evaluate
+from ...sizes.spaces import beyond_counting
+from ..emit.record import Record
+from ..launches.device import Device
+from ..launches.memory import DeviceArray, DeviceMemory
+from .bound_program import Bound
+from .pinned_buffers import Staging, bytes_of_result
+
+
+class CudaProgram:
+    """A module on its device; ``functions`` are what ``Transformer.link`` takes."""
+
+    def __init__(self, record: Record, device: Device) -> None:
+        self.record, self.module, self.device = record, record.module, device
+        self.buffers, self.results = record.buffers, record.results
+        self.checks, self.loops = record.checks, record.loops
+        self.loaded = device.load(self.module.source, self.module.kernels)
+        self.functions = (self.bind, Bound.run, self.sizes)
+        self.lock = threading.Lock()
+        self.stagings: WeakKeyDictionary[DeviceArray, Staging] = WeakKeyDictionary()
+
+    def staging(self, arena: DeviceArray) -> Staging:
+        """The places of inputs and results of calls in an arena, for all lengths together."""
+        return self.stagings.setdefault(arena, Staging(self.device))
+
+    @cached_property
+    def small(self) -> list[DeviceArray]:
+        """The small constants on the device."""
+        memory = DeviceMemory(self.device)
+        return [memory.copy_in(array) for array in self.module.small]
+
+    def sizes(self, lengths: Mapping[str, int]) -> tuple[list[int], list[tuple[int, int]], int]:
+        """Bytes and lifetimes of arena buffers, and the bytes of results."""
+        record = self.record
+        sizes = [buffer.bytes(lengths, 1) for buffer in record.buffers]
+        beside = sum(bytes_of_result(evaluate(size, lengths)) for size in record.beside)
+        return sizes, list(record.lifetimes), beside + beyond_counting(record.spaces, lengths)
+
+    def bind(self, *args: Any) -> Bound:
+        """The program for one arena and given lengths."""
+        with self.lock:
+            return Bound(self, *args)

@@ -1,0 +1,1 @@
+"""Reports about computations: stages, plans, traces, profiles, and errors of calls."""

@@ -1,0 +1,170 @@
+"""What errors of calls say beyond what the runtime knows: the ops, and the user's lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from ...errors import (
+    ArgumentError,
+    AxisError,
+    DeviceError,
+    GeonError,
+    IndexRangeError,
+    NonFiniteError,
+    SizeError,
+)
+from ...op_graph.axes.lengths import evaluate, names_of
+from ...op_graph.nodes import made_at, sites_of
+from ...op_graph.op_graph import Leaf, Op, post_order
+from ...op_graph.rows.indexing import before_int64, is_held, purpose_of
+from ...op_graph.values.dtypes import kind
+from ..binding.call_values import input_label
+from ..compile import Stages
+from ..lowering.facts.value_sizes import bytes_of
+from ..lowering.planning.plan import Plan
+from ..runtime.calls import explained
+from ..runtime.loop_steps import shown_steps
+from ..runtime.value_errors import UNCONVERGED, outside
+
+# Ops whose values a kernel may compute without memory for them, beside those that have a home.
+COMPUTED = ("elementwise", "reduction", "contraction")
+KERNELS_SHOWN = 5  # in a message about one of them, which is not known
+
+
+def described(op: Op) -> str:
+    """What messages about the kernel of an op call it: its place, and in which pass it is."""
+    remarks = [site[2] for site in sites_of(op)]
+    derived = all(remark.startswith(("derivative", "tangent")) for remark in remarks)
+    shown = str(op) if op.name is None else f"{op} ({op.primitive.name})"
+    made = "made"
+    if op.primitive.name == "checked":
+        index = before_int64(op.args[0])
+        shown, made = f"{index} (made at {made_at(index)})", purpose_of(op).used
+    which = "derivative" if derived else "forward"
+    if op.primitive.name == "checked" and kind(op.dtype) == "f":
+        return (
+            f"fixed_point made at {made_at(op)}, in the {which} pass, of {op.attrs[0]} steps at "
+            f"most, {UNCONVERGED}"
+        )
+    return f"{shown} {made} at {made_at(op)}, in the {which} pass"
+
+
+def with_placeholders(error: ArgumentError, leaves: Sequence[Leaf]) -> ArgumentError:
+    """An error about the arguments of a call, with the placeholders it takes."""
+    lines = [f"  {leaf} {leaf.dtype.name} made at {leaf.line_info}" for leaf in leaves]
+    return ArgumentError("\n".join([str(error), *lines]))
+
+
+def about_ops(error: GeonError, stages: Stages, fed: Sequence[Any] | None) -> Exception:
+    """An error of a call, with the op it is about and the user's line.
+
+    ``fed`` are the values of the placeholders, which may be to blame; None where they are not known
+    any more.
+    """
+    if isinstance(error, NonFiniteError) and getattr(error, "kernel", None) is not None:
+        kernel = error.kernel  # type: ignore[attr-defined]  # a kernel that checked its result
+        op = stages.plan.kernel_at(kernel).op
+        blamed = "" if fed is None else not_finite([op, around(kernel, stages.plan)], stages, fed)
+        if blamed:
+            where = f"{described(op)}{shown_steps(error)}"
+            return NonFiniteError(f"{blamed}: feed finite ones\n  {where}: {error}")
+    if isinstance(error, IndexRangeError) and getattr(error, "kernel", None) is not None:
+        error = with_purpose(error, stages.plan.kernel_at(error.kernel).op)  # type: ignore[attr-defined]
+    if isinstance(error, AxisError) and error.open_name is not None:
+        return with_open_axis(error, [*stages.request.results, *stages.request.pure.roots])
+    if isinstance(error, SizeError) and error.lengths is not None:
+        return with_largest(error, stages.plan)
+    if isinstance(error, DeviceError) and error.lost:
+        return with_kernels(error, stages.plan)
+    return explained(error, lambda kernel: described(stages.plan.kernel_at(kernel).op))
+
+
+def with_purpose(error: IndexRangeError, op: Op) -> IndexRangeError:
+    """An error about positions with the cure for what ``op`` checks them for."""
+    positions = getattr(error, "positions", None)
+    if positions is None or op.primitive.name != "checked":
+        return error
+    low, high, first, length = positions
+    made = outside(low, high, first, length, purpose_of(op).cure, is_held(op.args[0]))
+    vars(made).update(vars(error))
+    return made
+
+
+def around(step: int, plan: Plan) -> Op:
+    """The op of the kernel outside of all loops that a step belongs to."""
+    spans = zip(plan.schedule.kernels, plan.steps, strict=True)
+    return next(kernel.op for kernel, (first, last) in spans if first <= step <= last)
+
+
+def not_finite(ops: Iterable[Op], stages: Stages, fed: Sequence[Any]) -> str:
+    """What was fed to a placeholder below ``ops`` and is not finite; empty where all is."""
+    below = set(post_order(ops))
+    leaves = stages.request.placeholders
+    inputs = stages.linking.inputs[: len(leaves)]
+    for leaf, inner, value in zip(leaves, inputs, fed[: len(leaves)], strict=True):
+        if inner not in below or kind(leaf.dtype) != "f":
+            continue
+        with suppress(TypeError, ValueError):
+            finite = np.isfinite(np.asarray(value, np.float64))
+            if not finite.all():
+                first = np.asarray(value)[~finite][0]
+                return (
+                    f"{input_label(leaf)} was fed {finite.size - int(finite.sum())} of "
+                    f"{finite.size} values that are not finite, the first is {first}"
+                )
+    return ""
+
+
+def with_open_axis(error: AxisError, roots: Iterable[Op]) -> AxisError:
+    """An error about an open length that nothing gives, with the first op that has it."""
+    for op in post_order(roots):
+        lengths = [*op.axes.lengths, *(op.attrs if op.primitive.name == "length" else ())]
+        if any(error.open_name in names_of(length) for length in lengths):
+            return AxisError(f"{error}\n  {op} made at {made_at(op)}")
+    return error
+
+
+def with_largest(error: SizeError, plan: Plan) -> SizeError:
+    """An error about the memory of a computation, with the largest value it computes."""
+    lengths = error.lengths or {}
+    ops = post_order(plan.schedule.program.roots)
+    passing = [op for op in ops if op.primitive.kind in COMPUTED]
+    sizes = {op: evaluate(bytes_of(op), lengths) for op in (*plan.homes, *passing)}
+    if not sizes:
+        return error
+    op = max(sizes, key=lambda op: sizes[op])
+    return type(error)(
+        f"{error}\n  its largest value is {op} of {sizes[op]:,} bytes, made at {made_at(op)}"
+    )
+
+
+def beside(step: int, plan: Plan) -> str:
+    """What else ran when the kernel of a step failed, and may have failed instead."""
+    times, kernels = plan.schedule.times, plan.schedule.kernels
+    failed = next(k for k, (first, last) in enumerate(plan.steps) if first <= step <= last)
+    others = [k for k, time in enumerate(times) if time == times[failed] and k != failed]
+    lines = [f"\n    {described(kernels[k].op)}" for k in others]
+    return "\n  beside it ran" + "".join(lines) if lines else ""
+
+
+def with_kernels(error: DeviceError, plan: Plan) -> DeviceError:
+    """An error of a device that failed, with the kernel that did, or those that may have."""
+    kernels = plan.schedule.kernels
+    if error.kernel is not None:
+        failed = described(plan.kernel_at(error.kernel).op)
+        made = type(error)(f"{failed}: {error}{beside(error.kernel, plan)}")
+    else:
+        lines = [f"    {described(kernel.op)}" for kernel in kernels[:KERNELS_SHOWN]]
+        if len(kernels) > KERNELS_SHOWN:
+            lines.append(f"    and {len(kernels) - KERNELS_SHOWN} more")
+        listed = "\n".join(lines)
+        made = type(error)(
+            f"{error}\n  one of the kernels of this computation failed, which compute\n{listed}\n"
+            "  with GEON_DEBUG=launches in the environment, the error says which"
+        )
+    made.lost, made.kernel = error.lost, error.kernel
+    return made

@@ -1,0 +1,263 @@
+"""What ``f.profile`` gives: rows of kernels, and their table."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import ArgumentError
+from ...op_graph.nodes import shown_name
+from ...op_graph.op_graph import Op
+from ...op_graph.values.dtypes import name_of
+from ..kernels.costs.machine import Ceilings
+from ..lowering.fusion.fusion_groups import is_region_result
+
+UNKNOWN = math.nan  # seconds that nobody predicts for a machine
+# What of a kernel's time must go, where subnormal numbers are flushed, for it to be marked.
+MIN_SUBNORMAL_SHARE = 1 / 3
+MIN_SUBNORMAL_SECONDS = 2e-6
+
+
+@dataclass(frozen=True, eq=False)
+class KernelProfile:
+    """One kernel: what it computes, and what was measured and counted; bytes and seconds are those
+    of one call.
+
+    ``computes`` has a text for each result, with its name or op, axes and dtype; ``places`` the
+    user's lines. ``operations`` are by the name of the dtype they are done in. ``predicted`` are
+    the seconds that it should take on this machine (``kernels.predict``); ``least`` those that its
+    traffic or arithmetic take at the machine's ceilings, whichever are more (the roofline model);
+    both are NaN where the machine's ceilings are not known.
+    Of a loop or branch, ``inner`` are the kernels in it, in the order they run; what is said of one
+    is that of its ``runs`` together. ``subnormal`` is the share of the time that goes where
+    subnormal numbers are flushed to zero, NaN where that was not measured.
+    """
+
+    number: int
+    kind: str
+    computes: tuple[str, ...]
+    places: tuple[str, ...]
+    seconds: float
+    predicted: float
+    least: float
+    read: int
+    written: int
+    touched: int
+    operations: Mapping[str, int]
+    runs: int = 1
+    inner: tuple[KernelProfile, ...] = ()
+    subnormal: float = UNKNOWN
+
+    @property
+    def slowed(self) -> bool:
+        """Whether it spends a third of its time, and 2 us, on subnormal numbers."""
+        return self.subnormal >= MIN_SUBNORMAL_SHARE and (
+            self.subnormal * self.seconds >= MIN_SUBNORMAL_SECONDS
+        )
+
+    @property
+    def bytes(self) -> int:
+        """Bytes read and written."""
+        return self.read + self.written
+
+    @property
+    def gigabytes_per_second(self) -> float:
+        """The rate of its traffic."""
+        return 1e-9 * self.bytes / self.seconds
+
+    @property
+    def gigaflops(self) -> float:
+        """Its operations, in thousand millions a second."""
+        return 1e-9 * sum(self.operations.values()) / self.seconds
+
+    @property
+    def share(self) -> float:
+        """The part of the measured time that the machine needs for it at least."""
+        return self.least / self.seconds
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Profile(Sequence[KernelProfile]):
+    """What a computation spends its time on: a sequence of kernels in the order they run.
+
+    ``str`` is a table. ``call_seconds`` is the median time of ``repeats`` whole calls;
+    ``outside_seconds`` what the fastest of them took longer than the kernels of the fastest timed
+    run: feeding, the results' memory, Python. A ``device`` that computes beside Python is named;
+    what ``ceilings`` it has, nobody has measured.
+    """
+
+    kernels: tuple[KernelProfile, ...]
+    call_seconds: float
+    outside_seconds: float
+    threads: int
+    repeats: int
+    ceilings: Ceilings | None
+    device: str = ""
+
+    def __len__(self) -> int:
+        return len(self.kernels)
+
+    def __getitem__(self, position: Any) -> Any:
+        return self.kernels[position]
+
+    @property
+    def kernel_seconds(self) -> float:
+        """The sum over all kernels."""
+        return sum(row.seconds for row in self.kernels)
+
+    @property
+    def predicted(self) -> float:
+        """The seconds that all kernels should take."""
+        return sum(row.predicted for row in self.kernels)
+
+    @property
+    def least(self) -> float:
+        """The seconds that all kernels need at least."""
+        return sum(row.least for row in self.kernels)
+
+    def __str__(self) -> str:
+        return "\n".join(_table(self))
+
+    __repr__ = __str__
+
+
+def computed(op: Op) -> str:
+    """What an op computes; of a result of a loop or branch, which of these it is of."""
+    row = op.args[0].primitive if is_region_result(op) else op.primitive
+    label = f"{shown_name(op)}: {row.name}" if op.name else row.name
+    return f"{label} {op.axes} {name_of(op.dtype)}"
+
+
+def checked_repeats(repeats: Any) -> int:
+    """A number of calls; ``ArgumentError`` for anything else."""
+    if not isinstance(repeats, int) or isinstance(repeats, bool) or repeats < 1:
+        raise ArgumentError(f"repeats={repeats!r}: give a number of calls, 1 or more")
+    return repeats
+
+
+@contextlib.contextmanager
+def quiet(prints: bool) -> Iterator[None]:
+    """What a computation prints is not shown while it is profiled."""
+    if prints:
+        with contextlib.redirect_stdout(io.StringIO()):
+            yield
+    else:
+        yield
+
+
+# The table ----------------------------------------------------------------------------------------
+
+INDENT = "  "  # of what is in a loop or branch
+WIDEST = 40  # characters of what a kernel computes
+PLACE = 28  # characters of the place where the first result was made
+HEAD = ("", "kind", "runs", "computes", "at", "us", "time", "bytes", "operations", "GB/s",
+        "GFLOP/s", "predicted us", "least us", "of ceiling")  # fmt: skip
+RUNS = 2  # the column that is there where there are loops or branches
+PREDICTED = (11, 12, 13)  # columns that are there where the machine's ceilings are known
+LEFT = (1, 3, 4)  # columns of texts
+
+
+def _table(profile: Profile) -> list[str]:
+    """The lines of a table of all kernels, and what they add up to."""
+    total = profile.kernel_seconds
+    lines = [HEAD, *(line for row in profile.kernels for line in _lines(row, total))]
+    hidden: tuple[int, ...] = () if any(row.inner for row in profile.kernels) else (RUNS,)
+    hidden += PREDICTED if profile.ceilings is None else ()
+    shows = [k for k in range(len(HEAD)) if k not in hidden]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(HEAD))]
+    shown = []
+    for line in lines:
+        cells = [line[k].ljust(widths[k]) if k in LEFT else line[k].rjust(widths[k]) for k in shows]
+        shown.append("  ".join(cells).rstrip())
+    kernels, where, limits = f"kernels {1e6 * total:.1f} us", profile.device, profile.ceilings
+    if limits is not None:
+        share = f" ({profile.least / total:.0%})" if total else ""
+        kernels += f", predicted {1e6 * profile.predicted:.1f} us, "
+        kernels += f"least {1e6 * profile.least:.1f} us{share}"
+        where = f"{profile.threads} thread{'' if profile.threads == 1 else 's'}; "
+        where += _ceilings(limits)
+    calls = f"{profile.repeats} call{'' if profile.repeats == 1 else 's'}"
+    return [
+        *shown,
+        *_slowed(profile.kernels),
+        kernels,
+        f"a call {1e6 * profile.call_seconds:.1f} us, outside kernels "
+        f"{1e6 * profile.outside_seconds:.1f} us",
+        f"medians of {calls} on {where}",
+    ]
+
+
+def _slowed(rows: Sequence[KernelProfile]) -> list[str]:
+    """A line about each kernel that spends its time on subnormal numbers."""
+    return [
+        f"kernel {row.number} spends {row.subnormal:.0%} of its time on subnormal numbers: "
+        "flush_subnormals=True of the native transformer takes them for 0"
+        for row in rows
+        if row.slowed
+    ]
+
+
+def _ceilings(limits: Ceilings) -> str:
+    """What a machine did at most."""
+    arithmetic = ", ".join(
+        f"{1e-9 * rate:.0f} GFLOP/s float{8 * element}"
+        for element, rate in sorted(limits.arithmetic.items())
+    )
+    return (
+        f"ceilings: {arithmetic}, reading {1e-9 * limits.rates[0][0]:.0f} GB/s of "
+        f"{_bytes(limits.sizes[0])} to {1e-9 * limits.rates[0][-1]:.0f} GB/s of "
+        f"{_bytes(limits.sizes[-1])}"
+    )
+
+
+def _lines(row: KernelProfile, total: float, depth: int = 0) -> Iterator[tuple[str, ...]]:
+    """The line of a kernel, and below it, indented, those of the kernels in it."""
+    yield _line(row, total, depth)
+    for each in row.inner:
+        yield from _lines(each, total, depth + 1)
+
+
+def _line(row: KernelProfile, total: float, depth: int) -> tuple[str, ...]:
+    more = f" and {len(row.computes) - 1} more" if len(row.computes) > 1 else ""
+    return (
+        "" if depth else str(row.number),
+        INDENT * depth + row.kind,
+        f"{row.runs:,}",
+        _short(row.computes[0], WIDEST - len(more)) + more,
+        _short(row.places[0], PLACE, start=False),
+        f"{1e6 * row.seconds:.2f}",
+        f"{row.seconds / total:.0%}",
+        _bytes(row.bytes),
+        _count(sum(row.operations.values())),
+        f"{row.gigabytes_per_second:.1f}",
+        f"{row.gigaflops:.1f}",
+        f"{1e6 * row.predicted:.2f}",
+        f"{1e6 * row.least:.2f}",
+        f"{row.share:.0%}",
+    )
+
+
+def _short(text: str, width: int, start: bool = True) -> str:
+    if len(text) <= width:
+        return text
+    return f"{text[: width - 3]}..." if start else f"...{text[3 - width :]}"
+
+
+def _bytes(count: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.4g} {unit}"
+        count /= 1024
+    return f"{count:.4g} GiB"
+
+
+def _count(count: float) -> str:
+    for unit in ("", " k", " M"):
+        if count < 1000:
+            return f"{count:.4g}{unit}"
+        count /= 1000
+    return f"{count:.4g} G"

@@ -1,0 +1,48 @@
+"""What a program computes again, what that costs and what it saves, as text."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ...op_graph.axes.length_defaults import default_lengths
+from ...op_graph.axes.lengths import names_of
+from ...op_graph.op_graph import Op
+from ..compile import Stages
+from ..lowering.planning.cost_report import predictions, written_place
+from ..lowering.planning.plan import Plan, peak
+
+
+def computed_again(stages: Stages, threads: int) -> list[str]:
+    """Lines for a person: which rows are computed again how often, time and bytes; or none."""
+    again = [op for op in stages.program.again if not op.primitive.view]
+    if not again:
+        return []
+    lengths = {**default_lengths(), **stages.request.lengths}
+    counts = Counter(_called(op) for op in again)
+    rows = ", ".join(f"{count} {name}" for name, count in counts.most_common())
+    takes, took = (peak(plan, lengths, threads) for plan in (stages.plan, stages.kept))
+    found = [f"computed again: {rows}", f"peak bytes: {takes} instead of {took}"]
+    times = [_seconds(plan, lengths, threads) for plan in (stages.plan, stages.kept)]
+    if None not in times:
+        more, before = (1e6 * seconds for seconds in times if seconds is not None)
+        found.append(f"predicted: {more:.2f} us instead of {before:.2f} us")
+    return found
+
+
+def _called(op: Op) -> str:
+    """What an op is called: its row; a scan in segments with the steps that it takes in one."""
+    if op.primitive.name != "scan":
+        return op.primitive.name
+    axis = op.attrs[0]
+    return f"scan of {axis.length} steps along {axis.name}"
+
+
+def _seconds(plan: Plan, lengths: dict[str, int], threads: int) -> float | None:
+    """What the kernels of a plan should take; None where that is not known."""
+    made = plan.schedule
+    names = {n for k in made.kernels for op in k.reads for a in op.axes for n in names_of(a.length)}
+    if made.target.machine is None or names - lengths.keys():
+        return None
+    machine = made.target.machine(threads)
+    found = predictions(made, lengths, machine, threads, written_place(made))
+    return sum(each.prediction.seconds for each in found)

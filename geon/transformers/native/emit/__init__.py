@@ -1,1 +1,1 @@
-"""Stage 6: a plan as a C module, its units and its record."""
+"""Stage 6: emit a plan as a C module, its translation units and the record that a call needs."""

@@ -1,6 +1,7 @@
-"""A chain of kernels as C: a task for some blocks of rows, which calls the steps on each.
+"""Emit a chain of row-blocked kernels as C: each task runs all steps on some blocks of rows.
 
-A step is a kernel of its own text, on one thread, whose parameters also say where the block is.
+A step is emitted as a single-threaded function. Its parameters include the position of the block
+(batch indices, first row, number of rows).
 """
 
 from __future__ import annotations
@@ -28,11 +29,12 @@ from ..nests.pass_loops import indented
 from ..products.contractions import contraction_function
 from .scratch import blocked_scratch
 
-INNER, PACKED, ARRAYS = "inner", "packed", "arrays"  # what a thread works in
+# Kinds of a thread's scratch memory: values between steps, packed operands, arrays of rows.
+INNER, PACKED, ARRAYS = "inner", "packed", "arrays"
 
 
 class StepNames(KernelNames):
-    """The parameters of one step of a chain."""
+    """Assigns names and parameters to the memory that one step of a chain uses."""
 
     def __init__(self, plan: Plan, kernel: Kernel, work: Blocked, number: int) -> None:
         chain = kernel.fused.chain if kernel.fused is not None else None
@@ -43,33 +45,35 @@ class StepNames(KernelNames):
         super().__init__(plan, kernel, {}, chain.steps[number][1])
 
     def place(self, op: Op) -> Place:
-        """The memory in which ``op`` lies: that of a block for what only steps read."""
+        """Return the memory location of ``op``: the thread's scratch memory if only steps of the
+        chain read it.
+        """
         found = (INNER, self.slots[op]) if op in self.slots else super().place(op)
         self.ops[found] = op
         return found
 
     def operand(self, number: int) -> str:
-        """The typed pointer to the memory of operand ``number`` of the step."""
+        """Return a typed pointer to operand ``number`` of the step."""
         return self.pointer(self.step.operands[number])
 
     def scratch(self) -> str:
-        """The name of the memory that the step works in, which is its own."""
+        """Return the name of the step's scratch memory and add its parameter."""
         kind = PACKED if isinstance(self.step, Contraction) else ARRAYS
         self.works = Parameter("scratch", "char", (kind, 0))
         return self.works.name
 
     def own_scratch(self, each: Size) -> str:
-        """The same: the chain gives each thread its part."""
+        """Return the same as ``scratch``: the chain passes each thread its share."""
         return self.scratch()
 
 
 def blocked_function(plan: Plan, kernel: Kernel, work: Blocked, vector_bytes: int) -> Function:
-    """The C function of a chain."""
+    """Return the C function of a chain."""
     return _Writer(plan, kernel, work, vector_bytes).function()
 
 
 def extremes_function(work: Extremes, names: StepNames, name: str) -> Function:
-    """The C function of a step that finds extremes."""
+    """Return the C function of a step that calls the library's argmax or argmin on each row."""
     found = library_text(work.op.primitive.name, (name_of(work.operands[0].dtype),))
     x, out = names.operand(0), names.operand(1)
     lines, length, offset = map(names.length, (work.lines, work.length, work.offset))
@@ -85,10 +89,10 @@ class _Writer:
         self.plan, self.kernel, self.work = plan, kernel, work
         self.vector_bytes = vector_bytes
         self.names = KernelNames(plan, kernel, {})
-        self.arrays: Size = 0  # bytes of the arrays of rows of the steps so far
+        self.arrays: Size = 0  # bytes of the row arrays of the steps emitted so far
 
     def function(self) -> Function:
-        """The functions of the steps, of a task, and the one that is called."""
+        """Return the C function of the chain with those of its steps and its task."""
         texts: list[str] = []
         steps: list[str] = []
         of_vectors = True
@@ -111,7 +115,7 @@ class _Writer:
         return Function(text, parameters, tuple(shared), False, tuple(units), calls, of_vectors)
 
     def step(self, number: int) -> tuple[Function, StepNames]:
-        """The function of a step, and what its parameters are."""
+        """Return the C function of step ``number`` and the names of its parameters."""
         step = self.work.steps[number]
         names = StepNames(self.plan, self.kernel, self.work, number)
         name = f"{NAME}_step{number}"
@@ -123,12 +127,12 @@ class _Writer:
         return nest_function(step, names, self.vector_bytes, name), names
 
     def called(self, name: str, made: Function, names: StepNames) -> str:
-        """The call of a step on a block."""
+        """Return the statement that calls a step on one block."""
         given = ", ".join(["1", *(self.argument(p, names) for p in made.parameters)])
         return f"{name}({given});"
 
     def argument(self, parameter: Parameter, names: StepNames) -> str:
-        """What a step is given for one of its parameters."""
+        """Return the C expression that a step receives for ``parameter``."""
         place = parameter.place
         if isinstance(place, str):
             own = {FIRST_ROW: "first", ROWS: "count"}
@@ -144,18 +148,18 @@ class _Writer:
     # The task -----------------------------------------------------------------------------------
 
     def told(self) -> list[str]:
-        """The numbers that a task is told beside the kernel's parameters."""
+        """Return the names of the task's int64 fields beyond the kernel's parameters."""
         inner = [f"inner_{k}" for k in range(len(self.work.cut.memory))]
         return ["grain", "blocks", "parts", *inner, PACKED, ARRAYS, "each"]
 
     def structure(self) -> list[str]:
-        """What a task is told."""
+        """Return the C struct that passes arguments to a task."""
         fields = [f"{p.declared(restrict=False)};" for p in self.names.parameters]
         fields += [f"int64_t {name};" for name in self.told()]
         return [f"struct {NAME}_blocks {{", *indented(fields), "};"]
 
     def task(self, calls: list[str]) -> list[str]:
-        """The function of some blocks, one after another."""
+        """Return the C task function, which runs the steps on a range of blocks."""
         unpacked = []
         for p in self.names.parameters:
             const = "" if p.pointer else "const "
@@ -188,7 +192,7 @@ class _Writer:
         ]  # fmt: skip
 
     def batch_indices(self) -> list[str]:
-        """The indices of the batch that a block belongs to."""
+        """Return the statements that compute the batch indices of ``block``."""
         lines = []
         rest = "block / parts"
         for k in range(len(self.work.cut.batch) - 1, -1, -1):
@@ -201,7 +205,9 @@ class _Writer:
         return lines
 
     def main(self) -> list[str]:
-        """The function that cuts the rows into blocks, as ``Cut`` does, and runs the tasks."""
+        """Return the C function that cuts the rows into blocks, as ``Cut`` does, and runs the
+        tasks.
+        """
         cut, length = self.work.cut, self.names.length
         total: Size = 0
         for size in cut.memory:

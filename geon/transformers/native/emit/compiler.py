@@ -1,4 +1,4 @@
-"""A plan as native code: its text, its shared object, and the record of it."""
+"""Compile a plan to native code: its C text, its shared object and its record."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ from .record import Record, Shown
 def emitted(
     plan: Plan, linking: Linking, toolchain: Toolchain, annotate: bool, flushes: bool = False
 ) -> str:
-    """Return the C text of a plan; with the user's names and lines where ``annotate``."""
+    """Return the C text of a plan, with the user's names and lines as comments if ``annotate``."""
     width = toolchain.vector_bytes
     module = make_module(plan, linking, width, annotate, cores=processors(), flushes=flushes)
     return module.source
 
 
 def begin_known(program: Program, toolchain: Toolchain) -> None:
-    """Begin to compile what ops are known to call, which takes a compiler as long as all stages:
-    the functions that products share, and those of the library.
+    """Start to compile the shared product kernels and library functions that the program will call.
+
+    They are known before the kernels are, and compiling them takes as long as all stages.
     """
     units: dict[str, None] = {}
     for op in deep_order(program.roots):
@@ -52,7 +53,7 @@ def begin_known(program: Program, toolchain: Toolchain) -> None:
 def compiled(
     plan: Plan, linking: Linking, toolchain: Toolchain, flushes: bool = False
 ) -> tuple[Record, Path]:
-    """Return the record of a plan, and the shared object that it was compiled to.
+    """Return the record of a plan and the path of its shared object.
 
     With ``flushes`` its functions flush subnormal numbers to zero.
     """
@@ -69,7 +70,7 @@ def compiled(
 
 
 def record_of(plan: Plan, module: Module, path: Path, suffix: str = "") -> Record:
-    """The record of a plan whose module was compiled."""
+    """Return the record of a plan whose module was compiled to ``path``."""
     outputs, kernels = plan.schedule.program.outputs, list(kernels_of(plan))
     raising = {number for number, kernel in kernels if kernel.raises}
     return Record(

@@ -1,4 +1,4 @@
-"""Which entries of its tables native code has not, of those that an op needs."""
+"""Check that the native backend has an implementation for every op of a lowered program."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..library import library_kernels
 
 
 def lacks(op: Op) -> list[str]:
-    """The entries that an op of a lowered program needs and tables do not have."""
+    """Return the table entries that ``op`` needs and the native backend does not have."""
     if op.primitive.name in completeness.REGIONS:
         return []
     where = "LIBRARY of transformers/native/library/library_kernels.py"

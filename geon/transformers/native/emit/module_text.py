@@ -1,8 +1,8 @@
-"""Stage 6 for native code: a plan as the text of a C module.
+"""Emit a plan as the text of a C module.
 
-One function, ``geon_run``, calls the kernels in the order of the plan. It takes a table of
+The function ``geon_run`` calls the kernels in the order of the plan. Its parameters are a table of
 pointers (inputs, results, variables, constants, arena buffers), the open lengths in the order of
-their names, and how many threads it may use. Kernels with equal text are one function.
+their names, and the number of threads that it may use. Kernels with equal text share one function.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ void geon_link(void *run, void *run_short, void *seat, void *interrupt, void *wa
 RUN = """\
 int64_t geon_run{0}(void *const *p, const int64_t *n, int32_t threads, int64_t *report,
                     void (*show)(int64_t kernel, const void *data))"""
-# Bits 15 and 6 of the control word of x86-64: subnormal results, and operands, are 0.
+# Bits 15 (FTZ) and 6 (DAZ) of MXCSR: subnormal results and subnormal operands become 0.
 FLUSHED = """\
 {{
     const unsigned control = __builtin_ia32_stmxcsr();
@@ -81,7 +81,7 @@ FLUSHED = """\
     return failed;
 }}
 """
-# The clock of POSIX by hand, since <time.h> takes as long to read as a kernel takes to compile.
+# POSIX clock declared by hand: including <time.h> takes as long as compiling a kernel.
 CLOCK = """\
 struct geon_time {
     long seconds, nanoseconds;
@@ -99,17 +99,21 @@ static int64_t geon_now(void)
 }
 
 """
-RUN_LINES = 400
-REPORTED = 4  # numbers that a kernel's failure takes of a report; in a timed module times follow
+RUN_LINES = 400  # statements of one function of a long ``geon_run``
+REPORTED = 4  # int64 values in a report that describe a failure; a timed module's times follow
 
 
-KEPT: Place = ("kept", None)  # the table of copies that are kept, and of the variables' version
+KEPT: Place = ("kept", None)  # the table of cached packed operands and the variables' version
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Module:
-    """A C module: its own units, those it shares with all others, and what the tables that
-    ``geon_run`` takes hold."""
+    """A C module and the layout of the tables that ``geon_run`` takes.
+
+    ``units`` are the module's own translation units, the first one with ``geon_run``. ``shared``
+    are the units that all programs share. ``pointers`` are the memory locations of the pointer
+    table, in order. ``lengths`` are the names of the open lengths, in order.
+    """
 
     units: tuple[str, ...]
     shared: tuple[str, ...]
@@ -118,19 +122,19 @@ class Module:
 
     @property
     def source(self) -> str:
-        """The text of all units as one C file, which ends with ``geon_run``."""
+        """Return all units as one C file, which ends with ``geon_run``."""
         first, *others = self.units
         return one_file([*self.shared, *others, first])
 
 
 def native_pointers(plan: Plan, linking: Linking) -> list[Place]:
-    """The places whose pointers ``geon_run`` takes, in order."""
+    """Return the memory locations whose pointers ``geon_run`` takes, in order."""
     kept = [KEPT] if plan.kept or linking.written else []
     return [*pointer_table(plan, linking.inputs, linking.variables, linking.constants), *kept]
 
 
 def function_of(plan: Plan, kernel: Kernel, vector_bytes: int) -> Function:
-    """The C function of a kernel, under the name ``NAME``."""
+    """Return the C function of a kernel, under the placeholder name ``NAME``."""
     work, starts = printed_work(plan, kernel)
     names = KernelNames(plan, kernel, starts)
     if isinstance(work, Call):
@@ -149,14 +153,17 @@ def function_of(plan: Plan, kernel: Kernel, vector_bytes: int) -> Function:
 
 
 def printed_work(plan: Plan, kernel: Kernel) -> tuple[Work, dict[Place, int]]:
-    """A kernel's work as it is printed, and where in their places operands begin for it."""
+    """Return the kernel's work as emitted, and its operands' start offsets by location."""
     if isinstance(kernel.work, Contraction):
         return from_starts(kernel.work, [place_of(plan, op) for op in kernel.work.operands])
     return kernel.work, {}
 
 
 def memory_of(plan: Plan, kernel: Kernel) -> list[Place | None]:
-    """The places that a kernel's function is given: operands, scratch memory, a copy it keeps."""
+    """Return the memory locations that a kernel's function takes: operands, scratch, cached copy.
+
+    A kernel without scratch memory or cached copy has None there.
+    """
     assert not isinstance(kernel.work, Call | Region)
     starts = printed_work(plan, kernel)[1]
     found: list[Place | None] = [begun(place_of(plan, op), starts) for op in kernel.work.operands]
@@ -177,14 +184,14 @@ def make_module(
     ready: Callable[[str], None] = lambda unit: None,
     flushes: bool = False,
 ) -> Module:
-    """The C module of a plan; with the user's names and lines where ``annotate``.
+    """Return the C module of a plan, with the user's names and lines as comments if ``annotate``.
 
-    ``suffix`` ends the names of all its functions, so that several can share a unit. Where it is
-    ``timed``, a call puts the time in nanoseconds when it begins, and after each kernel, into its
-    report behind the first ``REPORTED`` numbers; behind that it adds up, for each of the kernels in
-    ``kernels_inside``, the nanoseconds and how often it ran. There are units for so many ``cores``
-    to compile side by side, of which ``ready`` is given some while others are printed. Where it
-    ``flushes``, subnormal numbers are 0 while a call runs.
+    ``suffix`` ends the names of all functions, so that several modules can share a unit. If
+    ``timed``, a call writes the time in nanoseconds at its start and after each kernel into its
+    report, behind the first ``REPORTED`` values. Behind those it adds up the nanoseconds and the
+    number of runs of each kernel in ``kernels_inside``. The functions are divided into units for
+    ``cores`` parallel compilers. ``ready`` receives some of the units while others are still being
+    emitted. If ``flushes``, subnormal numbers are flushed to zero while a call runs.
     """
     work = _Module(plan, linking, vector_bytes, annotate, suffix, timed, cores, ready, flushes)
     return work.make()
@@ -221,7 +228,7 @@ class _Module:
         self.top = Scope(plan, {})
 
     def make(self) -> Module:
-        """All units; the first has ``geon_run``."""
+        """Return the module; ``geon_run`` is in its first unit."""
         kernels = [k for k in self.plan.schedule.kernels if not isinstance(k.work, Call | Region)]
         self.functions.forms = len({self.structure(self.plan, kernel) for kernel in kernels})
         calls = [self.time(0)]
@@ -236,7 +243,7 @@ class _Module:
         return Module((first, *others), tuple(self.common), tuple(self.table), tuple(self.lengths))
 
     def flushing(self, calls: list[list[str]]) -> list[str]:
-        """The text of ``geon_run`` that flushes subnormal numbers in this thread while it runs.
+        """Return the text of ``geon_run`` that flushes subnormal numbers in the calling thread.
 
         The pool gives its threads the control word of the thread that calls it.
         """
@@ -245,9 +252,9 @@ class _Module:
         return [*self.run(calls, inner), f"{head};", head, FLUSHED.format(inner)]
 
     def run(self, calls: list[list[str]], suffix: str) -> list[str]:
-        """The text of ``geon_run`` of the lines for each kernel; a long one is several functions.
+        """Return the text of ``geon_run`` from the statements of each kernel; split a long one.
 
-        Compilers take more than linear time for a function of many thousand calls.
+        Compile time grows faster than linearly for a function of many thousand calls.
         """
         parts = in_parts(calls, RUN_LINES)
         if len(parts) == 1:
@@ -263,16 +270,16 @@ class _Module:
         return [*lines, f"{head};", head, *self.body(steps)]
 
     def body(self, lines: list[str]) -> list[str]:
-        """The body of a function that has the parameters of ``geon_run``."""
+        """Return the body of a function that has the parameters of ``geon_run``."""
         unused = "(void)p; (void)n; (void)threads; (void)report; (void)show;"
         return ["{", *(f"    {line}" for line in [unused, *lines, "return 0;"]), "}", ""]
 
     def time(self, number: int) -> list[str]:
-        """The statement that notes the time before kernel ``number``, where times are wanted."""
+        """Return the statement that stores the time before kernel ``number``, if timed."""
         return [f"report[{REPORTED + number}] = geon_now();"] if self.timed else []
 
     def call(self, scope: Scope, position: int, kernel: Kernel) -> list[str]:
-        """The statements for the kernel at this position of a plan."""
+        """Return the statements that run the kernel at ``position`` in a plan's schedule."""
         plan = scope.plan
         number = scope.first_step + plan.steps[position][0]
         if isinstance(kernel.work, Region):
@@ -293,7 +300,7 @@ class _Module:
         return lines
 
     def loop(self, scope: Scope, kernel: Kernel) -> list[str]:
-        """The statements that run a region, whose function is written here."""
+        """Emit the function of a region and return the statements that call it."""
         assert isinstance(kernel.work, Region)
         made = TEXTS[kernel.work.op.primitive.name](kernel, scope.plan.inside[kernel.op], scope)
         text = made.text(NAME, self.length_text, self.calls_of)
@@ -308,7 +315,7 @@ class _Module:
                 "    if (failed) return failed;", "}"]  # fmt: skip
 
     def calls_of(self, scope: Scope) -> list[str]:
-        """The statements that call all kernels of the body of a loop."""
+        """Return the statements that call all kernels of a region's body."""
         kernels = list(enumerate(scope.plan.schedule.kernels))
         if not self.timed:
             return [line for k, kernel in kernels for line in self.call(scope, k, kernel)]
@@ -321,13 +328,13 @@ class _Module:
         return [*lines, "}"]
 
     def length_text(self, length: int | Length) -> str:
-        """A length as C over the table of lengths."""
+        """Return a length as a C expression over the table of lengths."""
         if divides(length):
             self.divides = True
         return c_length(length, {name: f"n[{k}]" for k, name in enumerate(self.lengths)})
 
     def structure(self, plan: Plan, kernel: Kernel) -> Hashable:
-        """The structure of a kernel's work, as it is printed."""
+        """Return the structural key of a kernel's work as it is emitted."""
         if kernel not in self.structures:
             work, _ = printed_work(plan, kernel)
             assert not isinstance(work, Call | Region)
@@ -335,7 +342,7 @@ class _Module:
         return self.structures[kernel]
 
     def function(self, plan: Plan, kernel: Kernel) -> Function:
-        """The function of a kernel: that of an earlier one whose work has the same structure."""
+        """Return the C function of a kernel; kernels of equal structure share it."""
         if isinstance(kernel.work, Call | Region):
             return function_of(plan, kernel, self.vector_bytes)
         memory = memory_of(plan, kernel)
@@ -350,7 +357,7 @@ class _Module:
         return made.of(dict(zip(memory_of(other, like), memory, strict=True)))
 
     def called(self, made: Function, number: int, scope: Scope) -> str:
-        """The call of a kernel's function; one that fails ends the run with its number."""
+        """Return the call of a kernel's function; if it fails, the run returns its number."""
         self.common.update(dict.fromkeys(made.units))
         name = self.functions.name(made)
         arguments = ", ".join(["threads", *(self.argument(p, scope) for p in made.parameters)])
@@ -359,7 +366,7 @@ class _Module:
         return f"{name}({arguments});"
 
     def argument(self, parameter: Parameter, scope: Scope) -> str:
-        """What a kernel is given for one of its parameters."""
+        """Return the C expression that a kernel receives for ``parameter``."""
         place = parameter.place
         if isinstance(place, str):
             return f"n[{self.lengths.index(place)}]"
@@ -381,7 +388,7 @@ class _Module:
         return scope.pointer(place, lambda place: f"p[{self.where[place]}]")
 
     def static(self, op: Op) -> str:
-        """The name of a small constant array in the module."""
+        """Return the name of a small constant array, and define it at first use."""
         if op not in self.constants:
             name = f"constant{self.suffix}_{len(self.constants)}"
             dtype = name_of(op.dtype)
@@ -392,7 +399,7 @@ class _Module:
         return self.constants[op]
 
     def note(self, kernel: Kernel) -> list[str]:
-        """Comments that say what a kernel computes."""
+        """Return comments that name the kernel's results, or none if not ``annotate``."""
         if not self.annotate:
             return []
         found = []
@@ -404,7 +411,10 @@ class _Module:
 
 
 def in_parts(groups: list[list[str]], most: int) -> list[list[str]]:
-    """Lines in parts of about ``most``; a group, such as a block in braces, stays in one part."""
+    """Split lines into parts of at most ``most`` lines where possible, without splitting a group.
+
+    A group is, for example, a block in braces.
+    """
     parts: list[list[str]] = [[]]
     for group in groups:
         if parts[-1] and len(parts[-1]) + len(group) > most:

@@ -1,10 +1,10 @@
-"""``one_file``: the units of a module as one C file, which a compiler accepts as it stands.
+"""Join the translation units of a module into one C file that compiles by itself.
 
-Units are compiled one by one and repeat what they share: types, helper functions, headers. They
-also use one name for several macros, types and static functions. One file leaves a definition out
-where an earlier unit has it with the same meaning: its text is equal, and so is that of all macros
-in it. A macro is undefined where a unit uses its name otherwise, and any other name that a unit
-defines otherwise than one before it gets a number, by a macro.
+Each unit is compiled on its own and repeats types, helper functions and headers. Units also use the
+same name for different macros, types and static functions. ``one_file`` omits a definition that an
+earlier unit has with the same meaning: the same text, with the same definitions of all macros in
+it. It undefines a macro before a unit that defines its name differently, and renames other
+conflicting names with a macro that appends a number.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 DIRECTIVE = re.compile(r"^#(?:[^\n]*\\\n)*[^\n]*$", re.M)
 EFFECT = re.compile(r"^# *(define|undef) +(\w+)", re.M)
-# What no other unit sees, with its name and the arguments of a macro that makes it: a structure, a
-# type, a static function or array.
+# A definition that is local to its unit (struct, type, static function or array): its name, and the
+# arguments if a macro makes the name.
 OWN = re.compile(
     r"^(?:typedef )?(?:struct|union|enum) (\w+)(?= \{)()"
     r"|^typedef\b[^;{}]*?\b(\w+)()\s*(?:__attribute__\(\([^;]*)?;"
@@ -32,17 +32,17 @@ LINE = re.compile(r"#[^\n]*\n")
 TAG = re.compile(r"^(?:struct|union|enum) (\w+) \{", re.M)
 CONDITION = re.compile(r"^# *(?:if|elif).*$", re.M)
 MACRO = re.compile(r"#define (\w+)(?:\(([\w, .]*)\))?\s+(\S[^\n]*)")
-KEPT_UNITS = 64  # units whose pieces are kept: those of files are parts of many modules
+KEPT_UNITS = 64  # cached parses of units: many modules share the units of C files
 
 
 class Piece(NamedTuple):
-    """A part of a unit at the top level: a directive, a group of them, or a definition.
+    """A top-level part of a unit: a directive, a group of directives, or a definition.
 
-    ``fresh`` are the macros that it defines where they are none before it.
-    ``plain`` is its text without comments, and ``names`` are the identifiers in that. ``effects``
-    are the names that it defines as macros (True) or undefines, in order. ``own`` are those of its
-    types and static functions, with the arguments of macros that make them. ``is_code`` says
-    whether it has more than such directives.
+    ``text`` is its text with the comments before it, ``plain`` the text without comments. ``names``
+    are the identifiers in ``plain``. ``effects`` are the macros that it defines (True) or undefines
+    (False), in order. ``fresh`` are the macros that it defines and that must be undefined before
+    it. ``own`` are its types and static functions, each with the arguments of the macro that makes
+    its name, or "". ``is_code`` is True if it has more than ``#define`` and ``#undef`` directives.
     """
 
     text: str
@@ -55,17 +55,21 @@ class Piece(NamedTuple):
 
     @property
     def others(self) -> set[str]:
-        """The names of its types, static functions and arrays, but for those of structures."""
+        """Return the names of its types, static functions and arrays, without struct tags."""
         return {name for name, _ in self.own} - set(TAG.findall(self.plain))
 
     @property
     def is_single(self) -> bool:
-        """Whether it defines or undefines one macro, whatever others are."""
+        """Return True if it is a single ``#define`` or ``#undef`` outside of ``#if``."""
         return not self.is_code and len(self.effects) == 1 and not self.plain.startswith("#if")
 
 
 class Macro(NamedTuple):
-    """A macro: a key that is equal for equal definitions, the identifiers in its text, and that."""
+    """A macro definition.
+
+    ``key`` is equal for equal definitions, ``names`` are the identifiers in its text, ``text`` is
+    the directive.
+    """
 
     key: Hashable
     names: frozenset[str]
@@ -73,7 +77,10 @@ class Macro(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A piece of a unit with its key, and those of its identifiers that are macros before it."""
+    """A piece of a unit in its context.
+
+    ``key`` identifies its meaning. ``before`` are its identifiers that are macros at this point.
+    """
 
     piece: Piece
     key: Hashable
@@ -81,7 +88,7 @@ class Found(NamedTuple):
 
 
 def one_file(units: Iterable[str]) -> str:
-    """Join units to one C file, in their order."""
+    """Join units into one C file, in their order."""
     file = _File()
     for unit in units:
         file.add(unit)
@@ -92,18 +99,18 @@ class _File:
     def __init__(self) -> None:
         self.written: list[str] = []
         self.code: set[Hashable] = set()
-        self.macros: dict[str, Hashable] = {}  # those at the end of what is written, by their keys
-        self.ever: set[str] = set()  # names that were macros
-        # The keys of what types and static functions are declared by, which are numbered.
+        self.macros: dict[str, Hashable] = {}  # keys of macros defined at the end of the file
+        self.ever: set[str] = set()  # names that were macros at any point
+        # For each name of a type or static function: its definitions' keys and their numbers.
         self.named: dict[str, dict[Hashable, int]] = {}
-        self.numbered: set[str] = set()  # those that have another number than 1 in this unit
+        self.numbered: set[str] = set()  # names that this unit renames (number > 1)
 
     def add(self, unit: str) -> None:
-        """Write the pieces of a unit that the file does not have."""
+        """Append the pieces of a unit that the file does not have yet."""
         known: dict[str, Macro] = {}
         own: set[str] = set()
         tags = [tag for piece in pieces(unit) for tag in TAG.findall(piece.plain)]
-        # Structures whose names functions or arrays of the unit have, too.
+        # Struct tags that are also names of functions, arrays or typedefs of the unit.
         twice = set(tags) & {name for piece in pieces(unit) for name in piece.others}
         self.numbered = set()
         waiting: list[Found] = []  # directives that no code has needed yet
@@ -132,14 +139,14 @@ class _File:
                 self.write(found)
 
     def direct(self, found: Found) -> None:
-        """Write directives, unless the macros are so already."""
+        """Write directives unless their macros are already in that state."""
         wanted = dict(found.piece.effects)
         keys = [found.key if defined else None for defined in wanted.values()]
         if [self.macros.get(name) for name in wanted] != keys:
             self.write(found)
 
     def write(self, found: Found) -> None:
-        """Write a piece where those of its identifiers are macros that are in its unit."""
+        """Write a piece after undefining macros that its unit does not have at this point."""
         piece = found.piece
         undefined = piece.fresh & self.ever
         if not piece.is_single:
@@ -156,7 +163,7 @@ class _File:
         self.append(piece.text)
 
     def append(self, text: str) -> None:
-        """Add a text, with an empty line before it unless both are directives of one line."""
+        """Append a text, with a blank line before it unless both are one-line directives."""
         lines = [each for each in (*self.written[-1:], text) if LINE.fullmatch(each)]
         if self.written and len(lines) < 2:
             self.written.append("\n")
@@ -164,7 +171,7 @@ class _File:
 
 
 def _found(piece: Piece, known: dict[str, Macro]) -> Found:
-    """A piece after the macros of its unit before it."""
+    """Return a piece with its key, given the macros that its unit defined before it."""
     key: Hashable = piece.plain
     if not piece.is_single:
         key = piece.plain, meaning(piece.names, known)
@@ -172,9 +179,9 @@ def _found(piece: Piece, known: dict[str, Macro]) -> Found:
 
 
 def _follow(found: Found, known: dict[str, Macro]) -> None:
-    """Change the macros of a unit as a piece does.
+    """Update the macros of a unit with the effects of a piece.
 
-    What a group of directives undefines it may also not: then a condition does not hold.
+    A macro that a conditional group undefines may remain defined, so it is kept.
     """
     for name, defined in found.piece.effects:
         if defined or not found.piece.is_single:
@@ -184,7 +191,7 @@ def _follow(found: Found, known: dict[str, Macro]) -> None:
 
 
 def meaning(names: frozenset[str], known: dict[str, Macro]) -> frozenset[tuple[str, Hashable]]:
-    """Return the macros that identifiers stand for, those in their texts, and so on."""
+    """Return the keys of the macros that ``names`` expand to, transitively."""
     found: dict[str, Hashable] = {}
     waiting = list(names & known.keys())
     while waiting:
@@ -196,7 +203,7 @@ def meaning(names: frozenset[str], known: dict[str, Macro]) -> frozenset[tuple[s
 
 
 def names_of(piece: Piece, known: dict[str, Macro]) -> list[str]:
-    """Return the names of a piece's types and static functions, be they macros before or in it."""
+    """Return the names of a piece's types and static functions, after macro expansion."""
     found: dict[str, None] = {}
     for name, arguments in piece.own:
         inner = re.findall(rf"^# *define {name} (\w+)$", piece.plain, re.M)
@@ -205,7 +212,7 @@ def names_of(piece: Piece, known: dict[str, Macro]) -> list[str]:
 
 
 def expanded(name: str, arguments: str, known: dict[str, Macro]) -> str:
-    """Return the identifier that a macro of these arguments, "" for none, stands for."""
+    """Return the identifier to which a macro ``name`` with ``arguments`` ("": none) expands."""
     while name in known:
         match = MACRO.fullmatch(known[name].text)
         if match is None or bool(match[2]) != bool(arguments):
@@ -226,7 +233,7 @@ def expanded(name: str, arguments: str, known: dict[str, Macro]) -> str:
 
 
 def without_pairs(waiting: list[Found]) -> list[Found]:
-    """Leave out a macro that is undefined again before a directive has its name."""
+    """Drop a ``#define`` that is undefined again before any directive uses its name."""
     kept: list[Found] = []
     for each in waiting:
         name, defined = each.piece.effects[0]
@@ -244,7 +251,7 @@ def without_pairs(waiting: list[Found]) -> list[Found]:
 
 @lru_cache(KEPT_UNITS)
 def pieces(unit: str) -> tuple[Piece, ...]:
-    """Return the pieces of a unit, each with the comments before it."""
+    """Return the top-level pieces of a unit, each with the comments before it."""
     return tuple(map(_piece, top_level(unit)))
 
 
@@ -264,7 +271,7 @@ def _piece(text: str) -> Piece:
 def top_level(unit: str) -> Iterator[str]:
     """Yield the directives, groups of directives and definitions of a unit.
 
-    At the top level each ends where a line does.
+    At the top level each ends at the end of a line.
     """
     lines: list[str] = []
     braces = groups = 0

@@ -1,7 +1,7 @@
-"""What a call needs to know of a compiled program but its code: no op is in it.
+"""Records of compiled programs: all that a call needs besides the code, without the op graph.
 
-It is kept on disk under the key of the program, beside the shared object: a process that asks for
-a program that was compiled before runs no stage of it.
+A record is stored in the disk cache under the program's key, beside the shared object. A process
+that requests the same program again runs no stage of the compiler.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 ALL = "geon.transformers.sizes"
 OWN = "geon.transformers.native.sizes"
-# The classes of what records are made of, and their modules, which are imported where a record has
-# such a part.
+# The classes that a record may contain and their modules, which are imported on demand.
 PARTS = {
     "Record": __name__,
     "Shown": __name__,
@@ -45,7 +44,7 @@ PARTS = {
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A value that a kernel prints: its label, and how it lies in memory."""
+    """A value that a kernel prints: its label, shape and dtype."""
 
     label: str
     lengths: tuple[Size, ...]
@@ -54,15 +53,20 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Of a program: the tables that its function takes, memory, results, and what can fail.
+    """A compiled program.
 
-    ``file`` is the name of its shared object in the cache, ``suffix`` ends that of its function.
-    The function takes ``pointers`` pointers, the last of them to the table of kept copies where it
-    ``keeps`` any, and the open ``lengths``. ``work`` has the axes over which kernels go, with how
-    many do; ``beside`` the bytes of results; ``checks`` by kernel the length that positions must
-    lie in and whether they may count from its end, None for a check that values are finite;
-    ``loops`` the loops around those that are in any. It ``stops`` at an interrupt where it has
-    loops.
+    ``file`` is the name of the shared object in the cache. ``suffix`` ends the name of its
+    function. ``pointers`` is the number of pointers that the function takes. ``keeps`` is True if
+    the last of them is the table of cached packed operands. ``lengths`` are the names of the open
+    lengths that the function takes. ``work`` has the iteration spaces of the kernels, each with the
+    number of kernels that have it. ``buffers`` are the arena buffers, ``alignment`` their alignment
+    in bytes. ``lifetimes`` are the live ranges (first and last step) of the results' memory.
+    ``kept`` are the cached packed operands. ``beside`` has the bytes of each result. ``results``
+    has the shape and dtype of each result. ``shown`` has the printed values, by kernel number.
+    ``checks`` has for each kernel that can fail the axis length that indices must lie in and
+    whether negative indices are allowed, or None for a check that values are finite. ``loops`` has
+    the loops around each kernel that can fail inside of a loop. ``stops`` is True if the program
+    has loops that end at an interrupt.
     """
 
     file: str
@@ -87,7 +91,7 @@ class Record:
 
 
 def load(key: str, toolchain: Toolchain) -> tuple[Record, Path] | None:
-    """The record under a program's key, with its shared object; None where one is not there."""
+    """Return the record stored under a program's key and its shared object's path, or None."""
     content = disk.load(_name(key, toolchain))
     if content is None:
         return None
@@ -97,17 +101,17 @@ def load(key: str, toolchain: Toolchain) -> tuple[Record, Path] | None:
 
 
 def save(key: str, toolchain: Toolchain, record: Record) -> None:
-    """Keep a record under its program's key."""
+    """Store a record under its program's key."""
     disk.keep_bytes(_name(key, toolchain), json.dumps(plain(record)).encode("ascii"))
 
 
 def plain(value: Any) -> Any:
-    """A record, or a part of one, as JSON has values."""
+    """Convert a record, or a part of one, to JSON values."""
     return serialization.plain(value, PARTS)
 
 
 def made(value: Any) -> Any:
-    """What ``plain`` wrote."""
+    """Rebuild a record, or a part of one, from the JSON values that ``plain`` returns."""
     return serialization.made(value, PARTS)
 
 

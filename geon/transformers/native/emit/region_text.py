@@ -1,4 +1,4 @@
-"""The C of regions: a loop that calls the kernels of its body, or one of several branches."""
+"""Emit regions as C: a loop that calls the kernels of its body, or a switch over branches."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ...lowering.planning.schedule import Kernel
 from ..names.memory_names import Scope
 from ..products.packed_weight_cache import pays_text
 
-# The parameters of what runs a program, with a table of what the loop is given before them.
+# The parameters of ``geon_run``, after a table of the region's pointers.
 HEAD = """\
 static int64_t {0}(void *const *a, void *const *p, const int64_t *n, int32_t threads,
                    int64_t *report, void (*show)(int64_t kernel, const void *data))"""
 PASSED = "p, n, threads, report, show"
-STOP = "if (geon_stopped()) return -1;"  # which no kernel's number is
-# In a report: the step of the loops at work, counted through their nest, where one can fail.
+STOP = "if (geon_stopped()) return -1;"  # -1 is not a kernel number
+# Entry of the report: the flat iteration number of the running loop nest, if its kernels can fail.
 STEP = "report[3]"
 
 LengthText = Callable[[int | Length], str]
@@ -29,15 +29,15 @@ Calls = Callable[[Scope], list[str]]  # the statements that call all kernels of 
 
 
 def lying(region: Op, around: Scope) -> list[Op]:
-    """The values in whose memory the arguments of a region lie."""
+    """Return the values that own the memory of a region's arguments."""
     return [around.plan.schedule.base[arg] for arg in region.args]
 
 
 class LoopText:
-    """The function of one scan.
+    """The C function of one scan.
 
-    It takes the table ``a``: the arguments, then the results, then the buffers between which
-    carries go to and fro, then those of copies that are kept from step to step.
+    Its table ``a`` has the arguments, the results, the buffers between which carries alternate, and
+    the buffers of packed operands that are cached across iterations.
     """
 
     def __init__(self, kernel: Kernel, inside: Inside, around: Scope) -> None:
@@ -60,7 +60,7 @@ class LoopText:
         self.within = around.looped
 
     def names(self) -> dict[tuple[str, object], str]:
-        """What the body's parameters and results are called in the loop."""
+        """Return the C names of the body's parameters and results."""
         found: dict[tuple[str, object], str] = {}
         for k, leaf in enumerate(self.work.bodies[0].leaves[:-1]):
             name = f"h{k}" if k < self.a.carries else f"x{k}"
@@ -74,15 +74,15 @@ class LoopText:
         return found
 
     def given(self) -> list[Op]:
-        """What the loop is given, as far as these are values of the plan around it."""
+        """Return the values of the enclosing plan that the loop takes: arguments, results."""
         return [*self.kernel_args, *self.kernel.results]
 
     def buffers(self) -> list[int]:
-        """The numbers of the buffers that the loop is given besides, in the plan around it."""
+        """Return the numbers of the enclosing plan's buffers that the loop also takes."""
         return list(self.inside.own)
 
     def text(self, name: str, length: LengthText, calls: Calls) -> list[str]:
-        """The lines of the function."""
+        """Return the lines of the function."""
         leaves = self.work.bodies[0].leaves
         outputs = self.inside.plans[0].schedule.program.outputs
         turns = "steps - 1 - k" if self.a.reverse else "k"
@@ -129,7 +129,7 @@ class LoopText:
         return [*lines, "    return 0;", "}", ""]
 
     def steps(self, length: LengthText) -> list[str]:
-        """The number of steps: all of the axis, or as many of them as is given."""
+        """Return the statements that set ``steps``: the axis length, or a count limited to it."""
         most = length(self.a.axis.expression)
         if not self.a.counted:
             return [f"    const int64_t steps = {most};"]
@@ -140,7 +140,7 @@ class LoopText:
         ]
 
     def copies(self, length: LengthText) -> list[str]:
-        """The table of the copies that the first step makes for all others."""
+        """Return the table of packed operands that the first iteration computes for all others."""
         found = list(self.inside.plans[0].kept.values())
         if not found:
             return []
@@ -151,7 +151,10 @@ class LoopText:
         return [*lines, "    };"]
 
     def ways(self, carry: int) -> tuple[int, int]:
-        """Where in the table a carry is put by the last step, and by the one before."""
+        """Return the indices in ``a`` of the two buffers between which a carry alternates.
+
+        The last iteration writes to the first of them.
+        """
         both = [self.results[carry]] if carry in self.results else []
         both += self.spares[carry]
         return both[0], both[-1]
@@ -164,7 +167,10 @@ def begun(
     leaves: Sequence[Op],
     length: LengthText,
 ) -> list[str]:
-    """The statements that say where carries are read first, what is ``held`` where it stays."""
+    """Return the statements that set the initial pointers of carries.
+
+    A carry in ``held`` is updated in place: it is copied to its buffer if it is elsewhere.
+    """
     lines = []
     for k in range(count):
         if k in held:
@@ -177,16 +183,16 @@ def begun(
 
 
 def unreached(at: int, stride: str, steps: str, most: str) -> str:
-    """The statement that clears the places of a stack behind the last step."""
+    """Return the statement that zeroes the rows of a stacked result behind the last iteration."""
     start = f"(char *)a[{at}] + {steps} * ({stride})"
     return f"    __builtin_memset({start}, 0, ({most} - {steps}) * ({stride}));"
 
 
 class WhileText:
-    """The function of one while loop.
+    """The C function of one while loop.
 
-    It takes the table ``a``: the arguments, then the results, then the buffers between which
-    carries go to and fro, then that of the condition.
+    Its table ``a`` has the arguments, the results, the buffers between which carries alternate, and
+    the buffer of the condition.
     """
 
     def __init__(self, kernel: Kernel, inside: Inside, around: Scope) -> None:
@@ -215,7 +221,7 @@ class WhileText:
         ]
 
     def names(self, body: int) -> dict[tuple[str, object], str]:
-        """What a body's parameters and results are called in the loop."""
+        """Return the C names of the parameters and results of body 0 (test) or 1 (step)."""
         found: dict[tuple[str, object], str] = {}
         for k, leaf in enumerate(self.work.bodies[body].leaves[:-1]):
             found["leaf", Same(leaf)] = f"h{k}" if k < self.a.carries else f"a[{k}]"
@@ -227,15 +233,15 @@ class WhileText:
         return found
 
     def given(self) -> list[Op]:
-        """What the loop is given, as far as these are values of the plan around it."""
+        """Return the values of the enclosing plan that the loop takes: arguments, results."""
         return [*self.kernel_args, *self.kernel.results]
 
     def buffers(self) -> list[int]:
-        """The numbers of the buffers that the loop is given besides, in the plan around it."""
+        """Return the numbers of the enclosing plan's buffers that the loop also takes."""
         return list(self.inside.own)
 
     def text(self, name: str, length: LengthText, calls: Calls) -> list[str]:
-        """The lines of the function."""
+        """Return the lines of the function."""
         outputs, count = self.inside.plans[1].schedule.program.outputs, self.a.carries
         most = "" if self.a.limit is None else f"k < INT64_C({self.a.limit})"
         lines = [HEAD.format(name), "{"]
@@ -273,14 +279,14 @@ class WhileText:
         return [*lines, "    return 0;", "}", ""]
 
     def ways(self, carry: int) -> tuple[int, int]:
-        """Where in the table a carry is put by turns."""
+        """Return the indices in ``a`` of the two buffers between which a carry alternates."""
         both = [self.results[carry]] if carry in self.results else []
         both += self.spares[carry]
         return both[0], both[-1]
 
 
 class CaseText:
-    """The function of one case. It takes the table ``a``: the arguments, then the results."""
+    """The C function of one case; its table ``a`` has the arguments and the results."""
 
     def __init__(self, kernel: Kernel, inside: Inside, around: Scope) -> None:
         assert isinstance(kernel.work, Region)
@@ -299,15 +305,15 @@ class CaseText:
             self.scopes.append(Scope(plan, names, first_buffer, first_step, around.looped))
 
     def given(self) -> list[Op]:
-        """What the case is given."""
+        """Return the values of the enclosing plan that the case takes."""
         return [*self.kernel_args, *self.kernel.results]
 
     def buffers(self) -> list[int]:
-        """No more than that."""
+        """Return the empty list: a case takes no buffers."""
         return []
 
     def text(self, name: str, length: LengthText, calls: Calls) -> list[str]:
-        """The lines of the function."""
+        """Return the lines of the function."""
         lines = [HEAD.format(name), "{"]
         lines += ["    (void)p; (void)n; (void)threads; (void)report; (void)show;"]
         lines.append("    switch (*(const int64_t *)a[0]) {")

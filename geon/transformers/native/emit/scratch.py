@@ -1,4 +1,4 @@
-"""What scratch memory native kernels work in: sorts, products, rows that several passes share."""
+"""Scratch memory of native kernels: sorts, prefix sums, scatters, products and row arrays."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from ..sizes.chains import BlockedScratch
 from ..sizes.products import OneOf, ProductScratch, unknown
 from ..sizes.sorts import SortScratch
 
-WIDEST = 64  # bytes of the widest vectors, whose blocks take most
+WIDEST = 64  # bytes of the widest vectors, whose product blocks need the most scratch memory
 
 
 def scratch_of(schedule: Schedule) -> dict[Op, Scratch]:
-    """The scratch memory of a schedule's kernels, by their op."""
+    """Return the scratch memory of a schedule's kernels, by op."""
     found: dict[Op, Scratch] = {}
     products: dict[Hashable, Scratch | None] = {}
     for kernel in schedule.kernels:
@@ -43,8 +43,10 @@ def scratch_of(schedule: Schedule) -> dict[Op, Scratch]:
 
 
 def _alike(work: Work, products: dict[Hashable, Scratch | None]) -> Scratch | None:
-    """That of a kernel; ``products`` has those of products, which need the same where they differ
-    in their operands alone, as ``alike`` lowers them: it takes long to find.
+    """Return the scratch memory of ``work``, from ``products`` if an equal product is there.
+
+    Products that differ only in their operands, as ``alike`` lowers them, need the same memory.
+    Computing it is slow.
     """
     if not isinstance(work, Contraction):
         return _of(work)
@@ -63,7 +65,7 @@ def _of(work: Work) -> Scratch | None:
     if isinstance(work, Nest):
         return _of_rows(work)
     if isinstance(work, Region | OrderedLoop):
-        return None  # that of its body's kernels is among the buffers of their plan
+        return None  # the plans of their bodies have the scratch memory of the body's kernels
     name = work.op.primitive.name
     if name in PREFIXES:
         return prefix_scratch(work.op)
@@ -73,7 +75,7 @@ def _of(work: Work) -> Scratch | None:
 
 
 def _of_sort(op: Op) -> SortScratch:
-    """What the lines that are sorted at one time need."""
+    """Return the scratch memory of a sort, argsort or top_k."""
     x = op.args[0]
     at = x.axes.index(op.attrs[0])
     lengths = x.axes.lengths
@@ -86,7 +88,7 @@ def _of_sort(op: Op) -> SortScratch:
 
 
 def _of_rows(nest: Nest) -> Scratch | None:
-    """The arrays of a row that do not lie on the stack."""
+    """Return the memory of row arrays that are too large for the stack, or None."""
     each = scratch_each(nest)
     rows = product(loop.extent for loop in nest.rows)
     return None if isinstance(each, int) and each == 0 else PerThread(each, rows)
@@ -96,7 +98,7 @@ def _of_rows(nest: Nest) -> Scratch | None:
 
 
 def blocked_scratch(work: Blocked) -> BlockedScratch:
-    """The scratch memory of a chain."""
+    """Return the scratch memory of a chain."""
     packed = 0
     arrays: Size = 0
     for step in work.steps:
@@ -113,7 +115,7 @@ def blocked_scratch(work: Blocked) -> BlockedScratch:
 
 
 def product_scratch(work: Contraction, alone: bool = True) -> ProductScratch:
-    """The scratch memory of a contraction, a step of a chain unless it is ``alone``."""
+    """Return the scratch memory of a contraction; it is a step of a chain unless ``alone``."""
     parts = (work.batch, work.rows, work.columns, work.summed)
     batches, rows, columns, depth = (product(loop.extent for loop in each) for each in parts)
     of = shape(C_TYPES[name_of(work.dtype)], WIDEST)
@@ -122,7 +124,7 @@ def product_scratch(work: Contraction, alone: bool = True) -> ProductScratch:
 
 
 def _band(work: Contraction, of: Shape) -> int | None:
-    """The most elements of a band of either operand; None where neither has one."""
+    """Return the largest number of elements in a band of either operand, or None without bands."""
     loops = (*work.batch, *work.rows, *work.columns, *work.summed)
     most = None
     for value, own in ((work.left, work.rows), (work.right, work.columns)):

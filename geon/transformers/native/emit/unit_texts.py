@@ -1,4 +1,4 @@
-"""The functions of a module's kernels in units, as C: each with what its kernels call."""
+"""Divide the functions of a module's kernels into translation units with their helpers."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ OWN = {
     "geon_grain": GRAIN,
     "geon_beside": BESIDE,
     "geon_repeat": REPEAT,
-}  # small functions of kernels
+}  # helper functions that units define themselves
 
 
 class Functions:
-    """Functions under names that end in ``suffix``, those of one text being one.
+    """The functions of a module, deduplicated by text and divided into translation units.
 
-    They are divided among units for so many ``cores`` to compile side by side, of which the first
-    takes ``first`` besides. ``ready`` is given some units while other functions come; ``forms`` is
-    how many are expected.
+    Names end in ``suffix``. The units are balanced for ``cores`` parallel compilers; the first unit
+    has an extra cost of ``first``. ``ready`` receives a unit as soon as it is complete. ``forms``
+    is the expected number of functions.
     """
 
     def __init__(self, suffix: str, first: int, cores: int, ready: Callable[[str], None]) -> None:
@@ -43,14 +43,14 @@ class Functions:
         self.forms = 0
         self.names: dict[str, str] = {}
         self.made: dict[str, Function] = {}
-        self.cost = 0  # of all so far
-        self.begun: list[str] = []  # units
-        self.waiting: list[str] = []  # texts that are in none
-        self.of_vectors: list[str] = []  # such texts of vectors
-        self.declarations: list[str] = []  # of what units export
+        self.cost = 0  # compile cost of all functions so far
+        self.begun: list[str] = []  # finished units
+        self.waiting: list[str] = []  # texts of scalar functions that no unit has yet
+        self.of_vectors: list[str] = []  # texts of vectorised functions that no unit has yet
+        self.declarations: list[str] = []  # of exported functions
 
     def name(self, made: Function) -> str:
-        """The name of a function, which is a new one or one of the same text."""
+        """Return the name of a function; functions of equal text share one."""
         name = self.names.get(made.text)
         if name is None:
             name = self.names[made.text] = f"kernel{self.suffix}_{len(self.names)}"
@@ -61,13 +61,13 @@ class Functions:
         return name
 
     def cost_of(self, text: str) -> int:
-        """What a compiler takes for a function."""
+        """Return the estimated compile cost of a function."""
         return cost(text, self.made[text].of_vectors)
 
     def begin(self) -> None:
-        """A unit of those that are in none, where a processor has nothing to do while others come.
+        """Complete a unit from the waiting functions if a core would otherwise be idle.
 
-        What is there for people or for measurements divides them no other way.
+        Text that is emitted for readers or for timing is divided in the same way.
         """
         if self.cores == 1 or len(self.begun) == self.cores:
             return
@@ -81,13 +81,13 @@ class Functions:
                 return
 
     def units(self, floor_div: bool) -> list[str]:
-        """All units, the first with declarations of what the others have.
+        """Return all units, the first with declarations of the functions in the others.
 
-        Loops, which are put behind the first one, may need ``floor_div``. Functions of vectors are
-        in units of their own, as passes for other text do them no good: gcc makes two of a loop
-        over two blocks of a row, and processors see no one stream in what these read then. The
-        first unit is one of these, if there are any, as all passes take long over what calls all
-        kernels, too.
+        Region functions, which are appended to the first unit, may need ``floor_div``. Vectorised
+        functions have units of their own, because the optimisation passes for scalar text harm
+        them: gcc splits a loop over two blocks of a row, and the hardware prefetcher then sees no
+        single stream. If there are vectorised functions, the first unit is one of theirs: all
+        passes are also slow on the function that calls all kernels.
         """
         vectors, kinds = bool(self.of_vectors), bool(self.of_vectors and self.waiting)
         of_vectors = self.groups(self.of_vectors, self.first, kinds) if vectors else []
@@ -100,8 +100,8 @@ class Functions:
         return [self.unit(first, bool(units), floor_div, of_vectors=vectors) + declared, *units]
 
     def groups(self, texts: list[str], first: int, others: bool = False) -> list[list[str]]:
-        """The functions of each unit, of which the first takes ``first`` besides, with units of
-        ``others`` or without.
+        """Divide functions into units. The first unit has an extra cost of ``first``. ``others`` is
+        True if there are units of the other kind.
         """
         costs = [self.cost_of(text) for text in texts]
         return [[texts[n] for n in group] for group in divided(costs, first, self.cores, others)]
@@ -113,9 +113,10 @@ class Functions:
         floor_div: bool = False,
         of_vectors: bool = False,
     ) -> str:
-        """One unit: what its functions need, then these, ``exported`` where there are others.
+        """Return one unit: the headers and helpers of its functions, then the functions.
 
-        Its first line says where it is ``of_vectors``.
+        The functions are ``exported`` if other units call them. The unit's first line marks it if
+        it is ``of_vectors``.
         """
         shared: dict[str, None] = {}
         calls: dict[str, None] = {"geon_floor_div": None} if floor_div else {}
@@ -131,11 +132,11 @@ class Functions:
         return "\n".join([prelude, helpers, c_text("module.h"), *own, body])
 
     def named(self, text: str) -> str:
-        """A function under its name."""
+        """Return the function's text with its name in place of ``NAME``."""
         return text.replace(NAME, self.names[text])
 
     def exported(self, text: str) -> str:
-        """A function that other units may call."""
+        """Return the function's text with hidden visibility instead of ``static``."""
         head = self.made[text].head.replace(NAME, self.names[text])
         declared = f'__attribute__((visibility("hidden"))) {head}'
         self.declarations.append(declared)
@@ -146,14 +147,14 @@ class Functions:
 
 @cache
 def small_functions() -> dict[str, str]:
-    """Functions of units of kernels, by the name that kernels call."""
+    """Return the helper functions that kernels' units define, by name."""
     files = {"geon_past_put": "past.h", "geon_past_row": "past_row.h", "geon_vectors": "vectors.h"}
     return {**OWN, **transposes(), **{name: c_text(file) for name, file in files.items()}}
 
 
 @cache
 def transposes() -> dict[str, str]:
-    """The functions that turn tiles of elements of so many bytes, by name."""
+    """Return the C functions that transpose tiles of elements of 1, 2, 4 and 8 bytes, by name."""
     found = {}
     for itemsize in (1, 2, 4, 8):
         macros: dict[str, object] = {"TYPE": f"uint{8 * itemsize}_t", "BYTES": itemsize}

@@ -1,1 +1,1 @@
-"""Calls of the C library: sorting, prefix sums, scatter."""
+"""C library kernels that are not loop nests: sorts, prefix sums, scatters, and calls of them."""

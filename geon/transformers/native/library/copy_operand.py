@@ -1,4 +1,4 @@
-"""The copy of an operand that a kernel then stores a part of, as C."""
+"""C function that copies an operand before a kernel updates a part of it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from functools import cache
 
 from ..names.c_files import FileFunction, file_function
 
-GRAIN = 1 << 20  # bytes that one task copies: some 30 microseconds
+GRAIN = 1 << 20  # bytes that one task copies: about 30 microseconds
 
 
 @cache
 def fill_function() -> FileFunction:
-    """``void(threads, out, x, size)``: copies ``size`` bytes by all threads."""
+    """Return ``void(threads, out, x, size)``, a parallel copy of ``size`` bytes."""
     return file_function("fill", "geon_fill", {}, {"GRAIN": GRAIN})

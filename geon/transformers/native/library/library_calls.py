@@ -1,4 +1,4 @@
-"""Kernels that call the C library of ``library``."""
+"""Kernels that call functions of the C library in this folder."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .library_kernels import library_text
 from .prefix_sums import PREFIXES
 from .sorting import SORTS
 
-# Ops that nothing else computes; short rows of argmax and argmin are loops.
+# Ops that are always library calls; argmax and argmin of short rows are loop nests instead.
 CALLED = frozenset("sort argsort top_k cumsum cumprod scatter".split())
 
 
 def library_function(op: Op, names: KernelNames) -> Function:
-    """The C function of an op that is a call of the library."""
+    """Return the C function of a kernel that is a library call."""
     name = op.primitive.name
     if name == "checked":
         return _checked(op, names)
@@ -29,7 +29,7 @@ def library_function(op: Op, names: KernelNames) -> Function:
 
 
 def called(op: Op) -> FileFunction:
-    """The function of the library that an op calls, which is known before kernels are."""
+    """Return the library function that ``op`` calls; it does not depend on the kernels."""
     name, x = op.primitive.name, op.args[0]
     if name == "scatter":
         return library_text(
@@ -40,7 +40,7 @@ def called(op: Op) -> FileFunction:
 
 
 def finite_function(op: Op, names: KernelNames, infinite: bool) -> Function:
-    """A check that a result has finite elements alone, or where ``infinite`` numbers alone."""
+    """Return a function that checks that a result is finite, or only not NaN if ``infinite``."""
     check = "check_numbers" if infinite else "check_finite"
     function = library_text(check, (name_of(op.dtype),))
     count = names.length(op.axes.size)
@@ -68,13 +68,13 @@ def _wrapped(
 
 
 def _around(op: Op, at: int) -> tuple[Size, Size, Size]:
-    """The lengths of a contiguous value seen as (outer, axis, inner)."""
+    """Return (outer, axis, inner) lengths of a contiguous value around axis ``at``."""
     lengths = op.axes.lengths
     return product(lengths[:at]), lengths[at], product(lengths[at + 1 :])
 
 
 def _lines(op: Op, names: KernelNames) -> Function:
-    """Work on each line along one axis: sorting, prefix sums, positions of extremes."""
+    """Return the call of a kernel that works along one axis: sort, prefix sum, argmax, argmin."""
     name, x = op.primitive.name, op.args[0]
     further: list[str] = []
     if name in PREFIXES:
@@ -101,7 +101,7 @@ def _scatter(op: Op, names: KernelNames) -> Function:
 
 
 def _checked(op: Op, names: KernelNames) -> Function:
-    """Whether the smallest or the largest position lies outside."""
+    """Return a function that fails if the smallest or the largest index is out of range."""
     found = examined(op)
     length = names.length(op.attrs[0])
     lowest = f"-({length})" if op.attrs[1] else "0"

@@ -1,8 +1,9 @@
 """C kernels that are not loop nests: sorting, prefix sums, scatter and checks.
 
-Arrays are contiguous and seen as (outer, n, inner), work being along the middle one. Each function
-is a unit of its own, compiled once for all programs, but for checks, which are shorter than what a
-unit costs. Results do not depend on the number of threads: each element is the work of one task.
+Arrays are contiguous with shape (outer, n, inner); a kernel works along the middle axis. Each
+function has a translation unit of its own that is compiled once for all programs. Checks are the
+exception: they are shorter than the fixed cost of a unit. Results do not depend on the number of
+threads: one task computes each element.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ HALVES = ("float16", "bfloat16")
 
 @cache
 def library_text(name: str, dtypes: tuple[str, ...]) -> FileFunction:
-    """The C function of a library kernel for these dtypes.
+    """Return the C function of a library kernel for these dtypes.
 
-    ``name`` is one of ``LIBRARY``; the functions there say which dtypes a kernel takes and the
-    parameters of its C function. int64_t where no type is said; ``threads`` is int32_t.
+    ``name`` is a key of ``LIBRARY``. Its functions document the dtypes that a kernel takes and the
+    parameters of its C function. Parameters without a stated type are int64_t, ``threads`` is
+    int32_t.
     """
     return LIBRARY[name](*dtypes)
 
@@ -36,10 +38,10 @@ def library_text(name: str, dtypes: tuple[str, ...]) -> FileFunction:
 
 
 def check_finite_text(dtype: str, infinite: bool = False) -> FileFunction:
-    """``int(x, count, int64_t *wrong, double *first)``: whether a value is not finite.
+    """Return ``int(x, count, int64_t *wrong, double *first)``: 1 if a value is not finite.
 
-    Where they may be ``infinite``: whether one is NaN. ``wrong`` gets how many are, ``first`` the
-    first of them where there is one.
+    With ``infinite``: 1 if a value is NaN. ``wrong`` receives the number of such values, ``first``
+    the first of them if there is one.
     """
     right = finite(dtype, infinite)
     counter = "int16_t" if dtype in HALVES else "int32_t" if dtype == "float32" else "int64_t"

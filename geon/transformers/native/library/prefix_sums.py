@@ -1,4 +1,4 @@
-"""C library kernels for prefix sums and products, and the memory that their parts' totals take.
+"""C library kernels for prefix sums and products, and their scratch memory.
 
 The C is in ``c/cumulative.c`` and ``c/scan.h``.
 """
@@ -14,21 +14,21 @@ from ..names.c_files import FileFunction, file_function
 from ..sizes.prefixes import FEW_LINES, FEW_PIECES, LEAST_ROWS, PIECE, WIDTH, PartTotals
 
 PREFIXES = frozenset(("cumsum", "cumprod"))
-ROWS = 16  # rows of wide blocks that are gone over together, while their pages are known
-GRAIN = 16384  # elements that are worth a task of their own
+ROWS = 16  # rows of a wide block that are processed together, while their pages are in the TLB
+GRAIN = 16384  # minimum elements of a task
 
 
 def cumulative_text(row: str, dtype: str, result: str | None = None) -> FileFunction:
-    """``void(threads, x, out, scratch, outer, n, inner, int exclusive, int reverse)``.
+    """Return ``void(threads, x, out, scratch, outer, n, inner, int exclusive, int reverse)``.
 
-    Running totals, which accumulate in the dtype of the result, that of ``x`` unless given, sums of
-    float32 in float64; ``out`` may be ``x``. ``scratch`` is what ``PartTotals`` says.
+    It computes prefix sums or products in the dtype ``result``, by default that of ``x``; sums of
+    float32 accumulate in float64. ``out`` may be ``x``. ``PartTotals`` describes ``scratch``.
     """
     result = result or dtype
     step = "add" if row == "cumsum" else "multiply"
     first = literal(0 if row == "cumsum" else 1, result)
     total = "float64" if (row, result) == ("cumsum", "float32") else result
-    # A sum starts from -0, so that the first element stays what it is even where that is -0.
+    # A sum starts from -0, so that a first element of -0 is preserved.
     negative_zero = row == "cumsum" and result in ("float32", "float64")
     types = {"TYPE": C_TYPES[dtype], "RESULT": C_TYPES[result]}
     macros: dict[str, object] = {
@@ -53,15 +53,15 @@ def cumulative_text(row: str, dtype: str, result: str | None = None) -> FileFunc
 
 
 def reorders(row: str, result: str) -> bool:
-    """Whether totals may be found in another order than one after another.
+    """Return True if the prefix operation may be reassociated.
 
-    Products of floats may not: a part of one can overflow where the whole does not.
+    Products of floats may not: a part can overflow where the whole does not.
     """
     return row == "cumsum" or result not in FLOATS
 
 
 def prefix_scratch(op: Op) -> PartTotals | None:
-    """The scratch memory of a prefix sum or product, where it takes any."""
+    """Return the scratch memory of a prefix operation; None if it is sequential."""
     if not reorders(op.primitive.name, name_of(op.dtype)):
         return None
     at = op.axes.names.index(op.attrs[0])

@@ -1,4 +1,4 @@
-"""C library kernels that put values at positions, and the copies that they are added in.
+"""C library kernels for scatter, and the private copies of the result into which threads add.
 
 The C is in ``c/scatter.c``.
 """
@@ -14,21 +14,21 @@ from ...printing.scalars.c_types import C_TYPES, SUFFIXES
 from ..names.c_files import FileFunction, file_function
 from ..sizes.scatters import FEW_PLACES, GRAIN, MOST_PARTS, Copies
 
-COLUMNS = 512  # columns of a task at least: memory brings long runs sooner than parts of them
-PIECE = 4096  # elements of the copies that are added by one task
-FAR = 1 << 23  # bytes of places from which on caches hold few of them
-AHEAD = 32  # positions between one whose place is fetched and the one that is put
-LISTED = 1024  # positions of which those of one range are found together
-MOST_RANGES = 8  # tasks that look through all positions, each for its own range of places
+COLUMNS = 512  # minimum columns of a task: long contiguous runs use memory bandwidth better
+PIECE = 4096  # elements of the private copies that one task adds up
+FAR = 1 << 23  # bytes of the result from which on the caches hold little of it
+AHEAD = 32  # prefetch distance, in indices
+LISTED = 1024  # indices that are filtered for one range at a time
+MOST_RANGES = 8  # maximum tasks that scan all indices, each for its own range of the result
 
 
 def scatter_text(mode: str, dtype: str, index: str) -> FileFunction:
-    """``void(threads, x, positions, value, out, scratch, outer, n, inner, m)``: x with values in.
+    """Return ``void(threads, x, positions, value, out, scratch, outer, n, inner, m)``.
 
-    ``positions`` has m integers of dtype ``index`` that lie inside the axis, negative ones counted
-    from its end; ``value`` is (outer, m, inner). They are set or combined in order, so that the
-    later of two set at one place stays; lowering adds and multiplies halves as float32. ``out`` may
-    be ``x``; ``scratch`` is what ``Copies`` says.
+    It copies x to ``out`` and sets or combines ``value``, (outer, m, inner), at ``positions``: m
+    integers of dtype ``index`` that are in range, negative ones counted from the axis's end. They
+    are applied in order, so the later of two equal indices wins for ``set``. Lowering adds and
+    multiplies half precision as float32. ``out`` may be ``x``. ``Copies`` describes ``scratch``.
     """
     stored = "value" if mode == "set" else combined(mode, dtype, ("place", "value"))
     types = {"TYPE": C_TYPES[dtype], "INDEX": C_TYPES[index]}
@@ -44,9 +44,9 @@ def scatter_text(mode: str, dtype: str, index: str) -> FileFunction:
 
 
 def _nothing(mode: str, dtype: str) -> str:
-    """The literal of the element that changes none that it is combined with: of a sum of floats -0.
+    """Return the identity element of ``mode`` as a C literal: -0 for a sum of floats.
 
-    Of halves it is the bits.
+    For half precision it is the bit pattern.
     """
     known = as_dtype(dtype)
     if mode in ("set", "add"):
@@ -55,7 +55,7 @@ def _nothing(mode: str, dtype: str) -> str:
 
 
 def scatter_scratch(op: Op) -> Copies | None:
-    """The scratch memory of a scatter, where it may take any."""
+    """Return the scratch memory of a scatter, or None for mode "set"."""
     x, index, _ = op.args
     if op.attrs[1] == "set":
         return None

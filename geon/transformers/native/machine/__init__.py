@@ -1,1 +1,1 @@
-"""Measurements of this machine: caches, ceilings, threads."""
+"""The machine that code runs on: cache sizes, measured rates and the thread pool."""

@@ -1,4 +1,4 @@
-"""The processor's caches, and how much a kernel stores before it stores past them."""
+"""Cache sizes of the processor, and the threshold for non-temporal stores."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from pathlib import Path
 
 from .roofline_peaks import kept_ceilings
 
-LEAST = 1 << 22  # bytes that stay in some cache of every machine
-NEVER = (1 << 63) - 1
-CACHES = (32 << 10, 1 << 20, 32 << 20)  # where the system does not say
+LEAST = 1 << 22  # bytes that fit into the last cache of every machine
+NEVER = (1 << 63) - 1  # a threshold that no kernel reaches
+CACHES = (32 << 10, 1 << 20, 32 << 20)  # bytes by level, if the system does not report them
 PROCESSOR = Path("/sys/devices/system/cpu/cpu0")
 CACHE_FILES = ("type", "level", "size")
 
 
 def past_bytes() -> int:
-    """The bytes that a kernel may store and read before it stores them past the caches.
+    """Return the bytes of traffic from which on a kernel uses non-temporal stores.
 
-    Those of the last cache: of more, what was stored first is gone when the next kernel reads it.
-    Never so many where it was measured that such stores are not the faster ones.
+    It is the size of the last cache: of a larger result the first part is evicted before the next
+    kernel reads it. It is ``NEVER`` if measurements show that non-temporal stores are not faster.
     """
     known = kept_ceilings(1)
     if known is not None and not known.passes():
@@ -28,9 +28,9 @@ def past_bytes() -> int:
 
 @cache
 def caches_of(folder: Path = PROCESSOR) -> tuple[int, ...]:
-    """The bytes of a processor's caches for data, nearest first; ``CACHES`` where it is not told.
+    """Return the bytes of the processor's data caches, nearest first; ``CACHES`` if unknown.
 
-    Linux describes them in ``folder``, each in a folder of its own (Documentation/ABI, cacheinfo).
+    Linux describes each cache in a subfolder of ``folder`` (Documentation/ABI, cacheinfo).
     """
     found: dict[int, int] = {}
     for each in folder.glob("cache/index*"):
@@ -38,6 +38,6 @@ def caches_of(folder: Path = PROCESSOR) -> tuple[int, ...]:
             kind, level, size = ((each / name).read_text().strip() for name in CACHE_FILES)
             if kind != "Instruction":
                 found[int(level)] = int(size.removesuffix("K")) << 10
-        except (OSError, ValueError):  # a machine that says it in another way
+        except (OSError, ValueError):  # another format of these files
             return CACHES
     return tuple([found[level] for level in sorted(found)]) if len(found) > 1 else CACHES

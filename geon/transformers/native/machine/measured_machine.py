@@ -1,4 +1,4 @@
-"""The ``Machine`` of native code: what was measured here, or stated numbers where nothing was."""
+"""The ``Machine`` of native code, with measured speeds or default ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .microbenchmarks import kept_speeds, speeds
 from .roofline_peaks import ceilings, kept_ceilings
 from .threads import processors
 
-# A processor with vectors of 32 bytes at 3 GHz: what is predicted with before anything is measured.
+# Default speeds, of a 3 GHz processor with 32-byte vectors, for predictions before measurements.
 _SIZES = (32 << 10, 512 << 10, 8 << 20, 128 << 20)
 _RATES = tuple([(100e9, 60e9, 30e9, 12e9)] * len(MIXES))
 _SPEEDS = Speeds(
@@ -33,10 +33,10 @@ _SPEEDS = Speeds(
 
 
 def machine(threads: int, toolchain: Toolchain | None = None, *, measure: bool = False) -> Machine:
-    """The machine that code for so many threads runs on.
+    """Return the machine model for code on ``threads`` threads.
 
-    Numbers that were measured are used; where there are none yet they are measured if ``measure``,
-    which takes some seconds, and are stated ones otherwise.
+    It has measured speeds if there are any. Otherwise ``measure`` measures them, which takes some
+    seconds; without it the default speeds are used.
     """
     toolchain = toolchain or find_toolchain()
     width = 32 if toolchain is None else toolchain.vector_bytes
@@ -91,7 +91,7 @@ def _tiles(vector_bytes: int) -> dict[int, Tile]:
     return found
 
 
-# What fusion decides by: stated numbers alone, so that kernels are the same on every machine.
+# The model that fusion uses: default speeds only, so that kernels are the same on every machine.
 MODEL = Machine(
     name="a stated machine",
     measured=False,

@@ -1,4 +1,4 @@
-"""What one thread of this machine takes for what ceilings do not say, measured once and kept."""
+"""Microbenchmarks of one thread: latencies and overheads beyond the roofline, cached on disk."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from ..toolchain.shared_objects import shared_object
 from .threads import load_pool
 
 SIZES = tuple((16 << 10) << 2 * k for k in range(7))  # 16 KiB to 64 MiB
-ROUNDS = 5  # apart in time: what disturbs one may spare another
-WAITING = 20_000  # additions of a task that another thread is woken for: some 20 microseconds
-RATES = ("tile", "stream")  # operations a second; all else are seconds
+ROUNDS = 5  # repetitions of all measurements; the best counts, as a disturbance hits only some
+WAITING = 20_000  # additions of a task that wakes another thread: about 20 microseconds
+RATES = ("tile", "stream")  # fields in operations per second; all others are seconds
 TABLES = ("sizes", "far", "latency")
-SLACK = 1 << 13  # bytes behind an array of that size which the C may touch
+SLACK = 1 << 13  # bytes behind the largest array that the C may access
 
 _known: dict[str, Speeds] = {}
 _lock = disk.fork_safe_lock()
 
 
 def speeds(toolchain: Toolchain, *, fresh: bool = False) -> Speeds:
-    """The speeds of this machine, which are measured where they are not known yet: half a second.
+    """Return the speeds of this machine; measure them, in half a second, if they are unknown.
 
-    ``fresh`` measures again, for instance where the machine was busy the first time.
+    ``fresh`` measures again, for instance if the machine was busy the first time.
     """
     with _lock:
         found = None if fresh else kept_speeds(toolchain)
@@ -44,7 +44,7 @@ def speeds(toolchain: Toolchain, *, fresh: bool = False) -> Speeds:
 
 
 def kept_speeds(toolchain: Toolchain) -> Speeds | None:
-    """The speeds that were measured before; None where there are none."""
+    """Return the speeds that were measured before, or None."""
     name = _name(toolchain)
     if name not in _known:
         content = disk.load(name)
@@ -68,7 +68,7 @@ def _measured(toolchain: Toolchain) -> Speeds:
     flags = ["-ffp-contract=fast", "-O3", "-lm"]
     library = ctypes.CDLL(str(shared_object(toolchain, [c_text("speeds.c")], flags)))
     memory = np.empty(SIZES[-1] + SLACK, np.uint8)
-    memory.fill(0)  # written, so that each page has memory of its own
+    memory.fill(0)  # commits a physical page for each virtual one
     pool = ctypes.c_void_p(load_pool().run_address)
 
     def of(name: str, *arguments: Any) -> float:
@@ -111,7 +111,7 @@ def _measured(toolchain: Toolchain) -> Speeds:
 
 
 def _best(values: list[Any], most: bool) -> Any:
-    """The fastest of several rounds: seconds at least, a rate at most."""
+    """Return the fastest of several rounds: the minimum of seconds, the maximum of rates."""
     choose = max if most else min
     first = values[0]
     if isinstance(first, dict):

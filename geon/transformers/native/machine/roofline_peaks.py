@@ -1,7 +1,7 @@
-"""What this machine can do at most: arithmetic and memory traffic, measured once and kept.
+"""Peak arithmetic rates and memory bandwidths of this machine, measured once and cached on disk.
 
-The C of ``ceilings.c`` is run on the pool that computations run on. A kernel cannot take less time
-than its arithmetic and its traffic take at these rates: S. Williams, A. Waterman, D. Patterson,
+The C of ``ceilings.c`` runs on the same thread pool as computations. A kernel takes at least the
+time of its arithmetic and of its traffic at these rates: S. Williams, A. Waterman, D. Patterson,
 "Roofline: an insightful visual performance model for multicore architectures", 2009.
 """
 
@@ -23,21 +23,21 @@ from ..toolchain.shared_objects import shared_object
 from .threads import default_threads, load_pool
 
 SIZES = tuple((32 << 10) << 2 * k for k in range(8))  # 32 KiB to 512 MiB, all arrays together
-STREAMED = 4 << 20  # from here on stores that bypass the caches may be the faster ones
-ROUNDS = 3  # each thing is measured so often, apart in time: what disturbs one may spare another
-SECONDS = 0.0025  # of each measurement at least
-SLACK = 1 << 12  # bytes behind an array of that size which the C may touch
+STREAMED = 4 << 20  # minimum bytes for which non-temporal stores are measured
+ROUNDS = 3  # repetitions of all measurements; the best counts, as a disturbance hits only some
+SECONDS = 0.0025  # minimum duration of one measurement
+SLACK = 1 << 12  # bytes behind the largest array that the C may access
 
 _known: dict[str, Ceilings] = {}
 _lock = disk.fork_safe_lock()
 
 
 def ceilings(threads: int | None = None, *, fresh: bool = False) -> Ceilings:
-    """The ceilings of this machine on ``threads`` threads, else as many as a computation uses.
+    """Return the peak rates of this machine on ``threads`` threads, by default those of a call.
 
-    They are measured where they are not known yet, which takes one to two seconds, and kept in the
-    cache folder; ``fresh`` measures again, for instance where the machine was busy the first time.
-    Raises ``UnavailableError`` where there is no C compiler.
+    Unknown rates are measured, which takes one to two seconds, and kept in the cache folder.
+    ``fresh`` measures again, for instance if the machine was busy the first time. Raises
+    ``UnavailableError`` if there is no C compiler.
     """
     threads = default_threads() if threads is None else threads
     toolchain = find_toolchain()
@@ -54,7 +54,7 @@ def ceilings(threads: int | None = None, *, fresh: bool = False) -> Ceilings:
 
 
 def kept_ceilings(threads: int) -> Ceilings | None:
-    """The ceilings that were measured before on so many threads; None where there are none."""
+    """Return the peak rates that were measured before on ``threads`` threads, or None."""
     toolchain = find_toolchain()
     if toolchain is None:
         return None
@@ -76,7 +76,7 @@ def _name(toolchain: Toolchain, threads: int) -> str:
 
 
 def _measured(toolchain: Toolchain, text: str, threads: int) -> Ceilings:
-    # Contraction makes the products and sums of the C multiply-adds, -O3 unrolls their loops.
+    # -ffp-contract fuses multiplications and additions, -O3 unrolls their loops.
     flags = ["-ffp-contract=fast", "-O3"]
     library = ctypes.CDLL(str(shared_object(toolchain, [text], flags)))
 
@@ -94,7 +94,9 @@ def _measured(toolchain: Toolchain, text: str, threads: int) -> Ceilings:
     library.geon_ceiling_touch(pool, count, start, touched)
 
     def rate(size: int, mix: int, way: int) -> float:
-        """Bytes per second of one size and mix, by one way of storing."""
+        """Return the bytes per second of one size and mix, for one kind of stores (0 plain, 1
+        non-temporal).
+        """
         numbers = ctypes.c_int64(size), ctypes.c_int32(mix), ctypes.c_int32(way)
         return float(bandwidth(pool, count, start, *numbers, limit))
 
@@ -115,8 +117,8 @@ def _measured(toolchain: Toolchain, text: str, threads: int) -> Ceilings:
 
 
 def _room() -> int:
-    """The most memory to measure in: a quarter of what is free."""
+    """Return the maximum bytes to measure in: a quarter of the free memory."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES") // 4
-    except (OSError, ValueError):  # not every system tells
+    except (OSError, ValueError):  # not every system reports it
         return SIZES[-1]

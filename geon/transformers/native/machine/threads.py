@@ -1,4 +1,4 @@
-"""The pool of threads that every compiled computation of this process shares."""
+"""The thread pool that all compiled computations of this process share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..toolchain.compilers import Toolchain, find_toolchain, missing_compiler
 from ..toolchain.shared_objects import available, shared_object
 
 MOST_THREADS = 1024
-# The start of the library's file name, by which threadpoolctl knows it among all that are loaded.
+# Prefix of the library's file name, by which threadpoolctl recognises it.
 PREFIX = "libgeon_pool"
 
 _lock = fork_safe_lock()
@@ -28,13 +28,14 @@ _pool: Pool | None = None
 
 @dataclass(frozen=True)
 class Pool:
-    """The loaded pool: addresses for compiled modules, and the limit that all runs keep.
+    """The loaded thread pool: addresses for compiled modules, and the limit of threads.
 
     ``run_address`` is that of ``void geon_pool_run(void (*task)(void *argument, int64_t index),
-    void *argument, int64_t count, int32_t threads)``, ``run_short_address`` that of
-    ``geon_pool_run_short``, which is told how long a run takes as well, ``seat_address`` that of
-    ``int32_t geon_seat(void)``; ``interrupt_address`` and ``watched_address`` those of what tells
-    loops to end, ``watch_address`` and ``unwatch_address`` those of what has interrupts do so.
+    void *argument, int64_t count, int32_t threads)``. ``run_short_address`` is that of
+    ``geon_pool_run_short``, which also takes the expected duration. ``seat_address`` is that of
+    ``int32_t geon_seat(void)``. ``interrupt_address`` and ``watched_address`` are those of the flag
+    and the function by which loops detect an interrupt. ``watch_address`` and ``unwatch_address``
+    are those of the functions that start and stop watching for interrupts.
     """
 
     library: ctypes.CDLL
@@ -48,20 +49,20 @@ class Pool:
     unwatch_address: int
 
     def limit(self) -> int:
-        """The most threads a run may use; where there is no limit, ``default_threads()``."""
+        """Return the maximum number of threads of a run: the limit, else ``default_threads()``."""
         return int(self.library.geon_get_num_threads())
 
     def set_limit(self, threads: int | None) -> None:
-        """Limits every run of this process from now on; ``None`` takes the limit away."""
+        """Limit the threads of every later run of this process; None removes the limit."""
         if threads is not None and threads < 1:
             raise ArgumentError(f"a limit of {threads} threads: give 1 or more, or None for none")
         self.library.geon_set_num_threads(min(threads or 0, MOST_THREADS))
 
 
 def load_pool() -> Pool:
-    """The pool of this process, compiled and loaded by the first call.
+    """Return the pool of this process; the first call compiles and loads it.
 
-    Raises ``UnavailableError`` where there is no C compiler.
+    Raises ``UnavailableError`` if there is no C compiler.
     """
     global _pool
     if _pool is None:
@@ -106,8 +107,8 @@ def _load() -> Pool:
 
 
 def pool_library(toolchain: Toolchain) -> Path:
-    """The pool's shared object."""
-    # Its threads outlive every handle to it, so it may not be unloaded.
+    """Return the path of the pool's shared object."""
+    # Its threads outlive every handle to it, so it must not be unloaded.
     extra = [f'-DGEON_VERSION="{__version__}"', "-pthread", "-O1"]
     if sys.platform == "linux":
         extra.append("-Wl,-z,nodelete")
@@ -121,10 +122,9 @@ def _address(function: Any) -> int:
 
 
 def default_threads() -> int:
-    """How many threads a computation uses that was not told: ``GEON_THREADS``, else one for each
-    processor.
+    """Return the default number of threads: ``GEON_THREADS``, else one for each processor.
 
-    Raises ``ArgumentError`` for a value that is no whole number from 1 to 1024.
+    Raises ``ArgumentError`` for a value that is not an integer from 1 to 1024.
     """
     given = setting(THREADS)
     if not given:
@@ -138,7 +138,7 @@ def default_threads() -> int:
 
 
 def processors() -> int:
-    """How many threads of this process can run at once: its processors, or its share of them."""
+    """Return the number of threads that can run at once: processors, limited by the CPU quota."""
     share = _quota()
     return available() if share is None else max(1, min(available(), share))
 
@@ -147,11 +147,11 @@ def processors() -> int:
 def _quota(
     own: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")
 ) -> int | None:
-    """The processors that the process's control groups grant, rounded up; ``None``: all.
+    """Return the processors that the process's control groups grant, rounded up; None: no limit.
 
-    From the files that Linux's documentation of control groups describes (cpu.max of version 2,
-    cpu.cfs_quota_us and cpu.cfs_period_us of version 1); the smallest of the group and those
-    around it holds.
+    It is the minimum over the group and its ancestors, from the files that Linux's documentation of
+    control groups describes: cpu.max in version 2, cpu.cfs_quota_us and cpu.cfs_period_us in
+    version 1.
     """
     try:
         lines = own.read_text().splitlines()
@@ -165,7 +165,7 @@ def _quota(
             continue
         top = root / "cpu" if controllers else root
         place = top / group.lstrip("/")
-        # In a container the files of its own group lie at the top, whatever its name outside is.
+        # In a container the files of its own group are at the root, whatever its outer name is.
         for where in dict.fromkeys((place, *place.parents, top)):
             if where.is_relative_to(root):
                 shares.append(_share(where))
@@ -174,7 +174,7 @@ def _quota(
 
 
 def _share(group: Path) -> int | None:
-    """The processors that one control group grants, rounded up; ``None`` where it says nothing."""
+    """Return the processors that one control group grants, rounded up; None: no limit."""
     try:
         if (group / "cpu.max").exists():
             quota, period = (group / "cpu.max").read_text().split()
@@ -187,26 +187,26 @@ def _share(group: Path) -> int | None:
 
 
 def _register() -> None:
-    """Lets threadpoolctl, where it is installed, list the pool and limit it.
+    """Register the pool with threadpoolctl, if that is installed, so that it lists and limits it.
 
-    This is done when the pool is loaded: threadpoolctl looks at libraries that are loaded, and at
-    each only once, so an earlier call has nothing to find and a later one would be too late for a
-    user who asked in between. Importing it takes 2 ms where ctypes is loaded, as here.
+    This happens when the pool is loaded. threadpoolctl inspects each loaded library only once:
+    before loading there is nothing to find, and later would be too late for a user who asked in
+    between. The import takes 2 ms if ctypes is loaded, as it is here.
     """
     try:
         threadpoolctl: Any = importlib.import_module("threadpoolctl")
     except ImportError:
         return
     register = getattr(threadpoolctl, "register", None)
-    if register is not None:  # versions before 3.2 take none
+    if register is not None:  # versions before 3.2 have no ``register``
         register(_controller(threadpoolctl.LibController))
 
 
 def _controller(base: Any) -> type:
-    """The class by which threadpoolctl asks the pool; made here since its base is theirs."""
+    """Return the class by which threadpoolctl controls the pool, derived from ``base``."""
 
     class GeonController(base):
-        """geon's pool, as threadpoolctl sees it."""
+        """The controller of geon's pool for threadpoolctl."""
 
         user_api = "geon"
         internal_api = "geon"

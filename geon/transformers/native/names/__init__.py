@@ -1,1 +1,1 @@
-"""Names and spellings of emitted C: parameters, dialect, C files."""
+"""Names and syntax of the emitted C: parameters, dialect, C files."""

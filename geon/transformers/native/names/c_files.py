@@ -1,4 +1,4 @@
-"""Functions that the C files of ``c/`` define, for given types and macros."""
+"""Instantiate the functions of the C files in ``c/`` for given types and macros."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from .dialect import PRELUDE
 
 
 def defines(macros: Mapping[str, object]) -> str:
-    """The lines that define macros, by name with parameters."""
+    """Return ``#define`` lines; the keys may have macro parameters."""
     return "".join(f"#define {name} {value}\n" for name, value in macros.items())
 
 
 class FileFunction(NamedTuple):
-    """A function that a C file defines for some types.
+    """A function that a C file defines for given types.
 
-    ``header`` is what a unit has that calls it. Where that only declares it, ``definition`` is the
-    rest of a unit of its own, the same for all programs. ``calls`` are the helper functions that
-    the definition calls.
+    ``name`` is its C name. ``header`` is the text that a calling unit includes. ``definition`` is
+    the rest of a unit of its own, if the header only declares the function. That unit is the same
+    for all programs. ``calls`` are the helper functions that the definition calls.
     """
 
     name: str
@@ -31,20 +31,20 @@ class FileFunction(NamedTuple):
 
     @property
     def units(self) -> tuple[str, ...]:
-        """The unit that defines it, if it is not the caller's own."""
+        """Return the unit that defines it, or none if the header defines it."""
         return (_unit(self.definition, self.calls),) if self.definition else ()
 
 
 @cache
 def _unit(definition: str, calls: tuple[str, ...]) -> str:
-    """A unit with what a definition needs."""
+    """Return a unit with a definition and the helpers that it needs."""
     return "\n".join([PRELUDE, definitions(calls), c_text("module.h"), definition])
 
 
 def instance(file: str, name: str, macros: Mapping[str, object]) -> str:
-    """What a file says where the function is called NAME and what else it defines PART(x).
+    """Return a C file's text with its function named ``name`` and other names made by PART(x).
 
-    No macro is left defined.
+    All macros are undefined at the end.
     """
     given = {"NAME": name, "PART(part)": f"{name}_##part", **macros}
     undefined = "".join(f"#undef {macro.partition('(')[0]}\n" for macro in given)
@@ -59,10 +59,11 @@ def file_function(
     header: str | None = None,
     calls: tuple[str, ...] = (),
 ) -> FileFunction:
-    """The function that ``file.c`` defines for these macros; its header needs the types alone.
+    """Return the function that ``file.c`` defines for these macros; its header needs only the
+    types.
 
-    The header is that of the same name unless it is given; ``calls`` are the helpers that the
-    macros call.
+    ``header`` names another header file than ``file.h``. ``calls`` are the helpers that the macros
+    call.
     """
     declared = instance(f"{header or file}.h", name, types)
     return FileFunction(name, declared, instance(f"{file}.c", name, {**types, **macros}), calls)

@@ -1,7 +1,7 @@
-"""The C files of ``c/`` as texts that are complete: a compiler needs no folder to find files in.
+"""Self-contained texts of the C files in ``c/``: local includes are expanded in place.
 
-So the text of a unit, which is what its object is found by in the cache, has all that it is made
-of: the files, those that they include, and the macros.
+The compiler needs no include path, and the text of a unit, from which its cache key is computed,
+contains everything that the object depends on.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parents[1] / "c"
 
 @cache
 def c_text(name: str) -> str:
-    """A file with those that it includes by name in their places."""
+    """Return the text of a C file with its local includes expanded."""
     lines = (FOLDER / name).read_text("utf-8").splitlines(keepends=True)
     return "".join(
         c_text(line.split('"')[1]) if line.startswith('#include "') else line for line in lines

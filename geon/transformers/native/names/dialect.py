@@ -1,4 +1,4 @@
-"""What C for gcc and clang says in its own way: the text that modules begin with, and lanes."""
+"""The gcc and clang dialect of emitted C: the prelude of units, and rows and strips as arrays."""
 
 from __future__ import annotations
 
@@ -123,125 +123,129 @@ PRELUDE = INCLUDES + declarations() + COMPILERS + TYPES
 
 
 class ArrayLanes:
-    """Rows side by side as arrays over them: their number is ``lanes``, that at hand ``lane``."""
+    """Rows in lanes, kept in C arrays of ``lanes`` elements; ``lane`` is the current index."""
 
     number = "lanes"
     tiles = flat = windows = stages = together = wraps = hides = fetches = True
-    spares = False  # nor has it to: arrays without elements lie in zeros
+    spares = False  # not needed: empty arrays point to zeros
 
-    vectors: Any = None  # that statements are of, where they are not of numbers
+    vectors: Any = None  # vector types of statements; None for scalar statements
 
     def held(self, name: str, ctype: str) -> str:
-        """The value called ``name`` of the row that is at hand."""
+        """Return the element of ``name`` in the current lane."""
         return self.at(name, ctype)
 
     def alone(self, name: str) -> str:
-        """An array of one, as states of lanes are arrays."""
+        """Return the first element of an array: lane state is always an array."""
         return f"{name}[0]"
 
     def let(self, ctype: str, name: str, text: str) -> list[str]:
-        """The statements that make ``name`` the value ``text`` of each row."""
+        """Return the statements that declare ``name`` and set it to ``text`` in each lane."""
         return [self.array(ctype, name), self.stored(f"{self.at(name, ctype)} = {text};", True)]
 
     def stored(self, statement: str, side_by_side: bool) -> str:
-        """The statement, run for each row."""
+        """Return the statement, in a loop over lanes if ``side_by_side``."""
         return f"{self.head()} {statement}" if side_by_side else statement
 
     def all(self, statements: list[str]) -> list[str]:
-        """Statements that are run for each row, in one loop."""
+        """Return a loop over lanes around ``statements``."""
         return self.loop("0", "lanes", statements)
 
     def array_of(self, text: str) -> str | None:
-        """The array whose value at hand is called ``text``; None where it is none."""
+        """Return the array whose current lane's element is ``text``, or None."""
         name = text.removesuffix("[lane]")
         return None if name == text else name
 
     def array(self, ctype: str, name: str, size: int = LANES) -> str:
-        """The statement that declares an array over lanes."""
+        """Return the declaration of an array over lanes."""
         return f"{ctype} {name}[{size}];"
 
     def at(self, name: str, ctype: str, index: str = "lane") -> str:
-        """An element of an array of ``ctype`` over lanes, that of the lane at hand."""
+        """Return the element of array ``name`` at ``index``, by default the current lane."""
         return f"{name}[{index}]"
 
     def each(self, ctype: str, text: str) -> str:
-        """A number of ``ctype`` as the value of lanes."""
+        """Return a scalar of ``ctype`` broadcast to lanes: the scalar itself."""
         return text
 
     def converted(self, ctype: str, to: str, name: str) -> str:
-        """What an array of ``ctype`` has of the lane at hand, as a value of a wider type."""
+        """Return the current lane's element of ``name`` widened to type ``to``."""
         return self.at(name, ctype)
 
     def narrowed(self, ctype: str, name: str, wide: str) -> str:
-        """The statement that makes an array of ``ctype`` what another one has in float64."""
+        """Return the statement that converts the float64 array ``wide`` to the ``ctype`` array
+        ``name``.
+        """
         return f"{self.head()} {name}[lane] = ({ctype}){wide}[lane];"
 
     def head(self, high: str = "lanes", low: str = "0") -> str:
-        """The head of a loop over lanes, before one statement."""
+        """Return the head of a loop over lanes, for one statement."""
         return f"for (int64_t lane = {low}; lane < {high}; lane++)"
 
     def loop(self, low: str, high: str, body: list[str], pragma: bool = True) -> list[str]:
-        """A loop over lanes, from which compilers make vectors where the ``pragma`` says so."""
+        """Return a loop over lanes; ``pragma`` asks the compiler to vectorise it."""
         return [*([SIMD] if pragma else []), *for_loop("lane", low, high, body)]
 
 
-STRIP_BYTES = 64  # of an instruction set that has all functions of strips
-HALF_STRIP_BYTES = 32  # and of one that has those which need no powers of two
+STRIP_BYTES = 64  # vector width for which all strip functions exist
+HALF_STRIP_BYTES = 32  # vector width for which those without scaling by powers of two exist
 SCALED = ("geon_exp_strip_f64", "geon_sigmoid_", "geon_softplus_")
 
 
 class ArrayStrips:
-    """Strips as arrays over their lanes, of which ``lane`` is at hand; the compiler makes them
-    registers of ``vector_bytes``.
+    """Strips (vectors of consecutive elements) as C arrays, with ``lane`` as the current index.
 
-    The index of a strip's first element is called ``<variable>_strip``.
+    The compiler keeps them in registers of ``vector_bytes``. The index of a strip's first element
+    is called ``<variable>_strip``.
     """
 
     def __init__(self, vector_bytes: int) -> None:
         self.vector_bytes = vector_bytes
 
     def has(self, function: str) -> bool:
-        """Whether a function of strips needs no instruction of wider vectors."""
+        """Return True if the strip function ``function`` exists for this vector width."""
         return self.vector_bytes == STRIP_BYTES or not function.startswith(SCALED)
 
     def held(self, name: str) -> str:
-        """The value called ``name`` of the element that is at hand."""
+        """Return the element of ``name`` in the current lane."""
         return f"{name}[lane]"
 
     def variable(self, name: str) -> str:
-        """The loop variable ``name`` at the element that is at hand."""
+        """Return the value of the loop variable ``name`` in the current lane."""
         return f"({strip_start(name)} + lane)"
 
     def start(self, name: str) -> str:
-        """The loop variable ``name`` at the first element of the strip."""
+        """Return the loop variable ``name`` at the first element of the strip."""
         return strip_start(name)
 
     @property
     def put(self) -> str:
-        """The function that puts elements by: gcc 12 makes a copy, by 16 bytes, of a loop over an
-        array that is not one register, which then waits for the wider ones that were stored.
+        """Return the name of the function that stores a strip, or "" to store by a loop.
+
+        gcc 12 turns the loop over an array that is not one register into a copy by 16 bytes, which
+        then stalls on the wider stores before it.
         """
         return "" if self.vector_bytes == STRIP_BYTES else "geon_put_strip_f32"
 
     def declare(self, ctype: str, name: str) -> str:
-        """The statement that declares ``name``, which has a value for each element."""
+        """Return the declaration of a strip ``name``."""
         return f"{ctype} {name}[{STRIP}];"
 
     def sums(self, name: str) -> str:
-        """What a function is given that adds to the sum called ``name``."""
+        """Return the argument for a function that adds to the sum called ``name``."""
         return f"&{strip_sums(name)}"
 
 
 def array_strips(vector_bytes: int) -> ArrayStrips | None:
-    """The strips of an instruction set, where it has functions of them."""
+    """Return the strips of a vector width, or None if it has no strip functions."""
     return ArrayStrips(vector_bytes) if vector_bytes >= HALF_STRIP_BYTES else None
 
 
 def strip_start(variable: str) -> str:
-    """The name of the index of a strip's first element."""
+    """Return the name of the index of a strip's first element."""
     return f"{variable}_strip"
 
 
 def strip_sums(name: str) -> str:
-    """The name of the sums of all lanes whose total is ``name``."""
+    """Return the name of the per-lane partial sums of ``name``."""
     return f"{name}_lanes"

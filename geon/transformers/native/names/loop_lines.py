@@ -1,4 +1,4 @@
-"""Lines of C loops."""
+"""Format C loops as lines of text."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ SIMD = "#pragma omp simd"
 
 
 def indented(lines: list[str], by: int = 1) -> list[str]:
-    """Lines of a block; those of the preprocessor stay at the margin."""
+    """Return the lines of a block, indented except for preprocessor lines."""
     return ["    " * by + line if line[:1] != "#" else line for line in lines]
 
 
 def for_loop(variable: str, low: str, high: str, body: list[str]) -> list[str]:
-    """A loop over ``body``."""
+    """Return a C loop over ``body`` with step 1."""
     head = f"for (int64_t {variable} = {low}; {variable} < {high}; {variable}++) {{"
     return [head, *indented(body), "}"]
 
 
 def stepped(variable: str, step: int, body: list[str], low: str, high: str) -> list[str]:
-    """A loop that takes so many elements at a time."""
+    """Return a C loop over ``body`` with the given step."""
     head = f"for (int64_t {variable} = {low}; {variable} < {high}; {variable} += {step}) {{"
     return [head, *indented(body), "}"]

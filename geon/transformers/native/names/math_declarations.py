@@ -1,10 +1,11 @@
-"""The functions of C's ``math.h``, declared: most compilers take longer to read the system's header
-than to compile a kernel.
+"""Prototypes of ``math.h`` functions, declared here because reading the header is slow.
+
+Most compilers take longer to read it than to compile a kernel.
 """
 
 from __future__ import annotations
 
-# By how many numbers they take.
+# Functions by number of arguments.
 FUNCTIONS = {
     1: """acos asin atan cos sin tan acosh asinh atanh cosh sinh tanh exp exp2 expm1 log log10 log1p
         log2 cbrt fabs sqrt erf erfc lgamma tgamma ceil floor nearbyint rint round trunc""",
@@ -27,6 +28,6 @@ MACROS = """\
 
 
 def declarations() -> str:
-    """Prototypes of the functions of doubles and floats, and the macros that kernels use."""
+    """Return the prototypes of the double and float functions, and the macros that kernels use."""
     calls = [f"GEON_{count}({f})" for count, names in FUNCTIONS.items() for f in names.split()]
     return MACROS + "\n".join(calls) + "\n"

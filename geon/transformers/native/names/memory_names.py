@@ -1,4 +1,4 @@
-"""Where C code finds the memory of a plan: at the top, and in the bodies of regions."""
+"""C expressions for a plan's memory, at the top level and in region bodies."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from ...printing.nests.parameters import Place
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Scope:
-    """A plan whose kernels are called, and what its memory is called there.
+    """A plan whose kernels are called, with the names of its memory there.
 
-    ``known`` has expressions of places; buffers of the arena are those of the program from
-    ``first_buffer`` on, and steps from ``first_step`` on. What is ``looped`` is run by a loop.
+    ``known`` has C expressions of memory locations. ``first_buffer`` and ``first_step`` are the
+    offsets of the plan's arena buffers and steps in the program. ``looped`` is True if a loop runs
+    the plan.
     """
 
     plan: Plan
@@ -24,7 +25,7 @@ class Scope:
     looped: bool = False
 
     def pointer(self, place: Place, table: Callable[[Place], str]) -> str:
-        """The pointer to a place; ``table`` says where the program's own are."""
+        """Return the C pointer to a location; ``table`` gives the program's own pointers."""
         found = self.known.get(place)
         if found is not None:
             return found

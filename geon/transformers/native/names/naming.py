@@ -1,4 +1,4 @@
-"""What one kernel calls its memory and its lengths: the parameters of its C function."""
+"""Parameters of one kernel's C function: names of its memory and of open lengths."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ from ...printing.nests.parameters import Parameter, Parameters, Place
 from .c_files import FileFunction
 from .dialect import ArrayLanes
 
-START = "start"  # what kind of memory begins inside of a place, and its number says where
-NAME = "KERNEL"  # stands for the name of a kernel's function until the module gives it one
+START = "start"  # kind of a memory location that is (location, start offset in elements)
+NAME = "KERNEL"  # placeholder of a kernel function's name, which the module replaces
 
 
 def begun(place: Place, starts: Mapping[Place, int]) -> Place:
-    """A place from where on a kernel uses it: ``starts`` are in elements, by place."""
+    """Return ``place`` with its start offset from ``starts`` (in elements), if it has one."""
     return (START, (place, starts[place])) if place in starts else place
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A kernel's C text, with ``NAME`` for its name, and the parameters to call it with.
+    """A kernel's C function.
 
-    ``shared`` are texts that several kernels need once in a unit, ``calls`` the helper functions
-    that it calls; one that ``fails`` takes a report and returns whether it failed. ``units`` define
-    what else it calls, the same for all programs. One ``of_vectors`` has no loop that a compiler is
-    to find vectors for.
+    ``text`` is its C text with ``NAME`` for its name, ``parameters`` are those to call it with.
+    ``shared`` are texts that a unit needs once for all its kernels. ``fails`` is True if it takes a
+    report and returns whether it failed. ``units`` are program-independent units that define other
+    functions that it calls. ``calls`` are the helper functions that it calls. ``of_vectors`` is
+    True if it has no loop that the compiler should vectorise.
     """
 
     text: str
@@ -45,17 +46,17 @@ class Function:
 
     @property
     def head(self) -> str:
-        """The head of the function in its text, after ``static``."""
+        """Return the head of the function as in its text, after ``static``."""
         return head(self.parameters, self.fails)
 
     def of(self, places: Mapping[object, object]) -> Function:
-        """The same function called with other memory: ``places`` in place of those it has."""
+        """Return the function with the memory locations of its parameters replaced."""
         moved = [replace(p, place=places.get(p.place)) if p.pointer else p for p in self.parameters]
         return replace(self, parameters=tuple(moved))
 
 
 def head(parameters: Iterable[Parameter], fails: bool = False) -> str:
-    """The head of a kernel's function, which is called ``NAME``."""
+    """Return the head of a kernel's function, with the name ``NAME``."""
     declared = ["int32_t threads", *(p.declared() for p in parameters)]
     if fails:
         declared.append("int64_t *report")
@@ -63,10 +64,10 @@ def head(parameters: Iterable[Parameter], fails: bool = False) -> str:
 
 
 class KernelNames(Parameters):
-    """The parameters of one kernel, with what it keeps and works in.
+    """The parameters of one kernel, with its cached packed operand and its scratch memory.
 
-    ``starts`` says by place how many elements lie before what the kernel uses of it; ``results``
-    are what is written, those of the kernel where not given.
+    ``starts`` has the start offset of operands in elements, by memory location. ``results`` are the
+    values that the function writes, by default those of the kernel.
     """
 
     lanes: ArrayLanes = ArrayLanes()
@@ -84,34 +85,34 @@ class KernelNames(Parameters):
         self.kept = self.keep()
         self.works: Parameter | None = None
         self.needed: dict[FileFunction, None] = {}
-        self.plain = False  # whether a nest is of numbers, and not of vectors
+        self.plain = False  # True if the nest has scalar statements, not vector ones
         operands = () if isinstance(kernel.work, Call | Region) else kernel.work.operands
         super().__init__(self.place, operands, results)
 
     def begun(self, place: Place) -> Place:
-        """A place from where on a kernel uses it."""
+        """Return ``place`` with its start offset, if it has one."""
         return begun(place, self.starts)
 
     def place(self, op: Op) -> Place:
-        """The memory in which ``op`` lies."""
+        """Return the memory location of ``op``."""
         return place_of(self.plan, op)
 
     def needs(self, function: FileFunction) -> None:
-        """Note that the kernel's text calls a function of a C file."""
+        """Record that the kernel's text calls a function of a C file."""
         self.needed[function] = None
 
     @property
     def headers(self) -> tuple[str, ...]:
-        """What a unit has that calls them."""
+        """Return the headers of the C file functions that the kernel calls."""
         return tuple([function.header for function in self.needed])
 
     @property
     def units(self) -> tuple[str, ...]:
-        """What defines them where a header only declares."""
+        """Return the units that define them, where headers only declare them."""
         return tuple([unit for function in self.needed for unit in function.units])
 
     def scratch(self) -> str | None:
-        """The name of the memory that the kernel works in, where it has some."""
+        """Return the name of the kernel's scratch memory, or None if it has none."""
         number = self.plan.scratch.get(self.kernel.op)
         if number is None:
             return None
@@ -119,11 +120,11 @@ class KernelNames(Parameters):
         return self.works.name
 
     def own_scratch(self, each: Size) -> str:
-        """The thread's part of that memory, where each has so many bytes."""
+        """Return the pointer to this thread's ``each`` bytes of scratch memory."""
         return f"{self.scratch()} + geon_seat() * (int64_t)({self.length(each)})"
 
     def keep(self) -> Parameter | None:
-        """The copy that the kernel keeps from call to call."""
+        """Return the parameter of the kernel's cached packed operand, or None."""
         if self.kernel.op not in self.plan.kept:
             return None
         return Parameter(
@@ -131,16 +132,16 @@ class KernelNames(Parameters):
         )
 
     def memory(self, op: Op) -> str:
-        """The typed pointer to the memory that ``op`` looks at as a whole."""
+        """Return the typed pointer to the memory of which ``op`` is a whole view."""
         name = self.pointer(self.plan.schedule.base[op])
         return f"(_Bool *){name}" if name_of(op.dtype) == "bool" else name
 
     @property
     def parameters(self) -> list[Parameter]:
-        """All parameters, pointers first."""
+        """Return all parameters, pointers first."""
         further = [each for each in (self.kept, self.works) if each is not None]
         return [*self.pointers.values(), *further, *self.of_lengths]
 
     def declared(self) -> str:
-        """The parameter list of the kernel's function."""
+        """Return the parameter list of the kernel's function."""
         return ", ".join(p.declared() for p in self.parameters)

@@ -1,7 +1,7 @@
-"""Where operands of products begin: the caller adds what lies before them, so texts are equal.
+"""Move constant start offsets of product operands into the caller's pointers.
 
-A loop that was written out takes one slice after another of one value. The products of all slices
-are one function then, called with pointers into the value.
+An unrolled loop multiplies one slice after another of one value. Without the offsets their products
+have equal text, so they share one function that is called with different pointers.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ...printing.nests.parameters import Place
 
 
 def from_starts(made: Contraction, places: Sequence[Place]) -> tuple[Contraction, dict[Place, int]]:
-    """The contraction with operands that begin where it reads them, and by place what lies before.
+    """Return the contraction without start offsets, and the offsets in elements by memory location.
 
-    ``places`` are those of the operands; starts are in elements. Only an operand that is read in
-    one way, is not written, and has a place of its own can begin elsewhere, and none where pieces
-    begin at different places.
+    ``places`` are the memory locations of its operands. An operand is rebased only if it has one
+    load, is not written and shares its memory with no other operand. A contraction in pieces is
+    unchanged.
     """
     if made.pieces:
         return made, {}
@@ -31,7 +31,7 @@ def from_starts(made: Contraction, places: Sequence[Place]) -> tuple[Contraction
     starts: dict[Place, int] = {}
 
     def begun(value: Scalar) -> Scalar:
-        """An operand from its start on."""
+        """Return an operand's load without its constant offset, and record that."""
         if not isinstance(value, Load) or uses[places[value.operand]] > 1:
             return value
         start = value.offset.constant

@@ -1,1 +1,1 @@
-"""Loop nests as C text."""
+"""Emit loop nests as C: tasks, loops, vector lanes and reductions."""

@@ -1,11 +1,10 @@
-"""How a pass of a loop nest accumulates its reductions, as C.
+"""Emit the accumulation of a pass's reductions as C.
 
-A sum of floats is taken in blocks: the terms of a block are added in the sum's own dtype, the sums
-of blocks in float64. So its error does not grow with the number of terms, and the order of
-additions follows from lengths (and the width of vectors) alone. Other reductions have no such
-error: they keep one running value, but for sums of narrow integers, which 32 bits hold for a block.
-Folds of truths alone look at theirs block by block, and end where no further element can change
-them.
+A sum of floats is accumulated in blocks: terms of a block are added in the sum's dtype, block sums
+in float64. So the error does not grow with the number of terms, and the order of additions depends
+only on lengths (and the vector width). Other reductions have no rounding error and keep one running
+value, except that sums of narrow integers accumulate in 32 bits within a block. A pass that only
+reduces booleans tests after each block whether all results are decided, and then stops.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from ..names.dialect import ArrayLanes
 from ..names.loop_lines import indented
 from ..vectors.vector_ops import vector_type
 
-# The most terms that are added one after another in a sum's own dtype. 32 equal terms are off by
-# 5e-7 in float32 at most; their blocks cost nothing that can be measured where memory is the limit.
+# Maximum terms of a block, added in the sum's own dtype. The relative error of 32 equal float32
+# terms is at most 5e-7. Blocks of this size cost nothing measurable if memory is the bottleneck.
 CHAIN = 32
-# Truths between two looks at whether they are decided, of one row and of each of some side by side.
+# Booleans between two tests for an early exit, for one row and for each of several rows in lanes.
 TRUTHS = 4096
 TRUTHS_OF_LANE = 64
-# Terms of 16 bits whose sum 32 bits hold, and so few that this is not worth a block.
+# Maximum 16-bit terms whose sum fits into 32 bits, and the fewest for which blocks pay off.
 NARROW = 1 << 15
 FEW_NARROW = 16
 
-# How OpenMP names the folding of a row whose partial values a loop keeps in vector lanes.
+# Reduction operators in OpenMP clauses, by primitive.
 SIGNS = {
     "add": "+",
     "multiply": "*",
@@ -40,22 +39,22 @@ SIGNS = {
     "logical_or": "|",
     "logical_and": "&",
 }
-SETTLED = {"logical_or": "!=", "logical_and": "=="}  # how a truth that stays compares to 0
+SETTLED = {"logical_or": "!=", "logical_and": "=="}  # a decided value compares so to 0
 Lines = list[str]
-BLOCK_BEGIN, BLOCK_END = "BLOCK_BEGIN", "BLOCK_END"  # stand for the bounds of a block
+BLOCK_BEGIN, BLOCK_END = "BLOCK_BEGIN", "BLOCK_END"  # placeholders of the bounds of a block
 
 
 class Accumulation:
-    """The reductions of one pass.
+    """The accumulators of one pass and the C statements that update them.
 
-    ``loops`` are those of the pass, outermost first; with ``lanes`` each row of a block of rows has
-    accumulators of its own; ``width`` is how many float32 a vector holds, 1 where compilers may
-    make none. ``extent`` writes the length of a loop as C. Of a pass that is one run, so many turns
-    of its loop, as C, are taken ``beside`` each other, with accumulators for ``held`` lanes. A pass
-    of ``truths`` does nothing but fold them. Where it ``narrows``, sums of narrow integers are
-    taken in 32 bits. So many ``times`` as a vector has accumulators are there where the compiler
-    computes vectors abreast. Where statements are of so many elements as are ``taken`` at once,
-    accumulators are vectors of these.
+    ``sums`` are the reductions. ``loops`` are the loops of the pass, outermost first. ``lanes`` are
+    rows in lanes, each with its own accumulators; None for a single row. ``width`` is the number of
+    float32 in a vector, 1 if the compiler may not vectorise. ``extent`` returns the extent of a
+    loop as C. ``beside`` is the number of iterations in the lanes of a collapsed run, as C.
+    ``held`` is the number of lanes that have accumulators then, as C. ``truths`` is True if the
+    pass only reduces booleans. ``narrows`` allows sums of narrow integers to accumulate in 32 bits.
+    ``times`` is the factor of additional accumulators if the compiler interleaves vectors.
+    ``taken`` is the number of elements of a statement; accumulators are vectors of that many.
     """
 
     def __init__(
@@ -80,7 +79,7 @@ class Accumulation:
             self.block = TRUTHS if lanes is None else TRUTHS_OF_LANE
         floats = any(map(is_float_sum, sums))
         extremes = any(total.spoiled for total in sums)
-        # clang makes no vectors of a loop that finds an extreme of floats, which NaN may be.
+        # clang does not vectorise a maximum or minimum of floats that handles NaN.
         self.serial = floats and extremes and lanes is None and width > 1
         self.times = times if floats and not extremes else 1
         terms = product(loop.extent for loop in loops)
@@ -98,10 +97,10 @@ class Accumulation:
         self.cuts = bool(wide or narrow) or (self.truths and self.level is not None)
 
     def block_level(self, extents: Sequence[Size]) -> int | None:
-        """The loop that is cut into blocks; None where one block holds all terms.
+        """Return the level of the loop that is cut into blocks, or None if one block has all terms.
 
-        It is the innermost one where a row is summed along its vectors, since what the vectors of
-        one run of it hold is added to one number.
+        For one row in vectors it is the innermost loop, since each run of it ends with a horizontal
+        sum.
         """
         known, most = 1, CHAIN if self.serial else self.block
         for level in range(len(extents) - 1, -1, -1):
@@ -112,7 +111,7 @@ class Accumulation:
         return None
 
     def inner(self) -> int:
-        """How many terms one turn of the loop that is cut has."""
+        """Return the number of terms in one iteration of the loop that is cut."""
         terms = 1
         for loop in self.loops[(self.level or 0) + 1 :]:
             assert isinstance(loop.extent, int)
@@ -120,10 +119,10 @@ class Accumulation:
         return terms
 
     def turns(self) -> int:
-        """How many turns of the loop that is cut make a block.
+        """Return the number of iterations of the cut loop in one block.
 
-        Blocks of a known length are equal, so that a compiler knows how long each is, and vectors
-        fill them.
+        Blocks of a known extent have equal sizes if possible, so that the compiler knows each trip
+        count and vectors fill it.
         """
         assert self.level is not None
         most = max(1, self.block // self.inner())
@@ -135,9 +134,7 @@ class Accumulation:
         return equal if extent % equal == 0 and equal % self.taken == 0 else most
 
     def fills(self, number: int, cut: bool, bounds: tuple[str, str] | None) -> bool:
-        """Whether the turns of each run of the innermost loop are known to be a multiple of a
-        number.
-        """
+        """Return True if each run of the innermost loop has a multiple of ``number`` iterations."""
         extent = self.loops[-1].extent
         if bounds is not None or not is_multiple(extent, number):
             return False
@@ -148,7 +145,7 @@ class Accumulation:
     # Text ---------------------------------------------------------------------------------------
 
     def clause(self) -> str:
-        """What tells the compiler that partial values of these may be kept in vector lanes."""
+        """Return the OpenMP reduction clauses for partial values in vector lanes."""
         if self.lanes is not None or self.taken > 1:
             return ""
         found = [f"reduction({SIGNS[t.row]}:{self.held_in(t)})" for t in self.sums]
@@ -156,25 +153,25 @@ class Accumulation:
         return " " + " ".join(found) if found else ""
 
     def held_in(self, total: Accumulator) -> str:
-        """The name of what takes the terms of a reduction."""
+        """Return the name of the variable that accumulates a reduction's terms."""
         if self.taken > 1:
             return f"{total.name}_each"
         return f"{total.name}_block" if total.name in self.narrow else total.name
 
     def first(self, total: Accumulator, value: str) -> str:
-        """The statement that declares what takes the terms of a reduction of vectors."""
+        """Return the declaration of a vector accumulator with all lanes ``value``."""
         ctype = vector_type(total.ctype, self.taken)
         start = f"GEON_EACH({ctype}, {value})"
         return f"{ctype} {self.held_in(total)} = {start};"
 
     def folded(self, total: Accumulator) -> str:
-        """What the elements of such a vector are together."""
+        """Return the C expression of a vector accumulator's horizontal reduction."""
         kind = vector_type(total.ctype, self.taken)
         return f"{kind}_{total.row}({self.held_in(total)})"
 
     def around_turns(self) -> tuple[Lines, Lines]:
-        """The statements before and after some turns of one vector of lanes, whose values are in
-        registers meanwhile: ``steps`` are ``held`` then.
+        """Return the statements that load accumulators into registers before unrolled iterations
+        and store them after. ``steps(held=True)`` updates these registers.
         """
         if self.lanes is None or self.lanes.vectors is None:
             return [], []
@@ -186,7 +183,9 @@ class Accumulation:
         return before, after
 
     def steps(self, held: bool = False) -> Lines:
-        """The statements on one element; lanes may be ``held`` in registers."""
+        """Return the statements that accumulate one element; accumulators are in registers if
+        ``held``.
+        """
         if held and self.around_turns()[0]:
             return [f"{t.name}_held = {t.step(f'{t.name}_held', t.text)};" for t in self.sums]
         found = []
@@ -205,7 +204,7 @@ class Accumulation:
         return found
 
     def start(self) -> Lines:
-        """The statements before the loops."""
+        """Return the declarations of accumulators before the loops."""
         found: Lines = []
         for total in self.sums:
             if total.name in self.blocked:
@@ -223,21 +222,21 @@ class Accumulation:
         return found
 
     def declared(self, ctype: str, name: str, value: str) -> Lines:
-        """A variable that begins as ``value``, one for each lane."""
+        """Declare a variable with initial ``value``, or an array of it over lanes."""
         if self.lanes is None:
             return [f"{ctype} {name} = {value};"]
         put = f"{self.lanes.at(name, ctype)} = {self.lanes.each(ctype, value)};"
         return [self.lanes.array(ctype, name), f"{self.lane_loop} {put}"]
 
     def of_lane(self, name: str, ctype: str) -> str:
-        """A variable, that of the lane at hand where there are lanes."""
+        """Return a variable's name, or the current lane's element of its array."""
         return name if self.lanes is None else self.lanes.at(name, ctype)
 
     def blocks(self, run: Lines, variable: str, bounds: tuple[str, str] | None) -> Lines:
-        """The loop that is cut, block by block.
+        """Return the loop over blocks of the cut loop.
 
-        ``run`` are its lines from ``BLOCK_BEGIN`` to ``BLOCK_END``; ``bounds`` those of its part,
-        where it is divided.
+        ``run`` are the lines of one block, from ``BLOCK_BEGIN`` to ``BLOCK_END``. ``bounds`` limit
+        the loop if the work is divided.
         """
         assert self.level is not None
         loop, turns = self.loops[self.level], self.turns()
@@ -263,18 +262,18 @@ class Accumulation:
         return [*head, *("    " + line if line[:1] != "#" else line for line in body), "}"]
 
     def step(self) -> str:
-        """How many turns make a block, as C: as many as the compiler has accumulators for."""
+        """Return the iterations of a block as C; they depend on the compiler."""
         turns = self.turns()
         if self.times > 1:
             return f"GEON_BY_COMPILER({self.times * turns}, {turns})"
         return f"GEON_BY_COMPILER({turns}, {self.fewest()})" if self.serial else str(turns)
 
     def fewest(self) -> int:
-        """How many turns make a block where no vectors are made."""
+        """Return the iterations of a block if the loop is not vectorised."""
         return max(1, CHAIN // self.inner())
 
     def before_block(self) -> Lines:
-        """The statements before a block."""
+        """Return the statements that reset the accumulators of a block."""
         found = []
         for total in self.sums:
             held, narrow = self.held_in(total), total.name in self.narrow
@@ -290,7 +289,7 @@ class Accumulation:
         return found
 
     def after_block(self) -> Lines:
-        """The statements after a block."""
+        """Return the statements that add a block's sums to the totals."""
         found = []
         for total in self.sums:
             if total.name in self.blocked or total.name in self.narrow:
@@ -305,7 +304,7 @@ class Accumulation:
         return found + self.early_end()
 
     def early_end(self) -> Lines:
-        """The statements that leave a loop whose truths are all decided."""
+        """Return the statement that leaves the loop if all booleans are decided."""
         if not self.truths:
             return []
         each = [f"{self.of_lane(t.name, t.ctype)} {SETTLED[t.row]} 0" for t in self.sums]
@@ -319,7 +318,7 @@ class Accumulation:
         ]
 
     def meet(self, held: str) -> Lines:
-        """The statements that bring what turns beside each other gave to the first one's lanes."""
+        """Return the statements that combine the lanes of unrolled iterations."""
         found: Lines = []
         if self.lanes is None:
             return found
@@ -344,9 +343,9 @@ class Accumulation:
         return for_further_turns(self.lanes, held, found)
 
     def end(self, partial: bool = False) -> Lines:
-        """The statements after the loops: sums in their dtype, and a NaN that was met wins.
+        """Return the statements after the loops: convert sums to their dtype and propagate a NaN.
 
-        Of a ``partial`` value more is to come: it stays as it is.
+        Sums of a ``partial`` pass are not converted: other parts follow.
         """
         found = []
         for total in self.sums:
@@ -371,17 +370,20 @@ class Accumulation:
 
 
 def is_float_sum(total: Accumulator) -> bool:
-    """Whether rounding makes the result of a reduction depend on how its terms are grouped."""
+    """Return True for a sum of floats, whose rounding depends on the grouping of terms."""
     return total.row == "add" and total.dtype in ("float32", "float64")
 
 
 def wide(total: Accumulator) -> str:
-    """The name of the sum of the sums of blocks."""
+    """Return the name of the float64 sum of block sums."""
     return f"{total.name}_wide"
 
 
 def for_further_turns(lanes: ArrayLanes, held: str, statements: Lines) -> Lines:
-    """Statements for each lane of the turns beside the first one, with which there are ``held``."""
+    """Return a loop that runs ``statements`` in the lanes of all unrolled iterations but the first.
+
+    ``held`` is the number of lanes of all iterations.
+    """
     if not statements:
         return []
     head = f"for (int64_t turn = lanes; turn < {held}; turn += lanes) {{"

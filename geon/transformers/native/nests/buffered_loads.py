@@ -1,4 +1,4 @@
-"""What is read ahead of a loop, as C: arrays that are filled for some turns at a time."""
+"""Emit buffered loads: arrays that are filled ahead of a loop for some of its iterations."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from ....op_graph.axes.affine import Size
 from ...printing.nests.buffered_loads import PrintedStage
 from ..names.loop_lines import SIMD, for_loop, indented
 
-TURNS = 512  # of a loop that elements are read ahead for: their arrays stay in the nearest cache
-UNROLLED = "#pragma GCC unroll 16"  # a compiler decides by itself only about shorter ones
+TURNS = 512  # maximum iterations that are buffered, so that the arrays stay in the L1 cache
+UNROLLED = "#pragma GCC unroll 16"  # by itself a compiler unrolls only shorter loops
 
 
 def with_stages(
@@ -19,16 +19,17 @@ def with_stages(
     extent: Size,
     loop: Callable[[str, str], list[str]],
 ) -> list[str]:
-    """The innermost ``loop`` of a pass, between bounds, with what is read ahead of it.
+    """Return the innermost loop of a pass between ``bounds``, with the buffers that it reads.
 
-    ``extent`` is the most turns it has; a longer one is cut.
+    ``loop`` returns its text for given bounds. ``extent`` is its maximum number of iterations; a
+    longer loop is cut into parts of ``TURNS``.
     """
     low, high = bounds
     if not stages:
         return loop(low, high)
     if isinstance(extent, int) and extent <= TURNS:
         return ["{", *indented([*_filled(stages, low, high, extent), *loop(low, high)]), "}"]
-    first, stop = f"{variable}_ahead", f"{variable}_ahead_stop"  # loops of words are inside
+    first, stop = f"{variable}_ahead", f"{variable}_ahead_stop"  # differ from those of random bits
     lines = [
         f"{stop} = {high} - {first} < {TURNS} ? {high} : {first} + {TURNS};",
         *_filled(stages, first, stop, TURNS),
@@ -39,7 +40,7 @@ def with_stages(
 
 
 def _filled(stages: Sequence[PrintedStage], low: str, high: str, turns: int) -> list[str]:
-    """The statements that read what turns ``low`` to before ``high`` need, in whole periods."""
+    """Return the statements that fill buffers for iterations ``low`` to before ``high``."""
     lines = []
     for stage in stages:
         name, period = stage.name, stage.period
@@ -60,7 +61,7 @@ def _filled(stages: Sequence[PrintedStage], low: str, high: str, turns: int) -> 
 
 
 def _sparse(stage: PrintedStage, low: str, high: str) -> list[str]:
-    """The statements that fill an array where few elements are not 0."""
+    """Return the statements that fill a buffer of which few elements are nonzero."""
     name, every = stage.name, stage.every
     rest = f"(({low}) + ({stage.shift})) % {every}"
     begin = f"{low} + ({every} - ({rest})) % {every}"
@@ -75,7 +76,7 @@ def _sparse(stage: PrintedStage, low: str, high: str) -> list[str]:
 
 
 def _period(stage: PrintedStage) -> list[str]:
-    """The statements that read one period."""
+    """Return the statements that fill one period of a buffer."""
     digits = list(stage.digits)
     places = []
     step = stage.period

@@ -1,4 +1,4 @@
-"""Turns of a run of short rows that are taken beside each other, as lanes of one loop, as C."""
+"""Emit collapsed lanes: several iterations over few rows as one loop over all their lanes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from ..vectors.transpose_tiles import TILE
 
 
 def turns_beside(lanes: int, turns: Size, vector: int) -> int | None:
-    """How many of so many turns of a run are taken beside each other; ``geon_beside`` in C.
+    """Return the unroll factor that makes ``lanes * factor`` fill whole vectors of ``vector``
+    elements.
 
-    None where that follows from open lengths. Of no turns it is any number.
+    It is None if it depends on an open length; ``geon_beside`` computes it in C. A loop without
+    iterations may have any factor.
     """
     if lanes >= TILE:
         return 1
@@ -55,11 +57,12 @@ def turns_of_run(
     each: list[str],
     over: ArrayLanes,
 ) -> list[str]:
-    """The loops of a run whose lanes do ``each``: over turns ``beside`` each other, which have so
-    many lanes ``held``, and over single ones that are left.
+    """Return the loops of a run: over groups of ``beside`` iterations, then over the remaining
+    ones.
 
-    These have a loop of their own (``"apart"``), or the same text (``"joined"``), or are none
-    (``""``).
+    A group has ``held`` lanes, and ``each`` are the statements of a lane. ``single`` says how the
+    remaining iterations are run: by a loop of their own ("apart"), by the same text ("joined"), or
+    not at all as there are none ("").
     """
     begin, end = bounds
 

@@ -1,4 +1,4 @@
-"""Rows at computed positions, asked for some turns ahead of the loop that reads them, as C."""
+"""Emit prefetches of gathered rows, some iterations ahead of the loop that reads them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from ..names.loop_lines import indented
 def asked_ahead(
     made: PrintedPass, variable: str, end: str, length: Callable[[Size], str]
 ) -> list[str]:
-    """The statements at the beginning of a turn of the loop ``variable``, which ends before
-    ``end``, that ask for the rows which a pass looks up some turns later; ``length`` writes a
-    length as C.
+    """Return the prefetches at the start of an iteration of loop ``variable``, which ends at
+    ``end``.
+
+    They fetch the rows that the pass reads ``AHEAD`` iterations later. ``length`` returns a length
+    as C.
     """
     lines: list[str] = []
     for each in made.lookups:
@@ -26,7 +28,7 @@ def asked_ahead(
 
 
 def _lines_of_row(lookup: PrintedLookup, length: Callable[[Size], str]) -> list[str]:
-    """The statements that ask for the first lines of a row."""
+    """Return the prefetches of the first cache lines of a row."""
     pointer = f"const char *const far = (const char *)({lookup.start});"
     if isinstance(lookup.size, int):
         count = min(-(-lookup.size // LINE), LINES)

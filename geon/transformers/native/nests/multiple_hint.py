@@ -1,4 +1,4 @@
-"""Numbers of turns that fill whole vectors, written so that a compiler sees it."""
+"""Write trip counts so that the compiler sees that they are multiples of the vector width."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from ....op_graph.axes.lengths import is_multiple
 
 
 def whole(count: str, extent: Size, lanes: int) -> str:
-    """The turns of a part of a loop as C, whose parts begin at multiples of ``lanes``.
+    """Return the trip count of a part of a loop as C, with a mask that shows a multiple of
+    ``lanes``.
 
-    Where the loop's extent is such a multiple, so is the count, and masking it changes nothing; but
-    a compiler then leaves out the two copies of a body that are for what does not fill a vector.
+    Parts begin at multiples of ``lanes``. If the loop's extent is a multiple too, the mask changes
+    nothing, but the compiler then omits the two copies of the body for incomplete vectors.
     """
     if is_multiple(extent, lanes):
         return f"({count}) & -{lanes}"

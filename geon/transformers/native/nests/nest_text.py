@@ -1,4 +1,4 @@
-"""A loop nest as C: a task function over part of the work, and the function that divides it."""
+"""Emit a loop nest as C: a task function on a part of the work, and a function that divides it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ from .random_buffer import words_function
 from .row_loops import NestByRows
 from .task_text import printed_passes
 
-BORDER = 8  # times what a piece stores, of which the largest stores more: rows are taken one by one
+BORDER = 8  # a piece that stores less than 1/8 of the largest one is not unrolled and jammed
 
-# How many turns of a loop one task takes. Below 2**17 statements the caller does all by itself:
-# that is less work than waking a thread. Else there are about sixteen tasks, so that threads end
-# together, of 2**15 statements at least, many times what starting one costs, and of 2**19 at most,
-# so that memory is walked in long stretches.
+# Return the number of loop iterations of one task. Below 2**17 statements there is one task, since
+# waking a thread takes longer. Otherwise there are about sixteen tasks for load balance. A task has
+# at least 2**15 statements, much more than its start costs, and at most 2**19.
 GRAIN = """\
 GEON_INLINE int64_t geon_grain(int64_t size, int64_t work)
 {
@@ -47,7 +46,7 @@ def nest_function(
     name: str = NAME,
     passing: Passing | None = None,
 ) -> Function:
-    """The C function of a nest, with what it stores past the caches where that is much."""
+    """Return the C function of a nest; ``passing`` describes its possible non-temporal stores."""
     text = function_text(work, names, vector_bytes, name, passing)
     parameters = tuple(names.parameters)
     return Function(text, parameters, names.headers, units=names.units, of_vectors=not names.plain)
@@ -56,7 +55,7 @@ def nest_function(
 def function_text(
     work: Nest, names: KernelNames, vector_bytes: int, name: str, passing: Passing | None
 ) -> str:
-    """The C functions of a nest in all its forms."""
+    """Return the C functions of a nest with its variants, copies and pieces."""
     if work.short is not None:
         return short_text(work, work.short, names, vector_bytes, name, passing)
     if work.pieces:
@@ -79,8 +78,9 @@ def function_text(
 def printed_nest(
     work: Nest, names: KernelNames, vector_bytes: int, *, jams: bool = True
 ) -> PrintedNest:
-    """The statements of a nest, with strips where the instruction set has functions of them, and
-    where it ``jams``, some rows together.
+    """Return the statements of a nest, with vector functions if the instruction set has them.
+
+    If ``jams``, rows are unrolled and jammed where that pays off.
     """
     jam, found = jammed(work, vector_bytes) if jams else None, vectored(work, vector_bytes)
     if found is None:
@@ -96,7 +96,7 @@ def printed_nest(
 
 
 def print_vectors(work: Nest, names: KernelNames, vectors: Vectors) -> PrintedNest:
-    """The statements of a nest, of vectors of rows side by side or of elements of passes."""
+    """Return vector statements of a nest, over rows in lanes or elements of passes."""
     plain, by_lanes = names.lanes, work.across is not None
     names.calls(["geon_vectors"])
     if by_lanes:
@@ -110,7 +110,7 @@ def print_vectors(work: Nest, names: KernelNames, vectors: Vectors) -> PrintedNe
 def pieces_text(
     work: Nest, names: KernelNames, vector_bytes: int, name: str, passing: Passing | None
 ) -> str:
-    """The C functions of a nest that is computed by its pieces where lengths allow it."""
+    """Return the C functions of a nest that is split into pieces if lengths allow it."""
 
     most = max(assumed(stored(piece)) for piece in work.pieces)
 
@@ -119,13 +119,13 @@ def pieces_text(
             return short_text(piece, piece.short, names, vector_bytes, called, None)
         border = assumed(stored(piece)) * BORDER < most
         printed = printed_nest(piece, names, vector_bytes, jams=not border)
-        # The whole is for short lengths, where there are pieces for others.
+        # The unsplit nest serves short lengths only, so it needs no non-temporal stores.
         much = piece is not work and passing is not None and may_pass(piece, passing.stored)
         return nest_text(printed, names, called, vector_bytes, passing if much else None)
 
     called = dict(names.called)
     for piece in (work, *work.pieces):
-        text(piece, name)  # all are parameters now
+        text(piece, name)  # adds all parameters, before the first text is used
     names.called = called
     if len(work.pieces) == 1 and not work.holds:
         return text(work.pieces[0], name)
@@ -148,12 +148,13 @@ def short_text(
     name: str,
     passing: Passing | None,
 ) -> str:
-    """The C functions of a nest whose rows are taken side by side where they are short."""
+    """Return the C functions of a nest with a variant for short rows, and the choice."""
     if not work.shortness:
         return function_text(short, names, vector_bytes, name, passing)
     noted = dict(names.called)
     for each in (work, *work.pieces, short):
-        nest_text(printed_nest(each, names, vector_bytes), names, name, vector_bytes)  # parameters
+        # Emit it once for its parameters alone.
+        nest_text(printed_nest(each, names, vector_bytes), names, name, vector_bytes)
     names.called = noted
     longer = replace(work, short=None, shortness=())
     parts = [
@@ -174,7 +175,7 @@ def nest_text(
     vector_bytes: int,
     passing: Passing | None = None,
 ) -> str:
-    """The C functions of a nest; ``name`` is that of the one to call."""
+    """Return the C functions of one form of a nest; ``name`` is the one to call."""
     work = NestByRows(nest, names, name, vector_bytes, passing)
     if work.is_few_long_rows():
         return work.row_after_row()
@@ -190,9 +191,9 @@ def nest_text(
 def run_text(
     nest: PrintedNest, names: KernelNames, name: str, vector_bytes: int, passing: Passing | None
 ) -> str:
-    """The C functions of a run of elements that is folded for a few rows side by side.
+    """Return the C functions of a nest that reduces one contiguous run over a few rows in lanes.
 
-    How many rows an open length gives is known at run time: of many the rows are divided.
+    With an open number of rows the choice is made at run time: many rows are divided among tasks.
     """
 
     def work(called: str) -> NestByRows:

@@ -1,4 +1,4 @@
-"""A pass of a loop nest as C: its loops, in vector lanes or tiles, with what they reduce."""
+"""Emit a pass of a loop nest as C: its loops, in vector lanes or tiles, and its reductions."""
 
 from __future__ import annotations
 
@@ -36,34 +36,34 @@ from .multiple_hint import whole
 from .random_buffer import with_words
 from .vector_function_loop import fetches, strip_loop
 
-SHORT_ROW = 8  # vectors of elements below which states in lanes cost more than they save,
-LONG_ROW = 256  # and from which on the states of
-SIDE_BY_SIDE = 4  # vectors are: each step of a state waits for the one before
-CONVERTING = 32  # bytes of vectors in which floats and 64-bit integers become each other
-DIVIDED = ("begin", "end")  # the bounds of a task's part of the outermost loop
+SHORT_ROW = 8  # vectors in a row below which a state for each lane costs more than it saves
+LONG_ROW = 256  # vectors in a row from which on SIDE_BY_SIDE vectors of states are used
+SIDE_BY_SIDE = 4  # independent vectors of states, which hide the latency of each step
+CONVERTING = 32  # minimum vector bytes for conversions between floats and 64-bit integers
+DIVIDED = ("begin", "end")  # names of the bounds of a task's part of the divided loop
 
 
 def of_lane(position: NarrowPosition) -> str:
-    """The statement of a position of the lane that is at hand."""
+    """Return the declaration of an index of the current lane."""
     return f"const int32_t {position.name} = (int32_t)({position.start}) + (int32_t)lane;"
 
 
 class Passes:
-    """Prints the passes of one nest."""
+    """Emits the passes of one nest."""
 
     def __init__(self, nest: PrintedNest, names: KernelNames, vector_bytes: int) -> None:
         assert isinstance(nest.over, ArrayLanes), "rows side by side are arrays"
         self.nest, self.names, self.vector_bytes, self.over = nest, names, vector_bytes, nest.over
-        self.past = Past(None, names)  # of the task that is written
-        self.whole_parts = False  # parts of a pass are of turns that are taken at once
-        self.many_lanes = False  # lanes are enough for a loop, whatever open lengths are
+        self.past = Past(None, names)  # non-temporal stores of the current task
+        self.whole_parts = False  # parts of a pass are multiples of the unrolled iterations
+        self.many_lanes = False  # assume that the open number of lanes is large
 
     def extent(self, loop: Loop) -> str:
-        """The number of turns of a loop, as C."""
+        """Return the extent of a loop as C."""
         return self.names.length(loop.extent)
 
     def statements(self, lines: list[object], bounds: tuple[str, str] | None = None) -> list[str]:
-        """The statements of a block, its passes as loops, which ``bounds`` may cut."""
+        """Return the statements of a block, with passes as loops; ``bounds`` limit them."""
         found: list[str] = []
         for _, run in itertools.groupby(lines, type):
             some = list(run)
@@ -81,10 +81,10 @@ class Passes:
         partial: bool = False,
         flat: bool = False,
     ) -> list[str]:
-        """The loops of a pass.
+        """Return the loops of a pass.
 
-        ``bounds`` are those of the outermost one where it is divided; its reductions are then
-        ``partial``. A pass that is ``flat`` is one loop, whose parts fill vectors.
+        ``bounds`` limit the divided loop, if there is one; its reductions are then ``partial``. A
+        ``flat`` pass is one loop whose parts fill whole vectors.
         """
         lanes = self.nest.lanes is not None
         if self.beside(made) != "1":
@@ -146,7 +146,9 @@ class Passes:
         pragma: str,
         body: list[str],
     ) -> list[str]:
-        """The innermost loop of a pass, of ``extent`` turns or fewer, and the words it needs."""
+        """Return the innermost loop of a pass, of at most ``extent`` iterations, with its random
+        bits and its non-temporal stores.
+        """
 
         lanes, divided = self.nest.lanes is not None, bounds == DIVIDED
         chosen = self.chosen(made)
@@ -182,8 +184,8 @@ class Passes:
         extent: Size,
         loop: Callable[[str, str], list[str]],
     ) -> list[str]:
-        """The innermost ``loop`` of a pass, of ``extent`` turns or fewer, with what is made and
-        read ahead of it.
+        """Return the innermost ``loop`` of a pass, of at most ``extent`` iterations, after the
+        random bits and buffered loads that it reads.
         """
         words = functools.partial(with_words, made.windows, variable, extent=extent, loop=loop)
         return with_stages(
@@ -199,8 +201,9 @@ class Passes:
         pragma: str,
         body: list[str],
     ) -> list[str]:
-        """The innermost loop of a pass, of ``extent`` turns or fewer, in strips, which are all
-        ``filled`` or not.
+        """Return the innermost loop of a pass in strips, for vector functions.
+
+        It has at most ``extent`` iterations, a multiple of the strip length if ``filled``.
         """
         assert made.strip is not None
         (*_, inner), chosen = made.loops, self.chosen(made)
@@ -218,7 +221,7 @@ class Passes:
         return with_stages(made.stages, inner.name, bounds, extent, part)
 
     def flat(self, made: PrintedPass, bounds: tuple[str, str], body: list[str]) -> list[str]:
-        """A part of one loop, which fills vectors."""
+        """Return a part of a pass that is one loop and fills whole vectors."""
         (loop,) = made.loops
 
         def run(low: str, high: str) -> list[str]:
@@ -240,8 +243,9 @@ class Passes:
         return with_stages(made.stages, loop.name, bounds, loop.extent, part)
 
     def at_once(self, made: PrintedPass) -> int:
-        """How many turns of a flat pass are taken at once: those of a vector, of some abreast, or
-        of a strip."""
+        """Return the iterations of a flat pass that are computed at once: a vector, interleaved
+        vectors, or a strip.
+        """
         lanes = self.vector_bytes // 4
         if made.strip is not None:
             return max(lanes, STRIP)
@@ -249,23 +253,23 @@ class Passes:
         return lanes if wide is None else wide.block
 
     def inner(self, made: PrintedPass) -> Loop:
-        """The innermost loop of a pass, which has one."""
+        """Return the innermost loop of a pass that has one, or the loop over lanes."""
         lanes = None if made.crosses else self.nest.lanes
         return made.loops[-1] if lanes is None else lanes
 
     def chosen(self, made: PrintedPass) -> list[PrintedStore]:
-        """The stores of a pass that may pass by the caches."""
+        """Return the stores of a pass that may be non-temporal."""
         if self.nest.lanes is None and not made.loops:
             return []
         return self.past.chosen(made, self.inner(made))
 
     def elements(self, made: PrintedPass) -> list[str]:
-        """The statements of one element."""
+        """Return the statements of one element."""
         chosen, lines = self.chosen(made), [*made.body.lines, *made.stores]
         return [str(x) for x in self.past.statements(chosen, lines, self.is_direct(chosen))]
 
     def is_direct(self, chosen: list[PrintedStore]) -> bool:
-        """Whether such stores are of whole vectors, of rows side by side."""
+        """Return True if these stores write whole vectors over rows in lanes."""
         vectors = None if self.nest.lanes is None else self.over.vectors
         return vectors is not None and all(
             store.itemsize * vectors.count == self.vector_bytes for store in chosen
@@ -274,9 +278,9 @@ class Passes:
     def stateful(
         self, made: PrintedPass, bounds: tuple[str, str] | None, partial: bool
     ) -> list[str]:
-        """The loops of a pass whose reductions have states of several scalars.
+        """Return the loops of a pass whose reductions have a state of several scalars.
 
-        Each lane of a vector has a state of its own; they meet in the first one.
+        Each vector lane has its own state; at the end they are combined into the first one.
         """
         lanes = self.nest.lanes is not None
         count = str(LANES if lanes else self.state_lanes(made))
@@ -316,7 +320,7 @@ class Passes:
                 body = self.ahead(made, loops[k].name, (low, high), loops[k].extent, turn)
         if not lanes:
             own = [] if by_lanes else ["const int64_t lane = 0;"]
-            body = ["{", *indented([*own, *body]), "}"]  # other passes have such names, too
+            body = ["{", *indented([*own, *body]), "}"]  # names are used in other passes too
         met = []
         if not lanes and count != "1":
             joined = [line for state in made.states for line in state.combine("[0]", "[lane]")]
@@ -324,9 +328,10 @@ class Passes:
         return [*lines, *body, *met]
 
     def by_lanes(self, turns: Loop, low: str, high: str, count: str, body: list[str]) -> list[str]:
-        """A loop that takes ``count`` elements at a time, one in each lane, and the rest at last.
+        """Return a loop over blocks of ``count`` elements, one for each lane, and a loop over the
+        rest.
 
-        That a compiler knows how many they are halves the time.
+        The constant trip count of the inner loop halves the time.
         """
         first = lanes_start(turns.name)
         inside = [f"const int64_t {turns.name} = {first} + lane;", *body]
@@ -340,7 +345,7 @@ class Passes:
         ]
 
     def state_lanes(self, made: PrintedPass) -> int:
-        """How many states of a row run side by side: one where rows are too short to gain by it."""
+        """Return the number of independent states of a row; 1 if rows are short."""
         width = self.vector_bytes // 4
         size = product(each.extent for each in made.loops)
         if made.body.serial or (isinstance(size, int) and size < SHORT_ROW * width):
@@ -349,7 +354,7 @@ class Passes:
         return SIDE_BY_SIDE * width if long else width
 
     def accumulation(self, made: PrintedPass) -> Accumulation:
-        """How the reductions of a pass accumulate."""
+        """Return the accumulation of a pass's reductions."""
         lanes = self.nest.lanes is not None
         converts = made.body.converts and self.vector_bytes < CONVERTING
         serial = (made.body.serial or converts) and made.strip is None
@@ -372,10 +377,10 @@ class Passes:
         )
 
     def is_run(self, made: PrintedPass) -> bool:
-        """Whether a pass is one run of elements of a few rows side by side, as far as is known.
+        """Return True if the pass is known to be one contiguous run over a few rows in lanes.
 
-        Stores that may pass by the caches are made row by row. Where it is not known how many rows
-        there are, states, which add turns to their positions, are those of many.
+        It is False for non-temporal stores, which are written row by row. It is also False for
+        states if the number of rows is open.
         """
         lanes = self.nest.lanes
         if lanes is None or self.many_lanes:
@@ -387,8 +392,10 @@ class Passes:
         return 1 < lanes.extent < TILE
 
     def beside(self, made: PrintedPass) -> str:
-        """How many turns of a pass that is one run are taken beside each other, as C: as many as
-        fill vectors, where lanes alone would not be worth a loop.
+        """Return the number of a run's iterations whose lanes form one loop, as C; "1" for other
+        passes.
+
+        It fills whole vectors where the lanes of one iteration are too few.
         """
         if not self.is_run(made):
             return "1"
@@ -400,7 +407,7 @@ class Passes:
         return f"{made.loops[0].name}_beside{made.number or ''}" if known is None else str(known)
 
     def held(self, made: PrintedPass) -> str:
-        """How many lanes these turns have together, as C."""
+        """Return the number of lanes of these iterations together, as C."""
         lanes, beside = self.nest.lanes, self.beside(made)
         assert lanes is not None
         known = beside.isdigit() and isinstance(lanes.extent, int)
@@ -409,9 +416,10 @@ class Passes:
     def one_run(
         self, made: PrintedPass, bounds: tuple[str, str] | None, partial: bool
     ) -> list[str]:
-        """A pass over few lanes that is one run of elements, some turns beside each other.
+        """Return a pass over few lanes that is one run of elements, with several iterations at
+        once.
 
-        Where lengths are open, a run has as many as it has where they are known.
+        With open lengths the number of iterations at once is computed at run time.
         """
         work, beside, held = self.accumulation(made), self.beside(made), self.held(made)
         assert self.nest.lanes is not None
@@ -443,10 +451,11 @@ class Passes:
         return [*before, *work.start(), *body, *work.meet(held), *met, *work.end(partial)]
 
     def single_turns(self, loop: Loop, beside: str, divided: bool) -> str:
-        """What single turns of a run are, of which so many are taken ``beside`` each other.
+        """Return the ``single`` argument of ``turns_of_run``, for the iterations that fill no
+        group.
 
-        Lanes that are known are a loop of their own where their number is worth it to a compiler:
-        where that of all is known, and where they are few, and so no vectors.
+        They have a loop of their own if the number of all lanes is known, or if the lanes of one
+        iteration are known and fewer than a vector. Otherwise they share the loop.
         """
         if beside.isdigit():
             filled = not divided and is_multiple(loop.extent, int(beside))
@@ -457,8 +466,9 @@ class Passes:
         return "apart" if few else "joined"
 
     def states_of_run(self, made: PrintedPass, held: str) -> tuple[list[str], list[str]]:
-        """The statements before and after a run that are there for states: each of the ``held``
-        lanes has one, and the number of its turn among those beside each other.
+        """Return the statements before and after a run that initialise and combine states.
+
+        Each of the ``held`` lanes has a state and the number of its iteration in the group.
         """
         if not made.states:
             return [], []
@@ -470,7 +480,7 @@ class Passes:
             joined += state.combine("[lane]", "[turn + lane]")
         ctypes = {line.ctype for line in made.body.lines if isinstance(line, PositionOfRun)}
         if ctypes:
-            ctype = max(ctypes)  # the wider one
+            ctype = max(ctypes)  # the wider type
             turns = turn_of(made.number)
             before.append(f"{ctype} {turns}[{LANES}];")
             put = f"{turns}[lane] = ({ctype})(lane / lanes);"
@@ -478,7 +488,7 @@ class Passes:
         return before, for_further_turns(self.over, held, joined)
 
     def row_of_tile(self, made: PrintedPass) -> list[str]:
-        """The loop along one row of a tile, of a pass across memory."""
+        """Return the loop along one row of a tile, for a transposed pass."""
         last, each = made.loops[-1], self.elements(made)
 
         def run(low: str, high: str) -> list[str]:

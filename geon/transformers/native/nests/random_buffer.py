@@ -1,4 +1,4 @@
-"""Random bits in the loops of a pass, as C: words are made ahead of the elements that need them."""
+"""Emit buffers of random words, filled ahead of the loop that reads them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from ...printing.nests.pass_text import PrintedWindow
 from ..names.c_files import FileFunction, file_function
 from ..names.loop_lines import indented
 
-RUN = 1024  # the most words that are asked for at once: four lines of cache are one part in sixteen
+RUN = 1024  # maximum words of a buffer: four cache lines of overlap are one sixteenth of it
 
 
 @cache
 def words_function() -> FileFunction:
-    """The C function that makes words, which ``geon_words_at`` of its header calls."""
+    """Return the C function that generates words for ``geon_words_at``."""
     return file_function(
         "random_words", "geon_random_words", {"RUN": RUN}, {}, calls=("geon_philox",)
     )
 
 
 def declared(windows: Sequence[PrintedWindow]) -> list[str]:
-    """The statements that declare windows, which are empty."""
+    """Return the declarations of empty buffers."""
     return [
         f"struct geon_words {window.name}; {window.name}.first = {window.name}.end = 0;"
         for window in windows
@@ -36,9 +36,10 @@ def with_words(
     extent: Size,
     loop: Callable[[str, str], list[str]],
 ) -> list[str]:
-    """The innermost ``loop`` of a pass, between bounds, with the words that its draws need.
+    """Return the innermost loop of a pass between ``bounds``, with the random words that it reads.
 
-    ``extent`` is the most turns it has; a longer one than windows hold is cut.
+    ``loop`` returns its text for given bounds. ``extent`` is its maximum number of iterations; a
+    loop that needs more words than a buffer has is cut.
     """
     low, high = bounds
     if not windows:
@@ -58,7 +59,7 @@ def with_words(
 
 
 def _filled(windows: Sequence[PrintedWindow], first: str, stop: str) -> list[str]:
-    """The statements that make the words for turns ``first`` to before ``stop``."""
+    """Return the statements that generate words for iterations ``first`` to before ``stop``."""
     lines = []
     for window in windows:
         times = f"{window.words} * " if window.words != 1 else ""

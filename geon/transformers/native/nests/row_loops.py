@@ -1,4 +1,4 @@
-"""A loop nest by rows: tasks of neighbouring rows, or one long row after another."""
+"""Emit a loop nest by rows: tasks of neighbouring rows, or one long row after another."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from .multiple_hint import whole
 from .shared_reduction import SharedNest
 from .unroll_jam_text import rows_together
 
-FEW_ROWS = 8  # so few rows are divided along what each goes over, where that is long
-LONG_ROW = 1 << 16
-FEW = 3  # elements of short rows of which as many as there may be stay in the nearest cache
-MANY_ROWS = 16  # rows, or blocks of these, that are enough for all threads
-VECTOR = 16  # elements of the widest vectors
-STRETCH = ("first_turn", "last_turn")  # the bounds of a part of a row
+FEW_ROWS = 8  # maximum rows that are processed one by one, each divided along its pass
+LONG_ROW = 1 << 16  # minimum iterations of a row's pass for which that pays off
+FEW = 3  # maximum elements of a row for which a large block of strided rows fits the L1 cache
+MANY_ROWS = 16  # rows, or blocks of rows, that occupy all threads
+VECTOR = 16  # float32 elements of the widest vectors
+STRETCH = ("first_turn", "last_turn")  # names of the bounds of a part of a row
 
 
 class NestByRows(SharedNest):
-    """A nest that goes over rows."""
+    """A nest with row loops or rows in lanes."""
 
     def by_rows(self) -> str:
-        """Tasks of neighbouring rows."""
+        """Return the functions of a nest whose tasks are ranges of rows."""
         nest, task = self.nest, f"{self.name}_rows"
         past = self.passes.past = Past(self.passing, self.names)
         cut = self.cut()
@@ -43,7 +43,7 @@ class NestByRows(SharedNest):
             counts.append(f"(({self.passes.extent(nest.lanes)} + block - 1) / block)")
         if cut is not None:
             counts.append(f"(({self.passes.extent(cut)} + stretch - 1) / stretch)")
-            inner = f"({inner} / ({counts[-1]} > 0 ? {counts[-1]} : 1))"  # of none there is no row
+            inner = f"({inner} / ({counts[-1]} > 0 ? {counts[-1]} : 1))"  # 0 parts: no row runs
         body = [
             "const int64_t begin = task * grain;",
             "const int64_t end = begin + grain < rows ? begin + grain : rows;",
@@ -70,7 +70,7 @@ class NestByRows(SharedNest):
         ])  # fmt: skip
 
     def row_loop(self, row: list[str]) -> list[str]:
-        """The loop over the rows of a task; ``row`` are the statements of one."""
+        """Return the loop over the rows of a task; ``row`` has one row's statements."""
         indices, jam = self.row_indices(), self.jam()
         if jam is None:
             head = "for (int64_t row = begin; row < end; row++) {"
@@ -81,7 +81,7 @@ class NestByRows(SharedNest):
             head = f"for (int64_t row = begin; row < end; row += {turns}) {{"
             return [head, *indented([*indices, *some]), "}"]
         if self.passes.past.used and not jam.overlap:
-            fits = f"!past && {fits}"  # memory is the limit there
+            fits = f"!past && {fits}"  # non-temporal stores mean that memory is the bottleneck
         return [
             "for (int64_t row = begin, turns; row < end; row += turns) {",
             *indented([*indices, f"turns = {fits} ? {turns} : 1;", f"if (turns == {turns}) {{"]),
@@ -90,11 +90,11 @@ class NestByRows(SharedNest):
         ]
 
     def jam(self) -> PrintedTurns | None:
-        """The rows that are taken together, unless rows are divided themselves."""
+        """Return the jammed rows, or None if single rows are divided."""
         return self.nest.jammed if self.cut() is None else None
 
     def rows_of_task(self) -> list[str]:
-        """The statements that find how many rows a task has."""
+        """Return the statements that compute the rows of a task, ``grain``."""
         jam, grain = self.jam(), "geon_grain(rows, work)"
         if jam is None or not jam.divide:
             return [f"const int64_t grain = {grain};"]
@@ -102,7 +102,7 @@ class NestByRows(SharedNest):
         return [f"const int64_t grain = ({grain} + {turns - 1}) / {turns} * {turns};"]
 
     def rows_ahead(self) -> list[str]:
-        """The statements that ask for what some rows further are looked up."""
+        """Return the prefetches of gathered rows that later rows will read."""
         if not self.nest.rows or self.nest.lanes is not None:
             return []
         last, length = self.nest.rows[-1], self.names.length
@@ -111,7 +111,7 @@ class NestByRows(SharedNest):
         return [line for lines in asked for line in lines]
 
     def is_few_long_rows(self) -> bool:
-        """Whether there are too few rows for all threads, and each is one long pass."""
+        """Return True if there are too few rows for all threads and each has one long reduction."""
         nest, lines = self.nest, self.nest.row.lines
         rows = [loop.extent for loop in nest.rows if isinstance(loop.extent, int)]
         if not nest.rows or nest.lanes is not None or len(rows) < len(nest.rows):
@@ -127,14 +127,14 @@ class NestByRows(SharedNest):
         return not isinstance(length, int) or length >= LONG_ROW
 
     def row_after_row(self) -> str:
-        """One row at a time, its pass divided."""
+        """Return the functions of a nest that divides one row after another."""
         nest, task = self.nest, f"{self.name}_part"
         made = nest.row.lines[0]
         assert isinstance(made, PrintedPass)
         indices = [Parameter(loop.name, "int64_t", None, False) for loop in nest.rows]
         extra = self.partial(made) + indices
         top = self.top()
-        body = self.part(made, top)  # before what takes its parameters
+        body = self.part(made, top)  # first, as it adds parameters
         lines = [*self.divide(made, task, {p.name: p.name for p in indices})]
         lines += self.passes.statements(nest.row.lines[1:])
         for loop in reversed(nest.rows):
@@ -147,14 +147,15 @@ class NestByRows(SharedNest):
         ])  # fmt: skip
 
     def divisors(self) -> list[str]:
-        """What a task needs to know of how the rows are divided."""
+        """Return the names of the fields that describe the division into tasks."""
         blocks = ["block"] if self.nest.lanes is not None else []
         return ["grain", "rows", *blocks, *(["stretch"] if self.cut() is not None else [])]
 
     def cut(self) -> Loop | None:
-        """The loop of a pass that is divided too, where rows are too few for all threads.
+        """Return the loop of a pass that is divided as well if rows are too few for all threads, or
+        None.
 
-        A pass that does nothing but store may be divided anywhere.
+        Only a pass without reductions can be divided anywhere.
         """
         nest, lines = self.nest, self.nest.row.lines
         walked = self.walked()
@@ -175,29 +176,30 @@ class NestByRows(SharedNest):
         return made.loops[0] if long else None
 
     def walked(self) -> PrintedPass | None:
-        """A pass that is by itself and walks along tiles, if there is one."""
+        """Return the nest's only pass if its tiles are processed along its loop."""
         (first, *rest), lanes = self.nest.row.lines or [None], self.nest.lanes
         if rest or lanes is None or self.nest.arrays or not isinstance(first, PrintedPass):
             return None
         return first if walks_along(first, lanes.extent) else None
 
     def stretch(self, cut: Loop) -> str:
-        """The turns of a loop that is divided which one row's part takes, whole tiles."""
+        """Return the iterations of the divided loop in one part, in whole tiles, as C."""
         walked = self.walked()
         if walked is not None:
             return str(width(walked))
         return f"(({self.passes.extent(cut)}) / {MANY_ROWS * TILE} + 1) * {TILE}"
 
     def block_size(self) -> list[str]:
-        """How many rows are taken side by side: enough that memory is read in long stretches.
+        """Return the statements that compute ``block``, the number of rows in lanes.
 
-        Each row's own order of work does not depend on it, so the number of threads may.
+        It is large enough for long contiguous reads. The order of operations in each row does not
+        depend on it, so it may depend on the number of threads.
         """
         if self.nest.lanes is None:
             return []
         if not self.has_sums():
             row = self.open_row()
-            if row is not None:  # so few may be less than ``TILE``
+            if row is not None:  # the block may have fewer rows than ``TILE``
                 size = f"{FLAT} / ({self.passes.extent(row)}) & -{VECTOR}"
                 return [
                     f"const int64_t many = {size};",
@@ -215,14 +217,14 @@ class NestByRows(SharedNest):
         ]
 
     def has_sums(self) -> bool:
-        """Whether a pass reduces."""
+        """Return True if a pass reduces."""
         return any(
             isinstance(line, PrintedPass) and (line.sums or line.states)
             for line in self.nest.row.lines
         )
 
     def row_work(self) -> str:
-        """About how many statements one row takes, as C."""
+        """Return the estimated number of statements of one row, as C."""
         parts = []
         for line in self.nest.row.lines:
             if isinstance(line, PrintedPass):
@@ -233,7 +235,9 @@ class NestByRows(SharedNest):
         return f"({' + '.join(['1', *parts])}){lanes}"
 
     def row_indices(self) -> list[str]:
-        """The row's number as one index for each row loop, and the block of lanes."""
+        """Return the statements that compute row loop indices, lanes and bounds from the row
+        number.
+        """
         nest = self.nest
         outside = len(nest.rows) - (nest.inside if nest.lanes is not None else 0)
         number, lines = "row", []
@@ -252,7 +256,7 @@ class NestByRows(SharedNest):
             count = whole(f"{left} < block ? {left} : block", nest.lanes.extent, self.lanes)
             few = isinstance(nest.lanes.extent, int) and nest.lanes.extent <= TILE
             if few and self.open_row() is None:
-                count = size  # in one block, and known: so few sums are held in registers
+                count = size  # one block of known size: its sums stay in registers
             lines.append(f"const int64_t lanes = {count};")
             if outside or walks:
                 lines.append(f"const int64_t outer = {rest} / {blocks};")
@@ -264,16 +268,17 @@ class NestByRows(SharedNest):
         return [*lines, *more]
 
     def open_row(self) -> Loop | None:
-        """The loop over short rows of open length that are taken as one; None where there is none.
+        """Return the loop over short adjacent rows of open length that a tile collapses, or None.
 
-        How many rows a block has then follows from their length.
+        The number of rows of a block then depends on that length.
         """
         flat = [made.loops[-1] for made in self.nest.passes if made.crosses and made.flat]
         return next((row for row in flat if not isinstance(row.extent, int)), None)
 
     def stretch_of_row(self, cut: Loop, number: str, last: bool = False) -> list[str]:
-        """The bounds of the stretch with this number, and the number of the row that it is of
-        where the number is not the ``last`` one.
+        """Return the statements that compute the bounds of part ``number``.
+
+        They also compute the row's number, unless the parts are the ``last`` (outermost) digit.
         """
         size = self.passes.extent(cut)
         end = f"first_turn + stretch < {size} ? first_turn + stretch : {size}"
@@ -288,8 +293,9 @@ class NestByRows(SharedNest):
         return [*first, f"const int64_t last_turn = {end};"]
 
     def indices(self, loops: Sequence[Loop], rest: str, last: bool) -> tuple[list[str], str]:
-        """A number as one index for each loop, and what is left of it where these are not the
-        ``last``.
+        """Decompose the number ``rest`` into an index for each loop.
+
+        Return the statements, and the remaining quotient if these loops are not the ``last`` ones.
         """
         lines = []
         for k in range(len(loops) - 1, -1, -1):
@@ -297,7 +303,7 @@ class NestByRows(SharedNest):
             if k == 0 and last:
                 lines.append(f"const int64_t {loop.name} = {rest};")
                 break
-            size = self.passes.extent(loop) if loop.extent != 0 else "1"  # never run, but compiled
+            size = self.passes.extent(loop) if loop.extent != 0 else "1"  # avoids % 0 in dead code
             lines.append(f"const int64_t {loop.name} = {rest} % ({size});")
             lines.append(f"const int64_t before_{loop.name} = {rest} / ({size});")
             rest = f"before_{loop.name}"

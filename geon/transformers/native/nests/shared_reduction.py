@@ -1,7 +1,7 @@
-"""Sums of a few rows over the same turns: of each turn of the outermost loop all rows are taken.
+"""Interchanged reductions: each iteration of the outermost reduction loop updates all rows' sums.
 
-What rows share is read from a near cache then, as the slopes of a filter read images: row by row,
-each would bring all of it from memory again.
+Operands that rows share are then read from a near cache, for example the images in the gradient of
+a filter. Row by row, each row would read all of them from memory again.
 """
 
 from __future__ import annotations
@@ -21,16 +21,18 @@ from .split_reduction import (
     partial_type,
 )
 
-VECTOR = 16  # elements of the widest vectors: fewer rows side by side fill none
-SHORT_TURN = 32  # terms of a turn: of fewer, adding up what it gave costs as much
+VECTOR = 16  # float32 elements of the widest vectors: minimum rows in lanes
+SHORT_TURN = 32  # terms of an iteration below which adding its partial sums costs as much
 
 
 class SharedNest(DividedNest):
-    """A nest whose rows may share what they go over."""
+    """A nest whose rows may share the outermost reduction loop."""
 
     def shares_turns(self) -> bool:
-        """Whether there are a few known rows, all of which are sums of one pass of long turns, or
-        of turns between which the other rows lie.
+        """Return True if the reduction loop should be outside of the row loops.
+
+        The rows are few and their number is known. All of them are float sums of one pass, whose
+        outer iterations are long or further apart in memory than rows are.
         """
         if len(self.nest.passes) != 1 or self.nest.arrays or not self.has_known_lanes():
             return False
@@ -50,7 +52,9 @@ class SharedNest(DividedNest):
         return few and rows > 1
 
     def by_shared_turns(self) -> str:
-        """Tasks of neighbouring turns, with a partial sum for each row of each."""
+        """Return the functions of tasks of neighbouring iterations, with a partial sum for each
+        row.
+        """
         (first,) = self.nest.passes
         before = self.passes.statements(self.lines_before(first))
         rest = self.nest.row.lines[self.nest.row.lines.index(first) + 1 :]
@@ -75,11 +79,11 @@ class SharedNest(DividedNest):
         ])  # fmt: skip
 
     def lines_before(self, made: PrintedPass) -> list[object]:
-        """What rows have for themselves before their pass."""
+        """Return the statements of a row before its pass."""
         return self.nest.row.lines[: self.nest.row.lines.index(made)]
 
     def turns(self, made: PrintedPass, before: list[str], rows: int) -> list[str]:
-        """The turns of a task, and in each all rows, whose sums are added up."""
+        """Return the iterations of a task; each runs all rows and adds up their sums."""
         held = {
             t.name: wide(t) for t in made.sums if t.name in self.passes.accumulation(made).blocked
         }
@@ -110,7 +114,7 @@ class SharedNest(DividedNest):
         ]
 
     def combined(self, made: PrintedPass, rows: int) -> list[str]:
-        """The statements that add up, in order, what tasks gave for one row."""
+        """Return the statements that add the tasks' partial sums of one row in order."""
         found, lanes, over = [], self.known_lanes(), self.passes.over
         for t in made.sums:
             place = f"part * {rows * lanes} + first_sum + lane"
@@ -127,7 +131,7 @@ class SharedNest(DividedNest):
         return found
 
     def each_row(self, body: list[str]) -> list[str]:
-        """Loops over the rows, and where the sums of each are."""
+        """Return loops over the rows around ``body``, with the offset of their sums."""
         number = "0"
         for loop in self.nest.rows:
             number = loop.name if number == "0" else f"({number}) * {loop.extent} + {loop.name}"
@@ -138,11 +142,11 @@ class SharedNest(DividedNest):
 
 
 def has_short_turns(made: PrintedPass) -> bool:
-    """Whether a turn of the outermost loop of a pass is known to have few terms."""
+    """Return True if an iteration of the outermost loop is known to have few terms."""
     turn = product(loop.extent for loop in made.loops[1:])
     return isinstance(turn, int) and turn < SHORT_TURN
 
 
 def turns_at_once(made: PrintedPass) -> int:
-    """How many turns of a row are taken before the next row, so that there are terms to add up."""
+    """Return the iterations of one row before the next row, enough terms to add up."""
     return SHORT_TURN if has_short_turns(made) else 1

@@ -1,7 +1,7 @@
-"""One pass of a loop nest in parts: tasks of neighbouring turns, whose partial values are combined.
+"""Divide a pass of a loop nest into tasks of neighbouring iterations and combine partial values.
 
-How the work is divided depends on lengths alone, never on the number of threads, so that partial
-values of reductions are the same for any number of them.
+The division depends only on lengths, never on the number of threads. So the partial values of
+reductions do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from .accumulators import is_float_sum, wide
 from .pass_loops import DIVIDED
 from .task_text import NestTasks
 
-PARTS = 256  # the most partial values of a reduction
-RUNS = 32  # the same for each of a few rows side by side,
-WIDE_RUNS = 16  # and of more,
-WIDE_SUMS = 2048  # all sums of which are as many: the caller's stack has 256 KB of partial values
-FEW_TURNS = 1024  # a pass of no more is not worth it
+PARTS = 256  # maximum tasks of one reduction, each with a partial value
+RUNS = 32  # maximum tasks for up to TILE rows in lanes
+WIDE_RUNS = 16  # maximum tasks for more rows in lanes
+WIDE_SUMS = 2048  # maximum sums of those rows: the caller's stack has 256 KB of partial values
+FEW_TURNS = 1024  # maximum iterations of a pass that is not worth dividing
 
 
 def only_folds_and_stores(made: PrintedPass) -> bool:
-    """Whether a pass walks as memory lies, and has nothing of its own beside sums and stores."""
+    """Return True if a pass follows the memory order and has only simple reductions and stores."""
     return not (made.crosses or made.flat or made.states or made.windows or made.stages)
 
 
 class DividedNest(NestTasks):
-    """A nest whose passes are divided."""
+    """A nest whose passes are divided into tasks."""
 
     def divided(self) -> str:
-        """Tasks of neighbouring turns of the outermost loop of each pass.
+        """Return the functions of tasks of neighbouring iterations of each pass's divided loop.
 
-        Those of a pass of the ending are told what the passes before it reduced, and find
-        themselves what follows from that.
+        Tasks of later passes receive the reductions of earlier ones and recompute the values that
+        follow from them.
         """
         nest, top = self.nest, self.top()
         passes = [line for line in nest.row.lines if isinstance(line, PrintedPass)]
@@ -69,19 +69,21 @@ class DividedNest(NestTasks):
         begin: list[str],
         told: dict[str, Parameter],
     ) -> list[str]:
-        """The statements that run a pass in parts, whose task is added to the ``functions``; it is
-        ``told`` values, by what these are called here.
+        """Return the statements that run a pass in parts, and add its task to ``functions``.
+
+        ``told`` are the parameters of values that the task receives, by their names in the caller.
         """
         name = f"{self.name}_part{len(functions) // 2 or ''}"
-        body = self.part(made, begin)  # before what takes its parameters
+        body = self.part(made, begin)  # first, as it adds parameters
         extra = [*self.partial(made), *told.values()]
         functions += [self.structure(name, extra), self.function(name, body, extra)]
         return self.divide(made, name, {p.name: value for value, p in told.items()})
 
     def is_one_run(self) -> bool:
-        """Whether a few rows side by side are all that there is, and one run that they go through.
+        """Return True if the nest is one contiguous run over a few rows in lanes, divided into
+        tasks.
 
-        What only stores, of nothing that rows have for themselves, is divided as a pass by rows is.
+        A pass that only stores and uses no values of the rows is divided by rows instead.
         """
         lines = self.nest.row.lines
         found = [line for line in lines if isinstance(line, PrintedPass)]
@@ -93,8 +95,8 @@ class DividedNest(NestTasks):
         return bool(made.sums or made.states) or (made is not lines[0] and self.has_known_lanes())
 
     def has_many_turns(self, made: PrintedPass) -> bool:
-        """Whether a pass is long, and its rows side by side are a known number, and no more than
-        some tasks of them, for whose partial values there is room.
+        """Return True if a pass is long and its known number of rows in lanes is small enough for
+        the partial values of all tasks.
         """
         turns = product(loop.extent for loop in made.loops)
         if not self.has_known_lanes() or not made.loops or not only_folds_and_stores(made):
@@ -105,16 +107,18 @@ class DividedNest(NestTasks):
         return 1 < lanes < LANES and lanes * len(made.sums) <= WIDE_SUMS
 
     def known_lanes(self) -> int:
-        """How many rows are side by side; ``TILE`` where that is not known."""
+        """Return the number of rows in lanes, or ``TILE`` if it is open."""
         lanes = None if self.nest.lanes is None else self.nest.lanes.extent
         return lanes if isinstance(lanes, int) else TILE
 
     def has_known_lanes(self) -> bool:
-        """Whether it is known how many rows are side by side."""
+        """Return True if the number of rows in lanes is known."""
         return self.nest.lanes is not None and isinstance(self.nest.lanes.extent, int)
 
     def by_runs(self) -> str:
-        """Tasks of parts of one run, whose partial values are combined for each row."""
+        """Return the functions of tasks of parts of one run, whose partial values are combined by
+        row.
+        """
         lines = self.nest.row.lines
         at = next(k for k, line in enumerate(lines) if isinstance(line, PrintedPass))
         first, rest = lines[at], lines[at + 1 :]
@@ -124,7 +128,7 @@ class DividedNest(NestTasks):
             *self.top(),
             "const int64_t first_lane = 0;",
             f"const int64_t lanes = {size};",
-            *self.passes.statements(lines[:at]),  # what rows have for themselves, in each task
+            *self.passes.statements(lines[:at]),  # each task recomputes the rows' own values
         ]
         extra = self.partial(first)
         at_once = self.turns_at_once(first)
@@ -170,8 +174,9 @@ class DividedNest(NestTasks):
         ])  # fmt: skip
 
     def shares(self, made: PrintedPass, lanes: str, most: int, multiple: int = 1) -> list[str]:
-        """The statements that say how many of a pass's turns a task has, a ``multiple``, where
-        there are partial values for ``most`` tasks.
+        """Return the statements that compute the iterations of a task, a multiple of ``multiple``.
+
+        There are at most ``most`` tasks, as there are so many partial values.
         """
         inner = [f"({self.passes.extent(loop)})" for loop in made.loops[1:]]
         work = " * ".join([str(made.weight), lanes, *inner])
@@ -184,8 +189,10 @@ class DividedNest(NestTasks):
         ]
 
     def turns_at_once(self, made: PrintedPass) -> int:
-        """How many turns are beside each other, or read together, where all turns are a multiple of
-        that; else 1. Where parts are such multiples, there is no text for single turns.
+        """Return the number of iterations that are computed or loaded together if it divides all,
+        else 1.
+
+        Parts that are multiples of it need no code for single iterations.
         """
         if self.passes.is_run(made):
             beside = self.passes.beside(made)
@@ -195,7 +202,7 @@ class DividedNest(NestTasks):
         return at_once if is_multiple(made.loops[0].extent, at_once) else 1
 
     def part_of_run(self, made: PrintedPass) -> list[str]:
-        """A task of one run: some of its turns, and where the partial values of each lane go."""
+        """Return a task of one run, which stores each lane's partial values."""
         work, size = self.passes.accumulation(made), self.extent(made)
         lines = [
             "const int64_t begin = task * grain;",
@@ -215,11 +222,11 @@ class DividedNest(NestTasks):
         return lines
 
     def extent(self, made: PrintedPass) -> str:
-        """The number of turns of the loop of a pass that is divided, as C."""
+        """Return the extent of the divided loop of a pass, as C."""
         return self.passes.extent(made.loops[made.divided])
 
     def partial(self, made: PrintedPass) -> list[Parameter]:
-        """What a task of a divided pass is told: its share, and where partial values go."""
+        """Return a divided pass's extra task parameters: its grain, partial values."""
         parts = [Parameter(f"{t.name}_parts", partial_type(t), None) for t in made.sums]
         for state in made.states:
             pairs = zip(state.names, state.ctypes, strict=True)
@@ -227,7 +234,7 @@ class DividedNest(NestTasks):
         return [Parameter("grain", "int64_t", None, False), *parts]
 
     def part(self, made: PrintedPass, top: list[str]) -> list[str]:
-        """The body of a task: the pass between two bounds, and where its partial values go."""
+        """Return a task's body: the pass between two bounds, and its partial values."""
         lines = [*top]
         bounds = None
         if made.loops:
@@ -248,22 +255,22 @@ class DividedNest(NestTasks):
         return lines if made.loops or made.sums or names else [*lines, "(void)task;"]
 
     def is_flat(self, made: PrintedPass) -> bool:
-        """Whether a pass is one loop that any division serves and that is known to fill vectors."""
+        """Return True if a pass is one loop without reductions that fills vectors."""
         reduces = made.sums or made.states
         if len(made.loops) != 1 or reduces or made.windows or self.nest.lanes is not None:
             return False
         return is_multiple(made.loops[0].extent, self.passes.at_once(made))
 
     def turns_of_part(self, made: PrintedPass) -> int:
-        """Of how many turns parts of a pass are multiples."""
+        """Return a number of iterations that divides each part but the last."""
         if self.is_flat(made):
             return self.passes.at_once(made)
         return made.taken if made.divided == len(made.loops) - 1 else 1
 
     def divide(self, made: PrintedPass, task: str, told: Mapping[str, str]) -> list[str]:
-        """The statements that run a pass in parts and combine its partial values in order.
+        """Return the statements that run a pass in parts and combine its partial values in order.
 
-        ``told`` are values that the tasks know, by their names there.
+        ``told`` has the names of further task fields and their values here.
         """
         size = self.extent(made) if made.loops else "1"
         others = [*made.loops[: made.divided], *made.loops[made.divided + 1 :]]
@@ -306,7 +313,7 @@ class DividedNest(NestTasks):
 
 
 def reduced(made: PrintedPass) -> dict[str, Parameter]:
-    """What tasks of later passes are told of one, by the value here."""
+    """Return the task parameters of a pass's results, by their expressions in the caller."""
     found = {total.name: Parameter(total.name, total.ctype, None, False) for total in made.sums}
     for state in made.states:
         for name, ctype in zip(state.names, state.ctypes, strict=True):
@@ -315,11 +322,11 @@ def reduced(made: PrintedPass) -> dict[str, Parameter]:
 
 
 def again(made: PrintedPass) -> list[str]:
-    """The statements of such a task that make states what they are after the pass."""
+    """Return the statements of a later task that restore a pass's states."""
     pairs = [p for state in made.states for p in zip(state.names, state.ctypes, strict=True)]
     return [f"const {ctype} {name}[1] = {{{name}_found}};" for name, ctype in pairs]
 
 
 def partial_type(total: Accumulator) -> str:
-    """The C type of a partial value of a reduction."""
+    """Return the C type of a partial value of a reduction."""
     return "double" if is_float_sum(total) else total.ctype

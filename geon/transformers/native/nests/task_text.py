@@ -1,4 +1,4 @@
-"""What tasks of a loop nest are written with: structures, functions, launches, memory of rows."""
+"""Emit the tasks of a loop nest: argument structs, functions, launches and row arrays."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..vectors.nontemporal_stores import Passing
 from .pass_loops import Passes
 from .random_buffer import declared
 
-ON_STACK = 4096  # elements of an array that a task has on its stack
+ON_STACK = 4096  # maximum elements of a row array on the task's stack
 
 
 def scratch_each(nest: Nest) -> Size:
-    """The bytes of scratch memory that each thread of a nest works in."""
+    """Return the bytes of scratch memory that each thread of a nest needs."""
     each: Size = 0
     for array in nest.arrays:
         if not on_stack(array):
@@ -27,18 +27,18 @@ def scratch_each(nest: Nest) -> Size:
 
 
 def on_stack(array: RowArray | PrintedArray) -> bool:
-    """Whether an array of a row lies on the stack of the task."""
+    """Return True if a row array is on the stack of the task."""
     return isinstance(array.size, int) and array.size <= ON_STACK
 
 
 def printed_passes(nest: PrintedNest) -> list[PrintedPass]:
-    """All passes of a nest."""
+    """Return all passes of a nest."""
     lines = (*nest.row.lines, *nest.ending.lines)
     return [line for line in lines if isinstance(line, PrintedPass)]
 
 
 class NestTasks:
-    """The tasks of one nest; ``name`` is that of the function which divides the work."""
+    """The tasks of one nest; ``name`` is the function that divides the work."""
 
     def __init__(
         self,
@@ -54,26 +54,27 @@ class NestTasks:
         for loop in [*loops, nest.lanes] if nest.lanes is not None else loops:
             self.passes.extent(
                 loop
-            )  # all lengths are parameters before the first function is written
-        self.buffers()  # and so is scratch memory
+            )  # adds the lengths as parameters before the first function is emitted
+        self.buffers()  # likewise adds scratch memory
 
     def top(self) -> list[str]:
-        """The statements of a task before its first row: values known once, windows of bits."""
+        """Return the statements of a task before its first row: invariants, random buffers."""
         return [*map(str, self.nest.top.lines), *self.windows(self.nest.row.lines)]
 
     def hidden(self, positive: str) -> list[str]:
-        """The statement that declares the factor which is one wherever something is ``positive``,
-        where loads have it.
+        """Return the declaration of a factor that is 1 if ``positive`` > 0, if loads use it.
+
+        It hides strides from the compiler.
         """
         return [f"const int64_t {HIDDEN} = {positive} > 0;"] if self.nest.hides else []
 
     def windows(self, lines: list[object]) -> list[str]:
-        """The statements that declare the windows of random bits of a block's passes."""
+        """Return the declarations of the random buffers of a block's passes."""
         passes = [line for line in lines if isinstance(line, PrintedPass)]
         return declared([window for made in passes for window in made.windows])
 
     def function(self, name: str, body: list[str], extra: list[Parameter]) -> list[str]:
-        """A task function whose argument holds the kernel's parameters and ``extra`` ones."""
+        """Return a task function that unpacks the kernel's and ``extra`` parameters."""
         unpacked = []
         for p in [*self.names.parameters, *extra]:
             const = "" if p.pointer else "const "
@@ -90,7 +91,7 @@ class NestTasks:
         return [f"struct {name} {{", *indented(fields), "};"]
 
     def launch(self, name: str, extra: dict[str, str]) -> list[str]:
-        """The statements that run a task function on the pool."""
+        """Return the statements that run a task function on the thread pool."""
         values = [p.name for p in self.names.parameters]
         fields = [f".{v} = {v}" for v in values] + [f".{k} = {v}" for k, v in extra.items()]
         return [
@@ -106,8 +107,10 @@ class NestTasks:
         return "\n".join(line.rstrip() for part in parts for line in part) + "\n"
 
     def buffers(self) -> list[str]:
-        """The arrays that each row fills anew: small ones on the stack, others in the thread's part
-        of scratch memory, where they begin at lines of cache.
+        """Return the declarations of row arrays.
+
+        Small arrays are on the stack, others in the thread's scratch memory, aligned to cache
+        lines.
         """
         found: list[str] = []
         places = []

@@ -1,4 +1,4 @@
-"""Rows that are taken together as C: a loop over vectors of them, and what is left of each."""
+"""Emit unrolled and jammed rows: a loop over vectors of several rows, and remainder loops."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ..names.loop_lines import for_loop, stepped
 from ..vectors.nontemporal_stores import Past
 from .pass_loops import Passes
 
-FIRST = "first_row"  # that of those which are taken together
+FIRST = "first_row"  # variable with the index of the first jammed row
 
 
 def rows_together(passes: Passes, jam: PrintedTurns) -> list[str]:
-    """The statements of some rows: a loop over vectors, and for each row what fills none of them,
-    and its other passes.
+    """Return the statements of jammed rows: a loop over vectors, then for each row the elements
+    that fill no vector, and its other passes.
 
-    Where rows share only what is the same for all, no store passes by the caches.
+    Without overlapping loads the vectors have no non-temporal stores.
     """
     every, k, (inner,) = passes.nest.passes, jam.number, jam.made.loops
     end, filled = passes.extent(inner), f"{inner.name}_whole"
@@ -32,7 +32,7 @@ def rows_together(passes: Passes, jam: PrintedTurns) -> list[str]:
 
 
 def vectors(passes: Passes, jam: PrintedTurns, high: str) -> list[str]:
-    """The loop over vectors, up to ``high``."""
+    """Return the loop over vectors, up to ``high``."""
     (inner,), past = jam.made.loops, passes.past
     passes.past = past if jam.overlap else Past(None, passes.names)
     chosen, body = passes.chosen(jam.made), passes.elements(jam.made)
@@ -48,7 +48,7 @@ def each_row(
     some: Sequence[PrintedPass],
     bounds: tuple[str, str] | None = None,
 ) -> list[str]:
-    """Some passes of each row, one row after another, between bounds or whole."""
+    """Return the passes ``some`` of each jammed row in turn, within ``bounds`` if given."""
     if not some:
         return []
     past, passes.past = passes.past, Past(None, passes.names)

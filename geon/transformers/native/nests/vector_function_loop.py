@@ -1,4 +1,4 @@
-"""The innermost loop of a pass in strips, as C: loops over their lanes, and calls between."""
+"""Emit the innermost loop of a pass in strips: loops over lanes and calls of vector functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..vectors.nontemporal_stores import LINE, Past
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """A statement that is made once for a strip."""
+    """A prefetch statement that is executed once for each strip."""
 
     text: str
 
@@ -26,10 +26,11 @@ class Fetch:
 def strip_loop(
     made: PrintedPass, lines: list[object], low: str, high: str, filled: bool, rest: list[str]
 ) -> list[str]:
-    """The innermost loop of a pass from ``low`` to ``high``; all strips are ``filled``, or not.
+    """Return the innermost loop of a pass from ``low`` to ``high`` in strips.
 
-    ``lines`` are the statements of a strip. Each sum begins anew in every lane; lanes are added in
-    order. ``rest`` is the loop over what no strip holds, from ``strip_start`` on.
+    If ``filled``, the iterations are a multiple of the strip length. ``lines`` are the statements
+    of a strip. Each lane has its own partial sums, which are added in order at the end. ``rest`` is
+    the loop over the remaining elements, from ``strip_start`` on.
     """
     assert made.strip is not None
     start = strip_start(made.loops[-1].name)
@@ -48,7 +49,7 @@ def strip_loop(
 
 
 def fetches(made: PrintedPass, past: Past) -> list[Fetch]:
-    """The statements that bring near, line by line, what is needed after a pass."""
+    """Return prefetches, line by line, of the memory that is needed after a strip."""
     found = []
     for each in made.fetched:
         for k in range(0, STRIP, LINE // each.itemsize):
@@ -62,7 +63,7 @@ def fetches(made: PrintedPass, past: Past) -> list[Fetch]:
 
 
 def _added(total: Accumulator) -> list[str]:
-    """The statements that add the lanes of a sum."""
+    """Return the statements that add the lanes of a sum."""
     each = f"{total.name}_each"
     return [
         f"{total.ctype} {each}[{STRIP}];",
@@ -72,7 +73,7 @@ def _added(total: Accumulator) -> list[str]:
 
 
 def _lane_loops(lines: list[object]) -> list[str]:
-    """The statements of a strip: loops over its lanes, and calls for all of them between."""
+    """Return the statements of a strip: loops over its lanes, and calls between them."""
     found: list[str] = []
     waiting: list[str] = []
     for line in [*lines, None]:

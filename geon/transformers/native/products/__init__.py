@@ -1,1 +1,1 @@
-"""Matrix products and convolutions as C text."""
+"""Emit matrix products and convolutions as C."""

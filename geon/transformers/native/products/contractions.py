@@ -1,4 +1,4 @@
-"""A contraction as a product of strided operands with work fused into its loads and stores."""
+"""Emit a contraction as a product of strided operands with fused loads and stores."""
 
 from __future__ import annotations
 
@@ -32,12 +32,15 @@ def contraction_function(
     name: str = NAME,
     whole: tuple[Size, ...] = (),
 ) -> Function:
-    """The C function of a contraction; ``whole`` are the sizes of what it is a block of."""
+    """Return the C function of a contraction.
+
+    ``whole`` are the sizes of the full contraction of which ``work`` is a block.
+    """
     for size in whole:
-        names.length(size)  # a parameter before the product is told of them
+        names.length(size)  # adds the parameter before the product's text needs it
     parts = work.pieces or (work,)
     for part in work.pieces:
-        _Printer(part, names).product(name)  # all are parameters now
+        _Printer(part, names).product(name)  # adds all parameters, before a text is used
     called = [name] if not work.pieces else [f"{name}_{k}" for k in range(len(parts))]
     products = [
         replace(_Printer(part, names).product(each), whole=whole)
@@ -58,7 +61,7 @@ def contraction_function(
 
 
 class _Printer(ContractionPrinter):
-    """Writes a contraction in the terms of ``product``."""
+    """Converts a contraction to a ``Product``."""
 
     def __init__(self, made: Contraction, names: KernelNames) -> None:
         super().__init__(made, names)
@@ -66,13 +69,13 @@ class _Printer(ContractionPrinter):
         self.type = C_TYPES[name_of(made.dtype)]
 
     def product(self, name: str) -> Product:
-        """The product in the terms of ``product``."""
+        """Return the contraction as a ``Product`` called ``name``."""
         made, names = self.made, self.parameters
         scratch = names.scratch()
         for loop in self.loops:
             names.length(loop.extent)
         left, right = self.operand(made.left), self.operand(made.right)
-        self.store({}, "v")  # whatever the text needs is a parameter now
+        self.store({}, "v")  # adds all parameters that the store needs
         result = stored(made)
         return Product(
             name,
@@ -96,13 +99,15 @@ class _Printer(ContractionPrinter):
         )
 
     def memory_of(self, values: Sequence[Scalar], operands: Sequence[int] = ()) -> frozenset[str]:
-        """The pointers of operands, and of those that values are computed of."""
+        """Return the pointers of operands and of the loads in ``values``."""
         loads = [node.operand for node in walk(*values) if isinstance(node, Load)]
         return frozenset([self.names.operand(number) for number in (*operands, *loads)])
 
     def vector_store(self, texts: Mapping[str, str], inner: Loop, count: int) -> StoreText | None:
-        """The statements that store ``count`` neighbouring elements of the product along a loop,
-        called ``value``; None where vectors have not all of them.
+        """Return the statements that store a vector ``value`` of ``count`` elements along loop
+        ``inner``.
+
+        Return None if not all stores can be vectorised.
         """
         made = self.made
         depths = Depths({each.name: ROW for each in self.loops} | {inner.name: ELEMENT}, 0)
@@ -120,7 +125,7 @@ class _Printer(ContractionPrinter):
         return StoreText(top.lines, row.lines, lines, vectors)
 
     def stores_joined(self) -> frozenset[tuple[str, str]]:
-        """The pairs of loops of which the inner one may run on in all that is stored."""
+        """Return pairs of row or column loops that all stores allow to collapse."""
         uses = Uses()
         for store in self.made.stores:
             uses.add(store.value)
@@ -128,7 +133,7 @@ class _Printer(ContractionPrinter):
         return joined(uses, (*self.made.rows, *self.made.columns))
 
     def operand(self, value: Scalar) -> Operand:
-        """How the product reads an operand: a strided load, or any element computed."""
+        """Return a product operand: a strided load, or a computed element."""
         element = self.element(value)
         element({}, None)
         found, made = bordered(value, self.loops), described(value, self.loops, self.type)
@@ -146,7 +151,7 @@ class _Printer(ContractionPrinter):
         return replace(made, element=element, pointer=pointer, border=border)
 
     def memory(self, found: Access, unit: str | None) -> Operand:
-        """The memory of the result."""
+        """Return the memory of the result as an operand."""
         pointer = self.names.operand(found.operand)
         if found.start != 0:
             pointer = f"({pointer} + {self.names.length(found.start)})"

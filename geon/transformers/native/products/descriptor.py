@@ -1,4 +1,4 @@
-"""The C text of one product: the driver's description of it, and its own functions."""
+"""Emit one product: the descriptor for the generic driver, and its own pack and store functions."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .product_ir import Product
 
 
 class ProductText:
-    """The parts of one product's text.
+    """The C text of one product.
 
-    Where it has ``loops``, these go over elements, and a compiler is to find vectors for them.
+    ``loops`` is True if its functions have loops over elements that the compiler should vectorise.
     """
 
     def __init__(self, product: Product, of: Shape) -> None:
@@ -34,8 +34,9 @@ class ProductText:
         self.result = self.plain_result()
 
     def plain_result(self) -> View | None:
-        """The result as memory that is written in vectors, if nothing is done on storing: by tiles
-        themselves where columns adjoin, across where rows do.
+        """Return the result's view if sums are stored to plain memory in vectors, or None.
+
+        Tiles store vectors directly if columns are contiguous, transposed ones if rows are.
         """
         product = self.product
         if product.result is None:
@@ -44,7 +45,9 @@ class ProductText:
         return found if found is not None and found.is_plain else None
 
     def few(self) -> int:
-        """Up to how many rows are multiplied by the right operand in place; 0: none are."""
+        """Return the maximum number of rows that are multiplied by the unpacked right operand; 0:
+        none.
+        """
         found = self.right.plain
         if found is None:
             return 0
@@ -54,7 +57,7 @@ class ProductText:
         return FEW["stream" if stream else "dots"]
 
     def make(self) -> list[str]:
-        """All of the text, in lines."""
+        """Return the lines of the product's C text."""
         name, product, tag = self.product.name, self.product, self.of.tag
         self.check()
         fields = self.fields()
@@ -81,7 +84,7 @@ class ProductText:
         return [f"struct {self.product.name}_arguments {{", *fields, "};"]
 
     def check(self) -> None:
-        """Raises where a name of the caller's is one that the text declares itself."""
+        """Raise ``ValueError`` if a parameter's name is reserved for local variables."""
         clash = _OWN.intersection(self.product.parameters)
         if clash:
             raise ValueError(
@@ -89,7 +92,7 @@ class ProductText:
             )
 
     def fields(self) -> list[str]:
-        """The description of the product that the driver is given."""
+        """Return the initialisers of the descriptor that the driver takes."""
         product = self.product
         extents = zip(
             ("batches", "rows", "columns", "depth"),
@@ -119,11 +122,11 @@ class ProductText:
         return [*lines, ".arguments = &geon_args,"] if self.told() else lines
 
     def told(self) -> bool:
-        """Whether functions of the product are told its arguments."""
+        """Return True if functions of the product take its arguments."""
         return bool(self.functions and self.product.parameters)
 
     def operand(self, left: bool) -> str:
-        """One operand's part of that."""
+        """Return the initialiser of one operand in the descriptor."""
         packing = self.left if left else self.right
         found = packing.plain
         if found is None:
@@ -138,8 +141,9 @@ class ProductText:
         return f"{{.at = {found.pointer}, {steps}}}"
 
     def left_packs(self) -> list[str]:
-        """The function that packs rows; windows of few elements are always read where they are, if
-        there are rows enough.
+        """Return the initialiser of the function that packs rows.
+
+        There is none if the rows are windows of few elements that are always read in place.
         """
         rows, depth = least_unless_zero(size(self.product.rows)), size(self.product.summed)
         shallow = isinstance(depth, int) and depth <= self.of.depth
@@ -148,8 +152,9 @@ class ProductText:
         return [f".pack = {self.pack('left')}"]
 
     def right_packs(self) -> list[str]:
-        """The functions that pack columns, in one way or another; none where they are windows that
-        are always read where they are.
+        """Return the initialisers of the functions that pack columns as panels or as lines.
+
+        There are none if the columns are windows that are always read in place.
         """
         thin, always = self.thin(), not self.product.kept and not self.product.whole
         if thin is False and always and self.places is not None:
@@ -160,13 +165,14 @@ class ProductText:
         return [f".pack = {panels}", *own]
 
     def shown_columns(self) -> list[str]:
-        """What the right operand's part says where its columns are windows."""
+        """Return the initialisers of the right operand's windows, if any."""
         places = self.places
         return [] if places is None else self.shown(places, self.beyond(places))
 
     def shown(self, windows: PlacesText | None, beyond: int = 0) -> list[str]:
-        """What an operand's part says where tiles can read it as windows, and how many elements
-        they may read ``beyond`` a band.
+        """Return the initialisers of an operand that tiles can read as windows, or none.
+
+        Tiles may read up to ``beyond`` elements past the end of a band.
         """
         if windows is None:
             return []
@@ -180,7 +186,7 @@ class ProductText:
 
     @cached_property
     def windows(self) -> PlacesText | None:
-        """The left operand as windows that tiles read where they overlap; None if it is no such."""
+        """Return the left operand as overlapping windows that tiles read in place, or None."""
         product = self.product
         if self.left.view is None or not product.rows or not are_known(product.summed):
             return None
@@ -190,9 +196,9 @@ class ProductText:
 
     @cached_property
     def places(self) -> PlacesText | None:
-        """The right operand as windows at the place of each summed index; None if it is no such.
+        """Return the right operand as windows at the offset of each summed index, or None.
 
-        Rows are read beside each other, as they lie: where they do not, nothing is there.
+        The left operand must be plain memory with contiguous rows.
         """
         product, operand = self.product, self.product.right
         places, columns, rows = product.summed, product.columns, self.left.plain
@@ -212,7 +218,9 @@ class ProductText:
         summed: tuple[Loop, ...],
         most: int | None = None,
     ) -> PlacesText | None:
-        """An operand as windows of these rows, ``most`` at a time; None where no band has room."""
+        """Return an operand as windows of ``rows``, at most ``most`` at a time; None if a band is
+        too large.
+        """
         terms = (operand, self.product.batch, rows, summed, self.walker, self.of)
         if operand.border is None:
             return PlacesText(*terms)
@@ -220,15 +228,15 @@ class ProductText:
         return None if band is None else BandText(*terms, band)
 
     def beyond(self, found: PlacesText) -> int:
-        """How many elements beyond a band vectors of its last run may read."""
+        """Return the elements past the end of a band that vectors may read."""
         run = found.runs()[1]
         return filled(run, self.of) - run if found.elements else 0
 
     def are_placed(self, found: PlacesText) -> bool:
-        """Whether columns had better be read as windows than be packed.
+        """Return True if reading columns as windows is better than packing them.
 
-        What vectors read beyond the ends of their runs is multiplied for nothing, for each row.
-        Beyond a band is its own memory, beyond an operand's there may be none.
+        Vectors that read past the ends of runs compute unused products in each row. Past the end of
+        a band there is memory to read, past the end of an operand there may be none.
         """
         offsets, run = found.runs()
         columns, vector, rows = len(offsets) * run, self.of.vector, size(self.product.rows)
@@ -240,15 +248,16 @@ class ProductText:
         )
 
     def thin(self) -> bool | None:
-        """Whether the product is one of few dot products; None where that is not known yet."""
+        """Return True if the product is a few dot products, None if that is open."""
         product = self.product
         own = (product.batch, product.rows, product.columns)
         _, rows, columns = product.whole or map(size, own)
         return self.of.thin(rows, columns, size(product.summed))
 
     def pack(self, to: str) -> str:
-        """The function that packs an operand's block, element by element or run by run: rows into
-        "left", columns into "panels", or as rows are into "lines".
+        """Add the function that packs a block of an operand, and return its name.
+
+        ``to`` is "left" for rows, "panels" for columns, or "lines" for columns packed like rows.
         """
         packing, type = (self.left if to == "left" else self.right), self.of.type
         rows = to != "panels"
@@ -268,7 +277,7 @@ class ProductText:
         )
 
     def place(self) -> str:
-        """The function that gives the offsets of a batch."""
+        """Add the function that computes the offsets of a batch, and return its name."""
         views = (self.left.plain, self.right.plain, self.result)
         lines = []
         for number, found in enumerate(views):
@@ -284,10 +293,10 @@ class ProductText:
         lines: list[str],
         memory: frozenset[str] | None = frozenset(),
     ) -> str:
-        """Adds a function with the product's lengths, the ``memory`` that it works on (all where
-        that is not known), and the indices of a batch; its name.
+        """Add a C function called ``part`` and return its full name.
 
-        ``parameters`` are its own ones' types, by their names.
+        It unpacks the product's lengths, the pointers in ``memory`` (None: all) and the indices of
+        a batch. ``parameters`` are the types of its own parameters by name.
         """
         name = f"{self.product.name}_{part}"
         unpacked = [
@@ -310,7 +319,7 @@ class ProductText:
         return name
 
     def store(self) -> str:
-        """The caller's statements on every element of the group."""
+        """Add the function that stores a block of sums, and return its name."""
         self.loops |= self.storing.loops
         block = dict.fromkeys(("row_start", "height", "column_start", "width"), "int64_t ")
         sums = {"out": f"const {self.of.type} *restrict ", "sums_step": "int64_t "}
@@ -318,7 +327,7 @@ class ProductText:
 
     @cached_property
     def storing(self) -> Storing:
-        """What is done with sums."""
+        """Return the epilogue of the product."""
         run = None if self.places is None else self.places.runs()[1]
         return Storing(self.product, self.of, self.walker, self.windows is not None, run)
 

@@ -1,4 +1,4 @@
-"""What a product's own function does with sums, as C: vector by vector, or one by one."""
+"""The epilogue of a product: emits the fused work on its sums, by vectors or by elements."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from .product_ir import Product, StoreText
 
 
 class Storing:
-    """The statements on a block of sums, in a product's own order.
+    """The statements that store a block of sums.
 
-    Where elements that are stored adjoin along rows, the driver turns the block (``across``), so
-    that what is a row here is a column of the product. ``loops`` says whether there are loops over
-    elements, for which a compiler is to find vectors. Rows are read in bands where they are
-    ``banded``; columns that are windows are summed, and come here, in runs of so many as a ``run``
-    has.
+    ``across`` is True if stores are contiguous along rows. The driver then transposes the block, so
+    that a row here is a column of the product. ``loops`` is True if there are loops over elements
+    that the compiler should vectorise. ``banded`` is True if the rows are windows, read in bands.
+    ``run`` is the number of columns that are stored together if columns are windows, else None.
     """
 
     def __init__(
@@ -43,7 +42,7 @@ class Storing:
         self.loops = self.vectors is None
 
     def lines(self) -> list[str]:
-        """All statements, on ``height`` rows of ``width`` sums, which lie ``sums_step`` apart."""
+        """Return all statements, for ``height`` rows of ``width`` sums, ``sums_step`` apart."""
         type, walker = self.of.type, self.walker
         if self.runs_on():
             return [
@@ -61,7 +60,7 @@ class Storing:
         return [*once, "for (int64_t row = 0; row < height; ++row) {", *indent(each), "}"]
 
     def body(self, column: str, run: str) -> list[str]:
-        """The statements on one run of columns."""
+        """Return the statements for one run of columns."""
         type, made, filled = self.of.type, self.vectors, self.filled()
         turns = f"({run}) & -{self.of.vector}" if filled or made is not None else run
         lines = [f"const int64_t turns = {turns};"]
@@ -74,18 +73,18 @@ class Storing:
         return lines if filled else [*lines, *self.singly(column, f"; e < {run}")]
 
     def singly(self, column: str, turns: str) -> list[str]:
-        """The loop over single elements of a run."""
+        """Return the loop over single elements of a run."""
         value = f"const {self.of.type} value = line[{column} + e];"
         each = [*self.here, value, *self.product.store(self.indices, "value")]
         return [f"for ({turns}; ++e) {{", *indent(each), "}"]
 
     def filled(self) -> bool:
-        """Whether blocks are known to begin and to end where vectors of columns do.
+        """Return True if blocks are known to begin and end at multiples of the vector length.
 
-        Blocks of a product's columns do so where their innermost loop does, as panels are some
-        vectors wide, and so must their runs. Those of rows are some tiles high, which is no
-        multiple of a vector, except where all rows are one block: few, in all loops together, that
-        are not read in bands.
+        Blocks of a product's columns do so if their innermost loop does, since a panel is a
+        multiple of a vector wide; so must the runs of windows. Blocks of rows are a multiple of a
+        tile high, which is not a multiple of a vector. They qualify only if all rows are one block:
+        few rows, not read in bands.
         """
         if not self.columns or not is_multiple(self.columns[-1].extent, self.of.vector):
             return False
@@ -95,7 +94,7 @@ class Storing:
         return not self.banded and isinstance(rows, int) and rows <= GROUP
 
     def by_vectors(self, inner: Sequence[Loop]) -> StoreText | None:
-        """The statements on vectors of columns, where all elements are in such ones, or most."""
+        """Return the statements on vectors of columns, or None if too few elements fill vectors."""
         if not inner or inner[0].extent == 0:
             return None
         many = self.across and least_unless_zero(inner[0].extent) >= self.of.vector
@@ -104,17 +103,16 @@ class Storing:
         return self.product.vector_store(self.indices, inner[0], self.of.vector)
 
     def runs_on(self) -> bool:
-        """Whether all sums of a block are stored in one run: few columns, whose rows adjoin.
+        """Return True if all sums of a block are stored in one loop: few columns and contiguous
+        rows.
 
-        The driver gives sums of so few columns without a gap between rows.
+        The driver passes sums of so few columns without a gap between rows.
         """
         return run_on(self.rows, self.columns, self.product, self.of)
 
 
 def is_across(product: Product, of: Shape) -> bool:
-    """Whether elements that are stored adjoin along rows, of which there are enough for turning
-    sums to be worth it.
-    """
+    """Return True if stores are contiguous along rows and transposing the sums pays off."""
     if product.result is not None or not product.rows:
         return False
     unit, inner = product.store_unit, product.rows[-1]
@@ -128,7 +126,7 @@ def is_across(product: Product, of: Shape) -> bool:
 
 
 def run_on(rows: Sequence[Loop], columns: Sequence[Loop], product: Product, of: Shape) -> bool:
-    """Whether rows of so few columns are stored one behind the other."""
+    """Return True if rows of fewer columns than a vector are stored one after another."""
     count = size(columns)
     if not (isinstance(count, int) and count < of.vector and len(rows) == 1):
         return False

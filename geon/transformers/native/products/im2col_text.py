@@ -1,4 +1,4 @@
-"""What is said to the functions of products of windows that tiles read where they overlap."""
+"""Emit the view descriptors of overlapping windows (implicit im2col), with or without padding."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NO_END = "INT64_MAX"
 
 @dataclass(frozen=True)
 class PlacesText:
-    """Rows that are windows without a border, read where the operand lies."""
+    """Windows without padding, read in place."""
 
     operand: Operand
     batch: Sequence[Loop]
@@ -29,26 +29,26 @@ class PlacesText:
 
     @property
     def elements(self) -> int:
-        """How many elements are brought into memory for them."""
+        """Return the elements that are copied for the windows."""
         return 0
 
     @property
     def steps(self) -> dict[str, str]:
-        """What each summed loop steps by."""
+        """Return the stride of each summed loop, as C."""
         length, strides = self.walker.length, self.operand.strides
         return {d.name: length(strides.get(d.name, 0)) for d in self.summed}
 
     @property
     def most(self) -> int:
-        """The most rows at a time."""
+        """Return the maximum number of rows at a time."""
         return most_rows(self.summed, self.of)
 
     def runs(self) -> tuple[list[str], int]:
-        """The offsets of a row's runs of elements, and how long they are."""
+        """Return the offsets of a row's contiguous runs, and their length."""
         return runs(self.summed, self.steps)
 
     def view(self) -> str:
-        """The initializer of a `geon_view`."""
+        """Return the initialiser of a `geon_view`."""
         loops = [*self.batch, *self.rows]
         strides = [self.operand.strides.get(loop.name, 0) for loop in loops]
         fields = (
@@ -59,38 +59,38 @@ class PlacesText:
         return f"{{{', '.join(fields)}}}"
 
     def start(self) -> str:
-        """Where the operand's element lies whose indices are all 0."""
+        """Return the pointer to the operand's element with all indices 0."""
         assert self.operand.pointer is not None
         return self.operand.pointer
 
     def band(self) -> str:
-        """What is said of a band."""
+        """Return the initialiser of a band: none for windows in place."""
         return ""
 
     def array(self, sizes: Iterable[Size]) -> str:
-        """Some lengths as an array."""
+        """Return lengths as a C array."""
         return array(map(self.walker.length, sizes))
 
 
 @dataclass(frozen=True)
 class BandText(PlacesText):
-    """Rows that are windows in a band, which is made of lines that windows below share."""
+    """Windows in a band, a padded copy of the lines that neighbouring windows share."""
 
     found: Band
 
     @property
     def most(self) -> int:
-        """The most rows at a time."""
+        """Return the maximum number of rows at a time."""
         return self.found.most
 
     @property
     def elements(self) -> int:
-        """The size of a band."""
+        """Return the maximum number of elements of a band."""
         return self.found.elements
 
     @property
     def line(self) -> str:
-        """The distance of two lines of the band."""
+        """Return the stride between two lines of the band, as C."""
         found = self.found
         across, length = found.across, found.across.rows.extent
         each = found.count * found.each
@@ -102,16 +102,16 @@ class BandText(PlacesText):
 
     @property
     def steps(self) -> dict[str, str]:
-        """What each summed loop steps by."""
+        """Return the stride of each summed loop in the band, as C."""
         return self.found.steps(self.line)
 
     def start(self) -> str:
-        """Where the operand's element would lie that windows at the first place begin with."""
+        """Return the pointer to the first element of the first window, maybe in the padding."""
         assert self.operand.border is not None
         return f"{self.operand.pointer} + ({self.operand.border.start})"
 
     def band(self) -> str:
-        """What is said of the band: its lines, its planes, and what is outside of the operand."""
+        """Return the initialiser of a `geon_band`: lines, planes and padding."""
         found, length = self.found, self.walker.length
         planes = found.planes
         strides = [self.operand.strides.get(loop.name, 0) for loop in planes]
@@ -131,7 +131,7 @@ class BandText(PlacesText):
         return f", .band = &(const struct geon_band){{{', '.join(fields)}}}"
 
     def down(self) -> list[str]:
-        """What is said of lines below each other, where windows reach over several."""
+        """Return the initialisers of the second axis if windows span several lines."""
         down = self.found.down
         if down is None:
             return []
@@ -141,8 +141,10 @@ class BandText(PlacesText):
         return [step, self.bounds("below", down)]
 
     def bounds(self, name: str, along: Along) -> str:
-        """The positions inside: those of the first row from `low` to before `high`, and how far
-        each row after it goes on; where rows are positions, these may be some ``apart``.
+        """Return the initialiser of the valid positions along an axis.
+
+        It has the bounds ``low`` and ``high`` for the first row, the step of them per row, and
+        ``apart``, the distance of positions if rows themselves are positions.
         """
         guard, length = along.guard, self.walker.length
         if guard is None:
@@ -156,7 +158,7 @@ class BandText(PlacesText):
         return f".{name} = {{{low}, {high}, {length(step)}, {length(apart)}}}"
 
     def guard(self, guard: Guard) -> list[str]:
-        """A guard of whole planes: its bounds, its constant, and a term for each loop."""
+        """Return a guard of whole planes: bounds, constant, and a coefficient for each loop."""
         length = self.walker.length
         loops = [*self.batch, *self.rows, *self.found.planes]
         sizes = [guard.low, guard.high, guard.index.constant]
@@ -167,5 +169,5 @@ class BandText(PlacesText):
 
 
 def array(texts: Iterable[str]) -> str:
-    """Some numbers as an array in C."""
+    """Return numbers as a C array."""
     return f"(const int64_t[]){{{', '.join(texts)}}}"

@@ -1,8 +1,8 @@
-"""Windows that tiles read where they overlap: in memory, or in a band of what some rows show.
+"""Implicit im2col: overlapping windows that register tiles read in place or in a padded band.
 
-A packed block has each element once for every window that shows it. A band has it once, with zeros
-for what is beyond a border, and rows are places in it: a row's summed indices are runs of elements
-that adjoin, at the same offsets from each place.
+A packed block has each element once for every window that contains it. A band has it once, with
+zeros for the padding. Each row is an offset in the band, and its summed indices are contiguous runs
+at the same offsets from it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,12 @@ from ..sizes.blocking import BAND, BAND_BYTES, GROUP, RUN, RUNS, Shape
 
 @dataclass(frozen=True)
 class Along:
-    """Windows along one axis: the loop of rows goes `step` positions a turn, that of what is summed
-    `apart`; positions lie `far` apart in memory, and are inside where the guard holds.
+    """Windows along one axis.
+
+    `rows` is the loop over windows, with a stride of `step` positions. `taps` is the loop inside
+    the window, with a dilation of `apart` positions; None for a single tap. `far` is the memory
+    stride between positions, in elements. `guard` holds for positions inside the operand; None if
+    there is no padding.
     """
 
     rows: Loop
@@ -33,16 +37,18 @@ class Along:
 
     @property
     def span(self) -> int:
-        """How many positions one window reaches over."""
+        """Return the number of positions that one window spans."""
         return 1 if self.taps is None else (known(self.taps) - 1) * self.apart + 1
 
 
 @dataclass(frozen=True)
 class Band:
-    """What blocks of up to `most` rows show: lines of positions `across`, one below the other
-    `down`, and in each line a plane for each index of `planes`, whose `others` are guards that hold
-    for a whole plane. A position is `each` elements that adjoin in memory; the loops over them step
-    by `inner`.
+    """The padded copy of the elements that blocks of up to `most` rows read.
+
+    `across` are the windows along a line of positions, `down` those over several lines, or None.
+    `planes` are the loops over planes of each line. `others` are guards that hold for a whole
+    plane. `inner` are the strides of the loops over contiguous elements of a position. `each` is
+    the number of these elements.
     """
 
     across: Along
@@ -55,30 +61,30 @@ class Band:
 
     @property
     def count(self) -> int:
-        """The number of planes."""
+        """Return the number of planes."""
         return depth_of(self.planes)
 
     @property
     def height(self) -> int:
-        """The lines that one row reaches over."""
+        """Return the number of lines that one window spans."""
         return self.down.span if self.down is not None else 1
 
     def positions(self, length: int) -> int:
-        """The positions of a line, where as many rows adjoin."""
+        """Return the positions of a line that serves `length` neighbouring rows."""
         return (min(length, self.most) - 1) * self.across.step + self.across.span
 
     @property
     def elements(self) -> int:
-        """The most elements of a band, at any lengths."""
+        """Return the maximum number of elements of a band, for any open length."""
         length = self.across.rows.extent
         lengths = [length] if isinstance(length, int) else range(1, self.most + 1)
         return max(self.lines(n) * self.positions(n) for n in lengths) * self.count * self.each
 
     def lines(self, length: int) -> int:
-        """The most lines of a band whose rows adjoin in so many.
+        """Return the maximum number of lines of a band if lines serve `length` rows each.
 
-        Those of the first run, of the one after it and of one after each end of the axis `down`
-        share none with the run before.
+        The lines of the first run, of the next one, and of the first one after each end of the axis
+        `down` are not shared with the previous run.
         """
         runs = (self.most - 2) // length + 2
         if self.down is None:
@@ -89,7 +95,9 @@ class Band:
         return alone * self.height + (runs - alone) * shared
 
     def steps(self, line: str) -> dict[str, str]:
-        """The distance in a band that each summed loop steps by; `line` is that of two lines."""
+        """Return the stride of each summed loop in the band, as C; `line` is the stride between
+        lines.
+        """
         found = {name: str(step) for name, step in self.inner.items()}
         inner = 1
         for loop in reversed(self.planes):
@@ -103,23 +111,23 @@ class Band:
 
 
 def known(loop: Loop) -> int:
-    """The turns of a loop over what windows show."""
+    """Return the extent of a loop over taps, which is known."""
     assert isinstance(loop.extent, int)
     return loop.extent
 
 
 def are_known(loops: Sequence[Loop]) -> bool:
-    """Whether loops over what windows show are of known lengths, and none is empty."""
+    """Return True if loops over taps have known, nonzero extents."""
     return all(isinstance(loop.extent, int) and loop.extent > 0 for loop in loops)
 
 
 def depth_of(loops: Sequence[Loop]) -> int:
-    """The turns of such loops together."""
+    """Return the product of the extents of loops over taps."""
     return math.prod(map(known, loops))
 
 
 def runs(loops: Sequence[Loop], steps: Mapping[str, str]) -> tuple[list[str], int]:
-    """The offsets of the runs of elements that adjoin, row-major, and how long they are."""
+    """Return the offsets of contiguous runs in row-major order, and the length of a run."""
     run, outer = 1, list(loops)
     while outer and steps[outer[-1].name] == str(run):
         run *= known(outer.pop())
@@ -135,7 +143,7 @@ def runs(loops: Sequence[Loop], steps: Mapping[str, str]) -> tuple[list[str], in
 
 
 def are_served(loops: Sequence[Loop], steps: Mapping[str, str]) -> bool:
-    """Whether runs are few and long enough for tiles, which turn from one to the next."""
+    """Return True if runs are few and long enough for register tiles, which restart at each run."""
     run, depth = 1, depth_of(loops)
     for loop in reversed(loops):
         if steps[loop.name] != str(run):
@@ -145,13 +153,13 @@ def are_served(loops: Sequence[Loop], steps: Mapping[str, str]) -> bool:
 
 
 def filled(run: int, of: Shape) -> int:
-    """The elements of the vectors that read so many which adjoin."""
+    """Return the elements of the whole vectors that cover a run."""
     return -(-run // of.vector) * of.vector
 
 
 def overlap(strides: Mapping[str, Size], rows: Sequence[Loop], summed: Sequence[Loop]) -> bool:
-    """Whether windows of an operand without a border share elements: a loop goes on inside of what
-    another one reaches over.
+    """Return True if windows without padding share elements: a row loop steps within a tap loop's
+    span.
     """
     for row in rows:
         for tap in summed:
@@ -164,7 +172,9 @@ def overlap(strides: Mapping[str, Size], rows: Sequence[Loop], summed: Sequence[
 
 
 def most_rows(summed: Sequence[Loop], of: Shape) -> int:
-    """The most rows of windows at a time: of those in several blocks sums wait in memory."""
+    """Return the maximum rows of windows at a time; fewer if sums are stored between blocks of
+    depth.
+    """
     return BAND if depth_of(summed) <= of.depth else GROUP
 
 
@@ -176,11 +186,11 @@ def find_band(
     of: Shape,
     most: int | None = None,
 ) -> Band | None:
-    """The band of an operand with such strides and borders; None where it has none, or a large one.
+    """Return the band of an operand with these strides and guards; None if it is impossible or too
+    large.
 
-    In which order `summed` is does not matter. Of columns that are windows rows are the summed
-    indices, and what is summed here the columns. Blocks are of `most` rows, or of as many as blocks
-    of rows have.
+    The order of `summed` does not matter. If columns are windows, `rows` are the summed indices and
+    `summed` the columns. `most` is the number of rows of a block, by default that of `most_rows`.
     """
     if not rows or not are_known(summed):
         return None
@@ -212,9 +222,9 @@ def find_band(
 def _along(
     rows: Loop, strides: Mapping[str, Size], guards: Sequence[Guard], summed: Sequence[Loop]
 ) -> Along | None:
-    """Windows along the axis that a loop of rows goes along; None where they are no such.
+    """Return the windows along the axis of a loop over rows, or None if its guards do not fit.
 
-    A window of one position makes rows the positions.
+    Without taps, rows themselves are the positions.
     """
     own = [guard for guard in guards if rows.name in guard.index.terms]
     far = strides.get(rows.name, 0)

@@ -1,4 +1,6 @@
-"""A product's loops as one flat index: taking it apart, walking runs of the innermost loop."""
+"""Convert between a product's loops and one flat index, and iterate over runs of the innermost
+loop.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,12 @@ from ...kernels.ir.nest import Loop
 
 
 def size(loops: Sequence[Loop]) -> Size:
-    """How many indices the loops have together."""
+    """Return the product of the loops' extents."""
     return product(loop.extent for loop in loops)
 
 
 def last(loops: Sequence[Loop], *units: str | None) -> tuple[Loop, ...]:
-    """The loops with the first unit that is among them innermost."""
+    """Return the loops with the first of ``units`` that is among them moved innermost."""
     for unit in units:
         for loop in loops:
             if loop.name == unit:
@@ -25,28 +27,28 @@ def last(loops: Sequence[Loop], *units: str | None) -> tuple[Loop, ...]:
 
 
 def indent(lines: Sequence[str], depth: int = 1) -> list[str]:
-    """The lines, indented."""
+    """Return the lines, indented."""
     return ["  " * depth + line for line in lines]
 
 
 def at(loop: str) -> str:
-    """The C variable that holds a loop's index."""
+    """Return the C variable of a loop's index."""
     return f"at_{loop}"
 
 
 @dataclass(frozen=True)
 class Walker:
-    """Writes walks over loops; ``length`` writes a length as C."""
+    """Emits iterations over multi-dimensional loops; ``length`` returns a length as C."""
 
     length: Callable[[Size], str]
 
     def factor(self, length: Size) -> str:
-        """A length as a factor of a product."""
+        """Return a length as a factor in a C expression."""
         text = self.length(length)
         return text if text.isalnum() else f"({text})"
 
     def decompose(self, loops: Sequence[Loop], flat: str) -> list[str]:
-        """Statements that declare every loop's index from one flat index, row-major."""
+        """Return statements that compute each loop's index from a row-major flat index."""
         if len(loops) == 1:
             name = at(loops[0].name)
             return [f"const int64_t {name} = {flat}; (void){name};"]
@@ -68,11 +70,10 @@ class Walker:
         count: str,
         body: Callable[[str, str], list[str]],
     ) -> list[str]:
-        """Statements that run ``body`` on runs of the innermost loop.
+        """Return statements that run ``body`` on runs of the innermost loop.
 
-        ``start`` and ``count`` say which part of the flat index is walked. ``body`` gets the text
-        of a run's offset from ``start`` and of its length; within it each index is that of the
-        run's start.
+        ``start`` and ``count`` delimit the flat indices. ``body`` takes a run's offset from
+        ``start`` and its length as C; in it each index has the value at the start of the run.
         """
         if len(loops) <= 1:
             return ["{", *indent([*self.decompose(loops, start), *body("0", count)]), "}"]
@@ -92,7 +93,7 @@ class Walker:
         ]
 
     def address(self, pointer: str, strides: Mapping[str, Size], loops: Sequence[str]) -> str:
-        """A pointer to an operand's element at the current indices."""
+        """Return a pointer to an operand's element at the current indices."""
         terms = [
             at(name) if strides[name] == 1 else f"{at(name)} * {self.factor(strides[name])}"
             for name in loops

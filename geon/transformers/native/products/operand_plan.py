@@ -1,6 +1,4 @@
-"""Which operand of a product is on which side, and how it comes into blocks: what its text will
-say, as far as it enters the memory that the product works in.
-"""
+"""Plan the operands of a product, as scratch memory needs it: orientation, packing and windows."""
 
 from __future__ import annotations
 
@@ -23,11 +21,14 @@ from .padded_packing import Border
 from .product_ir import Product
 from .product_text import oriented
 
-VECTORS = (16, 32, 64)  # bytes: a plan does not know for which its text will be
+VECTORS = (16, 32, 64)  # bytes of vectors: a plan must serve all of them
 
 
 def sides(product: Product) -> tuple[Sides, ...]:
-    """Those that a product has in vectors of any size: the widest ones take most."""
+    """Return the operand plans of a product, one for each orientation that some vector width has.
+
+    Wide vectors need the most memory.
+    """
     found: dict[bool, Sides] = {}
     for vector_bytes in reversed(VECTORS):
         made = oriented(product, of := shape(product.type, vector_bytes))
@@ -60,7 +61,7 @@ def _sides(text: ProductText, turned: bool) -> Sides:
 
 
 def _places(text: ProductText) -> tuple[int, int] | None:
-    """The elements of a band of columns that are windows, and how many of these sums have."""
+    """Return the elements of a band of column windows and the columns of its sums, or None."""
     found = text.places
     if found is None:
         return None
@@ -69,14 +70,14 @@ def _places(text: ProductText) -> tuple[int, int] | None:
 
 
 def _most(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:
-    """The more of each, as runs fill vectors of some sizes only."""
+    """Return the maximum of each size, as the rounding to vectors depends on their width."""
     if one is None or other is None:
         return one or other
     return max(one[0], other[0]), max(one[1], other[1])
 
 
 def contraction_sides(work: Contraction) -> tuple[Sides, ...]:
-    """The same of a contraction, as its own product."""
+    """Return the operand plans of a contraction."""
     type, loops = (
         C_TYPES[name_of(work.dtype)],
         (*work.batch, *work.rows, *work.columns, *work.summed),
@@ -95,9 +96,7 @@ def contraction_sides(work: Contraction) -> tuple[Sides, ...]:
 
 
 def described(value: Scalar, loops: Iterable[Loop], type: str) -> Operand:
-    """How a product reads an operand, as a strided load or as elements that are computed; without
-    their text.
-    """
+    """Return the operand of a product, without its text: a strided load or a computed element."""
     loops = tuple(loops)
     found, unit = bordered(value, loops), unit_of(value, loops)
     if found is None:
@@ -109,5 +108,5 @@ def described(value: Scalar, loops: Iterable[Loop], type: str) -> Operand:
 
 
 def no_element(texts: object, inner: str | None) -> PrintedElement:
-    """What says nothing of an operand that is in memory."""
+    """Return empty statements, for an operand that is in memory."""
     return PrintedElement([], [], "")

@@ -1,4 +1,4 @@
-"""Operands of products in memory: views whose rows or columns are moved whole."""
+"""Operands of products as strided memory, with rows or columns that are copied as a whole."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from ...kernels.products.contraction import merged
 from ...printing.nests.contractions import Element
 from .padded_packing import Border, Windows
 
-Loops = tuple[tuple[Loop, ...], dict[str, Size]]  # merged ones, and their strides
+Loops = tuple[tuple[Loop, ...], dict[str, Size]]  # collapsed loops and their strides
 
 
 @dataclass(frozen=True)
 class Operand:
     """One operand of a product.
 
-    `element` makes C statements and a C value expression of type `type` from the C texts of the
-    loops' indices, and the innermost loop where there is one. An element that is no more than
-    `pointer[offset]` also says so with `pointer` and the stride in elements of each loop (0 for
-    none), and with `border` where it is 0 instead.
-    `unit` is the loop best walked innermost. `joined` are pairs of loops of which the inner one may
-    run on instead of the outer one. `memory` are the pointers that elements are read from, where
-    that is known.
+    `type` is the C type of its elements. `element` returns C statements and an expression for an
+    element, given the C texts of loop indices and the innermost loop if there is one. `pointer` and
+    `strides` (in elements, 0 for other loops) are set if elements are `pointer[offset]`. `unit` is
+    the preferred innermost loop. `border` are the bounds outside of which elements are 0. `joined`
+    are pairs of loops that can be collapsed into the inner one. `memory` are the pointers that
+    elements are read from, or None if unknown.
     """
 
     type: str
@@ -40,7 +39,11 @@ class Operand:
 
 @dataclass(frozen=True)
 class View:
-    """An operand in memory over merged loops: `lines` are rows or columns, `summed` the rest."""
+    """A strided operand in memory, over collapsed loops.
+
+    `lines` are the loops over rows or columns, `summed` those over summed indices. `strides` has
+    the strides of all loops in elements, `batch` the names of the batch loops.
+    """
 
     pointer: str
     lines: tuple[Loop, ...]
@@ -52,22 +55,22 @@ class View:
 
     @property
     def line_step(self) -> Size:
-        """The stride of the innermost row or column loop."""
+        """Return the stride of the innermost row or column loop."""
         return self.strides[self.lines[-1].name] if self.lines else 0
 
     @property
     def summed_step(self) -> Size:
-        """The stride of the innermost summed loop."""
+        """Return the stride of the innermost summed loop."""
         return self.strides[self.summed[-1].name] if self.summed else 0
 
     @property
     def is_plain(self) -> bool:
-        """Whether lines are one stride apart, and summed indices too."""
+        """Return True if lines have one stride and summed indices have one."""
         return self.border is None and len(self.lines) <= 1 and len(self.summed) <= 1
 
     @property
     def whole(self) -> bool:
-        """Whether rows or columns and summed indices are one run of memory."""
+        """Return True if lines and summed indices together are contiguous memory."""
         orders = ((*self.lines, *self.summed), (*self.summed, *self.lines))
         runs = (merged(loops, self.strides) for loops in orders)
         return any(
@@ -77,7 +80,7 @@ class View:
 
     @property
     def loops(self) -> list[str]:
-        """The names of all loops."""
+        """Return the names of all loops."""
         return [*self.batch, *(loop.name for loop in (*self.lines, *self.summed))]
 
 
@@ -88,7 +91,7 @@ def view(
     lines: Sequence[Loop],
     summed: Sequence[Loop],
 ) -> View | None:
-    """The operand as a view whose rows or columns can be moved whole; None if it has no such."""
+    """Return the operand as a view that is contiguous along lines or summed indices, or None."""
     if operand.pointer is None or operand.type != type:
         return None
     border = operand.border
@@ -117,7 +120,7 @@ def view(
 
 
 def _with_last(apart: Loops, led: Loops) -> Loops:
-    """Loops that stay apart, but for those that the last of ``led`` takes together."""
+    """Return the loops of ``apart``, with those that ``led``'s last loop covers collapsed."""
     last = led[0][-1]
     kept = tuple([loop for loop in apart[0] if not set(loop.axes) <= set(last.axes)])
     steps = {loop.name: apart[1][loop.name] for loop in kept}
@@ -131,9 +134,9 @@ def led_windows(
     across: Sequence[Loop],
     of_lines: bool,
 ) -> Windows | None:
-    """Windows whose positions lead the innermost of ``led`` loops; None where there are none.
+    """Return windows whose tap loop is the outermost part of the innermost collapsed loop, or None.
 
-    They lie along the innermost loop of ``across``, on which no other guard may be.
+    They lie along the innermost loop of ``across``, which may have no other guard.
     """
     if not led[0] or not across or led[1][led[0][-1].name] != 1:
         return None

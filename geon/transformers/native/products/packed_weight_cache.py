@@ -1,9 +1,9 @@
-"""Which right operands of products are kept as packed copies, from call to call or step to step.
+"""Choose the right operands of products whose packed copies are cached across calls or iterations.
 
-Packing weights takes 5 to 20 % of a product of 40 to 128 rows. What depends on nothing but
-constants and variables that the computation does not write is packed once, and again when a
-variable of the transformer was written since. What all steps of a loop read is packed by the first
-one.
+Packing weights takes 5 to 20 % of a product of 40 to 128 rows. An operand that depends only on
+constants and on variables that the program does not write is packed once, and again after a
+variable of the transformer was written. An operand that is invariant in a loop is packed by its
+first iteration.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from ..sizes.products import PackedCopy, pays
 
 
 def pays_text(rows: str) -> str:
-    """The same as C."""
+    """Return the condition of ``pays`` as C."""
     return f"({rows}) >= {KEPT_FROM} && ({rows}) <= {KEPT_ROWS}"
 
 
 def packed_copies(schedule: Schedule, steady: Collection[Op] = ()) -> dict[Op, PackedCopy]:
-    """The copies that kernels of a schedule keep, by their op.
+    """Return the cached packed operands of a schedule's kernels, by op.
 
-    ``steady`` are the leaves of a loop's body that are the same in all steps.
+    ``steady`` are the parameters of a loop's body that are the same in all iterations.
     """
     stays = _Stays(schedule, set(steady))
     found = ((kernel.op, _copy(schedule, kernel, stays)) for kernel in schedule.kernels)
@@ -36,12 +36,14 @@ def packed_copies(schedule: Schedule, steady: Collection[Op] = ()) -> dict[Op, P
 
 
 def _copy(schedule: Schedule, kernel: Kernel, stays: _Stays) -> PackedCopy | None:
-    """The copy that a kernel would keep; None where it is no product, or has none worth it."""
+    """Return the packed operand that a kernel would cache, or None if it has none or it does not
+    pay off.
+    """
     fused = kernel.fused
     if fused is None or fused.dot is None or fused.kind != "contraction":
         return None
     if isinstance(kernel.work, Contraction) and kernel.work.pieces:
-        return None  # each reads another part of it
+        return None  # each piece reads a different part of the operand
     x, y = fused.dot.args
     named = {new: old for old, new in fused.names}
     order = schedule.layouts[kernel.results[0]].order
@@ -66,7 +68,7 @@ def _copy(schedule: Schedule, kernel: Kernel, stays: _Stays) -> PackedCopy | Non
 
 
 class _Stays:
-    """Which values are the same in each call, until a variable is written that enters them."""
+    """Finds the values that stay the same until a variable is written."""
 
     def __init__(self, schedule: Schedule, steady: Set[Op]) -> None:
         self.steady = steady
@@ -74,7 +76,9 @@ class _Stays:
         self.computed = {made for kernel in schedule.kernels for made in kernel.results}
 
     def constant(self, op: Op) -> bool | None:
-        """None for a value that may differ from call to call; else whether it is constant."""
+        """Return True for a constant, False if ``op`` depends on variables, None if calls may
+        change it.
+        """
         constant, stack, seen = True, [op], set()
         while stack:
             op = stack.pop()

@@ -1,4 +1,4 @@
-"""How a product's operands come into packed blocks: copied, transposed, or computed."""
+"""Emit the packing of a product's operands: copies, transposes or computed elements."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .packing_copies import Moves
 
 @dataclass(frozen=True)
 class Packing:
-    """The text that packs one operand's block; indices of the batch are in scope.
+    """Emits the code that packs a block of one operand; batch indices are in scope.
 
-    The left operand's block is `height` rows from `row_start`, at most a group, in `left`; the
-    right operand's `width` columns from `column_start`, in `panels`; both of `depth_run` summed
-    indices from `depth_start`.
+    A block of the left operand has `height` rows from `row_start`, at most `GROUP`, in `left`. A
+    block of the right operand has `width` columns from `column_start`, in `panels`. Both have
+    `depth_run` summed indices from `depth_start`.
     """
 
     operand: Operand
@@ -33,58 +33,60 @@ class Packing:
 
     @cached_property
     def view(self) -> View | None:
-        """The operand as memory that is moved whole, if it is."""
+        """Return the operand as a view in memory, or None."""
         return view(self.operand, self.of.type, self.batch, self.lines, self.summed)
 
     @property
     def plain(self) -> View | None:
-        """The operand as memory with one stride for its lines and one for the summed indices."""
+        """Return the view if it has one stride along lines and one along summed indices."""
         found = self.view
         return found if found is not None and found.is_plain else None
 
     @property
     def along_lines(self) -> bool:
-        """Whether elements are best computed along rows or columns."""
+        """Return True if elements are best computed along rows or columns."""
         return any(d.name == self.operand.unit for d in self.lines[-1:])
 
     @property
     def along_summed(self) -> bool:
-        """Whether elements are best computed along the summed index."""
+        """Return True if elements are best computed along the summed index."""
         return any(d.name == self.operand.unit for d in self.summed[-1:])
 
     @property
     def own_lines(self) -> tuple[Loop, ...]:
-        """The loops over rows or columns, as few as elements can be computed along."""
+        """Return the loops over lines, collapsed as far as elements allow."""
         return as_one(self.lines, self.operand.joined)[0]
 
     @property
     def own_summed(self) -> tuple[Loop, ...]:
-        """The loops over what is summed, as few as elements can be computed along."""
+        """Return the summed loops, collapsed as far as elements allow."""
         return as_one(self.summed, self.operand.joined)[0]
 
     def is_run(self, outer: Sequence[Loop], inner: Sequence[Loop], most: int) -> bool:
-        """Whether a block of all turns of `inner`, `most` at most, is computed as one run."""
+        """Return True if a block with all iterations of `inner`, at most `most`, is one loop."""
         count = size(inner)
         if not (isinstance(count, int) and count <= most and len(outer) == len(inner) == 1):
             return False
         return (outer[0].name, inner[0].name) in self.operand.joined
 
     def runs_along_lines(self, left: bool) -> bool:
-        """Whether elements are computed as one run, the rows or columns of an index adjoining.
+        """Return True if a block is computed in one loop in which the lines of a summed index are
+        contiguous.
 
-        A block has all of them: of columns that are packed as rows are, these are no more than
-        `WHOLE` panels.
+        The block has all lines. Columns that are packed like rows are at most `WHOLE` panels.
         """
         most = min(GROUP, WHOLE * self.of.panel) if left else self.of.panel
         return self.along_lines and self.is_run(self.own_summed, self.own_lines, most)
 
     @property
     def runs_along_summed(self) -> bool:
-        """Whether elements are computed as one run, what is summed for a row adjoining."""
+        """Return True if a block is computed in one loop in which a line's summed indices are
+        contiguous.
+        """
         return self.is_run(self.own_lines, self.own_summed, SHALLOW)
 
     def staged(self, left: bool) -> int:
-        """How many elements for each summed index the packing works in, at most."""
+        """Return the maximum elements of the staging buffer for each summed index."""
         if self.view is not None:
             return 0
         if left:
@@ -92,7 +94,7 @@ class Packing:
         return self.of.panel if self.along_summed or self.runs_along_lines(False) else 0
 
     def left(self) -> list[str]:
-        """Rows packed side by side."""
+        """Return the statements that pack rows."""
         found, tag = self.view, self.of.tag
         if found is not None:
             lines = self.moved(found, "row_start", "height", "left", "left_step", True)
@@ -115,7 +117,7 @@ class Packing:
         return lines
 
     def right(self) -> list[str]:
-        """Columns packed into panels, the last one filled up with zeros."""
+        """Return the statements that pack columns into panels, padded with zeros."""
         found, tag, panel = self.view, self.of.tag, self.of.panel
         if found is None and self.runs_along_lines(False):
             return [
@@ -164,8 +166,8 @@ class Packing:
         ]
 
     def run(self, count: str, to: str, first_line: str | None = None) -> list[str]:
-        """One run of elements: of whole lines from the first one on, or of what is summed from
-        `depth_start` on, with all lines of each.
+        """Return one loop over contiguous elements: of whole lines from `first_line` on, or of all
+        lines of the summed indices from `depth_start` on.
         """
         outer, inner = self.own_summed, self.own_lines
         start = "depth_start"
@@ -186,11 +188,11 @@ class Packing:
     def moved(
         self, found: View, start: str, length: str, to: str, step: str, lines_first: bool
     ) -> list[str]:
-        """Copies or transposes of blocks whose lines and summed indices are one stride apart."""
+        """Return copies or transposes of a view's elements into the block."""
         return Moves(self.walker, self.of.tag, found, to, step, lines_first).text(start, length)
 
     def computed_along_summed(self, start: str, length: str, to: str, step: str) -> list[str]:
-        """One row or column after the other, each computed along the summed index."""
+        """Return a loop over lines, each computed along the summed index."""
         inner = self.own_summed[-1:]
         loops = self.walker.walk(
             self.own_summed,
@@ -211,7 +213,7 @@ class Packing:
         place: Callable[[str, str], str],
         after: Callable[[str], list[str]] = lambda k: [],
     ) -> list[str]:
-        """One summed index after the other, each computed along rows or columns."""
+        """Return a loop over summed indices, each computed along lines."""
 
         def one(k: str, ks: str) -> list[str]:
             deep = self.own_summed[-1].name if self.summed else None
@@ -236,7 +238,7 @@ class Packing:
     def loop(
         self, inner: tuple[Loop, ...], count: str, others: Mapping[str, str], place: str
     ) -> list[str]:
-        """A loop that computes elements along a run of the loop `inner`."""
+        """Return a loop that computes elements along a run of `inner`."""
         indices = {d.name: at(d.name) for d in (*self.batch, *self.own_lines, *self.own_summed)}
         for loops in (self.lines, self.summed):
             indices.update(dict.fromkeys(as_one(loops, self.operand.joined)[1], "0"))
@@ -248,7 +250,7 @@ class Packing:
         made = self.operand.element(indices, inner[-1].name if inner else None)
 
         def run(form: PrintedElement) -> list[str]:
-            """The loop over one form of the elements."""
+            """Return the loop for one form of the elements."""
             put = f"{place} = ({self.of.type})({form.value});"
             return [
                 "#pragma omp simd",

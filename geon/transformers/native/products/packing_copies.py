@@ -1,4 +1,4 @@
-"""Operands that lie in memory, brought into packed blocks: copied or transposed run by run."""
+"""Emit the packing of operands in memory: copies and transposes, run by run."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .padded_packing import Run, bordered, of_windows
 
 @dataclass(frozen=True)
 class Moves:
-    """The text that moves blocks of a view to `to`, whose lines or summed indices are `step` apart.
+    """Emits copies of a view's blocks into `to`.
 
-    Lines are the major order of the block where `lines_first`, else what is summed is; `tag` is
-    that of the element's type in names of C.
+    `step` is the stride of its major index there: lines if `lines_first`, else summed indices.
+    `tag` is the element type's suffix of C names.
     """
 
     walker: Walker
@@ -26,7 +26,7 @@ class Moves:
     lines_first: bool
 
     def text(self, start: str, length: str) -> list[str]:
-        """Copies or transposes of the lines from `start` on, `length` of them."""
+        """Return copies or transposes of `length` lines from `start` on."""
         return self.walker.walk(
             self.found.lines,
             start,
@@ -40,7 +40,7 @@ class Moves:
         )
 
     def moved(self, run: Run) -> list[str]:
-        """The statements that bring one run into the block."""
+        """Return the statements that write one run into the block."""
         found, length = self.found, self.walker.length
         if found.border is None:
             return [self.move(run, self.source())]
@@ -53,15 +53,15 @@ class Moves:
 
     @property
     def line_steps(self) -> bool:
-        """Whether the rows of a copy are lines: what adjoins in memory is along summed indices."""
+        """Return True if memory is contiguous along summed indices, not along lines."""
         if self.found.summed_step == self.found.line_step == 1:
             return self.lines_first
         return self.found.summed_step == 1
 
     def source(self, *further: str) -> str:
-        """The address of the element that a run begins with, so many elements `further`.
+        """Return the address of a run's first element, plus the offsets `further`.
 
-        Beyond a border there may be no such element: then only the sum with these is an address.
+        In the padding there may be no such element; then only the sum with the offsets is valid.
         """
         found = self.found
         if found.border is None:
@@ -70,25 +70,25 @@ class Moves:
         return f"{found.pointer} + ({' + '.join([offset, *further])})"
 
     def target(self, run: Run) -> str:
-        """Where a run goes to, and the step from one to the next there."""
+        """Return a run's destination pointer and the stride there."""
         major, minor = (run.line, run.deep) if self.lines_first else (run.deep, run.line)
         return f"{self.to} + ({major}) * {self.step} + {minor}, {self.step}"
 
     def move(self, run: Run, source: str) -> str:
-        """The copy or transpose of one run."""
+        """Return the copy or transpose of one run."""
         kind = "copy" if self.line_steps == self.lines_first else "transpose"
         steps = (self.found.line_step, self.found.summed_step)
         across = self.walker.length(steps[0] if self.line_steps else steps[1])
         return self.call(kind, run, [source, across, *_sizes(run, self.line_steps)])
 
     def inside(self, run: Run) -> str:
-        """The copy or transpose of that part of a run which is inside of all borders."""
+        """Return the copy or transpose of the part of a run inside of all borders."""
         steps = [("line_low", self.found.line_step), ("deep_low", self.found.summed_step)]
         offsets = [f"{name} * {self.walker.factor(each)}" for name, each in steps if each != 0]
         return self.move(run, self.source(*offsets))
 
     def show(self, run: Run, given: str) -> str:
-        """The call that knows windows: of their places, and of positions inside them."""
+        """Return the call that copies windows, given the bounds of valid positions."""
         assert self.found.windows is not None
         of_lines = self.found.windows.of_lines
         far = self.walker.length(self.found.line_step if of_lines else self.found.summed_step)
@@ -97,14 +97,14 @@ class Moves:
         return self.call("windows", run, [self.source(), far, *sizes, across, given])
 
     def clear(self, run: Run) -> str:
-        """The statement that fills a run with zeros."""
+        """Return the statement that fills a run with zeros."""
         return self.call("clear", run, _sizes(run, self.lines_first))
 
     def call(self, kind: str, run: Run, further: Sequence[str]) -> str:
-        """A call of the library that writes a run."""
+        """Return the call of a shared function that writes a run."""
         return f"geon_{kind}_{self.tag}({', '.join([self.target(run), *further])});"
 
 
 def _sizes(run: Run, lines_first: bool) -> tuple[str, str]:
-    """How many lines and summed indices a run has, or the other way."""
+    """Return the extents of a run in lines and summed indices, lines first or last."""
     return (run.lines, run.run) if lines_first else (run.run, run.lines)

@@ -1,8 +1,7 @@
-"""Operands that are 0 beyond a border: which part of a run of rows and summed indices is inside.
+"""Pack operands with padding: clear the part of a run outside of the operand, copy the rest.
 
-Windows reach beyond an axis where it is padded. A run is then moved as far as it is inside, and the
-rest of it cleared: what each guard leaves of a run is an interval of its lines, or of its summed
-indices, or all or nothing of both.
+Each guard restricts a run to an interval of its lines or of its summed indices, or to all or none
+of it.
 """
 
 from __future__ import annotations
@@ -17,28 +16,31 @@ from .multi_index import at, indent
 
 @dataclass(frozen=True)
 class Border:
-    """Where an operand is not 0: where all ``guards`` hold. ``start`` is the offset at index 0."""
+    """The region where an operand is not padding: all ``guards`` hold. ``start`` is the offset of
+    index 0.
+    """
 
     start: str
     guards: tuple[Guard, ...]
 
     @property
     def loops(self) -> frozenset[str]:
-        """The loops that guards are on."""
+        """Return the names of the loops in guards."""
         return frozenset(str(name) for guard in self.guards for name in guard.index.terms)
 
     def mixes(self, first: str | None, second: str | None) -> bool:
-        """Whether a guard is on two loops together."""
+        """Return True if a guard depends on both loops."""
         terms = [guard.index.terms for guard in self.guards]
         return any(first in each and second in each for each in terms)
 
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows that are runs of memory: positions lead what is one after another inside them.
+    """Windows that are contiguous runs of memory.
 
-    ``guard`` is on the loop ``along``, of lines where ``of_lines``, and on ``positions``, which
-    have ``each`` elements of the loop ``short``.
+    ``guard`` holds for valid positions. ``along`` is the loop over windows, which is a loop over
+    lines if ``of_lines``. ``positions`` is the loop over taps, the outermost part of the collapsed
+    loop ``short``. ``each`` is the number of elements of a tap.
     """
 
     guard: Guard
@@ -51,7 +53,11 @@ class Windows:
 
 @dataclass(frozen=True)
 class Run:
-    """Texts of one run: its place and its length along lines and along summed indices."""
+    """One run as C expressions.
+
+    ``line`` and ``lines`` are its offset and extent along lines, ``deep`` and ``run`` those along
+    summed indices.
+    """
 
     line: str
     lines: str
@@ -60,7 +66,7 @@ class Run:
 
     @property
     def inside(self) -> Run:
-        """The part of it that is inside."""
+        """Return the part of the run inside of the operand."""
         return Run(
             f"{self.line} + line_low",
             "line_high - line_low",
@@ -72,9 +78,9 @@ class Run:
 def narrowed(
     border: Border, line: str | None, deep: str | None, run: Run, length: Callable[[Size], str]
 ) -> list[str]:
-    """Statements that declare which lines and summed indices of a run are inside.
+    """Return statements that compute the intervals of a run inside of the operand.
 
-    ``line`` and ``deep`` are the loops that the run goes along.
+    ``line`` and ``deep`` are the loops along which the run lies.
     """
     lines = [f"int64_t line_low = 0, line_high = {run.lines}, deep_low = 0, deep_high = {run.run};"]
     for guard in border.guards:
@@ -91,13 +97,13 @@ def narrowed(
             lines.append(f"if ({base} < {low} || {base} >= {high}) line_high = 0;")
             continue
         step, name = terms[along], "line" if along == line else "deep"
-        assert isinstance(step, int)  # of what a window and its inverse step by
+        assert isinstance(step, int)  # strides and dilations of windows are known
         lines += ["{", *indent(_interval(name, base, low, high, step)), "}"]
     return lines
 
 
 def _interval(name: str, base: str, low: str, high: str, step: int) -> list[str]:
-    """Statements that narrow the interval of one loop by a guard that steps along it."""
+    """Return statements that intersect one loop's interval with a guard."""
     if step > 0:
         below, above, more = f"{low} - base", f"{high} - base", step - 1
     else:
@@ -120,10 +126,10 @@ def bordered(
     clear: Callable[[Run], str],
     move: Callable[[Run], str],
 ) -> list[str]:
-    """Statements that bring one run into a packed block: what is inside moved, the rest cleared.
+    """Return statements that pack one run: copy the inside and clear the rest.
 
-    ``loops`` are those of lines and of summed indices that it goes along. Where a guard is on both
-    each summed index is a run of its own.
+    ``loops`` are those of lines and of summed indices along which the run lies. If a guard depends
+    on both, each summed index is a run of its own.
     """
     line, deep = loops
     if border.mixes(line, deep):
@@ -157,7 +163,7 @@ def of_windows(
     clear: Callable[[Run], str],
     move: Callable[[str], str],
 ) -> list[str]:
-    """The same of windows that are runs of memory, by the function that knows them."""
+    """Return statements that pack one run of contiguous windows by their shared function."""
     others = replace(border, guards=tuple([g for g in border.guards if g is not windows.guard]))
     terms = windows.guard.index.terms
     base = " + ".join(

@@ -1,4 +1,4 @@
-"""What the text of a product is made of."""
+"""The description of a matrix product from which its C text is emitted."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from .operand_views import Operand
 
 
 class StoreText(NamedTuple):
-    """The statements that store a vector of sums, called ``value``, and what is computed before:
-    ``once``, and for each row of a block."""
+    """The statements that store a vector of sums called ``value``.
+
+    ``once`` are statements before all rows, ``row`` before each row, ``lines`` for each vector.
+    ``vectors`` is the vector type.
+    """
 
     once: list[str]
     row: list[str]
@@ -23,7 +26,7 @@ class StoreText(NamedTuple):
 
 
 def no_vectors(texts: Mapping[str, str], inner: Loop, count: int) -> StoreText | None:
-    """Elements are stored one by one."""
+    """Return None: elements are stored one by one."""
     return None
 
 
@@ -31,19 +34,17 @@ def no_vectors(texts: Mapping[str, str], inner: Loop, count: int) -> StoreText |
 class Product:
     """C[batch, rows, columns] = sum over summed of left[batch, rows, summed] * right[...].
 
-    `type` is "float" or "double", the type of the sums. `store` makes the C statements that store
-    one element from the indices' texts and the value's; `store_unit` is the loop along which stores
-    adjoin. `parameters` are the C declarations that all texts refer to, by their names, none of
-    which may be a name of the product's own functions (a `ValueError` says which). `length` writes
-    a length as C.
-    With `kept`, an argument of that name says where a packed copy of the right operand is kept;
-    with `scratch`, one of that name is the memory to work in (`scratch.ProductScratch` bytes).
-    `result` is the memory of a result of that type, where `store` does nothing but write there.
-    A block of a larger product says with `whole` how many batches, rows and columns that has: sums
-    are taken in the order that they have there. `stores_joined` are the pairs of loops of which the
-    inner one may run on instead of the outer one in all that is stored. `vector_store` makes the
-    statements that store some neighbouring elements along a loop, where there are such. `stored`
-    are the pointers that stores name, where that is known.
+    `type` is "float" or "double", the type of the sums. `store` returns the C statements that store
+    one element, from the texts of its indices and value. `store_unit` is the loop along which
+    stores are contiguous. `parameters` are the C declarations of the function's parameters by name.
+    A name that the product's own functions use raises `ValueError`. `length` returns a length as C.
+    `result` is the memory of the result if `store` only writes the sums there. `kept` is True if
+    the parameter `kept` has a cached packed copy of the right operand. `scratch` is True if the
+    parameter `scratch` has `ProductScratch` bytes of memory. `whole` are the batches, rows and
+    columns of the larger product of which this is a block; sums have the same order of additions as
+    there. `stores_joined` are pairs of loops that all stores allow to be collapsed into the inner
+    one. `vector_store` returns the statements that store a vector of elements along a loop, or
+    None. `stored` are the pointers that stores use, or None if unknown.
     """
 
     name: str

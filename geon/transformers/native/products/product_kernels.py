@@ -1,8 +1,8 @@
-"""The C functions that all matrix products share: two units for a type, the same for all programs.
+"""The C functions that all matrix products share: two units for each type and vector width.
 
-``c/product.c`` and ``c/product_parts.c``, which a compiler takes as long for, are compiled once for
-a type and a width of vectors, and come from the cache of objects from then on; ``c/product.h`` is
-what the units that call them include.
+They are ``c/product.c`` and ``c/product_parts.c``, split so that both take about as long to
+compile. They are compiled once and come from the object cache afterwards. Units that call them
+include ``c/product.h``.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from ..sizes.blocking import TAGS, Shape
 
 
 def _typed(of: Shape) -> dict[str, object]:
-    """The macros that say for which type a file is."""
+    """Return the macros of the element type."""
     return {"TYPE": of.type, "TAG(name)": f"name##_{of.tag}"}
 
 
 @lru_cache(maxsize=2 * len(TAGS))
 def product_header(of: Shape) -> str:
-    """What a unit has that calls the shared functions of products of a shape."""
+    """Return the header of the shared product functions of a shape."""
     undefined = "#undef TYPE\n#undef TAG\n"
     return defines(_typed(of)) + c_text("product.h") + undefined
 
 
 @lru_cache(maxsize=16)
 def product_units(of: Shape) -> tuple[str, ...]:
-    """The units with all shared functions of products of a shape."""
+    """Return the units that define the shared product functions of a shape."""
     macros = _typed(of) | of.macros()
     first = PRELUDE + defines(macros)
     return tuple(first + c_text(file) for file in ("product.c", "product_parts.c"))

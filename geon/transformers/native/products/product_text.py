@@ -1,13 +1,13 @@
-"""Matrix products over any loops as C text, with work fused into their loads and stores.
+"""Emit matrix products over any loops as C, with work fused into their loads and stores.
 
 A product is cut into items (blocks of rows and columns of one batch), which tasks of the thread
-pool share. An item walks the summed index in blocks: it packs its part of the right operand into
-panels two vectors wide, and for each group of rows packs the left operand's rows and runs register
-tiles over both; what is small, or kept packed, is read where it lies, and windows where they
-overlap. Sums stay in the task's scratch memory until the last block is in, and the caller's `store`
-is then run once for each element; where it would do no more than store, tiles write the result
-themselves. Every sum is taken in the order of the summed index, or for few rows against a right
-operand adjacent along it in vector lanes; how many threads there are changes nothing.
+pool share. An item iterates over blocks of the summed index. It packs its part of the right operand
+into panels two vectors wide. For each group of rows it packs the left operand and runs register
+tiles over both. Small operands and cached packed copies are read in place, and so are overlapping
+windows. Sums stay in the task's scratch memory until the last block, when `store` runs once for
+each element. If `store` only writes the sums, tiles write the result themselves. Every sum is
+accumulated in the order of the summed index, except that a few rows use vector lanes if the right
+operand is contiguous along it. The number of threads does not change results.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ __all__ = ["Operand", "Product", "oriented", "product_text", "shape_of"]
 
 
 def shape_of(product: Product, vector_bytes: int) -> Shape:
-    """The sizes of a product's blocks on a processor with vectors of so many bytes.
+    """Return the block sizes of a product on a processor with vectors of ``vector_bytes``.
 
-    Where columns are known to fill half of a vector at most, vectors are half as wide: processors
-    run these as fast or faster, and half as many elements of them are of no use.
+    If the columns are known to fill at most half a vector, vectors are half as wide: processors run
+    these at least as fast, and the other half would be unused.
     """
     of = shape(product.type, vector_bytes)
     half = halved(of)
@@ -44,8 +44,8 @@ def shape_of(product: Product, vector_bytes: int) -> Shape:
 
 
 def product_text(product: Product, of: Shape) -> tuple[str, bool]:
-    """The C text of ``static void NAME(int32_t threads, <arguments>)`` and what only it needs, and
-    whether it has loops over elements, for which a compiler is to find vectors.
+    """Return the C text of ``static void NAME(int32_t threads, <arguments>)`` with its own
+    functions, and True if it has loops over elements that the compiler should vectorise.
 
     It calls the functions of ``product_kernels``, whose header its unit needs.
     """
@@ -54,7 +54,7 @@ def product_text(product: Product, of: Shape) -> tuple[str, bool]:
 
 
 def _swapped(product: Product) -> Product:
-    """The transposed product, which is the same one."""
+    """Return the transposed product, which computes the same values."""
     return replace(
         product,
         rows=product.columns,
@@ -66,9 +66,10 @@ def _swapped(product: Product) -> Product:
 
 
 def _ordered(product: Product, of: Shape) -> Product:
-    """The same product with each group's unit innermost.
+    """Return the product with each group's contiguous loop innermost.
 
-    What is summed goes along lines where columns are windows that tiles read there.
+    If a padded operand has a summed loop without padding, that is innermost instead, unless columns
+    are windows that tiles read in place.
     """
     left, right = product.left.unit, product.right.unit
     made = replace(
@@ -84,9 +85,11 @@ def _ordered(product: Product, of: Shape) -> Product:
 
 
 def _free(product: Product) -> str | None:
-    """A summed loop that no border is on: along it a run is inside or outside as a whole.
+    """Return a summed loop that no guard depends on, along which a run is inside or outside as a
+    whole.
 
-    None where its elements lie `APART`: lines that are near cost less, even cut at their borders.
+    Return None if its stride is at least `APART` bytes: contiguous lines are then cheaper, although
+    padding cuts them.
     """
     bordered = [each for each in (product.left, product.right) if each.border is not None]
     inside = {name for each in bordered if each.border is not None for name in each.border.loops}
@@ -99,20 +102,21 @@ def _free(product: Product) -> str | None:
 
 
 def _is_small(loops: Sequence[Loop], of: Shape) -> bool:
-    """Whether there are known to be fewer indices than a vector has elements twice over."""
+    """Return True if the loops are known to have fewer indices than a panel has columns."""
     count = size(loops)
     return isinstance(count, int) and count < of.panel
 
 
 def oriented(product: Product, of: Shape) -> Product:
-    """The same product with its stores along columns, or with few rows for many columns.
+    """Return the product or its transpose, with stores along columns, or few rows for many columns.
 
-    Few columns become few rows where the left operand then streams along its memory, at any depth;
-    else its rows are multiplied in vector lanes, and only deep ones are worth that. One that is
-    computed is packed as it adjoins in memory, then, so that tiles of few rows go along it.
-    Few columns that are known only at run time are turned by the driver, where nothing is done on
-    storing: a `store` is text for one order of rows and columns. What is turned after its stores
-    are along columns keeps no copy: the one that was planned is of the other operand.
+    A product of few columns is transposed if its rows then stream along the left operand's memory.
+    Otherwise the rows become dot products in vector lanes, which pays off only for a large depth. A
+    computed left operand is packed in its contiguous order, so that tiles of few rows run along it.
+    The driver transposes a product whose few columns are known only at run time, unless it has a
+    `store`, whose text has a fixed order of rows and columns. A product that is transposed for
+    another reason than its stores caches no packed operand: the planned copy is of the other
+    operand.
     """
     if any(d.name == product.store_unit for d in product.rows):
         product = _swapped(product)
@@ -132,11 +136,11 @@ def oriented(product: Product, of: Shape) -> Product:
 
 
 def _turns_more(product: Product, of: Shape) -> bool:
-    """Whether both operands adjoin along lines, of which the left one has more.
+    """Return True if both operands are contiguous along lines and the left one has more lines.
 
-    Rows are packed again for each block of columns, so the fewer lines had better be rows.
-    Operands of one stride are left as they are, and so are short sums: of these results are
-    written by tiles, of what is turned once more, across.
+    Rows are packed again for each block of columns, so the operand with fewer lines should be the
+    left one. Plain operands are not transposed, nor are short sums, as their results would then be
+    transposed when they are stored.
     """
     ordered = _ordered(product, of)
     rows, columns, depth = map(size, (product.rows, product.columns, product.summed))

@@ -1,1 +1,1 @@
-"""Profiles, and computations as C functions."""
+"""Profiles of computations, and computations as C functions for other callers."""

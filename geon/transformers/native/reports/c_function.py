@@ -26,14 +26,14 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """What one entry of the table ``p`` points to: the first of elements that lie without gaps.
+    """One entry of the table ``p``: a pointer to the first of contiguous elements.
 
     ``kind`` is ``"input"``, ``"result"``, ``"variable"``, ``"constant"``, ``"buffer"`` or
-    ``"kept"``; ``name`` the user's name of it, or None. Elements lie in the order of ``axes``. A
-    constant has a shape and no axes; a buffer is ``size`` bytes for the function to work in, at a
-    multiple of 64, and has neither dtype nor axes. What is kept is the table of packed copies of
-    variables and constants that ``CFunction.table`` makes; it may be NULL. ``size`` is in bytes, an
-    integer or an expression over open lengths.
+    ``"kept"``. ``name`` is the user's name of it, or None. ``dtype`` and ``axes`` are those of the
+    elements, in the order of ``axes``. A constant has no axes. A buffer is memory for the function
+    to work in, at a multiple of 64 bytes, and has neither. ``"kept"`` is the table of packed copies
+    of variables and constants, made by ``CFunction.table``; its pointer may be NULL. ``size`` is in
+    bytes, an integer or an expression over open lengths.
     """
 
     kind: str
@@ -45,9 +45,10 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True)
 class Arena:
-    """The memory that all buffers share: its bytes, and the offset of each buffer in it.
+    """The memory that all buffers share.
 
-    It must begin at a multiple of ``alignment``, and is enough for calls on so many ``threads``.
+    ``bytes`` is its size, ``offsets`` has the offset of each buffer in it. It must begin at a
+    multiple of ``alignment``. It is large enough for calls on ``threads`` threads.
     """
 
     bytes: int
@@ -57,19 +58,20 @@ class Arena:
 
 
 class CFunction:
-    """The C function of a computation: ``address``, ``signature`` and what to call it with.
+    """The C function of a computation: ``address``, ``signature`` and the arguments to call it
+    with.
 
-    It takes the table ``p`` of pointers that ``pointers`` describes, the open lengths ``n`` in the
-    order of ``lengths``, how many threads it may use (no more than its arena is for), four integers
-    to report a failure in, and for a computation that prints a function that is given each value
-    (else NULL). It returns 0,
-    or 1 + the number of the kernel that found positions out of range or values that are not finite;
-    variables are then as they were. Pointers to arrays without elements must be readable too.
+    Its arguments are the table ``p`` of pointers that ``pointers`` describes, the open lengths
+    ``n`` in the order of ``lengths``, the number of threads that it may use (at most that of its
+    arena), four integers in which it reports a failure, and, for a computation that prints, a
+    function that receives each value (else NULL). It returns 0, or 1 + the number of the kernel
+    that found an index out of range or a value that is not finite; variables are then unchanged.
+    Pointers to arrays without elements must be readable too.
 
-    Different threads may call it at the same time, each with an arena, results and a report of its
-    own, where it writes no variable. It can be called as long as this object lives, and reads
-    ``constants`` and the memory of ``variables``, which stay while it and the transformer do, until
-    a variable is set to an array of other lengths: then make a new table.
+    Different threads may call it at the same time, each with its own arena, results and report, if
+    it writes no variable. It can be called while this object exists. It reads ``constants`` and the
+    memory of ``variables``, which are valid while this object and the transformer exist, until a
+    variable is set to an array of other lengths; then make a new table.
     """
 
     def __init__(self, computation: Computation, version: Array) -> None:
@@ -84,14 +86,14 @@ class CFunction:
 
     @property
     def address(self) -> int:
-        """Where the function is."""
+        """The address of the function."""
         found = ctypes.cast(self.ctypes, ctypes.c_void_p).value
         assert found is not None
         return found
 
     @property
     def ctypes(self) -> Any:
-        """The function as ctypes calls it; it runs without the interpreter's lock."""
+        """The function as a ctypes function, which releases the interpreter's lock."""
         return self._program.run
 
     def _pointers(self) -> Iterator[Pointer]:
@@ -113,10 +115,11 @@ class CFunction:
             yield Pointer("kept", None, None, None, 0)
 
     def arena(self, lengths: Mapping[Axis, int] | None = None, threads: int | None = None) -> Arena:
-        """The arena for these lengths of open axes, and calls on at most so many threads.
+        """Return the arena for these lengths of open axes and for calls on at most ``threads``
+        threads.
 
-        Defaults count where no lengths are given, and the transformer's threads. Raises
-        ``ArgumentError`` where a length is missing.
+        Lengths that are not given have their defaults; ``threads`` is that of the transformer by
+        default. Raises ``ArgumentError`` if a length is missing.
         """
         threads = threads or self._computation.transformer.threads
         known = {
@@ -134,11 +137,12 @@ class CFunction:
         return Arena(total, tuple(offsets), threads, self._program.record.alignment)
 
     def table(self, *inputs: Any, out: Sequence[Array] | None = None, **named: Any) -> Table:
-        """The arguments for these values of the placeholders, ready for a call.
+        """Return the arguments for these values of the placeholders, ready for a call.
 
-        Results go into ``out``, contiguous arrays of their shapes and dtypes, or into new arrays.
-        Variables are the transformer's own: a function that writes them must not run at the same
-        time as a computation of that transformer. Raises what a call of the computation raises.
+        Results are written to ``out``, contiguous arrays of their shapes and dtypes, or to new
+        arrays. The variables are those of the transformer: a function that writes them must not run
+        at the same time as a computation of that transformer. Raises the same errors as a call of
+        the computation.
         """
         computation, program, version = self._computation, self._program, self._version
         threads = computation.transformer.threads
@@ -165,33 +169,34 @@ class CFunction:
 
 
 class Table:
-    """Arguments of a C function: ``pointers``, ``lengths`` and ``report`` as ctypes arrays, and
-    ``show``, the function that prints, or None.
+    """The arguments of a C function.
 
-    ``inputs`` and ``results`` are the arrays that are read and written; they, the arena and the
-    variables live as long as the table does. The report has room for ``times`` of a timed module.
+    ``pointers``, ``lengths`` and ``report`` are ctypes arrays; ``show`` is the function that
+    prints, or None. ``inputs`` and ``results`` are the arrays that are read and written. These, the
+    arena and the variables are kept alive by the table. The report has room for ``times`` values of
+    a timed module.
     """
 
     def __init__(self, bound: Bound, times: int = 0) -> None:
         self.bound, self.shapes = bound, tuple(bound.shapes)
         self.pointers, self.lengths, self.show = bound.pointers, bound.sizes, bound.show
         self.report = bound.report = (ctypes.c_int64 * (REPORTED + times))()
-        self.before = bound.first - len(self.shapes)  # inputs, and then results
+        self.before = bound.first - len(self.shapes)  # number of inputs, which precede results
         self.inputs: tuple[Array, ...] = ()
         self.results: tuple[Array, ...] = ()
 
     def feed(self, inputs: Sequence[Array]) -> None:
-        """Read these arrays, which must be as the placeholders need them."""
+        """Read these arrays, which must have the placeholders' shapes, dtypes and layouts."""
         self.inputs = tuple(inputs)
         for k, array in enumerate(inputs):
             self.pointers[k] = address(array)
 
     def renew(self) -> None:
-        """Put new arrays in the place of the results."""
+        """Write results to new arrays."""
         self._place([new_result(shape, dtype) for shape, dtype in self.shapes])
 
     def put(self, out: Sequence[Array]) -> None:
-        """Let results go into these arrays; ``FeedError`` where one does not fit."""
+        """Write results to these arrays; raise ``FeedError`` if one does not fit."""
         count = len(self.shapes)
         if len(out) != count:
             raise ArgumentError(f"out has {len(out)} arrays and there are {count} results")
@@ -210,9 +215,9 @@ class Table:
             self.pointers[k] = address(array)
 
     def run(self, threads: int = 1) -> int:
-        """Call the function; 0, or 1 + the number of the kernel that failed.
+        """Call the function; return 0, or 1 + the number of the kernel that failed.
 
-        No more threads are used than the transformer has, for which the arena was laid out.
+        It uses at most the transformer's threads, for which the arena is large enough.
         """
         run, threads = self.bound.program.run, min(threads, self.bound.threads)
         return int(run(self.pointers, self.lengths, threads, self.report, self.show))

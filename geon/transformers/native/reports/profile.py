@@ -1,4 +1,4 @@
-"""``f.profile``: how long each kernel takes, what it moves and computes, and what it could take."""
+"""``f.profile``: time, memory traffic and operations of each kernel, compared with the roofline."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def profile(
     repeats: int,
     flushes: bool,
 ) -> Profile:
-    """The profile of a computation for these values of its placeholders.
+    """Return the profile of a computation for these values of its placeholders.
 
-    ``toolchain`` compiles the module that looks at the clock, which ``flushes`` subnormal numbers
-    where calls do.
+    ``toolchain`` compiles a timed module. ``flushes`` is True if calls flush subnormal numbers to
+    zero.
     """
     checked_repeats(repeats)
     values = (*computation.arranged(args, keywords), *computation.given.values())
@@ -65,8 +65,9 @@ def profile(
 
 
 class _Work:
-    """Two modules over one arena and one set of copies of the variables: the one that calls run,
-    and one with the same kernels that looks at the clock between them."""
+    """Two modules with the same kernels, arena and copies of variables: the normal one, and one
+    that reads the clock after each kernel.
+    """
 
     def __init__(
         self,
@@ -87,7 +88,7 @@ class _Work:
         self.table: Table
 
     def call(self) -> Callable[..., Any]:
-        """A call as the computation makes it, but on copies of the variables."""
+        """Return a call like the computation's own, on copies of the variables."""
         threads = self.transformer.threads
         functions = self.program.functions(threads)
 
@@ -100,7 +101,7 @@ class _Work:
         return self.linked(functions._replace(bind=bind))
 
     def inputs(self, values: Sequence[Any]) -> tuple[Array, ...]:
-        """These values as the arrays that a call reads."""
+        """Return these values as the arrays that a call reads."""
 
         def run(bound: None, *inputs: Array) -> tuple[Array, ...]:
             return inputs
@@ -114,7 +115,7 @@ class _Work:
         return self.transformer.link(functions, self.stages, writes=False)
 
     def profile(self, values: Sequence[Any], repeats: int) -> Profile:
-        """Medians of so many calls, whole and by kernel."""
+        """Return the medians of ``repeats`` calls, in total and by kernel."""
         call = self.call()
         calls: list[float] = []
         times: list[list[int]] = []
@@ -134,7 +135,7 @@ class _Work:
         def timed() -> None:
             renewed()
             if self.table.run(self.transformer.threads):
-                call(*values)  # fails as well, variables being as they were, and says why
+                call(*values)  # fails too, as variables are unchanged, and raises the error
             times.append(self.table.report[REPORTED:])
 
         def without_subnormals() -> None:
@@ -150,11 +151,10 @@ class _Work:
             if self.program.record.shown:
                 self.table.show = SHOW(lambda kernel, data: None)
             for turn in range(repeats):
-                # Turns change about: else the slices of time that a busy processor deals out could
-                # fall on one of the two alone.
+                # The order alternates, so that preemption does not hit one of the two alone.
                 for run in (timed, whole) if turn % 2 else (whole, timed):
                     run()
-            # Last, since they leave no subnormal number in the copies of variables.
+            # They run last, as they remove subnormal numbers from the copies of variables.
             for _ in range(repeats if is_possible() and not self.flushes else 0):
                 without_subnormals()
         threads = self.transformer.threads
@@ -162,14 +162,14 @@ class _Work:
         count = len(self.plan.schedule.kernels)
         made = _Rows(self.table.bound.lengths, found, threads, times, flushed_times, count + 1)
         rows = made.rows(self.plan)
-        # The fastest ones are those that other programs disturbed least.
+        # The minimum is least disturbed by other programs.
         outside = min(calls) - 1e-9 * min(each[count] - each[0] for each in times)
         call_seconds = statistics.median(calls)
         return Profile(rows, call_seconds, max(outside, 0.0), threads, repeats, found.on(threads))
 
 
 def timed_program(toolchain: Toolchain, stages: Stages, flushes: bool) -> NativeProgram:
-    """The module of a plan with a look at the clock after each kernel, some 30 ns each."""
+    """Return a plan's program that reads the clock after each kernel, about 30 ns each."""
     width = toolchain.vector_bytes
     module = make_module(
         stages.plan,
@@ -185,15 +185,16 @@ def timed_program(toolchain: Toolchain, stages: Stages, flushes: bool) -> Native
 
 
 def _between(number: int, times: Sequence[int]) -> int:
-    """The nanoseconds of a kernel of the program."""
+    """Return the nanoseconds of a top-level kernel."""
     return times[number + 1] - times[number]
 
 
 class _Rows:
-    """Rows of kernels from the ``times`` of calls, and those of ``flushed`` ones, if any.
+    """Builds the profile's rows from the ``times`` of calls and, if any, of ``flushed`` ones.
 
-    A call has the nanoseconds when each kernel ended, and from ``at`` on, for each kernel of a
-    body, those it took and how often it ran.
+    The times of a call are nanoseconds: first the clock at the start and at the end of each kernel.
+    From ``at`` on follow, for each kernel in a region's body, the time that it took and its number
+    of runs.
     """
 
     def __init__(
@@ -209,7 +210,7 @@ class _Rows:
         self.times, self.flushed, self.at = times, flushed, at
 
     def rows(self, plan: Plan) -> tuple[KernelProfile, ...]:
-        """The rows of the kernels of a program."""
+        """Return the rows of a program's kernels."""
         found = []
         for number, (kernel, expected) in enumerate(self.expected(plan)):
             took, slow = self.taken(partial(_between, number))
@@ -217,7 +218,7 @@ class _Rows:
         return tuple(found)
 
     def inner(self, plan: Plan) -> Iterator[KernelProfile]:
-        """The rows of the kernels of a body."""
+        """Yield the rows of the kernels of a region's body."""
         for number, (kernel, expected) in enumerate(self.expected(plan)):
             took, slow = self.taken(lambda each: each[self.at])
             runs = self.times[-1][self.at + 1]
@@ -225,9 +226,10 @@ class _Rows:
             yield self.row(plan, number, kernel, expected, took, slow, runs)
 
     def taken(self, of: Callable[[Sequence[int]], int]) -> tuple[float, float]:
-        """The nanoseconds of one kernel, and the share of them that subnormal numbers take.
+        """Return the median nanoseconds of one kernel, and the share of them due to subnormal
+        numbers.
 
-        The share is that of the fastest calls, which other programs disturbed least.
+        The share compares the fastest calls, which other programs disturbed least.
         """
         took = statistics.median(map(of, self.times))
         if not self.flushed:
@@ -236,7 +238,7 @@ class _Rows:
         return took, max(0.0, 1 - flushed / least)
 
     def expected(self, plan: Plan) -> Iterator[tuple[Kernel, Predicted]]:
-        """The kernels of a plan with what one run of each should take."""
+        """Return the kernels of a plan with the predicted cost of one run of each."""
         where = partial(place_of, plan)
         found = predictions(plan.schedule, self.lengths, self.machine, self.threads, where)
         return zip(plan.schedule.kernels, found, strict=True)
@@ -251,7 +253,7 @@ class _Rows:
         subnormal: float,
         runs: int,
     ) -> KernelProfile:
-        """The row of a kernel that took so many nanoseconds in its ``runs``."""
+        """Return the row of a kernel that took ``took`` nanoseconds in its ``runs``."""
         cost, limits = expected.cost, self.machine.on(self.threads)
         operations = cost.operations(self.machine)
         results = kernel.results or (kernel.op,)

@@ -1,1 +1,1 @@
-"""Calls of compiled programs, and the memory that they work in."""
+"""Call compiled programs, and manage the memory of their results and arenas."""

@@ -1,4 +1,4 @@
-"""Compiled C modules as the functions that a call binds and runs."""
+"""Loaded C modules, bound to their memory, as functions that a call runs."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from ..emit.record import Record
 
 Array = np.ndarray[Any, Any]
-# Elements that kernels go over, from which on other Python threads may run meanwhile: they take
-# about as long as two hundred times what it costs to let go of the interpreter and to get it back.
+# Iterations of all kernels from which on a call releases the interpreter lock. They take about two
+# hundred times as long as releasing and acquiring the lock.
 LONG = 1 << 15
 SHOW = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
 
 
 class Functions(NamedTuple):
-    """What ``Transformer.link`` takes, with the short way in; see ``Call``."""
+    """The functions that ``Transformer.link`` takes, and those of the fast path; see ``Call``."""
 
     bind: Callable[..., Bound]
     run: Callable[..., tuple[Array, ...]]
@@ -49,10 +49,10 @@ _prepared = False
 
 
 def prepare() -> None:
-    """Begin to compile what every program of this process needs, beside the user's own work.
+    """Start to load, and if necessary compile, the thread pool in a background thread.
 
-    It is there from the cache after the first time. What fails here fails again, and is told, where
-    it is needed.
+    Later processes find it in the cache. An error is ignored here; it occurs again, and is raised,
+    where the pool is needed.
     """
     global _prepared
     if not _prepared:
@@ -66,7 +66,7 @@ def _prepare() -> None:
 
 
 class NativeProgram:
-    """A loaded module: how large its buffers are, and ``run``."""
+    """A loaded module: its function ``run`` and the sizes of its buffers."""
 
     def __init__(self, record: Record, path: Path) -> None:
         self.record = record
@@ -81,7 +81,9 @@ class NativeProgram:
         self.copies: WeakValueDictionary[Any, Copies] = WeakValueDictionary()
 
     def link(self, past: int) -> None:
-        """Tell the module where the pool is, and from how many bytes on values stay in no cache."""
+        """Pass the module the pool's addresses and the bytes from which on it stores
+        non-temporally.
+        """
         pool, link = self.pool, self.library.geon_link
         link.argtypes = (*[ctypes.c_void_p] * 5, ctypes.c_int64)
         link.restype = None
@@ -89,9 +91,9 @@ class NativeProgram:
         link(*addresses, pool.interrupt_address, pool.watched_address, past)
 
     def functions(self, threads: int, version: Array | None = None) -> Functions:
-        """What ``Transformer.link`` takes, for calls on so many threads.
+        """Return the functions that ``Transformer.link`` takes, for calls on ``threads`` threads.
 
-        ``version`` is that of the transformer's variables.
+        ``version`` is the version counter of the transformer's variables.
         """
 
         def bind(*args: Any) -> Bound:
@@ -103,7 +105,9 @@ class NativeProgram:
         return Functions(bind, Bound.run, sizes, self.make_entry, Bound.run_into)
 
     def keep(self, arena: Array, version: Array | None, lengths: Mapping[str, int]) -> Copies:
-        """The copies kept for calls in this arena: one set for all numbers of rows."""
+        """Return the cached packed operands for calls in this arena; calls with equal sizes share
+        them.
+        """
         if version is None:
             version = np.zeros(1, np.int64)
         sizes = tuple(copy.bytes(lengths) for copy in self.record.kept)
@@ -115,9 +119,9 @@ class NativeProgram:
         return found
 
     def make_entry(self, dtypes: Sequence[Any]) -> Entry | None:
-        """A short way in for inputs of these dtypes; None where there is none here.
+        """Return the fast call path for inputs of these dtypes; None without the extension.
 
-        What prints calls Python, so it always goes the long way.
+        A program that prints calls Python and so has no fast path.
         """
         made = None if self.record.shown else extension()
         return None if made is None else Entry(made, dtypes)
@@ -125,9 +129,10 @@ class NativeProgram:
     def sizes(
         self, lengths: Mapping[str, int], threads: int
     ) -> tuple[list[int], list[tuple[int, int]], int]:
-        """Bytes and lifetimes of arena buffers, and the bytes of results.
+        """Return the bytes and live ranges of arena buffers, and the bytes of results.
 
-        Loops that cannot be counted in 64 bits count as the bytes they go over, which are refused.
+        Iteration counts that do not fit into 64 bits are added to the bytes, so that the call is
+        refused.
         """
         record = self.record
         sizes = [buffer.bytes(lengths, threads) for buffer in record.buffers]
@@ -152,7 +157,7 @@ class Bound:
     ) -> None:
         self.program, self.threads, self.lengths = program, threads, lengths
         self.held = (arena, *variables, *constants)
-        self.entered: Any = None  # the extension's tables
+        self.entered: Any = None  # ``Tables`` of the extension
         record = program.record
         self.shapes = [
             (tuple([evaluate(n, lengths) for n in dims]), dtype) for dims, dtype in record.results
@@ -179,11 +184,11 @@ class Bound:
         self.show = SHOW(self.shown) if record.shown else None
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
-        """The results, as new arrays."""
+        """Return the results as new arrays."""
         return self.run_into((None,) * len(self.shapes), *inputs)
 
     def run_into(self, arrays: Sequence[Array | None], *inputs: Array) -> tuple[Array, ...]:
-        """The results, in these arrays; new ones where there is None."""
+        """Return the results, written to ``arrays``; a new array for each None."""
         results = tuple(
             [
                 new_result(shape, dtype) if array is None else array
@@ -204,9 +209,10 @@ class Bound:
         return results
 
     def call(self) -> int:
-        """Run the program: 0, or 1 + the number of the kernel that failed, or -1 when interrupted.
+        """Run the program; return 0, 1 + the number of the kernel that failed, or -1 after an
+        interrupt.
 
-        Its loops end where Ctrl-C raises ``KeyboardInterrupt``.
+        Its loops end early if Ctrl-C would raise ``KeyboardInterrupt``.
         """
         program, pool = self.program, self.program.pool.library
         arguments = self.pointers, self.sizes, self.threads, self.report, self.show
@@ -219,7 +225,7 @@ class Bound:
             pool.geon_unwatch()
 
     def tables(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        """What ``Tables`` of ``entry.c`` takes: the function, and what a call gives it."""
+        """Return the arguments of ``Tables`` of ``entry.c`` for this program and ``inputs``."""
         work = sum(count * walks(space, self.lengths) for space, count in self.program.record.work)
         return (
             self.program.run_address,
@@ -236,14 +242,16 @@ class Bound:
         )
 
     def watching(self) -> tuple[Any, ...]:
-        """What says whether an interrupt may end a call; where it begins and ends to be watched."""
+        """Return the test for an interruptible call, and the addresses that start and stop
+        watching.
+        """
         pool = self.program.pool
         return raises_at_once, pool.watch_address, pool.unwatch_address
 
     def shown(self, kernel: int, data: int) -> None:
         """Print a value, as ``geon.print`` promises; called by the module.
 
-        Where that fails, it says so in the report, and the run ends.
+        An error is stored and reported, and the run ends.
         """
         try:
             shown = self.program.record.shown[kernel]
@@ -253,10 +261,10 @@ class Bound:
             print(f"{shown.label} = {np.frombuffer(raw, shown.dtype).reshape(shape)}")
         except BaseException as error:
             self.raised = error
-            self.report[0] = 1  # the run ends here, before anything is written
+            self.report[0] = 1  # ends the run here, before anything is written
 
     def failure(self, kernel: int) -> Exception:
-        """The error that a kernel reported."""
+        """Return the error that a kernel reported."""
         inside = self.program.record.checks[kernel]
         error: GeonError
         if inside is None:
@@ -273,10 +281,10 @@ class Bound:
 
 
 class Copies:
-    """The table of copies that a program keeps from call to call, and their memory.
+    """The table of cached packed operands of a program, and their memory.
 
-    A copy is made when its row has not seen the version of what it is of, which never is -1.
-    ``arena`` and ``version`` are held so that no others get their identity meanwhile.
+    A copy is packed when the version in its table row differs from its source's; the initial -1 is
+    never a version. ``arena`` and ``version`` are referenced so that their ``id`` is not reused.
     """
 
     def __init__(
@@ -293,7 +301,7 @@ class Copies:
 
 
 def address(array: Array) -> int:
-    """Where the elements of an array lie; somewhere readable where it has none."""
+    """Return the address of an array's elements, or a readable one if it is empty."""
     if not array.size:
         return zeros()
     found: int = array.__array_interface__["data"][0]

@@ -1,4 +1,4 @@
-"""What pointers to arrays without elements point to."""
+"""Readable addresses for arrays without elements."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 
 import numpy as np
 
-SIZES = (1 << 36, 1 << 32, 1 << 28, 1 << 24)  # bytes: of address space, which no memory is behind
+SIZES = (1 << 36, 1 << 32, 1 << 28, 1 << 24)  # bytes of address space to try, without memory
 _FEW = np.zeros(64, np.uint8)
 
 
 def nothing(lengths: Mapping[str, int]) -> int:
-    """Where arrays without elements lie in a call under these lengths."""
+    """Return the address of arrays without elements in a call with these lengths."""
     return zeros() if 0 in lengths.values() else _start(_FEW)
 
 
 @functools.cache
 def zeros() -> int:
-    """The address of more bytes that are 0 than a kernel goes over.
+    """Return the address of more zero bytes than a kernel reads.
 
-    A kernel that chooses between elements may compute all of them and take one. Where an open axis
-    turns out to have none, it reads behind an array that has none, as far as other axes go.
+    A kernel that selects between elements may compute all candidates. If an open axis is empty, it
+    reads beyond an empty array, as far as the other axes reach.
     """
     return _start(_reserved())
 
@@ -33,7 +33,7 @@ def _reserved() -> np.ndarray[Any, Any]:
     for size in SIZES:
         try:
             held = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ)
-        except (OSError, OverflowError, ValueError):  # so much address space is not to be had
+        except (OSError, OverflowError, ValueError):  # not so much address space is available
             continue
         return np.frombuffer(held, np.uint8)
     return _FEW

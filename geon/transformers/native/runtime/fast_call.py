@@ -1,7 +1,7 @@
-"""The way from Python into a compiled module that takes one call of a C function.
+"""The fast call path: one call of a C extension function runs a compiled module.
 
-``entry.c`` says what is done there; it is an extension that is built when geon is installed, where
-there are a C compiler and Python's headers. Without it all calls go the long way.
+It is implemented in ``entry.c``, an extension that is built when geon is installed if there are a C
+compiler and Python's headers. Without it all calls use the Python path.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ CURE = (
 
 
 def extension() -> Any | None:
-    """The extension; None where there is none: ``extensions.built`` says when."""
+    """Return the extension, or None if ``c_extensions.built`` finds none."""
     return built("geon.transformers.native._entry")
 
 
 class Entry:
-    """A way into a computation for arguments that are as those of a call before.
+    """The fast path of a computation, for arguments of the same dtypes and shapes as in a previous
+    call.
 
-    ``enter(*values)`` gives the tuple of results, ``enter_into(arrays, *values)`` puts them into
-    these arrays, those that are None excepted; both give NotImplemented for values that are no
-    arrays that can be read where they lie, or that have other shapes than those that were
-    remembered, while another call is inside, and where a kernel finds the data wrong. They raise
-    ``MemoryError``. ``enter_unlocked(state, *values)`` is for computations with variables, whose
-    lock it does without: it takes what is short, while nobody holds the lock. ``fits(*values)``
-    says whether these values would be taken.
+    ``enter(*values)`` returns the tuple of results. ``enter_into(arrays, *values)`` writes them to
+    ``arrays``, or to a new array for each None. Both return NotImplemented if a value is not an
+    array that can be read in place, if the shapes are not among those remembered, if another call
+    is running, or if a kernel reports an error. They raise ``MemoryError``. ``enter_unlocked(state,
+    *values)`` is for computations with variables: it takes short calls without their lock, while
+    nobody holds it. ``fits(*values)`` returns whether the fast path would take these values.
 
-    What is remembered belongs to one workspace: ``claim()`` it (False: a call is inside) before it
-    is used otherwise, and ``release()`` it afterwards.
+    The remembered tables belong to one workspace. Call ``claim()`` before other uses of it (False:
+    a call is running) and ``release()`` afterwards.
     """
 
     def __init__(self, made: Any, dtypes: Sequence[Any]) -> None:
@@ -49,13 +49,13 @@ class Entry:
 
     @property
     def taken(self) -> int:
-        """How many calls went this way."""
+        """Return the number of calls that used the fast path."""
         return int(self.entry.taken)
 
     def remember(self, bound: Any, shapes: Sequence[tuple[int, ...]], epoch: int) -> None:
-        """Take calls with inputs of these shapes, by the tables of ``bound``; claim it before.
+        """Accept calls with inputs of these shapes, with the tables of ``bound``; claim it before.
 
-        ``epoch`` is that of the variables in these tables.
+        ``epoch`` is the epoch of the variables in these tables.
         """
         if bound.entered is None:
             inputs = tuple(zip(self.dtypes, shapes, [None] * len(shapes), strict=True))

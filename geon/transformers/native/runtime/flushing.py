@@ -1,4 +1,4 @@
-"""Subnormal numbers flushed to zero: where that is possible, and in the calling thread."""
+"""Flush subnormal numbers to zero in the calling thread, on processors that support it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..machine.threads import load_pool
 
 
 def is_possible() -> bool:
-    """Return True where the processor has the control word that ``geon_run`` sets."""
+    """Return True if the processor has the control word that ``geon_run`` sets."""
     return platform.machine() in ("x86_64", "AMD64")
 
 
 def missing() -> str:
-    """Return what is wrong where it is not possible."""
+    """Return the error message for a processor that does not support it."""
     return (
         f"flush_subnormals=True sets a control word of x86-64, and this processor is "
         f"{platform.machine() or 'unknown'}; leave it out"

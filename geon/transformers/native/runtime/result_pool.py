@@ -1,8 +1,8 @@
-"""Memory for large results, used again once the caller has dropped them.
+"""A pool of memory for large results, reused after the caller has dropped them.
 
-A result is the caller's alone: its memory comes back here when the array, and everything that looks
-at its memory, is gone. New memory would have to be cleared by the system page by page, which for
-megabytes costs as much as many a kernel.
+A result belongs to the caller. Its memory returns to the pool when the array and all views of it
+are gone. New memory must be cleared by the system page by page, which for megabytes costs as much
+as many kernels.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-POOLED_BYTES = 1 << 20  # bytes of a result from which it pays
-KEPT_BYTES = 1 << 28  # the most that is kept for later results
-ALIGNMENT = 64  # a line of cache, and the widest vector
+POOLED_BYTES = 1 << 20  # minimum bytes of a result for which the pool pays off
+KEPT_BYTES = 1 << 28  # maximum bytes of free memory in the pool
+ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 
 _free: deque[Array] = deque()
 
 
 class _Block:
-    """Memory of a result, which goes back when nothing refers to it any more."""
+    """Memory of a result, which returns to the pool when nothing refers to it any more."""
 
     __slots__ = ("memory",)
 
@@ -36,9 +36,9 @@ class _Block:
         return self.memory.__array_interface__
 
     def __del__(self) -> None:
-        # No lock: this may run at any time, in any thread. What is kept may pass the bound by the
-        # blocks that are given back at the same moment. What lay free longest goes first: programs
-        # that no longer run leave no memory that keeps out those that do.
+        # No lock, as this may run at any time in any thread. The pool may exceed its limit by the
+        # blocks that are returned at the same moment. The block that was free for longest is
+        # dropped first, so that memory of programs that no longer run does not fill the pool.
         memory = self.memory
         if memory.nbytes > KEPT_BYTES:
             return
@@ -51,7 +51,7 @@ class _Block:
 
 
 def pooled(shape: tuple[int, ...], dtype: Any) -> Array:
-    """A new array of any contents; ``MemoryError`` where there is no memory for it."""
+    """Return a new array with arbitrary contents; ``MemoryError`` if there is no memory."""
     size = math.prod(shape) * dtype.itemsize
     memory = _taken(size)
     if memory is None:
@@ -63,9 +63,9 @@ def pooled(shape: tuple[int, ...], dtype: Any) -> Array:
 
 
 def _taken(size: int) -> Array | None:
-    """Memory of exactly this size that is free.
+    """Remove a free block of exactly ``size`` bytes from the pool and return it, or None.
 
-    The rest stays in the order in which it came back.
+    The other blocks keep their order.
     """
     found = None
     for _ in range(len(_free)):
@@ -81,16 +81,16 @@ def _taken(size: int) -> Array | None:
 
 
 def maker(shape: tuple[int, ...], dtype: Any) -> Callable[..., Array] | None:
-    """What makes a result of this shape; None where NumPy's own memory does as well."""
+    """Return the function that allocates a pooled result, or None if it is small."""
     return pooled if math.prod(shape) * dtype.itemsize >= POOLED_BYTES else None
 
 
 def new_result(shape: tuple[int, ...], dtype: Any) -> Array:
-    """A new array for a result."""
+    """Return a new array for a result."""
     make = maker(shape, dtype) or np.empty
     return make(shape, dtype)
 
 
 def clear() -> None:
-    """Free all memory that is kept for later results."""
+    """Free all memory in the pool."""
     _free.clear()

@@ -1,4 +1,4 @@
-"""What ``NativeTransformer(sanitize=True)`` needs of the process, and arenas with red zones."""
+"""Address sanitizer support for ``NativeTransformer(sanitize=True)``: arenas with red zones."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ...runtime.memory import HOST, has_sanitizer
 from ..toolchain.compilers import Toolchain, sanitizer_environment
 from .bound_program import Bound, Functions, NativeProgram
 
-RED_ZONE = 64  # bytes between two buffers; the sanitizer marks memory in steps of 8
+RED_ZONE = 64  # bytes between two buffers; the sanitizer marks memory in units of 8 bytes
 
 
 def require_sanitizer(toolchain: Toolchain) -> None:
-    """Raise ``UnavailableError`` with the command to run where the process has no sanitizer.
+    """Raise ``UnavailableError`` with the command to run if the process has no sanitizer.
 
-    Its runtime must be loaded before anything else, so it cannot be loaded now.
+    Its runtime must be loaded at the start of the process.
     """
     if has_sanitizer():
         return
@@ -35,10 +35,9 @@ def require_sanitizer(toolchain: Toolchain) -> None:
 
 
 def with_red_zones(program: NativeProgram, functions: Functions, threads: int) -> Functions:
-    """The functions of a program, bound to an arena in which no two buffers adjoin.
+    """Return the functions of a program with buffers that are separated by red zones.
 
-    What lies between buffers may not be read or written, so that the sanitizer sees a kernel that
-    leaves the buffer it works on.
+    The sanitizer reports a kernel that accesses memory outside of its buffers.
     """
 
     def bind(
@@ -52,7 +51,7 @@ def with_red_zones(program: NativeProgram, functions: Functions, threads: int) -
 
 
 class RedZones:
-    """An arena for buffers of these sizes in bytes, with memory around each that none may touch."""
+    """An arena for buffers of these sizes in bytes, each surrounded by a red zone."""
 
     def __init__(self, sizes: Sequence[int], alignment: int) -> None:
         apart = [size + RED_ZONE for size in sizes]
@@ -60,8 +59,8 @@ class RedZones:
         first = -(-RED_ZONE // alignment) * alignment
         self.offsets = [first + offset for offset in offsets]
         total += first
-        # Of some thousand bytes at least: NumPy keeps small blocks, red zones and all, for other
-        # arrays, where the sanitizer's allocator would make them usable again.
+        # At least 4096 bytes: NumPy caches smaller blocks and would reuse them with their red
+        # zones, while the sanitizer's allocator makes freed memory usable again.
         self.arena = HOST.allocate((max(total, 4096),), np.uint8, alignment)
         start = self.arena.ctypes.data
         _mark("poison", start, total)
@@ -70,6 +69,6 @@ class RedZones:
 
 
 def _mark(how: str, start: int, size: int) -> None:
-    """Make memory unusable, or usable again: ``poison`` or ``unpoison`` it."""
+    """Make memory inaccessible (``how`` is "poison") or accessible ("unpoison")."""
     function = getattr(ctypes.CDLL(None), f"__asan_{how}_memory_region")
     function(ctypes.c_void_p(start), ctypes.c_size_t(size))

@@ -1,1 +1,1 @@
-"""Sizes of native programs that a call evaluates: scratch memory and packed copies."""
+"""Sizes of native programs that depend on open lengths: scratch memory and packed copies."""

@@ -1,4 +1,4 @@
-"""Sizes of the blocks that matrix products are cut into; the C files have them as macros."""
+"""Block sizes of matrix products, which the C files receive as macros."""
 
 from dataclasses import dataclass, replace
 
@@ -128,7 +128,7 @@ SIZES = {"float": 4, "double": 8}
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of the blocks a product of one type is cut into, in elements."""
+    """Block sizes of a product of one type, in elements."""
 
     type: str
     vector: int
@@ -137,79 +137,82 @@ class Shape:
 
     @property
     def tag(self) -> str:
-        """What function names end in."""
+        """Return the suffix of function names."""
         return TAGS[self.type] + "_half" * self.halved
 
     @property
     def bytes(self) -> int:
-        """The size of one element."""
+        """Return the bytes of one element."""
         return SIZES[self.type]
 
     @property
     def panel(self) -> int:
-        """Columns of one packed panel of the right operand: two vectors."""
+        """Return the columns of a packed panel of the right operand: two vectors."""
         return 2 * self.vector
 
     @property
     def depth(self) -> int:
-        """The most summed indices of one block: twelve rows of it stay in a 32 KB first cache."""
+        """Return the maximum summed indices of one block: twelve rows fit a 32 KB L1 cache."""
         return 384 if self.type == "float" else 256
 
     @property
     def long_depth(self) -> int:
-        """From more summed indices on, a product adds in double what short sums give.
+        """Return the summed indices above which a product accumulates partial sums in double.
 
-        Below, a sum of equal float32 is off by 8e-6 at most. Sums in double need no help: 2**28
-        equal terms are off by 4e-9.
+        Below, the relative error of a sum of equal float32 is at most 8e-6. Sums in double need no
+        blocks: the error of 2**28 equal terms is 4e-9.
         """
         return 8192 if self.type == "float" else 1 << 62
 
     @property
     def long_stream(self) -> int:
-        """The same for few rows, whose sums go through memory and not through registers."""
+        """Return the same limit for few rows, whose sums are in memory, not in registers."""
         return 1024 if self.type == "float" else 1 << 62
 
     @property
     def line(self) -> int:
-        """Distance of two packed rows of the left operand; no multiple of a cache's set stride."""
+        """Return the stride of packed rows of the left operand; not a multiple of a cache's set
+        stride.
+        """
         return self.depth + 64 // SIZES[self.type]
 
     @property
     def few_elements(self) -> int:
-        """The most elements of a product that is summed in parts: 16 KB of each part."""
+        """Return the maximum elements of a result that is summed in parts: 16 KB for each part."""
         return 16384 // SIZES[self.type]
 
     @property
     def columns(self) -> int:
-        """Columns whose panels stay in the second cache: with `depth`, a share of 400 KB."""
+        """Return the columns whose panels, with `depth`, fit the L2 cache: 400 KB at most."""
         return 1024 // SIZES[self.type]
 
     @property
     def packed(self) -> int:
-        """The most elements of a right operand that are packed at a time for all rows."""
+        """Return the maximum elements of a right operand that are packed at a time for all rows."""
         return PACKED_BYTES // SIZES[self.type]
 
     @property
     def packed_columns(self) -> int:
-        """The most columns of one block: the sums of a group of rows stay in the second cache."""
+        """Return the maximum columns of one block: the sums of a group of rows fit the L2 cache."""
         return 4 * self.columns
 
     @property
     def heights(self) -> tuple[int, int]:
-        """Rows of the high and the low register tile: the larger fills 32 or 16 registers.
+        """Return the rows of the high and the low register tile: the high one fills 32 or 16
+        registers.
 
-        The lower one has eight sums, as many as processors add up at the same time.
+        The low one has eight accumulators, enough to hide the latency of additions.
         """
-        registers = 2 if self.halved else 1  # of the processor with the wider ones
+        registers = 2 if self.halved else 1  # half-width vectors have the wide ones' registers
         return (12, 4) if self.vector * self.bytes * registers == 64 else (6, 4)
 
     @property
     def placed(self) -> int:
-        """Rows of a tile of three vectors, whose columns are windows at the place of each index."""
+        """Return the rows of a tile that is three vectors wide, for columns that are windows."""
         return 8 if self.heights[0] == 12 else 4
 
     def thin(self, rows: Size, columns: Size, depth: Size) -> bool | None:
-        """Whether a product is `THIN`, as far as sizes tell; None where they are not known."""
+        """Return True if a product is `THIN`, None if that depends on open lengths."""
         known = [size for size in (rows, columns) if isinstance(size, int)]
         shallow = isinstance(depth, int) and depth < 8 * self.vector
         if shallow or any(size > GROUP for size in known):
@@ -221,13 +224,15 @@ class Shape:
         return True if isinstance(depth, int) else None
 
     def dots_from(self, rows: int) -> int:
-        """The fewest summed indices at which so few rows are dot products with columns in place:
-        lanes of sums are added in the end, which takes as long as packing columns of short ones.
+        """Return the minimum summed indices for which ``rows`` rows use dot products with unpacked
+        columns.
+
+        The final horizontal sums take as long as packing short columns.
         """
         return DOT_VECTORS * self.vector * min(rows, DOT_ROWS)
 
     def macros(self) -> dict[str, object]:
-        """What the C files of products call these numbers."""
+        """Return the macros of the products' C files."""
         high, low = self.heights
         return {
             "TYPE_BYTES": self.bytes,
@@ -273,12 +278,12 @@ class Shape:
 
 
 def shape(type: str, vector_bytes: int) -> Shape:
-    """Block sizes for accumulation in `type` with vectors of `vector_bytes` (16, 32 or 64)."""
+    """Return block sizes for sums of `type` with vectors of `vector_bytes` (16, 32 or 64)."""
     if vector_bytes not in (16, 32, 64):
         raise ValueError(f"vector_bytes is {vector_bytes}; products know 16, 32 and 64")
     return Shape(type, vector_bytes // SIZES[type])
 
 
 def halved(of: Shape) -> Shape | None:
-    """The same with half as wide vectors; None where the processor would have no more registers."""
+    """Return the shape with half as wide vectors, or None unless vectors have 64 bytes."""
     return replace(of, vector=of.vector // 2, halved=True) if of.vector * of.bytes == 64 else None

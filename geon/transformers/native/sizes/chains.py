@@ -1,4 +1,4 @@
-"""Memory of chains of kernels that run block by block, in bytes."""
+"""Scratch memory of chains of kernels that run block by block, in bytes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from ...sizes.scratch import Size
 
 @dataclass(frozen=True, slots=True)
 class BlockedScratch:
-    """What each thread of a chain works in: what its steps hand on for one block, then the
-    ``packed`` bytes of its products, then the arrays of rows of its nests.
+    """The scratch memory of each thread of a chain.
+
+    ``cut`` has the values that steps pass on within a block. ``packed`` are the bytes of the
+    products' scratch memory, ``arrays`` those of the nests' row arrays.
     """
 
     cut: Cut
@@ -22,10 +24,10 @@ class BlockedScratch:
     lasting: bool = True
 
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """The bytes of all parts for a call on so many threads."""
+        """Return the bytes for all threads of a call."""
         each = self.cut.bytes(lengths) + self.packed + evaluate(self.arrays, lengths)
         return each * max(1, min(threads, self.cut.blocks(lengths)))
 
     def most(self, threads: int) -> Size:
-        """An expression over open lengths that is never less than ``bytes``."""
+        """Return an upper bound of ``bytes``, an expression over open lengths."""
         return (self.cut.most() + self.packed + self.arrays) * threads

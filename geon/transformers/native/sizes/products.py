@@ -1,4 +1,4 @@
-"""Memory of products, in bytes: blocks that threads work in, and packed copies that are kept."""
+"""Scratch memory of products, in bytes: blocks of threads, and cached packed operands."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from ..sizes.blocking import (
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Operands as a product's text has them: rows and columns are ``turned``, or as they were, and
-    the driver may exchange them ``again``.
+    """The operands of a product as its text uses them.
 
-    Rows are windows in a ``band`` of so many elements, or of none where they are read in place.
-    Packing works in ``staged`` elements of either side for each summed index; without ``packs``
-    neither is packed by a function of its own. ``step`` is the distance of a right operand's summed
-    indices, if its columns may adjoin, and 0 otherwise. Of columns that are windows ``places`` are
-    the elements of their band, and how many of them sums have. What is not ``known`` is the most
-    there is.
+    ``turned`` is True if rows and columns are exchanged; the driver may exchange them ``again``.
+    ``band`` is the number of elements of a band of row windows: 0 for windows in place, None
+    without windows. ``staged`` are the elements of the staging buffers of both operands for each
+    summed index. ``packs`` is False if neither operand has a pack function of its own. ``step`` is
+    the stride of the right operand's summed indices if its columns may be contiguous, else 0.
+    ``places`` are the elements of a band of column windows and the columns of its sums, or None.
+    ``known`` is False if the other fields are upper bounds.
     """
 
     turned: bool
@@ -50,18 +50,19 @@ class Sides:
 
 
 def unknown(band: int | None = None) -> tuple[Sides, ...]:
-    """Of a product of which no more is known than the band that either operand may have."""
+    """Return the sides of a product of which only the maximum band is known."""
     return Sides(False, band=band), Sides(True, band=band)
 
 
 @dataclass(frozen=True, slots=True)
 class ProductScratch:
-    """What each thread of a product works in: packed blocks, and sums of a block of the result.
+    """The scratch memory of each thread of a product: packed blocks, and sums of a block of the
+    result.
 
-    Before these lies what is packed once for all rows, unless the product is a step of a chain and
-    not ``alone``. There is room for any of the ``sides`` that its text may have.
+    An operand that is packed once for all rows precedes it, unless the product is a step of a chain
+    and so not ``alone``. It is large enough for each of ``sides``.
 
-    ``c/product.c`` cuts the product up, and takes no more than is said here.
+    ``c/product.c`` divides the product and uses no more than these bytes.
     """
 
     batches: Size
@@ -74,7 +75,7 @@ class ProductScratch:
     lasting: bool = True
 
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """The bytes of all parts for a call on so many threads."""
+        """Return the bytes for all threads of a call."""
         batches, rows, columns, depth = (
             evaluate(size, lengths) for size in (self.batches, self.rows, self.columns, self.depth)
         )
@@ -85,7 +86,7 @@ class ProductScratch:
         return max(self._all(side, *sizes) for side in self.sides)
 
     def most(self, threads: int) -> int | Length:
-        """Never less than ``bytes``: blocks have a largest size."""
+        """Return an upper bound of ``bytes``: blocks have a largest size."""
         sizes = (self.batches, self.rows, self.columns, self.depth)
         batches, rows, columns, depth = (n if isinstance(n, int) else 1 << 40 for n in sizes)
         wide = self.of.packed_columns
@@ -113,7 +114,7 @@ class ProductScratch:
         all_threads: int,
         open: bool = False,
     ) -> int:
-        """The bytes of the parts of so many threads of all, for the way of computing that takes
+        """Return the bytes for ``threads`` of ``all_threads`` threads, for the algorithm that needs
         most.
         """
         if side.turned:
@@ -136,25 +137,26 @@ class ProductScratch:
         return max(ways) * self.of.bytes
 
     def _packs_first(self, side: Sides, rows: int, columns: int, depth: int, open: bool) -> bool:
-        """Whether the right operand may be packed once for all rows."""
+        """Return True if the right operand may be packed once for all rows."""
         least = 0 if side.band and depth > self.of.depth else PACKED_WORK
         large = rows > GROUP and rows * columns * depth >= least
-        # One that is larger than all else is not; of open lengths nobody knows.
+        # An operand larger than all other data is not; with open lengths that is unknown.
         wide = not open and depth * columns > rows * (depth + columns)
         return self.alone and large and not wide and depth * self.of.columns <= self.of.packed
 
     def _packs_later(self, side: Sides, rows: int, depth: int) -> bool:
-        """Whether blocks may still be packed by each task: where a copy of the right operand may be
-        kept, or that one may be read where it lies.
+        """Return True if tasks may still pack blocks: the right operand may have a cached copy or
+        be read in place.
         """
         if not side.known or rows <= KEPT_ROWS:
             return True
-        block = min(depth, self.of.depth // 2)  # or more: blocks of summed indices are shares
+        block = min(depth, self.of.depth // 2)  # at least: the depth is cut into equal blocks
         return 0 < block * side.step * self.of.bytes <= NEAR
 
     def _room(self, side: Sides, rows: int, depth: int, threads: int) -> int:
-        """The most elements of a right operand that is packed once: few columns where bands are
-        multiplied by it, whose rows alone are tasks enough.
+        """Return the maximum elements of a right operand that is packed once.
+
+        It is smaller for bands of rows, which are enough tasks without a division of columns.
         """
         wanted = 2 * threads if threads > 1 else 1
         if not (side.known and side.band and depth > self.of.depth) or -(-rows // GROUP) < wanted:
@@ -162,13 +164,15 @@ class ProductScratch:
         return max(BAND_PACKED_BYTES // self.of.bytes, 2 * PANEL * depth)
 
     def _first(self, batches: int, columns: int, depth: int, room: int) -> int:
-        """Elements of the right operand that is packed once: some columns, or some batches."""
+        """Return the elements of a right operand that is packed once: some columns, or some
+        batches.
+        """
         most, width = self.of.packed_columns, _up(columns, self.of.panel)
         elements = width * batches * depth if width <= most else most * depth
         return _up(min(elements, room), 64)
 
     def _group(self, side: Sides, columns: int, depth: int) -> int:
-        """Elements of a group of rows and its sums, where columns are packed for all rows."""
+        """Return the elements of a group's rows and sums, with all columns packed."""
         width = min(self.of.packed_columns, _up(columns, self.of.panel))
         sums = _up(GROUP * (width + self.of.vector), 64)
         deep = min(self.of.depth, _up(depth, 8))
@@ -176,17 +180,21 @@ class ProductScratch:
         return left + sums + self._staged(side, GROUP, deep, width)
 
     def _left(self, side: Sides, height: int, shows: bool) -> int:
-        """Elements of rows: packed, or in the band of what they show, if it ``shows`` at all."""
+        """Return the elements of a group of rows, packed or in a band; only the band if it is
+        always used.
+        """
         band, packed = _up(side.band or 0, 64), _up(height * self.of.line, 64)
         return band if shows and side.known and side.band is not None else max(band, packed)
 
     def _staged(self, side: Sides, rows: int, deep: int, width: int) -> int:
-        """Elements of both operands before they are packed."""
+        """Return the elements of the staging buffers of both operands."""
         left, right = side.staged
         return _up((min(left, rows) + right) * deep + width, 64) if side.packs else 0
 
     def _packed(self, side: Sides, rows: int, columns: int, depth: int, threads: int) -> int:
-        """Elements of blocks that one of so many threads packs and multiplies by tiles."""
+        """Return the elements of the blocks that one of ``threads`` threads packs for register
+        tiles.
+        """
         of = self.of
         band, columns = (0, columns) if side.places is None else side.places
         widest = max(of.packed_columns // threads, of.columns) if self.alone else of.columns
@@ -202,7 +210,7 @@ class ProductScratch:
         )
 
     def _direct(self, side: Sides, rows: int, columns: int, depth: int) -> int:
-        """Elements where few rows are multiplied by an operand that is read where it lies."""
+        """Return the elements for few rows that are multiplied by an operand read in place."""
         of = self.of
         width = min((8 if rows <= 8 else 2) * of.columns, _up(columns, of.panel))
         most = of.depth * (32 if rows <= 4 else 10 if rows <= 16 else 1)
@@ -213,7 +221,7 @@ class ProductScratch:
         return left + sums + self._staged(side, height, deep, width)
 
     def _thin(self, rows: int, columns: int, depth: int) -> int:
-        """Elements where few rows and few columns are packed as lines."""
+        """Return the elements for few rows and columns that are packed as lines."""
         of, sides = self.of, rows + columns
         most = THIN_BYTES // of.bytes // max(sides, 1)
         deep = min(of.vector * CHAIN, most, _up(depth, 8)) + 8
@@ -223,24 +231,24 @@ class ProductScratch:
         return packed + sums + _up(sides * deep + width, 64)
 
     def _sums(self, rows: int, width: int, is_long: bool) -> int:
-        """Sums of a block, and where sums are long their totals in double."""
+        """Return the elements of a block's sums, with double totals for long sums."""
         one = _up(rows * (width + self.of.vector), 64)
         return one * (1 + 8 // self.of.bytes) if is_long else one
 
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """What products that run one after another work in: as much as the largest takes."""
+    """The scratch memory of products that run one after another: the maximum of theirs."""
 
     parts: tuple[ProductScratch, ...]
     lasting: bool = True
 
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """The bytes of all parts for a call on so many threads."""
+        """Return the bytes for all threads of a call."""
         return max(part.bytes(lengths, threads) for part in self.parts)
 
     def most(self, threads: int) -> Size:
-        """Never less than ``bytes``."""
+        """Return an upper bound of ``bytes``."""
         known = [part.most(threads) for part in self.parts]
         return max(size for size in known if isinstance(size, int))
 
@@ -251,9 +259,10 @@ def _up(number: int, step: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PackedCopy:
-    """The packed copy of a product's operand: ``size`` bytes, where it has that many ``rows``.
+    """The cached packed copy of a product's operand.
 
-    ``constant`` says that no variable enters it.
+    ``size`` is in bytes, ``rows`` are those of the other operand. ``constant`` is True if the
+    operand depends on no variable.
     """
 
     size: Size
@@ -263,17 +272,17 @@ class PackedCopy:
     lasting: bool = True
 
     def bytes(self, lengths: Mapping[str, int], threads: int = 1) -> int:
-        """The bytes of the copy under ``lengths``: none where packing costs little, or nothing."""
+        """Return the bytes of the copy, 0 if caching it does not pay off."""
         return evaluate(self.size, lengths) if pays(evaluate(self.rows, lengths)) else 0
 
     def most(self, threads: int) -> Size:
-        """An expression over open lengths that is never less than ``bytes``."""
+        """Return an upper bound of ``bytes``, an expression over open lengths."""
         return self.size
 
 
 def pays(rows: int) -> bool:
-    """Whether a product of so many rows is worth a copy.
+    """Return True if caching the packed operand pays off for a product of ``rows`` rows.
 
-    Fewer rows read the operand where it lies; of more, packing is a small part.
+    Fewer rows read the operand in place. For more rows packing is a small part of the work.
     """
     return KEPT_FROM <= rows <= KEPT_ROWS

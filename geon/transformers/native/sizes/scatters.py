@@ -1,4 +1,4 @@
-"""Memory of scatters that add, in bytes: copies of places."""
+"""Scratch memory of scatters that combine values, in bytes: private copies of the result."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from ....op_graph.axes.lengths import evaluate
 from ...sizes.scratch import Size
 
-GRAIN = 65536  # elements that are worth more than one task: some 50 microseconds
-FEW_PLACES = 8  # values for each place of all copies, so that these take less than the values
-MOST_PARTS = 16  # copies, each of which a thread may add in
+GRAIN = 65536  # minimum elements for more than one task: about 50 microseconds
+FEW_PLACES = 8  # minimum values per element of all copies, so that copies are smaller
+MOST_PARTS = 16  # maximum private copies, one for each task
 
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """Copies of places that parts of m values are added in, each (outer, n, inner).
+    """Private copies of the result, (outer, n, inner) each, into which parts of m values are added.
 
-    How many there are follows from the lengths; threads share them.
+    Their number depends only on the lengths; threads share them.
     """
 
     outer: Size
@@ -28,7 +28,7 @@ class Copies:
     lasting: bool = False
 
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """The bytes of all copies, at most an eighth of the values'."""
+        """Return the bytes of all copies, at most an eighth of those of the values."""
         sizes = (self.outer, self.n, self.inner, self.m)
         outer, n, inner, m = (evaluate(size, lengths) for size in sizes)
         if not outer * n * inner or outer >= MOST_PARTS or m * inner < GRAIN:
@@ -37,5 +37,5 @@ class Copies:
         return parts * outer * n * inner * self.itemsize if parts > 1 else 0
 
     def most(self, threads: int) -> Size:
-        """An expression over open lengths that is never less than ``bytes``."""
+        """Return an upper bound of ``bytes``, an expression over open lengths."""
         return self.outer * self.inner * (self.m // FEW_PLACES) * self.itemsize

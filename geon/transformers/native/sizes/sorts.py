@@ -1,4 +1,4 @@
-"""Memory of sorts, in bytes."""
+"""Scratch memory of sorts, in bytes."""
 
 from __future__ import annotations
 
@@ -9,28 +9,29 @@ from ....op_graph.axes.lengths import Length, evaluate
 from ....op_graph.values.dtypes import named_dtype
 from ...sizes.scratch import Size, lines
 
-NARROW_ROWS = 256  # elements of the longest lines that vectors of two numbers sort side by side
-CACHE_LINE = 64  # bytes of long lines side by side that are brought together
-TILE = 1 << 22  # bytes of long lines that are brought side by side
-GRAIN = 16384  # elements that are worth a task of their own: some 100 microseconds
+NARROW_ROWS = 256  # maximum elements of lines that vectors of two numbers sort in lanes
+CACHE_LINE = 64  # bytes of neighbouring strided lines that are transposed together
+TILE = 1 << 22  # maximum bytes of a transposed tile of long lines
+GRAIN = 16384  # elements of a task: about 100 microseconds
 
 
 def lines_of_task(length: int | Length) -> int | Length:
-    """How many lines of this length one task sorts."""
+    """Return the number of lines of this length that one task sorts."""
     return 1 + GRAIN // (length + 1)
 
 
 def word_bytes(row: str, dtype: str) -> int:
-    """The bytes of a word in which ``row`` sorts elements of ``dtype``."""
+    """Return the bytes of a word in which ``row`` sorts elements of ``dtype``."""
     return named_dtype(dtype).itemsize if row == "sort" else 8
 
 
 @dataclass(frozen=True, slots=True)
 class SortScratch:
-    """What each thread of a sort works in: two words for each element of a line, and where
-    lines run across memory room for some long ones.
+    """The scratch memory of each thread of a sort: two words for each element of a line, and a tile
+    for strided long lines.
 
-    ``sizes`` are (outer, n, inner) of what is sorted, of which ``k`` elements are found.
+    ``row`` is the primitive's name. ``sizes`` are (outer, n, inner) of the operand, ``k`` is the
+    number of results of a line.
     """
 
     row: str
@@ -40,7 +41,7 @@ class SortScratch:
     lasting: bool = False
 
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """The bytes of all parts for a call on so many threads."""
+        """Return the bytes for all threads of a call."""
         outer, n, inner = (evaluate(size, lengths) for size in self.sizes)
         k, tasks = evaluate(self.k, lengths), -(-outer * inner // evaluate(lines_of_task(n), {}))
         element = named_dtype(self.dtype).itemsize
@@ -50,7 +51,7 @@ class SortScratch:
         return evaluate(self._words(n) + tile, {}) * max(1, min(threads, tasks))
 
     def most(self, threads: int) -> Size:
-        """An expression over open lengths that is never less than ``bytes``."""
+        """Return an upper bound of ``bytes``, an expression over open lengths."""
         if all(isinstance(size, int) for size in (*self.sizes, self.k)):
             return self.bytes({}, threads)
         tile = 0 if self.sizes[2] == 1 else TILE + 64
@@ -58,5 +59,5 @@ class SortScratch:
 
     def _words(self, n: Size) -> Size:
         if named_dtype(self.dtype).itemsize == 1:
-            return 0  # bytes are counted
+            return 0  # one-byte elements use a counting sort
         return lines(2 * n * word_bytes(self.row, self.dtype))

@@ -1,1 +1,1 @@
-"""C compilers, their flags, and shared objects."""
+"""Find C compilers, choose their flags, compile units and link shared objects."""

@@ -1,6 +1,6 @@
-"""The machine's C compiler: which one, its flags, and what those let a program use.
+"""Find the machine's C compiler, its supported flags and the instruction set that they enable.
 
-Running a compiler takes tens of milliseconds, so what was found is kept per process and on disk,
+Running a compiler takes tens of milliseconds, so the result is cached per process and on disk,
 under the compiler's path, time and size and the processor's features.
 """
 
@@ -41,10 +41,10 @@ CURE = "install gcc (apt install gcc) or pip install 'geon[native]'"
 MACROS = ("__AVX", "__SSE", "__FMA", "__F16C__", "__BMI", "__ARM_", "__aarch64__", "__x86_64__")
 FAMILY_MACROS = ("__clang__", "__GNUC__", "__clang_major__", "__SIZEOF_INT128__", "__ELF__")
 
-LONGEST = 300  # characters of a message that are shown: some compilers repeat a long command
+LONGEST = 300  # maximum characters of a message: some compilers repeat a long command
 
-# What the compiler must manage: a program, the includes that pool.c needs, and a shared object
-# that this process can load, so no compiler for another machine.
+# Test program: the compiler must find the includes of pool.c and make a shared object that this
+# process can load, so it is not a cross-compiler.
 TRIAL = """#include <pthread.h>
 #include <stdint.h>
 int32_t geon_trial(int32_t x) { return x + (int32_t)sizeof(pthread_t) * 0 + 1; }
@@ -53,14 +53,14 @@ int32_t geon_trial(int32_t x) { return x + (int32_t)sizeof(pthread_t) * 0 + 1; }
 
 @dataclass(frozen=True)
 class Toolchain:
-    """A C compiler that works here.
+    """A C compiler that works on this machine.
 
-    ``command`` runs it, ``version`` is the first line it says of itself, ``flags`` are given to
-    every run, ``macros`` are those of its predefined macros that say what code may use with these
-    flags, ``cpu`` is the processor's model and features: compiled code is for that one. ``lean``
-    are flags for units of one program, after the others. ``linker`` is the program that the
-    compiler links with, where it makes what can be loaded without the compiler's help, else "";
-    ``libraries`` are the system's that a kernel may call.
+    ``command`` runs it. ``version`` is the first line of its ``--version`` output. ``flags`` are
+    passed in every run. ``macros`` are its predefined macros with these flags that describe the
+    instruction set. ``cpu`` is the processor's model and features, for which code is compiled.
+    ``lean`` are further flags for units of a single program. ``linker`` is the path of its linker
+    if that can link shared objects on its own, else "". ``libraries`` are the system libraries that
+    a kernel may call.
     """
 
     command: tuple[str, ...]
@@ -73,36 +73,36 @@ class Toolchain:
     libraries: tuple[str, ...] = ()
 
     def own_flags(self, unit: str) -> tuple[str, ...]:
-        """The flags for a unit of one program, after the others: ``lean`` ones, and where it is of
-        vectors those for few passes, where the compiler has ``lean`` flags.
+        """Return the further flags of a unit of a single program: ``lean`` ones, and those that run
+        few passes if the unit is vectorised and the compiler has lean flags.
         """
         few = bool(self.lean) and unit.startswith(OF_VECTORS)
         return (*self.lean, *FEW_PASSES) if few else self.lean
 
     @property
     def vector_bytes(self) -> int:
-        """The width of the vectors that code should use, in bytes."""
+        """Return the width of vectors in bytes."""
         if "__AVX512F__" in self.macros:
             return 64
         return 32 if "__AVX2__" in self.macros else 16
 
     @property
     def family(self) -> str:
-        """``"zig"``, ``"clang"`` or ``"gcc"``: whose flags and builtin functions it has."""
+        """Return ``"zig"``, ``"clang"`` or ``"gcc"``, whose flags and builtins it has."""
         if _is_zig(self.command):
             return "zig"
         return "clang" if "__clang__" in self.macros else "gcc"
 
 
 def _is_zig(command: Sequence[str]) -> bool:
-    """Whether a command is ``zig cc`` or ``python -m ziglang cc``."""
+    """Return True for ``zig cc`` and ``python -m ziglang cc``."""
     return command[-1] == "cc" and os.path.basename("".join(command[-2:-1])).startswith("zig")
 
 
 def _which(name: str) -> str | None:
-    """The file that a command's first word names, as a shell finds it.
+    """Return the path of the program ``name``, as a shell finds it, or None.
 
-    ``shutil.which`` without its import, which takes longer than all else that a hit needs.
+    It replaces ``shutil.which``, whose import takes longer than all else on a cache hit.
     """
     folders = [""] if os.path.dirname(name) else os.get_exec_path()
     for path in (os.path.join(folder, name) for folder in folders):
@@ -121,9 +121,10 @@ def _surroundings() -> tuple[str, str]:
 
 
 def find_toolchain() -> Toolchain | None:
-    """The first C compiler that works: ``$CC``, ``cc``, ``gcc``, ``clang``, or the ziglang package.
+    """Return the first C compiler that works: ``$CC``, ``cc``, ``gcc``, ``clang``, or the ziglang
+    package.
 
-    ``None`` where there is none; ``missing_compiler()`` then says which were tried.
+    Return None if there is none; ``missing_compiler()`` then lists those tried.
     """
     key = _surroundings()
     if key not in _found:
@@ -139,12 +140,12 @@ def find_toolchain() -> Toolchain | None:
 
 
 def passed_over() -> list[str]:
-    """The compilers that were tried before one was found, each with why it is not used."""
+    """Return the compilers that were tried and rejected, each with the reason."""
     return list(_refused.get(_surroundings(), ()))
 
 
 def missing_compiler() -> str:
-    """Why no compiler was found, what was tried, and the cure."""
+    """Return the error message for a missing compiler: those tried, and the cure."""
     reasons = (
         "".join(f"\n  {line}" for line in passed_over()) or "\n  no cc, gcc or clang on the PATH"
     )
@@ -152,8 +153,9 @@ def missing_compiler() -> str:
 
 
 def _candidates(refused: list[str]) -> Iterator[tuple[str, ...]]:
-    """Commands to try, in order; those that are not there come too where the user asked, and what
-    is no command is ``refused``.
+    """Yield commands to try, in order.
+
+    A missing command is included only if the user set it. A malformed one is added to ``refused``.
     """
     seen = set()
     given = setting(COMPILER).strip()
@@ -165,7 +167,7 @@ def _candidates(refused: list[str]) -> Iterator[tuple[str, ...]]:
             if command is asked:
                 yield command
             continue
-        # cc mostly is gcc or clang, and is not examined twice.
+        # cc is usually gcc or clang, which is then not examined twice.
         identity = (os.path.realpath(where), command[1:])
         if identity not in seen:
             seen.add(identity)
@@ -177,7 +179,7 @@ def _candidates(refused: list[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _words(given: str, refused: list[str]) -> tuple[str, ...]:
-    """A command as a shell takes it apart; none, and why, where it is none."""
+    """Split a command as a shell does; return () and add the reason to ``refused`` on error."""
     try:
         return tuple(shlex.split(given))
     except ValueError as error:
@@ -186,7 +188,9 @@ def _words(given: str, refused: list[str]) -> tuple[str, ...]:
 
 
 def _examine(command: tuple[str, ...], refused: list[str]) -> Toolchain | None:
-    """The toolchain of a command, from the disk if it is known; ``None``, and why, if unusable."""
+    """Return the toolchain of a command, cached or new; None, with the reason in ``refused``, if
+    unusable.
+    """
     try:
         name = record_name(command)
         known = disk.load(name) or prebuilt.load(name)
@@ -214,7 +218,7 @@ def _examine(command: tuple[str, ...], refused: list[str]) -> Toolchain | None:
 
 
 def record_name(command: Sequence[str]) -> str:
-    """The name of the file that keeps what is known of a command."""
+    """Return the name of the cache file of a command's toolchain."""
     status = os.stat(command[0])
     return "toolchain-" + disk.digest(
         *command,
@@ -227,28 +231,28 @@ def record_name(command: Sequence[str]) -> str:
 
 
 def record_text(toolchain: Toolchain) -> bytes:
-    """What that file has."""
+    """Return the content of that file."""
     return json.dumps(dataclasses.asdict(toolchain)).encode()
 
 
 class _Unusable(Exception):
-    """Why a compiler cannot be used."""
+    """Raised with the reason if a compiler cannot be used."""
 
 
 def run_compiler(
     command: Sequence[str], arguments: Iterable[str], text: str | None = None
 ) -> tuple[int, str, str]:
-    """Exit status, output and messages of one run; the messages are in English.
+    """Run a compiler and return its exit status, output and messages, which are in English.
 
-    ``text`` is given to its standard input.
+    ``text`` is its standard input.
     """
-    import subprocess  # takes a while to import, and is not needed where all is in the cache
+    import subprocess  # slow to import, and not needed if all is in the cache
 
     environment = environment_of_child(LC_ALL="C")
     if "asan" in environment.get("LD_PRELOAD", ""):
-        del environment["LD_PRELOAD"]  # it is for this process, and makes compilers thrice as slow
+        del environment["LD_PRELOAD"]  # the sanitizer would make the compiler three times as slow
     if _is_zig(command):
-        # zig keeps what it builds; its cache must be where ours is, and not in a read-only home.
+        # zig has a cache of its own, which must not be in a read-only home.
         zig = str(disk.folder() / "zig")
         environment.setdefault("ZIG_GLOBAL_CACHE_DIR", zig)
         environment.setdefault("ZIG_LOCAL_CACHE_DIR", zig)
@@ -266,10 +270,10 @@ def run_compiler(
 
 
 def _make(command: tuple[str, ...]) -> Toolchain:
-    """Runs a compiler to see what it is and can do; ``_Unusable`` says what it cannot."""
-    from concurrent.futures import ThreadPoolExecutor  # not needed where the disk knows it
+    """Run a compiler to find its properties; raise ``_Unusable`` if it fails."""
+    from concurrent.futures import ThreadPoolExecutor  # not needed if the cache has the toolchain
 
-    # With all flags at once, which a compiler mostly knows, while the others are asked for.
+    # Try all flags at once, which most compilers support, while querying single flags.
     with ThreadPoolExecutor(2) as pool:
         trial = pool.submit(_try, command, (*FLAGS, WIDE))
         status, said, complaint = run_compiler(command, ["--version"])
@@ -277,10 +281,10 @@ def _make(command: tuple[str, ...]) -> Toolchain:
             raise _Unusable(_first(complaint) or f"--version ended with status {status}")
         flags = _known(command, FLAGS)
         macros, tuned = _macros(command, flags)
-        # Passes of other compilers are others.
+        # Other compilers have other passes.
         lean = () if "__clang__" in macros else _known(command, LEAN)
         if "__AVX512F__" in macros:
-            # Without it gcc and clang use half of each vector, for clock rates of older processors.
+            # Without it gcc and clang use 256-bit vectors, for the clock rates of older processors.
             flags = _known(command, (*flags, WIDE) if tuned else (*flags, WIDE, TUNED))
         if "__clang__" in macros:
             flags = _known(command, (*flags, ANY_TYPE))
@@ -294,7 +298,7 @@ def _make(command: tuple[str, ...]) -> Toolchain:
 
 
 def _first(text: str) -> str:
-    """The first line that is an error, else the first line."""
+    """Return the first line that mentions an error, else the first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     found = next((line for line in lines if "error" in line.lower()), lines[0] if lines else "")
     return found if len(found) <= LONGEST else f"{found[:LONGEST]} ..."
@@ -306,7 +310,7 @@ def _accepts(command: tuple[str, ...], flags: Iterable[str]) -> bool:
 
 
 def _known(command: tuple[str, ...], flags: Sequence[str]) -> tuple[str, ...]:
-    """Those of the flags that a compiler knows, all in one run if it knows them all."""
+    """Return the supported flags; one run suffices if all are supported."""
     if _accepts(command, flags):
         return tuple(flags)
     known = []
@@ -319,7 +323,7 @@ def _known(command: tuple[str, ...], flags: Sequence[str]) -> tuple[str, ...]:
 
 
 def _macros(command: tuple[str, ...], flags: Sequence[str]) -> tuple[dict[str, str], bool]:
-    """The predefined macros that matter, by name, and whether it tunes for this processor."""
+    """Return the relevant predefined macros, and True if it tunes for this processor."""
     status, said, complaint = run_compiler(command, [*flags, "-v", "-x", "c", "-dM", "-E", "-"], "")
     if status != 0:
         raise _Unusable(_first(complaint))
@@ -332,9 +336,9 @@ def _macros(command: tuple[str, ...], flags: Sequence[str]) -> tuple[dict[str, s
 
 
 def _try(command: tuple[str, ...], flags: Sequence[str]) -> str:
-    """Compiles, loads and calls a small function; ``_Unusable`` where that does not work.
+    """Compile, load and call a small function; raise ``_Unusable`` if that fails.
 
-    The linker that can be run by itself, or "".
+    Return the linker if it can link on its own, else "".
     """
     import tempfile
 
@@ -346,21 +350,21 @@ def _try(command: tuple[str, ...], flags: Sequence[str]) -> str:
             status, _, complaint = run_compiler(command, arguments, TRIAL)
             if status != 0:
                 raise _Unusable(_first(complaint) or f"a trial ended with status {status}")
-        # An OSError here is a shared object for another machine, or of a folder mounted noexec.
+        # An OSError here means a shared object for another machine, or a folder mounted noexec.
         if not _works(path):
             raise _Unusable("a trial gave a wrong number")
         return _linker(command, made, os.path.join(where, "linked.so"))
 
 
 def _works(path: str) -> bool:
-    """Whether the function of a trial gives what it should."""
+    """Return True if the test function returns the right value."""
     function = ctypes.CDLL(path).geon_trial
     function.restype = ctypes.c_int32
     return bool(function(ctypes.c_int32(41)) == 42)
 
 
 def _linker(command: tuple[str, ...], made: str, path: str) -> str:
-    """The linker of a compiler, if it links the object ``made`` to what this process can load."""
+    """Return the compiler's linker if it links the object ``made`` on its own, else ""."""
     if sys.platform != "linux" or _is_zig(command):
         return ""
     status, said, _ = run_compiler(command, ["-print-prog-name=ld"])
@@ -375,7 +379,7 @@ def _linker(command: tuple[str, ...], made: str, path: str) -> str:
 
 
 def _libraries(command: tuple[str, ...]) -> tuple[str, ...]:
-    """The shared objects of C's library, where the compiler finds them."""
+    """Return the paths of libm and libc, if the compiler finds them."""
     found = []
     for name in ("libm.so.6", "libc.so.6"):
         status, said, _ = run_compiler(command, [f"-print-file-name={name}"])
@@ -385,10 +389,10 @@ def _libraries(command: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def link_by_itself(objects: Iterable[str], made: str, libraries: Sequence[str] = ()) -> list[str]:
-    """What a linker is told that makes a shared object of objects, and the libraries they call.
+    """Return the linker's arguments to link objects and their libraries into a shared object.
 
-    It fails where an object calls a function that none of them has. A compiler gives its linker
-    all that a program may need, and that takes four times as long to read.
+    Linking fails if a function is undefined. A compiler passes its linker all that any program may
+    need, which takes four times as long to read.
     """
     needed = ["--as-needed", *libraries]
     flags = ["-shared", "-z", "defs", "--eh-frame-hdr", "--hash-style=gnu"]
@@ -396,16 +400,17 @@ def link_by_itself(objects: Iterable[str], made: str, libraries: Sequence[str] =
 
 
 def processor() -> str:
-    """A stable text of the processor's model and features: equal where native code may be shared.
+    """Return a stable description of the processor's model and features, equal if code can be
+    shared.
 
-    From the first processor of ``/proc/cpuinfo``; elsewhere what Python knows.
+    It is from the first processor in ``/proc/cpuinfo``, elsewhere from Python.
     """
     keys = {"vendor_id", "cpu family", "model", "model name", "stepping", "flags"}
     keys |= {"Features", "CPU implementer", "CPU architecture", "CPU variant", "CPU part"}
     lines = [f"machine: {platform.machine()}"]
     try:
         with open("/proc/cpuinfo", "rb", buffering=0) as file:
-            # The kernel makes the text while it is read, and a large machine has megabytes of it.
+            # The kernel generates the text on reading; on a large machine it is megabytes long.
             text = b""
             while b"\n\n" not in text and (block := file.read(8192)):
                 text += block
@@ -420,10 +425,10 @@ def processor() -> str:
 
 
 def sanitized(toolchain: Toolchain) -> Toolchain:
-    """The same compiler with address and undefined-behaviour checks.
+    """Return the compiler with address and undefined-behaviour sanitizers enabled.
 
-    What it makes can be loaded only in a process that was started with
-    ``sanitizer_environment``. Raises ``UnavailableError`` for zig, which has no address checks.
+    Its objects can be loaded only in a process that was started with ``sanitizer_environment``.
+    Raises ``UnavailableError`` for zig, which has no address sanitizer.
     """
     if toolchain.family == "zig":
         raise UnavailableError(
@@ -438,10 +443,10 @@ CURE_SANITIZER = "install gcc (apt install gcc) or clang and set CC to it"
 
 
 def sanitizer_environment(toolchain: Toolchain) -> dict[str, str]:
-    """The variables that a process needs from its start to load what ``sanitized`` compiles.
+    """Return the environment variables with which a process can load what ``sanitized`` compiles.
 
-    Leaks are not looked for: the interpreter keeps memory until it ends. Raises
-    ``UnavailableError`` where the compiler came without the sanitizer.
+    Leak detection is off, since the interpreter keeps memory until it ends. Raises
+    ``UnavailableError`` if the compiler has no sanitizer library.
     """
     sanitized(toolchain)
     library = f"libclang_rt.asan-{platform.machine()}.so"

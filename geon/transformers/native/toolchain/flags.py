@@ -1,12 +1,13 @@
-"""The flags that C compilers are given, and why."""
+"""The flags of C compilers, with their reasons."""
 
 from __future__ import annotations
 
-# Contraction is off so that a product and a sum round twice everywhere alike; NaN, infinities and
-# signed zeros stay as IEEE 754 says. The two `no-math` flags drop errno and the order of
-# exceptions, which no program here looks at, and without which square roots do not vectorise.
-# -O2 with the vectoriser of -O3 makes loops as fast, measured, and compiles a fifth sooner.
-# Partial redundancies stay: without them work stands on branches, and such a loop has no vectors.
+# FP contraction is off, so that a product and a sum round separately on all machines. NaN,
+# infinities and signed zeros follow IEEE 754. The flags -fno-math-errno and -fno-trapping-math drop
+# errno and the order of FP exceptions, which no program reads; otherwise square roots are not
+# vectorised. -O2 with the vectoriser of -O3 gives equally fast loops, measured, and compiles a
+# fifth faster. Partial redundancy elimination is off: it moves work into branches, and such a loop
+# is not vectorised.
 FLAGS = (
     "-std=gnu11",
     "-O2",
@@ -21,13 +22,14 @@ FLAGS = (
     "-fopenmp-simd",
     "-fPIC",
     "-pipe",
-    "-Werror=implicit-function-declaration",  # else it is an object that cannot be loaded
+    "-Werror=implicit-function-declaration",  # else the object fails only when it is loaded
 )
-# What geon prints for one program has no dead code and no common subexpressions, and its loops are
-# straight lines. These passes of gcc find nothing there, and look for it in a fifth of the time.
-# Passes before the vectoriser stay: without threaded jumps and hoisted loads a guarded load of a
-# stencil is no vector code. The dominator walks thread jumps too, through choices with conditions
-# in common, as of a maximum's derivative: the loop falls into branches and has no vectors.
+# Passes of gcc that are off for emitted programs: these have no dead code, no common subexpressions
+# and straight-line loop bodies. The passes find nothing and take a fifth of the compile time.
+# Passes before the vectoriser stay on: guarded loads of stencils vectorise only after jump
+# threading and load hoisting. Dominator optimisation is off also because it threads jumps through
+# selects with common conditions, as in the derivative of a maximum; the loop then has branches and
+# is not vectorised.
 LEAN = tuple(
     f"-fno-{name}"
     for name in """tree-dominator-opts gcse schedule-insns2 expensive-optimizations tree-vrp
@@ -36,21 +38,21 @@ LEAN = tuple(
     tree-switch-conversion partial-inlining inline-small-functions inline-functions
     devirtualize""".split()
 )
-# A unit that begins with this line has no loop that a compiler is to find vectors for. With the few
-# passes of -Og gcc takes less than half of the time for it; `docs/decisions.md` has what it costs.
+# First line of a unit without loops for the compiler to vectorise. With the few passes of -Og gcc
+# takes less than half of the time for it; `docs/decisions.md` states the cost.
 OF_VECTORS = "/* of vectors */"
 FEW_PASSES = ("-Og", "-fira-region=one")
-# Without these, code would be wrong or could not be loaded: a compiler must know them.
+# Flags that a compiler must support: without them code would be wrong or could not be loaded.
 NEEDED = ("-std=gnu11", "-O2", "-ffp-contract=off", "-fwrapv", "-fPIC")
-# Tried in place of one that a compiler does not know.
+# Replacements for flags that a compiler does not support.
 INSTEAD = {"-march=native": "-mcpu=native", "-mtune=sapphirerapids": "-mtune=skylake-avx512"}
 WIDE = "-mprefer-vector-width=512"
-# A processor that is newer than gcc is tuned for as for any: without gathers, and a loop with one
-# has no vectors then, whatever else it computes.
+# For a processor that is newer than gcc, -march=native implies generic tuning, which avoids
+# gathers: a loop that needs one is then not vectorised at all.
 UNTUNED = "-mtune=generic"
 TUNED = "-mtune=sapphirerapids"
-# Memory of the arena has values of one type after those of another. gcc keeps a store behind what
-# was read before it, whatever their types are; clang does not.
+# Arena memory is reused for values of other types. gcc orders a store after earlier loads of any
+# type; clang does so only without strict aliasing.
 ANY_TYPE = "-fno-strict-aliasing"
 SANITIZERS = (
     "-O1",

@@ -1,7 +1,7 @@
-"""What was made when geon was installed: see ``installing``.
+"""Objects that were compiled ahead of time, when geon was installed: see ``installing``.
 
-The names of files are those that they have in the cache, so they are found where compiler, flags,
-processor and text are the same, and are as good as not there elsewhere.
+Files have the same names as in the cache. So they are found only if the compiler, its flags, the
+processor and the text are the same.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ FOLDER = Path(__file__).parents[1] / "prebuilt"
 
 
 def find(name: str) -> Path | None:
-    """The path of a file that was made then and is whole; ``None`` where there is none."""
+    """Return the path of a prebuilt file if it exists and is intact, or None."""
     return None if load(name) is None else FOLDER / name
 
 
 def load(name: str) -> bytes | None:
-    """The content of such a file, without its seal."""
+    """Return the content of a prebuilt file without its seal, or None."""
     try:
         sealed = (FOLDER / name).read_bytes()
     except OSError:

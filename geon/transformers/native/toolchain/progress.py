@@ -1,4 +1,4 @@
-"""Says that compiling takes long: a bar in terminals and notebooks, lines of the log elsewhere."""
+"""Progress of long compilations: a bar in terminals and notebooks, log lines elsewhere."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ import threading
 import time
 from typing import Any, Protocol
 
-LONG = 2.0  # seconds of compiling from which something is said, and between two lines of the log
+LONG = 2.0  # seconds of compiling before the first message, and between two log lines
 
 log = logging.getLogger("geon")
 
 
 class Display(Protocol):
-    """What shows how far compiling is."""
+    """Shows the progress of compiling."""
 
     def show(self, done: int) -> None:
-        """Show that so many units are done."""
+        """Show that ``done`` units are compiled."""
 
     def close(self) -> None:
-        """Compiling has ended, well or not."""
+        """End the display, after success or failure."""
 
 
 class Progress:
-    """How many of ``total`` units are compiled: a context that lasts as long as compiling does.
+    """A context manager that counts compiled units out of ``total`` and displays them.
 
-    What takes less than ``LONG`` seconds shows nothing. Nothing is written to standard output.
+    A compilation of less than ``LONG`` seconds shows nothing. Nothing is written to standard
+    output.
     """
 
     def __init__(self, total: int) -> None:
@@ -68,12 +69,12 @@ class Progress:
 
 
 def quiet() -> contextlib.AbstractContextManager[None]:
-    """Where there is nobody to read any more, compiling goes on."""
+    """Suppress errors of the display, so that compiling continues."""
     return contextlib.suppress(OSError, ValueError)
 
 
 def make_display(total: int) -> Display:
-    """A bar where somebody looks at standard error, else lines of the log."""
+    """Return a bar if standard error is visible to a user, else log lines."""
     if not (in_notebook() or in_terminal()):
         return Logged(total)
     try:
@@ -83,19 +84,19 @@ def make_display(total: int) -> Display:
 
 
 def in_terminal() -> bool:
-    """Whether standard error is a terminal."""
+    """Return True if standard error is a terminal."""
     return sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty()
 
 
 def in_notebook() -> bool:
-    """Whether this process computes the cells of a notebook."""
+    """Return True if this process runs the cells of a notebook."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return shell is not None and "IPKernelApp" in shell.config
 
 
 class Bar:
-    """tqdm's bar, which goes when all is done; ``ImportError`` where tqdm is not installed."""
+    """tqdm's progress bar, removed at the end; ``ImportError`` without tqdm."""
 
     def __init__(self, total: int) -> None:
         from tqdm.auto import tqdm
@@ -116,7 +117,7 @@ class Bar:
 
 
 class Line:
-    """A line of standard error that is written again and again, and goes when all is done."""
+    """One line of standard error that is overwritten, and removed at the end."""
 
     def __init__(self, total: int) -> None:
         self.total, self.width = total, 0
@@ -135,7 +136,7 @@ class Line:
 
 
 class Logged:
-    """Lines of geon's log, at level INFO: one now, others ``LONG`` seconds apart at least."""
+    """Lines of geon's log at level INFO: one at once, others at least ``LONG`` seconds apart."""
 
     def __init__(self, total: int) -> None:
         self.total, self.last = total, -LONG

@@ -1,8 +1,9 @@
-"""C texts become one shared object, compiled at most once per user and machine.
+"""Compile C texts to a shared object, at most once per user and machine.
 
-The key of an object is its text, the compiler's version and flags, the processor's features and
-the format of the cache; a shared object's is those of its objects. Whoever calls gives texts
-without names and line numbers, so that an edited comment compiles nothing.
+The cache key of an object contains its text, the compiler's version and flags, the processor's
+features and the format of the cache; that of a shared object contains the keys of its objects.
+Callers pass texts without user names and line numbers, so that an edited comment recompiles
+nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from .flags import OF_VECTORS
 from .progress import Progress
 from .translation_units import VECTORS_COST
 
-# How many units this process gave to a compiler; linking is not counted.
+# Number of units that this process compiled, without linking.
 compiled = 0
 
 FREE = f"free some of it, or set {CACHE} to another folder"
@@ -40,15 +41,15 @@ def shared_object(
     name: str = "geon",
     own: Sequence[str] = (),
 ) -> Path:
-    """The path of a shared object with the functions of all these C texts.
+    """Return the path of a shared object with the functions of all these C texts.
 
-    It comes from the cache where it was made before. Several units are compiled side by side, equal
-    ones once, each object kept for other shared objects too. Compiling longer than two seconds says
-    how far it is. ``own`` are units of one program, compiled with the toolchain's ``own_flags``.
-    ``extra`` are flags for every run; ``name`` starts the file's name. The file may be removed by a
-    later call of any process, a minute from now at the earliest: load it at once.
+    It comes from the cache if it was compiled before. Several units are compiled in parallel, equal
+    ones once, and each object is cached for other shared objects too. After two seconds the
+    progress is displayed. ``own`` are units of a single program, compiled with the toolchain's
+    ``own_flags``. ``extra`` are flags for every run; ``name`` is the prefix of the file's name. A
+    later call of any process may remove the file, after a minute at the earliest: load it at once.
 
-    Raises ``UnavailableError`` with the compiler's messages where a text does not compile.
+    Raises ``UnavailableError`` with the compiler's messages if a text does not compile.
     """
     flags: dict[str, Sequence[str]] = dict.fromkeys(units, extra)
     flags |= {unit: (*toolchain.own_flags(unit), *extra) for unit in own}
@@ -73,7 +74,7 @@ def _shared(
     extra: Sequence[str],
     name: str,
 ) -> Path:
-    """The shared object of these texts, each with its flags and its key."""
+    """Return the shared object of the texts in ``flags``, whose cache keys are ``keys``."""
     texts = list(flags)
     file = f"{name}-{disk.digest('shared', *keys)}.so"
     found = _found(file)
@@ -95,7 +96,7 @@ def _shared(
 
 
 def _key(toolchain: Toolchain, flags: Sequence[str], text: str) -> str:
-    """What an object is found by in the cache."""
+    """Return the cache key of an object."""
     common = (
         shlex.join(toolchain.command),
         toolchain.version,
@@ -106,10 +107,10 @@ def _key(toolchain: Toolchain, flags: Sequence[str], text: str) -> str:
 
 
 def begin(toolchain: Toolchain, text: str, flags: Sequence[str] = ()) -> None:
-    """Begin to compile a unit that ``shared_object`` is likely to be asked for soon.
+    """Start to compile in the background a unit that ``shared_object`` will probably need soon.
 
-    ``flags`` are those that it will then have. What fails fails again, and is told, where the
-    object is needed.
+    ``flags`` are those that it will then have. An error is ignored here; it occurs again, and is
+    raised, where the object is needed.
     """
     key = _key(toolchain, flags, text)
     if _found(f"{key}.o") is not None:
@@ -134,17 +135,17 @@ def _begin(toolchain: Toolchain, text: str, key: str, flags: Sequence[str]) -> N
 
 
 def unit_objects(toolchain: Toolchain, units: Sequence[str]) -> list[Path]:
-    """The object of each of these C texts, which are not those of one program alone."""
+    """Return the objects of C texts that are shared by programs."""
     return _objects(toolchain, dict.fromkeys(units, ()), [_key(toolchain, (), u) for u in units])
 
 
 def _found(name: str) -> Path | None:
-    """The file of this name, in the cache or from the installation."""
+    """Return the file of this name from the cache or the installation, or None."""
     return disk.find(name) or prebuilt.find(name)
 
 
 def _object(toolchain: Toolchain, text: str, key: str, flags: Sequence[str]) -> Path:
-    """The object of a text, compiled now."""
+    """Compile a text and return its object."""
     with disk.scratch_file(".o") as made:
         _compile(toolchain, text, key, ("-c", *flags), made)
         return disk.keep(f"{key}.o", made)
@@ -153,13 +154,13 @@ def _object(toolchain: Toolchain, text: str, key: str, flags: Sequence[str]) -> 
 def _objects(
     toolchain: Toolchain, flags: Mapping[str, Sequence[str]], keys: Sequence[str]
 ) -> list[Path]:
-    """The object of each text, by its flags, those that are missing compiled side by side."""
-    from concurrent.futures import ThreadPoolExecutor  # not needed where all is in the cache
+    """Return the object of each text; compile missing ones in parallel."""
+    from concurrent.futures import ThreadPoolExecutor  # not needed if all is in the cache
 
     texts = list(flags)
 
     def one(text: str, key: str) -> Path:
-        """The object of one text, compiled where the cache has none."""
+        """Return the object of one text, compiled if the cache has none."""
         begun = _begun.get(key)
         if begun is not None:
             begun.join()
@@ -171,8 +172,8 @@ def _objects(
         Progress(len(texts)) as progress,
         ThreadPoolExecutor(min(len(texts), available())) as pool,
     ):
-        # What was begun has a processor; of the rest the longest come first: what is left at the
-        # end is short, and no processor waits for long.
+        # Units that are being compiled already come first, as they have a processor. The others
+        # follow by decreasing cost, so that the last ones are short and processors idle little.
         ahead = set(_begun)
         each = [(key not in ahead, -cost_of(text)) for text, key in zip(texts, keys, strict=True)]
         order = sorted(range(len(texts)), key=each.__getitem__)
@@ -181,35 +182,35 @@ def _objects(
         try:
             return [task.result() for task in tasks]
         except BaseException:
-            # The first failure ends it: what was not begun is not compiled for nothing.
+            # Cancel units that have not started.
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 
 def cost_of(unit: str) -> float:
-    """What a compiler takes for a unit, in characters of most."""
+    """Return the estimated compile cost of a unit, in characters of scalar text."""
     return len(unit) * (VECTORS_COST if unit.startswith(OF_VECTORS) else 1)
 
 
 def available() -> int:
-    """How many processors this process may use."""
+    """Return the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def _compile(toolchain: Toolchain, text: str, key: str, flags: Sequence[str], made: Path) -> None:
-    """Compiles one text to the path ``made``; where that fails, the source is kept."""
+    """Compile one text to the path ``made``; keep the source if that fails."""
     global compiled
     with _lock:
         compiled += 1
     kept = disk.folder() / f"{key}.c"
     with contextlib.ExitStack() as stack:
         source = "-"
-        if "-g" in (*toolchain.flags, *flags):  # a debugger will want to show it
+        if "-g" in (*toolchain.flags, *flags):  # a debugger shows the source
             _write_source(kept, text)
             source = str(kept)
-        elif toolchain.family == "zig":  # it keeps a copy of what comes by standard input
+        elif toolchain.family == "zig":  # it stores a copy of standard input
             path = stack.enter_context(disk.scratch_file(".c"))
             _write_source(path, text)
             source = str(path)
@@ -218,7 +219,7 @@ def _compile(toolchain: Toolchain, text: str, key: str, flags: Sequence[str], ma
     if status != 0 or not made.exists():
         try:
             _write_source(kept, text)
-        except OSError:  # no room for it either
+        except OSError:  # the disk is full
             raise _failure("compile", toolchain, status, arguments, said, "") from None
         said = said.replace("<stdin>" if source == "-" else source, str(kept))
         again = [str(kept) if argument == source else argument for argument in arguments]
@@ -229,7 +230,7 @@ def _compile(toolchain: Toolchain, text: str, key: str, flags: Sequence[str], ma
 def _run(
     toolchain: Toolchain, arguments: Sequence[str], text: str | None = None
 ) -> tuple[int, str]:
-    """Exit status and messages of one run of the compiler."""
+    """Run the compiler and return its exit status and messages."""
     try:
         status, _, said = run_compiler(toolchain.command, arguments, text)
     except OSError as error:
@@ -241,18 +242,18 @@ def _run(
 
 
 def _write_source(source: Path, text: str) -> None:
-    """Keeps a text for a person to look at; it is never read again, so it has no seal."""
+    """Store a text for a user to read; it is never read again, so it has no seal."""
     with disk.scratch_file(".tmp") as made:
         made.write_text(text, "utf-8", "surrogateescape")
         os.replace(made, source)
 
 
 def _link(toolchain: Toolchain, objects: Sequence[Path], extra: Sequence[str], made: Path) -> None:
-    """Links objects to the path ``made``: by the linker alone, where that will do."""
+    """Link objects to the path ``made``, by the linker alone if possible."""
     names = [str(path) for path in objects]
     if toolchain.linker and not extra:
-        # Most kernels call no library, and few call more than C's.
-        with contextlib.suppress(OSError):  # the compiler finds another
+        # Most kernels call no library, and few call others than libm and libc.
+        with contextlib.suppress(OSError):  # then the compiler links, below
             for libraries in ((), toolchain.libraries):
                 arguments = link_by_itself(names, str(made), libraries)
                 if run_compiler((toolchain.linker,), arguments)[0] == 0 and made.exists():
@@ -271,7 +272,7 @@ def _failure(
     said: str,
     source: str,
 ) -> UnavailableError:
-    """The error of a compiler run: what it said, what was run, and what can be done."""
+    """Return the error of a failed compiler run, with its messages, the command and the cure."""
     command = shlex.join((*toolchain.command, *arguments))
     ended = f"ended with status {status}" if status >= 0 else f"was ended by signal {-status}"
     cure = (

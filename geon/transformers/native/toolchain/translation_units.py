@@ -1,44 +1,45 @@
-"""How the kernels of a module are divided among units, which are compiled side by side.
+"""Divide the kernels of a module into translation units that are compiled in parallel.
 
-A compiler takes about as long for a kernel as for ``KERNEL`` characters more than its text has.
-While kernels are printed, which takes a processor, the others compile first units of them.
+The compile cost of a kernel is the length of its text plus ``KERNEL`` characters. While one
+processor emits kernels, the others compile the first units.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-KERNEL = 2_000
-VECTORS_COST = 0.4  # of that, for text that is of vectors already
-CALL = 80  # what one call in ``geon_run`` has
-# What is less costs more to divide, by what each unit reads first and by linking, than it saves.
+KERNEL = 2_000  # characters: fixed compile cost of a kernel
+VECTORS_COST = 0.4  # relative compile cost of text that is vectorised already
+CALL = 80  # characters of one call in ``geon_run``
+# Minimum cost of a unit in characters: below it, headers and linking cost more than is saved.
 LEAST = 8_000
-# Where units are larger, one that was judged wrongly is waited for too long: there are more then.
+# Maximum cost of a unit in characters: with larger units a wrong estimate delays the end too much.
 MOST = 96_000
 
 
 def cost(text: str, of_vectors: bool = False) -> int:
-    """What a compiler takes for a kernel, in characters."""
+    """Return the estimated compile cost of a kernel, in characters."""
     every = len(text) + KERNEL
     return round(every * VECTORS_COST) if of_vectors else every
 
 
 def enough(waiting: int, printed: int, expected: float, cores: int, first: bool = False) -> bool:
-    """Whether kernels that wait for a unit are begun while others are printed, by what they cost,
-    what all that are printed do, and all that are expected to be.
+    """Return True if the waiting kernels should be compiled as a unit while others are emitted.
 
-    The first one is short, as till then a processor has nothing to do. A unit lasts until all are
-    printed, with few cores, and is no longer than other units, with many. It ends before what the
-    cores share after that.
+    ``waiting``, ``printed`` and ``expected`` are the costs of the waiting, of the emitted and of
+    all expected kernels. The ``first`` unit is short, as a processor is idle until then. Later
+    units have at least the maximum cost divided by the number of cores. Compiling the unit must end
+    before the cores have compiled their shares of the rest.
     """
     least = 2 * LEAST if first else max(2 * LEAST, MOST // cores)
     return waiting >= least and expected - printed >= cores * waiting
 
 
 def sizes(total: int, cores: int, others: bool = False) -> list[int]:
-    """What the units of kernels of so much cost: as much each where there is no more than one for
-    each core and there are no ``others``, else those that are begun last are short, so that cores
-    end at about one time.
+    """Return the costs of the units for kernels of cost ``total``.
+
+    They are equal if one unit per core suffices and there are no ``others``. Otherwise they
+    decrease, so that all cores end at about the same time.
     """
     if cores == 1 or total < 2 * LEAST or (total <= MOST * cores and not others):
         count = max(1, min(cores, total // LEAST))
@@ -52,10 +53,11 @@ def sizes(total: int, cores: int, others: bool = False) -> list[int]:
 
 
 def divided(costs: Sequence[int], first: int, cores: int, others: bool = False) -> list[list[int]]:
-    """The numbers of the kernels of each unit, of which the first takes ``first`` besides; there
-    are ``others``, or not.
+    """Return the numbers of the kernels of each unit; the first unit has an extra cost of
+    ``first``.
 
-    The longest kernels come first, each to the unit that has the most room.
+    ``others`` is True if units of another kind are compiled too. Kernels are assigned by decreasing
+    cost, each to the unit with the most room.
     """
     room = sizes(first + sum(costs), cores, others)
     units: list[list[int]] = [[] for _ in room]

@@ -1,1 +1,1 @@
-"""Explicit vectors and unroll-and-jam in emitted C."""
+"""Emit explicit vectors, transposes, non-temporal stores and unroll-and-jam in C."""

@@ -1,8 +1,8 @@
-"""Loops whose vectors are computed some abreast, as C.
+"""Emit loops whose iterations gcc interleaves, several vectors at once.
 
-gcc takes as many turns of a loop at once as fill a vector of the narrowest values, and writes each
-statement for all vectors of wider ones before the next. So a count of narrow integers is taken
-along, which costs a sum and an "or" for a block of vectors.
+gcc unrolls a loop until the narrowest type fills a vector, and emits each statement for all vectors
+of wider types before the next. So a dummy count of a narrow type is computed in the loop, which
+costs an addition and an "or" for each block of vectors.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from ....op_graph.axes.lengths import is_multiple
 from ...printing.nests.pass_text import PrintedPass
 from ..names.loop_lines import for_loop, indented
 
-WIDE = 32  # bytes of vectors in which some are computed abreast,
-VECTORS = 4  # so many
-SHORT = 2  # such blocks of vectors below which a loop is not worth two texts
-COUNTS = {4: "uint8_t", 8: "uint16_t"}  # by the bytes of an element: a quarter of them
+WIDE = 32  # minimum bytes of vectors that are interleaved
+VECTORS = 4  # interleaved vectors
+SHORT = 2  # minimum blocks of vectors of a loop for which a second version pays off
+COUNTS = {4: "uint8_t", 8: "uint16_t"}  # dummy type by element bytes: 1/VECTORS of its width
 
 
 @dataclass(frozen=True, slots=True)
 class Abreast:
-    """How many turns of a loop fill vectors that are computed abreast, and the narrow count."""
+    """Interleaved vectors: the iterations of a block, and the type of the dummy count."""
 
     block: int
     ctype: str
@@ -30,7 +30,7 @@ class Abreast:
     def blocks(
         self, variable: str, bounds: tuple[str, str], pragma: str, body: list[str]
     ) -> list[str]:
-        """A loop whose turns fill blocks."""
+        """Return a loop whose iterations fill whole blocks."""
         return [
             f"{self.ctype} abreast = 0, count = 0;",
             f"{pragma} reduction(|:abreast)",
@@ -41,7 +41,9 @@ class Abreast:
     def loop(
         self, variable: str, bounds: tuple[str, str], size: Size, pragma: str, body: list[str]
     ) -> list[str]:
-        """A loop of ``size`` turns or fewer, of which those that fill blocks are by themselves."""
+        """Return a loop of at most ``size`` iterations, split into whole blocks and a remainder
+        loop.
+        """
         (low, high), filled = bounds, f"{variable}_filled"
         if isinstance(size, int) and size < SHORT * self.block:
             return [pragma, *for_loop(variable, *bounds, body)]
@@ -58,7 +60,7 @@ class Abreast:
 
 
 def abreast(made: PrintedPass, vector_bytes: int) -> Abreast | None:
-    """How the vectors of a pass are computed abreast; None where they are one after another."""
+    """Return the interleaving of a pass's vectors, or None."""
     if made.abreast not in COUNTS or vector_bytes < WIDE:
         return None
     return Abreast(VECTORS * vector_bytes // made.abreast, COUNTS[made.abreast])

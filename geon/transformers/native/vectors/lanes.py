@@ -1,4 +1,4 @@
-"""Vectors as C: of elements that adjoin in memory, and of rows side by side, in loops over them."""
+"""Vector types of emitted C: vectors of contiguous elements, and of rows in lanes."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ ZEROS = ("0", "0.0f", "0.0")
 
 
 class Vectors:
-    """Vectors of ``count`` elements of so many bytes along loops of these ``variables``."""
+    """Vector types of ``count`` elements of ``itemsize`` bytes, along the loops ``variables``."""
 
     def __init__(self, count: int, itemsize: int, variables: Sequence[str]) -> None:
         self.count, self.variables = count, variables
-        self.word = f"int{8 * itemsize}_t"  # of a truth
+        self.word = f"int{8 * itemsize}_t"  # element type of a mask
 
     def type(self, ctype: str) -> str:
-        """The type of vectors of values of ``ctype``."""
+        """Return the type of vectors of ``ctype``."""
         return vector_type(self.element(ctype), self.count)
 
     def element(self, ctype: str) -> str:
-        """The type of an element of such vectors: truths are as wide as numbers."""
+        """Return the element type of such vectors: masks are as wide as numbers."""
         return self.word if ctype == "_Bool" else ctype
 
     def place(self, ctype: str, element: str) -> str:
-        """The vector that begins at an element of memory."""
+        """Return the vector that begins at an element of memory."""
         return f"GEON_AT({self.type(ctype)}, {element})"
 
     def spread(self, ctype: str, text: str) -> str:
-        """A number of ``ctype`` as a vector."""
+        """Return a scalar of ``ctype`` broadcast to a vector."""
         if text in ZEROS:
             return f"({self.type(ctype)}){{0}}"
         return f"GEON_EACH({self.type(ctype)}, ({ctype}){text})"
@@ -42,8 +42,8 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True)
 class LaneValue:
-    """An array over lanes: its declaration, and the statement that gives a vector of it a value, in
-    a loop over lanes that has this ``head``.
+    """An array over lanes: its declaration, and the statement that sets a vector of it, in a loop
+    over lanes with this ``head``.
     """
 
     declaration: str
@@ -55,61 +55,63 @@ class LaneValue:
 
 
 class VectorLanes(ArrayLanes):
-    """Arrays over lanes, of which so many as a vector has are at hand from ``lane`` on."""
+    """Rows in lanes, kept in C arrays; ``lane`` is the first index of the current vector."""
 
     def __init__(self, vectors: Vectors) -> None:
         self.vectors = vectors
-        self.arrays: dict[str, str] = {}  # by the texts of their values at hand
+        self.arrays: dict[str, str] = {}  # array names by the texts of their current vectors
 
     def held(self, name: str, ctype: str) -> str:
-        """The values called ``name`` of the rows that are at hand."""
+        """Return the current vector of the array ``name``."""
         text = self.at(name, ctype)
         self.arrays[text] = name
         return text
 
     def let(self, ctype: str, name: str, text: str) -> list[Any]:
-        """What makes ``name`` the value ``text`` of each row."""
+        """Return the declaration of ``name`` and the loop that sets it to ``text``."""
         statement = f"{self.at(name, ctype)} = {text};"
         return [LaneValue(self.array(ctype, name), self.head(), statement)]
 
     def array_of(self, text: str) -> str | None:
-        """The array whose values at hand are called ``text``; None where it is none."""
+        """Return the array whose current vector is ``text``, or None."""
         return self.arrays.get(text)
 
     def array(self, ctype: str, name: str, size: int = LANES) -> str:
-        """The statement that declares an array over lanes, whose vectors are in one line each."""
+        """Return the declaration of an array over lanes, aligned to cache lines."""
         return f"{self.vectors.element(ctype)} {name}[{size}] GEON_IN_LINES;"
 
     def at(self, name: str, ctype: str, index: str = "lane") -> str:
-        """A vector of an array of ``ctype`` over lanes, that at hand."""
+        """Return the vector of array ``name`` at ``index``, by default the current one."""
         return self.vectors.place(ctype, f"{name}[{index}]")
 
     def each(self, ctype: str, text: str) -> str:
-        """A number of ``ctype`` as the value of lanes."""
+        """Return a scalar of ``ctype`` broadcast to a vector."""
         return self.vectors.spread(ctype, text)
 
     def converted(self, ctype: str, to: str, name: str) -> str:
-        """What an array of ``ctype`` has of the lanes at hand, as values of a wider type."""
+        """Return the current vector of ``name``, converted to type ``to``."""
         if ctype == to:
             return self.at(name, ctype)
         return f"GEON_AS({self.vectors.type(to)}, {self.at(name, ctype)})"
 
     def narrowed(self, ctype: str, name: str, wide: str) -> str:
-        """The statement that makes an array of ``ctype`` what another one has in float64."""
+        """Return the statement that converts the float64 array ``wide`` to the ``ctype`` array
+        ``name``.
+        """
         value = self.converted("double", ctype, wide)
         return f"{self.head()} {self.at(name, ctype)} = {value};"
 
     def head(self, high: str = "lanes", low: str = "0") -> str:
-        """The head of a loop over lanes, before one statement."""
+        """Return the head of a loop over vectors of lanes, for one statement."""
         return f"for (int64_t lane = {low}; lane < {high}; lane += {self.vectors.count})"
 
     def loop(self, low: str, high: str, body: list[str], pragma: bool = True) -> list[str]:
-        """A loop over lanes."""
+        """Return a loop over vectors of lanes."""
         return stepped("lane", self.vectors.count, body, low, high)
 
 
 def values_together(run: Sequence[LaneValue]) -> list[str]:
-    """The statements of values one after another: one loop, as each takes a compiler long."""
+    """Return the statements of consecutive values in one loop, as each loop adds compile time."""
     declared, made = [each.declaration for each in run], [each.statement for each in run]
     if len(made) == 1:
         return [*declared, f"{run[0].head} {made[0]}"]

@@ -1,10 +1,9 @@
-"""Stores of a nest that pass by the caches, as C: where results are more than caches hold.
+"""Emit non-temporal stores for results that are larger than the caches.
 
-A line of cache that is written as a whole past the caches need not be read first, so that a sum of
-two arrays moves three of them and not four. The elements of some turns of an innermost loop are
-computed into the nearest cache and copied from there; whether that is done is known in each call,
-by the bytes that the nest stores and reads. Vectors of rows side by side are whole parts of lines,
-and are stored past them as they are.
+A cache line that is written as a whole by non-temporal stores is not read first, so that a sum of
+two arrays moves three arrays instead of four. Some iterations of an innermost loop write to a
+buffer in the L1 cache, which is then copied. Each call decides this by the bytes that the nest
+stores and reads. Vectors over rows in lanes fill whole parts of lines and are stored directly.
 """
 
 from __future__ import annotations
@@ -22,20 +21,21 @@ from ..names.loop_lines import indented
 from ..names.naming import KernelNames
 from .transpose_tiles import WIDE, width
 
-LINE = 64  # bytes of a line of cache
-STAGE = 1 << 10  # bytes of each store that are computed before they are copied
-SHORT = 64  # turns of a loop below which it is not worth it
-LONG = 256  # turns of a loop from which on one text does for both ways
-PIECE = 1 << 16  # bytes of a piece below which it is not, however much others store
-ACROSS = 2  # as much counts what is stored across memory, where no line is read ahead
-MOST = 8  # stores of a loop that have such memory: 8 KiB
+LINE = 64  # bytes of a cache line
+STAGE = 1 << 10  # bytes of the buffer of each store
+SHORT = 64  # minimum iterations of a loop for which non-temporal stores pay off
+LONG = 256  # iterations from which on one loop serves plain and non-temporal stores
+PIECE = 1 << 16  # minimum bytes that a piece of a nest stores non-temporally
+ACROSS = 2  # weight of bytes that are stored transposed, where lines are not prefetched
+MOST = 8  # maximum buffered stores of a loop: 8 KiB
 
 
 @dataclass(frozen=True, slots=True)
 class Passing:
-    """What a nest may store past the caches: the numbers of operands.
+    """The stores of a nest that may be non-temporal.
 
-    ``stored`` are the bytes that it stores, ``touched`` these and those of what it reads.
+    ``operands`` are the numbers of their operands. ``stored`` are the bytes that the nest stores,
+    ``touched`` those that it stores or reads.
     """
 
     operands: frozenset[int]
@@ -44,9 +44,10 @@ class Passing:
 
 
 def passing(work: Nest, names: KernelNames) -> Passing | None:
-    """What a nest may store past the caches; None where it stores too little for that.
+    """Return the stores of a nest that may be non-temporal; None if there are none or too few
+    bytes.
 
-    What it also reads is not among it: its lines are in the cache when they are written.
+    Operands that the nest also reads are excluded: their lines are already in the cache.
     """
     nests = work.pieces or (work,)
     size: Size = 0
@@ -66,35 +67,35 @@ def passing(work: Nest, names: KernelNames) -> Passing | None:
 
 
 def may_pass(piece: Nest, whole: Size) -> bool:
-    """Whether a piece of a nest, of whose stores ``whole`` are the bytes, stores enough of them to
-    do so past the caches.
+    """Return True if a piece of a nest that stores ``whole`` bytes stores enough for non-temporal
+    stores.
 
-    A border is of fewer open lengths than the whole is, and so a small part of what is much.
+    A border piece has fewer open lengths as factors than the whole, so it is a small part of it.
     """
     size = stored(piece)
     return size >= PIECE if isinstance(size, int) else degree(size) >= degree(whole)
 
 
 def degree(size: Size) -> int:
-    """The most open lengths that are factors of one term."""
+    """Return the maximum degree of a term in open lengths."""
     if isinstance(size, int):
         return 0
     return max(sum(power for _, power in monomial) for monomial, _ in size.terms)
 
 
 def may_begin(store: PrintedStore) -> bool:
-    """Whether elements that lie apart may all begin with a line."""
+    """Return True if the stores of all rows may begin at cache lines."""
     return not isinstance(store.apart, int) or store.apart * store.itemsize % LINE == 0
 
 
 def stores(nest: Nest) -> list[Store]:
-    """All stores of a nest."""
+    """Return all stores of a nest."""
     steps = (*nest.steps, *nest.ending)
     return [x for each in steps for x in (each.stores if isinstance(each, Pass) else (each,))]
 
 
 def values(nest: Nest) -> list[Scalar]:
-    """All that a nest reduces, stores and keeps."""
+    """Return all values that a nest stores, reduces or keeps in row arrays."""
     found = [store.value for store in stores(nest)]
     for step in nest.passes:
         found += [*step.reduced, *(keep.value for keep in step.keeps)]
@@ -102,7 +103,7 @@ def values(nest: Nest) -> list[Scalar]:
 
 
 def stored(nest: Nest) -> Size:
-    """The bytes that the passes of a nest store."""
+    """Return the bytes that the passes of a nest store."""
     rows = product([loop.extent for loop in nest.rows])
     if nest.across is not None:
         rows = rows * nest.across.extent
@@ -114,25 +115,25 @@ def stored(nest: Nest) -> Size:
 
 
 class Past:
-    """Writes what one task needs to store past the caches, and notes what that is."""
+    """Emits the non-temporal stores of one task and records the functions that they need."""
 
     def __init__(self, passing: Passing | None, names: KernelNames) -> None:
         self.passing, self.names = passing, names
         self.used: dict[str, None] = {}
-        self.plain = False  # whether what is not across memory is stored past the caches,
-        self.fenced = False  # and whether something that nothing ends is: rows of tiles, vectors
-        self.asked = False  # whether a statement goes by it
+        self.plain = False  # there are such stores that are not transposed
+        self.fenced = False  # there are such stores without a stream: rows of tiles, vectors
+        self.asked = False  # a statement reads the flag ``past``
 
     def chosen(self, made: PrintedPass, inner: Loop) -> list[PrintedStore]:
-        """The stores of a pass, whose innermost loop is ``inner``, that may pass by the caches.
+        """Return the stores of a pass with innermost loop ``inner`` that may be non-temporal.
 
-        Those beside sums stay as they are: terms are added in blocks of their own.
+        A pass with reductions has none: its terms are added in blocks of another size.
         """
         short = isinstance(inner.extent, int) and inner.extent < SHORT
         if self.passing is None or made.sums or made.states or (short and not made.flat):
             return []
         if made.crosses and not isinstance(self.passing.stored, int):
-            return []  # small ones would be a tenth slower
+            return []  # small results would be a tenth slower
         free = self.passing.operands
         found = [x for x in made.stores if x.start is not None and x.operand in free]
         wide = width(made) if made.crosses else 0
@@ -142,8 +143,8 @@ class Past:
     def statements(
         self, chosen: list[PrintedStore], lines: Iterable[object], direct: bool = False
     ) -> list[object]:
-        """Statements where the stores that are ``chosen`` go into memory to be copied from, or are
-        themselves past the caches where they are ``direct``.
+        """Return statements in which the ``chosen`` stores write to buffers, or are non-temporal
+        vector stores if ``direct``.
         """
         numbers = {store.start: k for k, store in enumerate(chosen)}
 
@@ -168,14 +169,14 @@ class Past:
         whole: bool = False,
         apart: bool = False,
     ) -> list[str]:
-        """The loop ``run`` between bounds, block by block where its stores are copied.
+        """Return the loop ``run`` between bounds, in blocks that are buffered and copied.
 
-        Where much is stored in any case, or by each turn of the loop around it, as by a ``divided``
-        loop and by one whose length is known to be ``LONG``, what is not copied is one block of the
-        same text. Others are there for each way, since a block would cost too much. Blocks are of
-        ``whole`` vectors, or end at lines. Of stores that lie ``apart`` from those of the run
-        before, those are copied that all begin with a line: else two lines of each run would be
-        written in parts.
+        With few bytes stored, one block without copies can use the same text. That is done if the
+        nest's size is known, for a ``divided`` loop and for one of at least ``LONG`` iterations.
+        Other loops have a second version without blocks, as a block would cost too much. Blocks
+        consist of ``whole`` vectors or end at cache lines. Stores of runs that are ``apart`` in
+        memory are buffered only if all runs begin at cache lines: otherwise two lines of each run
+        would be written in parts.
         """
         if not chosen:
             return run(*bounds)
@@ -213,8 +214,9 @@ class Past:
         bounds: tuple[str, str],
         run: Callable[[str, str], list[str]],
     ) -> list[str]:
-        """The loop ``run`` between bounds, whose stores are ``direct``: of whole vectors, which
-        pass by the caches where the first of each loop begins a line.
+        """Return the loop ``run`` between bounds with non-temporal vector stores.
+
+        They are used if each run begins at a cache line.
         """
         self.plain = self.fenced = True
         first = first_turn(inner.name)
@@ -225,8 +227,8 @@ class Past:
         return ["{", *indented([*begin, *run(*bounds)]), "}"]
 
     def fetched(self, operand: int, fetch: str) -> str:
-        """The statement that brings near what will be stored, unless it is stored past the caches:
-        then its lines are never read.
+        """Return a prefetch for a later store, disabled if the store is non-temporal and never
+        reads its line.
         """
         if self.passing is None or operand not in self.passing.operands:
             return fetch
@@ -241,9 +243,9 @@ class Past:
         bounds: tuple[str, str],
         run: Callable[[str, str], list[str]],
     ) -> list[str]:
-        """The loop ``run`` along a row of a tile, which has ``wide`` turns.
+        """Return the loop ``run`` along a row of a tile of ``wide`` columns.
 
-        The next row adjoins it where these are all.
+        Rows of a tile are contiguous if the tile has all columns.
         """
         if not chosen:
             return run(*bounds)
@@ -261,9 +263,11 @@ class Past:
         whole: bool,
         rows: bool = False,
     ) -> list[str]:
-        """The loop over blocks of turns that are copied, where ``flag`` does not say otherwise.
+        """Return the loop over blocks of iterations, which are copied if ``flag`` holds ("":
+        always).
 
-        Those of ``rows`` of tiles are by themselves, others go on where the one before ended.
+        Blocks of ``rows`` of tiles are separate; other blocks continue where the previous one
+        ended.
         """
         first, stop, (low, high) = first_turn(inner.name), f"{inner.name}_to", bounds
         start, each = chosen[0].start, chosen[0].itemsize
@@ -287,9 +291,9 @@ class Past:
         return [head, *indented(lines), "}"]
 
     def streams(self, chosen: list[PrintedStore]) -> list[str]:
-        """The names of what these stores are written through.
+        """Return the names of the streams through which these stores are written.
 
-        Passes of a row share those of an operand: what they store one after another adjoins.
+        Passes of a row share the stream of an operand, as their stores are contiguous.
         """
         found: list[str] = []
         for store in chosen:
@@ -299,14 +303,14 @@ class Past:
         return found
 
     def task(self, lines: list[str]) -> list[str]:
-        """The statements of a task, with what they are written through."""
+        """Return the statements of a task with the flag ``past`` and the streams that they use."""
         if not self.used and not self.fenced and not self.asked:
             return lines
         assert self.passing is not None
         times = 1 if self.plain else ACROSS
         sizes = (self.passing.stored * times, self.passing.touched * times)
         stored, touched = map(self.names.length, sizes)
-        self.names.calls(["geon_past_put"])  # whose text has what is called here
+        self.names.calls(["geon_past_put"])  # its file defines the functions called here
         begin = [f"const _Bool past = geon_is_past({stored}, {touched});"]
         begin += [f"struct geon_past {name} = {{.held = 0}};" for name in self.used]
         ends = [f"geon_past_end(&{name});" for name in self.used]
@@ -315,8 +319,8 @@ class Past:
 
 
 def _near(chosen: list[PrintedStore], flag: str) -> list[str]:
-    """The pointers that a block's stores are made through, by whether ``flag`` is set: to what is
-    copied, or to its place.
+    """Return the pointers through which a block stores: to buffers if ``flag`` holds, else to the
+    result.
     """
     found = []
     for k, store in enumerate(chosen):

@@ -1,4 +1,4 @@
-"""An ordered loop as C: some rows at a time go through all turns, side by side in vectors."""
+"""Emit a sequential scan as C: a block of rows in vector lanes runs through all iterations."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ..names.loop_lines import SIMD, for_loop, indented
 from ..names.naming import NAME, Function, KernelNames, head
 from .slp_text import print_packed, vector_type
 
-# gcc puts what is used once where it is used: chains of scalars behind all that stands beside them.
+# gcc moves single-use values to their use, so that independent scalar chains no longer overlap.
 IN_ORDER = """#if defined(__GNUC__) && !defined(__clang__)
 #define GEON_IN_ORDER __attribute__((optimize("no-tree-ter")))
 #else
 #define GEON_IN_ORDER
 #endif"""
-LOOK = 1 << 20  # statements after which a loop looks for an interrupt, some tenths of a millisecond
-ROWS = 64  # that are taken at a time: their carries stay in the nearest cache, or in registers
+LOOK = 1 << 20  # statements between two tests for an interrupt, some tenths of a millisecond
+ROWS = 64  # rows in lanes at a time: their carries stay in the L1 cache or in registers
 
 
 def ordered_function(work: OrderedLoop, names: KernelNames, vector_bytes: int) -> Function:
-    """The C function of an ordered loop, for vectors of so many bytes."""
+    """Return the C function of a sequential scan."""
     shared: tuple[str, ...] = ()
     side_by_side = packed(work, vector_bytes)
     if side_by_side is not None:
@@ -41,7 +41,9 @@ def ordered_function(work: OrderedLoop, names: KernelNames, vector_bytes: int) -
 
 
 def turns(work: OrderedLoop, names: KernelNames, body: list[str]) -> list[str]:
-    """The loop over all turns, in their order; an interrupt ends it, its values being of no use."""
+    """Return the loop over all iterations, in order; an interrupt ends it, as its values are then
+    unused.
+    """
     count = names.length(work.turns)
     part = f"{count} - 1 - turn" if work.reverse else "turn"
     body = [f"const int64_t part = {part};", "(void)part;", *body]
@@ -58,18 +60,22 @@ def turns(work: OrderedLoop, names: KernelNames, body: list[str]) -> list[str]:
 
 
 def between_looks(work: OrderedLoop) -> int | None:
-    """After how many turns a loop looks for an interrupt; None where it has no more than that."""
+    """Return the number of iterations between two tests for an interrupt; None if the loop is
+    short.
+    """
     some = max(1, LOOK // (weight(work) * (1 if work.rows == 1 else ROWS)))
     return None if isinstance(work.turns, int) and work.turns <= some else some
 
 
 def watching(work: OrderedLoop) -> list[str]:
-    """What ``turns`` needs to know before it; a call behind it would put carries into memory."""
+    """Return the declaration that ``turns`` needs; a call in the loop would spill carries to
+    memory.
+    """
     return [] if between_looks(work) is None else ["const int watched = geon_is_watched();"]
 
 
 def _one(work: OrderedLoop, names: KernelNames, printed: PrintedOrdered) -> list[str]:
-    """The function of one row, which the caller takes by itself."""
+    """Return the function of a scan of one row, which runs in the calling thread."""
     declared = [f"{ctype} {name};" for ctype, name in printed.carries]
     body = [
         *watching(work),
@@ -83,7 +89,7 @@ def _one(work: OrderedLoop, names: KernelNames, printed: PrintedOrdered) -> list
 
 
 def _many(work: OrderedLoop, names: KernelNames, printed: PrintedOrdered) -> list[str]:
-    """The functions of some rows, of a task of them, and of all."""
+    """Return the functions of a block of rows, of a task, and of all rows."""
     size = names.length(work.rows)
     body = [
         *watching(work),
@@ -143,7 +149,7 @@ def _list(parts: list[str]) -> str:
 
 
 def _each(lines: list[str]) -> list[str]:
-    """Statements for each of the rows at hand."""
+    """Return a loop over lanes around the statements of one row."""
     if not lines:
         return []
     return [SIMD, *for_loop("lane", "0", "lanes", ["const int64_t row = begin + lane;",
@@ -151,7 +157,7 @@ def _each(lines: list[str]) -> list[str]:
 
 
 def weight(work: OrderedLoop) -> int:
-    """About how many statements a turn of a row takes."""
+    """Return the estimated number of statements of an iteration of one row."""
     values = [carry.value for carry in work.carries] + [store.value for store in work.stores]
     rows = [node.row.cost == "expensive" for node in walk(*values) if isinstance(node, Apply)]
     return 1 + len(values) + sum(EXPENSIVE if costly else 1 for costly in rows)

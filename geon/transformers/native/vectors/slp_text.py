@@ -1,4 +1,4 @@
-"""The statements of an ordered loop whose carries are vectors."""
+"""Emit the statements of a sequential scan whose carries are packed in vectors (SLP)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..names.naming import KernelNames
 
 
 def vector_type(dtype: DType, width: int) -> tuple[str, str]:
-    """The name of a type of vectors, and what defines it."""
+    """Return the name of a vector type and its definition."""
     ctype, size = C_TYPES[name_of(dtype)], dtype.itemsize
     name = f"geon_{ctype}s_{width}"
     attributes = f"vector_size({width * size}), aligned({size}), may_alias"
@@ -26,7 +26,7 @@ def vector_type(dtype: DType, width: int) -> tuple[str, str]:
 
 
 def print_packed(work: OrderedLoop, packed: Packed, names: KernelNames) -> PrintedOrdered:
-    """The statements of an ordered loop of one row, for part ``part`` of stacks."""
+    """Return the statements of a scan of one row, with ``part`` as the index in stacks."""
     return _Printer(work, packed, names).printed()
 
 
@@ -43,7 +43,7 @@ class _Printer:
         self.held: dict[Vector, str] = {}
 
     def printed(self) -> PrintedOrdered:
-        """All statements."""
+        """Return all statements."""
         carried = {number for _, numbers in self.packed.carries for number in numbers}
         alone = [k for k in range(len(self.work.carries)) if k not in carried]
         first, declared = self.begun(alone)
@@ -66,7 +66,7 @@ class _Printer:
         )
 
     def begun(self, alone: Sequence[int]) -> tuple[list[str], list[tuple[str, str]]]:
-        """What carries begin with, and their declarations."""
+        """Return the statements that initialise carries, and their declarations as (type, name)."""
         before, lines, declared = Block(Block(self.top)), [], []
         carries = self.work.carries
         texts = [self.scalars.value(before, carry.first) for carry in carries]
@@ -85,11 +85,11 @@ class _Printer:
         return [*map(str, before.lines), *lines], declared
 
     def joined(self, texts: Sequence[str]) -> str:
-        """A vector of these scalars."""
+        """Return a vector of these scalars."""
         return f"({self.type}){{{', '.join(texts)}}}"
 
     def compute(self, vector: Vector) -> None:
-        """Write what computes a vector, and where its lanes are found."""
+        """Emit a vector and record the names of its lanes."""
         block = self.inner.at(max(self.depths.value(lane) for lane in vector.lanes))
         first = vector.lanes[0]
         if vector.neighbours:
@@ -107,13 +107,13 @@ class _Printer:
                 block.names[node] = f"{name}[{lane}]"
 
     def place(self, block: Block, load: Scalar) -> str:
-        """An element of memory."""
+        """Return an element of memory."""
         assert isinstance(load, Load)
         operand = self.names.operand(load.operand)
         return f"{operand}[{self.scalars.index(block, load.offset)}]"
 
     def operand(self, block: Block, operand: Operand) -> str:
-        """The text of what a vector is computed from; what is picked is named."""
+        """Return the text of an operand of a vector; name a permutation of lanes."""
         if isinstance(operand, Vector):
             return self.held[operand]
         if not isinstance(operand, tuple):
@@ -124,10 +124,10 @@ class _Printer:
         return found
 
     def picked(self, block: Block, lanes: Picked) -> str:
-        """The name of a vector of these lanes.
+        """Emit a vector of these lanes and return its name.
 
-        Compilers make one instruction or two of lanes of two vectors and of a scalar put beside
-        others; of all at once they take every lane out.
+        Compilers make one or two instructions of a shuffle of two vectors and of a scalar insert.
+        From a single expression of both they extract every lane.
         """
         held = {each[0]: self.held[each[0]] for each in lanes if isinstance(each, tuple)}
         texts = [
@@ -147,20 +147,20 @@ class _Printer:
         return name
 
     def let(self, block: Block, text: str) -> str:
-        """The name of a vector."""
+        """Emit a vector and return its name."""
         name = self.scalars.fresh("p")
         block.lines.append(f"const {self.type} {name} = {text};")
         return name
 
     def whole(self, operand: Operand) -> str:
-        """The text of an operand as a vector."""
+        """Return an operand as a vector; broadcast a scalar."""
         text = self.operand(self.inner, operand)
         if isinstance(operand, (Vector, tuple)):
             return text
         return self.joined([text] * self.packed.width)
 
     def moved(self, alone: Sequence[int]) -> tuple[list[str], list[str]]:
-        """What carries are after a turn, and the statements that make them so."""
+        """Return the statements that compute the next carries, and those that assign them."""
         lines, moves = [], []
         carries = self.work.carries
         for k in alone:
@@ -175,7 +175,7 @@ class _Printer:
         return lines, moves
 
     def stores(self) -> list[str]:
-        """The stores of a turn."""
+        """Return the stores of an iteration."""
         lines = []
         together = {id(store) for stores in self.packed.stores for store in stores}
         for stores in self.packed.stores:
@@ -189,5 +189,5 @@ class _Printer:
         return lines
 
     def at(self, store: Store) -> str:
-        """Where a value is stored."""
+        """Return the offset of a store."""
         return self.scalars.index(self.inner, store.offset)

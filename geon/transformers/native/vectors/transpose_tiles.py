@@ -1,7 +1,6 @@
-"""A pass across memory as C: what adjoins along lanes is turned in tiles and read along stores.
+"""Emit a transposed pass: operands that are contiguous along lanes are transposed in tiles.
 
-Tiles are small enough for the nearest caches; their rows are padded so that they do not meet in one
-set of these.
+Tiles fit the L1 and L2 caches. Their rows are padded, so that they do not map to one cache set.
 """
 
 from __future__ import annotations
@@ -11,33 +10,35 @@ from ...printing.nests.pass_text import PrintedPass, PrintedTiles, TurnedLoad, f
 from ..names.loop_lines import for_loop, indented
 from ..names.naming import KernelNames
 
-TILE = 64  # the lanes of a tile of a transpose
-WIDE = 512  # bytes of a row of it, so that most lines that it stores into are stored as a whole
-SHORT = 512  # lanes up to which all of a row that is read come before the next ones
-APART = 8  # elements between the rows of a tile
-FLAT = 1024  # elements of a tile of short rows
-BLOCK = 32  # bytes of a row that blocks of registers hold
-TURNED = 128  # rows and columns of a square of what is turned and does not change
-LEAST_TURNED = 256  # bytes of a line from which on that is worth it,
-WORD = 4  # and of an element: smaller ones fill no line with a block's rows
-INTERLEAVED = 4  # elements of a row that compilers put beside each other in vectors
+TILE = 64  # lanes of a transpose tile
+WIDE = 512  # bytes of a row of a tile, so that most cache lines are stored as a whole
+SHORT = 512  # maximum lanes for which all lanes of some iterations come before the next ones
+APART = 8  # elements of padding between the rows of a tile
+FLAT = 1024  # elements of a tile of short adjacent rows
+BLOCK = 32  # bytes of a row in a block of registers
+TURNED = 128  # rows and columns of a square of a plain transpose
+LEAST_TURNED = 256  # minimum bytes of a line for which squares pay off
+WORD = 4  # minimum bytes of an element: a block's rows of smaller ones fill no cache line
+INTERLEAVED = 4  # maximum elements of a row that compilers interleave in vectors
 
 
 def width(made: PrintedPass) -> int:
-    """How many turns of its last loop a tile of a pass has: all, where these are few."""
+    """Return the iterations of the last loop in a tile: all of them if they are few."""
     sizes = [load.itemsize for load in made.turned] or [store.itemsize for store in made.stores]
     wide, turns = max(WIDE // sum(sizes) // TILE, 1) * TILE, made.loops[-1].extent
     return turns if isinstance(turns, int) and 0 < turns <= 2 * wide else wide
 
 
 def lanes_of_tile(made: PrintedPass) -> int:
-    """How many lanes a tile of a pass has: more where rows are short and adjoin."""
+    """Return the lanes of a tile; more if rows are short and adjacent."""
     return max(FLAT // width(made) // TILE, 1) * TILE if made.flat else TILE
 
 
 def walks_along(made: PrintedPass, lanes: Size) -> bool:
-    """Whether all of a few lanes of a tile's turns come before its next turns: rows that are short
-    are then read from end to end, and a single tile's side of them may still be divided.
+    """Return True if few lanes are processed for some iterations before the next iterations.
+
+    Short rows are then read contiguously, and a single column of tiles can still be divided into
+    tasks.
     """
     if not made.crosses or len(made.loops) != 1:
         return False
@@ -48,7 +49,7 @@ def walks_along(made: PrintedPass, lanes: Size) -> bool:
 
 
 def tiles(start: str, size: str, low: str, high: str, body: list[str]) -> list[str]:
-    """A loop over the tiles of one side."""
+    """Return a loop over the tiles along one side."""
     end = "tile_end" if start == "tile" else "lane_end"
     stop = f"{start} + {size} < {high} ? {start} + {size} : {high}"
     head = f"for (int64_t {start} = {low}; {start} < {high}; {start} += {size}) {{"
@@ -62,10 +63,10 @@ def tiled(
     cut: tuple[str, str] | None,
     passes: bool = False,
 ) -> list[str]:
-    """The loops of a pass across memory, around those ``along`` one row of a tile.
+    """Return the loops of a transposed pass around ``along``, the loop over one row of a tile.
 
-    Lanes are taken a tile's side at a time, however many a block has. The last loop is ``cut``
-    where it is divided. What it stores ``passes`` by the caches where that is more than these hold.
+    Lanes are processed in tiles, for any number of them. ``cut`` are the bounds of the last loop if
+    it is divided. If ``passes``, stores of large results are non-temporal.
     """
     *outer, last = made.loops
     wide = width(made)
@@ -74,7 +75,7 @@ def tiled(
         few = TILE if made.most else lanes_of_tile(made)
         size = str(few) if made.most or isinstance(last.extent, int) else "block"
         by_tiles = tiles("lane_tile", size, "0", "lanes", [*filled(made, names), *along])
-        # What a group shares is that of its first lane, too, where all lanes have an array of it.
+        # A value of a group is that of its first lane, even if it is in an array over lanes.
         shared = PrintedTiles(["const int64_t lane = 0;", *made.grouped.lines], made.grouped.tiles)
         return [*repeated(made, shared, "lanes", names), *by_tiles]
     lines = []
@@ -94,7 +95,9 @@ def tiled(
 
 
 def is_copy(made: PrintedPass) -> bool:
-    """Whether a pass does nothing but turn one operand, whose lines blocks of registers hold."""
+    """Return True if a pass only transposes one operand, with elements large enough for register
+    blocks.
+    """
     if not made.copies or len(made.loops) != 1 or (len(made.turned), len(made.stores)) != (1, 1):
         return False
     (turned,), (store,) = made.turned, made.stores
@@ -108,8 +111,10 @@ def straight(
     by_tiles: list[str],
     passes: bool,
 ) -> list[str]:
-    """A pass that is a copy, written where it is to lie; ``by_tiles`` where it ``passes`` by the
-    caches, or where steps let it.
+    """Return a plain transpose directly into the result.
+
+    It falls back to ``by_tiles`` for non-temporal stores (``passes``) and for strides where tiles
+    are faster.
     """
     (turned,), (store,), last = made.turned, made.stores, made.loops[-1]
     function, (low, high) = f"geon_transpose_{turned.itemsize}", bounds
@@ -127,7 +132,7 @@ def straight(
 
 
 def filled(made: PrintedPass, names: KernelNames) -> list[str]:
-    """The tiles of a pass of short rows, which lie in them as they are stored."""
+    """Return the statements that fill tiles of short rows, in the order of the stores."""
     turns, lines = made.loops[-1].extent, []
     size, wide = size_of_tile(made), turns_of(made, names)
     for t in made.turned:
@@ -157,24 +162,24 @@ def filled(made: PrintedPass, names: KernelNames) -> list[str]:
 
 
 def turns_of(made: PrintedPass, names: KernelNames) -> str:
-    """The elements of a short row, as a factor."""
+    """Return the elements of a short row, as a factor in C."""
     turns = made.loops[-1].extent
     return str(turns) if isinstance(turns, int) else f"({names.length(turns)})"
 
 
 def size_of_tile(made: PrintedPass) -> int:
-    """The elements of a tile of short rows."""
+    """Return the elements of a tile of short rows."""
     known = isinstance(made.loops[-1].extent, int)
     return lanes_of_tile(made) * width(made) if known else FLAT
 
 
 def patterns(made: PrintedPass, names: KernelNames) -> list[str]:
-    """The statements of a task that make what is the same in all rows of a tile, row after row."""
+    """Return the statements of a task that fill tiles with values that all rows share."""
     return repeated(made, made.patterns, "block", names)
 
 
 def repeated(made: PrintedPass, found: PrintedTiles, rows: str, names: KernelNames) -> list[str]:
-    """The statements that make patterns of rows, so many ``rows`` of each."""
+    """Return the statements that fill tiles with ``rows`` copies of one row's values."""
     if not found.tiles:
         return []
     turns = turns_of(made, names)
@@ -198,8 +203,10 @@ GEON_INLINE void geon_repeat(void *elements, size_t size, int64_t count, int64_t
 
 
 def placed(turned: TurnedLoad, turns: Size, wide: str) -> list[str]:
-    """The elements of one lane put into a tile, each by itself where compilers put them beside each
-    other: they make no vectors of a loop over three.
+    """Return the statements that copy one lane into a tile.
+
+    Rows of at most ``INTERLEAVED`` elements are unrolled, as compilers vectorise a short loop
+    worse.
     """
 
     def put(turn: str) -> str:

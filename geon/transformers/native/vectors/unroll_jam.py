@@ -1,8 +1,8 @@
-"""Neighbouring turns of the loop around the innermost one, computed together ("unroll and jam").
+"""Unroll and jam: compute neighbouring iterations of the second innermost loop together.
 
-Windows of neighbouring places overlap, and their weights are the same for all places: what some
-turns load alike is loaded once, and stays in a register. Statements are those of vectors, since
-compilers that find vectors by themselves load each again from memory for each use.
+Windows of neighbouring positions overlap and share their weights. Common loads are executed once
+and stay in registers. The statements are explicit vectors, since autovectorised code loads them
+again for each use.
 """
 
 from __future__ import annotations
@@ -27,18 +27,20 @@ from ...printing.scalars import c_expressions
 from ..names.naming import KernelNames
 from .vector_ops import has_vector, is_number, row_text, vector_type, vectors
 
-TURNS = (4, 5, 3, 2)  # that are taken together, where they divide all: registers hold their sums
-FEWEST = 6  # vectors that an element loads: with fewer, memory is the limit
-SHARE = 0.75  # of the loads is what is left at most
-MOST = 256  # nodes of an element: text grows with the turns
-MUCH = 64  # places of the two innermost loops of rows, of fewer of which there is too little to do
-LONG = 4  # vectors of a row, of fewer of which what fills no vector would be too much
+TURNS = (4, 5, 3, 2)  # unroll factors, the first that divides all; registers hold their sums
+FEWEST = 6  # minimum vector loads per element: with fewer, memory is the bottleneck
+SHARE = 0.75  # maximum ratio of loads after and before sharing
+MOST = 256  # maximum nodes per element: code size grows with nodes times unroll factor
+MUCH = 64  # minimum iterations of the two innermost row loops, for enough work
+LONG = 4  # minimum vectors of a row, so that the remainder is a small part of it
 
 
 @dataclass(frozen=True, slots=True)
 class Jam:
-    """So many ``turns`` of the loop ``outer`` of rows are taken by one loop of vectors of
-    ``lanes`` elements along the loop ``inner`` of pass ``number``.
+    """An unroll and jam of a nest.
+
+    ``step`` is the pass, ``number`` its number. ``outer`` is the unrolled row loop, ``turns`` the
+    unroll factor. ``inner`` is the vectorised loop, ``lanes`` the vector length.
     """
 
     step: Pass
@@ -50,7 +52,7 @@ class Jam:
 
 
 def jammed(nest: Nest, vector_bytes: int) -> Jam | None:
-    """The turns of a nest that are taken together; None where that would save too little."""
+    """Return the unroll and jam of a nest, or None if it is illegal or saves too little."""
     if not nest.rows or nest.across is not None or nest.ending or nest.pieces:
         return None
     if not all(map(only_stores, nest.steps)):
@@ -73,22 +75,22 @@ def jammed(nest: Nest, vector_bytes: int) -> Jam | None:
 
 
 def only_stores(step: Pass | Store) -> bool:
-    """Whether a step is a pass of one loop that does nothing but store."""
+    """Return True if a step is a pass of one loop that only stores."""
     if not isinstance(step, Pass) or len(step.loops) != 1:
         return False
     return not step.reductions and not step.keeps
 
 
 def longest(passes: Sequence[Pass]) -> int:
-    """The number of the pass that has the most turns: others are borders beside it."""
+    """Return the number of the pass with the most iterations; the others are borders."""
     sizes = [assumed(step.loops[0].extent) for step in passes]
     return sizes.index(max(sizes))
 
 
 def lanes_of(inner: Loop, lanes: int) -> int:
-    """The elements of the vectors that a loop is taken in; 0 where it is too short for any.
+    """Return the vector length for a loop, 0 if it is too short.
 
-    Half as many as a register has are better than some that fill no vector.
+    A half-length vector that fills the loop is better than a full one with a remainder.
     """
     fitting = [n for n in (lanes, lanes // 2) if n > 1 and is_multiple(inner.extent, n)]
     if fitting:
@@ -98,8 +100,10 @@ def lanes_of(inner: Loop, lanes: int) -> int:
 
 
 def are_vectors(nodes: list[Scalar], stores: Sequence[Store], inner: Loop, itemsize: int) -> bool:
-    """Whether vectors have all that is computed: numbers of so many bytes, and truths; what is the
-    same for all of a vector may be of any dtype.
+    """Return True if all computed values can be vectors of elements of ``itemsize`` bytes, or
+    masks.
+
+    Values that are the same for a whole vector may have any dtype.
     """
     wide = vectors(nodes, inner.name)
     stored = all(
@@ -113,36 +117,36 @@ def are_vectors(nodes: list[Scalar], stores: Sequence[Store], inner: Loop, items
 
 
 def moved(offset: Affine, loop: Loop, turn: int) -> Affine:
-    """An offset some turns of a loop further."""
+    """Return an offset after ``turn`` iterations of a loop."""
     return offset + offset.step(loop.name) * turn
 
 
 def shares(nodes: list[Scalar], jam: Jam) -> bool:
-    """Whether the turns load enough alike."""
+    """Return True if the unrolled iterations share enough loads."""
     each = loaded(nodes, jam)
     return len(each) >= FEWEST * jam.turns and len(set(each)) <= SHARE * len(each)
 
 
 def overlaps(nodes: list[Scalar], jam: Jam) -> bool:
-    """Whether the turns share more than what is the same for all rows."""
+    """Return True if the iterations share loads that vary along rows."""
     moving = [x for x in nodes if isinstance(x, Load) and x.offset.step(jam.outer.name) != 0]
     each = loaded(moving, jam)
     return len(set(each)) < len(each)
 
 
 def loaded(nodes: Sequence[Scalar], jam: Jam) -> list[tuple[int, Affine]]:
-    """The vectors that all turns load: the numbers of operands, and where in these."""
+    """Return the vector loads of all unrolled iterations as (operand, offset)."""
     loads = [x for x in nodes if isinstance(x, Load) and x.offset.step(jam.inner.name) != 0]
     turns = range(jam.turns)
     return [(x.operand, moved(x.offset, jam.outer, turn)) for x in loads for turn in turns]
 
 
 def print_jam(nest: Nest, jam: Jam, names: KernelNames) -> PrintedTurns:
-    """The statements of the turns, for a vector of elements, and those before all vectors."""
+    """Return the statements of the unrolled iterations, and those before all vectors."""
     return _JamPrinter(nest, jam, names).printed()
 
 
-NAMED = (Load, IndexNumber, Apply)  # all else is written where it is used
+NAMED = (Load, IndexNumber, Apply)  # nodes that get a name; others are written at their uses
 
 
 class _JamPrinter:
@@ -150,7 +154,7 @@ class _JamPrinter:
         self.jam, self.kernel = jam, kernel
         self.depths = Depths.of(nest)
         self.scalars, self.block = ScalarPrinter(kernel, self.depths), Block()
-        self.known = Block()  # what is the same for all elements of a row
+        self.known = Block()  # values that are the same for all elements of a row
         self.nodes = list(walk(*[store.value for store in jam.step.stores]))
         self.wide = vectors(self.nodes, jam.inner.name)
         self.varying = self.varies()
@@ -158,13 +162,13 @@ class _JamPrinter:
         self.users = self.counted()
 
     def type(self, dtype: DType) -> str:
-        """The type of vectors of a dtype; of truths of values that are as wide as all."""
+        """Return the vector type of a dtype; booleans are masks as wide as the elements."""
         if name_of(dtype) == "bool":
             return f"i{8 * self.jam.step.stores[0].dtype.itemsize}x{self.jam.lanes}"
         return vector_type(c_expressions.C_TYPES[name_of(dtype)], self.jam.lanes)
 
     def varies(self) -> set[int]:
-        """The nodes that are other ones from turn to turn, by id."""
+        """Return the ids of nodes that differ between unrolled iterations."""
         found: set[int] = set()
         for node in self.nodes:
             own = any(index.step(self.jam.outer.name) != 0 for index in indices(node))
@@ -174,13 +178,13 @@ class _JamPrinter:
         return found
 
     def key(self, node: Scalar, turn: int) -> Hashable:
-        """What is the same for equal values of turns."""
+        """Return a key that is equal for equal values of unrolled iterations."""
         if isinstance(node, Load):
             return node.operand, moved(node.offset, self.jam.outer, turn)
         return id(node), turn if id(node) in self.varying else 0
 
     def counted(self) -> Counter[Hashable]:
-        """How many values of all turns are computed of each."""
+        """Return the number of uses of each value in all unrolled iterations."""
         found: Counter[Hashable] = Counter()
         applied = [node for node in self.nodes if isinstance(node, Apply)]
         for node in applied:
@@ -189,7 +193,7 @@ class _JamPrinter:
         return found
 
     def printed(self) -> PrintedTurns:
-        """The pass: each statement for all turns, and then the next."""
+        """Return the pass, each statement for all iterations before the next one."""
         jam, step = self.jam, self.jam.step
         self.kernel.calls(["geon_vectors"])
         for node in self.nodes:
@@ -211,11 +215,11 @@ class _JamPrinter:
         )
 
     def statement(self, node: Load | IndexNumber | Apply, turn: int) -> None:
-        """The statement of a value of a turn, unless there is one of an equal value."""
+        """Emit a value of an iteration, unless an equal value has been emitted."""
         key = self.key(node, turn)
         if key in self.names:
             return
-        name = self.names[key] = f"v{len(self.names) + 1}"  # no row's own
+        name = self.names[key] = f"v{len(self.names) + 1}"  # differs from names in rows
         if id(node) not in self.wide:
             ctype = c_expressions.C_TYPES[name_of(node.dtype)]
             self.known.lines.append(f"const {ctype} {name} = {self.number(node, turn)};")
@@ -228,7 +232,7 @@ class _JamPrinter:
             self.block.lines.append(f"GEON_KEPT({name})")
 
     def number(self, node: Load | IndexNumber | Apply, turn: int) -> str:
-        """The text of a value of a turn that is the same for all of a vector."""
+        """Return the text of a value that is the same for a whole vector."""
         result = name_of(node.dtype)
         if isinstance(node, Load):
             element = self.element(node.operand, moved(node.offset, self.jam.outer, turn))
@@ -242,7 +246,7 @@ class _JamPrinter:
         return self.scalars.expression(self.block, row, kinds, result, operands, node.attrs)
 
     def vector(self, node: Load | Apply, turn: int) -> str:
-        """The text of a vector of a turn."""
+        """Return the text of a vector of an iteration."""
         if isinstance(node, Load):
             element = self.element(node.operand, moved(node.offset, self.jam.outer, turn))
             return f"GEON_AT({self.type(node.dtype)}, {element})"
@@ -252,12 +256,12 @@ class _JamPrinter:
         return row_text(node.row.name, name_of(node.dtype), types, operands, each)
 
     def spread(self, node: Scalar, turn: int) -> str:
-        """A value of a turn as a vector: a comparison of numbers would be 1, and not all ones."""
+        """Return a value as a vector: a scalar comparison is 1, not all ones."""
         text = self.operand(node, turn)
         return text if id(node) in self.wide else f"GEON_EACH({self.type(node.dtype)}, {text})"
 
     def operand(self, node: Scalar, turn: int) -> str:
-        """The name of a value of a turn, or what needs none."""
+        """Return the name of a value of an iteration, or its text if it has no name."""
         if isinstance(node, NAMED):
             return self.names[self.key(node, turn)]
         found = self.scalars.direct(self.block, node)
@@ -265,11 +269,11 @@ class _JamPrinter:
         return found
 
     def element(self, operand: int, offset: Affine) -> str:
-        """The element of an operand at an offset."""
+        """Return the element of an operand at an offset."""
         return f"{self.kernel.operand(operand)}[{self.scalars.index(self.block, offset)}]"
 
     def store(self, store: Store, turn: int) -> PrintedStore:
-        """The store of a vector of a turn."""
+        """Return the store of a vector of an iteration."""
         offset, inner = moved(store.offset, self.jam.outer, turn), self.jam.inner.name
         first = first_turn(inner)
         self.scalars.spelled = {inner: first}

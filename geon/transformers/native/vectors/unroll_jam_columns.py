@@ -1,7 +1,7 @@
-"""Turns of a loop over columns that are taken together, as C: some rows are read at a time.
+"""Unroll and jam for reductions over rows: several rows are read in one loop over columns.
 
-Running values of columns then stay in registers from one row to the next, and memory is asked for
-several rows at once. They are combined in the same order as row by row.
+The accumulators of columns stay in registers from one row to the next, and several rows are loaded
+at once. Terms are combined in the same order as without unrolling.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from ...printing.nests.statement_blocks import Known
 from ..names.dialect import ArrayLanes
 from ..names.loop_lines import for_loop, indented
 
-TOGETHER = 4  # turns that are one loop over lanes (``GEON_FOUR_TURNS``),
-ENOUGH = 4  # so many times of which there are at least, where that is known,
-MOST = 24  # and each of which has so few statements
+TOGETHER = 4  # unroll factor (``GEON_FOUR_TURNS``)
+ENOUGH = 4  # minimum number of unrolled groups in a loop of known extent
+MOST = 24  # maximum statements of an iteration
 
 
 def joins_turns(made: PrintedPass) -> bool:
-    """Whether some turns of the innermost loop of a pass over lanes are taken by one loop over
-    these: of one that only accumulates.
+    """Return True if iterations of the innermost loop of a pass over lanes are unrolled and jammed.
+
+    The pass only accumulates.
     """
     extent = made.loops[-1].extent
     if isinstance(extent, int) and extent < ENOUGH * TOGETHER:
@@ -39,11 +40,13 @@ def turns_together(
     single: list[str],
     held: tuple[list[str], list[str]] = ([], []),
 ) -> list[str]:
-    """A loop over turns of which each goes over all lanes, some turns by one loop over these.
+    """Return a loop over iterations, unrolled so that one loop over lanes serves ``TOGETHER``
+    iterations.
 
-    ``each`` are the statements of a lane, before which stands what is ``known`` of a turn;
-    ``single`` is the loop of one turn, for those that are left over; none is where the loop is
-    ``filled``. Before and after some turns of a lane stands what has its values ``held``.
+    ``each`` are the statements of a lane, ``known`` those of an iteration before its lanes.
+    ``single`` is the loop over lanes of a remaining iteration; there are none if ``filled``.
+    ``held`` are the statements before and after the group that keep a lane's accumulators in
+    registers.
     """
     first = f"{name}_first"
     values, told = of_turns(name, first, known)
@@ -61,8 +64,8 @@ def turns_together(
 
 
 def of_turns(name: str, first: str, known: list[object]) -> tuple[list[str], list[str]]:
-    """The statements that find what is ``known`` of some turns, before these, and those that say in
-    each turn what was found, and all else that is known.
+    """Return the statements that compute ``known`` values of a group in arrays, and those that read
+    them back in each iteration.
     """
     turn, found, told = f"{name} - {first}", list[str](), list[str]()
     for each in known:

@@ -1,6 +1,7 @@
-"""Elementwise rows of vectors, and what vectors have of a nest; ``c/vectors.h`` has their types.
+"""Vector texts of elementwise primitives, and tests for values that have vectors.
 
-Rows have the texts of ``c_expressions``, of vectors in place of numbers.
+The types are those of ``c/vectors.h``. The texts correspond to those of ``c_expressions`` for
+scalars.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from ...kernels.ir.scalar_code import (
 from ...printing.nests.transposed_passes import is_direct
 from ...printing.scalars import c_expressions
 
-KINDS = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64"}  # of vectors.h
+KINDS = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64"}  # in vectors.h
 C_KINDS = {c_expressions.C_TYPES[dtype]: kind for dtype, kind in KINDS.items()}
 
-# The first operand is ``v0`` where it must be a vector. Truths are ones in all bits, or none.
+# ``v0`` is operand 0 broadcast to a vector, ``{0}`` may be a scalar. True is a mask of all ones.
 ROWS = {
     "add": "{0} + {1}",
     "subtract": "{0} - {1}",
@@ -41,7 +42,7 @@ FLOAT_ROWS = {
     **ROWS,
     "divide": "{0} / {1}",
     "reciprocal": "1 / {0}",
-    "absolute": "({type})(({bits})({0}) & {most})",  # without the sign
+    "absolute": "({type})(({bits})({0}) & {most})",  # clears the sign bit
     "sqrt": "GEON_ROOT_{type}({0})",
     "rsqrt": "1 / GEON_ROOT_{type}({0})",
 }
@@ -49,21 +50,21 @@ INTEGER_ROWS = {**ROWS, "absolute": "GEON_CHOSEN({type}, {bits}, {0} < 0, -{0}, 
 SIGNS = {**c_expressions.COMPARISONS, **c_expressions.BITWISE, **c_expressions.LOGICAL}
 TRUTHS = {row: f"{{0}} {sign} {{1}}" for row, sign in SIGNS.items()}
 TRUTHS |= dict.fromkeys(("logical_not", "bitwise_not"), "~{0}")
-ORDERED = ("less", "less_equal", "greater", "greater_equal")  # of truths, whose ones are negative
+ORDERED = ("less", "less_equal", "greater", "greater_equal")  # wrong for masks: true is -1
 
 
 def vector_type(ctype: str, count: int) -> str:
-    """The type of vectors of so many numbers of a C type."""
+    """Return the type of vectors of ``count`` elements of a C type."""
     return f"{C_KINDS[ctype]}x{count}"
 
 
 def is_number(dtype: DType, itemsize: int) -> bool:
-    """Whether there are vectors of a dtype, as wide as all others."""
+    """Return True if there are vectors of a dtype and it has ``itemsize`` bytes."""
     return name_of(dtype) in KINDS and dtype.itemsize == itemsize
 
 
 def has_row(node: Apply, itemsize: int) -> bool:
-    """Whether vectors have the row of a node, where they have its operands."""
+    """Return True if the primitive of a node has a vector text."""
     if name_of(node.dtype) != "bool":
         return node.row.name in rows_of(node.dtype) and is_number(node.dtype, itemsize)
     if node.row.name in ORDERED and name_of(node.args[0].dtype) == "bool":
@@ -72,15 +73,17 @@ def has_row(node: Apply, itemsize: int) -> bool:
 
 
 def rows_of(dtype: DType) -> Mapping[str, str]:
-    """The texts of vectors of a dtype, by the names of their rows."""
+    """Return the vector texts of a dtype, by the names of primitives."""
     return FLOAT_ROWS if kind(dtype) == "f" else INTEGER_ROWS
 
 
 def row_text(
     row: str, dtype: str, types: tuple[str, str], operands: Sequence[str], each: Sequence[str]
 ) -> str:
-    """A row of vectors of the ``types`` of its result and of truths; ``each`` are the operands that
-    are vectors, whatever they are else.
+    """Return the text of a primitive on vectors.
+
+    ``types`` are the vector types of its result and of masks. ``operands`` may be scalars; ``each``
+    are the same operands broadcast to vectors.
     """
     result, bits = types
     if dtype == "bool":
@@ -91,10 +94,10 @@ def row_text(
 
 
 def vectors(nodes: Iterable[Scalar], loop: str, of_rows: Container[int] = ()) -> set[int]:
-    """The nodes that have a value for each element of a vector along a loop, by id.
+    """Return the ids of nodes that have a value for each element of a vector along a loop.
 
-    Where rows are side by side, so have those ``of_rows``, and what these reduce; of products, so
-    have their sums.
+    With rows in lanes these include the nodes ``of_rows`` and reductions; in products they include
+    the sums.
     """
     found: set[int] = set()
     for node in nodes:
@@ -109,9 +112,11 @@ def vectors(nodes: Iterable[Scalar], loop: str, of_rows: Container[int] = ()) ->
 def has_vector(
     node: Scalar, wide: Container[int], loop: str, itemsize: int, chooses: bool = False
 ) -> bool:
-    """Whether vectors have what a node is, one that is ``wide`` as numbers of so many bytes that
-    adjoin along a loop, or by a row; what is the same for all of a vector may be of any dtype, and
-    where text ``chooses`` between vectors, a truth.
+    """Return True if a node can be emitted for vectors along a loop.
+
+    A node that is ``wide`` must be a contiguous load, a sum of a product, or a primitive with a
+    vector text, of ``itemsize`` bytes. Other nodes are scalars of any dtype. With ``chooses`` the
+    condition of a "where" may be a scalar.
     """
     if id(node) not in wide:
         known = isinstance(node, (Number, LengthNumber, Load, IndexNumber, Apply))

@@ -1,4 +1,4 @@
-"""Scalar code as text of vectors."""
+"""Emit scalar code as vector statements."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from .vector_ops import row_text
 
 
 class VectorScalars(ScalarPrinter):
-    """Writes the scalar code of a nest for vectors of rows side by side, or of elements along the
-    last loop.
+    """Emits the scalar code of a nest as vectors over rows in lanes, or over elements of the last
+    loop.
 
-    What is the same for all of a vector stays a number.
+    Values that are the same for a whole vector remain scalars.
     """
 
     def __init__(self, names: Names, depths: Depths, vectors: Vectors, by_lanes: bool) -> None:
         super().__init__(names, depths)
         self.vectors, self.by_lanes = vectors, by_lanes
         self.width = 1 if by_lanes else vectors.count
-        self.texts: set[str] = set()  # of vectors, and the names of some
-        self.numbers: dict[str, Known] = {}  # that are computed around loops, by name
+        self.texts: set[str] = set()  # texts and names that are vectors
+        self.numbers: dict[str, Known] = {}  # scalars hoisted out of loops, by name
 
     def is_vector(self, text: str) -> bool:
-        """Whether a text is that of a vector."""
+        """Return True if a text is a vector."""
         held = self.by_lanes and self.names.lanes.array_of(text) is not None
         return held or text in self.texts
 
     def vector(self, text: str) -> str:
-        """A text, noted as that of a vector."""
+        """Return a text after recording it as a vector."""
         self.texts.add(text)
         return text
 
     def spread(self, ctype: str, text: str) -> str:
-        """A text of numbers of a type as that of a vector."""
+        """Return a text as a vector; broadcast a scalar."""
         self.name(text)
         return text if self.is_vector(text) else self.vectors.spread(ctype, text)
 
     def let(self, block: Block, key: Hashable, ctype: str, text: str) -> str:
-        """The name of ``text`` computed once in ``block``, as a vector where it is one, or where
-        rows have one.
+        """Emit ``text`` once in ``block`` and return its name; a value of rows in lanes is always a
+        vector.
         """
         if block.lanes is not None:
             return super().let(block, key, ctype, self.spread(ctype, text))
@@ -55,8 +55,9 @@ class VectorScalars(ScalarPrinter):
         return self.vector(super().let(block, key, self.vectors.type(ctype), text))
 
     def known(self, block: Block, key: Hashable, ctype: str, text: str) -> str:
-        """The name of a number, which is computed around the loop over vectors where it may be:
-        compilers with few passes leave it where it stands.
+        """Emit a scalar and return its name; hoist it out of the vector loop if possible.
+
+        Compilers with few passes do not hoist it.
         """
         if block.around is None or not isinstance(key, NODES):
             return super().let(block, key, ctype, text)
@@ -66,7 +67,7 @@ class VectorScalars(ScalarPrinter):
         return name
 
     def name(self, *texts: str) -> None:
-        """Note what is named inside of the loop that it was computed around."""
+        """Record that hoisted scalars are used inside of their loop."""
         for text in texts:
             if text in self.numbers:
                 self.numbers[text].named = True
@@ -80,7 +81,7 @@ class VectorScalars(ScalarPrinter):
         operands: Sequence[str],
         attrs: tuple[Any, ...] = (),
     ) -> str:
-        """The expression of an elementwise row, of vectors where an operand is one."""
+        """Return the expression of an elementwise primitive, of vectors if an operand is one."""
         if not any(map(self.is_vector, operands)):
             return super().expression(block, row, dtypes, result, operands, attrs)
         self.name(*operands)
@@ -92,14 +93,14 @@ class VectorScalars(ScalarPrinter):
         return self.vector(row_text(row, result, types, operands, each))
 
     def choice(self, ctype: str, flags: Sequence[str], texts: Sequence[str]) -> str:
-        """The text of a choice, of vectors where one of its texts is one."""
+        """Return a selection between texts, of vectors if one of them is."""
         if not any(map(self.is_vector, texts)):
             return super().choice(ctype, flags, texts)
         each = [self.spread(ctype, text) for text in texts]
         return self.vector(super().choice(ctype, flags, each))
 
     def computed(self, block: Block, value: Scalar) -> str:
-        """The expression of a value whose parts have theirs."""
+        """Return the expression of a value whose parts have been emitted."""
         variables = self.vectors.variables
         if not isinstance(value, Load) or all(value.offset.step(v) == 0 for v in variables):
             return super().computed(block, value)
@@ -107,7 +108,7 @@ class VectorScalars(ScalarPrinter):
         return self.vector(self.vectors.place(C_TYPES[name_of(value.dtype)], element))
 
     def put(self, ctype: str, text: str, of_row: bool = False) -> tuple[str, str]:
-        """The vector that is stored, and its type; of a row by itself the number."""
+        """Return the vector to store and its type; for a store of a single row, the scalar."""
         if not self.by_lanes and of_row:
             return super().put(ctype, text, of_row)
         return self.spread(ctype, text), self.vectors.type(ctype)

@@ -1,7 +1,7 @@
-"""Which nests are text of vectors: those over rows side by side, or along the last loops of passes.
+"""Decide which nests are emitted as vectors: over rows in lanes, or along the last loops of passes.
 
-Compilers that are given vectors have none to find, and take half of the time for such a kernel. All
-that is computed must have a row of vectors, and each loop over them be filled.
+A compiler does not need to vectorise them and takes half of the time. Every operation must have a
+vector text, and each vectorised loop must fill whole vectors.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from .lanes import Vectors
 from .nontemporal_stores import stores, values
 from .vector_ops import has_vector, is_number, vectors
 
-FOLDS = ("add", "multiply")  # of floats, which vectors take as numbers do
+FOLDS = ("add", "multiply")  # reductions of floats with the same text for vectors and scalars
 
 
 def vectored(nest: Nest, vector_bytes: int) -> Vectors | None:
-    """The vectors that the text of a nest is of; None where it is of numbers."""
+    """Return the vectors with which a nest is emitted, or None for scalar text."""
     puts = [store for step in nest.passes for store in step.stores] or stores(nest)
     if nest.flat or nest.arrays or not nest.passes or not puts:
         return None
@@ -54,12 +54,12 @@ def vectored(nest: Nest, vector_bytes: int) -> Vectors | None:
 
 
 def is_filled(loop: Loop, count: int) -> bool:
-    """Whether a loop is known to have turns for whole vectors, and how many these are."""
+    """Return True if a loop has a known, nonzero number of whole vectors."""
     return isinstance(loop.extent, int) and loop.extent > 0 and loop.extent % count == 0
 
 
 def is_folded(step: Pass, itemsize: int) -> bool:
-    """Whether a pass reduces nothing but by sums and products of floats of so many bytes."""
+    """Return True if a pass has only sums and products of floats of ``itemsize`` bytes."""
     return not step.keeps and all(
         each.folds in FOLDS
         and name_of(each.states[0]) in ("float32", "float64")
@@ -70,7 +70,7 @@ def is_folded(step: Pass, itemsize: int) -> bool:
 
 
 def adjoin(puts: Sequence[Store], loop: str, itemsize: int) -> bool:
-    """Whether stores are of numbers of so many bytes that adjoin along a loop."""
+    """Return True if stores are contiguous along a loop and have elements of ``itemsize`` bytes."""
     return all(
         is_direct(store.offset)
         and store.offset.step(loop) == 1
@@ -81,13 +81,13 @@ def adjoin(puts: Sequence[Store], loop: str, itemsize: int) -> bool:
 
 
 def is_choice(node: Select, loop: str, itemsize: int) -> bool:
-    """Whether a choice is the same one for all of a vector along a loop."""
+    """Return True if a selection is the same for a whole vector along a loop."""
     same = all(is_direct(index) and index.step(loop) == 0 for index in indices(node))
     return same and is_number(node.dtype, itemsize)
 
 
 def are_lanes(nest: Nest, lane: str, itemsize: int) -> bool:
-    """Whether vectors of rows side by side have all that a nest computes and stores."""
+    """Return True if all values and stores of a nest can be vectors over rows in lanes."""
     nodes, depths = list(walk(*values(nest))), Depths.of(nest)
     of_rows = {id(node) for node in nodes if depths.value(node) == ROW}
     wide = vectors(nodes, lane, of_rows)
@@ -108,11 +108,11 @@ def are_lanes(nest: Nest, lane: str, itemsize: int) -> bool:
     return adjoin(stores(nest), lane, itemsize)
 
 
-KNOWN = (Apply, IndexNumber, LengthNumber, Load, Number, Select)  # that are the same for a vector
+KNOWN = (Apply, IndexNumber, LengthNumber, Load, Number, Select)  # allowed as scalars
 
 
 def are_elements(nest: Nest, step: Pass, count: int, itemsize: int) -> bool:
-    """Whether vectors along its last loop have all that a pass computes of elements and stores."""
+    """Return True if a pass's element values and stores can be vectors along its last loop."""
     if not step.loops or not is_filled(step.loops[-1], count):
         return False
     depths = Depths.of(nest)
@@ -122,15 +122,13 @@ def are_elements(nest: Nest, step: Pass, count: int, itemsize: int) -> bool:
 
 
 def are_stored(stores: Sequence[Store], inner: Loop, depths: Depths, itemsize: int) -> bool:
-    """Whether vectors along a loop over columns have all that is stored of a product's sums."""
+    """Return True if a product's epilogue can be emitted as vectors along a column loop."""
     nodes = [node for node in walk(*[x.value for x in stores]) if depths.value(node) == ELEMENT]
     return have_vectors(nodes, inner.name, itemsize) and adjoin(stores, inner.name, itemsize)
 
 
 def have_vectors(nodes: Sequence[Scalar], inner: str, itemsize: int) -> bool:
-    """Whether vectors along a loop have what is computed of elements, or it is the same for all of
-    a vector.
-    """
+    """Return True if all nodes can be vectors along a loop, or are the same for a whole vector."""
     wide = vectors(nodes, inner)
 
     def fits(node: Scalar) -> bool:

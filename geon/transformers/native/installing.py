@@ -1,11 +1,11 @@
-"""What is made when geon is installed, for the machine that it is installed on.
+"""Ahead-of-time compilation of shared code for the machine on which geon is installed.
 
     python -m geon.transformers.native.installing FOLDER
 
-A compiler takes half a second for each of the units that products share, among them those of
-few columns, whose vectors are half as wide, a fifth for the slope of a
-table of which rows are looked up, an eighth for the pool of threads, and a quarter to be asked what
-it can do. The first program of a machine, or of a container without a cache, would wait for these.
+Otherwise the first program on a machine, or in a container without a cache, waits for this code. A
+compiler takes half a second for each unit of the product kernels (including those for few columns,
+whose vectors are half as wide), a fifth for the gradient of a table lookup, an eighth for the
+thread pool, and a quarter to report its properties.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from .sizes.blocking import TAGS, halved, shape
 from .toolchain.compilers import find_toolchain, record_name, record_text
 from .toolchain.shared_objects import unit_objects
 
-POSITIONS = ("int32", "int64")  # dtypes of what rows of a table are mostly looked up by
+POSITIONS = ("int32", "int64")  # usual dtypes of table indices
 
 
 def install(folder: Path) -> None:
-    """Fill a folder, in place of what was there: the compiler as it is known, the pool, what
-    products of each type share, those of few columns of float32, and what adds to rows of float32.
+    """Replace ``folder`` by one with the compiler's record, the thread pool and shared kernels.
 
-    Nothing without a compiler.
+    The kernels are the products of each type, those for few columns of float32, and ``scatter_add``
+    of float32. Without a compiler the folder is only removed.
     """
     shutil.rmtree(folder, ignore_errors=True)
     toolchain = find_toolchain()

@@ -1,4 +1,4 @@
-"""``TARGET``: what stages 3 to 5 need to know of native code."""
+"""The ``TARGET`` of native code: the facts and rules that stages 3 to 5 use."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from .products.packed_weight_cache import packed_copies
 
 
 def arrange(op: Op, x: Layout, y: Layout) -> Arrangement:
-    """Operands as they lie, the result in the order of its axes."""
+    """Keep the layouts of the operands and give the result the order of its axes."""
     return Arrangement((None, None), op.axes.names)
 
 
-# The most scalar statements of a turn whose small tensors are taken apart. gcc 12 takes 0.2 to
-# 0.4 ms of processor time for a statement of one row, which `packs` has in vectors already, and 1
-# to 8 ms for one of rows side by side, of which it makes vectors: 0.7 s for 720 of them, 4 s for
-# 1,824, 39 s for 5,184. Loops of kernels take 0.4 s for any number, and with more statements than
-# these their turns are mostly as fast: they have vectors of elementary functions along small axes.
+# Maximum scalar statements of a scan iteration whose small tensors are scalarised. For one row,
+# where SLP has already made vectors, gcc 12 takes 0.2 to 0.4 ms of processor time for a statement.
+# For rows in lanes it vectorises and takes 1 to 8 ms: 0.7 s for 720 statements, 4 s for 1,824, 39 s
+# for 5,184. A loop that calls kernels takes 0.4 s to compile for any number. With more statements
+# than these its iterations are mostly as fast, since it has vectorised elementary functions along
+# small axes.
 TURNS = TurnBounds(single=1750, lanes=900)
 TARGET = Target(
     name="native",
@@ -45,7 +46,7 @@ TARGET = Target(
     lacks=lacks,
     machine=machine,
     model=MODEL,
-    scattered=32,  # 0.5 ns, where a multiply-add takes 0.02
+    scattered=32,  # multiply-adds per scattered element: 0.5 ns against 0.02 ns
     orders=TURNS,
     stops=("scan", "while"),
 )

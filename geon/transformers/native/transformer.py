@@ -1,4 +1,4 @@
-"""The native transformer: a computation becomes one C function, compiled here."""
+"""The native transformer: compiles a computation to one C function."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from ..lowering.rules.program import Program
     from .emit import compiler
 else:
-    # A program that is recalled is not compiled.
+    # A program from the disk cache does not need the compiler.
     compiler = LaterModule(".emit.compiler", __package__)
 
 
 class NativeTransformer(Transformer):
     """Compiles computations to C: fused loops and contractions over one planned arena.
 
-    ``threads`` is how many threads a call may use: ``GEON_THREADS``, else one for each processor.
-    With ``sanitize`` compiled code checks every access to memory and all arithmetic, and ends the
-    process with a report of the first error; ``UnavailableError`` says how to start a process so.
-    With ``flush_subnormals`` results and operands that are too small for a normal number (less than
-    1e-38 of float32) are 0 in compiled code, for which many processors take a hundred cycles each;
-    ``UnavailableError`` where the processor is not x86-64.
+    ``threads`` is the number of threads that a call may use: by default ``GEON_THREADS``, else one
+    for each processor. With ``sanitize`` compiled code checks every memory access and all
+    arithmetic, and ends the process with a report of the first error; ``UnavailableError`` says how
+    to start such a process. With ``flush_subnormals`` compiled code replaces results and operands
+    that are too small for a normal number (less than 1e-38 for float32) by 0, as many processors
+    take a hundred cycles for each of them; ``UnavailableError`` if the processor is not x86-64.
     """
 
     target: Target = later_target(f"{__package__}.target", "native", alignment=64)
@@ -66,7 +66,7 @@ class NativeTransformer(Transformer):
         self.sanitize, self.flush_subnormals = sanitize, flush_subnormals
         prepare()
         if sanitize:
-            from .runtime.sanitizing import require_sanitizer  # few need it
+            from .runtime.sanitizing import require_sanitizer  # rarely needed
 
             require_sanitizer(self.toolchain())
         names = ["native", *["sanitized"] * sanitize, *["flushing"] * flush_subnormals]
@@ -75,42 +75,42 @@ class NativeTransformer(Transformer):
 
     @property
     def threads(self) -> int:
-        """How many threads a call may use; scratch memory is laid out for so many."""
+        """The number of threads that a call may use; scratch memory is for so many."""
         return self._threads
 
     @classmethod
     def unavailable(cls) -> str | None:
-        """None where there is a C compiler; else how to get one."""
+        """Return None if there is a C compiler, else how to install one."""
         return None if find_toolchain() is not None else missing_compiler()
 
     def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
-        """The C text of a plan."""
+        """Return the C text of a plan."""
         return compiler.emitted(plan, linking, self.toolchain(), annotate, self.flush_subnormals)
 
     def toolchain(self) -> Any:
-        """The compiler that is used; ``UnavailableError`` where there is none."""
+        """Return the C compiler; raise ``UnavailableError`` if there is none."""
         found = find_toolchain()
         if found is None:
             raise UnavailableError(missing_compiler())
         return sanitized(found) if self.sanitize else found
 
     def recall(self, key: str) -> NativeProgram | None:
-        """The program that some process compiled under this key."""
+        """Return the program cached under ``key`` on disk, or None."""
         found = load(key, self.toolchain())
         return None if found is None else NativeProgram(*found)
 
     def keep(self, key: str, program: NativeProgram) -> None:
-        """Let other processes have the program."""
+        """Write the compiled program to the disk cache."""
         save(key, self.toolchain(), program.record)
 
     def begin(self, program: Program) -> None:
-        """What ops are known to call, which takes a compiler as long as all stages: the functions
-        that products share, and those of the library.
+        """Start to compile the shared functions that the program will call: those of products and
+        of the library. Compiling them takes as long as all stages.
         """
         compiler.begin_known(program, self.toolchain())
 
     def compile(self, plan: Plan, linking: Linking) -> NativeProgram:
-        """The module of a plan, compiled and loaded."""
+        """Compile a plan and load its module."""
         toolchain = self.toolchain()
         return NativeProgram(*compiler.compiled(plan, linking, toolchain, self.flush_subnormals))
 
@@ -121,22 +121,22 @@ class NativeTransformer(Transformer):
         keywords: Mapping[str, Any],
         repeats: int,
     ) -> Any:
-        """The time of each kernel, and what the machine could do."""
+        """Return the time of each kernel, compared with the machine's limits."""
         from .reports.profile import (
-            profile,  # here because few need it, and it takes a while to load
+            profile,  # rarely needed and slow to import
         )
 
         flushes = self.flush_subnormals
         return profile(self.toolchain(), computation, args, keywords, repeats, flushes)
 
     def c_function(self, computation: Computation) -> Any:
-        """The C function that calls of a computation run."""
-        from .reports.c_function import CFunction  # as above
+        """Return the C function that calls of a computation run."""
+        from .reports.c_function import CFunction  # rarely needed
 
         return CFunction(computation, self.state.version)
 
     def make_call(self, stages: Stages) -> Any:
-        """A callable from one value for each input to the tuple of results."""
+        """Return a function from a value for each input to the results' tuple."""
         program: NativeProgram = stages.compiled
         functions = program.functions(self.threads, self.state.version)
         if self.sanitize:

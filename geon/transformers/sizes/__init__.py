@@ -1,4 +1,4 @@
-"""Sizes that a call evaluates: bytes of buffers and scratch memory, indices that kernels go over.
+"""Sizes that each call computes from open lengths: buffers, scratch memory and iteration counts.
 
-Nothing here needs a stage: a program that is recalled from the disk cache is made of these.
+Records of programs in the disk cache consist of these classes, which need no stage of the compiler.
 """

@@ -1,4 +1,4 @@
-"""``Budget``: the bytes that a call may take."""
+"""``Budget``: the maximum bytes of a call."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The bytes that a call may take beside inputs and variables, of lengths and threads."""
+    """The maximum ``bytes`` that a call with these lengths and threads may use besides inputs and
+    variables.
+    """
 
     bytes: int
     lengths: tuple[tuple[str, int], ...]

@@ -1,4 +1,4 @@
-"""``Buffer``: arena memory of a plan, with the bytes that it takes in a call."""
+"""``Buffer``: one buffer in the arena of a plan, with its live range and its bytes in a call."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from .scratch import Scratch
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Arena memory, alive from step ``first`` to step ``last``; where kernels run side by side,
-    from the first step of a wave to the last of one.
+    """Arena memory with the live range from step ``first`` to step ``last``.
 
-    Steps are kernels; of a region, those of its bodies. It holds a value of ``size`` bytes, or is
-    the scratch memory of one kernel or of several: then as large as what the one that needs most
-    takes.
+    Steps are kernels; a region counts as the kernels of its bodies. If kernels run concurrently,
+    the live range has whole waves. The buffer is a value of ``size`` bytes, or the scratch memory
+    of one or several kernels, as large as the largest of them.
     """
 
     size: int | Length
@@ -25,13 +24,13 @@ class Buffer:
     scratch: tuple[Scratch, ...] = ()
 
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """Its bytes under ``lengths``, for a call on so many threads."""
+        """Return the bytes for these lengths and a call on ``threads`` threads."""
         if self.scratch:
             return max(each.bytes(lengths, threads) for each in self.scratch)
         return evaluate(self.size, lengths)
 
     def most(self, threads: int) -> int | Length:
-        """An expression over open lengths that is never less than ``bytes``."""
+        """Return an upper bound of ``bytes``, an expression over open lengths."""
         bounds = {each.most(threads) for each in self.scratch}
         total = self.size + max((bound for bound in bounds if isinstance(bound, int)), default=0)
         for bound in bounds:

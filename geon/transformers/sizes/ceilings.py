@@ -1,4 +1,4 @@
-"""``Ceilings``: the rates that a machine reached at most."""
+"""``Ceilings``: the peak arithmetic rates and memory bandwidths of a machine (roofline model)."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from ...op_graph.values.dtypes import as_dtype
 
 Array = np.ndarray[Any, Any]
 
-# Reads and writes for which rates are known, in the order of ``Ceilings.rates``.
+# Measured ratios of reads to writes, in the order of ``Ceilings.rates``.
 MIXES = ((1, 0), (0, 1), (1, 1), (2, 1), (3, 1))
-# The share of writes of each, in order, and which it is.
+# (fraction of writes, index in MIXES), sorted.
 BY_SHARE = sorted((write / (read + write), k) for k, (read, write) in enumerate(MIXES))
 SHARES = [share for share, _ in BY_SHARE]
 
 
 @dataclass(frozen=True)
 class Ceilings:
-    """The most that ``threads`` threads of a machine did.
+    """The peak rates of a machine on ``threads`` threads.
 
-    ``rates`` has for each of ``MIXES`` the bytes a second at ``sizes`` (bytes); ``arithmetic`` the
-    floating-point operations a second by the bytes of an element, two for each multiply-add.
-    ``plain`` are the rates without stores that bypass the caches, where these were the faster ones.
+    ``sizes`` are the measured working sets in bytes. ``rates`` has the bytes per second for each of
+    ``MIXES`` at each size, with the faster kind of stores. ``arithmetic`` has the floating-point
+    operations per second by bytes of an element; a multiply-add counts as two. ``plain`` are the
+    rates without non-temporal stores; empty if unknown.
     """
 
     threads: int
@@ -38,11 +39,12 @@ class Ceilings:
     plain: tuple[tuple[float, ...], ...] = ()
 
     def bandwidth(self, size: float, reads: float, writes: float, plain: bool = False) -> float:
-        """Bytes a second where ``size`` bytes of memory are touched and ``reads`` bytes are read
-        for every ``writes`` that are written; with ``plain`` stores, or the faster ones.
+        """Return the bytes per second for a working set of ``size`` bytes and this ratio of reads
+        to writes.
 
-        Between sizes the rate is linear in their logarithm, between mixes the time per byte is
-        linear in the share of writes; beyond the sizes measured, it is that of the nearest.
+        With ``plain`` it is the rate of plain stores. Between sizes the rate is linear in the
+        logarithm of the size; between mixes the time per byte is linear in the fraction of writes.
+        Beyond the measured sizes it is that of the nearest one.
         """
         share = writes / (reads + writes) if reads + writes else 0.0
         table = self.plain if plain and self.plain else self.rates
@@ -56,32 +58,34 @@ class Ceilings:
         return 1 / ((1 - part) / slow + part / fast)
 
     def passes(self) -> bool:
-        """Whether stores that bypass the caches are the faster ones in the most memory that was
-        measured, for a copy and for a sum of two arrays."""
+        """Return True if non-temporal stores are faster for the largest measured size, for a copy
+        and for a sum of two arrays.
+        """
         if not self.plain:
             return False
         return all(self.rates[k][-1] > self.plain[k][-1] for k in (2, 3))
 
     def flops(self, dtype: Any) -> float:
-        """Operations a second on elements of a dtype.
+        """Return the operations per second on elements of a dtype.
 
-        Measured are fused multiply-adds, two operations each, of float32 and float64. Half formats
-        are computed as float32; integers and bools count as floats of that size, or of 4 bytes
-        where they are smaller.
+        The measurements are of fused multiply-adds (two operations each) of float32 and float64.
+        Half precision is computed as float32. Other dtypes count as floats of that size, or of 4
+        bytes if they are smaller.
         """
         return self.arithmetic[8 if as_dtype(dtype).itemsize == 8 else 4]
 
     def seconds(
         self, size: float, reads: float, writes: float, operations: Mapping[Any, float]
     ) -> float:
-        """The least time of work that touches ``size`` bytes, reads and writes so many, and does
-        these operations by dtype, with arithmetic and traffic side by side."""
+        """Return the minimum time of work on a working set of ``size`` bytes: the larger of the
+        time of its traffic (bytes read and written) and of its operations, by dtype.
+        """
         arithmetic = sum(count / self.flops(dtype) for dtype, count in operations.items())
         return max((reads + writes) / self.bandwidth(size, reads, writes), arithmetic)
 
 
 def interpolated(sizes: tuple[int, ...], table: tuple[float, ...], size: float) -> float:
-    """A number between those of a table for these sizes, linear in their logarithm."""
+    """Interpolate a table over ``sizes`` at ``size``, linear in the logarithm of the size."""
     return float(np.interp(math.log(max(size, 1)), _logarithms(sizes), table))
 
 

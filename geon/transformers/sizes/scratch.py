@@ -1,4 +1,4 @@
-"""Scratch memory: what the threads of a kernel work in while it runs."""
+"""Scratch memory that the threads of a kernel use while it runs."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ Size = int | Length
 
 
 class Scratch(Protocol):
-    """The memory that a kernel works in: a part for each of its threads, part after part."""
+    """The scratch memory of a kernel: consecutive parts, one for each of its threads."""
 
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """The bytes of all parts for a call on so many threads."""
+        """Return the bytes of all parts for a call on ``threads`` threads."""
 
     def most(self, threads: int) -> Size:
-        """An expression over open lengths that is never less than ``bytes``."""
+        """Return an upper bound of ``bytes``, an expression over open lengths."""
 
     @property
     def lasting(self) -> bool:
-        """Whether kernels one after another share it, so that it stays in the caches."""
+        """Return True if consecutive kernels share the memory, so that it stays in the caches."""
 
 
 @dataclass(frozen=True, slots=True)
 class PerThread:
-    """``each`` bytes for each thread, of which no more than ``tasks`` have work."""
+    """Scratch memory of ``each`` bytes for each thread, at most ``tasks`` of which have work."""
 
     each: Size
     tasks: Size
     lasting: bool = False
 
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """The bytes of all parts for a call on so many threads."""
+        """Return the bytes of all parts for a call on ``threads`` threads."""
         return evaluate(self.each, lengths) * max(1, min(threads, evaluate(self.tasks, lengths)))
 
     def most(self, threads: int) -> Size:
-        """An expression over open lengths that is never less than ``bytes``."""
+        """Return an upper bound of ``bytes``, an expression over open lengths."""
         tasks = self.tasks if isinstance(self.tasks, int) else threads
         return self.each * max(1, min(threads, tasks))
 
 
 def lines(bytes: Size) -> Size:
-    """The next multiple of a line of cache."""
+    """Round bytes up to a multiple of a cache line."""
     return (bytes + 63) // 64 * 64

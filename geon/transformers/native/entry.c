@@ -1,12 +1,12 @@
-/* The way from Python into a compiled module, for arguments that are as those of a call before.
+/* The fast path from Python into a compiled module, for arguments of shapes that were used before.
  *
- * An entry knows the few tables that were used last: the shapes that the arguments have, those
- * that the results get, and the pointers that the module takes. A call whose arguments fit one of
- * them puts their addresses into its table and runs the module; every other call is declined with
- * NotImplemented, which is no error: the caller then goes the long way.
+ * An entry remembers the few tables that were used last: the shapes of the arguments and of the
+ * results, and the pointers that the module takes. If the arguments fit one of them, a call writes
+ * their addresses into its table and runs the module. Every other call is declined with
+ * NotImplemented, which is not an error: the caller then uses the Python path.
  *
- * All of it runs with the interpreter's lock held, except for a module whose work is long. That
- * lock is what makes `busy` safe, and what lets short work on variables go without their lock.
+ * All of it runs with the interpreter's lock held, except for a module with much work. The lock
+ * makes `busy` safe, and lets short work on variables run without the variables' lock.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

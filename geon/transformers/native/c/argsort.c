@@ -1,4 +1,4 @@
-/* What sorts each line: a word has a key above the position it came from. */
+/* Stable argsort of each line: a word has the key above the element's index. */
 #include "sort.h"
 #include "sort_vector.h"
 

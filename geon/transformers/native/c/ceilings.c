@@ -1,10 +1,9 @@
-/* What this machine can do: fused multiply-adds per second, and bytes per second for several mixes
- * of reading and writing, on threads of the pool.
+/* Peak rates of this machine: fused multiply-adds per second, and bytes per second for several
+ * mixes of reading and writing, on threads of the pool.
  *
- * The work of a run is cut into as many tasks as there are threads, and each task walks its own
- * part of memory again and again, so that a part stays in the cache of one core. A run in which
- * one thread took two tasks, or in which another program had a core, is slow, and the fastest of
- * several runs is what counts.
+ * A run has as many tasks as threads. Each task iterates over its own part of memory repeatedly, so
+ * that the part stays in the cache of one core. A run is slow if one thread took two tasks or if
+ * another program used a core, so the fastest of several runs counts.
  */
 #include <stddef.h>
 #include <stdint.h>

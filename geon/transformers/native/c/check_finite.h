@@ -1,5 +1,6 @@
-/* Whether an element is not FINITE: `wrong` gets how many are not, `first` the VALUE of the first.
-   COUNTER, as wide as an element, counts those of 4096, so that vectors do. */
+/* Return 1 if an element is not FINITE; `wrong` receives the number of such elements, `first` the
+   VALUE of the first one. COUNTER is as wide as an element, so that the loop vectorises, and counts
+   blocks of 4096. */
 static int NAME(const TYPE *x, int64_t count, int64_t *wrong, double *first)
 {
     *wrong = 0;

@@ -1,7 +1,7 @@
-/* Running totals, which accumulate in TOTAL from START on by OPERATOR; IDENTITY stands before the
-   first. A line that adjoins in memory is taken a vector at a time, other lines side by side. Where
-   there are few lines, each is cut into parts: what those before a part come to is found first.
-   Without REORDERS totals are added one after another. */
+/* Prefix sums or products with OPERATOR, accumulated in TOTAL from START on; IDENTITY is the first
+   exclusive result. A contiguous line is scanned by vectors, other lines in lanes. If there are few
+   lines, each is cut into parts, and the totals of the parts are computed first. Without REORDERS
+   the operation is not reassociated. */
 #include "cumulative.h"
 #define ONE(M) M(0)
 #define TWO(M) ONE(M) M(1)

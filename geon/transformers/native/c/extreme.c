@@ -1,8 +1,8 @@
-/* The position of each line's extreme: of the largest key, or for LEAST of the smallest, NaN being
-   extreme in both. Blocks find their largest in vectors; only one above what was found is searched.
-   Lines that are fewer than would keep all threads busy are shared out in parts.
-   Floats that adjoin are compared as they are, unless they are few: keys cost several times that.
-   */
+/* Argmax or argmin of each line: the index of the largest key, or of the smallest one for LEAST;
+   NaN is the extreme of both. Blocks compute their maximum in vectors, and only a block with a
+   larger maximum than before is searched for the index. Few lines are divided into parts for all
+   threads. Contiguous floats are compared directly, unless they are few: computing keys costs
+   several times as much. */
 #include "extreme.h"
 
 GEON_INLINE KEY PART(key)(TYPE x)

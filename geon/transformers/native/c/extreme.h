@@ -1,3 +1,3 @@
-/* Where the extreme of each line along the middle of (outer, n, inner) is. */
+/* Argmax or argmin along the middle axis of (outer, n, inner). */
 __attribute__((visibility("hidden"))) void NAME(
     int32_t threads, const TYPE *x, int64_t *out, int64_t outer, int64_t n, int64_t inner);

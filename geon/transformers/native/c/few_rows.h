@@ -1,9 +1,9 @@
-/* to[c * rows + r] = from[r * from_step + c] for rows that are fewer than a block of registers has.
+/* to[c * rows + r] = from[r * from_step + c] for fewer rows than a register block has.
 
-   Columns of HIGH rows, a power of two, are turned by perfect shuffles of vectors: row k and row
-   k + HIGH / 2 take turns, as often as HIGH can be halved. Rows that are missing are the first one
-   again; what a line has of them is overwritten by the next line. The last block begins so that it
-   ends where columns do. */
+   Blocks of HIGH rows, a power of two, are transposed by perfect shuffles of vectors: rows k and
+   k + HIGH / 2 are interleaved, log2(HIGH) times. Missing rows repeat the first one; their elements
+   in a line are overwritten by the next line. The last block overlaps the one before, so that it
+   ends with the columns. */
 typedef TYPE PART(few) __attribute__((vector_size(16), aligned(BYTES), may_alias));
 typedef TYPE PART(few_element) __attribute__((may_alias)); /* of floats, too */
 #define WIDE (16 / BYTES)

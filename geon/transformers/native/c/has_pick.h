@@ -1,4 +1,4 @@
-/* HAS_PICK: whether the compiler has __builtin_shufflevector. */
+/* HAS_PICK: 1 if the compiler has __builtin_shufflevector. */
 #ifdef __has_builtin
 #define HAS_PICK __has_builtin(__builtin_shufflevector)
 #else

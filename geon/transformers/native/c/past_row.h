@@ -1,4 +1,4 @@
-/* Copies fewer bytes than a line has, in pieces whose sizes are known. */
+/* Copy fewer bytes than a cache line, in pieces of constant sizes. */
 GEON_INLINE void geon_past_few(char *to, const char *from, int64_t bytes)
 {
 #define PIECE(size)                                                                                \

@@ -1,14 +1,14 @@
-/* Threads that share the tasks of one run, and a number for each of them.
+/* A pool of threads that share the tasks of one run; each thread in a run has a number (its seat).
  *
  * There is one pool per process. A run belongs to the thread that called geon_pool_run; a second
- * caller, or a task that calls it, finds the pool taken and works alone. Workers join a run only
- * while it has seats, so a run never waits for a worker that is still waking up: it waits for
- * those inside it and for nobody else.
+ * caller, or a task that calls it, finds the pool busy and runs its tasks alone. Workers join a run
+ * only while it has free seats, so a run waits only for the workers that have joined it, never for
+ * one that is still waking up.
  *
- * One 64-bit word, `state`, says all of it: the number of the run (upper 32 bits), the seats left,
- * whether the caller sleeps, and how many workers are inside (lowest 15 bits). What a run is made
- * of (task, argument, shares) is written before its seats are, and read by a worker only after it
- * took one.
+ * One 64-bit word, `state`, has the whole state: the number of the run (upper 32 bits), the free
+ * seats, a flag for a sleeping caller, and the number of workers inside (lowest 15 bits). The
+ * caller writes the run's task, argument and shares before its seats; a worker reads them only
+ * after it took a seat.
  */
 #if defined(__linux__) && !defined(_GNU_SOURCE)
 #define _GNU_SOURCE

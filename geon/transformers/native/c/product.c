@@ -1,9 +1,10 @@
-/* The function that runs any product: cut into tasks, packed, multiplied by tiles, and stored.
+/* The driver that runs any product: divides it into tasks, packs operands, runs register tiles and
+   stores the results.
 
-   A product's own text fills in a `struct geon_product`: extents, how the operands lie, and
-   functions of its own for what is not known here: elements computed while they are packed, offsets
-   of batches, and what is done to each element when it is stored. Sizes of blocks are macros, which
-   `product_shape.py` gives for each type and width of vectors. */
+   A product's own text fills in a `struct geon_product`: extents, operand layouts, and functions
+   for what is specific to it: computed elements on packing, offsets of batches, and the epilogue of
+   each element. Block sizes are macros, which `sizes/blocking.py` defines for each type and vector
+   width. */
 
 #include "product_common.h"
 #include "product_tiles.h"

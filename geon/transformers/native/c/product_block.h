@@ -1,4 +1,4 @@
-/* Work on one block of a product: packed, multiplied by groups of rows, put by. */
+/* Compute one block of a product: pack it, multiply groups of rows, store the sums. */
 
 /* A part of the right operand that was packed before the tasks that use it: from `batch` on,
    columns from `start` to before `end`, at any depth. */

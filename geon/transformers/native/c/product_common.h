@@ -1,4 +1,4 @@
-/* What both units of products begin with. */
+/* Common definitions of both units of products. */
 
 /* For functions written in vectors already: what more a compiler looks for costs it time. Where their
    loops happen to lie is 5 % of some. */

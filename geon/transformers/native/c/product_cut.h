@@ -1,4 +1,4 @@
-/* How a product is cut up. */
+/* The division of a product into blocks, items and tasks. */
 
 /* Blocks of rows and columns, items (blocks of all batches and parts), and tasks, each of
    neighbouring items: of the same columns where the right operand is larger than all else, so

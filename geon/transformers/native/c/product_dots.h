@@ -1,4 +1,4 @@
-/* DOTS: ROWS rows times ACROSS columns, over the whole sum. */
+/* DOTS: dot products of ROWS rows and ACROSS columns over all summed indices. */
 GEON_INLINE QUICK_INSIDE void DOTS(
     int64_t depth, const TYPE *a, int64_t line, const TYPE *b, int64_t step, TYPE *out,
     int64_t out_step, int accumulate)

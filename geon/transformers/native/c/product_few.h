@@ -1,4 +1,4 @@
-/* Lines of FEW elements that adjoin, taken apart and put together, as many as fill vectors. */
+/* Deinterleave and interleave contiguous lines of FEW elements, a vector of lines at a time. */
 #define FEW_NAME(direction, few) FEW_JOINED(direction, few)
 #define FEW_JOINED(direction, few) geon_##direction##_##few
 static QUICK void FEW_NAME(apart, FEW)(

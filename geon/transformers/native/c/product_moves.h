@@ -1,4 +1,4 @@
-/* Copies and transposes, which bring operands into packed blocks. */
+/* Copies and transposes of operands into packed blocks. */
 
 /* Rows shorter than a vector: their first and their last elements, which may be the same ones. */
 #define COPY_ENDS(count)                                                                          \

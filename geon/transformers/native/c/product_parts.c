@@ -1,5 +1,5 @@
-/* What products call beside tiles of packed panels: copies and transposes, few rows against an
-   operand where it lies, and windows. A unit of its own, so that two processors compile products. */
+/* Functions of products other than tiles of packed panels: copies and transposes, few rows with an
+   unpacked operand, and windows. It is a separate unit, so that two processors compile products. */
 
 #include "product_common.h"
 #include "product_moves.h"

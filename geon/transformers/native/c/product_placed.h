@@ -1,4 +1,4 @@
-/* One register tile, TILE, of ROWS rows, packed beside each other, and WIDTH vectors of windows. */
+/* One register tile, TILE, of ROWS packed rows and WIDTH vectors of column windows. */
 static QUICK void TILE(const struct geon_placed_tile *tile)
 {
     AFRESH;

@@ -1,5 +1,6 @@
-/* Register tiles whose columns are windows, read where they overlap: each summed index has a place,
-   from which the same vectors are read. Three of them, since windows mostly are odd. */
+/* Register tiles whose columns are overlapping windows, read in place: each summed index has an
+   offset, from which the same vectors are loaded. A tile has three vectors, as window extents are
+   mostly odd. */
 
 /* One tile: its operands and its part of the result. */
 struct geon_placed_tile {

@@ -1,4 +1,4 @@
-/* Few rows against a right operand that is read where it lies. */
+/* Products of few rows with a right operand that is read in place, unpacked. */
 
 /* Streams: rows of the right operand lie in memory. They are read at STREAMS places side by side,
    each of which goes on through its part of the rows: a processor fetches ahead what adjoins, but

@@ -1,6 +1,6 @@
-/* One register tile, SHOWN, of ROWS rows and WIDTH vectors, whose rows are windows: a row's summed
-   indices are runs of `run` elements, at the offsets `runs` from the row's own place. The first run
-   begins `skipped` elements late. */
+/* One register tile, SHOWN, of ROWS rows and WIDTH vectors, whose rows are windows: the summed
+   indices of a row are runs of `run` elements at the offsets `runs` from the row's start. The first
+   `skipped` elements of the first run are left out. */
 static QUICK void SHOWN(
     int64_t depth, const TYPE *const *rows, const int64_t *runs, int64_t run, int64_t skipped,
     const TYPE *restrict right, int64_t step, TYPE *restrict out, int64_t out_step, int accumulate)

@@ -1,5 +1,5 @@
-/* Register tiles: HIGH and LOW rows, one and two vectors wide. Rows lie ALONG lines of memory, or
-   BESIDE each other, ROWS of them for each summed index. */
+/* Steps of register tiles: HIGH or LOW rows, one or two vectors wide. Rows are contiguous ALONG
+   summed indices, or BESIDE each other: ROWS contiguous elements for each summed index. */
 #define ALONG(along, beside) along
 #define BESIDE(along, beside) beside
 

@@ -1,4 +1,4 @@
-/* STREAM: ROWS rows times DEEP summed indices, over all columns. */
+/* STREAM: the products of ROWS rows with DEEP summed indices, over all columns. */
 static QUICK void STREAM(
     int64_t width, const TYPE *restrict a, int64_t line, const TYPE *restrict b, int64_t step,
     int64_t part, TYPE *restrict c, int64_t out_step)

@@ -1,8 +1,8 @@
 /* Register tiles, TILE, of ROWS rows, ALONG lines or BESIDE each other, and WIDTH vectors:
-   out[row][column] (+)= sum over k of left[row][k] * right[k][column]; a row of tiles in one call,
-   since those of few summed indices take no longer than a call does.
-   Registers hold the sum of `chain` terms at most, and are then added to `out`. Steps are unrolled,
-   and each fetches a line of what is `next`: who shares the core's front end takes half of it. */
+   out[row][column] (+)= sum over k of left[row][k] * right[k][column]. One call computes a row of
+   tiles, since a tile of few summed indices takes no longer than a call. Registers accumulate at
+   most `chain` terms, which are then added to `out`. Steps are unrolled, and each prefetches a line
+   of `next`. */
 #if ROWS > 6
 #define THIRD 4
 #elif ROWS > 3

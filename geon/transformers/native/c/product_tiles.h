@@ -1,4 +1,4 @@
-/* Register tiles of packed rows and panels, and how a group of rows is covered by them. */
+/* Register tiles of packed rows and panels, and the cover of a group of rows by tiles. */
 #include "product_steps.h"
 
 /* Some tiles that are so far apart in the operands and the result, and what each fetches. */

@@ -1,4 +1,4 @@
-/* The vectors that products are written in: VECTOR elements of TYPE. */
+/* The vector type of products: VECTOR elements of TYPE. */
 typedef TYPE geon_vector
     __attribute__((vector_size(VECTOR * TYPE_BYTES), aligned(TYPE_BYTES), may_alias));
 

@@ -1,4 +1,4 @@
-/* Windows that tiles read where they overlap: the place of each row, in the operand or in a band. */
+/* Overlapping windows that tiles read in place: the start of each row, in the operand or in a band. */
 
 /* The indices of loops, row-major, at the flat one. */
 GEON_INLINE void geon_indices(int64_t *at, const int64_t *extents, int64_t loops, int64_t flat)

@@ -1,5 +1,5 @@
-/* Register tiles whose rows are windows, read where they overlap. One vector of columns has TALL rows
-   in a tile: each sum waits for the one before it, and each row has a pointer in a register. */
+/* Register tiles whose rows are overlapping windows, read in place. A tile of one vector of columns
+   has TALL rows: independent sums hide the latency, and each row's pointer is in a register. */
 
 #include "product_steps.h"
 

@@ -1,5 +1,5 @@
-/* Neighbouring words of Philox 4x32-10, a multiple of 64 of them: 16 counters at once fill vectors,
-   and the four words of a counter are neighbours. */
+/* Generate consecutive words of Philox 4x32-10, a multiple of 64: 16 counters at once fill vectors,
+   and the four words of a counter are consecutive. */
 #include "random_words.h"
 
 void NAME(uint32_t *words, int64_t count, uint32_t counter, uint64_t seed, uint64_t draw,

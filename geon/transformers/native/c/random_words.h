@@ -1,5 +1,5 @@
-/* Words of random bits from position `first` on to before `end`, of one draw in one call. What runs
-   along a draw asks for neighbouring words, and 64 at once cost little more than one. */
+/* Words of random bits from position `first` to before `end`, of one draw in one call. Loops along
+   a draw read consecutive words, and 64 at once cost little more than one. */
 struct geon_words {
     int64_t first, end;
     uint32_t words[RUN + 64];

@@ -1,5 +1,5 @@
-/* REPEAT(n, M, ...) is M(0, ...) M(1, ...) and so on, n times; AGAIN(n, M, ...) is the same, for
-   use within M. So each vector has a name of its own and a register; arrays would lie in memory. */
+/* REPEAT(n, M, ...) expands to M(0, ...) M(1, ...), n times; AGAIN(n, M, ...) does the same within
+   M. So each vector is a variable in a register; an array would be in memory. */
 #define REPEAT(n, M, ...) REPEAT_TIMES(n, M, __VA_ARGS__)
 #define REPEAT_TIMES(n, M, ...) REPEAT_##n(M, __VA_ARGS__)
 #define REPEAT_1(M, ...) M(0, __VA_ARGS__)

@@ -1,4 +1,4 @@
-/* Vectors of LANES totals, and running totals of a line by OPERATOR, a vector at a time. */
+/* Vectors of LANES totals, and the scan of a contiguous line by OPERATOR, a vector at a time. */
 #if defined(__AVX512F__)
 #define LANES 8
 #define EACH(M, by) M(0, by), M(1, by), M(2, by), M(3, by), M(4, by), M(5, by), M(6, by), M(7, by)

@@ -1,10 +1,9 @@
-/* x with values put in at positions, in order, so that of two at one place the later stays or is
-   combined (added, multiplied, compared): STORED is what a place and a value give. Where many are
-   combined (ADDED) with few places, parts of the positions are combined in copies of their own, from
-   NOTHING on, the identity, and the copies then in order. Else
-   tasks have columns of wide rows, each going over all positions; where there are none of these and
-   places are more than caches hold, tasks have ranges of places. What a place gets, and in which
-   order, is the same for all of them. */
+/* Scatter: x with values set or combined at positions, in their order; STORED combines an element
+   with a value. If many values are combined (ADDED) in few elements, parts of the positions are
+   combined in private copies, which start from the identity NOTHING, and the copies are combined in
+   order. Else, if rows are wide, each task processes all positions for some columns. Else, if the
+   result is larger than the caches, each task processes a range of its elements. The order in which
+   an element receives values is the same for all of these. */
 #include "scatter.h"
 
 struct PART(work) {

@@ -1,5 +1,5 @@
-/* Running totals of neighbouring lines of a few elements, which adjoin. Each total is in a register,
-   and nothing of a line waits for the line before, so that a processor works at several. */
+/* Scans of contiguous lines of a few elements. Each total is in a register and lines are
+   independent, so that the processor overlaps several lines. */
 #define TAKES(k)                                                                                  \
     TOTAL after##k = held OPERATOR (TOTAL)(RESULT)x[(k) * step];                                  \
     out[(k) * step] = exclusive ? ((k) ? (RESULT)held : IDENTITY) : (RESULT)after##k;             \

@@ -1,4 +1,4 @@
-/* Each line ascending, NaN last; equal elements keep their order. KEY_OF gives an element's key. */
+/* Sort each line: ascending, stable, NaN last. KEY_OF returns an element's key. */
 #include "sort.h"
 #include "sort_vector.h"
 

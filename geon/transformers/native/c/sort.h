@@ -1,4 +1,4 @@
-/* Lines along the middle of (outer, n, inner), sorted, or where what sorts them is. */
+/* Sort or argsort along the middle axis of (outer, n, inner). */
 __attribute__((visibility("hidden"))) void NAME(
     int32_t threads, const TYPE *x, RESULT *out, char *scratch, int64_t outer, int64_t n,
     int64_t inner);

@@ -1,5 +1,5 @@
-/* Short runs of words that adjoin, sorted in registers: a block has as many rows as its name says,
-   whose lanes are sorted first and merged then, each twice as many lanes with as many. */
+/* Sort short contiguous runs of words in registers: the lanes of a block's vectors are sorted
+   first, then merged pairwise until one run is left. */
 #define LANES (VECTOR_BYTES / WORD_BYTES)
 #if LANES == 16
 #define EACH_LANE(M, by)                                                                          \

@@ -1,4 +1,4 @@
-/* Bools in lines that adjoin, any number of elements apart: those that are true are counted. */
+/* Sort bools of strided lines by counting the true ones. */
 GEON_INLINE void PART(counted)(const struct PART(some) *all, int64_t width)
 {
     int64_t n = all->n, inner = all->inner;

@@ -1,4 +1,4 @@
-/* No macro of the sorts is left defined. */
+/* Undefine all macros of the sorts. */
 #undef VECTOR_BYTES
 #undef TOGETHER
 #undef HELD

@@ -1,6 +1,6 @@
-/* Lines of a few elements, a vector of them at once: neighbours change places where IS_LATER(a, b),
-   so that equal ones stay in order. Lines adjoin, or their elements are `inner` apart. With POSITIONS
-   of elements the result is of these. */
+/* Sort lines of a few elements, a vector of lines at once: odd-even transposition, a stable exchange
+   of neighbours if IS_LATER(a, b). Lines are contiguous, or their elements `inner` apart.
+   With POSITIONS the results are the elements' indices. */
 #define MOST_FEW 8
 #define MOST_ADJOINING 4
 #define EACH_3(M) ROWS_2(M) M(2)

@@ -1,4 +1,4 @@
-/* PART(least): the words of the least k of the first n elements in order. */
+/* PART(least): sort the least k of the first n words. */
 #if PAIRED
 #include "sort_prefix.h"
 #else

@@ -1,5 +1,5 @@
-/* Short lines side by side, sorted by a network that depends on places alone, so that all lanes do
-   the same: sixteen rows at a time in registers, then Batcher's bitonic merges in few passes. */
+/* Sort short lines in lanes by a network, whose compare-exchanges do not depend on the data:
+   sixteen rows at a time in registers, then Batcher's bitonic merges in few passes. */
 #define FEWEST_LANES (TOGETHER / 4)
 #define NEAR_ROWS (8192 / VECTOR_BYTES) /* half of what the first cache holds, or fewer */
 

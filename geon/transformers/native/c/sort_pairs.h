@@ -1,4 +1,4 @@
-/* X(i, j) for all pairs that sort so many, by Batcher's odd-even merges. */
+/* SORT_n(X): X(i, j) for the compare-exchanges that sort n elements, by Batcher's odd-even merges. */
 #define SORT_2(X) X(0, 1)
 #define SORT_FOUR(X, a, b, c, d) X(a, b) X(c, d) X(a, c) X(b, d) X(b, c)
 #define MERGE_FOURS(X, a, b, c, d, e, f, g, h)                                                    \

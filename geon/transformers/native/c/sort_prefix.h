@@ -1,6 +1,6 @@
-/* Where elements of 64 bits come in order: a word has as many bits of a key as a position leaves of
-   64. The least key of all is taken away first, so that keys of a small range have all their bits
-   there; else those whose words begin alike are put in order by the bits that are left. */
+/* Argsort of 64-bit elements: a word has the index and as many leading bits of the key as fit above
+   it. The least key is subtracted first, so that keys of a small range fit as a whole; otherwise
+   elements with equal words are then sorted by the remaining bits. */
 #define LONGEST_RUN 16 /* of words that begin alike, put in order one by one */
 
 struct PART(prefix) {

@@ -1,5 +1,5 @@
-/* The words of a vector that are above a limit, as the bits of a mask, and those of a mask pressed
-   together: of AVX-512 an instruction, of AVX2 a choice of lanes from a table for each mask. */
+/* Compare the words of a vector with a limit to a bit mask, and compress a vector by a mask: one
+   instruction of AVX-512; a permutation from a table indexed by the mask for AVX2. */
 #define LANES (VECTOR_BYTES / WORD_BYTES)
 #if VECTOR_BYTES == 64
 #if WORD_BYTES == 4

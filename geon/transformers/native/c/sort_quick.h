@@ -1,5 +1,5 @@
-/* Words that adjoin, sorted by parting them again and again at a pivot, a vector at a time, down to
-   what registers sort. Asked for the least k, it leaves the order of the others open. */
+/* Vectorised quicksort of contiguous words: partition at pivots, down to runs that are sorted in
+   registers. With a limit k only the least k words are in order. */
 #include "sort_blocks.h"
 #include "sort_press.h"
 #define LONGEST_BLOCK (16 * LANES)

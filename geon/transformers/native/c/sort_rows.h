@@ -1,6 +1,6 @@
-/* Lines side by side as rows of words. A program says an element's number (ROW_NUMBER), what a
-   number stands for (ROW_FOUND), and whether zeros have signs that are put back (SIGNS). Elements
-   that do not adjoin go through memory that has TOGETHER of each place. */
+/* Sort lines in lanes, as rows of words. A program defines an element's number (ROW_NUMBER), the
+   result of a number (ROW_FOUND), and whether signs of zeros are restored (SIGNS). Elements that
+   are not contiguous are copied through a buffer with TOGETHER elements for each index. */
 #include "sort_network.h"
 #define FEWEST_TURNED 8 /* of lines and of elements, for blocks that registers turn */
 #if VECTOR_BYTES == 16 && NUMBER_BYTES == 8 && !ARE_DOUBLES /* two lanes, slowly compared */

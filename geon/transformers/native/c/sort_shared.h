@@ -1,6 +1,6 @@
-/* One long line on all threads. Each takes a chunk of it and parts that at the same pivots into
-   pieces; what the chunks have of a piece is brought together, and pieces are sorted each by itself.
-   Words are all different, or equal ones look the same: the order does not depend on the pieces. */
+/* Sort one long line on all threads. Each thread partitions a chunk of it at the same pivots into
+   pieces. The parts of each piece are then gathered, and pieces are sorted independently. Words are
+   distinct or indistinguishable, so the result does not depend on the pieces. */
 #define MOST_CHUNKS 32
 #define MOST_PIECES 128
 #define SAMPLES_OF_PIECE 16

@@ -1,5 +1,5 @@
-/* Vectors of numbers of NUMBER_BYTES, and rows, which have a word of each of TOGETHER lines: a number
-   with key and position, or where lines are PAIRED a number for each. */
+/* Vectors of numbers of NUMBER_BYTES, and rows with a word of each of TOGETHER lines. A word is a
+   number with key and index or, if PAIRED, one number for each. */
 #if defined(__AVX512F__) && defined(__AVX512BW__)
 #define VECTOR_BYTES 64
 #elif defined(__AVX2__)

@@ -1,5 +1,5 @@
-/* The least k of n words ascending: those given, or the others of as much memory, whichever hold
-   them in the end. A word has a KEY of KEY_BYTES from bit DOWN on. */
+/* Sort the least k of n words, ascending; the result is in `words` or in the other buffer. A word
+   has a KEY of KEY_BYTES from bit DOWN on. */
 #define FEW (24 + 8 * KEY_BYTES)
 #ifdef __has_builtin
 #define HAS_PICK __has_builtin(__builtin_shufflevector)

@@ -1,7 +1,6 @@
-/* What one thread of this machine takes for what ceilings do not say: additions that wait for each
- * other, quotients, steps of scalar code, calls of the C library, elements that lie far apart, and
- * the register tiles of products. Each function gives the seconds of one; the fastest of several
- * runs counts.
+/* Microbenchmarks of one thread, for costs that are not in the roofline: latency of additions,
+ * divisions, scalar statements, calls of the C library, strided elements, and the register tiles of
+ * products. Each function returns the seconds of one operation; the fastest of several runs counts.
  */
 #include <math.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* to[c * each + k] = from[c] for k < each: vectors of one element each, of which the next ones
-   overwrite what is too much. Behind the last there is room for a vector. */
+/* to[c * each + k] = from[c] for k < each: broadcast vectors of one element each; the next ones
+   overwrite the excess lanes. There must be room for a vector behind the last element. */
 #include "has_pick.h"
 typedef TYPE PART(same) __attribute__((vector_size(32), aligned(BYTES), may_alias));
 

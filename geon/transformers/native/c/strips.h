@@ -1,6 +1,6 @@
-/* Running totals of lines side by side: `totals` has one for each column, before some rows and then
-   after them. A strip is some vectors, or elements, of each row, whose totals are in registers
-   while it goes over the rows: what was just stored would hold up later loads. */
+/* Scans of lines in lanes: `totals` has the running total of each column. A strip is a few vectors,
+   or elements, of each row, whose totals stay in registers over all rows: loading them again would
+   stall on the stores. */
 #define HOLDS(k) SOME held##k = *(SOME *)(totals + AT(k));
 #define READS(k) SOME value##k = READ(x + AT(k));
 #define ADDS(k) SOME after##k = held##k OPERATOR value##k;

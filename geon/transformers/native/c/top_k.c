@@ -1,4 +1,5 @@
-/* Where the k largest of each line are: a word has the complement of a key above the position. */
+/* The indices of the k largest elements of each line: a word has the key's complement above the
+   index. */
 #include "top_k.h"
 #include "sort_vector.h"
 

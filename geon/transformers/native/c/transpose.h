@@ -1,5 +1,5 @@
-/* to[c * to_step + r] = from[r * from_step + c] for elements of BYTES bytes: blocks that registers
-   hold are turned in them, and rows that are fewer than these where lines adjoin that are written. */
+/* to[c * to_step + r] = from[r * from_step + c] for elements of BYTES bytes: blocks are transposed
+   in registers, and so are fewer rows than a block has if the written lines are contiguous. */
 #include "has_pick.h"
 #if !HAS_PICK
 #undef BLOCK

@@ -1,9 +1,9 @@
-/* The transpose of a matrix, written where it is to lie: to[c * to_step + r] = from[r * from_step + c].
+/* Transpose a matrix into its destination: to[c * to_step + r] = from[r * from_step + c].
 
-   Lines of cache are written as a whole, one block of registers or two: else some of a line would be
-   gone before the rest is written. Blocks of a square of TURNED rows come after each other, whose
-   lines the nearest caches hold meanwhile. NAME turns what is no block, BLOCK and PART(block) are
-   its own. */
+   Cache lines are written as a whole, by one or two register blocks: otherwise they would be
+   evicted half written. The blocks of a square of TURNED rows are consecutive, so that its lines
+   stay in the L1 and L2 caches. NAME transposes a matrix smaller than a block; BLOCK and
+   PART(block) are those of NAME. */
 #define LINE (64 / BYTES)
 #include "has_pick.h"
 #if !HAS_PICK

@@ -1,5 +1,5 @@
-/* A square of WIDE rows of 64 bytes is turned in registers by perfect shuffles: rows k and
-   k + WIDE / 2 take turns, as often as a row's number has bits. */
+/* Transpose a square of WIDE rows of 64 bytes in registers by perfect shuffles: rows k and
+   k + WIDE / 2 are interleaved, log2(WIDE) times. */
 typedef TYPE PART(wide) __attribute__((vector_size(64), aligned(BYTES), may_alias));
 #if BYTES == 4
 #define LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23

@@ -2,14 +2,14 @@
 
 They compare unsigned keys (``geon_key_*``), in which both zeros are equal and NaN is the largest.
 They sort words. A word has the key in its upper bits and the element's index below. It has the size
-of an element in sort and 8 bytes in the others. 64-bit keys leave no room for an index: they are
+of an element in sort and 8 bytes in the others. 64-bit keys leave no room for an index. They are
 sorted by a key prefix first and then by the rest (``c/sort_prefix.h``).
 
 The algorithm depends on the line length. Lines of a few elements use compare-exchange of
 neighbouring values, a vector of lines at once (``c/sort_few.h``). Lines of up to ``MOST_ROWS``
 elements (twice as many with AVX2) use sorting networks on several lines at once
 (``c/sort_network.h``). Longer lines use a vectorised quicksort (``c/sort_quick.h``) if the
-processor has AVX2 and words have 4 or 8 bytes; if there are few lines, all threads share each line
+processor has AVX2 and words have 4 or 8 bytes. If there are few lines, all threads share each line
 (``c/sort_shared.h``). Other words use a radix sort on the bytes of their keys, and one-byte
 elements a counting sort.
 """

@@ -60,7 +60,7 @@ class Record:
     the last of them is the table of cached packed operands. ``lengths`` are the names of the open
     lengths that the function takes. ``work`` has the iteration spaces of the kernels, each with the
     number of kernels that have it. ``buffers`` are the arena buffers, ``alignment`` their alignment
-    in bytes. ``lifetimes`` are the live ranges (first and last step) of the results' memory.
+    in bytes. ``lifetimes`` are the live ranges of the arena buffers, as first and last step.
     ``kept`` are the cached packed operands. ``beside`` has the bytes of each result. ``results``
     has the shape and dtype of each result. ``shown`` has the printed values, by kernel number.
     ``checks`` has for each kernel that can fail the axis length that indices must lie in and

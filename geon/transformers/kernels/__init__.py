@@ -1,1 +1,1 @@
-"""Kernels as data: scalar code, loop nests and contractions; nothing of one target, and no text."""
+"""Kernels as data: scalar code, loop nests and contractions, independent of the target."""

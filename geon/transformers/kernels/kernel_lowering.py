@@ -1,4 +1,4 @@
-"""The end of stage 4: each group of ops as a kernel's work, as data."""
+"""Last step of stage 4: lower each group of ops to the kernel that computes it, as data."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .products.contraction import Contraction, make_contraction
 from .products.row_blocking import Blocked, make_blocked
 from .scans.sequential_scan import OrderedLoop
 
-Printed = Nest | Contraction | Blocked | OrderedLoop  # what text is written for
+Printed = Nest | Contraction | Blocked | OrderedLoop  # kernels for which source is printed
 Work = Printed | Region | Call
 
 
 def lower(op: Op, fused: Fused | None, operands: Operands) -> Printed | Call:
-    """What a kernel does whose results are those of ``operands``; ``op`` is the first.
+    """Return the kernel that computes the results of ``operands``; ``op`` is the first of them.
 
-    A target that does not fuse calls its library for each op.
+    ``fused`` is None on a target that does not fuse: each op is then a library call.
     """
     if fused is None:
         return Call(op)

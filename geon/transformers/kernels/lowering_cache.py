@@ -1,7 +1,8 @@
-"""Kernels that differ in what they read alone are lowered once.
+"""Cache of lowered kernels: kernels that differ only in their operands are lowered once.
 
-A network has many layers of one form. Their ops are other ones, so their kernels are, too; but what
-a kernel does follows from its ops' rows, attributes and axes, and from how values lie in memory.
+A network has many layers of one form. Their ops are distinct objects, so their kernels are, too.
+But a kernel follows from its ops' primitives, attributes and axes, and from the memory layout of
+the values: these make up the cache key.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from .products.contraction import Contraction
 
 
 class Lowering:
-    """``lower`` that remembers kernels of each form, and of which of their ops the operands are."""
+    """Memoised ``lower``: maps each form to its kernel and the numbers of its operands."""
 
     def __init__(self) -> None:
         self.known: dict[Hashable, tuple[Nest | Contraction, tuple[int, ...]]] = {}
 
     def lower(self, op: Op, fused: Fused | None, operands: Operands) -> Printed | Call:
-        """As ``lower``; a kernel of a form that was met has the loops and the code of that one."""
+        """Return the kernel of ``fused``, with loops and code of an earlier one of its form
+        if any.
+        """
         if fused is None or fused.kind not in ("nest", "contraction") or fused.chain is not None:
             return lower(op, fused, operands)
         ops, form = form_of(fused, operands)
@@ -36,7 +39,7 @@ class Lowering:
         assert isinstance(made, Nest | Contraction)
         numbers = {id(op): number for number, op in enumerate(ops)}
         found = [numbers.get(id(op)) for op in made.operands]
-        if None not in found:  # draws have operands that lowering makes
+        if None not in found:  # lowering of random draws adds operands of its own
             self.known[form] = made, tuple([n for n in found if n is not None])
         return made
 
@@ -49,8 +52,9 @@ def _with_operands(work: Nest | Contraction, operands: tuple[Op, ...]) -> Nest |
 
 
 def form_of(fused: Fused, operands: Operands) -> tuple[list[Op], Hashable]:
-    """The ops of a kernel down to what it reads, and a value that is equal for kernels which do
-    the same with as many.
+    """Return the ops of a kernel, down to its loads, and a hashable form.
+
+    Kernels with equal forms do the same to ops of equal numbers.
     """
     dots = () if fused.dot is None else (fused.dot,)
     roots = (tuple(operands.results), fused.reductions, fused.straight, dots)

@@ -1,8 +1,8 @@
-"""The structure of a kernel's work: equal for kernels that differ in their operands alone.
+"""Structural keys of kernels: equal for kernels that differ only in their operands.
 
-Two nests, contractions or chains of one structure have one text, so it is printed and compiled
-once. Names of axes and of ops are no part of it; operands are their numbers, nodes of scalar code
-the order in which they are met.
+Kernels with one structure have one source text, so it is printed and compiled once. Names of axes
+and ops are not part of the key. Operands are represented by their numbers, nodes of scalar code by
+the order in which they are first visited.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .scans.sequential_scan import OrderedLoop
 
 
 def structure(work: Nest | Contraction | Blocked | OrderedLoop) -> Hashable:
-    """A value that is equal for work of one structure."""
+    """Return a hashable key that is equal for kernels of one structure."""
     if isinstance(work, Blocked):
         steps = tuple([step_structure(step) for step in work.steps])
         places = tuple([tuple([(p.number, p.inner) for p in each]) for each in work.places])
@@ -47,7 +47,7 @@ def structure(work: Nest | Contraction | Blocked | OrderedLoop) -> Hashable:
 
 
 def step_structure(step: Step) -> Hashable:
-    """A value that is equal for steps of one structure."""
+    """Return a hashable key that is equal for steps of one structure."""
     if not isinstance(step, Extremes):
         return _Structure().of(step)
     dtypes = tuple([op.dtype for op in step.operands])
@@ -60,7 +60,7 @@ class _Structure:
         self.nodes: list[Hashable] = []
 
     def of(self, work: Nest | Contraction | OrderedLoop) -> Hashable:
-        """The structure of all of a kernel's work."""
+        """Return the structure of a whole kernel."""
         body: Hashable
         if isinstance(work, Nest):
             body = self.nest(work)
@@ -71,7 +71,7 @@ class _Structure:
         return type(work), body, tuple(self.nodes), tuple([op.dtype for op in work.operands])
 
     def contraction(self, work: Contraction) -> Hashable:
-        """A contraction with its pieces."""
+        """Return the key of a contraction, including its pieces."""
         groups = (work.batch, work.rows, work.columns, work.summed)
         return (
             tuple([self.loops(loops) for loops in groups]),
@@ -84,7 +84,7 @@ class _Structure:
         )
 
     def ordered(self, work: OrderedLoop) -> Hashable:
-        """An ordered loop."""
+        """Return the key of an ordered loop."""
         carries = [
             (
                 self.value(carry.first),
@@ -98,7 +98,7 @@ class _Structure:
         return work.rows, work.turns, work.reverse, tuple(carries), stores
 
     def nest(self, nest: Nest) -> Hashable:
-        """A nest with its pieces."""
+        """Return the key of a nest, including its pieces."""
         return (
             self.loops(nest.rows),
             nest.across and self.loops((nest.across,)),
@@ -116,19 +116,19 @@ class _Structure:
         )
 
     def fill(self, nest: Nest, fill: Fill) -> Hashable:
-        """What is copied before all, and how much of it there is: no loop goes over that."""
+        """Return the key of the initial copy, with its size: no loop of the nest shows it."""
         return fill.operand, fill.source, nest.operands[fill.operand].axes.size
 
     def loops(self, loops: Iterable[Loop]) -> Hashable:
-        """Loops by variable and extent."""
+        """Return the names and extents of loops."""
         return tuple([(loop.name, loop.extent) for loop in loops])
 
     def array(self, array: RowArray) -> Hashable:
-        """An array of a row."""
+        """Return the key of a row array."""
         return array.size, array.dtype
 
     def step(self, step: Pass | Store | Keep) -> Hashable:
-        """A pass, or what stores or keeps a value."""
+        """Return the key of a pass, a store or a keep."""
         if isinstance(step, Store):
             return step.operand, self.index(step.offset), self.value(step.value), step.dtype
         if isinstance(step, Keep):
@@ -148,14 +148,14 @@ class _Structure:
         return self.loops(step.loops), tuple(reductions), inner, step.divided
 
     def value(self, value: Scalar) -> int:
-        """The number of a node."""
+        """Return the number of a node; number the nodes below it first."""
         for node in walk(value, known=self.numbers):
             self.numbers[id(node)] = len(self.numbers)
             self.nodes.append(self.node(node))
         return self.numbers[id(value)]
 
     def node(self, value: Scalar) -> Hashable:
-        """A node whose parts have numbers."""
+        """Return the key of a node whose operands are numbered."""
         kind = type(value)
         if isinstance(value, Load):
             return kind, value.operand, self.index(value.offset), value.dtype
@@ -186,16 +186,16 @@ class _Structure:
         return kind, value.dtype
 
     def guards(self, guards: Iterable[Guard]) -> Hashable:
-        """Conditions."""
+        """Return the key of guards."""
         return tuple([(self.index(each.index), each.low, each.high) for each in guards])
 
     def index(self, index: Affine) -> Hashable:
-        """An index, its terms in order."""
+        """Return the key of an affine index, its terms in order."""
         terms = [(self.atom(atom), step) for atom, step in index.terms.items()]
         return tuple(terms), index.constant
 
     def atom(self, atom: Hashable) -> Hashable:
-        """What an index is made of."""
+        """Return the key of an atom of an affine index."""
         if isinstance(atom, (Quotient, Remainder)):
             return type(atom), self.index(atom.of), atom.by
         if isinstance(atom, Clamped):

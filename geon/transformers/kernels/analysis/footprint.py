@@ -1,4 +1,4 @@
-"""What part of an operand the loads and stores of a kernel reach, and how they step through it."""
+"""Footprints of loads and stores: elements and cache lines touched, stride of iterations."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from ....op_graph.axes.lengths import evaluate
 from ..ir.nest import Loop
 from ..ir.scalar_code import NODES, Clamped, Scalar, indices, inside, parts
 
-LINE = 64  # bytes of a line of cache
+LINE = 64  # bytes of a cache line
 STILL, UNIT, FAR = "still", "unit", "far"
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What one load or store reaches: ``elements`` different ones at most, ``bytes`` of lines.
+    """Footprint of one load or store.
 
-    ``step`` says how neighbours along the innermost loop lie: they adjoin (``unit``), each touches
-    a line of its own (``far``), or it is one element (``still``). ``span`` is how far the last
-    element lies behind the first, in elements; None where a position is computed. ``scattered``
-    says that positions are computed for single elements: neighbours may lie anywhere.
+    ``elements`` bounds the number of distinct elements touched. ``line_bytes`` bounds the bytes of
+    the cache lines touched. ``step`` is the access pattern along the innermost loop: ``unit`` for
+    adjacent elements, ``far`` where each iteration touches another cache line, ``still`` for one
+    element. ``span`` is the distance from the first element to the last, in elements; None where a
+    position is computed. ``scattered`` is True where positions are computed per element, so that
+    neighbouring iterations may touch any element.
     """
 
     elements: int
@@ -32,25 +34,25 @@ class Reach:
 
 
 class Reaches:
-    """Reaches of offsets, for loops whose extents are known."""
+    """Computes footprints of offsets, for loops whose extents are known numbers."""
 
     def __init__(self, loops: Iterable[Loop], lengths: Mapping[str, int]) -> None:
         self.lengths = lengths
         self.extents = {loop.name: self.number(loop.extent) for loop in loops}
 
     def number(self, size: Size) -> int:
-        """A length as an integer."""
+        """Return a length as an integer."""
         return int(evaluate(size, self.lengths))
 
     def of(self, offset: Affine, innermost: str | None, size: int, itemsize: int) -> Reach:
-        """The reach of an offset in an operand of ``size`` elements."""
+        """Return the footprint of an offset in an operand of ``size`` elements."""
         counts = 1
         strides = []
         for atom, step in offset.terms.items():
             count = self.count(atom)
             counts *= count
             if count > 1:
-                # What is at a position that is computed has a line of its own.
+                # Assume that each computed position touches a cache line of its own.
                 least = LINE // itemsize if isinstance(atom, NODES) else 0
                 strides.append((max(abs(self.number(step)), least), count))
         variables = set(named(offset))
@@ -67,7 +69,7 @@ class Reaches:
         return Reach(elements, lines, self.step(offset, innermost, itemsize), span, scattered)
 
     def count(self, atom: Hashable) -> int:
-        """How many values an atom of an index takes, at most."""
+        """Return an upper bound of the number of values that an atom of an index takes."""
         if isinstance(atom, str):
             return self.extents.get(atom, 1)
         if isinstance(atom, Quotient):
@@ -79,11 +81,11 @@ class Reaches:
         return _product(self.extents.get(name, 1) for name in set(names_in(atom)))
 
     def values(self, index: Affine) -> int:
-        """How many values an index takes, at most."""
+        """Return an upper bound of the number of values that an index takes."""
         return _product(self.count(atom) for atom in index.terms)
 
     def step(self, offset: Affine, innermost: str | None, itemsize: int) -> str:
-        """How neighbours along the innermost loop lie."""
+        """Return the pattern along the innermost loop: ``STILL``, ``UNIT`` or ``FAR``."""
         if innermost is None or innermost not in set(named(offset)):
             return STILL
         atoms = [atom for atom in offset.terms if innermost in set(names_in(atom))]
@@ -93,7 +95,7 @@ class Reaches:
         return UNIT if abs(slope) * itemsize <= LINE // 4 else FAR
 
     def slope(self, index: Affine, name: str) -> int:
-        """What one more of a variable adds to an index, where no division steps over."""
+        """Return the stride of an index in a variable, apart from jumps of divisions."""
         return sum(
             self.number(step) * self._slope(atom, name) for atom, step in index.terms.items()
         )
@@ -104,7 +106,7 @@ class Reaches:
         return int(atom == name)
 
     def union(self, offsets: Iterable[tuple[Affine, Reach]], size: int) -> int:
-        """How many different elements several offsets of one operand reach together, at most."""
+        """Return an upper bound of the distinct elements that offsets of one operand touch."""
         groups: dict[Hashable, list[tuple[int, Reach]]] = {}
         for offset, reach in offsets:
             key = frozenset(offset.terms.items())
@@ -121,20 +123,20 @@ class Reaches:
 
 
 def _limits(atom: Hashable, name: str) -> bool:
-    """Whether an index is held inside where a variable says so: each element then has its place."""
+    """Return True if a guard of the atom depends on the variable: it then clamps per iteration."""
     if not isinstance(atom, Clamped):
         return False
     return any(name in set(named(guard.index)) for guard in atom.guards)
 
 
 def named(index: Affine) -> Iterator[str]:
-    """The loops' variables in an index, those of positions that are computed too."""
+    """Yield the loop variables in an index, including those inside computed positions."""
     for atom in index.terms:
         yield from names_in(atom)
 
 
 def names_in(atom: Hashable) -> Iterator[str]:
-    """The loops' variables in an atom of an index."""
+    """Yield the loop variables in an atom of an index."""
     if isinstance(atom, str):
         yield atom
     elif isinstance(atom, NODES):
@@ -144,7 +146,7 @@ def names_in(atom: Hashable) -> Iterator[str]:
 
 
 def names_of_value(value: Scalar) -> Iterator[str]:
-    """The loops' variables in scalar code."""
+    """Yield the loop variables in scalar code."""
     for index in indices(value):
         yield from named(index)
     for part in parts(value):

@@ -1,7 +1,7 @@
-"""Regions of a kernel's indices: intervals of axes on which a choice between pieces is decided.
+"""Boxes of loop indices (products of intervals) in which guards are decided at compile time.
 
-Where they begin and end are lengths. What must hold of open ones for that is noted as sizes that
-are not negative; calls for which it does not hold compute the choice for each element.
+Interval bounds are lengths. Conditions on open lengths under which the boxes are valid are recorded
+as sizes that must not be negative; a call that violates one evaluates the guards per element.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from ....op_graph.axes.index_map import Guard
 from ....op_graph.axes.lengths import Length, evaluate, names_of
 from ..ir.scalar_code import Clamped, Scalar, Select, indices, inside, walk
 
-ASSUMED = 1 << 20  # open lengths are taken to be so long where an order must be assumed
+ASSUMED = 1 << 20  # value of open lengths, in elements, when an order of bounds must be assumed
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """``extent`` indices of an axis from ``low`` on, ``phases`` in each turn of a loop."""
+    """``extent`` indices of an axis from ``low`` on; a loop iteration covers ``phases`` of them."""
 
     low: Size
     extent: Size
@@ -28,24 +28,23 @@ class Interval:
 
     @property
     def turns(self) -> Size:
-        """How many turns take all of their indices."""
+        """Return the number of iterations that cover ``phases`` indices each."""
         return self.extent // self.phases
 
     @property
     def rest(self) -> Interval:
-        """The indices behind those turns."""
+        """Return the remaining indices after those iterations."""
         taken = self.turns * self.phases
         return Interval(self.low + taken, self.extent - taken)
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A part of what a kernel computes: ``spans`` of axes, and all of each other axis.
+    """Part of a kernel's index space: ``spans`` of some axes, and all other axes in full.
 
-    ``cuts`` are intervals of the innermost axis, which are walked one after another, or side by
-    side where they are ``unrolled``; none where it is walked as a whole.
-
-    ``boxes`` are parts of what passes of rows go over, one pass each: spans of some of its axes.
+    ``cuts`` are intervals of the innermost axis, each with its own loop; empty if one loop covers
+    the axis. ``unrolled`` is True if the cuts are emitted without loops. ``boxes`` restrict the
+    passes of a row, one pass per box: each box gives intervals of some axes of the pass.
     """
 
     spans: tuple[tuple[str, Interval], ...] = ()
@@ -54,15 +53,16 @@ class Region:
     boxes: tuple[tuple[tuple[str, Interval], ...], ...] = ()
 
     def of(self, name: str) -> Interval | None:
-        """The interval of an axis, None where it is all of it."""
+        """Return the interval of an axis, or None if the region covers all of it."""
         return dict(self.spans).get(name)
 
 
 @dataclass(slots=True)
 class Facts:
-    """Sizes that are not negative: ``assumed`` ones, which calls must look at, and ``known``.
+    """Sizes that are known not to be negative.
 
-    ``answers`` are those to what was asked since the last of them became known.
+    ``assumed`` are the sizes that must be checked at each call; ``known`` also has their
+    consequences. ``answers`` caches ``holds`` until another size becomes known.
     """
 
     assumed: list[Size] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Facts:
     answers: dict[Size, bool] = field(default_factory=dict)
 
     def holds(self, size: Size) -> bool:
-        """Whether a size is never negative."""
+        """Return True if ``size`` is provably not negative."""
         found = self.answers.get(size)
         if found is None:
             found = any(_never_negative(size - each) for each in (0, *self.known))
@@ -78,13 +78,13 @@ class Facts:
         return found
 
     def assume(self, size: Size) -> None:
-        """Take a size as not negative from now on."""
+        """Assume from now on that ``size`` is not negative, with a check at each call."""
         if not self.holds(size):
             self.assumed.append(size)
             self._learn(size)
 
     def note(self, size: Size) -> None:
-        """Remember what follows from what was assumed."""
+        """Record that ``size`` is not negative, as a consequence of earlier assumptions."""
         if not self.holds(size):
             self._learn(size)
 
@@ -95,7 +95,9 @@ class Facts:
     # Choices ------------------------------------------------------------------------------------
 
     def decide(self, guard: Guard, ranges: Mapping[Hashable, Size]) -> bool | None:
-        """Whether a guard holds for all atoms below their ``ranges``, or for none; else None."""
+        """Return True if ``guard`` holds for all atoms in ``ranges``, False if for none, or
+        None.
+        """
         least = most = guard.index.constant
         for atom, step in guard.index.terms.items():
             extent = atom.by if isinstance(atom, Remainder) else ranges.get(atom)
@@ -114,7 +116,7 @@ class Facts:
         return self.by_points(guard, ranges)
 
     def by_points(self, guard: Guard, ranges: Mapping[Hashable, Size]) -> bool | None:
-        """The same where lengths are divided: from where to where its one atom may lie."""
+        """Decide a guard on a single atom by that atom's bounds; lengths may be divided."""
         for atom, extent in ranges.items():
             points = points_of(guard, atom)
             if points is not None:
@@ -126,7 +128,11 @@ class Facts:
         return None
 
     def intervals(self, extent: Size, points: Iterable[Size]) -> list[Interval]:
-        """The intervals between 0, the ``points`` that lie inside, and ``extent``, in order."""
+        """Return the intervals between 0, the ``points`` inside, and ``extent``, in ascending
+        order.
+
+        Record the assumed order of the points.
+        """
         inner = []
         for point in dict.fromkeys(points):
             place = assumed(point)
@@ -147,12 +153,12 @@ class Facts:
 
 
 def assumed(size: Size) -> int:
-    """A size where open lengths are long."""
+    """Return ``size`` with every open length set to ``ASSUMED``."""
     return int(evaluate(size, dict.fromkeys(names_of(size), ASSUMED)))
 
 
 def _never_negative(size: Size) -> bool:
-    """Whether a size is a sum of products of lengths."""
+    """Return True if ``size`` is a sum of products of lengths, with coefficients >= 0."""
     if not isinstance(size, Length):
         return size >= 0
     return all(
@@ -161,11 +167,11 @@ def _never_negative(size: Size) -> bool:
     )
 
 
-# What there is to decide --------------------------------------------------------------------------
+# Guards -------------------------------------------------------------------------------------------
 
 
 def guards_of(*roots: Scalar) -> Iterator[Guard]:
-    """The guards in scalar code."""
+    """Yield the guards in scalar code."""
     for node in walk(*roots):
         if isinstance(node, Select):
             yield from node.guards
@@ -182,7 +188,7 @@ def _guards_in(index: Affine) -> Iterator[Guard]:
 
 
 def atoms(index: Affine) -> Iterator[Hashable]:
-    """The atoms of an index, and those of the indices in them."""
+    """Yield the atoms of an index and, recursively, those of the indices inside of them."""
     for atom in index.terms:
         yield atom
         for each in inside(atom):
@@ -190,7 +196,7 @@ def atoms(index: Affine) -> Iterator[Hashable]:
 
 
 def phases_of(guard: Guard, name: str) -> int:
-    """After how many turns of a variable a guard on a remainder holds again; 1 for other guards."""
+    """Return the period, in iterations, of a guard on a remainder; 1 for other guards."""
     for atom in guard.index.terms:
         if isinstance(atom, Remainder) and isinstance(atom.by, int) and len(atom.of.terms) == 1:
             step = atom.of.terms.get(name)
@@ -200,7 +206,10 @@ def phases_of(guard: Guard, name: str) -> int:
 
 
 def points_of(guard: Guard, atom: Hashable) -> tuple[Size, Size] | None:
-    """Where a guard begins and ends to hold along an atom, None where it is not on that alone."""
+    """Return the half-open range of ``atom`` in which ``guard`` holds.
+
+    Return None if the guard depends on anything else, or its coefficient is not an integer.
+    """
     terms = guard.index.terms
     step = terms.get(atom)
     if len(terms) != 1 or not isinstance(step, int):

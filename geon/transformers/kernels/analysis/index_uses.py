@@ -1,4 +1,4 @@
-"""How a nest uses the variables of its loops: in offsets of memory, or for their own values."""
+"""Uses of a nest's loop variables: in memory offsets, or for their own values."""
 
 from __future__ import annotations
 
@@ -22,10 +22,14 @@ from .loop_depth import ROW, Depths
 
 
 class Uses:
-    """How a nest uses its loops' variables: in offsets of memory, in ``numbers`` that are indices,
-    or for their own ``values``. ``places`` are the offsets that are stored at, those of draws, and
-    the positions of what is reduced with its place. Of the values, ``needed`` are those that what
-    cannot be read ahead takes: all but guards of choices, and divisions in loads and numbers.
+    """Uses of a nest's loop variables.
+
+    ``offsets`` are the memory offsets of loads and stores, and the positions of random bits.
+    ``numbers`` are indices that are computed as values. ``places`` are store offsets, positions of
+    random bits and positions of reductions. ``values`` are the variables and atoms that are used
+    for their own values: in guards, or below quotients and remainders. ``needed`` are those of
+    ``values`` that cannot be read ahead of the loop: all except guards of selects, and divisions in
+    loads and numbers.
     """
 
     def __init__(self) -> None:
@@ -37,7 +41,7 @@ class Uses:
 
     @classmethod
     def of(cls, nest: Nest) -> Uses:
-        """The uses in a nest."""
+        """Return the uses in ``nest``."""
         found = cls()
         for each in nest.passes:
             for element in each.reduced:
@@ -54,24 +58,24 @@ class Uses:
         return found
 
     def store(self, store: Store) -> None:
-        """Note the uses in a store."""
+        """Record the uses in a store."""
         self.add(store.value)
         self.address(store.offset)
         self.places.append(store.offset)
 
     @property
     def indices(self) -> list[Affine]:
-        """All that is used, as indices."""
+        """Return everything that is used, as indices."""
         return [*self.offsets, *self.numbers, *map(variable, self.values)]
 
     @property
     def atoms(self) -> set[object]:
-        """The atoms of all that is used."""
+        """Return the atoms of everything that is used."""
         indices = (*self.offsets, *self.numbers)
         return self.values.union(*[index.terms for index in indices])
 
     def add(self, value: Scalar, known: Container[int] = ()) -> None:
-        """Note the uses in scalar code, but for those below the nodes that are ``known`` by id."""
+        """Record the uses in scalar code, except in nodes with ids in ``known`` and below."""
         for node in walk(value, known=known):
             for index in indices(node):
                 if isinstance(node, (Load, RandomBits)):
@@ -84,18 +88,18 @@ class Uses:
                     self.direct(index, ahead=isinstance(node, Select))
 
     def address(self, offset: Affine, ahead: bool = False) -> None:
-        """Note an offset, that of a load if it may be read ``ahead``."""
+        """Record an offset; ``ahead`` is True for a load, which may be read before the loop."""
         self.offsets.append(offset)
         self.divisions(offset, ahead)
 
     def divisions(self, index: Affine, ahead: bool = False) -> None:
-        """Note what an index divides, which is used for its value."""
+        """Record the indices inside quotients, remainders and clamps, used for their values."""
         for atom in index.terms:
             for each in inside(atom):
                 self.direct(each, ahead)
 
     def direct(self, index: Affine, ahead: bool = False) -> None:
-        """Note an index that is used for its value, by what may be read ``ahead`` or else."""
+        """Record an index used for its value; ``ahead`` if it may be read before the loop."""
         for atom in index.terms:
             self.values.add(atom)
             if not ahead:
@@ -105,10 +109,10 @@ class Uses:
 
 
 def joined(uses: Uses, loops: Sequence[Loop]) -> frozenset[tuple[str, str]]:
-    """The pairs of loops, by name, of which the inner one may run on instead of the outer one.
+    """Return the pairs (outer, inner) of loop names that can be collapsed into one loop.
 
-    All that is used then is where it would be: one turn of the outer loop moves every index as far
-    as all turns of the inner one do, and neither is used for its own value.
+    A pair can be collapsed if one iteration of the outer loop moves every index as far as all
+    iterations of the inner loop do, and neither variable is used for its own value.
     """
     return frozenset(
         (outer.name, inner.name)
@@ -124,21 +128,21 @@ def joined(uses: Uses, loops: Sequence[Loop]) -> frozenset[tuple[str, str]]:
 
 
 def depends_on(value: Scalar, names: set[str]) -> bool:
-    """Whether a value changes with one of these variables."""
+    """Return True if ``value`` depends on one of the variables ``names``."""
     uses = Uses()
     uses.add(value)
     return not names.isdisjoint({atom for atom in uses.atoms if isinstance(atom, str)})
 
 
 def computes(nest: Nest) -> bool:
-    """Whether more is done with elements than to store them."""
+    """Return True if the nest does more than copy or fill: it reduces or computes values."""
     stores = [store for step in nest.passes for store in step.stores]
     copied = all(isinstance(store.value, (Load, Number)) for store in stores)
     return not copied or any(step.reductions for step in nest.passes)
 
 
 def divides_rows(nest: Nest) -> bool:
-    """Whether a row needs a division, or a position, of its own."""
+    """Return True if a quotient, remainder or wrapped position is computed once per row."""
     depths = Depths.of(nest)
     return any(
         isinstance(atom, (Quotient, Remainder, Wrapped)) and depths.atom(atom) == ROW

@@ -1,7 +1,7 @@
-"""Bounds of integers in scalar code, and what is plainer where these are known.
+"""Value ranges of integers in scalar code, and simplifications that follow from them.
 
-A position that is made from a loop's index (mirrored, held inside, taken from the end on) needs
-neither the division nor the sign that its formula has for other integers.
+A position that is computed from a loop index (mirrored, clamped, or counted from the end) then
+needs neither the division nor the sign handling of the general formula.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from ....op_graph.axes.affine import Affine, Size
 from ....op_graph.values.dtypes import DType, kind, name_of
 from ..ir.scalar_code import Apply, IndexNumber, Number, Scalar, Wrapped, walk
 
-Bounds = tuple[int, int]  # the least and the largest
+Bounds = tuple[int, int]  # inclusive minimum and maximum
 
 
 class Bounded:
-    """Bounds of the integers of one kernel, whose atoms of indices are below their ``ranges``."""
+    """Value ranges of the integers of one kernel; index atoms lie in [0, ``ranges[atom]``)."""
 
     def __init__(self, ranges: Mapping[Hashable, Size]) -> None:
         self.ranges = ranges
         self.known: dict[int, Bounds | None] = {}
 
     def forget(self) -> None:
-        """Ranges have changed."""
+        """Clear the cache, because ``ranges`` have changed."""
         self.known = {}
 
     def of(self, value: Scalar) -> Bounds | None:
-        """The bounds of a value; None where they are not known."""
+        """Return the bounds of ``value``, or None if they are unknown or exceed its dtype."""
         for node in walk(value, known=self.known):
             found = self.node(node) if kind(node.dtype) == "i" else None
             self.known[id(node)] = found if found and fits(found, node.dtype) else None
         return self.known[id(value)]
 
     def node(self, value: Scalar) -> Bounds | None:
-        """The bounds of a node whose operands have theirs, were there no end to integers."""
+        """Return the bounds of a node from those of its operands, without regard to overflow."""
         if isinstance(value, Number):
             return int(value.value), int(value.value)
         if isinstance(value, IndexNumber):
@@ -49,7 +49,7 @@ class Bounded:
         return FORMULAS[value.row.name](*found) if len(found) == len(operands) else None
 
     def index(self, index: Affine) -> Bounds | None:
-        """The bounds of an index."""
+        """Return the bounds of an index, or None if one of its numbers is not known."""
         if not isinstance(index.constant, int):
             return None
         least = most = index.constant
@@ -62,7 +62,7 @@ class Bounded:
         return least, most
 
     def plainer(self, row: Any, args: tuple[Scalar, ...], dtype: DType) -> Scalar | None:
-        """The operand that a row's value is; None where it may be another value."""
+        """Return the operand that always equals the primitive's value, or None."""
         if kind(dtype) != "i" or row.name not in PLAINER or args[0].dtype is not dtype:
             return None
         bounds = [self.of(each) for each in args]
@@ -74,8 +74,10 @@ class Bounded:
 
 
 def is_narrow(index: Affine) -> bool:
-    """Whether an index is one position, along so few elements that 32 bits hold it: compilers have
-    vectors of quotients of these.
+    """Return True if ``index`` is one wrapped position along an axis whose length fits into 32
+    bits.
+
+    Compilers vectorise 32-bit quotients of such indices.
     """
     if len(index.terms) != 1 or index.constant != 0:
         return False
@@ -86,7 +88,7 @@ def is_narrow(index: Affine) -> bool:
 
 
 def fits(bounds: Bounds, dtype: DType) -> bool:
-    """Whether integers of a dtype reach to these bounds."""
+    """Return True if a dtype can represent both bounds."""
     info = np.iinfo(name_of(dtype))
     return info.min <= bounds[0] and bounds[1] <= info.max
 
@@ -102,7 +104,7 @@ def _distance(x: Bounds) -> Bounds:
 
 
 def _remainder(x: Bounds, y: Bounds) -> Bounds | None:
-    """Of a positive divisor, whose sign a remainder has."""
+    """Return the bounds of x mod y for positive y; the remainder has the divisor's sign."""
     return (0, min(y[1] - 1, x[1]) if x[0] >= 0 else y[1] - 1) if y[0] > 0 else None
 
 
@@ -117,7 +119,7 @@ FORMULAS: dict[str, Any] = {
     "mod": _remainder,
     "cast": lambda x: x,
 }
-# Which operand a value is, where bounds decide that.
+# Number of the operand that equals the value, by the bounds of the operands; None if undecided.
 PLAINER: dict[str, Any] = {
     "absolute": lambda x: 0 if x[0] >= 0 else None,
     "maximum": lambda x, y: 0 if x[0] >= y[1] else 1 if y[0] >= x[1] else None,

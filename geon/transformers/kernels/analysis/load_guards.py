@@ -1,4 +1,4 @@
-"""What must hold for a load to be taken: the guards that limit its place, from the outermost on."""
+"""Guards under which the result of a load is used, outermost first."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Limits = dict[tuple[Guard, ...], None]  # in order
 
 
 def limits(offset: Affine) -> Limits:
-    """The guards under which what lies at an offset is taken by a choice.
+    """Return the guards under which a select uses the element at ``offset``.
 
-    Where they do not hold, indices are held at 0, and an array without elements has no element
-    there. Of positions that a choice gives, those count that limit it whatever is chosen.
+    Where they fail, indices are clamped to 0, and an array without elements has no element there.
+    Of a position that is itself a select, only the guards that limit both alternatives count.
     """
     known: dict[int, Limits] = {}
     for node in walk(*positions(offset)):

@@ -1,4 +1,4 @@
-"""How deep in a nest a value is known: 0 once, 1 for each row, 2 for each element of a pass."""
+"""Loop depth of a value: 0 if computed once, 1 per row, 2 per element of a pass."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ from ..ir.scalar_code import (
 )
 
 ROW, ELEMENT = 1, 2
-LANES = ("first_lane", "lane")  # the variables of rows taken side by side
-DIGITS = 8  # of a loop at most: of all but the first, none of one turn, 128 are a period
+LANES = ("first_lane", "lane")  # loop variables of rows that are processed in vector lanes
+# Maximum digits of a loop: the inner ones have 2 or more values each, with at most 128 in a period.
+DIGITS = 8
 
 
 def digit(name: str, k: int) -> str:
-    """The variable of digit ``k`` of a loop that is read ahead, the outermost first."""
+    """Return the variable of digit ``k`` of a loop that is read ahead; digit 0 is outermost."""
     return f"{name}_digit{k}"
 
 
 class Depths:
-    """Depths of scalar code, from those of the loops' ``variables`` and of finished reductions."""
+    """Loop depths of scalar code, given those of loop ``variables`` and of finished reductions."""
 
     def __init__(self, variables: Mapping[str, int], reduced: int) -> None:
         self._variables, self._reduced = variables, reduced
@@ -38,7 +39,7 @@ class Depths:
 
     @classmethod
     def of(cls, nest: Nest) -> Depths:
-        """The depths in a nest."""
+        """Return the depths in ``nest``."""
         loops = [(loop.name, ROW) for loop in nest.rows]
         loops += [(name, ROW) for name in LANES]
         inner = [loop.name for each in nest.passes for loop in each.loops]
@@ -47,13 +48,13 @@ class Depths:
         return cls(dict(loops), ROW if nest.rows or nest.across is not None else 0)
 
     def value(self, value: Scalar) -> int:
-        """The depth at which a value is known."""
+        """Return the depth at which ``value`` is computed."""
         for node in walk(value, known=self._known):
             self._known[id(node)] = self._node(node)
         return self._known[id(value)]
 
     def _node(self, value: Scalar) -> int:
-        """The depth of a node whose parts have theirs."""
+        """Return the depth of a node whose operands have been visited."""
         known = [self._known[id(part)] for part in parts(value)]
         known += [self.index(index) for index in indices(value)]
         if isinstance(value, Reduced):
@@ -63,11 +64,11 @@ class Depths:
         return max(known, default=0)
 
     def index(self, index: Affine) -> int:
-        """The depth at which an index is known."""
+        """Return the depth at which an index is computed."""
         return max([self.atom(atom) for atom in index.terms], default=0)
 
     def atom(self, atom: Hashable) -> int:
-        """The depth at which an atom of an index is known."""
+        """Return the depth at which an atom of an index is computed."""
         if isinstance(atom, NODES):
             return self.value(atom)
         found = [self._variables.get(atom, 0) if isinstance(atom, str) else 0]

@@ -1,4 +1,4 @@
-"""How often the rows of scalar code run: counts of nodes, without what they compute with."""
+"""Execution counts of primitives in scalar code, one node at a time (operands excluded)."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from ..ir.scalar_code import (
     indices,
 )
 
-Rows = dict[tuple[str, str], int]  # how often rows are applied, by the names of row and dtype
-PICKS = frozenset({"copy", "stop_gradient"})  # an element as it is
-MULTIPLY_ADD = "multiply_add"  # of a contraction: no row of the graph
-DRAW = "draw"  # random bits of an element, its neighbours being taken with it
-INDEX = "index"  # stands for a step in the arithmetic of indices
+Rows = dict[tuple[str, str], int]  # execution counts by (primitive name, dtype name)
+PICKS = frozenset({"copy", "stop_gradient"})  # primitives that return their operand: not counted
+MULTIPLY_ADD = "multiply_add"  # of a contraction: no primitive of the graph
+DRAW = "draw"  # random bits of one element, where one counter serves its neighbours too
+INDEX = "index"  # one operation of index arithmetic
 
 
 def count(rows: Rows, value: Scalar, times: int) -> None:
-    """Note ``times`` runs of one node; what it computes with is not looked at."""
+    """Add ``times`` executions of one node to ``rows``; operands are not visited."""
     if isinstance(value, Apply):
         wide = value.args[-1].dtype if value.args else value.dtype
         row = str(value.row.name)
@@ -46,12 +46,12 @@ def count(rows: Rows, value: Scalar, times: int) -> None:
 
 
 def words_of_counter(value: RandomBits) -> int:
-    """How many elements one counter of Philox gives: of one by itself all are made."""
+    """Return the number of elements that one Philox counter yields."""
     return 16 // value.dtype.itemsize
 
 
 def note(rows: Rows, row: str, dtype: str, times: int) -> None:
-    """Note ``times`` runs of a row."""
+    """Add ``times`` executions of a primitive."""
     rows[row, dtype] = rows.get((row, dtype), 0) + times
 
 
@@ -62,7 +62,7 @@ def _steps(atom: Hashable) -> int:
 
 
 def reduced_values(reduction: Reduction) -> tuple[Scalar, ...]:
-    """The scalar code of a reduction's state after one more element."""
+    """Return the scalar code of a reduction's state after one more element."""
     code = Code()
     running = tuple([code(Running, k, False, dtype) for k, dtype in enumerate(reduction.states)])
     first, *others = reduction.elements

@@ -1,7 +1,7 @@
-"""How much work one element of a pass is: a number that decides how passes are divided.
+"""Estimated work per element of a pass; it decides how passes are split.
 
-It follows from the structure of the kernel alone: the order of sums must not change with what C
-calls a function, or how it is written.
+It depends on the structure of the kernel alone: the order of summation must not change with the
+text of a C function.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from ..ir.nest import Pass
 from ..ir.scalar_code import Apply, Kept, LengthNumber, Number, RandomBits, Wrapped, walk
 from .loop_depth import ELEMENT, Depths
 
-EXPENSIVE = 8  # an elementary function, in cheap ops
+EXPENSIVE = 8  # cost of an elementary function, in cheap operations
 
 
 def weight(step: Pass, depths: Depths) -> int:
-    """About how many statements of a processor one element of a pass takes."""
+    """Return the approximate number of machine operations per element of a pass."""
     roots = [*step.reduced, *(store.value for store in step.stores)]
     found = len(step.reductions) + len(step.stores)
     for value in walk(*roots):

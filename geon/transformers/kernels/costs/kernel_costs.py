@@ -1,7 +1,6 @@
-"""What a kernel's work is, counted from its data: bytes of each operand, and how often each row of
-scalar code runs.
+"""Work of a kernel, counted from its data: bytes moved per operand, and executions per primitive.
 
-Nothing here is of one machine: ``predict`` says how long it takes on one.
+Nothing here depends on a machine: ``roofline`` predicts the time on one.
 """
 
 from __future__ import annotations
@@ -30,20 +29,22 @@ from .machine import RowCost
 
 
 class CountsRows(Protocol):
-    """What says what elementwise rows count as, as a ``Machine`` does."""
+    """Protocol of objects that give the cost of elementwise primitives, such as ``Machine``."""
 
     def row(self, row: str, dtype: str) -> RowCost:
-        """What one element of a row takes."""
+        """Return the cost of one element of a primitive."""
 
 
-LIKELY_TURNS = 64  # of a while loop, of which nothing is known
+LIKELY_TURNS = 64  # assumed iterations of a while loop, whose count is unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A load or store: the operand, how often it is run, and what it reaches.
+    """One load or store.
 
-    ``row`` is what it reaches in one turn of the loops around the pass.
+    ``operand`` is the operand's number and ``itemsize`` the bytes of an element. ``writes`` is True
+    for a store. ``times`` is the number of executions. ``reach`` is the footprint in the whole
+    kernel, ``row`` that in one iteration of the loops around the pass.
     """
 
     operand: int
@@ -56,14 +57,14 @@ class Access:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Stage:
-    """One pass: it begins ``begins`` times, and its innermost loop, of ``inner`` turns, takes
-    ``turns`` turns in all.
+    """Work of one pass.
 
-    ``side_by_side`` says that rows are the lanes of vectors; ``reductions`` how many reductions
-    there are. What a ``piece`` touches, no stage before it did. ``rows`` are how often rows of
-    scalar code run for elements, ``once`` those that run once for each row. ``kept`` are the bytes
-    of the row's own arrays that a turn writes and reads; ``itemsize`` is that of the widest value
-    computed.
+    ``begins`` is the number of times that the pass starts. ``inner`` is the extent of the innermost
+    loop and ``turns`` its total number of iterations. ``side_by_side`` is True if vector lanes hold
+    different rows. ``reductions`` is the number of reductions. ``rows`` counts primitives executed
+    per element, ``once`` those executed once per row. ``accesses`` are the loads and stores.
+    ``kept`` is the bytes of row arrays that an iteration writes and reads. ``itemsize`` is that of
+    the widest computed value. ``piece`` is True if earlier stages touch none of the same memory.
     """
 
     begins: int
@@ -81,11 +82,12 @@ class Stage:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Product:
-    """A contraction's lengths.
+    """Lengths and operand costs of a contraction.
 
-    ``left`` and ``right`` are the rows that computing one element of an operand takes, empty for
-    what lies in memory; ``along`` whether the elements of left and right adjoin along the summed
-    indices; ``store`` is what is done with the sums.
+    ``batch``, ``rows``, ``columns`` and ``depth`` (the summed length) are element counts. ``left``
+    and ``right`` count the primitives that compute one element of an operand; empty if the operand
+    is in memory. ``along`` has, for left and right, True if elements are adjacent along a summed
+    index. ``store`` is the epilogue on the sums.
     """
 
     batch: int
@@ -101,7 +103,7 @@ class Product:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class StepCost:
-    """What a step of a chain does over all rows, and where its operands lie."""
+    """Cost of one step of a chain over all rows, and the places of its operands."""
 
     cost: Cost
     places: tuple[Place, ...]
@@ -109,14 +111,14 @@ class StepCost:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Cost:
-    """What one kernel does in one call.
+    """Work of one kernel in one call.
 
-    ``read`` and ``written`` are bytes, each element of an operand counted once; ``touched`` the
-    bytes of memory that these lie in, which is less where a result takes the place of what was
-    read. ``rows`` are how often each row of scalar code runs, in all; ``moves`` the bytes that are
-    read, and written, of each operand (of a call, of its arguments and its result). A chain has
-    ``steps``; what these hand on lies in ``block`` bytes. A loop takes so many ``turns`` of what is
-    ``inner``.
+    ``read`` and ``written`` are bytes, each element of an operand counted once. ``touched`` is the
+    bytes of distinct memory; it is less than their sum where a result overwrites an operand.
+    ``rows`` counts executions per primitive. ``moves`` are the bytes read and written of each
+    operand (for a library call: of each argument, then of the result). ``stages``, ``product`` or
+    ``counted`` describe a nest, a contraction or a library call. ``steps`` are those of a chain,
+    whose intermediate results take ``block`` bytes. A loop executes ``inner`` ``turns`` times.
     """
 
     read: int
@@ -133,9 +135,9 @@ class Cost:
     turns: int = 1
 
     def operations(self, machine: CountsRows) -> dict[str, int]:
-        """Operations by the name of the dtype they are done in.
+        """Return the number of operations by dtype name, according to ``machine``.
 
-        Casts count, moving data, choices between pieces and the arithmetic of indices do not.
+        Casts count. Data movement, selects between pieces and index arithmetic do not.
         """
         found: dict[str, int] = {}
         for (row, dtype), times in self.rows.items():
@@ -150,10 +152,10 @@ def cost_of(
     lengths: Mapping[str, int],
     places: Sequence[Hashable] | None = None,
 ) -> Cost:
-    """The cost of a kernel where the open lengths are ``lengths``; ``KeyError`` for a missing one.
+    """Return the cost of a kernel for the open lengths ``lengths``; ``KeyError`` if one is missing.
 
-    ``places`` say for each operand (of a call: each argument, then the result) where it lies: two
-    in one place are touched once. Without them each has a place of its own.
+    ``places`` identifies the memory of each operand (of a call: each argument, then the result);
+    memory that two operands share is touched once. If None, all operands are in distinct memory.
     """
     if isinstance(work, Call):
         counted = call_counted(work.op, lengths, places)
@@ -171,7 +173,7 @@ def cost_of(
 
 
 def _region_cost(work: Region, lengths: Mapping[str, int]) -> Cost:
-    """The cost of a loop, its bodies in each turn; of a case, that of its largest branch."""
+    """Return the cost of all iterations of a loop, or of the most expensive branch of a case."""
     turns = _turns(work.op, lengths)
     each = [
         tuple([
@@ -201,7 +203,7 @@ def _region_cost(work: Region, lengths: Mapping[str, int]) -> Cost:
 
 
 def _held_places(kernel: Any, base: Mapping[Op, Op]) -> list[Hashable] | None:
-    """Where the operands lie of a kernel that changes a carry in its place; None of others."""
+    """Return the memory of the operands of a kernel that updates a carry in place, else None."""
     if not kernel.writes:
         return None
     work = kernel.work
@@ -211,7 +213,7 @@ def _held_places(kernel: Any, base: Mapping[Op, Op]) -> list[Hashable] | None:
 
 
 def _turns(op: Op, lengths: Mapping[str, int]) -> int:
-    """How often a region runs its body; where only a call shows that, a number that is likely."""
+    """Return the iterations of a region's body; a likely number if only a call shows it."""
     if op.primitive.name == "scan":
         return evaluate(op.attrs[0].expression, lengths)
     if op.primitive.name == "while":
@@ -221,7 +223,7 @@ def _turns(op: Op, lengths: Mapping[str, int]) -> int:
 
 
 def _ordered_cost(work: OrderedLoop, lengths: Mapping[str, int]) -> Cost:
-    """The cost of an ordered loop: one pass of all turns of all rows."""
+    """Return the cost of an ordered loop: one pass over all iterations of all rows."""
     rows, turns = evaluate(work.rows, lengths), evaluate(work.turns, lengths)
     values = [carry.value for carry in work.carries] + [store.value for store in work.stores]
     found: Rows = {}
@@ -243,7 +245,7 @@ def _bytes(op: Op, lengths: Mapping[str, int]) -> int:
 
 
 class _Counts:
-    """Counts of scalar code: rows by how often they run, and what is loaded."""
+    """Counts of scalar code: executions per primitive, and the footprints of loads and stores."""
 
     def __init__(self, reaches: Reaches, operands: Sequence[Op]) -> None:
         self.reaches, self.operands = reaches, operands
@@ -251,7 +253,7 @@ class _Counts:
         self.offsets: dict[tuple[int, bool], list[tuple[Affine, Reach]]] = {}
 
     def access(self, node: Load | Store, times: int, innermost: str | None, row: Reaches) -> Access:
-        """A load or store, which is noted."""
+        """Record a load or store, and return its description."""
         operand, offset, writes = node.operand, node.offset, isinstance(node, Store)
         size, itemsize = self.sizes[operand], self.operands[operand].dtype.itemsize
         whole = self.reaches.of(offset, innermost, size, itemsize)
@@ -260,7 +262,7 @@ class _Counts:
         return Access(operand, itemsize, writes, times, whole, each)
 
     def moves(self) -> tuple[tuple[int, int], ...]:
-        """The bytes read, and written, of each operand; what was stored here is there already."""
+        """Return the bytes read and written of each operand; loads of own stores are free."""
         moves = [[0, 0] for _ in self.operands]
         for (operand, writes), found in self.offsets.items():
             if not writes and (operand, True) in self.offsets:
@@ -273,7 +275,7 @@ class _Counts:
 def _made(
     moves: Sequence[tuple[int, int]], places: Sequence[Hashable] | None, rows: Rows, **parts: Any
 ) -> Cost:
-    """The cost of work that moves so many bytes of each operand."""
+    """Return the cost of work that moves ``moves`` bytes (read, written) of each operand."""
     touched: dict[Hashable, int] = {}
     for operand, (read, written) in enumerate(moves):
         place = operand if places is None else places[operand]
@@ -285,7 +287,7 @@ def _made(
 def _blocked_cost(
     work: Blocked, lengths: Mapping[str, int], places: Sequence[Hashable] | None
 ) -> Cost:
-    """The cost of a chain: what its steps hand on is no traffic of memory."""
+    """Return the cost of a chain; values that its steps hand on are no memory traffic."""
     steps = []
     moves = [[0, 0] for _ in work.operands]
     rows: Rows = {}
@@ -316,8 +318,8 @@ class _NestCost:
         self.row_count = self.turns(rows)
         self.lanes = nest.across.name if nest.across is not None else None
         self.rows: Rows = {}
-        self.seen: set[int] = set()  # nodes that are known once, or once for each row
-        self.runs: set[int] = set()  # random bits that the pass takes in order
+        self.seen: set[int] = set()  # ids of nodes computed once, or once per row
+        self.runs: set[int] = set()  # ids of random bits that the pass draws in order
 
     def turns(self, loops: Iterable[Loop]) -> int:
         total = 1
@@ -326,13 +328,13 @@ class _NestCost:
         return total
 
     def enter(self, loops: Iterable[Loop]) -> None:
-        """Come to the loops of a pass, which may be other parts of an axis than another pass's."""
+        """Set the extents of a pass's loops; passes may cover different intervals of an axis."""
         for loop in loops:
             extent = self.reaches.number(loop.extent)
             self.reaches.extents[loop.name] = self.in_row.extents[loop.name] = extent
 
     def cost(self, places: Sequence[Hashable] | None) -> Cost:
-        """What the nest does, its operands in these places; None where each has its own."""
+        """Return the cost of the nest; ``places`` as for ``cost_of``."""
         stages = tuple([self.stage(step) for step in (*self.nest.steps, *self.nest.ending)])
         moves = list(self.counts.moves())
         if is_apart(self.nest, self.reaches.lengths):
@@ -346,7 +348,7 @@ class _NestCost:
         return _made(moves, places, self.rows, stages=stages)
 
     def piece(self, piece: Nest) -> list[Stage]:
-        """What the passes of one piece do."""
+        """Return the stages of one piece."""
         counted = _NestCost(piece, self.reaches.lengths)
         stages = counted.cost(None).stages
         for (row, dtype), times in counted.rows.items():
@@ -354,7 +356,7 @@ class _NestCost:
         return [replace(stage, piece=True) for stage in stages]
 
     def stage(self, step: Pass | Store) -> Stage:
-        """What one pass does, or a store of a value of the row."""
+        """Return the work of one pass, or of a store of a value of the row."""
         if isinstance(step, Store):
             return self.made((), [step.value], [step], 0, 0)
         values = roots(step)
@@ -372,7 +374,7 @@ class _NestCost:
         reductions: int,
         kept: int,
     ) -> Stage:
-        """What the loops do for these values: their rows, by how often each is computed."""
+        """Return the stage that computes ``values``; each node counts by its loop depth."""
         self.enter(loops)
         innermost = self.lanes or (loops[-1].name if loops else None)
         turns = self.row_count * self.turns(loops)
@@ -409,7 +411,7 @@ class _NestCost:
 
 
 def is_apart(nest: Nest, lengths: Mapping[str, int]) -> bool:
-    """Whether a nest is computed by its pieces where the open lengths are ``lengths``."""
+    """Return True if a nest is computed by its pieces for the open lengths ``lengths``."""
     return bool(nest.pieces) and all(evaluate(size, lengths) >= 0 for size in nest.holds)
 
 
@@ -421,7 +423,7 @@ class _ContractionCost:
         self.counts = _Counts(self.reaches, made.operands)
 
     def cost(self, places: Sequence[Hashable] | None) -> Cost:
-        """What the contraction does: its sums, and rows for each element read or stored."""
+        """Return the cost: multiply-adds, and primitives per element read or stored."""
         made = self.made
         batch, rows, columns, depth = (
             self.turns(loops) for loops in (made.batch, made.rows, made.columns, made.summed)
@@ -434,7 +436,7 @@ class _ContractionCost:
         for each, size in ((left, sizes[0]), (right, sizes[1])):
             for (row, dtype), times in each.items():
                 note(total, row, dtype, times * size)
-        if made.pieces:  # each has its part of the terms
+        if made.pieces:  # the terms of the sum are divided among the pieces
             terms = sum(self.terms(piece) for piece in made.pieces)
             depth = terms // max(batch * rows * columns, 1)
         note(total, MULTIPLY_ADD, name_of(made.dtype), batch * rows * columns * depth)
@@ -444,12 +446,12 @@ class _ContractionCost:
         return _made(self.counts.moves(), places, total, product=product)
 
     def terms(self, piece: Contraction) -> int:
-        """The products that a piece adds up."""
+        """Return the number of products that a piece sums."""
         loops = (*piece.batch, *piece.rows, *piece.columns, *piece.summed)
         return math.prod(self.reaches.number(loop.extent) for loop in loops)
 
     def is_along_sum(self, value: Scalar) -> bool:
-        """Whether an operand's elements adjoin along a summed index."""
+        """Return True if an operand's elements are adjacent along a summed index."""
         return unit_of(value, self.loops) in {loop.name for loop in self.made.summed}
 
     def turns(self, loops: Iterable[Loop]) -> int:
@@ -459,7 +461,7 @@ class _ContractionCost:
         return total
 
     def operand(self, value: Scalar, size: int) -> Rows:
-        """The rows that one element of an operand takes; its loads are noted."""
+        """Return the primitives that compute one element of an operand, and record its loads."""
         rows: Rows = {}
         for node in walk(value):
             count(rows, node, 1)
@@ -468,7 +470,7 @@ class _ContractionCost:
         return rows
 
     def store(self, elements: int) -> Stage:
-        """What is done with each sum."""
+        """Return the stage of the epilogue that is applied to each sum."""
         rows: Rows = {}
         accesses: list[Access] = []
         stores = self.made.stores

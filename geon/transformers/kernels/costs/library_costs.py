@@ -1,4 +1,4 @@
-"""What one op by a function of a library costs: bytes of its operands, and steps by its row."""
+"""Cost of library calls: bytes of the operands, and steps of scalar code per element."""
 
 from __future__ import annotations
 
@@ -11,20 +11,24 @@ from ....op_graph.values.dtypes import name_of
 from ..analysis.op_counts import Rows, note
 from ..nests.inlining import examined
 
-# Steps of scalar code that one element of the first operand takes; those of ``SORTS`` are computed.
+# Scalar steps per element of the first operand; 1 if not listed. ``SORTS`` are computed instead.
 STEPS = {"cumsum": 3, "cumprod": 4, "argmax": 4, "argmin": 4}
-PICKED = 2  # and one position of a scatter
+PICKED = 2  # scalar steps per position of a scatter
 SORTS = frozenset({"sort", "argsort", "top_k"})
-SHORT = 256  # elements of the longest lines that are sorted side by side
-COUNTED_STEPS = 10  # of a byte, whose keys are counted
+SHORT = 256  # maximum elements of lines that are sorted in vector lanes
+COUNTED_STEPS = 10  # scalar steps per element of a counting sort of bytes
 COUNTED = frozenset({"cumsum", "cumprod", "argmax", "argmin"})  # one operation for each element
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Bytes read, written and touched; the rows that count as operations; the bytes that are read,
-    and written, of each argument and of the result; ``steps`` of scalar code in all, and how often
-    an element is ``picked`` in memory of ``among`` bytes."""
+    """Cost of one library call.
+
+    ``read``, ``written`` and ``touched`` are bytes. ``rows`` are the primitives that count as
+    operations. ``moves`` are the bytes read and written of each argument and of the result.
+    ``steps`` is the total of scalar steps. ``picked`` is the number of elements accessed at random
+    in memory of ``among`` bytes.
+    """
 
     read: int
     written: int
@@ -39,7 +43,7 @@ class Counted:
 def call_counted(
     op: Op, lengths: Mapping[str, int], places: Sequence[Hashable] | None = None
 ) -> Counted:
-    """The cost of a call; ``places`` are those of its arguments and then its result."""
+    """Return the cost of a call; ``places`` are those of its arguments, then that of its result."""
     name = op.primitive.name
     rows: Rows = {}
     args = examined(op) if op.primitive.acts else op.args
@@ -62,8 +66,10 @@ def call_counted(
 
 
 def sorted_steps(op: Op, lengths: Mapping[str, int]) -> float:
-    """The steps that a sort takes for an element: those of a network for short lines, and of rounds
-    of pivots for long ones."""
+    """Return the scalar steps per element of a sort.
+
+    They are those of a sorting network for short lines, and of quicksort rounds for long ones.
+    """
     at = op.args[0].axes.index(op.attrs[0])
     n = int(evaluate(op.args[0].axes.lengths[at], lengths))
     itemsize, bits = op.args[0].dtype.itemsize, n.bit_length()
@@ -90,7 +96,7 @@ def _replaced(
     rows: Rows,
     lengths: Mapping[str, int],
 ) -> Counted:
-    """A value with a part replaced: in place that part alone is touched."""
+    """Return the cost of an update or scatter; in place, only the replaced part is touched."""
     scatters = op.primitive.name == "scatter"
     at = 2 if scatters else 1
     bytes_of = [n * arg.dtype.itemsize for n, arg in zip(sizes, op.args, strict=True)]

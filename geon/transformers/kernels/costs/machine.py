@@ -1,6 +1,6 @@
-"""``Machine``: a frozen description of where code will run, with the numbers that predictions need.
+"""``Machine``: an immutable description of the hardware, with the numbers that predictions need.
 
-Nothing here measures: a target makes its machine, from what it has measured or from stated numbers.
+Nothing here measures: a target creates its machine from its measurements or from stated numbers.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from ..analysis.op_counts import MULTIPLY_ADD
 
 @dataclass(frozen=True, slots=True)
 class RowCost:
-    """What one element of an elementwise row takes.
+    """Cost of one element of an elementwise primitive.
 
-    ``operations`` are floating-point operations as people count them, two for a multiply-add;
-    ``statements`` what a processor does one after another, one for a multiply-add, comparisons,
-    choices and bits too; ``divisions`` how many of these are quotients or roots. A ``serial`` row
-    is done one element at a time, by a function of the C library or a division of integers.
+    ``operations`` are floating-point operations as usually counted: two for a multiply-add.
+    ``statements`` are machine operations in sequence: one for a multiply-add; comparisons, selects
+    and bit operations count too. ``divisions`` is the number of quotients and roots among them.
+    ``serial`` is True if the primitive is not vectorised: a C library function or an integer
+    division.
     """
 
     operations: int = 1
@@ -30,11 +31,12 @@ class RowCost:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """How a product is cut into blocks, in elements.
+    """Blocking of a matrix product, in elements.
 
-    A register tile has ``height`` rows and ``panel`` columns; packed blocks are of so many
-    ``rows``, ``columns`` and summed indices (``depth``). Up to ``few`` rows are not packed; columns
-    that adjoin along the depth are, unless that is ``dots`` for each row, up to ``dot_rows``.
+    A register tile has ``height`` rows and ``panel`` columns. Packed blocks have ``rows``,
+    ``columns`` and ``depth`` (summed) indices. Operands are not packed for up to ``few`` rows.
+    Exception: columns that are contiguous along the depth are packed, unless the depth is at least
+    ``dots`` per row, for up to ``dot_rows`` rows.
     """
 
     height: int
@@ -47,21 +49,24 @@ class Tile:
     dot_rows: int = 0
 
     def in_place(self, rows: int, depth: int, dots: bool) -> bool:
-        """Whether so few rows read columns where they lie, as ``dots`` along a depth or not."""
+        """Return True if a product of ``rows`` rows reads its columns without packing.
+
+        ``dots`` is True if the columns are contiguous along the depth.
+        """
         return rows <= self.few and not (dots and depth < self.dots * min(rows, self.dot_rows))
 
 
 @dataclass(frozen=True)
 class Speeds:
-    """What one thread takes for what ceilings do not say, in seconds.
+    """Costs of one thread that the ceilings do not cover, in seconds unless stated otherwise.
 
-    ``start`` is for a kernel that does nothing, ``wake`` for handing work to one further thread,
-    ``chain`` for an addition that waits for the one before, ``statement`` for a statement of
-    straight-line code on a vector, ``division`` for a vector of quotients by the bytes of an
-    element, ``serial`` for a step of scalar code, ``call`` for a function of the C library or a
-    division of integers. In memory of ``sizes`` bytes ``far`` is for one of many elements that each
-    lie in another line of cache, ``latency`` for one whose place was not known before. ``tile`` and
-    ``stream`` are operations a second, by the bytes of an element: of the register tiles of
+    ``start``: an empty kernel. ``wake``: handing work to one more thread. ``chain``: an addition
+    that depends on the previous one. ``statement``: one vector operation of straight-line code.
+    ``division``: a vector of quotients, by the bytes of an element. ``serial``: a step of scalar
+    code. ``call``: a C library function or an integer division. ``far`` and ``latency`` are tables
+    over memory ``sizes`` in bytes: ``far`` is one of many independent accesses that each touch
+    another cache line, ``latency`` one access whose address was not known before. ``tile`` and
+    ``stream`` are operations per second, by the bytes of an element: of the register tiles of
     products, and of products of few rows.
     """
 
@@ -79,18 +84,20 @@ class Speeds:
     stream: Mapping[int, float] = field(hash=False)
 
     def at(self, table: tuple[float, ...], size: float) -> float:
-        """The seconds of a table, ``far`` or ``latency``, in memory of ``size`` bytes."""
+        """Interpolate ``table`` (``far`` or ``latency``), in seconds, at ``size`` bytes."""
         return interpolated(self.sizes, table, size)
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Where code will run: ``name`` says which, ``measured`` whether its numbers are its own.
+    """Hardware that code will run on.
 
-    ``vector_bytes`` are those of a vector register, ``caches`` the bytes of the caches that a core
-    has, nearest first, ``cores`` how many work side by side. ``ceilings`` are by threads, one
-    thread among them; ``tiles`` by the bytes of an element; ``rows`` what elementwise rows take, by
-    the names of row and dtype. So many rows that adjoin in memory are taken ``side_by_side``.
+    ``name`` identifies it. ``measured`` is True if its numbers were measured on it.
+    ``vector_bytes`` is the size of a vector register. ``caches`` are the bytes of a core's caches,
+    nearest first. ``cores`` is the number of cores. ``ceilings`` are by thread count, one thread
+    included. ``speeds`` are costs of one thread. ``tiles`` are by the bytes of an element. ``rows``
+    are costs of elementwise primitives by (primitive name, dtype name). ``side_by_side`` is the
+    number of adjacent rows that are processed together.
     """
 
     name: str
@@ -105,20 +112,20 @@ class Machine:
     side_by_side: int
 
     def row(self, row: str, dtype: str) -> RowCost:
-        """What one element of a row takes; one operation where nothing else is known."""
+        """Return the cost of one element of a primitive; one operation if it is not listed."""
         return row_cost(self.rows, row, dtype)
 
     def lanes(self, itemsize: int) -> int:
-        """How many elements of so many bytes a vector holds; small ones are widened to 4."""
+        """Return the elements per vector register; elements below 4 bytes are widened to 4."""
         return self.vector_bytes // max(itemsize, 4)
 
     def on(self, threads: int) -> Ceilings:
-        """The ceilings on so many threads, or on the most below that are known."""
+        """Return the ceilings for ``threads``, or for the largest listed count below."""
         return self.ceilings[max(each for each in self.ceilings if each <= max(threads, 1))]
 
 
 def row_cost(rows: Mapping[tuple[str, str], RowCost], row: str, dtype: str) -> RowCost:
-    """What one element of a row takes, of those that ``rows`` has."""
+    """Return the cost of one element of a primitive according to ``rows``."""
     return _FUSED if row == MULTIPLY_ADD else rows.get((row, dtype), _ONE)
 
 

@@ -1,9 +1,9 @@
-"""How long a kernel takes on a machine: the larger of its traffic and its arithmetic, by passes.
+"""Predicted time of a kernel on a machine, by the roofline model: per pass, memory traffic against
+arithmetic.
 
 After S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual performance model for
-multicore architectures", 2009, with rates for what a pass really does: loads and stores that are
-statements too, elements that lie apart, sums that wait for the one before, and what later passes
-find in a cache.
+multicore architectures", 2009. The rates are those of what a pass really does: loads and stores
+issue too, strided elements, dependent additions, and operands that an earlier pass left in a cache.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from ..scans.sequential_scan import OrderedLoop
 from .kernel_costs import Access, Cost, Product, Stage, StepCost, cost_of
 from .machine import Machine, RowCost, Tile
 
-SMALL = 1 << 17  # statements that one thread does by itself
-PAGE = 4096  # bytes within which what fetches ahead stays
-PAGE_STARTS = 3  # lines of a page that are asked for before it has seen the walk
-WAITED = 4  # additions that a quotient or root takes as long as, where the next step waits for it
-FOLDED = 32  # vectors of a sum that are added before it is widened
+SMALL = 1 << 17  # operations up to which one thread runs alone
+PAGE = 4096  # bytes of a page, whose end the hardware prefetcher does not cross
+PAGE_STARTS = 3  # cache lines of a page that are read before the prefetcher detects the stream
+WAITED = 4  # latency of a quotient or root, in dependent additions
+FOLDED = 32  # vectors of a sum that are added before they are widened
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The time that a kernel should take, and what it moves and computes in it."""
+    """Predicted ``seconds`` of a kernel, ``bytes`` that it moves, ``operations`` it executes."""
 
     seconds: float
     bytes: int
@@ -45,9 +45,9 @@ def predict(
     threads: int = 1,
     places: Sequence[Hashable] | None = None,
 ) -> Prediction:
-    """What a kernel should take where the open lengths are ``lengths``, alone in the caches.
+    """Return the prediction for a kernel run alone, for the open lengths ``lengths``.
 
-    ``places`` are as for ``cost_of``. ``KeyError`` where a length is missing.
+    ``places`` as for ``cost_of``. ``KeyError`` if a length is missing.
     """
     return prediction(cost_of(work, lengths, places), machine, threads)
 
@@ -55,10 +55,10 @@ def predict(
 def prediction(
     cost: Cost, machine: Machine, threads: int = 1, behind: Sequence[float] | None = None
 ) -> Prediction:
-    """The prediction for work of this cost.
+    """Return the prediction for work of this cost.
 
-    ``behind`` says for each operand how many bytes were touched since it was last: what does not
-    fit into a cache between comes from further away. Without it that is what the kernel touches.
+    ``behind`` gives, for each operand, the bytes touched since its last use, which decide the cache
+    level that it comes from. Default: the bytes that the kernel touches.
     """
     seconds = _Predictor(cost, machine, threads, behind).seconds()
     return Prediction(seconds, cost.read + cost.written, sum(cost.operations(machine).values()))
@@ -80,11 +80,11 @@ class _Predictor:
         self.known: set[int] = set()  # operands that an earlier pass has touched
 
     def seconds(self) -> float:
-        """What the kernel takes: starting it, then what it does."""
+        """Return the seconds of the kernel: launch overhead plus work."""
         return self.speeds.start + self.speeds.wake * (self.threads - 1) + self.work()
 
     def work(self) -> float:
-        """Seconds of its stages one after another, without those that any kernel takes to begin."""
+        """Return the seconds of the stages in sequence, without launch overhead."""
         speeds = self.speeds
         if self.cost.counted is not None:
             counted = self.cost.counted
@@ -101,7 +101,7 @@ class _Predictor:
         return sum(self.stage(stage) for stage in self.cost.stages)
 
     def chain(self, steps: Sequence[StepCost]) -> float:
-        """Seconds of steps that hand on what lies in the memory of a block."""
+        """Return the seconds of a chain's steps, whose intermediates stay in a block of memory."""
         found = 0.0
         behind = dict(enumerate(self.behind))
         for step in steps:
@@ -112,14 +112,14 @@ class _Predictor:
             ]
             found += inside.work()
             for place in step.places:
-                if not place.inner:  # the next step finds it where this block left it
+                if not place.inner:  # the next step finds the block in cache
                     behind[place.number] = min(behind[place.number], 2 * self.cost.block)
         return found
 
     def fetched(self, moves: Sequence[tuple[float, float]]) -> float:
-        """Seconds to move bytes of each operand from where it lies.
+        """Return the seconds to move bytes (read, written) of each operand from its cache level.
 
-        What is written where it was read is there already, and goes back while other bytes come.
+        A result that overwrites an operand is in cache already; its write-back overlaps with reads.
         """
         reads, writes = (sum(each[k] for each in moves) for k in range(2))
         writes *= 1 - self.in_place
@@ -131,7 +131,7 @@ class _Predictor:
         return found
 
     def again(self, size: float, reads: float, writes: float = 0.0) -> float:
-        """Seconds to move bytes in a working set of so many."""
+        """Return the seconds to move bytes within a working set of ``size`` bytes."""
         if reads + writes == 0:
             return 0.0
         return (reads + writes) / self.ceilings.bandwidth(size, reads, writes, plain=True)
@@ -139,22 +139,22 @@ class _Predictor:
     # Passes -------------------------------------------------------------------------------------
 
     def stage(self, stage: Stage) -> float:
-        """Seconds of one pass: what it computes, and what it moves beside that."""
+        """Return the seconds of one pass: arithmetic overlapped with memory traffic."""
         return beside(self.computed(stage), self.moved(stage))
 
     def at_once(self, stage: Stage) -> int:
-        """How many rows are taken side by side."""
+        """Return the number of rows that are processed in vector lanes together."""
         rows = min(stage.inner, self.machine.side_by_side) if stage.side_by_side else 1
         return max(rows, 1)
 
     def block_bytes(self, access: Access, at_once: int) -> int:
-        """The bytes of lines that a block of rows touches."""
+        """Return the bytes of cache lines that a block of ``at_once`` rows touches."""
         if access.reach.step == UNIT:
             return max(access.row.elements * access.itemsize * at_once, access.row.elements)
         return access.row.line_bytes * (at_once if access.reach.step == FAR else 1)
 
     def moved(self, stage: Stage) -> float:
-        """What is touched first comes from where it lies, all else from a cache."""
+        """Return the seconds of memory traffic: first touches from memory, others from cache."""
         moves = [[0.0, 0.0] for _ in self.cost.moves]
         again = 0.0
         rows = self.at_once(stage)
@@ -175,13 +175,13 @@ class _Predictor:
         found = self.fetched([(read, written) for read, written in moves])
         found += self.again(footprint, again)
         if stage.side_by_side and rows < stage.inner:
-            # Each block takes up a row of memory anew, before what fetches ahead has seen it.
+            # Each block restarts the stream of each row, before the prefetcher detects it.
             furthest = max(self.behind, default=0.0)
             found += runs * self.speeds.at(self.speeds.latency, furthest) / self.threads
         return found
 
     def computed(self, stage: Stage) -> float:
-        """Seconds of the statements of all turns, or of their loads and stores."""
+        """Return the seconds of all iterations: arithmetic, or loads and stores if longer."""
         lanes = min(self.machine.lanes(stage.itemsize), max(stage.inner, 1))
         serial = self.is_serial(stage.rows)
         vectors = stage.turns / lanes
@@ -208,7 +208,7 @@ class _Predictor:
         return (max(total, near + far) + self.between(stage, lanes)) / self.threads
 
     def between(self, stage: Stage, lanes: int) -> float:
-        """Seconds of what is computed once for each row, one step after the other."""
+        """Return the seconds of the code that runs once per row, as a dependent chain."""
         if stage.side_by_side:
             return self.scalar_code(stage.once, lanes)
         found = 0.0
@@ -220,13 +220,15 @@ class _Predictor:
         return found
 
     def one_by_one(self, cost: RowCost) -> float:
-        """Seconds of one element of a serial row: of its own statements, or of a library call."""
+        """Return the seconds of one element of a serial primitive: own code or library call."""
         own = cost.statements > 1
         return cost.statements * self.speeds.serial if own else self.speeds.call
 
     def shifted(self, stage: Stage) -> float:
-        """The bytes of loads that reach into two lines of cache: of one operand at several shifts
-        no more than one load can begin where lines do."""
+        """Return the bytes of loads that may straddle cache lines.
+
+        Of several shifted loads of one operand, at most one can be aligned.
+        """
         found = 0.0
         seen: set[int] = set()
         for access in stage.accesses:
@@ -236,11 +238,11 @@ class _Predictor:
         return found
 
     def is_serial(self, rows: Rows) -> bool:
-        """Whether a row among these keeps a loop from being one over vectors."""
+        """Return True if one of the primitives prevents vectorisation."""
         return any(self.machine.row(row, dtype).serial for row, dtype in rows)
 
     def scalar_code(self, rows: Rows, lanes: int, serial: bool = False) -> float:
-        """Seconds of rows of scalar code, so many elements at a time."""
+        """Return the seconds of the primitives ``rows``, with ``lanes`` elements per vector."""
         statements = divisions = calls = 0.0
         for (row, dtype), times in rows.items():
             cost, itemsize = self.machine.row(row, dtype), named_dtype(dtype).itemsize
@@ -254,20 +256,20 @@ class _Predictor:
         return max(statements * each, divisions) + calls
 
     def far(self, access: Access) -> float:
-        """Seconds to bring elements together that lie apart."""
+        """Return the seconds to gather elements that are not adjacent."""
         if is_near(access):
             return 0.0
         size = access.row.line_bytes if access.row.elements > 1 else max(self.behind)
         if access.reach.scattered:
             size = access.reach.line_bytes
         elif access.reach.line_bytes < LINE * access.reach.elements:
-            size = 0  # several in each line, which is fetched once
+            size = 0  # several elements per cache line, which is fetched once
         return access.times * self.speeds.at(self.speeds.far, size)
 
     # Products -----------------------------------------------------------------------------------
 
     def product(self, product: Product) -> float:
-        """Seconds of a contraction: tiles, packing, and what is done with the sums."""
+        """Return the seconds of a contraction: register tiles, packing and epilogue."""
         tile = self.machine.tiles[8 if product.itemsize == 8 else 4]
         rows, columns = product.rows, product.columns
         swapped = columns < tile.panel // 2 and columns < rows
@@ -285,13 +287,13 @@ class _Predictor:
         return tiles + self.packing(product, tile, rows, columns) + self.stored(product)
 
     def few(self, product: Product, rows: int, columns: int, swapped: bool) -> float:
-        """Few rows: the right operand is read where it lies, once."""
+        """Return the seconds of a product of few rows; the right operand is read unpacked."""
         flops = 2 * product.batch * rows * columns * product.depth
         rate = self.speeds.stream[8 if product.itemsize == 8 else 4]
         loads = product.batch * columns * product.depth * product.itemsize
         near = loads / self.alone.bandwidth(self.machine.caches[0], 1, 0)
         seconds = max(flops / rate, near)
-        if product.along[swapped]:  # dot products: the lanes of each sum are added in the end
+        if product.along[swapped]:  # dot products: a horizontal add ends each sum
             lanes = self.machine.lanes(product.itemsize)
             steps = math.log2(2 * lanes) * product.batch * rows * columns
             seconds += steps * self.speeds.statement
@@ -302,7 +304,7 @@ class _Predictor:
         return beside(seconds / self.threads, fetched)
 
     def waits(self) -> float:
-        """Seconds that short walks wait for lines: in each page what fetches ahead is late."""
+        """Return the seconds that short rows wait: the prefetcher restarts in each page."""
         found = 0.0
         for size, (read, _) in zip(self.behind, self.cost.moves, strict=True):
             if size > self.machine.caches[1]:
@@ -310,7 +312,7 @@ class _Predictor:
         return found
 
     def packing(self, product: Product, tile: Tile, rows: int, columns: int) -> float:
-        """Packing both operands, and sums that wait in memory for the next block."""
+        """Return the seconds to pack both operands and to spill partial sums between blocks."""
         lanes = self.machine.lanes(product.itemsize)
         left = product.batch * rows * product.depth * math.ceil(columns / tile.columns)
         right = product.batch * columns * product.depth * math.ceil(rows / tile.rows)
@@ -319,13 +321,13 @@ class _Predictor:
         total += self.scalar_code(_times(product.right, right), lanes)
         blocks = math.ceil(product.depth / tile.depth)
         moved += product.batch * rows * columns * 2.0 * blocks
-        # Packed blocks and sums lie in the second cache.
+        # Packed blocks and sums lie in the second-level cache.
         second = self.machine.caches[min(1, len(self.machine.caches) - 1)] / 2
         total += moved * product.itemsize / self.alone.bandwidth(second, 1, 1)
         return max(total / self.threads, self.fetched([(read, 0) for read, _ in self.cost.moves]))
 
     def stored(self, product: Product) -> float:
-        """What is done with the sums."""
+        """Return the seconds of the epilogue."""
         moves = [[0.0, 0.0] for _ in self.cost.moves]
         for access in product.store.accesses:
             moves[access.operand][access.writes] += access.reach.line_bytes
@@ -334,14 +336,14 @@ class _Predictor:
 
 
 def is_near(access: Access) -> bool:
-    """Whether neighbours adjoin, or are one."""
+    """Return True if consecutive iterations access adjacent elements, or the same one."""
     return access.reach.step != FAR
 
 
 def beside(first: float, second: float) -> float:
-    """Seconds of two things that go on side by side, and get in each other's way.
+    """Return the seconds of two overlapping activities that slow each other down.
 
-    The longer one where the other is short; half as much again, nearly, where both take as long.
+    That is about the longer one if the other is short, and 1.41 times one if both are equal.
     """
     return math.hypot(first, second)
 

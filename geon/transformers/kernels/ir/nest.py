@@ -1,6 +1,6 @@
-"""Kernels as data: loop nests with what they reduce and store, in scalar code.
+"""Kernel IR: loop nests with their reductions and stores in scalar code.
 
-Nothing here is text, and nothing is of one target.
+The nodes are data: no text, and independent of the target.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from ....op_graph.rows.reducers import Reducer
 from ....op_graph.values.dtypes import DType
 from .scalar_code import Scalar
 
-WHILE = "a while loop"  # what errors call the turns of one, as they call others by an axis
-ENDLESS = 1 << 32  # the turns that one without a limit counts as, where turns are numbered
+WHILE = "a while loop"  # name of its iterations in errors, in place of an axis name
+ENDLESS = 1 << 32  # nominal number of iterations of a while loop without a limit
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Fused:
-    """How a fused kernel computes: ``nest``, ``contraction`` (of ``dot``), ``blocked`` (a
-    ``chain`` of these) or ``call``.
+    """Form of a fused kernel.
 
-    ``rows`` are the axes that its passes share, outermost; None for one pass over all axes.
-    ``names`` are what the results call the axes of ``dot``, where that differs. ``straight`` are
-    reductions that need no loop of their own.
+    ``kind`` is ``nest``, ``contraction``, ``blocked`` (a chain) or ``call``. ``rows`` are the
+    outermost axes that its passes share; None for one pass over all axes. ``dot`` is the op that a
+    contraction computes. ``reductions`` are the reductions with loops of their own. ``names`` maps
+    axes of ``dot`` to the names that the results give them, where these differ. ``chain`` is that
+    of a blocked kernel. ``straight`` are reductions that are unrolled without a loop.
     """
 
     kind: str
@@ -50,11 +51,12 @@ class Fused:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Chain:
-    """Kernels that run one after another on one block of ``rows`` after the other.
+    """Kernels that run one after another on each block of ``rows``.
 
-    ``steps`` are these kernels with their results; ``batch`` the axes that are taken one index at a
-    time. ``inner`` are the values that nothing else reads, of which there is memory for one block;
-    ``slots`` the number of that memory for each: what is not needed any more gives its own away.
+    ``steps`` are these kernels with their results. ``batch`` are axes that are iterated one index
+    at a time. ``inner`` are the values that nothing else reads; they are stored for one block only.
+    ``slots`` has the number of the block buffer of each of them; buffers are reused after the last
+    use.
     """
 
     steps: tuple[tuple[Fused, tuple[Op, ...]], ...]
@@ -66,29 +68,30 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop variable and the axes it walks, outermost first, as one."""
+    """A loop variable and the axes that it covers, collapsed, outermost first."""
 
     name: str
     axes: tuple[str, ...]
     extent: Size
 
 
-# Rows whose folds keep partial values in vector lanes as they are, as compilers know how to.
+# Primitives whose reduction compilers vectorise: each lane has a partial value.
 FOLDED = frozenset({"add", "multiply", "maximum", "minimum", "logical_or", "logical_and"})
 
 
 def folded_row(reducer: Reducer) -> str | None:
-    """The name of the row of ``FOLDED`` that a reducer folds; None for one that has a state."""
+    """Return the name of the primitive in ``FOLDED`` that a reducer folds, else None."""
     row = reducer.folds
     return row.name if row is not None and row.name in FOLDED else None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Reduction:
-    """A reduction of a pass: of one element, or of products of two.
+    """A reduction of a pass, over one element or over products of two.
 
-    ``states`` are the dtypes of its reducer's state, of which later code reads what it found as
-    ``Reduced(number, part)``; ``position`` is that of the element where the reducer asks for it.
+    ``number`` identifies it: later code reads the result as ``Reduced(number, part)``. ``states``
+    are the dtypes of the reducer's state. ``elements`` are the element, or the two factors.
+    ``position`` is the element's position where the reducer needs it.
     """
 
     number: int
@@ -99,13 +102,13 @@ class Reduction:
 
     @property
     def folds(self) -> str | None:
-        """The name of the row that is all it does, where loops fold that row in vector lanes."""
+        """Return the name of the primitive it folds if vector lanes can fold it, else None."""
         return folded_row(self.reducer)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Store:
-    """``value`` put at ``offset`` of operand number ``operand``."""
+    """Store ``value`` at ``offset`` of operand number ``operand``."""
 
     operand: int
     offset: Affine
@@ -115,7 +118,7 @@ class Store:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RowArray:
-    """An array of ``size`` elements for each row, filled in one pass and read in later ones."""
+    """Scratch array of ``size`` elements per row, written in one pass and read in later ones."""
 
     number: int
     size: Size
@@ -124,7 +127,7 @@ class RowArray:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Keep:
-    """``value`` put at ``offset`` of row array ``number``, for later passes."""
+    """Store ``value`` at ``offset`` of row array ``number``, for later passes."""
 
     number: int
     offset: Affine
@@ -133,9 +136,9 @@ class Keep:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Pass:
-    """Loops, outermost first, with what is reduced, stored and kept for each element.
+    """Loops, outermost first, with the reductions, stores and keeps of each element.
 
-    Of a nest without rows the loop of the number ``divided`` is.
+    In a nest without rows, threads share loop number ``divided``.
     """
 
     loops: tuple[Loop, ...]
@@ -146,19 +149,19 @@ class Pass:
 
     @property
     def reduced(self) -> list[Scalar]:
-        """What it computes of each element to reduce it; no positions of states."""
+        """Return the elements that the pass reduces, without their positions."""
         return [element for reduction in self.reductions for element in reduction.elements]
 
     @property
     def computed(self) -> list[Scalar]:
-        """What it computes of each element to reduce, store or keep it; no positions of states."""
+        """Return the elements that the pass reduces, stores or keeps, without positions."""
         puts: list[Store | Keep] = [*self.stores, *self.keeps]
         return [*self.reduced, *(each.value for each in puts)]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Fill:
-    """All of operand ``source`` copied to ``operand``, unless they lie in one place."""
+    """Copy all of operand ``source`` to ``operand``, unless they share memory."""
 
     operand: int
     source: int
@@ -166,25 +169,23 @@ class Fill:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Nest:
-    """Loops over rows, and for each row passes, and stores of values of the row, in order.
+    """Loops over rows; each row runs ``steps``: passes, and stores of values of the row, in order.
 
-    Of one element of a pass all is loaded before anything is stored, and so it is of the stores of
-    a row between two passes: a result may lie where they read the same element.
+    An element's loads in a pass precede its stores, and so it is for the stores of a row between
+    two passes: a result may share memory with an operand that is read at the same element.
 
-    Without ``rows`` each pass is divided, and ``ending`` is stored when all of it was combined.
-    ``across`` is the loop over rows that adjoin in memory, which may be taken side by side; so many
-    of the last ``rows`` as are ``inside`` should follow each other for each of its parts, because
-    they adjoin more closely still.
-    ``operands`` are the values in memory, by the numbers of loads and stores. ``fill`` comes before
-    all, where only a part is stored.
-
-    ``pieces`` are nests that together compute the same where none of the sizes in ``holds`` is
-    negative: each is over a region in which choices are decided.
-
-    ``short`` is a nest that computes the same by rows side by side, for where none of the sizes in
-    ``shortness`` is negative: then rows of open length are too short for vectors. Without such
-    sizes they always are. Where it is ``flat``, its rows adjoin, and one loop goes over the
-    elements of many. Loops of open length of its passes have ``most`` turns, where that is not 0.
+    ``rows``: the outer loops. Without them each pass is split among threads, and ``ending`` runs
+    when the partial results are combined. ``across``: the loop over rows that are adjacent in
+    memory, which may run in vector lanes. ``inside``: the number of last ``rows`` loops that should
+    run inside each block of ``across``, because their rows are even closer in memory. ``arrays``:
+    the scratch arrays of a row. ``operands``: the values in memory, by the numbers that loads and
+    stores use. ``fill``: a copy before everything else, if only a part is stored. ``pieces``: nests
+    that together compute the same if no size in ``holds`` is negative. Each covers a region in
+    which guards are decided. ``short``: a nest that computes the same with rows in vector lanes. It
+    runs if no size in ``shortness`` is negative: the rows are then too short for vectors. Empty
+    ``shortness``: always. ``flat``: True if the rows are contiguous and one loop covers the
+    elements of many rows. ``most``: maximum extent of loops of open length in its passes; 0 for no
+    limit.
     """
 
     rows: tuple[Loop, ...]
@@ -204,7 +205,7 @@ class Nest:
 
     @property
     def passes(self) -> tuple[Pass, ...]:
-        """The passes, in order."""
+        """Return the passes, in order."""
         steps = (*self.steps, *self.ending)
         return tuple([step for step in steps if isinstance(step, Pass)])
 
@@ -218,15 +219,15 @@ class Inner:
 
     @property
     def held(self) -> frozenset[int]:
-        """The numbers of the carries that a step changes where they lie."""
+        """Return the numbers of the carries that a step updates in place."""
         return frozenset(k for k, leaf in enumerate(self.leaves) if among(leaf, self.schedule.held))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Region:
-    """A loop or branch, ``op``, whose ``bodies`` have kernels of their own.
+    """A loop or branch ``op``, whose ``bodies`` have kernels of their own.
 
-    ``results`` are those of the kernel, in the order of their ``numbers``.
+    ``results`` are the results of the kernel, in the order of their ``numbers``.
     """
 
     op: Op
@@ -235,17 +236,17 @@ class Region:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """Which results of the region there are."""
+        """Return the numbers of the region's results that are computed."""
         return tuple([op.attrs[0] for op in self.results])
 
     @property
     def held(self) -> frozenset[int]:
-        """The numbers of the carries that stay where they lie, from before the first step on."""
+        """Return the numbers of the carries that stay in one buffer throughout the loop."""
         return self.bodies[-1].held
 
     @property
     def loops(self) -> tuple[tuple[str, Size], ...]:
-        """The name and the length of the axis that its body is run along; none of a branch."""
+        """Return the name and length of the axis that the body iterates over; () for a branch."""
         if self.op.primitive.name == "while":
             return ((WHILE, WhileAttributes(self.op.attrs).limit or ENDLESS),)
         axes = [value for value in self.op.attrs if isinstance(value, Axis)]
@@ -254,6 +255,6 @@ class Region:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Call:
-    """One op by a function of the target's library."""
+    """One op, computed by a function of the target's library."""
 
     op: Op

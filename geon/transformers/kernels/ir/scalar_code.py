@@ -1,9 +1,8 @@
-"""Scalar code: what one element of a kernel's results is, as data.
+"""Scalar IR: immutable nodes that compute one element of a kernel's results.
 
-A few kinds of frozen node, made by ``Code``, which gives one node for equal code: what is needed
-twice is one node with two users. Indices are affine expressions over the loops' variables; an atom
-of one may be a node (a position that is computed) or a ``Clamped`` index. Costs, keys and text are
-functions of these values.
+``Code`` interns nodes, so equal code is one node; a common subexpression is a node with two users.
+Indices are affine expressions over loop variables. An atom of an index may be a node (a computed
+position) or a ``Clamped`` index. Costs, keys and text are functions of these values.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from ....op_graph.values.dtypes import INT64, DType, resolve
 
 
 class Node:
-    """What is found of a node once, beside its fields: those that it stands on, by ``below``."""
+    """Base of nodes: caches in ``under`` the nodes that ``below`` returns."""
 
     __slots__ = ("under",)
     under: tuple[Scalar, ...]
@@ -61,7 +60,7 @@ class IndexNumber(Node):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Apply(Node):
-    """An elementwise row of scalars; a cast's target is ``dtype``."""
+    """An elementwise primitive applied to scalars; the target of a cast is ``dtype``."""
 
     row: Primitive
     args: tuple[Scalar, ...]
@@ -71,7 +70,7 @@ class Apply(Node):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Select(Node):
-    """``value`` where all ``guards`` hold, else ``other``; both can be computed everywhere."""
+    """``value`` where all ``guards`` hold, else ``other``; both are safe to evaluate everywhere."""
 
     guards: tuple[Guard, ...]
     value: Scalar
@@ -79,29 +78,29 @@ class Select(Node):
 
     @property
     def dtype(self) -> DType:
-        """That of what is chosen."""
+        """Return the dtype of the alternatives."""
         return self.value.dtype
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Wrapped(Node):
-    """A position along ``length`` elements, which counts from their end where it is negative."""
+    """A position along ``length`` elements; negative positions count from the end."""
 
     position: Scalar
     length: Size
 
     @property
     def dtype(self) -> DType:
-        """A position is an int64."""
+        """Return int64, the dtype of positions."""
         return INT64
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RandomBits(Node):
-    """Bits of draw number ``draw`` of a stream: those of its element number ``position``.
+    """Random bits of element number ``position`` of draw ``draw`` of a stream.
 
-    ``op_graph.random.philox`` defines these bits. The stream's ``seed``, ``draw`` and the number
-    of the ``call`` are uint64 scalars; the draw has ``size`` elements.
+    ``op_graph.random.philox`` defines these bits. ``seed``, ``draw`` and ``call``, the number of
+    the call, are uint64 scalars. The draw has ``size`` elements.
     """
 
     seed: Scalar
@@ -114,7 +113,7 @@ class RandomBits(Node):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Reduced(Node):
-    """Scalar ``part`` of the state that reduction ``number`` of the kernel ended with."""
+    """Scalar ``part`` of the final state of reduction ``number`` of the kernel."""
 
     number: int
     part: int
@@ -123,7 +122,7 @@ class Reduced(Node):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Running(Node):
-    """Scalar ``part`` of a state that a reduction is at; of the ``other`` one where two meet."""
+    """Scalar ``part`` of a running reduction state; with ``other``, of the second of two states."""
 
     part: int
     other: bool
@@ -132,7 +131,7 @@ class Running(Node):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Kept(Node):
-    """The element at ``offset`` of row array ``number``, which an earlier pass has filled."""
+    """The element at ``offset`` of row array ``number``, which an earlier pass has stored."""
 
     number: int
     offset: Affine
@@ -165,20 +164,20 @@ Kind = TypeVar("Kind")
 
 @dataclass(frozen=True, slots=True)
 class Clamped:
-    """An atom of an index: ``of`` where all ``guards`` hold, else 0, so that it can be read."""
+    """An atom of an index: ``of`` where all ``guards`` hold, else 0, so that it is safe to load."""
 
     of: Affine
     guards: tuple[Guard, ...]
 
 
 class Code:
-    """Makes the scalar code of one kernel: equal code is one node."""
+    """Builds and interns the scalar code of one kernel: equal code is one node."""
 
     def __init__(self) -> None:
         self._made: dict[Hashable, Any] = {}
 
     def __call__(self, kind: type[Kind], *fields: Any) -> Kind:
-        """The node of this kind with these fields."""
+        """Return the node of this kind with these fields."""
         key = (kind, *fields)
         found = self._made.get(key)
         if found is None:
@@ -186,16 +185,16 @@ class Code:
         return found
 
     def apply(self, row: Any, *operands: Any) -> Apply:
-        """An elementwise row of operands that have the dtypes it takes."""
+        """Return an elementwise primitive applied to operands of the dtypes it takes."""
         _, dtype, _ = resolve(row.rule, tuple([(each.dtype, False) for each in operands]))
         return self(Apply, row, operands, (), dtype)
 
     def cast(self, x: Any, dtype: DType) -> Any:
-        """``x`` in another dtype."""
+        """Return ``x`` cast to ``dtype``."""
         return x if x.dtype is dtype else self(Apply, CAST, (x,), (), dtype)
 
     def number(self, value: Any, dtype: DType) -> Number:
-        """A constant; numbers of other bits are other constants, 0.0 and -0.0 too."""
+        """Return a constant; constants are distinguished by ``repr``, so 0.0 and -0.0 differ."""
         key = (Number, repr(value), dtype)
         found = self._made.get(key)
         if found is None:
@@ -204,7 +203,7 @@ class Code:
 
 
 def parts(value: Scalar) -> tuple[Scalar, ...]:
-    """The scalars that a node computes with, those in its indices not among them."""
+    """Return the scalar operands of a node, without those inside its indices."""
     if isinstance(value, Apply):
         return value.args
     if isinstance(value, Select):
@@ -215,7 +214,7 @@ def parts(value: Scalar) -> tuple[Scalar, ...]:
 
 
 def indices(value: Scalar) -> tuple[Affine, ...]:
-    """The indices that stand in a node."""
+    """Return the indices in a node."""
     if isinstance(value, (Load, Kept)):
         return (value.offset,)
     if isinstance(value, RandomBits):
@@ -226,7 +225,7 @@ def indices(value: Scalar) -> tuple[Affine, ...]:
 
 
 def inside(atom: Hashable) -> tuple[Affine, ...]:
-    """The indices that stand in an atom of an index."""
+    """Return the indices inside an atom of an index."""
     if isinstance(atom, (Quotient, Remainder)):
         return (atom.of,)
     if isinstance(atom, Clamped):
@@ -235,7 +234,7 @@ def inside(atom: Hashable) -> tuple[Affine, ...]:
 
 
 def below(value: Scalar) -> tuple[Scalar, ...]:
-    """The nodes that a node stands on, those in its indices among them."""
+    """Return the nodes that a node depends on, including those inside its indices."""
     try:
         found: tuple[Scalar, ...] = value.under
     except AttributeError:
@@ -245,12 +244,12 @@ def below(value: Scalar) -> tuple[Scalar, ...]:
 
 
 def walk(*roots: Scalar, known: Container[int] = ()) -> Iterator[Scalar]:
-    """Every node below these, once, what it stands on first; none below those ``known`` by id."""
+    """Yield each node below ``roots`` once, operands first; skip nodes with ids in ``known``."""
     seen: set[int] = set()
     stack: list[Any] = list(reversed(roots))
     while stack:
         value = stack.pop()
-        if value is None:  # all that the next one stands on was met
+        if value is None:  # marker: all operands of the next node were yielded
             yield stack.pop()
             continue
         if id(value) in seen or id(value) in known:
@@ -265,7 +264,7 @@ def walk(*roots: Scalar, known: Container[int] = ()) -> Iterator[Scalar]:
 
 
 def positions(index: Affine) -> Iterator[Scalar]:
-    """The nodes that are atoms of an index."""
+    """Yield the nodes that are atoms of an index."""
     for atom in index.terms:
         if isinstance(atom, NODES):
             yield atom

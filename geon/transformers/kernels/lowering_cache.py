@@ -25,9 +25,7 @@ class Lowering:
         self.known: dict[Hashable, tuple[Nest | Contraction, tuple[int, ...]]] = {}
 
     def lower(self, op: Op, fused: Fused | None, operands: Operands) -> Printed | Call:
-        """Return the kernel of ``fused``, with loops and code of an earlier one of its form
-        if any.
-        """
+        """Return the kernel of ``fused``, with loops and code of an earlier one of its form."""
         if fused is None or fused.kind not in ("nest", "contraction") or fused.chain is not None:
             return lower(op, fused, operands)
         ops, form = form_of(fused, operands)

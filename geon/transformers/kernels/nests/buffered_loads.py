@@ -1,10 +1,10 @@
-"""What is read ahead of the innermost loop, in an order of its own: loads, indices, and choices.
+"""Buffered loads: loads, index values and guards evaluated into a scratch array before a loop.
 
-Short axes that memory does not walk as one are one loop nevertheless, where its loads, numbers that
-are indices, and guards of choices alone need its digits: quotients and remainders of its variable
-by known lengths. These are put into an array first, by a loop for each digit, and the loop over
-elements reads neighbours from there. So are loads that walk backwards beside elements of other
-widths, of which compilers make no vectors.
+Short axes that memory does not traverse as one axis are nevertheless collapsed into one loop, if
+only its loads, index values and the guards of selects need its digits: quotients and remainders of
+its variable by known lengths. Loops over the digits fill an array first; the main loop then reads
+adjacent elements of it. The same is done for loads of negative stride next to elements of other
+widths, which compilers do not vectorise.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from ..ir.scalar_code import (
 )
 from .mixed_radix import digits_of, divisions
 
-PERIOD = 128  # turns after which the inner digits of a loop that is taken apart come again, at most
-MOST = 6  # values and choices of a pass that are read ahead
+PERIOD = 128  # maximum product of the lengths of the inner digits of a loop, in iterations
+MOST = 6  # maximum number of buffers of a pass
 
 Guards = tuple[Guard, ...]
 Ahead = Load | IndexNumber | Guards
@@ -41,12 +41,13 @@ Ahead = Load | IndexNumber | Guards
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """What is read ahead by ``digits``, the variables and lengths of the inner ones, outermost
-    first; that of the outermost one is ``first``.
+    """A load, index value or guard tuple that is evaluated before the loop.
 
-    By these variables, ``index`` is the offset of a load or the number itself, and ``guards`` are
-    those of a choice. Where ``every`` is not 0, a choice holds at no turn but where it divides the
-    variable and ``index`` together.
+    ``value`` is the node or the guards. ``index`` is the load offset or the index value, in terms
+    of the digit variables. ``first`` is the variable of the outermost digit. ``digits`` are the
+    variables and lengths of the other digits, outermost first. ``guards`` are those of a select, in
+    terms of the digit variables. ``every``, if not 0, is the period of a select: its guards can
+    hold only in iterations where ``every`` divides the loop variable plus ``index``.
     """
 
     value: Ahead
@@ -58,17 +59,17 @@ class Staged:
 
     @property
     def dtype(self) -> DType:
-        """That of the values."""
+        """Return the dtype of the buffer: that of the value, or bool for guards."""
         return BOOL if isinstance(self.value, tuple) else self.value.dtype
 
     @property
     def period(self) -> int:
-        """The turns of the loop that one turn of the outermost digit stands for."""
+        """Return the number of loop iterations per iteration of the outermost digit."""
         return math.prod(length for _, length in self.digits)
 
 
 def staged(step: Pass) -> list[Staged]:
-    """What is read ahead of the innermost loop of a pass."""
+    """Return the values that are buffered before the innermost loop of a pass."""
     if not step.loops or step.loops[-1].extent == 1:
         return []
     inner, values = step.loops[-1], step.computed
@@ -88,7 +89,7 @@ def staged(step: Pass) -> list[Staged]:
 
 
 def chooses_in_place(step: Pass) -> bool:
-    """Whether a pass divides for choices of each element, since they are not read ahead."""
+    """Return True if a pass evaluates guards with divisions per element, unbuffered."""
     ahead = {each.value for each in staged(step)}
     names = {loop.name for loop in step.loops}
     return any(
@@ -104,9 +105,9 @@ def chooses_in_place(step: Pass) -> bool:
 
 
 def _lengths(used: Iterable[Ahead], choices: Iterable[Guards], inner: Loop) -> list[Size]:
-    """The lengths of a loop's digits: those that values take apart, else the one of choices.
+    """Return the lengths of a loop's digits: those of loads and index values, else those of guards.
 
-    What choices divide besides needs no digit of its own: it is computed of the others.
+    Other divisions in guards need no digit of their own: they are computed from these digits.
     """
     found = digits_of([index for each in used for index in indices_of(each)], *_named(inner))
     if found:
@@ -121,14 +122,14 @@ def _named(loop: Loop) -> tuple[str, Size]:
 
 
 def indices_of(value: Ahead) -> tuple[Affine, ...]:
-    """Where a load reads, what number an index is, or what guards look at."""
+    """Return the offset of a load, the index of an index value, or the indices of guards."""
     if isinstance(value, tuple):
         return tuple([guard.index for guard in value])
     return indices(value)
 
 
 def _widths(step: Pass, values: Iterable[Scalar]) -> Iterable[int]:
-    """The bytes of the values that a pass loads, computes and stores; truths are masks."""
+    """Yield the bytes of the values that a pass loads, computes and stores; bools are masks."""
     yield from (store.dtype.itemsize for store in step.stores)
     for value in walk(*values):
         if isinstance(value, Load) or kind(value.dtype) != "b":
@@ -136,7 +137,7 @@ def _widths(step: Pass, values: Iterable[Scalar]) -> Iterable[int]:
 
 
 def _parts(name: str, first: str, digits: list[tuple[str, int]]) -> dict[Hashable, Affine]:
-    """What divisions of a loop's variable are by the variables of its digits."""
+    """Return the loop variable and its quotients and remainders in terms of the digit variables."""
     variables = [variable(first), *(variable(digit) for digit, _ in digits)]
     lengths = [0, *(length for _, length in digits)]
     found: dict[Hashable, Affine] = {name: flattened(variables, lengths)}
@@ -155,7 +156,7 @@ def _staged(
     digits: tuple[tuple[str, int], ...],
     mixed: bool,
 ) -> Staged | None:
-    """How a value is read ahead; None where it is read in its place."""
+    """Return the buffered form of a value, or None if it is evaluated in the loop."""
     found, first = indices_of(value), digit(name, 0)
     if any(isinstance(atom, NODES) for index in found for atom in index.terms):
         return None
@@ -176,7 +177,7 @@ def _staged(
 
 
 def _at_each(guards: Guards, name: str) -> Staged | None:
-    """Guards of which one holds at each so many turns of a loop alone; None of others."""
+    """Return the buffered form of guards of which one fixes a remainder; None for others."""
     for guard in guards:
         ((atom, step),) = guard.index.terms.items() if len(guard.index.terms) == 1 else ((None, 0),)
         if not isinstance(atom, Remainder) or step != 1 or guard.high - guard.low != 1:
@@ -189,7 +190,7 @@ def _at_each(guards: Guards, name: str) -> Staged | None:
 
 
 def _divides(index: Affine, parts: Mapping[Hashable, Affine], name: str) -> bool:
-    """Whether an index has a division that digits are the parts of."""
+    """Return True if an index contains a division that the digits resolve."""
     return any(
         (atom in parts and atom != name)
         or any(_divides(each, parts, name) for each in inside(atom))
@@ -198,14 +199,14 @@ def _divides(index: Affine, parts: Mapping[Hashable, Affine], name: str) -> bool
 
 
 def _guards_by_digits(guards: Guards, parts: Mapping[Hashable, Affine], name: str) -> Guards | None:
-    """Guards by the variables of digits."""
+    """Return the guards in terms of digit variables, or None if one cannot be expressed so."""
     found = [(guard, _by_digits(guard.index, parts, name)) for guard in guards]
     whole = [replace(guard, index=index) for guard, index in found if index is not None]
     return tuple(whole) if len(whole) == len(found) else None
 
 
 def _by_digits(index: Affine, parts: Mapping[Hashable, Affine], name: str) -> Affine | None:
-    """An index by the variables of digits; None where it has more of the loop's than these."""
+    """Return an index in terms of digit variables; None if the loop variable remains in it."""
     found = Affine((), index.constant)
     for atom, step in index.terms.items():
         taken = parts.get(atom)

@@ -1,8 +1,8 @@
-"""Short rows that adjoin in what is stored, walked as one loop over the elements of many rows.
+"""Collapsed rows: one loop over the elements of many short rows that are contiguous in the output.
 
-What an element is computed of is then told apart by what it changes with: what is the same in all
-rows is a pattern of them, what a row has is repeated for each of its elements, and elements that
-do not lie as those that are stored are brought beside each other. All else is in vectors.
+Subexpressions are classified by the loops that they vary with. What is equal in all rows is a
+pattern, what is constant in a row is repeated for each of its elements, and elements that are not
+contiguous like the stored ones are gathered into a tile. The rest is computed in vectors.
 """
 
 from __future__ import annotations
@@ -32,27 +32,30 @@ from ..ir.scalar_code import (
 Guards = tuple[Guard, ...]
 Part = Scalar | Guards
 
-# Elements of a row up to which rows are walked as one, by the bytes of the widest: a row that fills
-# a few vectors is as fast by itself.
+# Maximum elements of a row for collapsing, by the bytes of the widest element: a row that fills a
+# few vectors is as fast by itself.
 MOST = {1: 64, 2: 64, 4: 32, 8: 16}
-REPEATING = {1: 64, 2: 64, 4: 16, 8: 8}  # the same where what a row has is repeated,
-LIGHT = {1: 64, 2: 32, 4: 16, 8: 8}  # and where little else is done;
-TURNING = {1: 64, 2: 32, 4: 16, 8: 8}  # where little is done but that rows become columns,
-SCATTERED = {1: 16, 2: 8, 4: 8, 8: 3}  # or those of open length that lie apart are put together:
-WORTH = 4  # operations for each value that is brought into a tile
-SINGLE = 4  # loads of a tile that cost as much as a value computed element by element
-VECTOR = 32  # bytes of a row that is a vector by itself
-ROWS = 32  # rows that are worth it;
-GROUP = 256  # those of known length where each group has its pattern: by themselves they are fast
+REPEATING = {1: 64, 2: 64, 4: 16, 8: 8}  # the same, if values of a row are repeated
+LIGHT = {1: 64, 2: 32, 4: 16, 8: 8}  # the same, if there is little arithmetic besides
+TURNING = {1: 64, 2: 32, 4: 16, 8: 8}  # the same, for transposes with little arithmetic
+SCATTERED = {1: 16, 2: 8, 4: 8, 8: 3}  # the same, if transposed loads have no unit stride
+WORTH = 4  # operations per gathered value, below which a nest is light
+SINGLE = 4  # cost of a value computed one by one, in loads of a tile
+VECTOR = 32  # bytes of a row that fills a vector by itself
+ROWS = 32  # minimum number of rows
+GROUP = 256  # the same for rows of known length if each group has its pattern: these are fast alone
 
 
 @dataclass(slots=True)
 class FlatParts:
-    """What the elements of short rows are computed of: values, and guards of choices.
+    """Classified subexpressions (values and guards) of short rows.
 
-    ``patterns`` are the same in all rows, ``grouped`` in all that are side by side, but not in what
-    is around them; ``repeated`` are the same in one row. ``turned`` are loads of steps along rows,
-    ``others`` all that is computed element by element.
+    ``patterns`` are equal in all rows. ``grouped`` are equal in all rows of the lane loop, but vary
+    with the outer loops. ``repeated`` are constant in a row. ``turned`` are loads with constant
+    strides that are not contiguous like the stores (transposed). ``others`` are evaluated one by
+    one. ``scattered`` and ``strays`` tell that loads in ``turned`` have no unit stride across rows,
+    or neither across nor along rows. ``chooses`` tells that there are selects. ``operations`` is
+    the number of vector operations, ``itemsize`` the bytes of the widest element.
     """
 
     patterns: list[Part] = field(default_factory=list)
@@ -60,25 +63,25 @@ class FlatParts:
     repeated: list[Scalar] = field(default_factory=list)
     turned: list[Load] = field(default_factory=list)
     others: list[Part] = field(default_factory=list)
-    scattered: bool = False  # whether some of ``turned`` do not adjoin in columns,
-    strays: bool = False  # and some of these in rows neither
+    scattered: bool = False
+    strays: bool = False
     chooses: bool = False
-    operations: int = 0  # those that vectors do
-    itemsize: int = 1  # of the widest element
+    operations: int = 0
+    itemsize: int = 1
 
     @property
     def brought(self) -> int:
-        """What it costs to bring what no row of vectors reads."""
+        """Return the cost of gathering what vector loads cannot read."""
         return len(self.repeated) + len(self.turned) + SINGLE * len(self.others)
 
     @property
     def is_light(self) -> bool:
-        """Whether little is done with what is brought."""
+        """Return True if there is little arithmetic per gathered value."""
         return self.operations < WORTH * self.brought
 
     @property
     def most(self) -> int:
-        """The elements of a row up to which rows are worth walking as one."""
+        """Return the maximum number of elements of a row for which collapsing pays."""
         if self.is_light and (self.turned or self.others):
             if self.others or self.repeated or self.strays:
                 return 0
@@ -88,10 +91,11 @@ class FlatParts:
         return (LIGHT if self.is_light else REPEATING)[self.itemsize]
 
     def tests(self, row: Size, rows: Size) -> tuple[Size, ...]:
-        """What is not negative where so many rows are worth walking as one, of so many elements.
+        """Return the sizes that must not be negative for collapsing to pay.
 
-        Rows of whole vectors are not, but where elements are chosen or rows become columns. Where
-        each group of rows has its pattern, ``rows`` are those of one group.
+        ``row`` is the number of elements of a row, ``rows`` the number of rows; where each group of
+        rows has its own pattern, that of a group. Rows of whole vectors are not collapsed, unless
+        there are selects or transposed loads.
         """
         fill = VECTOR // self.itemsize
         least = GROUP if self.grouped and isinstance(row, int) else ROWS
@@ -105,7 +109,9 @@ class FlatParts:
 
 
 def flat_parts(nest: Nest) -> FlatParts | None:
-    """What a nest of short rows side by side is computed of; None where it is no single loop."""
+    """Return the classified subexpressions of a nest that is one loop over short rows, else
+    None.
+    """
     (step, *rest), lanes = nest.steps or (None,), nest.across
     if rest or lanes is None or nest.ending or nest.arrays or not isinstance(step, Pass):
         return None
@@ -118,7 +124,7 @@ def flat_parts(nest: Nest) -> FlatParts | None:
 
 
 def is_run(terms: Mapping[Hashable, Size], last: Loop, lane: str) -> bool:
-    """Whether an offset has the elements of rows of ``last`` one after another."""
+    """Return True if an offset traverses the rows of ``last`` contiguously."""
     direct = all(isinstance(atom, str) for atom in terms)
     return direct and terms.get(last.name) == 1 and terms.get(lane) == last.extent
 
@@ -132,7 +138,7 @@ class _Parts:
         self.seen: set[int] = set()
 
     def found(self) -> FlatParts | None:
-        """The parts of what is stored; None where there are others than these."""
+        """Return the parts of the stored values, or None if a node kind cannot be collapsed."""
         stack = [store.value for store in self.step.stores]
         of_elements = [node for node in walk(*stack) if self.depths.value(node) == ELEMENT]
         if not all(isinstance(node, KINDS) for node in of_elements):
@@ -147,7 +153,7 @@ class _Parts:
         return self.parts
 
     def visit(self, value: Scalar) -> Iterable[Scalar]:
-        """Note what a value is; those that it is computed of in vectors."""
+        """Classify a value, and return the operands that vectors compute it from."""
         parts, depth = self.parts, self.depths.value(value)
         if depth < ELEMENT:
             parts.repeated += [value] if depth == ROW else []
@@ -169,7 +175,7 @@ class _Parts:
         return ()
 
     def choice(self, guards: Guards) -> None:
-        """Note how it is known what is chosen."""
+        """Classify the guards of a select."""
         self.parts.chooses = True
         depth = max(self.depths.index(guard.index) for guard in guards)
         known = self.parts.patterns, self.parts.grouped, self.parts.others
@@ -179,22 +185,23 @@ class _Parts:
         (self.parts.others if found is None else found).append(guards)
 
     def pattern(self, names: frozenset[str]) -> list[Part] | None:
-        """Where that belongs which changes with these variables: along a row, and not from one to
-        its neighbour; None where it is no such pattern.
+        """Return the list for values that vary with these variables.
+
+        Return None if they do not vary along a row, or vary from one row to the next.
         """
         if self.last.name not in names or self.lane in names:
             return None
         return self.parts.patterns if len(names) == 1 else self.parts.grouped
 
     def names_of(self, value: Scalar) -> frozenset[str]:
-        """The variables that a value changes with."""
+        """Return the variables that a value varies with."""
         for node in walk(value, known=self.changes):
             found = self.names_in(indices(node))
             self.changes[id(node)] = found.union(*[self.changes[id(x)] for x in below(node)])
         return self.changes[id(value)]
 
     def names_in(self, found: Iterable[Affine]) -> frozenset[str]:
-        """The variables that stand in indices, those of nodes in them left out."""
+        """Return the variables in indices, except those inside of nodes."""
         names, stack = set[str](), list(found)
         while stack:
             for atom in stack.pop().terms:

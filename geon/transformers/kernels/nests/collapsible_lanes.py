@@ -1,4 +1,4 @@
-"""Passes over lanes that go through one run of elements, and what lanes have for all turns."""
+"""Tests whether a pass over lanes and iterations is one contiguous loop; its per-lane values."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from ..ir.scalar_code import IndexNumber, Kept, Scalar, below, walk
 
 
 def is_one_run(step: Pass, lanes: Loop, depths: Depths) -> bool:
-    """Whether a pass over lanes goes through one run of elements, which it folds or stores: behind
-    the last lane of a turn of its loop there is the first one of the next turn, in all that is read
-    and stored. What a lane has for all turns is in an array, which goes on as lanes do; a position
-    that a state asks for follows from the turn alone.
+    """Return True if a pass over lanes can run as one contiguous loop, for all it reads and stores.
+
+    The first lane of the next iteration then follows the last lane of the current one in memory.
+    Values per lane are in an array that is as contiguous; the position that a reduction needs must
+    depend on the iteration alone.
     """
     if len(step.loops) != 1 or step.keeps:
         return False
@@ -30,13 +31,13 @@ def is_one_run(step: Pass, lanes: Loop, depths: Depths) -> bool:
 
 
 def of_turns(reduction: Reduction, loop: Loop) -> bool:
-    """Whether the position of a reduction's element, where it asks for it, is one of turns."""
+    """Return True if the position of a reduction, if it needs one, is the loop variable alone."""
     at = reduction.position
     return at is None or (isinstance(at, IndexNumber) and set(at.index.terms) == {loop.name})
 
 
 def values_of_lanes(step: Pass, depths: Depths) -> list[Scalar]:
-    """What each lane has for all turns of a pass, and its elements are computed of."""
+    """Return the values per lane that the elements of a pass depend on."""
     used = step.computed
     for node in walk(*used):
         used += below(node) if depths.value(node) == ELEMENT else ()

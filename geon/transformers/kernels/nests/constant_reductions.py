@@ -1,4 +1,4 @@
-"""What reductions find of elements that are all the same, without a loop over them."""
+"""Closed forms of reductions whose elements are all equal, without a loop."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from ..analysis.index_uses import depends_on
 from ..ir.nest import Pass, Reduction
 from ..ir.scalar_code import Code, IndexNumber, LengthNumber, Scalar
 
-KEPT = frozenset({"maximum", "minimum", "logical_or", "logical_and"})  # of x and x they are x
+KEPT = frozenset({"maximum", "minimum", "logical_or", "logical_and"})  # idempotent: f(x, x) == x
 
 
 def states_of_same(code: Code, step: Pass) -> list[State] | None:
-    """The state of each reduction of a pass that does nothing else, and in which no element
-    changes with the loops; None where a loop is needed.
+    """Return the final state of each reduction of a pass whose elements do not vary with its loops.
+
+    Return None if the pass stores or keeps, or needs a loop.
     """
     names = {loop.name for loop in step.loops}
     if step.stores or step.keeps or not step.reductions:
@@ -31,7 +32,7 @@ def states_of_same(code: Code, step: Pass) -> list[State] | None:
 
 
 def _state(code: Code, reduction: Reduction, count: Size) -> State | None:
-    """The state that has seen an element ``count`` times; None where nobody says which."""
+    """Return the state after ``count`` equal elements; None if the reducer has no closed form."""
     states, reducer = reduction.states, reduction.reducer
     start = tuple(map(code.number, reducer.identity(states), states))
     if count == 0:
@@ -54,14 +55,14 @@ def _state(code: Code, reduction: Reduction, count: Size) -> State | None:
 
 
 def _value(code: Code, reduction: Reduction) -> Scalar:
-    """The element, or the product of two, in the dtype of the state that takes it."""
+    """Return the element, or the product of two, in the dtype of the state."""
     values: list[Any] = [code.cast(each, reduction.states[0]) for each in reduction.elements]
     made: Scalar = values[0] if len(values) == 1 else code.apply(multiply, *values)
     return made
 
 
 def _size(code: Code, count: Size, value: Scalar) -> Any:
-    """How many elements there are, in the dtype of one."""
+    """Return ``count`` as a scalar of the dtype of ``value``."""
     if isinstance(count, int):
         return code.number(count, value.dtype)
     return code.cast(code(LengthNumber, count, INT64), value.dtype)

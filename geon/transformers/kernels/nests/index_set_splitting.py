@@ -1,8 +1,8 @@
-"""Pieces of a nest: each is over a region in which every choice is one piece of what is joined.
+"""Index set splitting: replace guards by nests over regions in which each guard is constant.
 
-Joins, borders, updates and slopes of slices choose for each element which argument it is of. Where
-that depends on intervals of axes, the loops are cut at their ends instead: outer axes into nests,
-the innermost one into passes of a row, one after another, so that rows are still walked once.
+Joins, padding, updates and gradients of slices select the argument of each element by guards. Where
+guards depend on intervals of axes, the loops are split at the ends of these: outer axes into nests,
+the innermost one into consecutive passes of a row, so that each row is still traversed once.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from .reduction_splitting import with_row_pieces
 from .short_row_variants import with_flat_rows, with_short_rows, with_turned_loops
 from .unrolled_reductions import is_straight
 
-SMALL = 256  # elements of a result below which a choice costs less than another loop
-UNROLLED = 8  # elements of an innermost axis of joined values that are stored without a loop
-STRIDED = 32  # elements inside of an axis from which on its turns take several indices
-THIN = 8  # neighbouring elements of a border that stay together, and choose
-LONG = 64  # elements of an interval beside which others are a border
-MOST = 64  # loops that a nest is taken apart into
-TEXT = 512  # nodes of scalar code that pieces may have together,
-TIMES = 4  # or how many times those of the whole
-WINDOWS = 1024  # the same where all of a window is in one element
-BROAD = 10  # elements of an interval beside which what windows reach beyond it is a border
+SMALL = 256  # elements of a result below which a guard is cheaper than another loop
+UNROLLED = 8  # maximum elements of an innermost axis that are stored without a loop
+STRIDED = 32  # minimum elements inside of an axis for iterations that cover several indices
+THIN = 8  # maximum elements of a border, in which guards stay
+LONG = 64  # minimum elements of an interval whose thin neighbours are borders
+MOST = 64  # maximum loops that a nest is split into
+TEXT = 512  # maximum scalar nodes of all pieces together,
+TIMES = 4  # or the maximum as a multiple of the nodes of the unsplit nest
+WINDOWS = 1024  # the same as ``TEXT`` where elements have unrolled windows
+BROAD = 10  # the same as ``LONG`` for windows that reach beyond their operand
 
 
 def make_nest(fused: Fused, operands: Operands, alone: bool = True) -> Nest:
-    """The loops of a fused kernel, taken apart where it joins values.
+    """Return the loops of a fused kernel, split into regions if it joins values.
 
-    One that is ``alone``, and no step of a chain, has its rows side by side where they are short.
+    With ``alone`` (not a step of a chain), short rows are put into vector lanes.
     """
     if is_straight(fused, operands):
         fused = replace(fused, rows=None, reductions=(), straight=fused.reductions)
@@ -58,14 +58,14 @@ def make_nest(fused: Fused, operands: Operands, alone: bool = True) -> Nest:
 
 
 def with_operands(nest: Nest, operands: tuple[Op, ...]) -> Nest:
-    """A nest whose loads and stores have the numbers of ``operands``, and so have its parts."""
+    """Return the nest, its pieces and its short variant with other ``operands``."""
     pieces = tuple([with_operands(piece, operands) for piece in nest.pieces])
     short = None if nest.short is None else with_operands(nest.short, operands)
     return replace(nest, operands=operands, pieces=pieces, short=short)
 
 
 def stored(nest: Nest) -> list[Scalar]:
-    """The values that the passes of a nest store."""
+    """Return the values that the passes of a nest store."""
     return [store.value for step in nest.passes for store in step.stores]
 
 
@@ -77,7 +77,7 @@ class _Splitter:
         self.long: float = LONG
 
     def apart(self, nest: Nest) -> Nest:
-        """The nest with its pieces, where they are worth their text."""
+        """Return the nest with its pieces, if they are worth their code size."""
         size = self.result.axes.size
         if isinstance(size, int) and size < SMALL:
             return nest
@@ -91,12 +91,12 @@ class _Splitter:
         )
 
     def pieces(self, nest: Nest, enough: int, long: float) -> Nest | None:
-        """The nest with pieces of no more text than ``enough``; None where there is no such.
+        """Return the nest with pieces of at most ``enough`` nodes, or None if there are none.
 
-        Beside ``long`` intervals thin ones are borders, in which elements choose.
+        Thin intervals next to intervals of ``long`` elements are borders, in which guards stay.
         """
         self.long = long
-        # With as many outer axes cut as there is room for: with all, where there are no borders.
+        # Split as many outer axes as the limits allow: all or none, where there are no borders.
         for first in range(len(self.order) if long < math.inf else 1):
             facts = Facts(known=list(self.operands.known))
             regions = self.regions(self.order[first:], facts)
@@ -112,7 +112,7 @@ class _Splitter:
     def nests_over(
         self, regions: Iterable[Region], facts: Facts, enough: int
     ) -> tuple[Nest, ...] | None:
-        """A nest for each region; None as soon as they have more text than ``enough``."""
+        """Return a nest for each region, or None once they have more than ``enough`` nodes."""
         found: list[Nest] = []
         for region in regions:
             found.append(nest_over(region, facts, self.fused, self.operands))
@@ -122,9 +122,9 @@ class _Splitter:
         return tuple(found)
 
     def regions(self, names: tuple[str, ...], facts: Facts) -> list[Region]:
-        """The regions that cutting these axes makes, outer ones first.
+        """Return the regions that result from splitting these axes, outermost first.
 
-        A border along an outer axis is cut along the innermost one alone.
+        A border along an outer axis is split along the innermost axis only.
         """
         found, borders = [Region()], list[Region]()
         for name in names[:-1]:
@@ -140,12 +140,12 @@ class _Splitter:
         return [self.cut_rows(region, last, facts) for region in (*found, *borders)]
 
     def divides(self, name: str, facts: Facts) -> bool:
-        """Whether values are read at quotients of an axis, which is then walked by its digits.
+        """Return True if values are read at quotients of an axis, which is then iterated by digits.
 
-        Its intervals are nests of their own, each with the digits that it has.
+        Its intervals then become separate nests, each with digits of its own.
         """
         if self.intervals(Region(), name, facts)[1] > 1:
-            return False  # each turn of a loop has all of the remainders
+            return False  # each iteration covers all remainders
         maker = NestMaker(self.fused, self.operands, Region(), facts, across=False)
         divided = Uses()
         for offset in Uses.of(maker.by_element()).offsets:
@@ -155,7 +155,7 @@ class _Splitter:
         return maker.space.name((name,)) in divided.values
 
     def cut(self, region: Region, name: str, facts: Facts) -> list[Region]:
-        """A region as those in which choices along an axis are decided."""
+        """Split a region into those in which the guards along an axis are decided."""
         intervals, phases = self.intervals(region, name, facts)
         found = with_borders(in_turns(intervals, phases, facts), self.long)
         if found == [Interval(0, self.result.axes[name].expression)]:
@@ -163,7 +163,7 @@ class _Splitter:
         return [Region((*region.spans, (name, interval))) for interval in found]
 
     def cut_rows(self, region: Region, name: str, facts: Facts) -> Region:
-        """A region whose rows are cut; short rows of known length into single elements."""
+        """Return a region whose rows are split; short rows of known length into single elements."""
         length = self.result.axes[name].expression
         found, phases = self.intervals(region, name, facts)
         if len(found) < 2 and phases == 1:
@@ -174,13 +174,14 @@ class _Splitter:
         return replace(region, cuts=tuple(in_turns(found, phases, facts)))
 
     def intervals(self, region: Region, name: str, facts: Facts) -> tuple[list[Interval], int]:
-        """The intervals of an axis on which what is chosen along it is decided, and after how many
-        indices what is chosen by remainders comes again.
+        """Return the intervals of an axis in which its guards are decided, and a period.
+
+        The period is that of guards on remainders, in indices; 1 if there are none.
         """
         axis = self.result.axes[name]
         whole = [Interval(0, axis.expression)]
         if self.operands.extent(axis) != axis.expression:
-            return whole, 1  # a part of the axis, which begins anywhere
+            return whole, 1  # a block of the axis with unknown start
         if name not in self.chosen:
             return whole, 1
         maker = NestMaker(self.fused, self.operands, region, facts, across=False)
@@ -198,7 +199,7 @@ class _Splitter:
 
     @cached_property
     def chosen(self) -> set[str]:
-        """The axes along which elements choose: along others no region has a choice."""
+        """Return the axes that guards depend on."""
         facts = Facts(known=list(self.operands.known))
         maker = NestMaker(self.fused, self.operands, Region(), facts, across=False)
         guards = guards_of(*stored(maker.by_element()))
@@ -206,15 +207,16 @@ class _Splitter:
         return {name for name in self.order if maker.space.name((name,)) in found}
 
     def unrolls(self, name: str, maker: NestMaker, nest: Nest) -> bool:
-        """Whether turns of a loop along an axis may take several indices, each with its choice.
+        """Return True if an iteration along an axis may cover several indices, each with its
+        choice.
 
-        Else it is read ahead what is chosen: for short loops inside of it, which are one with it,
-        and for elementary functions, of whose interleaved results compilers make no vectors. What
-        is read at quotients of an index stays apart: of each so many turns it is a run of elements.
+        Otherwise guards are buffered: for short loops inside, which are collapsed with it, and for
+        elementary functions, as compilers do not vectorise interleaved results of them. Loads at
+        quotients of an index are unrolled, because each phase then reads contiguous elements.
         """
         inner = self.order[self.order.index(name) + 1 :]
         if self.fused.straight:
-            return True  # windows, of which each index has its own
+            return True  # each index has windows of its own
         if inner:
             length = product(maker.space.extents[n] for n in inner)
             return not isinstance(length, int) or length >= STRIDED
@@ -225,9 +227,9 @@ class _Splitter:
 
 
 def in_turns(intervals: list[Interval], phases: int, facts: Facts) -> list[Interval]:
-    """Intervals whose loops take so many indices in each turn, with what is left of each.
+    """Split intervals into loops of ``phases`` indices per iteration and their remainders.
 
-    None has an index of another, so that neighbours can be made one.
+    The intervals stay disjoint, so that neighbours can be joined.
     """
     found = []
     for interval in intervals:
@@ -243,7 +245,7 @@ def in_turns(intervals: list[Interval], phases: int, facts: Facts) -> list[Inter
 
 
 def with_phases(interval: Interval, phases: int, facts: Facts) -> Interval:
-    """An interval whose loop takes so many indices in each turn, or all where there are fewer."""
+    """Return the interval with ``phases`` indices per iteration, or all if it has fewer."""
     if phases == 1 or interval.extent == 0:
         return interval
     if isinstance(interval.extent, int) and interval.extent < phases:
@@ -254,18 +256,18 @@ def with_phases(interval: Interval, phases: int, facts: Facts) -> Interval:
 
 
 def is_thin(interval: Interval) -> bool:
-    """Whether an interval has few elements."""
+    """Return True if an interval has at most ``THIN`` elements."""
     return isinstance(interval.extent, int) and interval.extent <= THIN
 
 
 def is_border(interval: Interval | None, intervals: list[Interval], least: float) -> bool:
-    """Whether an interval is thin, and one of these is long: of at least so many elements."""
+    """Return True if an interval is thin and another has at least ``least`` elements."""
     long = any(not isinstance(each.extent, int) or each.extent >= least for each in intervals)
     return long and interval is not None and is_thin(interval)
 
 
 def with_borders(intervals: list[Interval], least: float) -> list[Interval]:
-    """Intervals of which neighbours in one border are one."""
+    """Join neighbouring thin intervals of one border."""
     found: list[Interval] = []
     for each in intervals:
         if found and is_border(each, intervals, least) and is_thin(found[-1]):
@@ -278,6 +280,6 @@ def with_borders(intervals: list[Interval], least: float) -> list[Interval]:
 
 
 def count(nest: Nest) -> int:
-    """The nodes of the scalar code of passes."""
+    """Return the number of scalar nodes of the stored values, summed over passes."""
     stores = [[store.value for store in step.stores] for step in nest.passes]
     return sum(1 for values in stores for _ in walk(*values))

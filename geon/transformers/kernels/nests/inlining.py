@@ -1,4 +1,4 @@
-"""Elements of ops as scalar code: views become index arithmetic, what lies in memory a load."""
+"""Elements of ops as scalar code: views become index arithmetic, values in memory become loads."""
 
 from __future__ import annotations
 
@@ -42,24 +42,28 @@ SEED_AND_DRAW = Axes([Axis("seed and draw", 2)])
 
 
 def is_same(op: Op) -> bool:
-    """Whether each element of ``op`` is that of its only argument."""
+    """Return True if each element of ``op`` equals that of its only argument."""
     return op.primitive.picks and len(op.args) == 1
 
 
 def examined(op: Op) -> tuple[Op, ...]:
-    """What an op that acts looks at: its argument, or what was found of that before."""
+    """Return the values that an op with a side effect inspects.
+
+    These are its argument, or reductions of the argument if there are any.
+    """
     return op.args[1:] or op.args
 
 
 def passed(op: Op) -> tuple[Op, ...]:
-    """What the elements of an op are made of; of one that acts, not what it looks at beside."""
+    """Return the arguments that the elements of an op depend on; not those it only inspects."""
     return op.args[:1] if op.primitive.acts else op.args
 
 
 def held(index: Affine) -> Affine:
-    """An index of one that is held at 0 where its guards fail: held at 0 as a whole.
+    """Return an index with its clamp moved outwards: the sum as a whole is 0 where the guards fail.
 
-    A slice begins further on, and of an axis that is too short for it even its element 0 is none.
+    A slice adds a start to the clamped index. Where the axis is too short for it, even clamped
+    index 0 would lie outside.
     """
     if len(index.terms) != 1:
         return index
@@ -70,10 +74,9 @@ def held(index: Affine) -> Affine:
 
 
 def whole_steps(index: Affine) -> Affine | None:
-    """What an index is where the guards hold that limit it, without the quotient that is in it.
+    """Simplify a clamped ``floor(n / by) * by`` to ``n - r`` where a guard fixes ``n mod by = r``.
 
-    ``by`` times the quotient of n by ``by`` is n, less the remainder that a guard says. None of
-    other indices.
+    Return None for other indices. The result is valid only where the guards hold.
     """
     ((atom, step),) = index.terms.items() if len(index.terms) == 1 else ((None, 0),)
     if not isinstance(atom, Clamped) or len(atom.of.terms) != 1:
@@ -92,19 +95,20 @@ def whole_steps(index: Affine) -> Affine | None:
 
 
 class Nesting(Protocol):
-    """How a value lies in memory."""
+    """Memory layout of a value."""
 
     @property
     def order(self) -> tuple[str, ...]:
-        """Its axes, outermost first."""
+        """Return its axes, outermost first."""
 
 
 class Operands:
-    """How a kernel with these ``results`` finds values: in memory, where they are ``computed``
-    by kernels, or not. ``base`` is the value whose memory an op shows.
+    """Access of a kernel with these ``results`` to values.
 
-    ``numbers`` are the values in memory that it reads or writes, in the order they were asked for;
-    ``known`` sizes, of the parts of axes that it walks, that are not negative.
+    ``layouts`` gives the memory layout of values. ``base`` maps an op to the value whose memory it
+    views. ``computed`` is True for ops that kernels compute into memory. ``numbers`` are the
+    numbers of the values in memory that the kernel reads or writes, in the order of first use.
+    ``known`` are sizes that are not negative, about the blocks of axes that it covers.
     """
 
     known: tuple[Size, ...] = ()
@@ -120,11 +124,11 @@ class Operands:
         self.numbers: dict[Op, int] = {}
 
     def order(self, op: Op) -> tuple[str, ...]:
-        """The nesting of the axes of ``op`` in memory, outermost first."""
+        """Return the axes of ``op`` in memory, outermost first."""
         return op.axes.names if is_bound(op) else self.layouts[op].order
 
     def stored(self, op: Op) -> bool:
-        """Whether ``op`` is read from memory that an earlier kernel, or the user, has written."""
+        """Return True if ``op`` is read from memory that an earlier kernel or the user wrote."""
         if isinstance(op, Leaf):
             return True
         if is_bound(op):
@@ -132,19 +136,19 @@ class Operands:
         return self.computed(op) and not among(op, self.results)
 
     def number(self, op: Op) -> int:
-        """The number of the operand ``op``."""
+        """Return the operand number of ``op``; assign the next one at first use."""
         return self.numbers.setdefault(op, len(self.numbers))
 
     def extent(self, axis: Axis) -> Size:
-        """The turns of a loop over an axis."""
+        """Return the extent of a loop over an axis."""
         return axis.expression
 
     def at(self, name: str, index: Affine) -> Affine:
-        """The index of an axis where a loop over it is at ``index``."""
+        """Return the index along an axis for the loop index ``index``."""
         return index
 
     def offset(self, op: Op, index: Index) -> Affine:
-        """Where the element of ``op`` at ``index`` lies in its memory."""
+        """Return the memory offset of the element of ``op`` at ``index``, in elements."""
         order = self.order(op)
         steps = strides(tuple([op.axes[n].expression for n in order]))
         found = Affine()
@@ -154,14 +158,14 @@ class Operands:
 
 
 class Elements:
-    """Makes the scalar code of one kernel.
+    """Builds the scalar code of one kernel.
 
-    ``decided`` says whether a guard holds at all indices that are asked for, or at none, where that
-    is known. ``known`` gives ops code that is valid at the indices where it is asked for:
-    reductions that were finished, what was kept of them, the sum of a contraction. ``readable`` are
-    results that an earlier pass of the same kernel has stored. ``found`` is what was made since
-    ``forget``, by ``id`` (equal hashes would compare ops by ``==``) and indices, in order.
-    Atoms of indices are below their ``ranges``, where these are known.
+    ``decided`` returns True or False for a guard that holds at all or at no requested indices, else
+    None. ``ranges`` are exclusive upper bounds of index atoms, where known. ``known`` gives code
+    for ops, valid at the requested indices: finished reductions, kept values, the sum of a
+    contraction. ``readable`` are results that an earlier pass of the kernel has stored. ``found``
+    caches code since ``forget`` by ``id`` and indices, in order of creation (a key with the op
+    itself would compare ops by ``==``).
     """
 
     def __init__(
@@ -179,17 +183,17 @@ class Elements:
         self.found: dict[tuple[int, tuple[Affine, ...]], tuple[Op, Scalar]] = {}
 
     def forget(self) -> None:
-        """Begin a pass: what an earlier one computed is gone."""
+        """Clear the cache at the start of a pass."""
         self.found = {}
         self.bounded.forget()
 
     def value(self, op: Op, index: Index) -> Scalar:
-        """The element of ``op`` at ``index`` (axis name to affine index)."""
+        """Return the element of ``op`` at ``index`` (axis name to affine index)."""
         found = self.reached(op, index)
         return self.computed(*found) if isinstance(found, tuple) else found
 
     def reached(self, op: Op, index: Index) -> Scalar | tuple[Op, Index]:
-        """An element that is known or in memory; else what computes it, below views, and where."""
+        """Look through views: return a known or loaded element, or the op to compute and index."""
         while True:
             if op in self.known:
                 known = self.known[op](index)
@@ -209,12 +213,12 @@ class Elements:
         return op, index
 
     def load(self, op: Op, index: Index) -> Load:
-        """The element of ``op`` read from memory."""
+        """Return a load of the element of ``op``."""
         offset = self.operands.offset(op, index)
         return self.code(Load, self.operands.number(op), offset, op.dtype)
 
     def computed(self, op: Op, index: Index) -> Scalar:
-        """The element of an op that is not in memory, from its arguments; chains may be long."""
+        """Return the element of an op that is not in memory, without recursion along chains."""
         stack = [(op, index)]
         while stack:
             top, at = stack[-1]
@@ -228,11 +232,11 @@ class Elements:
         return self.found[self.key(op, index)][1]
 
     def key(self, op: Op, index: Index) -> tuple[int, tuple[Affine, ...]]:
-        """What ``found`` knows an element by."""
+        """Return the cache key of an element."""
         return id(op), tuple([index[n] for n in op.axes.names])
 
     def waiting(self, op: Op, index: Index) -> tuple[Op, Index] | None:
-        """The first argument of an elementwise op that is to be computed before it."""
+        """Return the first argument of an elementwise op that must be computed first, or None."""
         if op.primitive.kind != "elementwise":
             return None
         for arg in op.args:
@@ -242,7 +246,7 @@ class Elements:
         return None
 
     def made(self, op: Op, index: Index) -> Scalar:
-        """The node of an op that is not in memory."""
+        """Return the node of an op that is not in memory."""
         name = op.primitive.name
         if name == "constant":
             return self.code.number(scalar_value(op), op.dtype)
@@ -259,7 +263,7 @@ class Elements:
         return plain or self.code(Apply, op.primitive, args, op.attrs, op.dtype)
 
     def drawn(self, op: Op, index: Index) -> RandomBits:
-        """The bits of a draw, whose seed and number are an operand: equal draws are one text."""
+        """Return random bits; seed and draw number are operands, so equal draws share text."""
         told = array_constant(np.array(op.attrs[:2], UINT64), SEED_AND_DRAW)
         seed, draw = (
             self.code(Load, self.operands.number(told), Affine((), k), UINT64) for k in range(2)
@@ -272,13 +276,14 @@ class Elements:
     def chosen(
         self, op: Op, index: Index, pieces: tuple[Piece, ...], certain: bool = True
     ) -> Scalar:
-        """The element of the first piece whose guards hold.
+        """Return the element of the first piece whose guards hold.
 
-        Indices that guards limit are held at 0 where they do not hold, so that every piece can be
-        computed everywhere. It is ``certain`` that none of other pieces holds before the first.
+        Guarded indices are clamped to 0 where their guards fail, so that each piece can be
+        evaluated everywhere. ``certain`` is True unless guards of earlier pieces may have excluded
+        the index.
         """
         there = [piece for piece in pieces if op.args[piece.arg].axes.size != 0]
-        first, *others = there or pieces[-1:]  # of nothing, nothing can be read
+        first, *others = there or pieces[-1:]  # arguments without elements are not loaded
         arg = op.args[first.arg]
         at = self.resolved(op, first.index)
         if not first.guards or not others:
@@ -299,7 +304,7 @@ class Elements:
         return value if other is value else self.code(Select, guards, value, other)
 
     def within(self, arg: Op, at: Index, index: Index) -> Index:
-        """Indices that may lie outside ``arg`` held at 0 there: those that are not the result's."""
+        """Return the indices of ``arg``, those that may lie outside clamped to 0."""
         found = {}
         for axis in arg.axes:
             each = at[axis.name]
@@ -309,15 +314,17 @@ class Elements:
         return found
 
     def lies_inside(self, arg: Op, name: str, index: Affine) -> bool:
-        """Whether an index is one of an axis of ``arg`` wherever it is asked for.
+        """Return True if an index always lies inside an axis of ``arg``.
 
-        It is then not held at 0 with the others: what is loaded stays a run of elements.
+        Such an index is not clamped, so that its loads stay contiguous.
         """
         return self.decided(Guard(index, 0, arg.axes[name].expression)) is True
 
     def unheld(self, arg: Op, index: Index) -> Index:
-        """Indices as they are where guards hold, of ``arg`` that has such ones wherever it is asked
-        for: a part of what was put at each n-th place is read at that place itself.
+        """Simplify clamped indices whose simplified form always lies inside ``arg``.
+
+        For example, a slice of values that were placed at each n-th index is read without a
+        division.
         """
         found = dict(index)
         for name, each in index.items():
@@ -327,7 +334,7 @@ class Elements:
         return found
 
     def undecided(self, op: Op, guards: tuple[Guard, ...]) -> tuple[tuple[Guard, ...], bool]:
-        """The guards that are not known to hold, and whether one is known never to hold."""
+        """Return the undecided guards, and True if some guard never holds."""
         found = []
         for guard in guards:
             made = self.guard(op, guard)
@@ -339,23 +346,23 @@ class Elements:
         return tuple(found), False
 
     def guard(self, op: Op, guard: Guard) -> Guard:
-        """A guard with its positions as scalar code."""
+        """Return a guard with its positions resolved to scalar code."""
         return Guard(self.resolved(op, {"": guard.index})[""], guard.low, guard.high)
 
     def resolved(self, op: Op, index: Index) -> dict[str, Affine]:
-        """Indices with what stands for positions in the arguments of ``op`` as scalar code."""
+        """Return indices, simplified, with positions in arguments of ``op`` as scalar code."""
         found = {name: self.without_positions(op, each) for name, each in index.items()}
         return {name: held(without_divisions(each, self.ranges)) for name, each in found.items()}
 
     def without_positions(self, op: Op, index: Affine) -> Affine:
-        """An index with its positions as scalar code."""
+        """Return an index with its positions resolved to scalar code."""
         if all(isinstance(atom, str) for atom in index.terms):
             return index
         terms = [(self.position(op, atom), step) for atom, step in index.terms.items()]
         return Affine(terms, index.constant)
 
     def position(self, op: Op, atom: Hashable) -> Hashable:
-        """The scalar code of a position, where an atom is one or divides one."""
+        """Return an atom with the positions in it resolved to scalar code."""
         if isinstance(atom, (Quotient, Remainder)):
             return type(atom)(self.without_positions(op, atom.of), atom.by)
         if not isinstance(atom, Position):

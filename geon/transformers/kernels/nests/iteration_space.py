@@ -1,4 +1,4 @@
-"""The axes that the loops of a nest go over: how far, by which names, and which are one loop."""
+"""Iteration space of a nest: extents, loop variables and merging of its axes."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ..ir.scalar_code import NODES
 from .buffered_loads import PERIOD
 from .mixed_radix import digits_of
 
-Groups = list[tuple[str, ...]]  # axes, those of one loop together
-NEAR = 16  # elements from one index to the next that still share a line of cache
-FEW = 8  # indices that are too few to be taken side by side
+Groups = list[tuple[str, ...]]  # the axes of each loop
+NEAR = 16  # maximum stride, in elements, at which neighbours share a cache line
+FEW = 8  # minimum extent of an axis for vector lanes
 
 
 def computed(uses: Uses) -> bool:
-    """Whether a position in memory is computed."""
+    """Return True if a memory offset depends on a computed position."""
     return any(isinstance(atom, NODES) for each in uses.offsets for atom in each.terms)
 
 
 def goes_up(position: Affine, loops: Sequence[Loop]) -> bool:
-    """Whether each turn of loops, the outermost first, has a position behind those before."""
+    """Return True if ``position`` increases with each iteration of ``loops`` (outermost first)."""
     least: Size = 1
     for loop in reversed(loops):
         step = position.step(loop.name)
@@ -36,7 +36,7 @@ def goes_up(position: Affine, loops: Sequence[Loop]) -> bool:
 
 
 class Space:
-    """Axes by name: how many indices are walked, from which on, and the digits of divided ones."""
+    """Axes by name: extents, start indices, loop variables, and digits of divided axes."""
 
     def __init__(self, extents: dict[str, Size]) -> None:
         self.extents = extents
@@ -45,19 +45,19 @@ class Space:
         self.digits: dict[str, tuple[str, ...]] = {}
 
     def narrow(self, name: str, interval: Interval) -> None:
-        """Walk no more than an interval of an axis."""
+        """Restrict an axis to an interval."""
         self.extents[name], self.low[name] = interval.turns, interval.low
 
     def name(self, axes: tuple[str, ...]) -> str:
-        """The variable of the loop over these axes."""
+        """Return the variable of the loop over these axes."""
         return f"{'i' if len(axes) == 1 else 'j'}_{self.variable[axes[0]]}"
 
     def divided(self, order: Sequence[str]) -> tuple[str, ...]:
-        """The axes with the digits of divided ones in their places."""
+        """Return the axes with divided ones replaced by their digits."""
         return tuple([digit for name in order for digit in self.digits.get(name, (name,))])
 
     def divide(self, order: Sequence[str], uses: Uses) -> bool:
-        """Walk axes that are divided by their digits; False where there are none."""
+        """Iterate divided axes by their digits; return False if there are none."""
         for name in order:
             lengths = digits_of(uses.indices, self.name((name,)), self.extents[name])
             digits = tuple([f"{name} digit {k}" for k in range(len(lengths))])
@@ -68,11 +68,11 @@ class Space:
         return bool(self.digits)
 
     def across(self, order: tuple[str, ...], uses: Uses) -> tuple[str | None, set[str]]:
-        """The axis along which a load is adjacent where the last loop would jump through it, and
-        the axes that are nearer.
+        """Return the axis to put into vector lanes, or None, and the axes closer in memory.
 
-        Its indices are then taken side by side, so that each line of cache is used as a whole. An
-        axis that is too short for that leaves it to the one around it.
+        It is an axis along which a load is contiguous while the innermost loop would stride through
+        it. Its indices are processed together, so that cache lines are used in full. Axes shorter
+        than ``FEW`` are skipped in favour of longer ones around them.
         """
         names = {self.name((n,)): n for n in order}
         for offset in uses.offsets:
@@ -91,11 +91,11 @@ class Space:
         return None, set()
 
     def nearer(self, around: Groups, row: Size, uses: Uses) -> Groups:
-        """Of groups of axes around short rows, the last of which is taken side by side, those that
-        share lines of what a load jumps through along that one.
+        """Return the groups of axes around short rows that share cache lines with a strided load.
 
-        One after the other for the same lanes, they use a line while it is in a cache. A step as
-        long as a ``row``, whose length may be open, is a short one.
+        The last group is in vector lanes. A load that strides along it reuses its cache lines if
+        these groups are iterated for the same lanes. A stride equal to ``row``, which may be open,
+        counts as short.
         """
 
         def is_near(step: Size) -> bool:
@@ -105,18 +105,19 @@ class Space:
         for offset in uses.offsets:
             *steps, along = [offset.step(self.name((group[-1],))) for group in around]
             if not is_near(along):
-                pairs = zip(around, steps, strict=False)  # but the last
+                pairs = zip(around, steps, strict=False)  # without the last group
                 found += [group for group, step in pairs if step != 0 and is_near(step)]
         return [group for group in around if group in found]
 
     def few(self, name: str) -> bool:
-        """Whether an axis is too short to be taken side by side."""
+        """Return True if an axis is too short for vector lanes."""
         extent = self.extents[name]
         return isinstance(extent, int) and extent < FEW
 
     def merged(self, order: Sequence[str], uses: Uses, apart: Container[str] = ()) -> Groups:
-        """Neighbouring axes that every offset walks as one; ``apart`` are some of which parts are
-        walked, which are one with none around them.
+        """Merge neighbouring axes that every offset traverses as one.
+
+        Axes in ``apart`` are restricted to intervals and are not merged with outer ones.
         """
         groups: Groups = []
         for name in order:
@@ -127,17 +128,13 @@ class Space:
         return groups
 
     def mergeable(self, outer: str, inner: str, uses: Uses) -> bool:
-        """Whether every offset, and every number that is an index, walks two neighbouring axes as
-        one.
-        """
+        """Return True if every offset and index value traverses two neighbouring axes as one."""
         return self.adjoin(outer, inner, uses.values, (*uses.offsets, *uses.numbers))
 
     def adjoin(
         self, outer: str, inner: str, values: Container[object], indices: Iterable[Affine]
     ) -> bool:
-        """Whether these indices walk two neighbouring axes as one, and they are none of the
-        ``values`` that are needed.
-        """
+        """Return True if ``indices`` traverse two axes as one and neither is in ``values``."""
         first, second = self.name((outer,)), self.name((inner,))
         if first in values or second in values:
             return False
@@ -145,14 +142,15 @@ class Space:
         return all(each.step(first) == each.step(second) * extent for each in indices)
 
     def lengthened(self, groups: Groups, uses: Uses, enough: int) -> Groups:
-        """Groups of which the last, where its loop has not ``enough`` turns, is one with those
-        around it, whose loads, numbers and choices are then read ahead.
+        """Merge a last group of fewer than ``enough`` iterations with those around it.
+
+        Their loads, index values and guards are then buffered.
         """
         *outer, last = groups
         length = product(self.extents[n] for n in last)
         empty = any(self.extents[n] == 0 for group in groups for n in group)
         if empty or not isinstance(length, int) or not 1 < length < enough:
-            return groups  # of nothing, no element can be read ahead
+            return groups  # buffering would read an element of an empty operand
         while outer and isinstance(length, int) and length <= PERIOD:
             if computed(uses) or not self.adjoin(outer[-1][-1], last[0], uses.needed, uses.places):
                 break

@@ -1,8 +1,8 @@
-"""Digits of an axis: loops over the quotient and the remainders of a position that is divided.
+"""Mixed-radix digits of an axis: separate loops for the quotients and remainders of its index.
 
-Where axes are laid one after the other (a flatten of axes that do not adjoin in memory, an index by
-a remainder), each element of one loop would need divisions. With a loop for each digit there are
-none, and neighbours along a digit are neighbours in memory again.
+Where axes are flattened that are not contiguous, or an index is a remainder, each element of a
+single loop needs divisions. A loop per digit needs none, and iterations along a digit are
+contiguous in memory again.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from ..ir.scalar_code import inside
 
 
 def digits_of(offsets: Iterable[Affine], name: str, extent: Size) -> list[Size]:
-    """The lengths of the digits that offsets take variable ``name`` apart into, outermost first.
+    """Return the lengths of the digits that offsets divide variable ``name`` into, outermost first.
 
-    None where they do not divide it, in more than one way, or not without a rest.
+    Return [] if offsets do not divide it, divide it in several ways, or leave a remainder.
     """
     atoms = {atom for offset in offsets for atom in divisions(offset)}
     found: list[Size] = []
@@ -35,7 +35,7 @@ def digits_of(offsets: Iterable[Affine], name: str, extent: Size) -> list[Size]:
 
 
 def divisions(index: Affine) -> Iterator[Quotient | Remainder]:
-    """The divisions in an index, also those of what is divided."""
+    """Yield the divisions in an index, including those of divided indices."""
     for atom in index.terms:
         if isinstance(atom, (Quotient, Remainder)):
             yield atom
@@ -44,7 +44,7 @@ def divisions(index: Affine) -> Iterator[Quotient | Remainder]:
 
 
 def without_divisions(index: Affine, ranges: Mapping[Hashable, Size]) -> Affine:
-    """An index less the divisions whose result is known, as atoms are below their ``ranges``."""
+    """Simplify divisions in an index whose results follow from the ``ranges`` of atoms."""
     if not any(isinstance(atom, (Quotient, Remainder)) for atom in index.terms):
         return index
     found = Affine((), index.constant)
@@ -66,7 +66,7 @@ def _term(atom: Hashable, ranges: Mapping[Hashable, Size]) -> Affine:
 def _divided(
     index: Affine, by: Size, ranges: Mapping[Hashable, Size]
 ) -> tuple[Affine, Affine] | None:
-    """Quotient and remainder, multiples of ``by`` taken out; None where there are none."""
+    """Return quotient and remainder with multiples of ``by`` taken out; None if there are none."""
     constant = exact_quotient(index.constant, by)
     if constant is None:
         return None
@@ -88,7 +88,7 @@ def _divided(
 
 
 def _is_less(index: Affine, by: Size, ranges: Mapping[Hashable, Size]) -> bool:
-    """Whether a sum of positive steps is known to be less than ``by``."""
+    """Return True if a sum with positive coefficients is known to be less than ``by``."""
     room = by - 1
     for atom, step in index.terms.items():
         if atom not in ranges:

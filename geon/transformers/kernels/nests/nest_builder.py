@@ -1,8 +1,8 @@
-"""The passes of a loop nest, whose loops are given: what each reduces, stores and keeps.
+"""Builder of loop nests with given loops: the reductions, stores and keeps of each pass.
 
-What a later pass needs of an earlier one is a scalar of the row, an element that was stored or
-kept, or is computed again. A nest without rows is one pass, divided along its outermost loop; its
-reductions end in partial values that are combined in order.
+Values that a later pass needs are scalars of the row, stored or kept elements, or recomputed. A
+nest without rows is one pass, split along its outermost loop; its reductions give partial values
+that are combined in order.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .iteration_space import Groups, Space, goes_up
 from .nest_outputs import Item, Levels, reducer_of, states_of
 from .unrolled_reductions import reduced
 
-BUFFERED = 1 << 16  # elements of one row of a costly value that are kept between passes
+BUFFERED = 1 << 16  # maximum elements of a row array that keeps an expensive value between passes
 
 
 class NestBuilder:
@@ -47,7 +47,7 @@ class NestBuilder:
         self.cut_inside = {name for box in region.boxes for name, _ in box}
         self.reductions, self.straight = fused.reductions, fused.straight
         extents: dict[str, Size] = {}
-        self.blocks: set[str] = set()  # axes of which a part is walked, which begins anywhere
+        self.blocks: set[str] = set()  # axes restricted to a block of unknown start
         for op in (*self.results, *(a for r in self.reductions for a in r.args)):
             for axis in op.axes:
                 extents.setdefault(axis.name, operands.extent(axis))
@@ -67,9 +67,10 @@ class NestBuilder:
             operands.number(op)
 
     def of_one_turn(self) -> frozenset[str]:
-        """The axes that need no loop, of one element each.
+        """Return the axes of extent 1, which need no loop.
 
-        The innermost one is cut into intervals where there are cuts, some of one turn.
+        The innermost axis is not among them if the region splits it, as some intervals have extent
+        1.
         """
         found = {name for name, extent in self.space.extents.items() if extent == 1}
         if self.region.cuts:
@@ -77,12 +78,12 @@ class NestBuilder:
         return frozenset(found)
 
     def narrow(self, name: str, interval: Interval) -> None:
-        """Walk no more than an interval of an axis, as many indices in each turn as it says."""
+        """Restrict an axis to an interval, with its number of indices per iteration."""
         self.space.narrow(name, interval)
         self.phases[name] = interval.phases
 
     def several(self, names: Iterable[str]) -> tuple[str, ...]:
-        """The axes that have loops."""
+        """Return the axes that have loops."""
         return tuple([name for name in names if name not in self.single])
 
     def build(
@@ -91,7 +92,7 @@ class NestBuilder:
         across: tuple[str, ...] | None,
         merged: dict[tuple[str, ...], Groups],
     ) -> Nest:
-        """A nest with these loops, and these axes as the one of rows side by side."""
+        """Return a nest with these row loops, lanes over ``across`` and inner loops ``merged``."""
         self.ranges: dict[Hashable, Size] = {}
         decide, low = self.facts.decide, self.space.low
         self.elements = Elements(
@@ -121,20 +122,20 @@ class NestBuilder:
         return Nest(row_loops, side_by_side, tuple(steps), tuple(ending), tuple(self.arrays), ())
 
     def loop(self, axes: tuple[str, ...]) -> Loop:
-        """The loop over these axes as one, which gives their indices."""
+        """Return a loop over these axes, collapsed, and set their indices."""
         name = self.space.name(axes)
         extent = self.split(axes, variable(name))
         self.ranges[name] = extent
         return Loop(name, axes, extent)
 
     def lanes(self, axes: tuple[str, ...]) -> Loop:
-        """The same for rows that are taken side by side."""
+        """Return the loop over these axes in vector lanes, and set their indices."""
         extent = self.split(axes, variable("first_lane") + variable("lane"))
         self.ranges.update(first_lane=1, lane=extent)  # both together
         return Loop("lane", axes, extent)
 
     def split(self, axes: tuple[str, ...], index: Affine) -> Size:
-        """Give axes the indices that make up this one; how many of it there are."""
+        """Set the indices of axes to the digits of ``index``; return their total extent."""
         parts = split(index, [self.space.extents[n] for n in axes])
         for axis, part in zip(axes, parts, strict=True):
             self.index[axis] = self.operands.at(axis, part + self.space.low.get(axis, 0))
@@ -148,16 +149,17 @@ class NestBuilder:
         after: list[Pass | Store],
         merged: dict[tuple[str, ...], Groups],
     ) -> None:
-        """The passes of one level; those over the same axes are one, but for reducers with state.
+        """Append the passes of one level; items over the same axes share one, except reducers with
+        state.
 
-        What they reduce is stored ``after`` them. Of those over as many axes, what stores comes
-        last: it may take the place of what the others read.
+        Results of reductions are stored ``after`` the passes. Among passes over as many axes, those
+        that store come last: a result may overwrite an operand of the others.
         """
         shapes: dict[tuple[tuple[str, ...], bool], list[Item]] = {}
         for item in self.items:
             if item.level == level:
                 shapes.setdefault((item.inner, item.has_state), []).append(item)
-        # What is reduced is stored last: it may take the place of what others of the level read.
+        # Reduction results are stored last: they may overwrite operands of others of the level.
         reduced: list[Item] = []
         for (inner, _), items in sorted(shapes.items(), key=turn):
             if not inner and not any(item.reduces for item in items):
@@ -172,7 +174,7 @@ class NestBuilder:
         self.release()
 
     def stores(self, items: Iterable[Item]) -> list[Store]:
-        """Stores of values at the loops' indices."""
+        """Return stores of values at the loops' indices."""
         found = []
         for item in items:
             index = self.index_of(item.op)
@@ -184,7 +186,7 @@ class NestBuilder:
     def make_passes(
         self, level: int, inner: tuple[str, ...], items: list[Item], groups: Groups | None
     ) -> list[Pass]:
-        """A pass for each interval that the innermost axis is cut into, or for each box."""
+        """Return a pass for each interval that splits the innermost axis, or for each box."""
         if not self.region.cuts or self.region.unrolled:
             return self.pass_of_boxes(level, inner, items, groups)
         found = []
@@ -196,7 +198,7 @@ class NestBuilder:
     def pass_of_boxes(
         self, level: int, inner: tuple[str, ...], items: list[Item], groups: Groups | None
     ) -> list[Pass]:
-        """A pass for each box, less those that reduce what is the same for each element of one."""
+        """Return a pass per box, without those whose reduced elements are constant in the box."""
         found = []
         boxes = self.region.boxes if inner else ()
         for number, box in enumerate(boxes or [()]):
@@ -219,7 +221,7 @@ class NestBuilder:
         groups: Groups | None,
         box: int = 0,
     ) -> Pass:
-        """The loops of one pass with all that is computed in it."""
+        """Return one pass with everything that is computed in it."""
         self.elements.forget()
         loops = tuple([self.loop(axes) for axes in groups or [(n,) for n in inner]])
         reductions = [self.reduction(item.op, loops, box) for item in items if item.reduces]
@@ -231,7 +233,7 @@ class NestBuilder:
         return Pass(loops, tuple(reductions), tuple(stores), tuple(keeps))
 
     def unrolled(self, items: list[Item]) -> list[Store]:
-        """Stores at each of the indices that one turn takes, along every axis of several."""
+        """Return stores at each index that one iteration covers, for all axes with several."""
         places: dict[str, list[Affine]] = {}
         for name, phases in self.phases.items():
             single = self.space.extents[name] == 1
@@ -251,11 +253,11 @@ class NestBuilder:
         return found
 
     def index_of(self, op: Op) -> dict[str, Affine]:
-        """The loops' indices of an op's axes."""
+        """Return the loops' indices of an op's axes."""
         return {n: self.index_along(n) for n in op.axes.names}
 
     def index_along(self, name: str) -> Affine:
-        """The index along an axis, which the loops over its digits make up."""
+        """Return the index along an axis, composed of the loops over its digits if divided."""
         digits = self.space.digits.get(name)
         if digits is None:
             return self.index[name]
@@ -263,7 +265,7 @@ class NestBuilder:
         return flattened([self.index[d] for d in digits], extents) + self.space.low.get(name, 0)
 
     def reduction(self, op: Op, loops: tuple[Loop, ...], box: int) -> Reduction:
-        """A reduction with the elements that ``loops`` go over, those of one box."""
+        """Return a reduction over the elements that ``loops`` cover in box number ``box``."""
         args = [self.elements.value(arg, self.index_of(arg)) for arg in op.args]
         elements = tuple([self.widened(arg) for arg in args])
         reducer = reducer_of(op)
@@ -282,20 +284,20 @@ class NestBuilder:
         return Reduction(number, reducer, states, elements, position)
 
     def short(self, op: Op, index: Index) -> Scalar:
-        """What a reduction without a loop finds."""
+        """Return the result of a reduction without a loop."""
         key = self.elements.key(op, index)
         if key not in self.elements.found:
             self.elements.found[key] = op, reduced(self.elements, op, index)
         return self.elements.found[key][1]
 
     def widened(self, element: Scalar) -> Scalar:
-        """An element that can be computed with: a half as float32."""
+        """Return an element as float32 if it is a half."""
         half = name_of(element.dtype) in HALVES
         wide: Scalar = self.elements.code.cast(element, FLOAT32) if half else element
         return wide
 
     def finish(self, op: Op) -> None:
-        """Let later passes, and stores, read what a reduction found."""
+        """Make the result of a reduction available to later passes and stores."""
         reducer, code = reducer_of(op), self.elements.code
         state, *others = self.states[op]
         for other in others:
@@ -306,7 +308,7 @@ class NestBuilder:
     # What later passes use again ----------------------------------------------------------------
 
     def keep_costly(self, level: int, inner: tuple[str, ...], loops: set[str]) -> list[Keep]:
-        """What keeps costly values in an array of the row, for later passes."""
+        """Return keeps that store expensive values in row arrays for later passes."""
         size = product(self.space.extents[n] for n in inner)
         if not self.keeps or (isinstance(size, int) and size > BUFFERED):
             return []
@@ -330,7 +332,7 @@ class NestBuilder:
         return found
 
     def release(self) -> None:
-        """Let the passes that follow read the arrays that were filled."""
+        """Make the filled row arrays readable for the passes that follow."""
         for op, key, node in self.kept:
 
             def kept(
@@ -343,6 +345,6 @@ class NestBuilder:
 
 
 def turn(shape: tuple[tuple[tuple[str, ...], bool], list[Item]]) -> tuple[int, bool]:
-    """What the passes of a level are sorted by: short ones first, then those that store nothing."""
+    """Sort key of the passes of a level: fewer axes first, then those that store nothing."""
     (inner, _), items = shape
     return len(inner), not all(item.reduces for item in items)

@@ -1,8 +1,8 @@
-"""Loop nests: a fused kernel as loops over rows and passes over what each row holds.
+"""Lowering of fused kernels to loop nests: the choice of row loops, merged loops and vector lanes.
 
-A nest goes over its rows (in parallel) and, for each row, makes one or more passes: loops that
-reduce, or store, or both. What a later pass needs of an earlier one is a scalar of the row, an
-element that was stored or kept, or is computed again.
+A nest iterates over rows in parallel. For each row it runs one or more passes: loops that reduce,
+store, or both. Values that a later pass needs are scalars of the row, stored or kept elements, or
+recomputed.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from .iteration_space import Groups
 from .nest_builder import NestBuilder
 from .nest_outputs import Item, loop_order
 
-SHORT = 15  # elements of a row up to which rows are taken side by side,
-BESIDE = 64  # where so many adjoin
-VECTORS = 128  # bytes of a loop's stores below which it is mostly what no vector holds
-COPIED = 5  # elements of a row that are copied in less time than they are read ahead
+SHORT = 15  # maximum elements of a row for rows in vector lanes
+BESIDE = 64  # minimum extent of the axis in vector lanes
+VECTORS = 128  # bytes that a loop must store, lest its scalar remainder dominates
+COPIED = 5  # elements up to which copying a row is slower than buffering it
 
 
 def nest_over(region: Region, facts: Facts, fused: Fused, operands: Operands) -> Nest:
-    """The loops of a fused kernel over a region of its results.
+    """Return the loops of a fused kernel over a region of its results.
 
-    Rows that adjoin in memory are taken side by side, but for those that a division or a position
-    of each row is needed for: these are no vectors.
+    Contiguous rows are put into vector lanes, unless a row needs a division or a computed position
+    of its own, which does not vectorise.
     """
     nest = NestMaker(fused, operands, region, facts, across=True).make()
     if nest.across is not None and divides_rows(nest):
@@ -40,10 +40,10 @@ def nest_over(region: Region, facts: Facts, fused: Fused, operands: Operands) ->
 
 
 class NestMaker(NestBuilder):
-    """Chooses the loops of one kernel: what is a row, what is one loop, what is side by side.
+    """Chooses the loops of one kernel: rows, merged loops and vector lanes.
 
-    With ``across`` rows that adjoin are taken side by side, those of open length where they are to
-    be taken as ``short``.
+    With ``across``, contiguous rows may be put into vector lanes; with ``short``, those of open
+    length too.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class NestMaker(NestBuilder):
         self.wants_across, self.takes_short = across, short
 
     def make(self) -> Nest:
-        """The nest, with neighbouring loops merged where all offsets allow it."""
+        """Return the nest, with neighbouring loops merged where all offsets allow it."""
         if self.rows is None:
             return self.map_nest()
         nest = self.row_nest()
@@ -70,7 +70,7 @@ class NestMaker(NestBuilder):
         return nest
 
     def row_nest(self) -> Nest:
-        """Passes for each row, with neighbouring loops merged where all offsets allow it."""
+        """Return passes for each row, with neighbouring loops merged where all offsets allow it."""
         order = self.row_order()
         across = None
         reads: tuple[str, ...] = ()
@@ -91,10 +91,10 @@ class NestMaker(NestBuilder):
         return replace(nest, inside=inside)
 
     def adjoining(self, order: list[str], across: str) -> tuple[str, ...]:
-        """The axes of rows that everything walks as one with the axis of rows side by side.
+        """Return the row axes that merge with the axis in vector lanes.
 
-        It is one axis where there are several passes: what joins products to a softmax finds their
-        axes in its loops.
+        With several passes it is that axis alone, because the matching of attention expects these
+        loops.
         """
         nest = self.build([(n,) for n in order], None, {}) if len(order) > 1 else None
         if nest is None or len(nest.passes) > 1:
@@ -103,7 +103,7 @@ class NestMaker(NestBuilder):
         return next(group for group in groups if across in group)
 
     def beside(self, order: list[str]) -> str | None:
-        """The axis along which short rows are taken side by side; None where rows are not short."""
+        """Return the axis along which short rows are in vector lanes; None if they are long."""
         inner = {n for item in self.items if item.reduces for n in item.inner}
         size = product(self.space.extents[n] for n in inner)
         if not (0 < size <= SHORT if isinstance(size, int) else self.takes_short):
@@ -115,7 +115,7 @@ class NestMaker(NestBuilder):
         return None
 
     def row_order(self) -> list[str]:
-        """The axes of the rows, in the order of memory."""
+        """Return the axes of the rows, in memory order."""
         if self.reductions:
             order = loop_order(self.reductions[0], self.operands)
         else:
@@ -124,7 +124,7 @@ class NestMaker(NestBuilder):
         return list(self.space.divided([n for n in order if n in rows]))
 
     def by_element(self) -> Nest:
-        """One pass with a loop for each axis."""
+        """Return a nest of one pass with a loop for each axis."""
         self.rows = frozenset()
         self.go_over(self.walked())
         return self.build([], None, {})
@@ -134,14 +134,14 @@ class NestMaker(NestBuilder):
         self.items = [Item(i.op, False, 0, inner) for i in self.items]
 
     def walked(self) -> tuple[str, ...]:
-        """The axes that have loops, in the order of memory."""
+        """Return the axes that have loops, in memory order."""
         order = self.operands.order(self.results[0])
         if self.region.unrolled:
             return self.several(order[:-1])
         return self.space.divided(self.several(order))
 
     def take_apart(self, uses: Uses) -> bool:
-        """Walk axes that are divided by their digits; False where there are none."""
+        """Iterate divided axes by their digits; return False if there are none."""
         if self.region.cuts or self.region.boxes:
             return False
         if any(phases > 1 for phases in self.phases.values()):
@@ -151,9 +151,9 @@ class NestMaker(NestBuilder):
         return self.space.divide([n for n in order if n not in self.blocks], uses)
 
     def go_along(self, uses: Uses) -> None:
-        """Reduce along the digits of divided axes as what is read lies in memory.
+        """Reorder the loops of reductions over digits to follow the memory layout of the operand.
 
-        A sum may take its terms in any order. Passes that also store go as that is stored.
+        A sum may add its terms in any order. Passes that also store keep the order of the stores.
         """
         stored = {item.level for item in self.items if not item.reduces and item.inner}
         self.items = [
@@ -162,7 +162,7 @@ class NestMaker(NestBuilder):
         ]
 
     def along(self, inner: tuple[str, ...], uses: Uses) -> tuple[str, ...]:
-        """Loops in the order of the steps of the first load that goes along all of them."""
+        """Order loops by decreasing stride of the first load that uses all of them."""
         names = {self.space.name((n,)): n for n in inner}
         for offset in uses.offsets:
             steps = {names[atom]: step for atom, step in offset.terms.items() if atom in names}
@@ -171,7 +171,7 @@ class NestMaker(NestBuilder):
         return inner
 
     def map_nest(self) -> Nest:
-        """One pass over all axes: a single loop where memory allows, else rows and a last loop."""
+        """Return one pass over all axes: a single loop if memory allows, else with row loops."""
         order = self.walked()
         if not order:
             return self.by_element()
@@ -205,13 +205,14 @@ class NestMaker(NestBuilder):
         return made
 
     def with_groups(self, groups: Groups) -> Nest:
-        """One pass over the last of groups, for each row of the others."""
+        """Return one pass over the last group, with row loops over the others."""
         self.go_over(groups[-1])
         return self.build(groups[:-1], None, {groups[-1]: [groups[-1]]})
 
     def flat_rows(self) -> Nest | None:
-        """One pass over the elements of rows, many rows side by side; None where rows adjoin as
-        they are. Rows may be digits of an axis that is divided.
+        """Return one pass over the elements of a row with many rows in lanes.
+
+        Return None if all axes merge into one loop. Rows may be digits of a divided axis.
         """
         order = self.walked()
         uses = Uses.of(self.by_element())
@@ -232,8 +233,10 @@ class NestMaker(NestBuilder):
         return replace(nest, flat=True, inside=len(nearer))
 
     def fills_vectors(self, inner: tuple[str, ...], nest: Nest) -> bool:
-        """Whether an innermost loop is of whole vectors, and does little but load and store: what
-        is the same for all of it is then in a register, and would be read ahead in a longer loop.
+        """Return True if the innermost loop consists of whole vectors and does little but copy.
+
+        Values that are constant in it then stay in registers; a longer loop would have to buffer
+        them.
         """
         length = product(self.space.extents[n] for n in inner)
         size = min(op.dtype.itemsize for op in self.results)
@@ -246,10 +249,10 @@ class NestMaker(NestBuilder):
         )
 
     def enough(self, nest: Nest) -> int:
-        """Turns of an innermost loop from which on it is long enough.
+        """Return the minimum number of iterations of an innermost loop that is not lengthened.
 
-        These are two vectors of the narrowest elements, or where elements are only copied so many
-        as would take longer to read ahead. Where the loop is cut it stays by itself.
+        That is two vectors of the narrowest elements; for copies, the count below which buffering
+        is slower. It is 0 where the loop is split.
         """
         if self.region.cuts or self.region.boxes:
             return 0
@@ -258,8 +261,9 @@ class NestMaker(NestBuilder):
         return VECTORS // min(op.dtype.itemsize for op in self.results)
 
     def across_last(self) -> Nest | None:
-        """A nest without rows that goes through memory across its last loop, whose length is open:
-        the loop around it is the innermost one. None where passes have no such loops.
+        """Return a nest without rows whose two innermost loops are interchanged, or None.
+
+        It is for an innermost loop of open length, which may be short.
         """
         whole = self.row_nest()
         if whole.rows or whole.across is not None or whole.arrays:
@@ -278,9 +282,7 @@ class NestMaker(NestBuilder):
         return replace(made, steps=steps, ending=ending)
 
     def merged_inner(self, nest: Nest, longer: bool = True) -> dict[tuple[str, ...], Groups]:
-        """For each set of inner loops those that can be walked as one; short ones with those around
-        them where they may be ``longer``.
-        """
+        """Return the merged loops for each set of inner axes; lengthen short ones if ``longer``."""
         found = {}
         uses = Uses.of(nest)
         enough = self.enough(nest)
@@ -294,7 +296,7 @@ class NestMaker(NestBuilder):
 
 
 def around_first(step: Pass | Store) -> Pass | Store:
-    """A pass whose last loops were exchanged, divided along what was the outermost one."""
+    """Return a pass with interchanged loops, split along what was its outermost loop."""
     if not isinstance(step, Pass):
         return step
     return replace(step, divided=1 if len(step.loops) == 2 else 0)

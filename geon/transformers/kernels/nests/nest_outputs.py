@@ -1,4 +1,4 @@
-"""What a nest stores and reduces, and in which of its passes."""
+"""Outputs of a nest: its stores and reductions, the pass of each, and their loop order."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ....op_graph.values.dtypes import FLOAT32, HALVES, INT32, DType, name_of
 from ..ir.nest import Fused, folded_row
 from .inlining import Operands
 
-NEAR = 64  # values below one that are looked at for the order of its axes
+NEAR = 64  # maximum number of operands that are searched for a memory order
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Item:
-    """A store or reduction, with the pass it belongs to and the axes its loops go over."""
+    """A store or reduction, with the level of its pass and the axes of its loops."""
 
     op: Op
     reduces: bool
@@ -30,12 +30,12 @@ class Item:
 
     @property
     def has_state(self) -> bool:
-        """Whether it is a reduction that is more than a row folded in vector lanes."""
+        """Return True if it is a reduction that vector lanes cannot fold."""
         return self.reduces and folded_row(reducer_of(self.op)) is None
 
 
 class Levels:
-    """The pass in which each op of a fused kernel is computed: the first to have its reductions."""
+    """Assigns to each op of a fused kernel the first pass after the reductions it depends on."""
 
     def __init__(self, fused: Fused, operands: Operands) -> None:
         self.fused, self.operands = fused, operands
@@ -43,7 +43,7 @@ class Levels:
         self.levels: dict[Op, int] = {}
 
     def level(self, root: Op) -> int:
-        """The pass in which ``root`` can be computed."""
+        """Return the number of the first pass that can compute ``root``."""
         stack = [(root, False)]
         while stack:
             op, ready = stack.pop()
@@ -60,7 +60,7 @@ class Levels:
         return self.levels[root]
 
     def items(self) -> list[Item]:
-        """What is reduced and stored, and in which pass."""
+        """Return the reductions and stores, with their passes."""
         rows = self.fused.rows or frozenset()
         found = []
         for op in self.fused.reductions:
@@ -74,7 +74,7 @@ class Levels:
         return found
 
     def later_needs(self, items: Sequence[Item], level: int) -> set[Op]:
-        """Costly ops, not in memory, that are computed at ``level`` and used in later passes."""
+        """Return expensive ops computed up to ``level`` that later passes use, not in memory."""
         found: set[Op] = set()
         for item in items:
             if item.level <= level:
@@ -94,9 +94,9 @@ class Levels:
 
 
 def loop_order(op: Op, operands: Operands) -> tuple[str, ...]:
-    """The axes a reduction goes over, kept ones included, in the order of memory.
+    """Return the axes that a reduction iterates over, kept ones included, in memory order.
 
-    Axes of one element make no operand the wider one.
+    The order is that of the operand with most axes; axes of one element do not count.
     """
     widest = max(op.args, key=lambda arg: sum(axis.expression != 1 for axis in arg.axes))
     order = list(memory_order(widest, operands))
@@ -106,10 +106,10 @@ def loop_order(op: Op, operands: Operands) -> tuple[str, ...]:
 
 
 def memory_order(op: Op, operands: Operands) -> tuple[str, ...]:
-    """The axes of ``op`` as they are nested in memory.
+    """Return the axes of ``op`` in memory order.
 
-    What is computed on the way is nested as the nearest value below it that is read and has all
-    its axes: by its own axes, loops would jump through the memory of that one.
+    A value that is not in memory is ordered like the nearest operand below it that is in memory and
+    has the same axes: loops in the order of its own axes would stride through that operand.
     """
     names = set(op.axes.names)
     waiting, seen = deque([op]), 0
@@ -123,7 +123,7 @@ def memory_order(op: Op, operands: Operands) -> tuple[str, ...]:
 
 
 def shown_order(op: Op, operands: Operands) -> tuple[str, ...]:
-    """The axes of ``op``; of windows that reach beyond what they show, as that lies in memory."""
+    """Return the memory order of ``op``; for a padded window, the order of the padded operand."""
     chain: list[Op] = []
     while is_bordered(op) and not operands.stored(op) and len(chain) < NEAR:
         chain.append(op)
@@ -142,7 +142,7 @@ def shown_order(op: Op, operands: Operands) -> tuple[str, ...]:
 
 
 def is_bordered(op: Op) -> bool:
-    """Whether elements are those of an argument with fewer axes, or of another one beyond it."""
+    """Return True if ``op`` is a window of an argument with fewer axes, or of padding around it."""
     row = op.primitive
     if row.kind != "movement" or row.index_map is None or row.view:
         return False
@@ -150,15 +150,17 @@ def is_bordered(op: Op) -> bool:
 
 
 def reducer_of(op: Op) -> Reducer:
-    """The reducer of a reduction; a contraction's is that of a sum."""
+    """Return the reducer of a reduction; a contraction's is the sum."""
     reducer: Reducer | None = op.primitive.reducer
     return SUM if reducer is None else reducer
 
 
 def states_of(op: Op) -> tuple[DType, ...]:
-    """The dtypes of a reduction's state: halves are computed on as float32, and positions are
-    held in int32 where that is as wide as the elements and holds them all, so that vectors of
-    both have as many lanes."""
+    """Return the dtypes of a reduction's state.
+
+    Halves accumulate in float32. Positions are int32 if the elements are not wider and the count
+    fits, so that vectors of both have equally many lanes.
+    """
     element, reducer = op.args[0].dtype, reducer_of(op)
     wide = FLOAT32 if name_of(element) in HALVES else element
     states = reducer.states(wide, op.dtype)

@@ -1,4 +1,4 @@
-"""Replacing a part of a value: a nest over the part that stores into the whole."""
+"""Updates of a part of a value: a nest over the part that stores into the whole."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .inlining import Elements, Operands
 
 
 def make_update(op: Op, operands: Operands) -> Nest:
-    """The loops of an update: it stores the new part; the rest is in place, or was copied."""
+    """Return the loops of an update: they store the new part; a fill copies the rest if needed."""
     value = op.args[1]
     elements = Elements(operands)
     loops = tuple([

@@ -1,6 +1,6 @@
-"""Random bits that the innermost loop of a pass takes in the order of their positions.
+"""Runs of random bits: draws whose positions are consecutive in the innermost loop.
 
-One counter gives four words, so neighbours cost a quarter of what elements by themselves cost.
+One Philox counter gives four words, so a consecutive element costs a quarter of a single one.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from ..analysis.loop_depth import ELEMENT, ROW, Depths
 from ..ir.nest import Nest, Pass
 from ..ir.scalar_code import RandomBits, Scalar, walk
 
-SIDE_BY_SIDE = 64  # so many rows, if there are no more, are always taken side by side together
+SIDE_BY_SIDE = 64  # maximum number of rows that are always in vector lanes together
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Run:
-    """Bits whose positions adjoin along loop ``variable``, the innermost one.
+    """Random bits at consecutive positions along loop ``variable``, the innermost one.
 
-    ``base`` is the position at turn 0, ``end`` the one behind the last that later turns may want;
-    None where that is the end of the rows that are taken side by side.
+    ``base`` is the position in iteration 0. ``end`` is the end of the positions that later
+    iterations may use; None if that is the end of the rows in vector lanes.
     """
 
     node: RandomBits
@@ -32,13 +32,13 @@ class Run:
 
 
 def runs(nest: Nest, step: Pass, depths: Depths) -> list[Run]:
-    """The runs of a pass, one for each draw that it takes in order."""
+    """Return the runs of a pass, one for each draw with consecutive positions."""
     found = [_run(nest, step, depths, node) for node in walk(*roots(step))]
     return [run for run in found if run is not None]
 
 
 def roots(step: Pass) -> list[Scalar]:
-    """What a pass computes for each element."""
+    """Return the values that a pass computes for each element."""
     found: list[Scalar] = []
     for each in step.reductions:
         found += [*each.elements, *([each.position] if each.position is not None else [])]
@@ -71,7 +71,7 @@ def _run(nest: Nest, step: Pass, depths: Depths, node: Scalar) -> Run | None:
 
 
 def _known_before(atom: Hashable, variable: str, depths: Depths, lanes: bool) -> bool:
-    """Whether an atom of a position is known before the innermost loop begins."""
+    """Return True if an atom of a position is known before the innermost loop starts."""
     if isinstance(atom, str):
         return True
     return not lanes and depths.atom(atom) <= ROW and variable not in set(names_in(atom))

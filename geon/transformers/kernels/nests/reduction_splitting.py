@@ -1,7 +1,8 @@
-"""Pieces of a nest that reduces: choices along its rows are decided, and along what each goes over.
+"""Index set splitting of reductions: pieces in which guards along rows and reduced axes are
+decided.
 
-Rows are cut into nests. A row goes over each interval in a pass of its own, and what the passes
-find is combined; what is one value all over an interval needs no loop.
+Rows are split into nests. A row covers each interval in a pass of its own, and the states of these
+passes are combined. A value that is constant in an interval needs no loop.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from .inlining import Operands
 from .nest_lowering import NestMaker, nest_over
 from .short_row_variants import with_short_rows
 
-LONG = 64  # rows side by side,
-MANY = 256  # or elements of a row, from which on choices cost more than other loops,
-FEW = 8  # and indices of an axis of it, so that borders are not most of it
-PIECES = 12  # nests that one is taken apart into
-PASSES = 6  # that one pass is taken apart into
-TEXT = 512  # nodes of scalar code that pieces may have together,
-TIMES = 6  # or how many times those of the whole
+LONG = 64  # minimum rows in vector lanes for which guards cost more than further loops
+MANY = 256  # minimum elements of a row for the same
+FEW = 8  # minimum extent of a split axis of a row, so that borders are not most of it
+PIECES = 12  # maximum nests that a nest is split into
+PASSES = 6  # maximum passes that a pass is split into
+TEXT = 512  # maximum scalar nodes of all pieces together,
+TIMES = 6  # or the maximum as a multiple of the nodes of the unsplit nest
 
 
 def with_row_pieces(nest: Nest, fused: Fused, operands: Operands) -> Nest:
-    """A nest that reduces with pieces in which choices are decided, where these are worth it."""
+    """Return a reducing nest with pieces in which guards are decided, if these are worth it."""
     values = computed(nest)
     if nest.arrays or not any(guards_of(*values)):
         return nest
@@ -38,12 +39,12 @@ def with_row_pieces(nest: Nest, fused: Fused, operands: Operands) -> Nest:
 
 
 def computed(nest: Nest) -> list[Scalar]:
-    """What the passes of a nest compute of each element."""
+    """Return the values that the passes of a nest compute per element."""
     return [value for step in nest.passes for value in step.computed]
 
 
 def count(*nests: Nest) -> int:
-    """The nodes of the scalar code of nests."""
+    """Return the number of scalar nodes of nests."""
     return sum(len(list(walk(*computed(nest)))) for nest in nests)
 
 
@@ -60,8 +61,9 @@ class _RowSplitter:
         self.facts = Facts()
 
     def apart(self) -> Nest:
-        """The nest with its pieces, where they are worth their text: with all rows cut, or those
-        side by side alone.
+        """Return the nest with its pieces, if they are worth their code size.
+
+        All row axes are split, or else only those in vector lanes.
         """
         if not self.is_long([axis.expression for axis in self.axes.values()], MANY * LONG):
             return self.nest
@@ -74,17 +76,17 @@ class _RowSplitter:
             if count(*pieces) <= max(TEXT, TIMES * count(self.nest)):
                 made = replace(self.nest, pieces=pieces, holds=tuple(self.facts.assumed))
                 if any(piece.short is not None for piece in pieces):
-                    made = replace(made, short=None, shortness=())  # short rows are cut, too
+                    made = replace(made, short=None, shortness=())  # the pieces have variants
                 return made
         return self.nest
 
     def piece(self, region: Region) -> Nest:
-        """The nest over a region, and what it is where its rows are short."""
+        """Return the nest over a region, with its variant for short rows."""
         made = nest_over(region, self.facts, self.fused, self.operands)
         return with_short_rows(made, self.fused, self.operands, region)
 
     def regions(self, names: tuple[str, ...]) -> list[Region]:
-        """The regions that cutting these axes of rows makes, each with the boxes of its passes."""
+        """Return the regions that result from splitting these row axes, with their boxes."""
         found = [Region()]
         for name in names:
             found = [part for region in found for part in self.cut(region, name)]
@@ -96,7 +98,7 @@ class _RowSplitter:
         return [replace(region, boxes=self.boxes(region, inner)) for region in found]
 
     def inner(self) -> tuple[str, ...]:
-        """The axes that all passes go over; none where they go over different ones, or digits."""
+        """Return the axes that all passes iterate over; () if they differ or are digits."""
         shapes = {
             tuple(sorted(name for loop in step.loops for name in loop.axes))
             for step in (*self.nest.steps, *self.nest.ending)
@@ -108,12 +110,12 @@ class _RowSplitter:
         return names if all(name in self.axes for name in names) else ()
 
     def is_long(self, extents: list[Size], least: int) -> bool:
-        """Whether there are so many indices; of open lengths, whether there may be."""
+        """Return True if the product of extents is, or may be if open, at least ``least``."""
         size = product(extents)
         return not isinstance(size, int) or size >= least
 
     def cut(self, region: Region, name: str) -> list[Region]:
-        """A region as those in which choices along an axis of rows are decided."""
+        """Split a region into those in which the guards along a row axis are decided."""
         least = LONG if name in self.side_by_side else 0
         if name not in self.axes or not self.is_long([self.axes[name].expression], least):
             return [region]
@@ -125,7 +127,7 @@ class _RowSplitter:
     def boxes(
         self, region: Region, inner: tuple[str, ...]
     ) -> tuple[tuple[tuple[str, Interval], ...], ...]:
-        """The boxes of a row in which choices along it are decided; none where it stays whole."""
+        """Return the boxes of a row in which the guards along it are decided, or ()."""
         cuts = []
         for name in inner:
             found = self.intervals(region, name, FEW)
@@ -140,11 +142,11 @@ class _RowSplitter:
         return boxes
 
     def intervals(self, region: Region, name: str, least: int) -> list[Interval]:
-        """The intervals of an axis on which what is chosen along it is decided."""
+        """Return the intervals of an axis in which the guards along it are decided."""
         axis = self.axes[name]
         whole = [Interval(0, axis.expression)]
         if self.operands.extent(axis) != axis.expression:
-            return whole  # a part of the axis, which begins anywhere
+            return whole  # a block of the axis with unknown start
         maker = NestMaker(self.fused, self.operands, region, self.facts, across=False)
         nest = maker.build([(n,) for n in maker.row_order()], None, {})
         variable = maker.space.name((name,))

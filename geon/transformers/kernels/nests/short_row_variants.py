@@ -1,4 +1,4 @@
-"""What a nest is where its rows are short, which a call sees where lengths are open."""
+"""Variants of nests for short rows; a call selects one at run time if lengths are open."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from .collapsed_rows import flat_parts
 from .inlining import Operands
 from .nest_lowering import BESIDE, SHORT, NestMaker
 
-COSTLY = 64  # the same as ``SHORT`` for turned loops that do much with what they have gathered
+COSTLY = 64  # the same as ``SHORT`` for interchanged loops with expensive functions
 
 
 def with_short_rows(
     nest: Nest, fused: Fused, operands: Operands, region: Region | None = None
 ) -> Nest:
-    """A nest that reduces rows of open length, with what takes them side by side where they are
-    short; over a ``region``, or over all. All of its passes go over as much.
+    """Return a nest that reduces rows of open length, with a variant that puts short rows into
+    lanes.
+
+    It covers ``region``, or everything. All of its passes must have the same number of elements.
     """
     region = region or Region()
     size = reduced_size(nest)
@@ -48,10 +50,10 @@ def with_short_rows(
 
 
 def with_turned_loops(nest: Nest, fused: Fused, operands: Operands) -> Nest:
-    """A nest that reduces all at once, with what goes along the loop around its innermost one where
-    that one, of open length, is too short for vectors.
+    """Return a full reduction with a variant whose two innermost loops are interchanged.
 
-    States, and draws, which follow the order of elements, stay as they are.
+    The variant is for an innermost loop of open length that is too short for vectors. Reducers with
+    state and random draws depend on the order of elements and have no variant.
     """
     reduced = [each for step in nest.passes for each in step.reductions]
     if nest.rows or nest.pieces or not reduced or any(each.folds is None for each in reduced):
@@ -76,23 +78,24 @@ def with_turned_loops(nest: Nest, fused: Fused, operands: Operands) -> Nest:
 
 
 def can_be(sizes: Sequence[Size]) -> bool:
-    """Whether all of some sizes may be 0 or more at once, as far as each and every two of them say:
-    rows and columns of a square are not both short and many.
+    """Return True unless the sum of two sizes shows that not all sizes can be >= 0 at once.
+
+    For example, the rows of a square matrix are not both short and many.
     """
     sums = [x + y for x, y in combinations((0, *sizes), 2)]
     return not any(isinstance(each, int) and each < 0 for each in sums)
 
 
 def ends_open(loops: Sequence[Loop]) -> bool:
-    """Whether the innermost of several loops has an open length."""
+    """Return True if there are several loops and the innermost has an open length."""
     return len(loops) > 1 and not isinstance(loops[-1].extent, int)
 
 
 def with_flat_rows(nest: Nest, fused: Fused, operands: Operands) -> Nest:
-    """A nest that only stores, with what goes over many rows as one where they are short.
+    """Return a nest that only stores, with a variant that collapses short rows.
 
-    Rows of known length have it alone, where the nest would be one loop that divides, or one of
-    few turns for each row.
+    Rows of known length use the variant always, if the nest would otherwise be a loop with
+    divisions, or one of few iterations per row.
     """
     if goes_straight(nest):
         return nest
@@ -115,7 +118,7 @@ def with_flat_rows(nest: Nest, fused: Fused, operands: Operands) -> Nest:
 
 
 def goes_straight(nest: Nest) -> bool:
-    """Whether a nest is one loop over all, in which nothing is found by a division."""
+    """Return True if a nest is one loop over everything, without divisions or computed offsets."""
     if nest.rows or not is_plain(nest):
         return False
     stores = nest.passes[0].stores
@@ -126,11 +129,11 @@ def goes_straight(nest: Nest) -> bool:
 
 
 def is_plain(nest: Nest) -> bool:
-    """Whether a nest is one pass with one loop, and neither in pieces nor by rows side by side."""
+    """Return True if a nest is one pass with one loop, without pieces or vector lanes of rows."""
     alone = not nest.pieces and nest.across is None and len(nest.steps) == 1
     return alone and len(nest.passes) == 1 and len(nest.passes[0].loops) == 1
 
 
 def reduced_size(nest: Nest) -> Size:
-    """The elements of a row that the first pass of a nest reduces."""
+    """Return the number of elements of a row that the first pass of a nest reduces."""
     return product(loop.extent for step in nest.passes[:1] for loop in step.loops)

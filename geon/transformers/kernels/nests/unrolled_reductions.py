@@ -1,8 +1,8 @@
-"""Reductions over few elements without a loop: what is done with one element after the other.
+"""Unrolled reductions: reductions over few elements as straight-line scalar code.
 
-Such are those over the positions inside windows, and over the windows that show an element. As
-scalar code they are elements like any other: what neighbours share is one node, guards are decided
-where a nest is cut, and the loop over elements that adjoin is the innermost one.
+They are those over positions inside windows, and over the windows that contain an element. As
+scalar code they are elements like any other: neighbours share common subexpressions, index set
+splitting decides guards, and the contiguous loop is innermost.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from ..ir.scalar_code import Number, Scalar
 from .inlining import Elements, Operands
 from .nest_outputs import reducer_of, states_of
 
-MOST = 64  # elements that one of these goes over
-CHAIN = 32  # of them that are taken one after another, so that sums are as exact as others
+MOST = 64  # maximum elements of an unrolled reduction
+CHAIN = 32  # elements that are accumulated in sequence, for sums as accurate as those of loops
 
 
 def is_straight(fused: Fused, operands: Operands) -> bool:
-    """Whether the reductions of a nest need no loop: few elements each, which windows show.
+    """Return True if all reductions of a nest are short and over windows, so they need no loop.
 
-    What is stored has an element for each row of the nest, and no more.
+    Each stored value must have exactly one element per row of the nest.
     """
     if not fused.reductions or not fused.rows:
         return False
@@ -41,19 +41,19 @@ def is_straight(fused: Fused, operands: Operands) -> bool:
 
 
 def is_short(op: Op) -> bool:
-    """Whether a reduction is known to be over few elements."""
+    """Return True if a reduction is known to be over 1 to ``MOST`` elements."""
     count = product(axis.expression for axis in reduced_axes(op))
     return isinstance(count, int) and 1 <= count <= MOST
 
 
 def reduced_axes(op: Op) -> list[Axis]:
-    """The axes a reduction goes over, in the order of its positions."""
+    """Return the axes that a reduction iterates over, in the order of its positions."""
     axes = {axis.name: axis for arg in op.args for axis in arg.axes}
     return [axis for axis in axes.values() if axis.name not in op.axes]
 
 
 def shows_windows(op: Op, operands: Operands) -> bool:
-    """Whether what is reduced is cheap, and shows one axis of some value along two of its own."""
+    """Return True if the reduced value is cheap and two axes index one axis of an operand."""
     found = False
     waiting, seen = list(op.args), set(op.args)
     while waiting:
@@ -71,7 +71,7 @@ def shows_windows(op: Op, operands: Operands) -> bool:
 
 
 def walks_one_axis_by_two(op: Op) -> bool:
-    """Whether an op shows an axis of its argument along two of its axes together."""
+    """Return True if an op indexes one axis of its argument by two of its axes together."""
     row = op.primitive
     if row.index_map is None or row.kind != "movement":
         return False
@@ -84,9 +84,9 @@ def walks_one_axis_by_two(op: Op) -> bool:
 
 
 def reduced(elements: Elements, op: Op, index: Index) -> Scalar:
-    """What a reduction finds at ``index``: stretches of elements in order, then what these gave.
+    """Return the result of a reduction at ``index``: chains of ``CHAIN`` elements, then combined.
 
-    An element that changes nothing is left out, as the value of what no window shows is.
+    Elements equal to the identity are skipped, such as padding outside of windows.
     """
     reducer, code, states = reducer_of(op), elements.code, states_of(op)
     start = reducer.identity(states)
@@ -115,14 +115,14 @@ def reduced(elements: Elements, op: Op, index: Index) -> Scalar:
 
 
 def _is_number(value: Scalar, number: Any) -> bool:
-    """Whether a value is this constant, and not the zero of the other sign."""
+    """Return True if a value is this constant, with the same sign of zero."""
     if not isinstance(value, Number) or value.value != number:
         return False
     return bool(number != 0 or math.copysign(1, value.value) == math.copysign(1, number))
 
 
 def _places(op: Op) -> Iterator[dict[str, Affine]]:
-    """The indices of each element that a reduction goes over, row-major."""
+    """Yield the indices of each element that a reduction covers, row-major."""
     axes = reduced_axes(op)
     extents = [axis.expression for axis in axes]
     known = [range(extent) for extent in extents if isinstance(extent, int)]
@@ -131,7 +131,7 @@ def _places(op: Op) -> Iterator[dict[str, Affine]]:
 
 
 def _element(elements: Elements, op: Op, index: Index) -> Scalar:
-    """One element: that of the only argument, or the product of those of two."""
+    """Return one element: that of the only argument, or the product of two."""
     code = elements.code
     values = []
     for arg in op.args:

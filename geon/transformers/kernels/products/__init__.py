@@ -1,1 +1,1 @@
-"""Contractions, attention and chains of them, as data."""
+"""Contractions, attention and chains of kernels, as data."""

@@ -1,4 +1,4 @@
-"""Chains that are attention: a product, its softmax over rows, and a product of that."""
+"""Recognition of attention in chains: a product, a softmax over its rows, and a second product."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from ..ir.scalar_code import Apply, Contracted, Kept, Load, Number, Reduced, Sca
 from .contraction import Contraction
 from .row_blocking import Blocked
 
-ONE = ("first_lane",)  # where rows are taken one by one, it is 0
+ONE = ("first_lane",)  # variables that are 0 where rows are processed one by one
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Attention:
-    """For each batch and row the softmax over keys of ``score``, and the sum of ``values`` by it.
+    """A softmax over keys of ``score`` for each batch and row, and the sum of ``values`` weighted
+    by it.
 
     ``first`` is the product of queries (``query``, over ``rows``) and keys (``key``, over
-    ``keys``); ``second`` that of the softmax and values (``value``, over ``results``). ``score``
-    is scalar code of a nest, whose loops are those of ``first`` that ``indices`` name, and reads
-    what ``first`` stores as ``scores``; ``nest_operands`` are its operands. ``places`` say which
-    loop of ``first`` each loop of ``second`` is. ``rounded`` is the half that the softmax is
-    rounded to, if any.
+    ``keys``). ``second`` is the product of the softmax and values (``value``, over ``results``).
+    ``score`` is scalar code of a nest, which loads the result of ``first`` as ``scores``.
+    ``indices`` maps the nest's loops to those of ``first``; ``nest_operands`` are the nest's
+    operands. ``places`` maps loops of ``second`` to loops of ``first``. ``rounded`` is the half
+    dtype that the softmax is rounded to, or None.
     """
 
     first: Contraction
@@ -49,7 +50,7 @@ class Attention:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Softmax:
-    """A nest that is a softmax of ``score``, which reads ``scores``, stored by ``store``."""
+    """A nest that stores a softmax of ``score``, which loads ``scores``, by ``store``."""
 
     score: Scalar
     scores: Load
@@ -58,7 +59,7 @@ class Softmax:
 
 
 def attention_of(work: Blocked) -> Attention | None:
-    """What a chain computes, where that is attention; None for other chains."""
+    """Return the attention that a chain computes, or None."""
     if len(work.whole) != 3:
         return None
     first, nest, second = work.whole
@@ -97,19 +98,19 @@ def attention_of(work: Blocked) -> Attention | None:
 
 
 def every(work: Contraction) -> tuple[Loop, ...]:
-    """All loops of a contraction."""
+    """Return all loops of a contraction."""
     return (*work.batch, *work.rows, *work.columns, *work.summed)
 
 
 def long(loops: Sequence[Loop]) -> list[Loop]:
-    """The loops of more than one turn."""
+    """Return the loops whose extent is not 1."""
     return [loop for loop in loops if loop.extent != 1]
 
 
 def orderly(
     first: Contraction, second: Contraction, keys: Sequence[Loop], places: Mapping[str, str]
 ) -> bool:
-    """Whether the second product goes over keys in their order, and has batches of the first."""
+    """Return True if the second product sums keys in their order and keeps the batches."""
     summed = [places.get(loop.name) for loop in long(second.summed)]
     batch = {loop.name for loop in first.batch}
     if summed != [loop.name for loop in long(keys)]:
@@ -120,8 +121,9 @@ def orderly(
 def matched(
     left: Affine, right: Affine, lefts: Sequence[Loop], rights: Sequence[Loop]
 ) -> dict[str, str] | None:
-    """For each loop of ``right`` the one of ``left`` that is the same index: two offsets in one
-    memory. None where loops do not correspond.
+    """Map each loop of ``rights`` to the loop of ``lefts`` that is the same index of one memory.
+
+    ``left`` and ``right`` are the offsets. Return None if the loops do not correspond.
     """
     if left.constant != right.constant:
         return None
@@ -142,7 +144,7 @@ def matched(
 
 
 def bare(value: Scalar) -> Scalar:
-    """A value without casts between floats: what differs by rounding alone."""
+    """Return a value without casts between floats."""
     while isinstance(value, Apply) and value.row is CAST and is_float(value):
         if not is_float(value.args[0]):
             break
@@ -151,7 +153,7 @@ def bare(value: Scalar) -> Scalar:
 
 
 def unrounded(value: Scalar, done: dict[Scalar, Scalar] | None = None) -> Scalar:
-    """A value of float32 whose parts are not rounded to halves and back."""
+    """Return a float32 value with all round trips through halves removed."""
     done = {} if done is None else done
     if not isinstance(value, Apply):
         return value
@@ -167,9 +169,7 @@ def unrounded(value: Scalar, done: dict[Scalar, Scalar] | None = None) -> Scalar
 
 
 def scale_of(work: Attention) -> float | None:
-    """The positive number by which products are multiplied to make scores; None where scores are
-    something else of them.
-    """
+    """Return the positive factor from products to scores; None if scores are anything else."""
     first = factor_of(unrounded(work.first.stores[0].value), lambda x: isinstance(x, Contracted))
     then = factor_of(unrounded(work.score), lambda x: x == work.scores)
     found = None if first is None or then is None else first * then
@@ -177,7 +177,7 @@ def scale_of(work: Attention) -> float | None:
 
 
 def factor_of(value: Scalar, is_whole: Callable[[Scalar], bool]) -> float | None:
-    """The number by which something whole is multiplied to make a value; None if it is no such."""
+    """Return the factor between ``value`` and the node that satisfies ``is_whole``, or None."""
     value = bare(value)
     if is_whole(value):
         return 1.0
@@ -192,12 +192,12 @@ def factor_of(value: Scalar, is_whole: Callable[[Scalar], bool]) -> float | None
 
 
 def is_float(value: Scalar) -> bool:
-    """Whether a value is a float."""
+    """Return True if a value has a floating-point dtype."""
     return kind(value.dtype) == "f"
 
 
 def rounding(value: Scalar) -> DType | None:
-    """The half that a value is rounded to before it is used."""
+    """Return the half dtype that a value is rounded to, or None."""
     while isinstance(value, Apply) and value.row is CAST:
         if name_of(value.dtype) in HALVES:
             return value.dtype
@@ -206,7 +206,7 @@ def rounding(value: Scalar) -> DType | None:
 
 
 def softmax_of(nest: Nest, source: Op) -> Softmax | None:
-    """The softmax of values of ``source`` that a nest computes and stores; None if it does else."""
+    """Return the softmax of values of ``source`` that a nest stores, or None."""
     steps = [step for step in nest.steps if isinstance(step, Pass)]
     rows = [*nest.rows, *([] if nest.across is None else [nest.across])]
     plain = not (nest.ending or nest.pieces or nest.fill)
@@ -232,7 +232,10 @@ def softmax_of(nest: Nest, source: Op) -> Softmax | None:
 def scored(
     reductions: Sequence[Reduction], stored: Scalar, kept: Mapping[int, Scalar]
 ) -> Scalar | None:
-    """What is stored as a softmax of it: exp(score - largest) divided by the sum of these."""
+    """Return the score if ``stored`` is its softmax: exp(score - max) / sum(exp(score - max)).
+
+    Return None for other values.
+    """
     largest, total = reductions
     power = bare(total.elements[0])
     if len(total.elements) != 1 or not is_row(power, "exp"):
@@ -266,11 +269,11 @@ def scored(
 
 
 def is_row(value: Scalar, name: str) -> TypeGuard[Apply]:
-    """Whether a value is a row of elementwise ops applied."""
+    """Return True if a value is an application of the elementwise primitive ``name``."""
     return isinstance(value, Apply) and value.row.name == name
 
 
 def is_reduced(value: Scalar, reduction: Reduction) -> bool:
-    """Whether a value is what a reduction has found."""
+    """Return True if a value is the result of ``reduction``."""
     value = bare(value)
     return isinstance(value, Reduced) and value.number == reduction.number

@@ -1,4 +1,4 @@
-"""A contraction as data: loops by their part, both operands and what is stored as scalar code."""
+"""Contractions as data: loops by role, and operands and epilogue as scalar code."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .residue_classes import Class, classes_of
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Contraction:
-    """For each batch, row and column the sum over ``summed`` of ``left`` times ``right``.
+    """For each batch, row and column, the sum over ``summed`` of ``left`` times ``right``.
 
-    It is what ``Contracted`` is in the values of ``stores``. ``unit`` is the loop along which
-    neighbouring stores adjoin; None for a single element. ``operands`` are the values in memory,
-    by the numbers of loads and stores. ``pieces`` are contractions that together store the same,
-    without the terms that are known to be of nothing.
+    The values of ``stores`` contain it as ``Contracted``. ``dtype`` is that of the sum. ``unit`` is
+    the loop along which stores are contiguous; None for a single element. ``operands`` are the
+    values in memory, by the numbers that loads and stores use. ``pieces`` are contractions that
+    together store the same, without terms that are known to be zero.
     """
 
     batch: tuple[Loop, ...]
@@ -42,9 +42,9 @@ class Contraction:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Elements in memory: the operand, where the first lies, and the stride of each loop.
+    """Strided access to memory: operand number, offset of the first element, stride of each loop.
 
-    Where a guard does not hold there is none, and 0 stands for it.
+    Where a guard fails, the element is 0 instead.
     """
 
     operand: int
@@ -54,13 +54,13 @@ class Access:
 
 
 def make_contraction(fused: Fused, operands: Operands) -> Contraction:
-    """The contraction of a kernel, with what is done to its sums."""
+    """Return the contraction of a kernel, with the epilogue on its sums."""
     assert fused.dot is not None
     for op in operands.results:
         operands.number(op)
     whole = _part(fused, operands, {})
     if any(operands.extent(axis) != axis.expression for arg in fused.dot.args for axis in arg.axes):
-        return whole  # a part of an axis begins anywhere
+        return whole  # a block of an axis has an unknown start
     kept = (*whole.batch, *whole.rows, *whole.columns)
     found = classes_of((whole.left, whole.right), kept, whole.summed)
     pieces = [_part(fused, operands, each) for each in found]
@@ -68,7 +68,7 @@ def make_contraction(fused: Fused, operands: Operands) -> Contraction:
 
 
 def _part(fused: Fused, operands: Operands, taken: Mapping[str, Class]) -> Contraction:
-    """The contraction over no more than the classes of indices that are ``taken`` of axes."""
+    """Return the contraction over the residue classes ``taken``, and other axes in full."""
     dot = fused.dot
     assert dot is not None
     x, y = dot.args
@@ -102,7 +102,7 @@ def _part(fused: Fused, operands: Operands, taken: Mapping[str, Class]) -> Contr
 
     found = elements.code(Contracted, dot.dtype)
     elements.known[dot] = lambda index: found
-    renamed = {new: old for old, new in fused.names}  # what the results call the axes
+    renamed = {new: old for old, new in fused.names}  # names of the axes in the results
     stores = tuple([_store(op, elements, index, renamed) for op in operands.results])
     order = only(renamed.get(n, n) for n in operands.order(operands.results[0]))
     unit = order[-1].name if order else None
@@ -121,7 +121,7 @@ def _part(fused: Fused, operands: Operands, taken: Mapping[str, Class]) -> Contr
 
 
 def _needed(loops: dict[str, Loop], summed: tuple[str, ...]) -> dict[str, Loop]:
-    """The loops of more than one turn, and one over what is summed."""
+    """Return the loops whose extent is not 1, and at least one over the summed axes."""
     found = {n: loop for n, loop in loops.items() if loop.extent != 1}
     if summed and not any(n in found for n in summed):
         found[summed[-1]] = loops[summed[-1]]
@@ -131,9 +131,9 @@ def _needed(loops: dict[str, Loop], summed: tuple[str, ...]) -> dict[str, Loop]:
 def _backwards(
     operands: Sequence[Scalar], loops: Mapping[str, Loop], summed: Sequence[str]
 ) -> dict[str, Loop]:
-    """The summed loops that go backwards through an operand with borders, by their axes.
+    """Return the summed loops of negative stride in a padded operand, by their axes.
 
-    Turned they go forwards, so that positions of windows and what is inside are one run of memory.
+    They are reversed, so that window position and index form one contiguous run of memory.
     """
     found: dict[str, Loop] = {}
     for value in operands:
@@ -146,14 +146,14 @@ def _backwards(
 
 
 def is_negative(size: Size) -> bool:
-    """Whether a size is less than 0 at all lengths."""
+    """Return True if a size is negative for all lengths."""
     if isinstance(size, int):
         return size < 0
     return all(step < 0 for _, step in size.terms)
 
 
 def offsets_in(value: Scalar) -> list[Affine]:
-    """The offsets of what is loaded, as they are inside of borders."""
+    """Return the offsets of loads, without clamps."""
     return [unheld(node.offset) for node in walk(value) if isinstance(node, Load)]
 
 
@@ -169,7 +169,7 @@ def _store(op: Op, elements: Elements, index: Index, renamed: Mapping[str, str])
 
 
 def access(value: Scalar, loops: Iterable[Loop]) -> Access | None:
-    """How an operand that lies in memory is walked; None where it is computed."""
+    """Return the strided access of an operand that lies in memory; None if it is computed."""
     names = {loop.name for loop in loops}
     if not isinstance(value, Load) or not names.issuperset(value.offset.terms):
         return None
@@ -177,9 +177,9 @@ def access(value: Scalar, loops: Iterable[Loop]) -> Access | None:
 
 
 def bordered(value: Scalar, loops: Iterable[Loop]) -> Access | None:
-    """How an operand is walked that lies in memory where guards hold, and else is 0.
+    """Return the strided access of an operand that is padded with zeros where guards fail.
 
-    None where it is more than that, or where its guards are on more than sums of loops.
+    Return None if it is computed, or if guards depend on more than sums of loop variables.
     """
     names = {loop.name for loop in loops}
     value, guards = inside_borders(value)
@@ -193,7 +193,7 @@ def bordered(value: Scalar, loops: Iterable[Loop]) -> Access | None:
 
 
 def inside_borders(value: Scalar) -> tuple[Scalar, tuple[Guard, ...]]:
-    """What a value is where guards hold, and these; where they do not it is 0."""
+    """Return the value inside of zero padding, and the guards under which it is used."""
     guards: list[Guard] = []
     while isinstance(value, Select) and _is_zero(value.other):
         guards += [Guard(unheld(guard.index), guard.low, guard.high) for guard in value.guards]
@@ -202,7 +202,7 @@ def inside_borders(value: Scalar) -> tuple[Scalar, tuple[Guard, ...]]:
 
 
 def unheld(index: Affine) -> Affine:
-    """An index as it is where guards hold, without what holds it at 0 elsewhere."""
+    """Return an index without its clamps, valid where the guards hold."""
     found = Affine((), index.constant)
     for atom, step in index.terms.items():
         of = unheld(atom.of) if isinstance(atom, Clamped) else variable(atom)
@@ -215,7 +215,7 @@ def _is_zero(value: Scalar) -> bool:
 
 
 def stored(contraction: Contraction) -> Access | None:
-    """The memory of the result, where all that is done with the sums is to store them."""
+    """Return the access of the result if the only epilogue is a plain store, else None."""
     store = contraction.stores[0]
     if len(contraction.stores) > 1 or not isinstance(store.value, Contracted):
         return None
@@ -225,7 +225,7 @@ def stored(contraction: Contraction) -> Access | None:
 
 
 def unit_of(value: Scalar, loops: Iterable[Loop]) -> str | None:
-    """The loop along which the elements of an operand adjoin in memory, of the widest it reads."""
+    """Return the loop of unit stride in the load with most terms, or None."""
     names = {loop.name for loop in loops}
     widest = max(offsets_in(value), key=lambda offset: len(offset.terms), default=None)
     if widest is None:
@@ -237,7 +237,7 @@ def unit_of(value: Scalar, loops: Iterable[Loop]) -> str | None:
 def as_one(
     loops: Sequence[Loop], pairs: Collection[tuple[str, str]]
 ) -> tuple[tuple[Loop, ...], tuple[str, ...]]:
-    """Fewer loops, the inner one of each of these pairs for both, and the names of the others."""
+    """Collapse loops by ``pairs`` (outer, inner) of names; return them and the removed names."""
     found: list[Loop] = []
     left_out = []
     for inner in loops:
@@ -255,9 +255,9 @@ def merged(
     apart: Container[str] = (),
     leading: bool = False,
 ) -> tuple[tuple[Loop, ...], dict[str, Size]]:
-    """Fewer loops, outermost first, that one operand's strides cannot tell from these.
+    """Merge loops that one operand's strides cannot distinguish; return them and their strides.
 
-    Those in ``apart`` stay loops of their own, or lead others where they are ``leading``.
+    Loops in ``apart`` are not merged with others; with ``leading``, not with outer ones.
     """
     found: list[Loop] = []
     steps = {loop.name: strides.get(loop.name, 0) for loop in loops}

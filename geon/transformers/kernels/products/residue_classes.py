@@ -1,7 +1,7 @@
-"""Classes of indices by their remainders: what guards on remainders say of a contraction's terms.
+"""Residue classes of indices, which remove the zero terms of contractions guarded by remainders.
 
-Of windows that begin some elements apart each element is in a few, which ones depends on its
-remainder. So results fall into classes, each of which sums over classes of positions alone.
+In strided windows, the windows that contain an element depend on its remainder by the stride. So
+results fall into residue classes, each of which sums over one class of positions only.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from ..analysis.index_boxes import guards_of
 from ..ir.nest import Loop
 from ..ir.scalar_code import Apply, Number, Scalar, Select, walk
 
-MOST = 16  # classes of results that are contractions of their own
-KEEP_ZERO = frozenset(("cast", "negative", "add", "subtract", "multiply"))  # 0 of zeros
-TERMS = 64  # classes of what is summed that are looked at for one of these
+MOST = 16  # maximum classes of results, each a contraction of its own
+KEEP_ZERO = frozenset(("cast", "negative", "add", "subtract", "multiply"))  # f(0, ...) == 0
+TERMS = 64  # maximum classes of summed indices that are tested per class of results
 
 
 @dataclass(frozen=True, slots=True)
 class Class:
-    """The indices from ``first`` on that are so many ``apart``; none where it is ``empty``."""
+    """The indices ``first``, ``first + apart``, ...; no index if ``empty``."""
 
     first: int = 0
     apart: int = 1
     empty: bool = False
 
     def turns(self, extent: Size) -> Size:
-        """How many of ``extent`` indices there are."""
+        """Return the number of indices of the class below ``extent``."""
         return 0 if self.empty else (extent - self.first + self.apart - 1) // self.apart
 
     def index(self, turn: Affine) -> Affine:
-        """The index at a turn of a loop over them."""
+        """Return the index in iteration ``turn``."""
         return turn * self.apart + self.first
 
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """Whether ``of`` divided by ``by`` leaves a rest from ``low`` on and below ``high``."""
+    """The condition ``low <= of % by < high``."""
 
     of: Affine
     by: int
@@ -49,7 +49,7 @@ class Test:
     high: int
 
     def holds(self, rests: Mapping[str, int]) -> bool:
-        """Whether it does where variables leave these rests."""
+        """Return True if the condition holds where variables have these remainders."""
         constant = self.of.constant
         assert isinstance(constant, int)
         steps = self.of.terms.items()
@@ -60,9 +60,10 @@ class Test:
 def classes_of(
     operands: Sequence[Scalar], kept: Sequence[Loop], summed: Sequence[Loop]
 ) -> list[dict[str, Class]]:
-    """For each class of results the classes of all axes that it takes, by the axes' names.
+    """Return, for each class of results, the classes of all axes that it covers, by axis name.
 
-    None where no guard is on a remainder, or where these are more than which classes meet.
+    Return [] if no guard is on a remainder, or if the guards are not of a form that classes
+    resolve.
     """
     loops = {loop.name: loop for loop in (*kept, *summed)}
     tests = _tests(operands, loops)
@@ -91,8 +92,9 @@ def classes_of(
 
 
 def _tests(operands: Sequence[Scalar], loops: Mapping[str, Loop]) -> list[Test]:
-    """The guards on remainders; none where one is on more than steps of loops that are known, or
-    where there are terms without it.
+    """Return the conditions on remainders in guards.
+
+    Return [] if a guard has another form, or if terms outside of it may not be zero.
     """
     found = []
     for guard in dict.fromkeys(guards_of(*operands)):
@@ -112,7 +114,7 @@ def _tests(operands: Sequence[Scalar], loops: Mapping[str, Loop]) -> list[Test]:
 
 
 def vanishes(operand: Scalar, guard: Guard) -> bool:
-    """Whether an operand is known to be 0 wherever a guard does not hold."""
+    """Return True if an operand is known to be 0 wherever a guard fails."""
     zeros: set[int] = set()
     for node in walk(operand):
         if isinstance(node, Number):
@@ -120,7 +122,7 @@ def vanishes(operand: Scalar, guard: Guard) -> bool:
         elif isinstance(node, Select):
             zero = id(node.other) in zeros and (guard in node.guards or id(node.value) in zeros)
         elif isinstance(node, Apply):
-            # A product with what may be infinite is 0 only of what is chosen after it.
+            # 0 times a value that may be infinite is NaN, so all other factors must be 0, too.
             factors = node.row.name == "multiply"
             args = [x for x in node.args if not (factors and _is_finite(x))] or node.args
             zero = node.row.name in KEEP_ZERO and all(id(x) in zeros for x in args)
@@ -136,7 +138,7 @@ def _is_finite(value: Scalar) -> bool:
 
 
 def _rests(periods: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """What loops of these periods leave, one combination after the other."""
+    """Yield each combination of remainders of loops with these periods."""
     for each in itertools.product(*map(range, periods.values())):
         yield dict(zip(periods, each, strict=True))
 

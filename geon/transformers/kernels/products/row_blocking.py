@@ -1,6 +1,6 @@
-"""Kernels that run one after another on one block of rows after the other, as data.
+"""Row blocking: chains of kernels that run one after another on each block of rows, as data.
 
-What only they read, such as the square between two products, has memory for one block alone.
+Intermediate results, such as the square matrix between two products, have memory for one block.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from ..nests.index_set_splitting import make_nest
 from ..nests.inlining import Operands
 from .contraction import Contraction, make_contraction
 
-# Open lengths of a block, which no axis of a user is called.
+# Open lengths of a block; the brackets keep them distinct from axis names of users.
 ROWS, FIRST_ROW, BATCH = "<rows of a block>", "<first row of a block>", "<batch index {0}>"
 COUNT, FIRST = Length.of(ROWS), Length.of(FIRST_ROW)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Extremes:
-    """The position of the extreme of each of so many ``lines`` of a block, which adjoin, by the
-    library's function for ``op``; the first goes to ``offset`` of the result.
+    """Positions of the extremes of ``lines`` contiguous lines of a block, by the library's ``op``.
 
+    Each line has ``length`` elements; the first position is stored at ``offset`` of the result.
     ``operands`` are the lines and the result.
     """
 
@@ -44,13 +44,15 @@ Whole = Nest | Contraction | Call
 
 
 def batch_index(number: int) -> Length:
-    """The index of the batch axis of this number that a block belongs to."""
+    """Return the open length that stands for a block's index along batch axis ``number``."""
     return Length.of(BATCH.format(number))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Place:
-    """Where an operand of a step lies: operand ``number`` of all, or inner memory ``number``."""
+    """Memory of an operand of a step: operand ``number`` of the chain, or block buffer if
+    ``inner``.
+    """
 
     number: int
     inner: bool
@@ -58,11 +60,11 @@ class Place:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Blocked:
-    """The ``steps`` in order, for one block after the other of those that ``cut`` makes.
+    """A chain of kernels: ``steps`` run in order for each block that ``cut`` defines.
 
-    ``steps`` are those of one block: their lengths depend on ``COUNT``, ``FIRST`` and
-    ``batch_index``; ``whole`` are the same over all rows. ``places`` say for each step where its
-    operands lie.
+    ``steps`` process one block: their lengths depend on ``COUNT``, ``FIRST`` and ``batch_index``.
+    ``whole`` are the same kernels over all rows. ``places`` gives the memory of each step's
+    operands. ``operands`` are the values in memory that the chain reads or writes.
     """
 
     cut: Cut
@@ -72,7 +74,7 @@ class Blocked:
     operands: tuple[Op, ...]
 
     def bindings(self, block: int, lengths: Mapping[str, int]) -> dict[str, int]:
-        """The lengths of the block of this number, among those of all batches."""
+        """Return the open lengths of the block number ``block``, counted over all batches."""
         parts = self.cut.parts(lengths)
         batch, part = divmod(block, parts)
         rows = evaluate(self.cut.rows, lengths)
@@ -84,21 +86,21 @@ class Blocked:
 
 
 class StepOperands(Operands):
-    """The operands of a step over all rows, what earlier steps computed among them."""
+    """Operands of a step over all rows, including results of earlier steps."""
 
     def __init__(self, operands: Operands, results: tuple[Op, ...], chain: Chain) -> None:
         super().__init__(operands.layouts, operands.base, results, operands.computed)
         self.chain, self.inner = chain, set(chain.inner)
 
     def stored(self, op: Op) -> bool:
-        """Whether ``op`` is read from memory that an earlier step or kernel, or the user, wrote."""
+        """Return True if ``op`` is read from memory, written by a step, a kernel or the user."""
         return not among(op, self.results) if op in self.inner else super().stored(op)
 
 
 class BlockOperands(StepOperands):
-    """The operands of a step on one block: what is of the block alone lies in memory by itself.
+    """Operands of a step on one block; inner values have memory for the block alone.
 
-    ``aligned`` turns false where a step reads rows of a block at other indices than its own.
+    ``aligned`` becomes False if a step reads rows of a block at other indices than its own.
     """
 
     def __init__(self, operands: Operands, results: tuple[Op, ...], chain: Chain) -> None:
@@ -110,13 +112,13 @@ class BlockOperands(StepOperands):
         self.aligned = True
 
     def extent(self, axis: Axis) -> Size:
-        """The turns of a loop over an axis: those of one block."""
+        """Return the extent of a loop over an axis, within one block."""
         if axis.name == self.chain.rows:
             return COUNT
         return 1 if axis.name in self.chain.batch else axis.expression
 
     def at(self, name: str, index: Affine) -> Affine:
-        """The index of an axis in the whole value where a loop over it is at ``index``."""
+        """Return the index along an axis of the whole value for loop index ``index``."""
         if name == self.chain.rows:
             index = index + FIRST
         elif name in self.chain.batch:
@@ -125,7 +127,7 @@ class BlockOperands(StepOperands):
         return index
 
     def offset(self, op: Op, index: Index) -> Affine:
-        """Where the element of ``op`` at ``index`` lies in its memory, which may be of a block."""
+        """Return the memory offset of an element of ``op``, within the block buffer if inner."""
         if op not in self.inner:
             return super().offset(op, index)
         order = self.order(op)
@@ -141,14 +143,14 @@ class BlockOperands(StepOperands):
 
 
 def make_step(fused: Fused, operands: Operands) -> Nest | Contraction:
-    """The work of one step."""
+    """Return the kernel of one step."""
     if fused.kind == "contraction":
         return make_contraction(fused, operands)
     return make_nest(fused, operands, alone=False)
 
 
 def finds_extremes(op: Op) -> bool:
-    """Whether ``op`` finds the extreme of each line along the innermost axis of its argument."""
+    """Return True if ``op`` is an argmax or argmin along the innermost axis of its argument."""
     if op.primitive.name not in ("argmax", "argmin"):
         return False
     reduced: tuple[str, ...] = op.attrs[0]
@@ -156,7 +158,7 @@ def finds_extremes(op: Op) -> bool:
 
 
 def make_extremes(op: Op, operands: BlockOperands) -> Extremes | None:
-    """The work of a step that finds extremes; None where a block's lines do not adjoin."""
+    """Return the step for an argmax or argmin; None if a block's lines are not contiguous."""
     x, chain = op.args[0], operands.chain
     if x not in operands.inner or operands.order(op) != op.axes.names:
         return None
@@ -168,8 +170,10 @@ def make_extremes(op: Op, operands: BlockOperands) -> Extremes | None:
 
 
 def make_blocked(chain: Chain, operands: Operands) -> Blocked | None:
-    """The work of a chain; None where a step reads other rows of a block than it computes, or
-    other values than it reads for all rows together.
+    """Return the kernel of a chain.
+
+    Return None if a step reads other rows of a block than it computes, or other operands than over
+    all rows.
     """
     steps: list[Step] = []
     whole: list[Whole] = []
@@ -190,7 +194,7 @@ def make_blocked(chain: Chain, operands: Operands) -> Blocked | None:
             steps.append(make_step(fused, own))
             whole.append(made)
             if not same_ops(steps[-1].operands, made.operands):
-                return None  # what is chosen is known for the whole, and for a block is not
+                return None  # a guard is decided for all rows but not for a block
         if not own.aligned:
             return None
         places.append(tuple([
@@ -214,7 +218,7 @@ def make_blocked(chain: Chain, operands: Operands) -> Blocked | None:
 
 
 def whole_sizes(step: Whole) -> tuple[Size, ...]:
-    """The batches, rows and columns of a contraction, of all its blocks together; else none."""
+    """Return the batches, rows and columns of a contraction over all blocks; () for others."""
     if not isinstance(step, Contraction):
         return ()
     return tuple(

@@ -1,7 +1,7 @@
-"""Scans of small tensors as one kernel: each element of a carry is a carry of its own.
+"""Scalarised scans: scans of small tensors as one kernel, with each element a carry of its own.
 
-A recurrence of 4x4 matrices is so a loop of some dozens of scalars, which stay in registers. One
-axis may be long: an ensemble of such systems, whose rows do not meet.
+A recurrence of 4x4 matrices becomes a loop over some dozens of scalars in registers. One axis may
+be long: an ensemble of independent systems.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from ..ir.scalar_code import Running, Scalar
 from ..nests.inlining import Elements, Operands
 from .sequential_scan import ROW, TURN, Carried, OrderedLoop, OtherPlaces, is_element
 
-SMALL = 16  # the longest axis that is taken apart
-MOST_CARRIED = 128  # elements of a row that are carried or stored in a turn
-INLINED = 24  # statements of an elementary function, which a compiler puts where it is called
+SMALL = 16  # maximum length of a scalarised axis
+MOST_CARRIED = 128  # maximum elements per row that are carried or stored in an iteration
+INLINED = 24  # statements of an inlined elementary function
 
 
 @dataclass(frozen=True, slots=True)
 class TurnBounds:
-    """The most statements that a turn of one row may have, which decide how long a compiler takes.
+    """Maximum number of statements of an iteration of one row; they bound the C compiler's time.
 
-    ``single`` is for a loop of one row, ``lanes`` for one whose rows are taken side by side.
+    ``single`` is for a loop of one row, ``lanes`` for one with rows in vector lanes.
     """
 
     single: int
@@ -41,9 +41,10 @@ class TurnBounds:
 def unrolled(
     region: Op, results: Sequence[Op], operands: Operands, bounds: TurnBounds
 ) -> OrderedLoop | None:
-    """The scan with these results, its small tensors taken apart; None where a turn has more
-    statements than ``bounds`` allow, or its body does more than products, sums and what is of
-    elements.
+    """Return the scan with these results, scalarised.
+
+    Return None if an iteration exceeds ``bounds``, or if the body has ops other than products,
+    sums, elementwise ops and views.
     """
     a = ScanAttributes(region.attrs)
     roots = a.body.results
@@ -67,10 +68,11 @@ def _is_small(size: Size) -> bool:
 
 
 def turn_statements(body: Body, carries: int, row: str | None) -> int | None:
-    """Predict the scalar statements of a turn of one row: a load of each element that is read, a
-    product and a sum of each term, ``INLINED`` of each elementary function.
+    """Return the predicted scalar statements of an iteration of one row.
 
-    None where a body has an op that is not taken apart, or a tensor that is not small.
+    They are a load per element read, a product and a sum per term, and ``INLINED`` per elementary
+    function. Return None if the body has an op that cannot be scalarised, or a tensor that is not
+    small.
     """
     found = 0
     loads = dict.fromkeys(body.parameters[carries:], 0)
@@ -99,19 +101,19 @@ def turn_statements(body: Body, carries: int, row: str | None) -> int | None:
 
 
 def _joins(op: Op) -> bool:
-    """Whether each element of an op is one of its arguments' elsewhere."""
+    """Return True if each element of an op is an element of one of its arguments."""
     return op.primitive.index_map is not None and not op.primitive.acts
 
 
 def _adds(op: Op) -> bool:
-    """Whether an op is a sum that is taken in its own dtype."""
+    """Return True if an op is a sum or product that accumulates in its own float dtype."""
     if op.primitive.name not in ("dot", "sum"):
         return False
     return op.dtype.kind == "f" and all(arg.dtype is op.dtype for arg in op.args)
 
 
 def _summed(op: Op) -> tuple[str, ...]:
-    """The axes that an op sums over."""
+    """Return the axes that an op sums over."""
     if op.primitive.name == "dot":
         return tuple(op.attrs[0])
     if op.primitive.name == "sum":
@@ -120,13 +122,13 @@ def _summed(op: Op) -> tuple[str, ...]:
 
 
 def _elements(op: Op, row: str | None) -> int | None:
-    """How many elements an op has in a row; None where that is not known."""
+    """Return the number of elements of an op per row; None if unknown."""
     size = op.axes.without([row] if row is not None and row in op.axes else []).size
     return size if isinstance(size, int) else None
 
 
 def _decided(guard: Guard) -> bool | None:
-    """Whether a guard on a known index holds."""
+    """Return True or False for a guard on a constant index, else None."""
     at, low, high = guard.index.constant, guard.low, guard.high
     if guard.index.terms:
         return None
@@ -166,7 +168,7 @@ class _Unrolled:
                 self.elements.known[made] = self.sum(made)
 
     def made(self) -> OrderedLoop:
-        """The kernel."""
+        """Return the kernel."""
         carries, stores = [], []
         for k, root in enumerate(self.a.body.results):
             for number, index in enumerate(self.places(root.axes)):
@@ -186,7 +188,7 @@ class _Unrolled:
         )  # fmt: skip
 
     def places(self, axes: Axes) -> Iterator[dict[str, Affine]]:
-        """The indices of all elements that a row has over these axes, in their order."""
+        """Yield the indices of all elements of a row over these axes, in order."""
         names = [name for name in axes.names if name != self.row]
         lengths = [axes[name].expression for name in names]
         for found in every(*(range(n) for n in lengths if isinstance(n, int))):
@@ -194,7 +196,7 @@ class _Unrolled:
             yield {name: self.at if name == self.row else index[name] for name in axes.names}
 
     def parameter(self, number: int, parameter: Op) -> Callable[[Index], Scalar]:
-        """What says the element of a parameter: of a carry, that of the row."""
+        """Return the element accessor of a body parameter: a carry or an operand."""
 
         def element(index: Index) -> Scalar:
             if number < self.a.carries:
@@ -210,7 +212,7 @@ class _Unrolled:
         return element
 
     def place(self, axes: Axes, index: Index) -> int:
-        """Which of a row's elements over these axes is at an index."""
+        """Return the number of an element within a row; raise ``OtherPlaces`` outside."""
         found = 0
         for name in axes.names:
             at = index[name]
@@ -227,7 +229,7 @@ class _Unrolled:
         return found
 
     def sum(self, op: Op) -> Callable[[Index], Scalar]:
-        """What says an element of a sum or a product: all its terms, one after the other."""
+        """Return the element accessor of a sum or product."""
         names = _summed(op)
         axes = op.args[0].axes.only(names)
 
@@ -240,7 +242,7 @@ class _Unrolled:
         return element
 
     def total(self, op: Op, axes: Axes, index: Index) -> Scalar:
-        """The sum of the terms of an element."""
+        """Return the sum of the terms of one element."""
         found: Scalar | None = None
         for at in self.places(axes):
             here = {**index, **at}
@@ -252,7 +254,7 @@ class _Unrolled:
         return self.elements.code.number(0.0, op.dtype) if found is None else found
 
     def store(self, number: int, root: Op, index: Index, value: Scalar) -> Store:
-        """What puts an element into a result, which lies in the order of its axes."""
+        """Return the store of an element into a result, whose layout is the order of its axes."""
         steps = strides(tuple([axis.expression for axis in root.axes]))
         offset = Affine()
         for name, step in zip(root.axes.names, steps, strict=True):

@@ -1,4 +1,4 @@
-"""Which scans are one kernel, and that kernel: row by row, or with small tensors taken apart."""
+"""Scan fusion: decides which scans become one kernel, and builds it by rows or scalarised."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .sequential_scan import OrderedLoop, of_rows
 
 Make = Callable[[Op, Sequence[Op], Operands], OrderedLoop | None]
 
-# How a region is one kernel, once that was tried, which takes as long as to make the kernel: by the
-# region's identity, for as long as it lives, and by the bounds.
+# Cached results of ``_way``, because a trial takes as long as to build the kernel: by the id of the
+# region, removed when it is collected, and by the bounds.
 _WAYS: dict[int, dict[TurnBounds, Make | None]] = {}
 
 
 def reads_views(region: Op, bounds: TurnBounds) -> bool:
-    """Whether a region can be one kernel that reads views of values as they lie."""
+    """Return True if a region can be one kernel that reads views without a copy."""
     rows = max([op.axes for op in region.bodies[0].results], key=len, default=NO_AXES)
     way = _way(region, bounds)
     return len(rows) <= 1 if way is of_rows else way is not None
@@ -29,10 +29,10 @@ def reads_views(region: Op, bounds: TurnBounds) -> bool:
 def make_ordered(
     region: Op, results: Sequence[Op], operands: Operands, bounds: TurnBounds
 ) -> OrderedLoop | None:
-    """The scan with these results as one kernel; None where it cannot be one.
+    """Return the scan with these results as one kernel, or None.
 
-    Which of both ways it is made in follows from the region and ``bounds``, which limit the
-    statements of a turn whose small tensors are taken apart.
+    The region and ``bounds``, which limit the statements of a scalarised iteration, decide if it is
+    built by rows or scalarised.
     """
     way = _way(region, bounds)
     if way is None:
@@ -43,9 +43,9 @@ def make_ordered(
 
 
 def _way(region: Op, bounds: TurnBounds) -> Make | None:
-    """What makes a region one kernel: its elements as rows, or its small tensors taken apart.
+    """Return the function that builds a region as one kernel, by rows or scalarised, or None.
 
-    Values without elements have no place in one: loops of kernels look at none.
+    Values without elements are not supported: the kernel's loops do not check for them.
     """
     if region.primitive.name != "scan" or ScanAttributes(region.attrs).counted:
         return None
@@ -67,9 +67,9 @@ def _way(region: Op, bounds: TurnBounds) -> Make | None:
 
 
 class _Anywhere(Operands):
-    """Arguments of a region that lie in the order of their axes.
+    """Operands that assume a region's arguments to be contiguous in the order of their axes.
 
-    What a body says once more, such as a constant everywhere, it computes, be it an argument too.
+    Ops that are also in a body, such as constants, are computed, even if they are arguments.
     """
 
     def __init__(self, region: Op) -> None:

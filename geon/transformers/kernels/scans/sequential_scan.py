@@ -1,7 +1,8 @@
-"""``OrderedLoop``: a scan whose body computes elements of the same place, as one kernel.
+"""``OrderedLoop``: a scan whose body computes elements from elements at the same index, as one
+kernel.
 
-Each row of it, an element of the carries, goes through all turns by itself, its carries in
-registers. So an ensemble of small systems is taken row by row; vectors are of neighbouring rows.
+Each row, an element of the carries, runs all iterations by itself, with its carries in registers.
+An ensemble of small systems is processed row by row; vector lanes are neighbouring rows.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from ..ir.nest import Store
 from ..ir.scalar_code import Load, Running, Scalar, indices, walk
 from ..nests.inlining import Elements, Operands
 
-TURN, ROW = "the turn", "the row"  # the variables of offsets
+TURN, ROW = "the turn", "the row"  # offset variables: iteration number, row number
 ONE = variable(ROW)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Carried:
-    """A carry: its value before all turns, what it is after one, and where the last is stored."""
+    """A carry: ``first`` before all iterations, ``value`` after one, ``store`` of the last."""
 
     first: Scalar
     value: Scalar
@@ -36,9 +37,10 @@ class Carried:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OrderedLoop:
-    """``turns`` of all ``carries`` for each of so many ``rows``; ``stores`` are run in each turn.
+    """``turns`` iterations of all ``carries`` for each of ``rows``; ``stores`` run in each
+    iteration.
 
-    Scalar code has the carries as ``Running`` parts by number, and offsets the variables ``TURN``
+    Scalar code has the carries as ``Running`` parts by number. Offsets have the variables ``TURN``
     and ``ROW``. ``operands`` are as in a nest.
     """
 
@@ -52,12 +54,13 @@ class OrderedLoop:
 
 
 class OtherPlaces(Exception):
-    """A body that reads other places than its own."""
+    """Raised for a body that reads elements at other indices than its own."""
 
 
 def of_rows(region: Op, results: Sequence[Op], operands: Operands) -> OrderedLoop | None:
-    """The scan as one kernel whose rows are all elements of a carry; None where its body is more
-    than elements of one place.
+    """Return the scan as one kernel with a row for each element of a carry.
+
+    Return None if the body depends on elements at other indices.
     """
     a = ScanAttributes(region.attrs)
     roots = a.body.results
@@ -65,9 +68,9 @@ def of_rows(region: Op, results: Sequence[Op], operands: Operands) -> OrderedLoo
     if any(op.axes is not NO_AXES and op.axes is not rows for op in roots):
         return None
     if rows.size == 0:
-        return None  # there is no element, and what is one everywhere has no memory to show
+        return None  # there is no element, and broadcast scalars have no memory to view
     if rows.size != 1 and any(op.axes is NO_AXES for op in roots):
-        return None  # what is not of a row is computed once
+        return None  # a scalar carry must be computed once, not per row
     if not all(is_element(op) for op in post_order(roots)):
         return None
     try:
@@ -77,7 +80,7 @@ def of_rows(region: Op, results: Sequence[Op], operands: Operands) -> OrderedLoo
 
 
 def is_element(op: Op) -> bool:
-    """Whether an element of an op is made of elements alone."""
+    """Return True if each element of an op depends on single elements of its arguments."""
     row = op.primitive
     if row.name in ("parameter", "iota") or is_bound(op):
         return True
@@ -97,7 +100,7 @@ class _Maker:
             self.elements.known[parameter] = self.parameter(number, parameter)
 
     def made(self) -> OrderedLoop:
-        """The kernel."""
+        """Return the kernel."""
         body, carries, stores = self.a.body, [], []
         for k, result in enumerate(body.results):
             value = self.elements.value(result, self.index)
@@ -118,7 +121,7 @@ class _Maker:
         return self.merged(loop)
 
     def merged(self, loop: OrderedLoop) -> OrderedLoop:
-        """The loop, where all its indices are of rows as one axis."""
+        """Return the loop; raise ``OtherPlaces`` if it needs indices of single row axes."""
         if len(self.rows) > 1:
             values = [carry.value for carry in loop.carries] + [s.value for s in loop.stores]
             values += [carry.first for carry in loop.carries]
@@ -128,7 +131,7 @@ class _Maker:
         return loop
 
     def parameter(self, number: int, parameter: Op) -> Callable[[Index], Scalar]:
-        """What says the element of a parameter: of a carry, that of the row."""
+        """Return the element accessor of a body parameter: a carry or an operand."""
 
         def element(index: Index) -> Scalar:
             if number < self.a.carries:
@@ -145,34 +148,34 @@ class _Maker:
         return element
 
     def walks(self, op: Op, index: Index) -> bool:
-        """Whether what lies as ``op`` does, over several axes, is read as these one after another.
+        """Return True if an operand with the axes of the rows is read at the row number.
 
-        Arguments are then in the order of their axes.
+        Arguments are then contiguous in the order of their axes.
         """
         own = len(self.rows) > 1 and op.axes is self.rows
         return own and all(index[name] == each for name, each in self.index.items())
 
     def read(self, arg: Op, index: Index) -> Scalar:
-        """The element of an argument; of one that lies as rows do, by the number of the row."""
+        """Return the element of an argument; by row number if it has the axes of the rows."""
         if self.walks(arg, index):
             return self.load(arg, self.row())
         return self.elements.value(arg, index)
 
     def load(self, arg: Op, offset: Affine) -> Scalar:
-        """An element of memory, of an argument that lies in the order of its axes."""
-        held = self.operands.base.get(arg, arg)  # a view of all, such as a rename, shows another's
+        """Return a load from an argument that is contiguous in the order of its axes."""
+        held = self.operands.base.get(arg, arg)  # a full view, such as a rename, has a base
         assert held.axes.size == arg.axes.size, f"{arg} shows a part of {held}"
         return self.elements.code(Load, self.operands.number(held), offset, arg.dtype)
 
     def store(self, op: Op, like: Op, value: Scalar, stacked: bool) -> Store:
-        """What puts a value into a result."""
+        """Return the store of a value into a result."""
         return Store(self.operands.number(op), self.offset(like, stacked), value, op.dtype)
 
     def offset(self, like: Op, stacked: bool) -> Affine:
-        """Where an element like that of ``like`` lies."""
+        """Return the offset of an element in a value like ``like``."""
         found = variable(TURN) * like.axes.size if stacked else Affine()
         return found + (Affine() if like.axes is NO_AXES else self.row())
 
     def row(self) -> Affine:
-        """The number of the row, by what indices of elements have."""
+        """Return the row number: the variable of the only axis, or ``ROW``."""
         return variable(self.rows.names[0]) if len(self.rows) == 1 else ONE

@@ -1,9 +1,8 @@
-"""Scalars of an ordered loop as lanes of vectors: sixty equal steps beside each other are eight.
+"""Superword-level parallelism: packs isomorphic scalars of an ordered loop into vector lanes.
 
-Nodes of one kind that stand at the same place of neighbouring carries, or of what is stored to
-neighbouring places, are computed side by side. Each has one home, a lane of one vector, and
-whatever else needs it reads it there, so that nothing is computed twice and no sum is taken in
-another order: the bits are those of the scalars.
+Nodes of one kind in neighbouring carries, or stored to neighbouring offsets, are computed together.
+Each has one home, a lane of one vector, where all its users read it. So nothing is computed twice
+and no sum is reordered: the results have the bits of the scalar code.
 """
 
 from __future__ import annotations
@@ -19,16 +18,17 @@ from ..ir.nest import Store
 from ..ir.scalar_code import Apply, Load, Running, Scalar, below, walk
 from .sequential_scan import ROW, TURN, OrderedLoop
 
-ROWS = ("add", "subtract", "multiply", "divide", "negative", "square")  # operators of C
+ROWS = ("add", "subtract", "multiply", "divide", "negative", "square")  # primitives that are packed
 DTYPES = ("float32", "float64")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Vector:
-    """Scalars side by side: an elementwise ``row`` of its operands lane by lane; without one, they
-    are ``neighbours`` in memory, carries, or put together one by one.
+    """Packed scalars.
 
-    What does not fill a vector has its last lane several times.
+    All ``lanes`` apply one elementwise primitive; otherwise they are adjacent loads
+    (``neighbours``), carries, or lanes that are inserted one by one. A short vector repeats its
+    last lane.
     """
 
     lanes: tuple[Scalar, ...]
@@ -36,24 +36,24 @@ class Vector:
 
     @property
     def apply(self) -> Apply | None:
-        """The first lane, where all are the same row."""
+        """Return the first lane if the lanes apply a primitive, else None."""
         first = self.lanes[0]
         return first if isinstance(first, Apply) else None
 
 
 Lane = tuple[Vector, int]  # a lane of a vector
-Picked = tuple[Lane | Scalar, ...]  # what a vector's lanes are made of
-Operand = Vector | Scalar | Picked  # a vector, one scalar in all lanes, or each lane by itself
+Picked = tuple[Lane | Scalar, ...]  # the source of each lane
+Operand = Vector | Scalar | Picked  # a vector, a broadcast scalar, or a source for each lane
 At = TypeVar("At", Load, Store)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Packed:
-    """An ordered loop of one row, with vectors of ``width`` lanes of a dtype.
+    """An ordered loop of one row, packed into vectors of ``width`` lanes of ``dtype``.
 
-    ``carries`` are vectors of ``Running`` nodes, with the numbers of the carries, and ``vectors``
-    what is computed in a turn, each behind what it needs. ``stores`` begin at the first of so many
-    neighbours. The other carries and stores of the loop are scalars.
+    ``carries`` are vectors of ``Running`` nodes with the numbers of the carries. ``vectors`` are
+    those computed in an iteration, operands first. ``stores`` are groups of adjacent stores.
+    ``homes`` maps ids of nodes to their lanes. Other carries and stores of the loop stay scalar.
     """
 
     dtype: DType
@@ -64,7 +64,7 @@ class Packed:
     homes: dict[int, Lane]
 
     def operand(self, lanes: Sequence[Scalar]) -> Operand:
-        """What has these lanes."""
+        """Return the operand with these lanes: a scalar, a vector, or the sources of its lanes."""
         if all(lane is lanes[0] for lane in lanes):
             return lanes[0]
         found = tuple([self.homes.get(id(lane), lane) for lane in lanes])
@@ -74,36 +74,36 @@ class Packed:
         return found
 
     def next(self, work: OrderedLoop, numbers: Sequence[int]) -> Operand:
-        """What a vector of these carries is after a turn."""
+        """Return the value of a vector of carries after an iteration."""
         last = [numbers[-1]] * (self.width - len(numbers))
         return self.operand([work.carries[number].value for number in (*numbers, *last)])
 
     def results(self, work: OrderedLoop) -> list[Operand]:
-        """The vectors that a turn ends with."""
+        """Return the vectors that an iteration ends with."""
         found = [self.next(work, numbers) for _, numbers in self.carries]
         return found + [self.operand([s.value for s in stores]) for stores in self.stores]
 
     def alone(self, work: OrderedLoop) -> list[Scalar]:
-        """What a turn ends with that is a scalar."""
+        """Return the scalars that an iteration ends with."""
         carried = {number for _, numbers in self.carries for number in numbers}
         stored = {id(store) for stores in self.stores for store in stores}
         found = [c.value for k, c in enumerate(work.carries) if k not in carried]
         return found + [store.value for store in work.stores if id(store) not in stored]
 
     def chain(self, work: OrderedLoop) -> list[Scalar]:
-        """The scalars that a turn ends with, and what they are computed from, but for lanes."""
+        """Return the final scalars and the applications they depend on, except packed ones."""
         found = walk(*self.alone(work), known=self.homes)
         return [node for node in found if isinstance(node, Apply)]
 
     def operands(self, vector: Vector) -> list[Operand]:
-        """What a vector of a row is computed from."""
+        """Return the operands of a vector that applies a primitive."""
         assert vector.apply is not None
         count = len(vector.apply.args)
         return [self.operand([_args(lane)[k] for lane in vector.lanes]) for k in range(count)]
 
 
 def _are(some: Sequence[Scalar], others: Sequence[Scalar]) -> bool:
-    """Whether these are the same nodes."""
+    """Return True if these are the same nodes, pairwise."""
     return all(one is other for one, other in zip(some, others, strict=True))
 
 
@@ -113,7 +113,7 @@ def _args(value: Scalar) -> tuple[Scalar, ...]:
 
 
 class Nodes:
-    """What is known of all scalars of a loop: how high each stands, and how deep it is known."""
+    """Heights and loop depths of all scalars of a loop."""
 
     def __init__(self, work: OrderedLoop) -> None:
         values = [*(c.value for c in work.carries), *(s.value for s in work.stores)]
@@ -127,18 +127,18 @@ class Nodes:
         self.depths = Depths({TURN: ELEMENT, ROW: ELEMENT, **_rows(work)}, 0)
 
     def key(self, node: Scalar) -> Hashable:
-        """Equal for nodes that may lie side by side: none of them needs another of them."""
+        """Return a key that is equal for nodes that may be packed: they are independent."""
         kind = (node.row, node.attrs) if isinstance(node, Apply) else ()
         return type(node), kind, node.dtype, self.heights[id(node)], self.depths.value(node)
 
 
 def _rows(work: OrderedLoop) -> dict[str, int]:
-    """The names of axes that are rows."""
+    """Return the names of axes that are rows, with their depth."""
     return {name: ELEMENT for op in work.op.bodies[0].results for name in op.axes.names}
 
 
 class Packing:
-    """Finds vectors of ``width`` lanes of a dtype, from the results of a turn down."""
+    """Finds vectors of ``width`` lanes of a dtype, from the results of an iteration downwards."""
 
     def __init__(self, work: OrderedLoop, nodes: Nodes, dtype: DType, width: int) -> None:
         self.work, self.nodes, self.dtype, self.width = work, nodes, dtype, width
@@ -147,7 +147,7 @@ class Packing:
         self.loads: dict[int, Load] = {}
 
     def made(self) -> Packed:
-        """The loop."""
+        """Return the packed loop."""
         carries = list(self.of_carries())
         stores = list(self.of_stores())
         values = [self.work.carries[k].value for _, part in carries for k in part]
@@ -161,14 +161,14 @@ class Packing:
         return replace(made, vectors=tuple(_ordered(made)))
 
     def chunks(self, nodes: Sequence[Scalar]) -> Iterator[Sequence[Scalar]]:
-        """Parts that are vectors: full ones, and a last one that is at least half full."""
+        """Yield chunks of vector width, and a last one if it is at least half full."""
         for first in range(0, len(nodes), self.width):
             part = nodes[first : first + self.width]
             if len(part) > 1 and 2 * len(part) >= self.width:
                 yield part
 
     def home(self, nodes: Sequence[Scalar], neighbours: bool = False) -> Vector:
-        """Give these nodes their lanes in a new vector."""
+        """Assign these nodes to the lanes of a new vector."""
         last = [nodes[-1]] * (self.width - len(nodes))
         vector = Vector((*nodes, *last), neighbours)
         for lane, node in enumerate(nodes):
@@ -176,7 +176,7 @@ class Packing:
         return vector
 
     def of_carries(self) -> Iterator[tuple[Vector, tuple[int, ...]]]:
-        """The vectors of carries whose next values are of one kind, and that are read."""
+        """Yield vectors of carries that are read and whose next values are isomorphic."""
         groups: dict[Hashable, list[int]] = {}
         for number, carry in enumerate(self.work.carries):
             if carry.dtype is self.dtype and number in self.nodes.running:
@@ -188,14 +188,14 @@ class Packing:
                 yield vector, tuple([node.part for node in part if isinstance(node, Running)])
 
     def of_stores(self) -> Iterator[tuple[Store, ...]]:
-        """Stores to neighbouring places, as many as a vector has lanes."""
+        """Yield groups of stores to adjacent offsets, one group per vector."""
         stores = [store for store in self.work.stores if store.dtype is self.dtype]
         for group in _by_place(stores):
             for run in _runs(group, self.width, False):
                 yield tuple([group[place] for place in run])
 
     def families(self, nodes: Sequence[Scalar]) -> Iterator[list[Scalar]]:
-        """Give nodes of a family without a home one, by what they are; then their arguments."""
+        """Assign lanes to isomorphic nodes without a home; yield their arguments."""
         groups: dict[Hashable, list[Scalar]] = {}
         for node in {id(node): node for node in nodes}.values():
             if id(node) not in self.homes and id(node) not in self.loads:
@@ -216,7 +216,7 @@ class Packing:
                         yield [_args(node)[k] for node in group]
 
     def of_loads(self) -> None:
-        """Homes of loads: neighbours in memory together, then those that are in no such run."""
+        """Assign lanes to loads: adjacent ones together, then the remaining ones."""
         for group in _by_place(self.loads.values()):
             for run in _runs(group, self.width, True):
                 self.vectors.append(self.home([group[place] for place in run], True))
@@ -229,7 +229,7 @@ class Packing:
 
 
 def _ordered(made: Packed) -> list[Vector]:
-    """The vectors of a turn, each behind what it needs and near to it: few are then at hand."""
+    """Return the vectors of an iteration, operands first and close to their uses."""
     held = {vector for vector, _ in made.carries}
     found: dict[Vector | Scalar, None] = {}
     for root in made.vectors:
@@ -238,7 +238,7 @@ def _ordered(made: Packed) -> list[Vector]:
 
 
 def _put(made: Packed, root: Vector, held: set[Vector], found: dict[Vector | Scalar, None]) -> None:
-    """Put a vector, which is no carry that is ``held``, behind what it needs and what is there."""
+    """Append a vector after the vectors it needs; those in ``held`` are carries."""
     stack = [(root, False)]
     while stack:
         vector, ready = stack.pop()
@@ -250,10 +250,11 @@ def _put(made: Packed, root: Vector, held: set[Vector], found: dict[Vector | Sca
 
 
 def steps(work: OrderedLoop, made: Packed) -> list[Vector | Scalar]:
-    """What a turn computes, in order: beside vectors the scalars that it ends with, evenly.
+    """Return the vectors and scalars of an iteration in order, the scalars spread among the
+    vectors.
 
-    A chain of scalars waits for each of its links, and a processor looks ahead a few hundred
-    instructions only: behind all vectors it would wait alone.
+    A dependent chain of scalars waits for each of its results, and a processor looks ahead only a
+    few hundred instructions: after all vectors, the chain would run alone.
     """
     chain = made.chain(work)
     held = {vector for vector, _ in made.carries}
@@ -272,7 +273,7 @@ def steps(work: OrderedLoop, made: Packed) -> list[Vector | Scalar]:
 
 
 def _needed(made: Packed, vector: Vector) -> list[Vector]:
-    """The vectors that one needs lanes of, in the order in which its operands do."""
+    """Return the vectors whose lanes a vector needs, in the order of its operands."""
     operands = made.operands(vector) if vector.apply is not None else []
     lanes = vector.lanes if vector.apply is None else ()
     scalars = [part for lane in lanes for part in below(lane)]
@@ -291,7 +292,7 @@ def _needed(made: Packed, vector: Vector) -> list[Vector]:
 
 
 def homed(made: Packed, scalars: Sequence[Scalar]) -> list[Scalar]:
-    """The lanes of vectors that scalars are, or are computed from."""
+    """Return the packed nodes among scalars and what they depend on."""
     known = made.homes
     found = {id(node): node for node in scalars if id(node) in known}
     for node in walk(*scalars, known=known):
@@ -300,7 +301,7 @@ def homed(made: Packed, scalars: Sequence[Scalar]) -> list[Scalar]:
 
 
 def _by_place(found: Iterable[At]) -> Iterable[dict[int, At]]:
-    """Loads or stores by how far apart they lie: those of one operand whose distance is known."""
+    """Group loads or stores of one operand that differ by a constant offset; map offset to node."""
     groups: dict[Hashable, dict[int, At]] = {}
     for each in found:
         constant = each.offset.constant
@@ -311,7 +312,7 @@ def _by_place(found: Iterable[At]) -> Iterable[dict[int, At]]:
 
 
 def _runs(places: Iterable[int], width: int, again: bool) -> Iterator[range]:
-    """Places side by side, so many at a time; the last of a run may have some ``again``."""
+    """Yield ranges of ``width`` adjacent offsets; if ``again``, the last may overlap."""
     found = sorted(places)
     first = 0
     while first < len(found):

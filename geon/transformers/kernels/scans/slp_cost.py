@@ -1,7 +1,7 @@
-"""Whether an ordered loop runs on vectors, and how wide they are: by what a turn takes.
+"""Cost model of superword-level parallelism: decides if an ordered loop is packed, and the width.
 
-A turn takes as long as its instructions, or as long as the chain of those that the next turn waits
-for: small systems wait, and lanes that are moved lengthen the chain.
+An iteration takes as long as its instructions, or as the dependent chain that the next iteration
+waits for. Small systems are latency-bound, and lane moves lengthen the chain.
 """
 
 from __future__ import annotations
@@ -12,16 +12,19 @@ from ..ir.scalar_code import Apply, Load, Scalar, below, walk
 from .sequential_scan import OrderedLoop
 from .slp import DTYPES, Nodes, Operand, Packed, Packing, Vector, homed
 
-AT_ONCE = 2.5  # instructions that a processor runs side by side
-ROW = 4  # cycles until the result of a row is there,
-MOVED, PUT = (1, 5), (2, 4)  # a lane that was moved, and a scalar put beside others:
-NARROW = 16  # in vectors of so many bytes, and in wider ones, whose halves are apart
-WORTH = 0.85  # of the time of scalars
+AT_ONCE = 2.5  # instructions per cycle
+ROW = 4  # latency of a primitive, in cycles
+# Latency in cycles of a lane move and of a scalar insert: in vectors of up to ``NARROW`` bytes, and
+# in wider ones, where it crosses halves.
+MOVED, PUT = (1, 5), (2, 4)
+NARROW = 16
+WORTH = 0.85  # maximum time of a packed loop, relative to scalars
 
 
 def packed(work: OrderedLoop, vector_bytes: int) -> Packed | None:
-    """An ordered loop of one row on vectors of at most so many bytes; None where scalars are as
-    fast.
+    """Return an ordered loop of one row packed into vectors of up to ``vector_bytes``.
+
+    Return None if scalars are as fast.
     """
     if work.rows != 1 or not work.carries:
         return None
@@ -40,13 +43,13 @@ def packed(work: OrderedLoop, vector_bytes: int) -> Packed | None:
 
 
 def time(work: OrderedLoop, made: Packed) -> float:
-    """About the cycles of a turn; of two that wait as long, the one with less to do has fewer."""
+    """Return the approximate cycles of an iteration; instruction counts break ties of latency."""
     count = instructions(work, made) / AT_ONCE
     return max(count, _Waits(made).turn(work)) + count / 8
 
 
 def instructions(work: OrderedLoop, made: Packed) -> int:
-    """About the instructions of a turn: what is picked takes one for each vector it is from."""
+    """Return the approximate instructions of an iteration; a shuffle takes one per source."""
     scalars, cost = made.alone(work), len(made.carries) + len(made.stores)
     for vector in made.vectors:
         together = vector.neighbours or vector.apply is not None
@@ -67,12 +70,12 @@ def instructions(work: OrderedLoop, made: Packed) -> int:
 
 
 def _expense(node: Scalar) -> int:
-    """How many cheap rows a node is."""
+    """Return the cost of a node, in cheap operations."""
     return EXPENSIVE if isinstance(node, Apply) and node.row.cost == "expensive" else 1
 
 
 class _Waits:
-    """The cycles until each value of a turn is there, from the carries on."""
+    """Cycles until each value of an iteration is available, counted from the carries."""
 
     def __init__(self, made: Packed) -> None:
         self.made = made
@@ -92,13 +95,13 @@ class _Waits:
             self.lanes(vector)
 
     def lanes(self, vector: Vector) -> None:
-        """Note when the lanes of a vector are there as scalars: the first is one."""
+        """Record when a vector's lanes are available as scalars; lane 0 needs no move."""
         for lane, node in enumerate(vector.lanes):
             if self.made.homes[id(node)] == (vector, lane):
                 self.scalars[id(node)] = self.vectors[vector] + (self.moving if lane else 0)
 
     def scalar(self, value: Scalar) -> int:
-        """When a scalar is there."""
+        """Return the cycle at which a scalar is available."""
         for node in walk(value, known=self.scalars):
             found = max([self.scalars[id(part)] for part in below(node)], default=0)
             takes = ROW * _expense(node) if isinstance(node, Apply) else 0
@@ -106,7 +109,7 @@ class _Waits:
         return self.scalars[id(value)]
 
     def operand(self, operand: Operand) -> int:
-        """When a vector of these lanes is there."""
+        """Return the cycle at which a vector of these lanes is available."""
         if isinstance(operand, Vector):
             return self.vectors[operand]
         if not isinstance(operand, tuple):
@@ -118,11 +121,11 @@ class _Waits:
         return max(found)
 
     def moved(self, cycles: int, sources: int) -> int:
-        """When lanes are there that were moved, if the chain of carries is waited for at all."""
+        """Return the cycle at which moved lanes from several source vectors are available."""
         return cycles + self.moving + sources - 1
 
     def turn(self, work: OrderedLoop) -> int:
-        """When all carries are there."""
+        """Return the cycle at which all carries are available."""
         numbers = {number for _, each in self.made.carries for number in each}
         alone = [c.value for k, c in enumerate(work.carries) if k not in numbers]
         found = [self.operand(self.made.next(work, each)) for _, each in self.made.carries]

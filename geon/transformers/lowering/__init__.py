@@ -1,1 +1,1 @@
-"""Stages 3 to 5, for every target: rules, layout, fusion, order, memory."""
+"""Stages 3 to 5 for every target: rewrite rules, layout, fusion, kernel order and memory."""

@@ -95,7 +95,7 @@ class Facts:
     # Choices ------------------------------------------------------------------------------------
 
     def decide(self, guard: Guard, ranges: Mapping[Hashable, Size]) -> bool | None:
-        """Return True if ``guard`` holds for all atoms in ``ranges``, False if for none, else
+        """Return True if a guard holds for all atoms in ``ranges``, False if for none, else
         None.
         """
         least = most = guard.index.constant

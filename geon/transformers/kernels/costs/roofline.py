@@ -1,5 +1,4 @@
-"""Predicted time of a kernel on a machine, by the roofline model: per pass, memory traffic against
-arithmetic.
+"""Predicted times of kernels by the roofline model: memory traffic against arithmetic, per pass.
 
 After S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual performance model for
 multicore architectures", 2009. The rates are those of what a pass really does: loads and stores

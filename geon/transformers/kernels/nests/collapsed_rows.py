@@ -109,9 +109,7 @@ class FlatParts:
 
 
 def flat_parts(nest: Nest) -> FlatParts | None:
-    """Return the classified subexpressions of a nest that is one loop over short rows, else
-    None.
-    """
+    """Return the classified subexpressions of a nest that is one loop over short rows, or None."""
     (step, *rest), lanes = nest.steps or (None,), nest.across
     if rest or lanes is None or nest.ending or nest.arrays or not isinstance(step, Pass):
         return None

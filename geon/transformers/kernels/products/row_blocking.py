@@ -50,8 +50,8 @@ def batch_index(number: int) -> Length:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Place:
-    """Memory of an operand of a step: operand ``number`` of the chain, or block buffer if
-    ``inner``.
+    """Memory of an operand of a step: operand ``number`` of the chain, or block buffer
+    (``inner``).
     """
 
     number: int

@@ -1,4 +1,4 @@
-"""``Target``: a frozen description of where code will run, read by every stage after the graph."""
+"""``Target``: an immutable description of where code will run, used by all later stages."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ...sizes.scratch import Scratch
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The nesting of axes in memory, outermost first.
+    """Memory layout: ``order`` has the axes, outermost first.
 
-    ``mergeable``: neighbours in ``order`` can be walked as one axis; ``unit``: elements of the
-    innermost axis are adjacent.
+    ``mergeable`` is True if neighbours in ``order`` can be traversed as one axis. ``unit`` is True
+    if the innermost axis has stride 1.
     """
 
     order: tuple[str, ...]
@@ -28,7 +28,9 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """The order to copy each operand of a contraction in (None: as it is), and the result's."""
+    """Layouts of a contraction: ``copies`` for operands (None: no copy), ``order`` for its
+    result.
+    """
 
     copies: tuple[tuple[str, ...] | None, tuple[str, ...] | None]
     order: tuple[str, ...]
@@ -36,29 +38,29 @@ class Arrangement:
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """What a transformer's stages need to know of the machine and its library.
+    """Properties of a machine and its library that the stages of a transformer depend on.
 
-    ``rules`` lower what the target has no row for, and ``last`` are applied when those and the
-    stable forms have nothing left to do, then ``fused`` unless each op is a kernel that is checked;
-    ``arrange`` says how a contraction wants its operands laid out; ``in_place`` names the rows
-    whose result may take the memory of some arguments, by position; ``hidden`` gives the bytes
-    per element of the first operand that the library takes by
-    itself while a row runs (work by blocks of bounded size is not counted). ``contiguous`` names
-    the operands that a row reads only in the order of their axes. ``group`` says which ops become
-    one kernel (``groups.Group``), one each where it is None; ``packed`` which copies kernels of a
-    schedule keep from call to call, or of a loop's body, whose leaves that are the same in all
-    steps it is told, from step to step, by their ``op`` (``Scratch`` with a ``size``),
-    ``scratch`` the memory that they work in; ``lacks`` which entries of its tables an op of a
-    lowered program needs and they have not. ``machine`` gives the machine that calls on so many
-    threads run on, which kernels' times are predicted for; none are where it is None. ``model`` is
-    the machine that fusion decides by, the same wherever it runs, as kernels and bits must be.
-    ``scattered`` is how many multiply-adds of a product take as long as adding an element up at its
-    place; None where products of what is looked up stay as they are. ``orders`` bounds the
-    statements of a scan that is one kernel, its small tensors taken apart; None where no scan is
-    one kernel. ``stops`` names the loops that an interrupt ends. ``alignment`` is
-    that of the arena and its buffers, in bytes, and ``result_bytes`` says what a result of so many
-    bytes takes of memory; ``beside`` names the kinds of kernels that run side
-    by side where they need nothing of each other.
+    ``name`` identifies the target in errors. ``rules`` lower primitives that the target lacks.
+    ``arrange`` chooses the layouts of a contraction's operands and result. ``in_place`` maps
+    primitives to the positions of arguments whose memory the result may overwrite. ``hidden`` maps
+    primitives to the bytes per element of the first operand that the library allocates by itself;
+    scratch memory of bounded size is not counted. ``contiguous`` maps primitives to the operands
+    that must be contiguous in the order of their axes. ``group`` fuses ops into kernels
+    (``fusion_groups.Group``); if None, each op is a kernel. ``last`` are rules applied after
+    ``rules`` and the stable forms have converged. ``fused`` are rules applied after ``last``,
+    except where each op is a checked kernel. ``packed`` returns the packed copies that kernels of a
+    schedule cache, by ``op``: from call to call, or in a loop body from iteration to iteration, for
+    leaves that are constant in the loop. ``scratch`` returns the scratch memory of kernels, by
+    ``op``. ``lacks`` lists the table entries that an op of a lowered program needs and the target
+    lacks. ``machine`` returns the machine of calls on a number of threads, for predictions of
+    kernel times; if None, there are no predictions. ``model`` is the machine that fusion decides
+    by. It does not depend on the actual machine, so that kernels and results are the same
+    everywhere. ``scattered`` is the cost of a scatter-add of one element, in multiply-adds of a
+    product; if None, products of gathered rows are not rewritten. ``orders`` bounds the statements
+    of a scan that becomes one kernel, scalarised; if None, no scan does. ``stops`` names the loops
+    that an interrupt ends. ``alignment`` is that of the arena and its buffers, in bytes.
+    ``result_bytes`` returns the bytes allocated for a result of a size in bytes. ``beside`` names
+    the kinds of kernels that may run concurrently if they are independent.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Bytes of values, as expressions over open lengths, and with these at a nominal length."""
+"""Sizes of values in bytes, as expressions over open lengths or at a nominal length."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import lru_cache
 from ....op_graph.axes.lengths import Length, evaluate, names_of
 from ....op_graph.op_graph import Op
 
-NOMINAL_LENGTH = 64  # what an open length counts as where only the order of kernels depends on it
+NOMINAL_LENGTH = 64  # value of open lengths where only the order of kernels depends on it
 
 
 def bytes_of(op: Op) -> int | Length:
@@ -21,5 +21,5 @@ def _bytes(size: int | Length, itemsize: int) -> int | Length:
 
 
 def nominal(size: int | Length) -> int:
-    """Return a size of which each open length is the nominal one."""
+    """Return a size with each open length set to ``NOMINAL_LENGTH``."""
     return evaluate(size, dict.fromkeys(names_of(size), NOMINAL_LENGTH))

@@ -1,4 +1,4 @@
-"""How a view lies in the memory of its argument, from its index map."""
+"""Layout of a view in the memory of its argument, derived from its index map."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from .target import Layout
 
 
 def view_layout(op: Op, layout: Layout) -> Layout | None:
-    """The layout of a view whose argument lies as ``layout`` says.
+    """Return the layout of a view whose argument has layout ``layout``.
 
-    None where the view needs memory of its own: where its place in memory is no sum of its indices
-    times strides, as of axes merged that do not adjoin, or follows from a run-time position.
+    Return None if the view needs a copy: its offsets are no sum of indices times strides, as for
+    merged axes that are not contiguous, or depend on a run-time position.
     """
     assert op.primitive.index_map is not None
     (piece,) = op.primitive.index_map(op, identity(op.axes.names))
@@ -28,7 +28,7 @@ def view_layout(op: Op, layout: Layout) -> Layout | None:
     added = tuple([name for name in op.axes.names if name not in walked])
     order = (*added, *walked)
     if op.axes.size == 0:
-        return Layout(order, layout.mergeable, layout.unit)  # nothing lies anywhere
+        return Layout(order, layout.mergeable, layout.unit)  # there are no elements
     divided = not all(map(_is_plain, index.values()))
     if divided and not layout.mergeable:
         return None
@@ -48,14 +48,14 @@ def view_layout(op: Op, layout: Layout) -> Layout | None:
 
 
 def _is_repeated(index: Index) -> bool:
-    """Whether several axes of the argument are indexed by one variable, other than by its parts."""
+    """Return True if one variable indexes several axes of the argument, except by its digits."""
     plain = [atom for at in index.values() if _is_plain(at) for atom in at.terms]
     split = {atom for at in index.values() if not _is_plain(at) for atom in atoms(at)}
     return len({*plain}) < len(plain) or not split.isdisjoint(plain)
 
 
 def _is_plain(index: Affine) -> bool:
-    """Whether an index is a sum of variables alone."""
+    """Return True if an index is a sum of variables only."""
     for atom in index.terms:
         if not isinstance(atom, str):
             return False
@@ -63,13 +63,13 @@ def _is_plain(index: Affine) -> bool:
 
 
 def _strides(x: Op, layout: Layout) -> dict[str, Size]:
-    """The strides of ``x``, whose axes adjoin."""
+    """Return the strides of ``x``, which is contiguous."""
     lengths = tuple([x.axes[name].expression for name in layout.order])
     return dict(zip(layout.order, strides(lengths), strict=True))
 
 
 def _variables(op: Op, index: Affine) -> list[str] | None:
-    """The axes of ``op`` that an index depends on, in order; None where it depends on values."""
+    """Return the axes of ``op`` that an index depends on, in order; None if it depends on data."""
     if len(index.terms) == 1:
         (only,) = index.terms
         if isinstance(only, str):
@@ -81,12 +81,12 @@ def _variables(op: Op, index: Affine) -> list[str] | None:
 
 
 def _is_whole(op: Op, index: Index) -> bool:
-    """Whether a view has each element of its argument once, in its order."""
+    """Return True if a view has each element of its argument once, in order."""
     for name, at in index.items():
         if at.constant != 0:
             return False
         if not _is_plain(at):
-            continue  # a part of a division, of which every part is there
+            continue  # a digit of an axis whose digits are all present
         extent: Size = 1
         for variable in reversed(_variables(op, at) or []):
             if at.terms[variable] != extent:
@@ -98,7 +98,7 @@ def _is_whole(op: Op, index: Index) -> bool:
 
 
 def _equal(op: Op, left: Size, right: Size) -> bool:
-    """Whether two lengths are equal, or a guard of ``op`` makes sure of it."""
+    """Return True if two lengths are equal, or a guard of ``op`` ensures it."""
     if left == right:
         return True
     pairs = [(guard.left, guard.right) for guard in op.guards if guard.relation == "=="]

@@ -1,4 +1,4 @@
-"""Fusion: which ops one loop nest or contraction computes together, for targets that emit loops."""
+"""Fusion: groups ops into loop nests and contractions, for targets that emit loops."""
 
 from .greedy import fusion_groups as fusion_groups
 from .greedy import loop_groups as loop_groups

@@ -1,8 +1,8 @@
-"""Chains: kernels that run one after another on blocks of rows, so that no square is in memory.
+"""Chain fusion: kernels that run one after another on each block of rows become one.
 
-A product whose result is reduced row by row, and perhaps multiplied again, hands on more than it
-reads. Where that is more than the second cache holds, the kernels become one, which has
-memory for what it hands on in one block of rows alone.
+A product whose result is reduced row by row, and perhaps multiplied again, passes on more bytes
+than it reads. If these exceed the second-level cache, the kernels become one, with memory for one
+block of rows of each intermediate value, such as the square matrix of attention scores.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from ...kernels.products.row_blocking import Blocked, finds_extremes, make_block
 from .fusion_groups import Group
 from .layout import LaidOut
 
-LARGE = 1 << 20  # bytes of a value that is not worth handing on by blocks below that
-MORE = 2  # times the bytes that come in, which each block may read again
-FEWEST = 64  # rows that are worth cutting
-NOMINAL = 1024  # what an open length counts as
-MEMBERS = 16  # kernels of a chain
+LARGE = 1 << 20  # minimum bytes of an intermediate value
+MORE = 2  # minimum bytes of intermediates, relative to inputs, which each block may read again
+FEWEST = 64  # minimum rows
+NOMINAL = 1024  # value of an open length
+MEMBERS = 16  # maximum kernels of a chain
 
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """Which chains a target wants: those of values that are ``large``, of at least ``fewest`` rows,
-    which hand on ``more`` times the bytes that come in, and which it ``accepts``.
+    """Conditions on chains that a target wants.
+
+    Each intermediate value has at least ``large`` bytes, the chain at least ``fewest`` rows, the
+    intermediates together ``more`` times the bytes that are read, and ``accepts`` returns True.
     """
 
     large: int = LARGE
@@ -44,13 +46,16 @@ CACHED = Worth()
 def by_blocks(
     laid_out: LaidOut, groups: list[Group], ops: Sequence[Op], worth: Worth = CACHED
 ) -> list[Group]:
-    """The groups, those of chains as one."""
+    """Return the groups, with each chain merged into one."""
     return _Chains(laid_out, groups, ops, worth).run()
 
 
 @dataclass(eq=False, slots=True)
 class _Growing:
-    """Groups that could run by blocks over what their values have in common, ``kept``."""
+    """Groups that could run by blocks over the axes ``kept``, which their values share.
+
+    ``inner`` are the intermediate values.
+    """
 
     members: list[Group]
     kept: frozenset[str]
@@ -73,7 +78,7 @@ class _Chains:
                 self.readers.setdefault(value, []).append(group)
 
     def run(self) -> list[Group]:
-        """Each chain in the place of its first group."""
+        """Return the groups with each chain at the position of its first group."""
         taken: dict[Group, Group | None] = {}
         for seed in self.groups:
             if form(seed).kind == "contraction" and seed not in taken:
@@ -86,14 +91,16 @@ class _Chains:
         return [group for group in found if group is not None]
 
     def chain_from(self, seed: Group) -> tuple[list[Group], Group] | None:
-        """The groups of a chain that begins with a product, and the one that they become."""
+        """Return the groups of a chain that starts with a product, and the merged group, or
+        None.
+        """
         grown = self.grown(seed)
         if not grown.inner or not self.pays(grown) or self.leaves(grown.members):
             return None
         rows = self.row_axis(seed, grown.kept)
         assert rows is not None
         if any(op in self.updated for group in grown.members for op in group.results):
-            return None  # which is computed in its variable's memory, all of it read before
+            return None  # an update is stored in its variable, which must be read in full before
         members = self.ordered(grown.members)
         batch = [n for n in seed.results[0].axes.names if n in grown.kept and n in batch_of(seed)]
         inner, slots = self.slots(members, grown.inner, {rows, *batch})
@@ -108,7 +115,7 @@ class _Chains:
     # Growing ------------------------------------------------------------------------------------
 
     def grown(self, seed: Group) -> _Growing:
-        """The chain with all that reads what it hands on: values over the axes of the product."""
+        """Return the chain with all readers of its intermediates, which have the product's axes."""
         growing = _Growing([seed], kept_by(seed))
         batch = batch_of(seed)
         waiting = list(seed.results)
@@ -136,7 +143,7 @@ class _Chains:
         return growing
 
     def is_handed_on(self, value: Op, readers: Sequence[Group]) -> bool:
-        """Whether a value is large, and only kernels that may be steps read it."""
+        """Return True if a value is large and is read only by kernels that may be steps."""
         if value in self.needed or not readers:
             return False
         if not all(among(value, group.reads) for group in readers):
@@ -144,7 +151,7 @@ class _Chains:
         return bytes_of([value]) >= self.worth.large
 
     def row_axis(self, seed: Group, kept: Set[str]) -> str | None:
-        """The longest axis that may be cut, of those that are of one operand of the product."""
+        """Return the longest axis that may be split, which only one operand of the product has."""
         batch = batch_of(seed)
         axes = [axis for axis in seed.results[0].axes if axis.name in kept - batch]
         lengths = {axis.name: nominal(axis.expression) for axis in axes}
@@ -152,7 +159,7 @@ class _Chains:
         return None if found is None or lengths[found] < self.worth.fewest else found
 
     def pays(self, grown: _Growing) -> bool:
-        """Whether a chain reduces what it hands on, and that is more than what it reads."""
+        """Return True if a chain reduces its intermediates and these are larger than its inputs."""
         if not any(reduces(group, grown.kept) for group in grown.members):
             return False
         own = {op for group in grown.members for op in group.results}
@@ -161,7 +168,7 @@ class _Chains:
         return bytes_of(grown.inner) >= self.worth.more * without
 
     def leaves(self, members: Sequence[Group]) -> bool:
-        """Whether what a step computes comes back to another one through other kernels."""
+        """Return True if a result of a step reaches another step through kernels outside."""
         last = max(self.position[op] for group in members for op in group.results)
         stack = [op for group in members for op in group.results]
         seen = set(members)
@@ -172,7 +179,7 @@ class _Chains:
                 seen.add(reader)
                 if min((self.position[op] for op in reader.results), default=0) > last:
                     continue
-                done = reader.results or (reader.op,)  # of one that acts, what waits for it
+                done = reader.results or (reader.op,)  # ops with side effects have readers too
                 read = {g for op in done for g in self.readers.get(op, ())}
                 if not read.isdisjoint(members):
                     return True
@@ -182,7 +189,7 @@ class _Chains:
     # Making -------------------------------------------------------------------------------------
 
     def ordered(self, members: list[Group]) -> list[Group]:
-        """The groups, those that compute a value before those that read it."""
+        """Return the groups, producers before consumers."""
         makers = {op: group for group in members for op in group.results}
         found: dict[Group, None] = {}
         stack = [(group, False) for group in reversed(members)]
@@ -201,10 +208,10 @@ class _Chains:
     def slots(
         self, members: list[Group], inner: list[Op], cut: set[str]
     ) -> tuple[tuple[Op, ...], tuple[int, ...]]:
-        """The values of a block in the order they are made, and the number of each's memory."""
+        """Return the intermediates in the order of computation, and the block buffer of each."""
         last = {op: max(k for k, g in enumerate(members) if among(op, g.reads)) for op in inner}
         found: dict[Op, int] = {}
-        held: list[Op] = []  # the last value of each memory
+        held: list[Op] = []  # the last value in each buffer
         for step, group in enumerate(members):
             for op in group.results:
                 if op not in last:
@@ -220,7 +227,7 @@ class _Chains:
         return tuple(found), tuple(found.values())
 
     def merged(self, members: list[Group], chain: Chain) -> Group:
-        """The one group that a chain becomes."""
+        """Return the group that replaces a chain."""
         inside = set(chain.inner)
         own = {op for group in members for op in group.results}
         results = tuple([op for group in members for op in group.results if op not in inside])
@@ -233,26 +240,26 @@ class _Chains:
 
 
 def form(group: Group) -> Fused:
-    """How a group computes: groups of a target that fuses say so."""
+    """Return the form of a group; targets that fuse set it."""
     assert group.fused is not None
     return group.fused
 
 
 def product_of(group: Group) -> Op:
-    """The product that a contraction computes."""
+    """Return the product that a contraction computes."""
     dot = form(group).dot
     assert dot is not None
     return dot
 
 
 def batch_of(group: Group) -> frozenset[str]:
-    """The axes that both operands of a product keep."""
+    """Return the axes that both operands of a product have and that are kept."""
     x, y = product_of(group).args
     return frozenset(x.axes.names) & frozenset(y.axes.names)
 
 
 def kept_by(group: Group) -> frozenset[str]:
-    """The axes over which a group could run block by block."""
+    """Return the axes over which a group could run block by block."""
     if not group.results:
         return frozenset()
     fused = form(group)
@@ -268,7 +275,7 @@ def kept_by(group: Group) -> frozenset[str]:
 
 
 def kept_along(value: Op, group: Group) -> frozenset[str]:
-    """The axes over which a group could run block by block of ``value``: those as long in both."""
+    """Return the axes over which a group could run by blocks of ``value``: equally long in both."""
     lengths = {axis.name: axis.expression for axis in value.axes}
     found = kept_by(group)
     for op in group.results:
@@ -277,23 +284,23 @@ def kept_along(value: Op, group: Group) -> frozenset[str]:
 
 
 def reduces(group: Group, kept: Set[str]) -> bool:
-    """Whether a group makes one value, or several, of each row."""
+    """Return True if a group reduces, or all its results have only the axes ``kept``."""
     return bool(form(group).reductions) or all(kept >= set(op.axes.names) for op in group.results)
 
 
 def same_rows(x: Op, y: Op, cut: set[str]) -> bool:
-    """Whether both have as many bytes for one row."""
+    """Return True if both have equally many bytes per row."""
     sizes = [other(op.axes, cut) * op.dtype.itemsize for op in (x, y)]
     return sizes[0] == sizes[1]
 
 
 def other(axes: Axes, cut: set[str]) -> int | Length:
-    """The number of elements over the axes that are not cut."""
+    """Return the number of elements over the axes that are not split."""
     return product(axis.expression for axis in axes if axis.name not in cut)
 
 
 def bytes_of(ops: Iterable[Op]) -> int:
-    """The bytes of values, with open lengths at a nominal value."""
+    """Return the bytes of values, with open lengths at a nominal value."""
     total = 0
     for op in ops:
         total += nominal(op.axes.size) * op.dtype.itemsize
@@ -301,5 +308,5 @@ def bytes_of(ops: Iterable[Op]) -> int:
 
 
 def nominal(length: int | Length) -> int:
-    """A length with open ones at a nominal value."""
+    """Return a length with open lengths at a nominal value."""
     return evaluate(length, dict.fromkeys(names_of(length), NOMINAL))

@@ -1,4 +1,4 @@
-"""Which ops are computed wherever they are used, rather than stored once."""
+"""Duplication: decides which ops are recomputed in each consumer rather than stored once."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from .legality import full, small_rows
 from .op_facts import innermost, is_view, loop_axes, reductions_below, repeats, shows
 
 CHEAP_CHAIN = 8
-# What divides so often, and finds each result so many times, takes longer than a kernel of its own.
+# A slow op gets a kernel of its own if a nest would compute it at least ``DIVISIONS`` times, and
+# each element at least ``TIMES`` times.
 DIVISIONS = 1 << 12
 TIMES = 16
-REPEATED = 2  # kernels that compute a costly op, such as forward and backward, before it is stored
+REPEATED = 2  # maximum kernels that recompute an expensive op, such as forward and backward
 
 
 class Repeats:
-    """What computing ops again would cost; every op is measured before the walk begins."""
+    """Costs of recomputing ops; every op is measured before fusion starts."""
 
     def __init__(self, state: State) -> None:
         self.state = state
@@ -26,7 +27,7 @@ class Repeats:
         self.after_contraction: set[Op] = set()
 
     def measure(self, op: Op) -> None:
-        """Note what repeating ``op`` would cost, and whether a contraction's result is below it."""
+        """Record the cost of repeating ``op``, and whether it follows a contraction elementwise."""
         if op.primitive.name == "dot":
             self.after_contraction.add(op)
         elif any(arg in self.after_contraction and arg.axes.same_set(op.axes) for arg in op.args):
@@ -48,16 +49,16 @@ class Repeats:
         )
 
     def is_cheap(self, op: Op) -> bool:
-        """Whether computing ``op`` again costs about as much as reading it."""
+        """Return True if recomputing ``op`` costs about as much as loading it."""
         if op.primitive.cost == "once":
             return len(self.state.uses.get(op, ())) < 2 and op.primitive.name != "concat"
         return repeats(op) and op not in self.recompute_sources.get(op, ())
 
     def repeatable(self, op: Op, uses: list[Use], users: list[FusionGroup]) -> bool:
-        """Whether ``op`` is computed wherever it is used, never stored.
+        """Return True if ``op`` is computed in each consumer and never stored.
 
-        Windows always are, where kernels can, and what they show to a product never is: it would
-        be computed once for each position.
+        Windows always are if the consumers can. The operand of a window in a product never is: it
+        would be computed once per window position.
         """
         if shows(op):
             return not any(group.kind == "call" or full(op, group) for group in users)
@@ -80,17 +81,18 @@ class Repeats:
         return not any(self.state.operand(use) and op in self.after_contraction for use in uses)
 
     def together(self, op: Op, uses: list[Use], users: list[FusionGroup]) -> bool:
-        """Whether all that reads moved elements reads each at one index, in one loop."""
+        """Return True if all readers of moved elements read each at one index, in one loop."""
         if op.primitive.cost != "once" or op.primitive.name == "concat" or len(users) != 1:
             return False
         straight = all(use.identity and not self.state.operand(use) for use in uses)
         return straight and not users[0].reductions and users[0].kind == "nest"
 
     def again_along(self, op: Op, uses: list[Use], group: FusionGroup) -> bool:
-        """Whether the innermost loop of a nest would compute elements of ``op`` many times over.
+        """Return True if the innermost loop of a nest would recompute elements of ``op`` many
+        times.
 
-        What lacks the innermost axis is computed outside of that loop; and next to what a product
-        takes, a few divisions are little.
+        A value without the innermost axis is hoisted out of that loop. In a product, a few
+        divisions do not matter.
         """
         inside = self.state.within(uses, group)
         widened = any(use.broadcasts or use.op in group.widened for use in inside)
@@ -103,8 +105,9 @@ class Repeats:
         return not (is_below(turns, TIMES) or is_below(total, DIVISIONS))
 
     def may_join(self, op: Op, group: FusionGroup) -> bool:
-        """Whether the nest may reduce what ``op`` is computed from, too, as that of a softmax does:
-        that is one kernel, and attention is one with its products.
+        """Return True if the nest may compute the reductions below ``op``, too, as for a softmax.
+
+        A softmax is then one kernel, and attention is one kernel with its products.
         """
         results = [set(result.axes.names) for result in group.results]
         return any(
@@ -114,14 +117,14 @@ class Repeats:
         )
 
     def multiplied(self, use: Use, users: list[FusionGroup]) -> bool:
-        """Whether a use is as an operand of a product, or in what is computed for one."""
+        """Return True if a use is an operand of a product, or part of one computed inline."""
         inside = self.state.computed_in.get(use.op, ())
         return self.state.operand(use) or any(
             group.kind == "contraction" for group in users if group in inside
         )
 
     def multiplies(self, uses: list[Use], users: list[FusionGroup]) -> bool:
-        """Whether repeating an op in all its users computes it more often than memory costs."""
+        """Return True if repeating an op in all users costs more than storing it."""
         widened = any(
             use.op in group.widened for group in users for use in self.state.within(uses, group)
         )

@@ -1,4 +1,4 @@
-"""A kernel in the making."""
+"""``FusionGroup``: a kernel under construction."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from ...kernels.ir.nest import Fused
 
 @dataclass(eq=False, slots=True)
 class FusionGroup:
-    """A kernel in the making."""
+    """A kernel under construction.
+
+    ``kind`` is that of ``Fused``. ``level`` is lower than those of all kernels that read its
+    results. ``results`` are stored; ``inner`` are all ops it computes, ``reductions`` those that
+    reduce. ``rows``, ``dot`` and ``names`` are as in ``Fused``. ``statements`` counts the
+    statements of its body. ``extents`` are the lengths of the axes of its loops.
+    """
 
     kind: str
     level: int
@@ -23,10 +29,10 @@ class FusionGroup:
     names: tuple[tuple[str, str], ...] = ()
     statements: int = 0
     extents: dict[str, int | Length] = field(default_factory=dict)
-    reindexed: set[Op] = field(default_factory=set)  # computed at other indices than their own
-    widened: set[Op] = field(default_factory=set)  # computed for more elements than they have
+    reindexed: set[Op] = field(default_factory=set)  # ops computed at indices not their own
+    widened: set[Op] = field(default_factory=set)  # ops computed repeatedly along further axes
 
     @property
     def fused(self) -> Fused:
-        """How the kernel computes."""
+        """Return the form of the kernel."""
         return Fused(self.kind, self.rows, self.dot, tuple(self.reductions), self.names)

@@ -1,6 +1,6 @@
-"""Groups: which ops are computed together as one kernel.
+"""``Group``: the ops that one kernel computes together.
 
-A target that fuses gives a function of its own (``Target.group``); ``one_each`` is the default.
+A target that fuses provides ``Target.group``; ``one_each`` is the default.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from .layout import LaidOut
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Group:
-    """Ops that are computed together.
+    """Ops that one kernel computes together.
 
-    ``results`` are those that get memory (none where the group only prints or checks); ``reads``
-    the values in memory that it reads; ``needs`` the ops whose kernels must have run before, as
-    far as that is more than ``reads``; ``in_place`` for each result those of ``reads`` whose memory
-    may hold it: each element is read before its place is written. ``fused`` says how a target that
-    fuses computes it, ``apart`` why it is not one kernel with others that read its results.
+    ``op`` identifies the group. ``results`` are stored in memory; empty if it only prints or
+    checks. ``reads`` are the values in memory that it reads. ``needs`` are ops whose kernels must
+    run before, beyond those of ``reads``. ``in_place`` maps each result to the values in ``reads``
+    whose memory it may overwrite: each element is read before it is overwritten. ``fused`` is the
+    form that a fusing target computes it in. ``apart`` has the reasons why it is not fused with
+    readers of its results.
     """
 
     op: Op
@@ -38,9 +39,9 @@ class Group:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Apart:
-    """Why a kernel is not one with another that reads its results, which stores ``other``.
+    """Reason why a kernel is not fused with a reader of its results, which stores ``other``.
 
-    ``seconds`` are those that one kernel would take more than the two, where that is why.
+    ``seconds`` is the time by which the fused kernel would be slower, if that is the reason.
     """
 
     other: Op
@@ -52,7 +53,7 @@ class Apart:
 
 
 def one_each(laid_out: LaidOut, target: Target, ops: list[Op]) -> list[Group]:
-    """A group for each op that is a kernel."""
+    """Return a group for each op that is a kernel."""
     acted: dict[Op, tuple[Op, ...]] = {}
     results = region_results(ops)
     found = []
@@ -65,12 +66,12 @@ def one_each(laid_out: LaidOut, target: Target, ops: list[Op]) -> list[Group]:
 
 
 def is_region_result(op: Op) -> bool:
-    """Whether ``op`` is one of the results of a region."""
+    """Return True if ``op`` is one of the results of a region."""
     return bool(op.args) and isinstance(op.args[0], RegionOp)
 
 
 def region_results(ops: Iterable[Op]) -> dict[Op, tuple[Op, ...]]:
-    """The results of each region among ``ops``, in their order."""
+    """Return the results of each region among ``ops``, in order."""
     found: dict[Op, list[Op]] = {}
     for op in ops:
         if is_region_result(op):
@@ -88,7 +89,7 @@ def region_group(
     acted: dict[Op, tuple[Op, ...]],
     fused: Fused | None = None,
 ) -> Group:
-    """The group of a region: it computes all its results together."""
+    """Return the group of a region, which computes all its results together."""
     needs: dict[Op, None] = {}
     for arg in region.args:
         needs.update(dict.fromkeys(_below(laid_out, arg, acted)))
@@ -103,7 +104,7 @@ def single(
     acted: dict[Op, tuple[Op, ...]],
     fused: Fused | None = None,
 ) -> Group:
-    """The group of one op; ``acted`` keeps what is found between calls."""
+    """Return the group of one op; ``acted`` is a cache shared between calls."""
     needs: dict[Op, None] = {}
     args = examined(op) if op.primitive.acts else op.args
     for arg in args:
@@ -115,7 +116,7 @@ def single(
 
 
 def _below(laid_out: LaidOut, op: Op, known: dict[Op, tuple[Op, ...]]) -> tuple[Op, ...]:
-    """The kernel that must have run before the memory behind ``op`` may be read."""
+    """Return the kernel that must run before the memory of ``op`` is read, if any."""
     if op not in known:
         chain = op
         while not laid_out.is_kernel(chain) and laid_out.base[chain] is not chain:
@@ -125,7 +126,7 @@ def _below(laid_out: LaidOut, op: Op, known: dict[Op, tuple[Op, ...]]) -> tuple[
 
 
 def joined(laid_out: LaidOut, target: Target, op: Op) -> tuple[Op, ...]:
-    """The arguments of ``op`` whose memory may hold it: same elements at the same places."""
+    """Return the arguments of ``op`` whose memory it may overwrite, element by element."""
     positions = target.in_place.get(op.primitive.name, ())
     found = []
     for k in positions:
@@ -143,7 +144,7 @@ def joined(laid_out: LaidOut, target: Target, op: Op) -> tuple[Op, ...]:
 
 
 def same_places(laid_out: LaidOut, value: Op, op: Op) -> bool:
-    """Whether each element of ``op`` would lie where the same one of ``value`` does."""
+    """Return True if each element of ``op`` would have the same address as that of ``value``."""
     layout, wanted = laid_out.layouts[value], laid_out.layouts[op]
     return (
         value.dtype.itemsize == op.dtype.itemsize

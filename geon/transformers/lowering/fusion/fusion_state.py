@@ -1,4 +1,4 @@
-"""What the walk of fusion knows so far: who uses an op and how, and where ops are computed."""
+"""State of fusion: the uses of each op, and the groups that compute it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from .op_facts import is_product, is_view
 
 
 class Use(NamedTuple):
-    """A use of an op: the op that uses it, and how indices match on the way there.
+    """A use of an op by another op, possibly through views.
 
-    ``identity``: each axis is indexed as the user's axis of that name; ``broadcasts``: the user has
-    axes that the op lacks; ``renamed``: the user's name for each of the op's axes, where that is
-    all that keeps the uses from that; ``shown``: windows show it on the way there.
+    ``op`` is the user. ``identity``: each axis is indexed by the user's axis of that name.
+    ``broadcasts``: the user has axes that the op lacks. ``renamed``: pairs of the op's and the
+    user's axis names, if renaming is all that prevents ``identity``. ``shown``: a window lies on
+    the way.
     """
 
     op: Op
@@ -30,8 +31,8 @@ class Use(NamedTuple):
 class State:
     """The uses of ops, and the groups that compute them.
 
-    ``required`` are stored whatever uses them. An op is ``computed_in`` each group that computes
-    it, and ``stored_by`` one of them, if any.
+    ``required`` ops are always stored. ``computed_in`` maps an op to the groups that compute it,
+    ``stored_by`` to the one that stores it, if any.
     """
 
     def __init__(self, laid_out: LaidOut) -> None:
@@ -43,7 +44,7 @@ class State:
         self.stored_by: dict[Op, FusionGroup] = {}
 
     def below_views(self, op: Op) -> Op:
-        """What lies below views."""
+        """Return the op below views."""
         while is_view(self.laid_out, op):
             op = op.args[0]
         return op
@@ -60,26 +61,26 @@ class State:
         return min(levels) - 1 if levels else 0
 
     def users(self, uses: list[Use]) -> list[FusionGroup]:
-        """The groups that use an op."""
+        """Return the groups that use an op."""
         return list({c: None for use in uses for c in self.computed_in.get(use.op, ())})
 
     def within(self, uses: list[Use], group: FusionGroup) -> list[Use]:
         return [use for use in uses if group in self.computed_in.get(use.op, ())]
 
     def straight(self, use: Use, group: FusionGroup) -> bool:
-        """Whether the user is computed at the group's indices, and takes the op at its own."""
+        """Return True if user and op are both computed at the group's indices."""
         return use.identity and use.op not in group.reindexed and not self.operand(use)
 
     def operand(self, use: Use) -> bool:
-        """Whether a use is as an operand of a product."""
+        """Return True if a use is an operand of a product."""
         return use.op.primitive.name == "dot" and is_product(use.op)
 
     def is_read_besides(self, op: Op, then: FusionGroup) -> bool:
-        """Whether a result is needed by more than one of its readers."""
+        """Return True if ``op`` is required, or read by other groups than ``then``."""
         return op in self.required or any(c is not then for c in self.users(self.uses.get(op, [])))
 
     def exchange(self, old: tuple[FusionGroup, ...], new: tuple[FusionGroup, ...]) -> None:
-        """Let groups stand for others."""
+        """Replace groups by others."""
         for op in (op for group in old for op in group.results):
             del self.stored_by[op]
         for group in new:

@@ -1,8 +1,8 @@
-"""The walk of fusion: ops are visited from the results backwards.
+"""Greedy fusion: visits ops from the results backwards.
 
-Each joins the kernel of an op that uses it where that saves memory traffic, or begins a kernel.
-Every kernel has a level, lower than the levels of all kernels that read from it; an op joins a
-kernel only where that stays so, hence no cycles.
+Each op joins the kernel of one of its users if that saves memory traffic, or starts a kernel. Every
+kernel has a level, lower than those of all kernels that read from it. An op joins a kernel only if
+that still holds, so there are no cycles.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from .recomputed_stores import recompute
 
 
 def fusion_groups(laid_out: LaidOut, target: Target, ops: list[Op], check: bool) -> list[Group]:
-    """The kernels of a program: ``Target.group`` of targets that emit loops for a CPU's caches."""
+    """Return the kernels of a program: ``Target.group`` of targets whose loops run on CPUs."""
     groups = loop_groups(laid_out, target, ops, check)
     return groups if check or len(ops) == 1 else by_blocks(laid_out, groups, ops)
 
 
 def loop_groups(laid_out: LaidOut, target: Target, ops: list[Op], check: bool) -> list[Group]:
-    """The same of targets whose kernels go over all rows one after another."""
+    """Return the kernels without chains by blocks, for targets that process all rows in turn."""
     return _Fusion(laid_out, target, ops, check).run()
 
 
@@ -59,7 +59,7 @@ class _Fusion:
             self.state.stored_by.update((laid_out.base[arg], stored) for arg in ops[0].args)
 
     def run(self) -> list[Group]:
-        """The groups, producers before users."""
+        """Return the groups, producers before users."""
         if not self.apart:
             for op in self.ops:
                 self.repeats.measure(op)
@@ -89,7 +89,7 @@ class _Fusion:
         return made
 
     def visit(self, op: Op) -> None:
-        """Give an op to the way that ops of its kind are computed."""
+        """Place an op in a group, according to its kind."""
         uses = self.state.uses.get(op, [])
         name = op.primitive.name
         if is_region_result(op):
@@ -106,7 +106,7 @@ class _Fusion:
             self.library(op, uses)
             for arg in examined(op):
                 self.state.pass_on(arg, [Use(op, True, False)])
-            # What is looked at twice, here and where it is used, is computed once.
+            # A value that is inspected and used is stored, so that it is computed once.
             self.state.require(self.laid_out.base[op.args[0]])
             self.state.pass_on(op.args[0], uses)
             return
@@ -122,7 +122,7 @@ class _Fusion:
         self.spread_uses(op)
 
     def pass_through(self, op: Op, uses: list[Use]) -> None:
-        """A view passes its uses on to its argument."""
+        """Pass the uses of a view on to its argument."""
         name, arg = op.primitive.name, op.args[0]
         identity = name in ("broadcast", "reorder")
         wider = name == "broadcast"
@@ -139,7 +139,7 @@ class _Fusion:
             self.state.pass_on(position, [Use(u.op, True, True) for u in uses])
 
     def spread_uses(self, op: Op) -> None:
-        """Note the uses that ``op`` makes of its arguments."""
+        """Record the uses that ``op`` makes of its arguments."""
         name = op.primitive.name
         free = op.primitive.index_map is not None
         for k, arg in enumerate(op.args):
@@ -152,14 +152,14 @@ class _Fusion:
             self.state.pass_on(arg, [Use(op, identity, broadcasts, shown=shows(op))])
 
     def begin(self, op: Op, kind: str, uses: list[Use]) -> FusionGroup:
-        """A group of its own for ``op``."""
+        """Return a new group for ``op``."""
         group = FusionGroup(kind, self.state.level_below(uses))
         self.groups.append(group)
         self.enter(op, group, True)
         return group
 
     def enter(self, op: Op, group: FusionGroup, result: bool) -> None:
-        """Compute ``op`` in a group, stored by it where it is a ``result``."""
+        """Add ``op`` to a group, which stores it if it is a ``result``."""
         group.inner.add(op)
         inside = self.state.within(self.state.uses.get(op, []), group)
         if not all(self.state.straight(use, group) for use in inside):
@@ -177,7 +177,7 @@ class _Fusion:
             self.state.stored_by[op] = group
 
     def library(self, op: Op, uses: list[Use]) -> None:
-        """A kernel of its own, which reads its arguments from memory."""
+        """Start a library call, which reads its arguments from memory."""
         group = self.begin(op, "call", uses)
         for arg in examined(op) if op.primitive.acts else op.args:
             self.state.require(self.laid_out.base[arg])
@@ -186,7 +186,7 @@ class _Fusion:
         group.results = [op]
 
     def region(self, op: RegionOp) -> None:
-        """A kernel of all results of a region, which reads its arguments from memory."""
+        """Start a kernel of all results of a region, which reads its arguments from memory."""
         results = self.results[op]
         uses = [use for result in results for use in self.state.uses.get(result, [])]
         group = self.begin(op, "call", uses)
@@ -198,7 +198,7 @@ class _Fusion:
         self.state.stored_by.update(dict.fromkeys(results, group))
 
     def candidates(self, op: Op, uses: list[Use]) -> list[FusionGroup]:
-        """The groups that ``op`` could join as one of their results, lowest level first."""
+        """Return the groups that could compute and store ``op`` without a cycle."""
         users = self.state.users(uses)
         fitting = []
         for group in users:
@@ -208,7 +208,7 @@ class _Fusion:
         return fitting
 
     def elementwise(self, op: Op, uses: list[Use]) -> None:
-        """Repeat an op in all its users, join one of them, or begin a nest."""
+        """Repeat an op in all its users, add it to one of them, or start a nest."""
         users = self.state.users(uses)
         required = op in self.state.required or self.apart
         if not required and users and self.repeats.repeatable(op, uses, users):
@@ -227,7 +227,7 @@ class _Fusion:
         self.begin(op, "nest", uses)
 
     def reduction(self, op: Op, uses: list[Use]) -> None:
-        """Let a nest that uses a reduction compute it, or one over the same space, or begin one."""
+        """Add a reduction to a nest that uses it, or to one over the same space, or start one."""
         users = self.state.users(uses)
         required = op in self.state.required or len(users) > 1
         if not self.apart:
@@ -246,7 +246,7 @@ class _Fusion:
         group.reductions.append(op)
 
     def contraction(self, op: Op, uses: list[Use]) -> None:
-        """Store a contraction through what one user does with it, or begin a product."""
+        """Fuse a contraction with its user as epilogue, or start a product."""
         users = self.state.users(uses)
         required = op in self.state.required or len(users) > 1
         if not self.apart:
@@ -260,7 +260,7 @@ class _Fusion:
         group.dot = op
 
     def made(self, group: FusionGroup) -> Group:
-        """The group of a nest or product: what it reads, needs, and may overwrite."""
+        """Return the finished group of a nest or product."""
         results = tuple(group.results)
         order = Reading(self.laid_out, self.state.stored_by, group)
         for op in results:

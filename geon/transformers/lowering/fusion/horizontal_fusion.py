@@ -1,4 +1,4 @@
-"""Nests that read what an op reads, one of which may compute it too."""
+"""Horizontal fusion: finds nests that read the same values as an op and may compute it too."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from .fusion_group import FusionGroup
 from .fusion_state import State
 from .legality import full, same_lengths
 
-NEAR = 64  # values below an op that are looked at for what it shares with others
-RECENT = 8  # the last kernels that read a value, which one more of its readers may join
+NEAR = 64  # maximum values below an op that are searched for shared inputs
+RECENT = 8  # maximum kernels per value, the last ones that read it, that another reader may join
 
 
 class Siblings:
@@ -23,13 +23,13 @@ class Siblings:
         self.readers: dict[Op, deque[FusionGroup]] = {}
 
     def note(self, value: Op, group: FusionGroup) -> None:
-        """Let what else reads a value find a group that does."""
+        """Record that a group reads a value."""
         readers = self.readers.setdefault(value, deque(maxlen=RECENT))
         if len(value.axes) and group not in readers:
             readers.append(group)
 
     def of(self, op: Op, users: list[FusionGroup]) -> list[FusionGroup]:
-        """Nests beside ``op`` that read what it reads, by how much of it."""
+        """Return the nests that share inputs with ``op``, those with most shared inputs first."""
         shared: dict[FusionGroup, int] = {}
         for value in self.sources(op):
             for group in self.readers.get(value, ()):
@@ -40,7 +40,7 @@ class Siblings:
         return sorted(fitting, key=lambda group: -shared[group])
 
     def sources(self, op: Op) -> list[Op]:
-        """The values nearest below ``op`` that have all axes its loops go over."""
+        """Return the nearest values below ``op`` that have all axes of its loops."""
         axes = {name for arg in op.args for name in self.spanned(arg)}
         found: dict[Op, None] = {}
         queue = deque(op.args)
@@ -54,7 +54,7 @@ class Siblings:
         return list(found)
 
     def spanned(self, op: Op) -> set[str]:
-        """The axes of what an op shows: windows of an axis go over that axis alone."""
+        """Return the axes of the value that an op views; a window spans the axis that it views."""
         names = set(op.axes.names)
         below = self.state.below_views(op)
         while op is not below:

@@ -12,14 +12,15 @@ from .fusion_groups import Apart
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Kernel:
-    """One step: computes its results into memory of their own, or in place.
+    """One step of a schedule, which computes its results into memory of their own, or in place.
 
-    ``op`` is its first result, or the op that prints or checks; ``reads`` are the values whose
-    memory it reads; ``in_place`` for each result those among them whose memory may hold it;
-    ``writes`` the variables whose storage results are put into; ``fused`` says which ops it
-    computes together, and ``work`` what it does, as data; ``apart`` why it is not one with others.
-    It ``raises`` where data can be wrong, and ``stops`` at an interrupt. Where a constant brought
-    infinities into its results, they may be ``infinite`` and only no number is wrong.
+    ``op`` is its first result, or the op that prints or checks. ``reads`` are the values whose
+    memory it reads. ``in_place`` maps each result to the values whose memory it may overwrite.
+    ``writes`` maps results to the variables in whose storage they are put. ``raises`` is True if
+    data can make it fail. ``fused`` is its form, ``work`` its lowered loops. ``apart`` has the
+    reasons why it is not fused with others. ``stops`` is True if an interrupt ends it. ``infinite``
+    is True if a constant brought infinities into its results, so that a check takes only NaN for an
+    error.
     """
 
     op: Op
@@ -36,20 +37,20 @@ class Kernel:
 
     @property
     def kind(self) -> str:
-        """``nest``, ``contraction`` or ``call``."""
+        """Return the class name of its work in lowercase, such as ``nest`` or ``call``."""
         return type(self.work).__name__.lower()
 
     @property
     def acts(self) -> bool:
-        """Whether it has no result of its own: it prints or checks its argument."""
+        """Return True if it has no result: it prints or checks its argument."""
         return not self.results
 
     @property
     def ends(self) -> bool:
-        """Whether a call may end with it, before what comes later is done."""
+        """Return True if a call may end with it, before later kernels run."""
         return self.raises or self.stops
 
     @property
     def may_join(self) -> list[tuple[Op, Op]]:
-        """Each result with each value whose memory may hold it."""
+        """Return pairs of each result and each value whose memory it may overwrite."""
         return [(op, value) for op in self.results for value in self.in_place[op]]

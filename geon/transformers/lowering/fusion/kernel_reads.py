@@ -1,4 +1,4 @@
-"""What a fused kernel reads from memory, in which of its passes, and what it may overwrite."""
+"""Values that a fused kernel reads, the pass of each read, and the values it may overwrite."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .layout import LaidOut
 
 
 class Reading:
-    """What a group reads from memory, and in which pass."""
+    """The values that a group reads from memory, with the pass of each read."""
 
     def __init__(
         self, laid_out: LaidOut, stored: Mapping[Op, FusionGroup], group: FusionGroup
@@ -25,18 +25,18 @@ class Reading:
         self.loose: set[Op] = set()  # read at other indices than its own
         self.passes: dict[Op, int] = {}
         self.reductions = set(group.reductions)
-        # What is below each op that is read at other indices than its own, and at its own.
+        # Loads below each op: of ops read at other indices than their own, and at their own.
         self.seen: tuple[dict[Op, frozenset[Op]], dict[Op, frozenset[Op]]] = ({}, {})
         self.last: dict[Op, list[tuple[int, frozenset[str]]]] = {}
 
     def outside(self, op: Op) -> bool:
-        """Whether ``op`` is read from memory."""
+        """Return True if ``op`` is read from memory."""
         if isinstance(op, Leaf) or (is_bound(op) and len(op.axes)):
             return True
         return op in self.stored and op not in self.results and not op.primitive.acts
 
     def walk(self, result: Op) -> None:
-        """Note all that ``result`` reads."""
+        """Record everything that ``result`` reads."""
         for op in [*(r for r in self.group.reductions), result]:
             self.find_pass(op)
         for op in [*self.group.reductions, result]:
@@ -49,7 +49,7 @@ class Reading:
                     self.last.setdefault(value, []).append((level, shape))
 
     def find_pass(self, root: Op) -> None:
-        """The pass in which each op can be computed: one after those of the reductions it reads."""
+        """Find the first pass that can compute each op: after those of the reductions it uses."""
         stack = [(root, False)]
         while stack:
             op, ready = stack.pop()
@@ -66,7 +66,7 @@ class Reading:
             self.passes[op] = level + (op in self.reductions)
 
     def below(self, root: Op, aligned: bool) -> frozenset[Op]:
-        """The values in memory that computing ``root`` reads in its pass."""
+        """Return the values in memory that ``root`` reads in its pass."""
         stack = [(root, aligned, False)]
         while stack:
             op, exact, ready = stack.pop()
@@ -102,13 +102,13 @@ class Reading:
         return self.seen[aligned][root]
 
     def in_place(self, result: Op) -> tuple[Op, ...]:
-        """The values whose memory may hold ``result``: each read before its place is written.
+        """Return the values whose memory ``result`` may overwrite: each element is read before.
 
-        A pass reads all of an element before it stores, and so do the stores of a row between two
-        passes; of the passes of one level, the one that stores comes last.
+        A pass loads everything of an element before it stores, and so do the stores of a row
+        between two passes. Among passes of one level, those that store come last.
         """
         level = self.passes[result]
-        # What is reduced is stored before the next pass begins, all else in its own.
+        # Reduction results are stored before the next pass starts, others within their pass.
         alone = result not in self.reductions and self.is_one_pass(result)
         own = frozenset(result.axes.names) if alone else None
         found = []
@@ -126,8 +126,10 @@ class Reading:
         return tuple(found)
 
     def is_one_pass(self, result: Op) -> bool:
-        """Whether one pass stores all results that have a result's axes and level: those that lie
-        in another order in memory have a pass of their own, but where there are no rows."""
+        """Return True if one pass stores all results with the axes and level of ``result``.
+
+        In a group with rows, results with another memory order have a pass of their own.
+        """
         if self.group.rows is None:
             return True
         beside = [
@@ -138,6 +140,6 @@ class Reading:
         return len({self.loops(op) for op in beside}) == 1
 
     def loops(self, op: Op) -> tuple[str, ...]:
-        """The axes that the pass which stores ``op`` goes over, in the order of memory."""
+        """Return the axes of the pass that stores ``op``, in memory order."""
         rows = self.group.rows or frozenset()
         return tuple([n for n in self.laid_out.layouts[op].order if n not in rows])

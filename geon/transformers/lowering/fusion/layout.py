@@ -1,4 +1,4 @@
-"""How values lie in memory: which ops are views of it, and in which order axes nest."""
+"""Layout stage: decides which ops are views, and the axis order of each value in memory."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ from ..rules.program import Program
 
 @lru_cache(maxsize=4096)
 def plain(order: tuple[str, ...]) -> Layout:
-    """The layout of memory of one's own, its axes nested in this order."""
+    """Return the layout of contiguous memory with this order of axes."""
     return Layout(order)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LaidOut:
-    """A program whose operands are laid out: ``base`` is the value whose memory an op shows.
+    """A program with layouts.
 
-    ``lowering`` remembers the kernels that were tried for it: many of these are then made.
+    ``layouts`` has the layout of each op; ``base`` maps an op to the value whose memory it views.
+    ``lowering`` caches the kernels that fusion tried, many of which are used.
     """
 
     program: Program
@@ -38,16 +39,17 @@ class LaidOut:
     lowering: Lowering = field(default_factory=Lowering)
 
     def is_kernel(self, op: Op) -> bool:
-        """Whether computing ``op`` is a step of the program."""
+        """Return True if computing ``op`` is a step of the program."""
         if isinstance(op, RegionOp):
             return False  # its results are
         return op.primitive.acts or (self.base[op] is op and not is_bound(op))
 
 
 def is_choice(op: Op) -> bool:
-    """Whether ``op`` is a scalar with a part replaced: what an element is follows from its index.
+    """Return True if ``op`` updates a broadcast scalar constant at known positions.
 
-    It needs no memory for the scalar's elements: it is computed like any elementwise op.
+    The index alone selects each element, so it is computed like an elementwise op, without memory
+    for the constant.
     """
     if op.primitive.name != "update" or len(op.args) > 2:
         return False
@@ -59,7 +61,7 @@ def is_choice(op: Op) -> bool:
 
 
 def lay_out(program: Program, target: Target, own: OwnTable, check: bool = False) -> LaidOut:
-    """The program with copies where a contraction or a result needs another memory order.
+    """Return the program with copies where a contraction or a result needs another memory order.
 
     New ops are in ``own``. With ``check`` each op is computed by itself.
     """
@@ -91,7 +93,7 @@ class _State:
         self.taken: set[Op] = set()
 
     def place(self, op: Op) -> None:
-        """Give ``op`` its layout, on its laid-out arguments."""
+        """Rebuild ``op`` on its laid-out arguments, and record its layout."""
         args = tuple([self.new[arg] for arg in op.args])
         if op.primitive.name == "dot":
             args = self.operands(op, args)
@@ -107,7 +109,7 @@ class _State:
             self.record(made, op in self.finals)
 
     def operands(self, op: Op, args: tuple[Op, ...]) -> tuple[Op, ...]:
-        """The operands of a contraction, copied where it cannot read them as they lie."""
+        """Return the operands of a contraction, copied where it cannot read their layout."""
         wish = self.target.arrange(op, *(self.layouts[arg] for arg in args))
         made: list[Op] = []
         for arg, order in zip(args, wish.copies, strict=True):
@@ -119,7 +121,7 @@ class _State:
         return tuple(made)
 
     def contiguous(self, op: Op, args: tuple[Op, ...]) -> tuple[Op, ...]:
-        """The operands, those that the target wants so copied where they lie in another order."""
+        """Return the operands, copied where the target needs them contiguous and they are not."""
         made = list(args)
         for k in self.target.contiguous[op.primitive.name][: len(made)]:
             arg = made[k]
@@ -130,7 +132,7 @@ class _State:
         return tuple(made)
 
     def plain(self, op: Op, args: tuple[Op, ...]) -> tuple[Op, ...]:
-        """What a region reads, each in memory in the order of its axes, unless views will do."""
+        """Return the inputs of a region, contiguous in the order of their axes unless views do."""
         bounds = self.target.orders
         if bounds is not None and not self.check and reads_views(op, bounds):
             return args
@@ -144,15 +146,15 @@ class _State:
         return tuple(made)
 
     def record(self, op: Op, final: bool) -> None:
-        """Note the layout and base of a laid-out op."""
+        """Record the layout and base of a laid-out op."""
         layout, base = self.layout_of(op, final)
         self.layouts[op] = layout
         self.base[op] = base
 
     def layout_of(self, op: Op, final: bool) -> tuple[Layout, Op]:
-        """The order of an op's axes in memory, and the op whose memory that is.
+        """Return the layout of an op, and the op whose memory it uses.
 
-        What is ``final`` lies in the order of its axes.
+        A ``final`` op is contiguous in the order of its axes.
         """
         name = op.primitive.name
         if op.primitive.acts:
@@ -172,7 +174,7 @@ class _State:
         return plain(order), op
 
     def inherited(self, op: Op) -> tuple[str, ...]:
-        """The order of the first full operand, so that elementwise work runs along memory."""
+        """Return the order of the first full operand, so that loops run along memory."""
         for arg in op.args:
             layout = self.layouts[arg]
             if layout.mergeable and len(layout.order) == len(op.axes):
@@ -180,7 +182,7 @@ class _State:
         return op.axes.names
 
     def settled(self, op: Op, number: int) -> Tensor:
-        """An op with a kernel of its own, in the order of its axes, used for nothing else."""
+        """Return ``op``, or a copy: it must own memory in axis order and have no other role."""
         made = self.new[op]
         assert isinstance(made, Tensor)
         fits = self.base[made] is made and not is_bound(made) and made not in self.taken

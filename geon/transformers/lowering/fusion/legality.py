@@ -1,4 +1,4 @@
-"""Whether a group can compute one more op: at its indices, in its passes, before it is too long."""
+"""Legality of fusion: tests whether a group can compute one more op at its indices and passes."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from .fusion_state import State, Use
 from .layout import LaidOut
 from .op_facts import loop_axes, statements
 
-BODY = 512  # statements of one nest: a longer body is no faster, and compiles longer
-EPILOGUE = 512  # statements of one that runs on each sum of a product
-ROW = 1 << 16  # elements of a row that several passes may share: what stays in a core's cache
-FEW_ROWS = 8
-BESIDE = 64  # rows across memory that one core computes side by side
-NOMINAL = 1024  # what an open length counts as where only the choice of kernels depends on it
+BODY = 512  # maximum statements of a nest: a longer body is no faster and compiles longer
+EPILOGUE = 512  # maximum statements of the epilogue of a product
+ROW = 1 << 16  # maximum elements of a row that several passes share: it stays in a core's cache
+FEW_ROWS = 8  # minimum rows of more than 1024 elements
+BESIDE = 64  # rows across memory that one core computes in vector lanes
+NOMINAL = 1024  # value of open lengths where only the choice of kernels depends on it
 
 
 def full(op: Op, group: FusionGroup) -> bool:
-    """Whether a group holds as much as a compiler handles well."""
+    """Return True if with ``op`` a group would have more statements than compilers handle well."""
     most = EPILOGUE if group.kind == "contraction" else BODY
     return group.statements + statements(op) > most
 
 
 class Nominal(dict[str, int]):
-    """Open lengths by name: each is as long."""
+    """Open lengths by name, each equal to ``NOMINAL``."""
 
     def __missing__(self, name: str) -> int:
         return NOMINAL
 
 
 def small_rows(op: Op, laid_out: LaidOut) -> bool:
-    """Whether what is reduced for one row stays in cache, and there are rows for all cores.
+    """Return True if a row of the reduced value fits into cache and rows suffice for all cores.
 
-    Rows across memory are computed side by side. So few that one core takes all are better passes
-    by themselves, which are divided, where their elements leave the cache.
+    Rows across memory are in vector lanes. If there are so few of them that one core takes all,
+    separate passes, which are split among cores, are better once a row exceeds the cache.
     """
     kept = set(op.axes.names)
     lengths = {a.name: a.expression for arg in op.args for a in arg.axes}
@@ -50,19 +50,19 @@ def small_rows(op: Op, laid_out: LaidOut) -> bool:
 
 
 def same_lengths(op: Op, group: FusionGroup) -> bool:
-    """Whether the axes that the loops of both go over are as long."""
+    """Return True if the axes of the loops of both have equal lengths."""
     known = group.extents
     return all(known.get(a.name, a.expression) == a.expression for a in loop_axes(op))
 
 
 class Fits:
-    """The conditions under which groups take ops."""
+    """The conditions under which a group can compute an op."""
 
     def __init__(self, state: State) -> None:
         self.state = state
 
     def elementwise(self, op: Op, uses: list[Use], group: FusionGroup) -> bool:
-        """Whether a group can compute ``op``, stored or not, at its own indices."""
+        """Return True if a group can compute ``op`` at its own indices; may set ``group.rows``."""
         if group.kind == "call" or full(op, group):
             return False
         if not all(self.state.straight(use, group) for use in uses):
@@ -74,7 +74,7 @@ class Fits:
         return group.rows is not None or op.axes.same_set(group.results[0].axes)
 
     def by_rows(self, group: FusionGroup, rows: frozenset[str]) -> bool:
-        """Make the passes of a nest share ``rows``; False where that does not fit."""
+        """Set the rows that the passes of a nest share; return False if that does not fit."""
         if group.rows is not None:
             return group.rows == rows
         if not rows or not all(rows <= set(op.axes.names) for op in group.results):
@@ -85,7 +85,7 @@ class Fits:
         return True
 
     def beside(self, op: Op, group: FusionGroup) -> bool:
-        """Whether a nest that goes over the same elements can store ``op`` too."""
+        """Return True if a nest over the same elements can store ``op`` too."""
         order = self.state.laid_out.layouts[op].order
         if group.rows is not None:
             return group.rows <= set(op.axes.names) and set(order[: len(group.rows)]) <= group.rows
@@ -93,7 +93,7 @@ class Fits:
         return op.axes.same_set(first.axes) and self.state.laid_out.layouts[first].order == order
 
     def reduced_beside(self, op: Op, group: FusionGroup) -> bool:
-        """Whether a nest that goes over the same elements can reduce them to ``op`` too."""
+        """Return True if a nest over the same elements can reduce them to ``op``; may set rows."""
         rows = frozenset(op.axes.names)
         if group.rows is not None:
             return group.rows == rows and all(
@@ -103,7 +103,7 @@ class Fits:
         return small_rows(op, self.state.laid_out) and self.by_rows(group, rows)
 
     def reduction(self, op: Op, uses: list[Use], group: FusionGroup) -> bool:
-        """Whether the nest can compute ``op`` for each row before it uses it."""
+        """Return True if a nest can compute ``op`` per row before its use; may set its rows."""
         rows = frozenset(op.axes.names)
         if group.kind != "nest" or full(op, group) or group.dot is not None:
             return False
@@ -115,7 +115,7 @@ class Fits:
             if group.rows not in (None, rows):
                 return False
             if not self.feeds_reduction(uses, group):
-                group.rows = rows  # what follows is computed from the reduction, row by row
+                group.rows = rows  # the results follow the reduction, row by row
                 return True
         if not rows or not small_rows(op, self.state.laid_out):
             return False
@@ -130,17 +130,17 @@ class Fits:
         return group.rows == rows
 
     def shares_elements(self, op: Op, group: FusionGroup) -> bool:
-        """Whether a reduction goes over elements that the results of a group have, too."""
+        """Return True if the results of a group have all axes that the reduction sums over."""
         over = {axis.name for axis in loop_axes(op)} - set(op.axes.names)
         return all(over <= set(result.axes.names) for result in group.results)
 
     def outermost(self, rows: frozenset[str], group: FusionGroup) -> bool:
-        """Whether all results of a group lie row after row in memory."""
+        """Return True if ``rows`` are the outermost axes of all results in memory."""
         orders = [self.state.laid_out.layouts[op].order for op in group.results]
         return all(set(order[: len(rows)]) == rows for order in orders)
 
     def feeds_reduction(self, uses: list[Use], group: FusionGroup) -> bool:
-        """Whether a reduction of the group is over something computed from these uses."""
+        """Return True if a reduction of the group depends on these uses."""
         wanted = {use.op for use in uses}
         stack = list(group.reductions)
         seen = set(stack)
@@ -153,7 +153,7 @@ class Fits:
         return bool(wanted & seen)
 
     def contraction(self, op: Op, uses: list[Use], group: FusionGroup) -> bool:
-        """Whether what the group computes can be done while the product is stored."""
+        """Return True if what the group computes can be the epilogue of the product."""
         if group.kind != "nest" or group.reductions or group.rows is not None:
             return False
         if group.statements > EPILOGUE or {use.renamed for use in uses} != {uses[0].renamed}:

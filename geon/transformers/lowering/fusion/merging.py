@@ -1,8 +1,8 @@
-"""Merging: pairs of kernels that the walk of fusion left apart become one where time is saved.
+"""Merging of kernels that greedy fusion left separate, if the predicted time falls.
 
-The walk gives an op to one of its users before it knows the others, so an op that two kernels read
-is a kernel of its own. Here each nest is tried with those that read its results, by the time that
-both and the merged one are predicted to take.
+Greedy fusion places an op with one of its users before it knows the others, so an op that two
+kernels read is a kernel of its own. Merging tries each nest with the readers of its results, and
+compares the predicted times of both and of the merged kernel.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from .layout import LaidOut
 from .legality import Nominal
 from .nest_pairs import together
 
-NEARBY = 200  # kernels that a search for one between two looks at
+NEARBY = 200  # maximum kernels visited by a search for a path between two
 
 
 @dataclass(eq=False, slots=True)
 class Edges:
-    """The kernels that one reads from, and those that read from it."""
+    """The kernels that a kernel reads from, and those that read from it."""
 
     before: dict[FusionGroup, None] = field(default_factory=dict)
     after: dict[FusionGroup, None] = field(default_factory=dict)
 
 
 class Merging:
-    """Merges nests with those that read their results, while predicted time falls."""
+    """Merges nests with readers of their results while the predicted time falls."""
 
     def __init__(self, state: State, machine: Machine, groups: Iterable[FusionGroup]) -> None:
         self.state, self.machine = state, machine
@@ -47,7 +47,7 @@ class Merging:
             self.connect(group)
 
     def run(self, groups: Iterable[FusionGroup] | None = None) -> list[FusionGroup]:
-        """The groups that are left, after trying some, or all, with their readers."""
+        """Return the remaining groups, after trying ``groups``, or all, with their readers."""
         waiting = list(self.edges if groups is None else groups)
         while waiting:
             group = waiting.pop()
@@ -57,7 +57,7 @@ class Merging:
         return list(self.edges)
 
     def exchange(self, old: tuple[FusionGroup, ...], new: tuple[FusionGroup, ...]) -> None:
-        """Let kernels take the place of others, and read otherwise than these."""
+        """Replace kernels by others with different reads."""
         around = {group: None for part in old for group in self.taken_out(part).after}
         self.state.exchange(old, new)
         self.edges.update((group, Edges()) for group in new)
@@ -66,7 +66,7 @@ class Merging:
                 self.connect(group)
 
     def taken_out(self, part: FusionGroup) -> Edges:
-        """The edges of a kernel that is none any more."""
+        """Remove a kernel, and return its edges."""
         edges = self.edges.pop(part)
         for other in edges.before:
             self.edges.get(other, edges).after.pop(part, None)
@@ -75,7 +75,7 @@ class Merging:
         return edges
 
     def merged(self, group: FusionGroup) -> FusionGroup | None:
-        """A group and the reader with which it saves most time as one, if any."""
+        """Merge a group with the reader that saves most time; return the result, or None."""
         best: tuple[float, FusionGroup, FusionGroup] | None = None
         reasons = []
         for reader in self.edges[group].after:
@@ -98,7 +98,7 @@ class Merging:
         return both
 
     def time(self, group: FusionGroup) -> float:
-        """The seconds that a group is predicted to take on one thread."""
+        """Return the predicted seconds of a group on one thread."""
         if group not in self.seconds:
             laid_out = self.state.laid_out
             computed = partial(is_stored, stored=self.state.stored_by, group=group)
@@ -110,7 +110,7 @@ class Merging:
     # What reads what ----------------------------------------------------------------------------
 
     def connect(self, group: FusionGroup) -> None:
-        """Note what a group reads."""
+        """Record the edges of the values that a group reads."""
         laid_out, stored = self.state.laid_out, self.state.stored_by
         if group.kind == "call":
             made = [op.args[0] if is_region_result(op) else op for op in group.results]
@@ -129,7 +129,7 @@ class Merging:
                 self.edges[maker].after[group] = None
 
     def install(self, both: FusionGroup, *parts: FusionGroup) -> None:
-        """Let one group take the place of its parts."""
+        """Replace several groups by one."""
         edges = Edges()
         for part in parts:
             old = self.taken_out(part)
@@ -146,7 +146,7 @@ class Merging:
         self.state.exchange(parts, (both,))
 
     def is_between(self, first: FusionGroup, then: FusionGroup) -> bool:
-        """Whether a kernel reads from one and the other from it, as far as a search sees."""
+        """Return True if a third kernel lies between two, or the bounded search cannot tell."""
         found = self.reaches([g for g in self.edges[first].after if g is not then], then, True)
         if found is None:
             found = self.reaches(
@@ -155,7 +155,7 @@ class Merging:
         return found is not False
 
     def reaches(self, stack: list[FusionGroup], goal: FusionGroup, forward: bool) -> bool | None:
-        """Whether what comes after a few kernels, or before them, is the goal; None: too far."""
+        """Return True if a path leads from ``stack`` to ``goal``; None if the search is cut off."""
         seen = set(stack)
         while stack:
             edges = self.edges[stack.pop()]
@@ -171,7 +171,7 @@ class Merging:
 
 
 def acting(laid_out: LaidOut, op: Op) -> Iterator[Op]:
-    """The ops that act between ``op`` and the memory that it shows."""
+    """Yield the ops with side effects between ``op`` and the memory that it views."""
     while laid_out.base[op] is not op:
         if op.primitive.acts:
             yield op
@@ -179,5 +179,5 @@ def acting(laid_out: LaidOut, op: Op) -> Iterator[Op]:
 
 
 def is_stored(op: Op, stored: Mapping[Op, FusionGroup], group: FusionGroup) -> bool:
-    """Whether a kernel stores ``op`` where one of the kernels is ``group``, or would be."""
+    """Return True if some kernel stores ``op``, given that ``group`` is one of the kernels."""
     return op in stored and (op not in group.inner or among(op, group.results))

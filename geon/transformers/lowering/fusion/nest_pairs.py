@@ -1,4 +1,4 @@
-"""Two nests as one: the second computes from what the first computes."""
+"""Fusion of two nests, the second of which uses results of the first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .legality import BODY, small_rows
 
 
 def together(state: State, first: FusionGroup, then: FusionGroup) -> FusionGroup | str:
-    """A nest that computes what two do, the second from results of the first; else why not."""
+    """Return a nest that computes what two nests do, or the reason why that is impossible."""
     if first.kind != "nest" or then.kind != "nest":
         return f"one is a {then.kind if first.kind == 'nest' else first.kind}"
     if first.statements + then.statements > BODY:
@@ -39,7 +39,7 @@ def together(state: State, first: FusionGroup, then: FusionGroup) -> FusionGroup
 def common_rows(
     state: State, first: FusionGroup, then: FusionGroup, read: list[Op]
 ) -> frozenset[str] | None | str:
-    """The rows that the passes of two nests would share, or why they share none."""
+    """Return the rows that the passes of two nests would share, or why they share none."""
     rows = then.rows if first.rows is None else first.rows
     if then.rows is not None and then.rows != rows:
         return "their rows are other axes"

@@ -1,4 +1,4 @@
-"""What fusion asks of one op: whether it reduces, multiplies, or is a view, and what it takes."""
+"""Facts about single ops for fusion: reductions, products, views, cost and loop axes."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from ....op_graph.op_graph import Leaf, Op
 from ...kernels.nests.nest_lowering import SHORT
 from .layout import LaidOut
 
-ELEMENTARY = 100  # statements that an elementary function counts as: five of them fill a loop
-LONG = 64  # elements of a row from which a matrix-vector product streams several rows at once
-MANY = 1 << 20  # elements of a matrix beside others from which on a product streams each of them
-NORMED = 5  # ops from a softmax's values back to its sum, with a cast, a broadcast, and a mask
+ELEMENTARY = 100  # statements of an elementary function: five of them fill a loop
+LONG = 64  # minimum elements of a row for a matrix-vector product that streams several rows
+MANY = 1 << 20  # minimum elements of each matrix of a batch for a product that streams it
+NORMED = 5  # ops from a softmax's values back to its sum, with a cast, a broadcast and a mask
 
 
 def is_view(laid_out: LaidOut, op: Op) -> bool:
-    """Whether ``op`` is another view of its argument's memory."""
+    """Return True if ``op`` is a view of its argument's memory."""
     return op.primitive.view and laid_out.base[op] is not op
 
 
 def shows(op: Op) -> bool:
-    """Whether ``op`` shows elements of its argument at several places, or none: windows do.
+    """Return True if ``op`` may show elements of its argument several times or not at all.
 
-    It is never worth memory of its own, which would be several times that of its argument.
+    Windows do, for example. Such an op is never stored: it would be several times its argument's
+    size.
     """
     row = op.primitive
     if row.kind != "movement" or row.cost != "cheap" or row.index_map is None:
@@ -32,11 +33,11 @@ def shows(op: Op) -> bool:
 
 
 def reduces(op: Op) -> bool:
-    """Whether ``op`` is a reduction that a nest computes.
+    """Return True if ``op`` is a reduction that a nest computes.
 
-    A row that libraries have a way of their own for is left to them along the innermost axis: they
-    find the position of an extreme in vectors, while a state of a value and a position branches.
-    Short rows are not: there the vectors are of neighbouring rows.
+    Reductions along the innermost axis for which libraries have a special algorithm are left to
+    them: they find the position of an extreme in vectors, while a state of value and position
+    branches. Short rows are an exception: there the vector lanes hold neighbouring rows.
     """
     if op.primitive.kind != "reduction":
         return False
@@ -48,13 +49,12 @@ def reduces(op: Op) -> bool:
 
 
 def is_product(op: Op) -> bool:
-    """Whether a contraction of floats is worth a product's tiles, or a stream of a long matrix.
+    """Return True if a contraction of floats is worth register tiles, or streaming a long matrix.
 
-    Others (of integers, of vectors, of a narrow matrix and a vector) are reductions. An axis of
-    one element makes no vector a matrix, where the depth is known. Of many matrices side by side
-    each must be long, and not one of windows. A computed matrix and a vector are a reduction, too:
-    a product would put all of the matrix into panels, for one line. A softmax is a matrix whatever
-    it is multiplied with: attention has it for itself, and hands it on.
+    Others are reductions: of integers, of vectors, of a narrow matrix and a vector. An axis of one
+    element makes no vector a matrix if the depth is known. In a batch, each matrix must be long and
+    not be a window. A computed matrix times a vector is a reduction, too: a product would pack the
+    whole matrix for one line. A softmax counts as a matrix in any case, since attention fuses it.
     """
     if op.dtype.name not in ("float32", "float64"):
         return False
@@ -78,18 +78,18 @@ def is_product(op: Op) -> bool:
 
 
 def _is_worth(op: Op) -> bool:
-    """Whether what is computed is worth memory, where a reduction would repeat it for each line."""
+    """Return True if a computed value is worth storing, as a reduction would repeat it per line."""
     row = op.primitive
     return row.kind == "elementwise" or (row.kind == "movement" and not row.view)
 
 
 def _is_normed(op: Op, names: tuple[str, ...]) -> bool:
-    """Whether elementwise ops lead to a reduction along axes of these names."""
+    """Return True if elementwise ops lead to a reduction along axes of these names."""
     return any(name in found.attrs[0] for found in reductions_below(op) for name in names)
 
 
 def reductions_below(op: Op, deep: int = NORMED) -> list[Op]:
-    """The reductions that elementwise ops, so many at most, lead to."""
+    """Return the reductions below ``op`` through at most ``deep`` elementwise ops or views."""
     if op.primitive.kind == "reduction":
         return [op]
     if deep == 0 or op.primitive.kind not in ("elementwise", "movement"):
@@ -98,31 +98,31 @@ def reductions_below(op: Op, deep: int = NORMED) -> list[Op]:
 
 
 def statements(op: Op) -> int:
-    """About how many statements of a processor one element of ``op`` takes."""
+    """Return the approximate number of machine operations per element of ``op``."""
     return ELEMENTARY if op.primitive.cost == "expensive" else 1
 
 
 def looped(op: Op) -> tuple[Op, ...]:
-    """Whose elements the loops of an op go over: its own, or those that it reduces."""
+    """Return the values whose elements an op's loops cover: ``op``, or operands if it reduces."""
     return op.args if reduces(op) or op.primitive.name == "dot" else (op,)
 
 
 def loop_axes(op: Op) -> list[Axis]:
-    """The axes that the loops of an op go over."""
+    """Return the axes of an op's loops."""
     return [axis for each in looped(op) for axis in each.axes]
 
 
 def innermost(op: Op, laid_out: LaidOut) -> str | None:
-    """The axis along which the elements that these loops go over are neighbours in memory."""
+    """Return the axis along which the elements of these loops are contiguous in memory."""
     widest = max(looped(op), key=lambda each: len(each.axes))
     order = [n for n in laid_out.layouts[widest].order if widest.axes[n].expression != 1]
     return order[-1] if order else None
 
 
 def repeats(op: Op) -> bool:
-    """Whether the arithmetic of ``op`` is cheap, and what it takes no larger than what it gives.
+    """Return True if recomputing ``op`` is cheap.
 
-    What is reduced and then narrowed is stored as it is narrowed.
+    A cast of a reduction to a narrower dtype is not: it is stored in the narrow dtype.
     """
     row = op.primitive
     if row.name == "cast" and op.dtype.itemsize < op.args[0].dtype.itemsize and reduces(op.args[0]):

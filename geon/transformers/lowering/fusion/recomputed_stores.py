@@ -1,8 +1,8 @@
-"""Recomputing: what a kernel stores is computed by its readers where memory costs more than that.
+"""Recomputation of stored values in their readers, where memory traffic costs more.
 
-The walk of fusion repeats what is cheap wherever it is used, whatever memory costs. Here each large
-result of a nest that is no result of the program is tried without memory, by the time that its
-kernel and its readers are predicted to take then.
+Greedy fusion repeats cheap ops regardless of memory traffic. Here each large result of a nest that
+is no result of the program is tried without a store, by the predicted times of its kernel and its
+readers.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from .legality import BODY, Nominal
 from .merging import Merging
 from .op_facts import statements
 
-LARGE = 1 << 20  # bytes of a result from which on storing it may take longer than computing it
+LARGE = 1 << 20  # minimum bytes of a result whose store may cost more than recomputing it
 
 
 def recompute(merging: Merging) -> list[FusionGroup]:
-    """Leave out stores and loads while predicted time falls; the kernels that changed."""
+    """Remove stores and loads while the predicted time falls; return the changed kernels."""
     return _Recomputing(merging).run()
 
 
@@ -29,7 +29,7 @@ class _Recomputing:
         self.merging, self.state = merging, merging.state
 
     def run(self) -> list[FusionGroup]:
-        """The kernels that are other ones now."""
+        """Return the changed kernels."""
         changed: dict[FusionGroup, None] = {}
         for group in list(self.merging.edges):
             for op in list(group.results):
@@ -39,8 +39,9 @@ class _Recomputing:
         return [group for group in changed if group in self.merging.edges]
 
     def may_be_left_out(self, op: Op, maker: FusionGroup) -> bool:
-        """Whether others could compute a result of a nest: it is elementwise, large, and no result
-        of the program, and loops read it.
+        """Return True if the readers of a nest's result could compute it.
+
+        It must be elementwise, large, and no result of the program, and loops must read it.
         """
         if maker.kind != "nest" or maker.reductions or op in self.state.required:
             return False
@@ -52,7 +53,7 @@ class _Recomputing:
         return bool(readers) and loops and not any(u.shown or self.state.operand(u) for u in uses)
 
     def without(self, op: Op, maker: FusionGroup) -> list[FusionGroup]:
-        """Let the readers of a result compute it, if that is quicker; the kernels that are new."""
+        """Compute a result in its readers if that is faster; return the new kernels."""
         state, merging = self.state, self.merging
         readers = [g for g in state.users(state.uses[op]) if g is not maker]
         below = self.computed(maker, [op])
@@ -71,7 +72,7 @@ class _Recomputing:
         return [*left, *taken]
 
     def computed(self, maker: FusionGroup, roots: Iterable[Op]) -> set[Op]:
-        """What a kernel computes, but does not store, for some of its results, and these."""
+        """Return ``roots`` and the ops that a kernel computes for them without storing them."""
         stack, found = list(roots), set(roots)
         while stack:
             for arg in map(self.state.below_views, stack.pop().args):
@@ -81,7 +82,7 @@ class _Recomputing:
         return found
 
     def with_more(self, reader: FusionGroup, op: Op, below: set[Op]) -> FusionGroup:
-        """A reader that computes what it read, for each of its uses."""
+        """Return a reader that computes ``op`` for each of its uses."""
         uses = self.state.within(self.state.uses[op], reader)
         straight = all(self.state.straight(use, reader) for use in uses)
         return FusionGroup(
@@ -98,7 +99,7 @@ class _Recomputing:
         )
 
     def of_results(self, maker: FusionGroup, results: list[Op]) -> FusionGroup:
-        """A kernel of fewer results."""
+        """Return a kernel of only these results."""
         inner = self.computed(maker, results)
         return FusionGroup(
             maker.kind,

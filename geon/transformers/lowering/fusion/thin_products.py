@@ -1,7 +1,7 @@
-"""Products over a few summed indices as elementwise sums of their terms, which nests compute.
+"""Thin products: products over a few summed indices, rewritten as elementwise sums of terms.
 
-A product packs what it reads and hands on what it sums; for two or three terms that is most of its
-time. As sums of terms they are computed where they lie, with all else that a nest computes.
+A product packs its operands and stores its sums; for two or three terms that is most of its time.
+As sums of terms it reads operands in place and fuses with other elementwise ops.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from ....op_graph.rows.movement import broadcast
 from ....op_graph.rows.slicing import take
 from .op_facts import is_product
 
-TERMS = 4  # the most terms of a sum
-LEAST = 1 << 14  # elements below which a product, or a loop's body with it, stays what it is
-LONG = 32  # elements that adjoin in the result from which on they are the lanes of vectors
-AGAIN = 8  # times that elements which do not adjoin are brought together
-SHORT = 10  # terms of all elements of a shorter run
-SMALL = 24  # the same of many small products,
-SQUARE = 64  # of so many elements each
+TERMS = 4  # maximum terms of a sum
+LEAST = 1 << 14  # minimum elements of the result
+LONG = 32  # minimum contiguous elements of the result for vector lanes
+AGAIN = 8  # maximum times that strided elements are gathered
+SHORT = 10  # maximum terms of all elements of a run shorter than ``LONG``
+SMALL = 24  # the same for batches of small products,
+SQUARE = 64  # which have at most so many elements each
 
 short = Rules("short sums")
 
 
 @short.on("dot")
 def sum_of_terms(op: Op) -> Op | None:
-    """A product over a few indices is the sum of the products at each."""
+    """Rewrite a product over a few indices as the sum of the products at each index."""
     names: tuple[str, ...] = op.attrs[0]
     x: Any
     y: Any
@@ -51,7 +51,7 @@ def sum_of_terms(op: Op) -> Op | None:
 
 
 def _pays(op: Op, depth: int) -> bool:
-    """Whether loops over the result take less time than a product's tiles, as measured."""
+    """Return True if loops over the result are faster than register tiles, as measured."""
     x, y = op.args
     kept = [axis for axis in op.axes if axis.expression != 1]
     if not is_product(op) or is_below(product(axis.expression for axis in kept), LEAST):
@@ -68,7 +68,7 @@ def _pays(op: Op, depth: int) -> bool:
 
 
 def _few_terms(op: Op, having: Op, terms: Size) -> bool:
-    """Whether short runs of so many terms, of elements of ``having``, pay: each begins anew."""
+    """Return True if short runs of ``terms`` terms pay, given the overhead per run."""
     x, y = op.args
     other = x if having is y else y
     if other.axes.names[-1] not in op.attrs[0]:
@@ -79,7 +79,7 @@ def _few_terms(op: Op, having: Op, terms: Size) -> bool:
 
 
 def _adjoining(kept: list[Axis], x: Op, y: Op) -> list[Axis]:
-    """The last axes of a result that are the same operands'."""
+    """Return the last axes of a result that are in the same operands."""
     found: list[Axis] = []
     for axis in reversed(kept):
         if found and [axis in arg.axes for arg in (x, y)] != [found[0] in a.axes for a in (x, y)]:

@@ -1,1 +1,1 @@
-"""Stages 4 and 5 after fusion: order of kernels, buffers, in-place results, verification."""
+"""Stages 4 and 5 after fusion: kernel order, buffers, in-place results, verification."""

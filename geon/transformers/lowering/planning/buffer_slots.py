@@ -1,4 +1,4 @@
-"""Where the values of a plan lie, and which open lengths its program takes."""
+"""Memory slots of a plan's values, and the open lengths that its program takes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ....op_graph.op_graph import Leaf, Op, Same, deep_order
 from ....op_graph.values.attribute_types import Frozen
 from .plan import Plan
 
-Place = tuple[str, object]  # what kind of memory, and its number or whose it is
+Place = tuple[str, object]  # kind of memory, and its number or the value that owns it
 
 
 def place_of(plan: Plan, op: Op) -> Place:
-    """The memory in which ``op`` lies: two ops in one place share it."""
+    """Return the memory slot of ``op``; ops in one slot share memory."""
     if isinstance(op, Leaf):
         return "leaf", Same(op)
     if is_bound(op):
@@ -26,7 +26,7 @@ def place_of(plan: Plan, op: Op) -> Place:
 def pointer_table(
     plan: Plan, inputs: Iterable[Leaf], variables: Iterable[Leaf], constants: Iterable[Frozen]
 ) -> list[Place]:
-    """The places that a program reads and writes, in the order in which it takes them."""
+    """Return the memory slots that a program reads and writes, in the order of its arguments."""
     table: list[Place] = [("leaf", Same(leaf)) for leaf in inputs]
     table += [("result", k) for k in range(len(plan.schedule.program.outputs))]
     table += [("leaf", Same(leaf)) for leaf in variables]
@@ -36,7 +36,7 @@ def pointer_table(
 
 
 def open_lengths(plan: Plan) -> list[str]:
-    """The open names of a plan, sorted."""
+    """Return the names of a plan's open lengths, sorted."""
     found: set[str] = set()
     for op in deep_order(plan.schedule.program.roots):
         for axis in op.axes:

@@ -1,8 +1,7 @@
-"""Kernels that need nothing of each other, side by side: a target may run them at one time.
+"""Waves of independent kernels, which a target may run concurrently.
 
-A wave is a row of kernels of which none reads or writes what another one writes. Memory is shared
-from wave to wave, so none is made that would hold large values at one time that now follow one
-another.
+No kernel of a wave reads or writes what another one writes. Memory is reused from wave to wave, so
+no wave is formed that would keep large values alive together that are otherwise alive in turn.
 """
 
 from __future__ import annotations
@@ -13,20 +12,20 @@ from ....op_graph.op_graph import Leaf, Op
 from ...kernels.ir.nest import Nest, Pass
 from ..fusion.kernel import Kernel
 
-LITTLE = 1 << 20  # bytes of a value that may be held longer than needed
-MOST = 8  # kernels of a wave that hold or work in memory of the arena
-WIDE = 64  # kernels of a wave
-BACK = 8  # waves before the last one that a kernel may come to
-MOVED = MOST * LITTLE  # bytes of the results, of all kernels, that may come earlier
+LITTLE = 1 << 20  # maximum bytes of a value that may stay alive longer than needed
+MOST = 8  # maximum kernels of a wave with results or scratch memory in the arena
+WIDE = 64  # maximum kernels of a wave
+BACK = 8  # maximum waves by which a kernel moves earlier
+MOVED = MOST * LITTLE  # maximum bytes of results that move earlier, over all kernels
 
 
 def side_by_side(
     kernels: Sequence[Kernel], outputs: Sequence[Op], kinds: Sequence[str]
 ) -> tuple[list[Kernel], tuple[int, ...]]:
-    """The kernels in an order in which those of a wave adjoin, and the wave of each.
+    """Return the kernels ordered by wave, and the wave number of each.
 
-    ``kinds`` are those of kernels that may be beside others. One whose results are small comes
-    earlier where it can; what can raise, and what prints, stays alone and where it is.
+    ``kinds`` are the kinds of kernels that may share a wave. Kernels with small results move
+    earlier where possible; kernels that can raise or print stay alone and in order.
     """
     work = _Waves(kernels, outputs, kinds)
     for kernel in kernels:
@@ -51,7 +50,7 @@ class _Waves:
                 self.readers.setdefault(value, set()).add(kernel)
 
     def put(self, kernel: Kernel) -> None:
-        """Put a kernel into the earliest wave that may have it, else into one of its own."""
+        """Put a kernel into the earliest wave that can take it, else into a new one."""
         last, found = len(self.waves) - 1, -1
         bytes = self.bytes(kernel)
         for number in range(last, max(last - BACK, -1), -1):
@@ -70,17 +69,19 @@ class _Waves:
             self.left -= bytes or 0
 
     def has_room(self, wave: Sequence[Kernel], kernel: Kernel) -> bool:
-        """Whether a wave may have one more; of those that take nothing of the arena, many."""
+        """Return True if a wave has room: for ``MOST`` kernels with arena memory, ``WIDE`` in
+        all.
+        """
         if len(wave) >= WIDE or self.takes_nothing(kernel):
             return len(wave) < WIDE
         return sum(not self.takes_nothing(other) for other in wave) < MOST
 
     def takes_nothing(self, kernel: Kernel) -> bool:
-        """Whether a kernel stores elements alone, and none of them in the arena."""
+        """Return True if a kernel only stores elements, none of them in the arena."""
         return kernel in self.plain and not self.held(kernel)
 
     def conflict(self, a: Kernel, b: Kernel) -> bool:
-        """Whether two kernels run one after the other."""
+        """Return True if two kernels must run one after the other."""
         if not (self.movable(a) and self.movable(b)):
             return True
         made = self.made[a]
@@ -89,21 +90,21 @@ class _Waves:
         return not (apart and others.isdisjoint(self.reads[a]))
 
     def movable(self, kernel: Kernel) -> bool:
-        """Whether a kernel may be beside others."""
+        """Return True if a kernel may share a wave."""
         return kernel.kind in self.kinds and not kernel.raises and not kernel.acts
 
     def held(self, kernel: Kernel) -> list[Op]:
-        """The results of a kernel that lie in the arena."""
+        """Return the results of a kernel that are in the arena."""
         return [op for op in kernel.results if op not in kernel.writes and op not in self.outputs]
 
     def bytes(self, kernel: Kernel) -> int | None:
-        """What its results take of the arena; None where that is much, or is not known."""
+        """Return the arena bytes of a kernel's results; None if large or unknown."""
         if not all(map(is_little, self.held(kernel))):
             return None
         return sum(int(op.axes.size) * op.dtype.itemsize for op in self.held(kernel))
 
     def costs_little(self, wave: Sequence[Kernel]) -> bool:
-        """Whether no large value of a wave could lie where another one does that dies in it."""
+        """Return False if a large result could otherwise reuse memory that dies in the wave."""
         born = [kernel for kernel in wave for op in self.held(kernel) if not is_little(op)]
         if not born:
             return True
@@ -118,7 +119,7 @@ class _Waves:
 
 
 def is_plain(kernel: Kernel) -> bool:
-    """Whether a kernel does nothing but compute and store elements, each by itself."""
+    """Return True if a kernel only computes and stores elements independently."""
     if not isinstance(kernel.work, Nest):
         return False
     nests = (kernel.work, *kernel.work.pieces)
@@ -127,6 +128,6 @@ def is_plain(kernel: Kernel) -> bool:
 
 
 def is_little(op: Op) -> bool:
-    """Whether a value is small at all lengths."""
+    """Return True if a value is small at all lengths."""
     size = op.axes.size
     return isinstance(size, int) and size * op.dtype.itemsize <= LITTLE

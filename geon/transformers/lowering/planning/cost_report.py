@@ -1,4 +1,4 @@
-"""What the kernels of a schedule should take, one after another, call after call."""
+"""Predicted times of the kernels of a schedule in repeated calls."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .schedule import Schedule
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Predicted:
-    """A kernel's cost, and what it should take."""
+    """A kernel's cost and its predicted time."""
 
     cost: Cost
     prediction: Prediction
@@ -26,7 +26,7 @@ class Predicted:
 def operand_places(
     schedule: Schedule, kernel: Kernel, place: Callable[[Op], Hashable]
 ) -> list[Hashable]:
-    """Where the operands of a kernel's work lie; of a call, its arguments and then its result."""
+    """Return the memory of a kernel's operands; for a call, of its arguments, then its result."""
     if isinstance(kernel.work, Region):
         read = [place(schedule.base[arg]) for arg in kernel.work.op.args]
         return [*read, *(place(op) for op in kernel.results)]
@@ -39,7 +39,7 @@ def operand_places(
 
 
 def written_place(schedule: Schedule) -> Callable[[Op], Hashable]:
-    """The place of a value before memory is planned: its own, or the variable it is written to."""
+    """Return a map from values to memory before planning: their own, or that of their variable."""
     leaves: dict[Op, Op] = {}
     for kernel in schedule.kernels:
         leaves.update(kernel.writes)
@@ -53,10 +53,10 @@ def predictions(
     threads: int,
     place: Callable[[Op], Hashable],
 ) -> list[Predicted]:
-    """The kernels' costs and times in a call that is one of many; ``place`` says where values lie.
+    """Return the kernels' costs and times in a steady state of repeated calls.
 
-    What was touched long ago is in no cache any more: a value comes from as far away as there were
-    bytes touched since it last was. Raises ``KeyError`` where a length is missing.
+    ``place`` identifies the memory of a value. The number of bytes touched since its last use
+    decides which cache level a value comes from. Raises ``KeyError`` if a length is missing.
     """
     places = [operand_places(schedule, kernel, place) for kernel in schedule.kernels]
     costs = [
@@ -65,7 +65,7 @@ def predictions(
     ]
     recent = _Recent(4 * machine.caches[-1])
     found = []
-    for turn in range(2):  # the second one finds memory as an earlier call left it
+    for turn in range(2):  # the second iteration starts with the caches of an earlier call
         for cost, where in zip(costs, places, strict=True):
             behind = [recent.since(each) for each in where] if turn else None
             recent.touch(dict(zip(where, [max(move) for move in cost.moves], strict=True)))
@@ -75,20 +75,20 @@ def predictions(
 
 
 class _Recent:
-    """Places by when they were last touched; what is more than ``most`` bytes behind is far."""
+    """Memory places by the time of their last use; beyond ``most`` bytes all are equally far."""
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self.sizes: dict[Hashable, int] = {}  # the one touched last comes last
+        self.sizes: dict[Hashable, int] = {}  # in order of last use
 
     def touch(self, sizes: Mapping[Hashable, int]) -> None:
-        """Note that so many bytes of places are touched."""
+        """Record that bytes of these places are used."""
         for place, size in sizes.items():
             self.sizes.pop(place, None)
             self.sizes[place] = size
 
     def since(self, place: Hashable) -> float:
-        """The bytes touched since this place was, its own among them."""
+        """Return the bytes used since the last use of a place, its own included."""
         total = 0
         for other in reversed(self.sizes):
             total += self.sizes[other]

@@ -1,9 +1,9 @@
-"""Values of which two are kept where one can be computed from the other: the first is not kept.
+"""Recomputation of elementwise values from values that stay in memory anyway.
 
-A gelu, a normalisation or a gate is read by a product soon after it is computed, and by the product
-of a weight's gradient much later; what it is computed from is kept until then as well, for its own
-derivative. Only that is kept here, and the elementwise function is computed again for the later
-product, which takes far longer than it.
+A product reads a gelu, a normalisation or a gate soon after it is computed, and the product of a
+weight's gradient reads it much later. Its input stays in memory until then as well, for its own
+derivative. So only the input is kept, and the elementwise function is computed again for the later
+product, which takes far longer.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from ..rules.program import Program
 from ..rules.rematerialisation import Recomputation, Regions
 from .schedule import least_peak
 
-MIN_BYTES = 1 << 16  # of a value that is computed again
-MIN_PRODUCTS = 64  # multiply-adds of the later product for each element that is computed again
-MAX_OPS = 16  # that are computed again for one value, and that are searched for later readers
-MAX_SHARE = 0.95  # of the bytes of a program, that it takes when values are computed again
-MIN_RATIO = 8  # a value is small beside one of as many times its bytes
+MIN_BYTES = 1 << 16  # bytes of a value that is computed again
+MIN_PRODUCTS = 64  # multiply-adds of the later product per element that is computed again
+MAX_OPS = 16  # ops computed again for one value, and ops searched for later readers
+MAX_SHARE = 0.95  # peak bytes with recomputation, relative to those without
+MIN_RATIO = 8  # a value is small relative to one with so many times its bytes
 
 
 def kept_once(program: Program, target: Target, own: OwnTable) -> Program:
     """Return the program with elementwise values computed again for later products.
 
-    A program that says itself what is computed again stays as it is. So does one that would take
-    hardly less, and one whose target has a kernel for each op, which would take longer. Values of
-    open length are kept: what a program takes of these is known at a call. New ops are in ``own``.
+    A program with explicit recomputation is not changed, nor one whose peak memory hardly falls,
+    nor one of a target with a kernel per op, which would be slower. Values of open length are kept:
+    their size is known only at a call. New ops are in ``own``.
     """
     if program.again or target.group is None:
         return program
@@ -51,24 +51,24 @@ def kept_once(program: Program, target: Target, own: OwnTable) -> Program:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Candidate:
-    """A value, the last op that reads it soon (``end``), and what reads it later."""
+    """A value, the views ``shown`` of it, its last early reader ``end``, and ``later`` readers."""
 
     value: Op
-    shown: tuple[Op, ...]  # the views through which it is read
+    shown: tuple[Op, ...]
     end: Op
     later: tuple[Op, ...]
 
 
 @dataclass(eq=False, slots=True)
 class _Region:
-    """The ops that compute a value again, from values that are kept."""
+    """The ops ``inside``, which recompute a value from the values in ``stays``."""
 
     inside: dict[Op, None]
     stays: dict[Op, None] = field(default_factory=dict)
 
 
 class _Search:
-    """Finds what to compute again among ops in order."""
+    """Finds values to compute again among ops in order."""
 
     def __init__(self, order: Sequence[Op]) -> None:
         self.order = order
@@ -80,7 +80,7 @@ class _Search:
         self.past: dict[Op, int] = {}
 
     def regions(self) -> Regions:
-        """Return the ops to compute again and when, as parts that do not overlap."""
+        """Return the ops to compute again, and after which ops, as disjoint parts."""
         candidates = [found for op in self.order for found in self.candidates(op)]
         exits: dict[Op, int] = {}
         for k, each in enumerate(candidates):
@@ -101,7 +101,7 @@ class _Search:
         return Regions(number, ends, stays.keys())
 
     def candidates(self, op: Op) -> Iterator[_Candidate]:
-        """Return an elementwise value that products read at two times far apart, if it is one."""
+        """Yield ``op`` if products read this elementwise value at two times far apart."""
         size = bytes_of(op)
         large = isinstance(size, int) and size >= MIN_BYTES
         if op.primitive.kind != "elementwise" or is_bound(op) or not large:
@@ -117,11 +117,11 @@ class _Search:
             yield _Candidate(op, tuple(shown), soon[-1], tuple(later))
 
     def gap(self, readers: Sequence[Op], k: int) -> int:
-        """Return how many ops stand between a reader and the one before it."""
+        """Return the number of ops between a reader and the previous one."""
         return self.position[readers[k]] - self.position[readers[k - 1]]
 
     def readers(self, op: Op, shown: dict[Op, None]) -> list[Op]:
-        """Return what reads an op or views of it, which are added to ``shown``."""
+        """Return the readers of an op or of views of it; add the views to ``shown``."""
         found: dict[Op, None] = {}
         stack = [op]
         while stack:
@@ -134,7 +134,7 @@ class _Search:
         return list(found)
 
     def is_worth(self, reader: Op, seen: Sequence[Op]) -> bool:
-        """Return whether a reader is a product that takes far longer than an elementwise op."""
+        """Return True if a reader is a product that takes far longer than an elementwise op."""
         if not is_dot(reader):
             return False
         first, second = reader.args
@@ -143,7 +143,7 @@ class _Search:
         return nominal(product(own)) >= MIN_PRODUCTS
 
     def find_past(self, exits: Mapping[Op, int]) -> None:
-        """Note which ops are made of the ends of which candidates, as bits."""
+        """Record which candidates' ends each op depends on, as bits."""
         for op in self.order if exits else ():
             bits = exits.get(op, 0)
             for arg in op.args:
@@ -152,7 +152,7 @@ class _Search:
                 self.past[op] = bits
 
     def region(self, candidate: _Candidate, bit: int) -> _Region | None:
-        """Return how to compute a candidate again from what is kept anyway; None if it cannot."""
+        """Return the ops that recompute a candidate from kept values; None if impossible."""
         found = _Region(dict.fromkeys((candidate.value, *candidate.shown)))
         for reader in candidate.later:
             past = bool(self.past.get(reader, 0) & bit)
@@ -175,7 +175,7 @@ class _Search:
         return found
 
     def is_late(self, op: Op, region: _Region, bit: int, left: list[int]) -> bool:
-        """Return whether ops past a candidate's end read an op by ways outside of a region."""
+        """Return True if ops after a candidate's end read an op, other than inside a region."""
         for user in self.users.get(op, ()):
             if user in region.inside or left[0] <= 0:
                 continue
@@ -188,9 +188,11 @@ class _Search:
 
 
 def deepen(region: _Region, least: int) -> None:
-    """Let what the one large value that a region stays on is made of stay instead, while that is
-    one elementwise value: others may need it too, and what is between takes no memory then. What a
-    product has summed is stored as the elementwise op behind it leaves it."""
+    """Replace the only large kept value of a region by its large elementwise operand, repeatedly.
+
+    Other regions may need that operand too, and the values between then take no memory. The result
+    of a product is stored as its elementwise epilogue leaves it.
+    """
     while len(region.inside) < MAX_OPS:
         large = [op for op in region.stays if not is_small(op, least)]
         if len(large) != 1 or not is_cheap(large[0]):
@@ -205,23 +207,23 @@ def deepen(region: _Region, least: int) -> None:
 
 
 def computed(op: Op) -> list[Op]:
-    """Return the arguments of an op that are neither storage nor bound to it."""
+    """Return the arguments of an op that are neither storage nor constants."""
     return [arg for arg in op.args if not (isinstance(arg, Leaf) or is_bound(arg))]
 
 
 def is_small(op: Op, least: int) -> bool:
-    """Return whether a value, or what it is a view of, takes at most ``least`` bytes."""
+    """Return True if a value, or the base of a view, takes at most ``least`` bytes."""
     while op.primitive.view and op.args and not isinstance(op.args[0], RegionOp):
         op = op.args[0]
     return nominal(bytes_of(op)) <= least
 
 
 def is_cheap(op: Op) -> bool:
-    """Return whether an op is elementwise or a view."""
+    """Return True if an op is elementwise or a view."""
     row = op.primitive
     return (row.kind == "elementwise" or bool(row.view)) and not row.acts
 
 
 def is_dot(op: Op) -> bool:
-    """Return whether an op is a contraction."""
+    """Return True if an op is a contraction."""
     return op.primitive.name == "dot"

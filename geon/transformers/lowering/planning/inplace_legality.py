@@ -1,10 +1,9 @@
-"""Whether a kernel reads each element of a value before a result is written over it.
+"""Legality of in-place results: checks that each element is read before it is overwritten.
 
-This plays the loads and stores of a kernel's work at some lengths, and knows nothing of how a plan
-was made. The model is what all that print kernels keep to: pieces run one after another; rows in
-any order, and for each row its passes, and the stores of the row between two passes, one after
-another; the elements of a pass in any order; and of one element, or of the stores of a row, all is
-loaded before anything is stored.
+It replays the loads and stores of a kernel at sample lengths, independently of the planner. All
+printers follow this model: pieces run one after another. Rows run in any order. Within a row,
+passes and the stores between two passes run one after another. The elements of a pass run in any
+order. Of one element, or of the stores of a row, all loads precede all stores.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ from ...kernels.kernel_lowering import Work
 from ...kernels.products.contraction import Contraction
 from ...kernels.products.row_blocking import Blocked, Extremes, Step
 
-MOST = 1 << 16  # elements of a pass that are all played; of more, some of each loop:
-ENDS = 4  # so many from either end
-APART = 1 << 32  # between the numbers of elements of passes that run in any order
-LONGER = (0, 64)  # what is added to open lengths: some work has forms for short and long ones
-Array = Any  # of indices, over rows and loops
+MOST = 1 << 16  # maximum elements of a pass that are all replayed
+ENDS = 4  # iterations replayed at either end of each loop of larger passes
+APART = 1 << 32  # distance of element numbers between passes that run in any order
+LONGER = (0, 64)  # increments of open lengths: some kernels have variants for short and long ones
+Array = Any  # indices over rows and loops
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Moment:
-    """What happens at one time of a row: the values that are computed there, and stores."""
+    """One step of a row: the values computed in it, and its stores."""
 
     rows: tuple[Loop, ...]
     loops: tuple[Loop, ...]
@@ -44,7 +43,7 @@ class _Moment:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Accesses:
-    """Offsets in memory, with the row and the element of each, in ``piece`` at time ``time``."""
+    """Memory offsets, with row and element number of each, of piece ``piece`` at step ``time``."""
 
     offsets: Array
     row: Array
@@ -54,9 +53,9 @@ class _Accesses:
 
 
 def reads_first(work: Work, value: Op, result: Op, lengths: Mapping[str, int]) -> bool:
-    """Whether each element of ``value`` is read before that of ``result`` in its place is written.
+    """Return True if each element of ``value`` is read before ``result`` overwrites it.
 
-    Regions, loops in order and chains of blocks are not known to.
+    Return False for regions, ordered loops and chains of blocks.
     """
     if not isinstance(work, (Nest, Contraction)) or not among(value, work.operands):
         return False
@@ -72,8 +71,9 @@ def _number(work: Nest | Contraction, op: Op) -> int:
 def _forms(
     work: Nest | Contraction, lengths: Mapping[str, int]
 ) -> list[Sequence[Nest | Contraction]]:
-    """The ways in which some work may be done at these lengths, each as what is done one after
-    another. Pieces are only for where none of the sizes that they hold by is negative.
+    """Return the alternative forms of a kernel at these lengths, each as a sequence of nests.
+
+    Pieces are used only where no size in ``holds`` is negative.
     """
     found: list[Sequence[Nest | Contraction]] = [(work,)]
     holds = work.holds if isinstance(work, Nest) else ()
@@ -89,7 +89,7 @@ def _forms(
 def _is_sound(
     form: Sequence[Nest | Contraction], value: int, result: int, lengths: Mapping[str, int]
 ) -> bool:
-    """Whether some work, done one after another, reads an element before it is written over."""
+    """Return True if a sequence of nests reads each element before it is overwritten."""
     loads: list[_Accesses | None] = []
     stores: list[_Accesses | None] = []
     for piece, work in enumerate(form):
@@ -107,21 +107,21 @@ def _is_sound(
 
 
 def _loads_of(value: int, roots: Iterable[Scalar]) -> list[Load]:
-    """What scalar code loads of an operand, in its indices too."""
+    """Return the loads of an operand in scalar code, including those in indices."""
     return [x for x in walk(*roots) if isinstance(x, Load) and x.operand == value]
 
 
 def _read_anywhere(work: Nest | Contraction, value: int) -> Sequence[Scalar]:
-    """What is computed at times that are not known, or after all was written."""
+    """Return the values computed at unknown times, or after everything was written."""
     if isinstance(work, Contraction):
         return work.left, work.right
     if work.fill is None or work.fill.source == value:
-        return ()  # a copy of a value to its own place is none
+        return ()  # a fill from the operand itself copies nothing
     return [node for moment in _moments(work) for node in moment.values]
 
 
 def _moments(work: Nest | Contraction) -> list[_Moment]:
-    """What is done for each row, one after another; a contraction is one pass."""
+    """Return the steps of each row in order; a contraction is one pass."""
     if isinstance(work, Contraction):
         loops = (*work.batch, *work.rows, *work.columns)
         values = tuple([store.value for store in work.stores])
@@ -131,7 +131,7 @@ def _moments(work: Nest | Contraction) -> list[_Moment]:
 
 
 def _row_moments(rows: tuple[Loop, ...], steps: Sequence[Pass | Store]) -> list[_Moment]:
-    """What some steps do for each row: passes, and between two of them stores of the row."""
+    """Return the steps of a row: passes, and groups of stores between two of them."""
     found: list[_Moment] = []
     for is_pass, run in itertools.groupby(steps, lambda step: isinstance(step, Pass)):
         if not is_pass:
@@ -146,8 +146,9 @@ def _row_moments(rows: tuple[Loop, ...], steps: Sequence[Pass | Store]) -> list[
 
 
 class _Played:
-    """The indices of a moment's loops under ``lengths``, as arrays that fit each other; its
-    elements are numbered from ``first`` on.
+    """Indices of a moment's loops at given ``lengths``, as broadcastable arrays.
+
+    Elements are numbered from ``first``.
     """
 
     def __init__(self, moment: _Moment, lengths: Mapping[str, int], first: int) -> None:
@@ -158,7 +159,7 @@ class _Played:
         taken = [np.arange(n) if few or n <= 2 * ENDS else _ends(n) for n in extents]
         self.shape = tuple(map(len, taken))
         self.variables: dict[Hashable, Array] = {"first_lane": np.int64(0)}
-        numbers: list[Array] = [np.int64(0), np.int64(first)]  # of the row, and of the element
+        numbers: list[Array] = [np.int64(0), np.int64(first)]  # row number, element number
         for k, (loop, count, each) in enumerate(zip(loops, extents, taken, strict=True)):
             at = each.reshape([-1, *[1] * (len(loops) - 1 - k)])
             inside = k >= len(moment.rows)
@@ -167,22 +168,22 @@ class _Played:
         self.row, self.element = map(self.each, numbers)
 
     def size(self, size: Size) -> int:
-        """A length, or what an index is multiplied with or divided by."""
+        """Return a length as an integer."""
         return evaluate(size, self.lengths)
 
     def accesses(self, offset: Affine, piece: int, time: int) -> _Accesses | None:
-        """What is read or written at an offset; None where that depends on data."""
+        """Return the accesses at an offset; None if it depends on data."""
         at = self.index(offset)
         if at is None:
             return None
         return _Accesses(self.each(at), self.row, self.element, piece, time)
 
     def each(self, index: Array) -> Array:
-        """An index for each row and element."""
+        """Return an index broadcast to all rows and elements."""
         return np.broadcast_to(index, self.shape).reshape(-1)
 
     def index(self, index: Affine) -> Array | None:
-        """An index; None where it depends on data."""
+        """Return the values of an index; None if it depends on data."""
         found = np.int64(self.size(index.constant))
         for atom, step in index.terms.items():
             value = self.atom(atom)
@@ -192,7 +193,7 @@ class _Played:
         return found
 
     def atom(self, atom: Hashable) -> Array | None:
-        """What an index is made of; None where it depends on data."""
+        """Return the values of an atom of an index; None if it depends on data."""
         if isinstance(atom, str):
             return self.variables[atom]
         if not isinstance(atom, (Quotient, Remainder, Clamped)):
@@ -207,17 +208,17 @@ class _Played:
                     return None
                 of = np.where((at >= self.size(guard.low)) & (at < self.size(guard.high)), of, 0)
             return of
-        by = max(self.size(atom.by), 1)  # never run, where there is nothing
+        by = max(self.size(atom.by), 1)  # 0 only where the loop has no iterations
         return of // by if isinstance(atom, Quotient) else of % by
 
 
 def _ends(count: int) -> Array:
-    """Some of so many indices, from either end."""
+    """Return the first and last ``ENDS`` of ``count`` indices."""
     return np.r_[:ENDS, count - ENDS : count]
 
 
 def _comes_before(load: _Accesses | None, store: _Accesses | None) -> bool:
-    """Whether what is loaded was not stored over at that time, nor by what runs in any order."""
+    """Return True if no loaded element may have been overwritten by the store before."""
     if load is None or store is None:
         return False
     if load.piece < store.piece or not len(load.offsets) or not len(store.offsets):
@@ -238,7 +239,7 @@ def _comes_before(load: _Accesses | None, store: _Accesses | None) -> bool:
 
 
 def wrong_step(work: Blocked, lengths: Mapping[str, int]) -> Op | None:
-    """A value of a block that a step of a chain reads when its memory does not hold it any more."""
+    """Return a value that a chain's step reads after its block buffer was overwritten, or None."""
     bound = work.bindings(0, lengths)
     held: dict[int, Op] = {}
     for step, places in zip(work.steps, work.places, strict=True):
@@ -256,12 +257,12 @@ def wrong_step(work: Blocked, lengths: Mapping[str, int]) -> Op | None:
 
 
 def _is_before(step: Step, value: Op, result: Op, lengths: Mapping[str, int]) -> bool:
-    """Whether a step of a chain reads each element before that of a result is written over it."""
+    """Return True if a step of a chain reads each element before a result overwrites it."""
     return not isinstance(step, Extremes) and reads_first(step, value, result, lengths)
 
 
 def _written(step: Step) -> list[Op]:
-    """The values that a step of a chain computes."""
+    """Return the values that a step of a chain computes."""
     if isinstance(step, Extremes):
         return [step.op]
     stores = [store for moment in _moments(step) for store in moment.stores]

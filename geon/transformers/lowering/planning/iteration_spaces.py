@@ -1,4 +1,4 @@
-"""Over what kernels go: the axes of their loops, and how many turns these have."""
+"""Iteration spaces of kernels: the axes of their loops, with lengths."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .plan import Plan
 
 
 def space_of(kernel: Kernel) -> Space:
-    """The axes over which a kernel goes, by name and length; of a loop that is one, its own too."""
+    """Return the axes of a kernel, by name and length; of an ordered loop, also its own axis."""
     assert kernel.fused is not None
     chain = kernel.fused.chain
     parts = [kernel.fused] if chain is None else [fused for fused, _ in chain.steps]
@@ -27,7 +27,7 @@ def space_of(kernel: Kernel) -> Space:
 
 
 def spaces_of(plan: Plan) -> Iterator[Space]:
-    """The axes over which each kernel of a plan goes, in loops over the loops' axes too."""
+    """Yield the axes of each kernel of a plan; inside loops, also those of the loops."""
     for kernel in plan.schedule.kernels:
         inside = plan.inside.get(kernel.op)
         if inside is None:

@@ -1,9 +1,9 @@
-"""Order kernels for low memory: a pure function of a graph of numbers.
+"""Orders kernels for low peak memory: a pure function of a graph of numbers.
 
-Two orders are made and the one with the lower peak is taken; on a tie the one in which values wait
-less for their readers, which then find them in caches. In the first order kernels stand depth
-first. The second looks further than one kernel: when all readers of a value are ready, it runs
-them, and what they make possible, as soon as this leaves less memory taken than before.
+Two orders are built and the one with the lower peak is used. On a tie, it is the one in which
+values wait less for their readers, which then find them in cache. The first order is depth-first.
+The second looks further than one kernel: when all readers of a value are ready, it runs them, and
+kernels that they make ready, as soon as this leaves less memory in use than before.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-MAX_READERS = 8  # readers of a value, not run so far, that are run together
-MAX_STEPS = 64  # kernels that are looked ahead until less memory is taken than at the start
+MAX_READERS = 8  # remaining readers of a value that are run together
+MAX_STEPS = 64  # look-ahead, in kernels, until less memory is in use than at the start
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Step:
-    """A kernel as numbers: the values that it ``reads`` and ``makes`` in the arena.
+    """A kernel as numbers.
 
-    Each of ``joins`` is a value that it makes and one that it reads, in whose memory the first may
-    lie. ``after`` are the steps that wait for this one, once for each reason. ``rank`` is its place
-    in a depth-first order. Steps that are ``early`` come before all others.
+    ``reads`` and ``makes`` are the values in the arena that it reads and computes. ``joins`` are
+    pairs of a value that it computes and one that it reads, whose memory the first may overwrite.
+    ``after`` are the steps that wait for this one, once per reason. ``rank`` is its position in a
+    depth-first order. ``early`` steps run before all others.
     """
 
     reads: tuple[int, ...]
@@ -47,7 +48,7 @@ def order_of_least_memory(steps: Sequence[Step], sizes: Sequence[int]) -> tuple[
 
 
 class _Graph:
-    """What all orders have in common."""
+    """Data that all orders share."""
 
     def __init__(self, steps: Sequence[Step], sizes: Sequence[int]) -> None:
         self.steps, self.sizes = steps, sizes
@@ -63,12 +64,12 @@ class _Graph:
     def freed(self, k: int, left: Sequence[int]) -> int:
         """Return the bytes of the values that a step is the last one to read.
 
-        ``left`` has for each value the number of readers that have not run, this step among them.
+        ``left`` has for each value the number of readers that have not run, this step included.
         """
         return sum(self.sizes[v] for v in self.steps[k].reads if left[v] == 1)
 
     def rise(self, k: int, left: Sequence[int]) -> int:
-        """Return the bytes that are taken while a step runs beside those taken before it."""
+        """Return the additional bytes in use while a step runs."""
         rise, used = self.made[k], set[int]()
         for made, read in self.steps[k].joins if rise else ():
             if left[read] == 1 and made not in used and read not in used:
@@ -77,8 +78,7 @@ class _Graph:
         return rise
 
     def cost(self, order: Sequence[int]) -> tuple[int, int]:
-        """Return the most bytes that values take at one time in an order, and the sum over all
-        steps of those taken after each."""
+        """Return the peak bytes of an order, and the sum of the bytes in use after each step."""
         left = [len(readers) for readers in self.readers]
         now = peak = total = 0
         for k in order:
@@ -91,22 +91,22 @@ class _Graph:
 
 
 class _Listing:
-    """A list of steps that grows by what is ready.
+    """List scheduling: an order that grows by ready steps.
 
-    ``ahead`` says whether readers of a value run together to free memory.
+    With ``ahead``, the readers of a value run together to free memory.
     """
 
     def __init__(self, graph: _Graph, ahead: bool) -> None:
         self.graph, self.ahead = graph, ahead
         self.left = [len(readers) for readers in graph.readers]  # readers that have not run
-        self.unready = self.left.copy()  # of these, the ones that wait for other steps
+        self.unready = self.left.copy()  # those of ``left`` that wait for other steps
         self.waits = graph.waits.copy()
         self.done = [False] * len(graph.steps)
         self.early = sum(step.early for step in graph.steps)  # early steps that have not run
         self.order: list[int] = []
         self.ready: list[tuple[bool, bool, tuple[int, ...], int]] = []
-        self.touched: dict[int, None] = {}  # values with other readers left than were looked at
-        self.closing: list[tuple[int, int, int]] = []  # costs of freeing values, with these
+        self.touched: dict[int, None] = {}  # values whose remaining readers have changed
+        self.closing: list[tuple[int, int, int]] = []  # heap of (peak, bytes after, value to free)
 
     def run(self) -> list[int]:
         """Return the order."""
@@ -124,10 +124,9 @@ class _Listing:
         return self.order
 
     def push(self, k: int) -> None:
-        """Offer a ready step: before others if it frees as much as it makes.
+        """Queue a ready step; before others if it frees as much as it allocates.
 
-        One that makes nothing is never in the way of others, so it comes first where these are
-        looked at.
+        With look-ahead, a step that allocates nothing comes first, as it never delays others.
         """
         step, made = self.graph.steps[k], self.graph.made[k]
         free = self.ahead and not made
@@ -135,7 +134,7 @@ class _Listing:
         heapq.heappush(self.ready, (not step.early, grows, step.rank, k))
 
     def make_ready(self, k: int) -> None:
-        """Note that a step waits for nothing more."""
+        """Record that a step waits for nothing more."""
         for v in self.graph.steps[k].reads:
             self.unready[v] -= 1
             if not self.unready[v]:
@@ -166,8 +165,10 @@ class _Listing:
         return (k for k in self.graph.readers[v] if not self.done[k])
 
     def better_first(self, k: int) -> list[int]:
-        """Return ready steps that make less and read a value in whose memory this step could then
-        put its result."""
+        """Return ready steps with smaller results after which step ``k`` can run in place.
+
+        They are all other readers of the value that ``k`` may overwrite.
+        """
         made, steps = self.graph.made, self.graph.steps
         for _, v in steps[k].joins:
             if not self.unready[v] and 1 < self.left[v] <= MAX_READERS:
@@ -177,13 +178,16 @@ class _Listing:
         return []
 
     def may_run(self, k: int) -> bool:
-        """Return whether no early step must come before."""
+        """Return True if no early step must run before."""
         return self.graph.steps[k].early or not self.early
 
     # Readers together ---------------------------------------------------------------------------
 
     def close(self) -> bool:
-        """Free the value that takes the least memory meanwhile, if less is taken after it."""
+        """Free the value with the lowest meanwhile peak, if less memory is in use after.
+
+        Return False if there is none.
+        """
         for v in self.touched:
             found = self.together(v)
             if found is not None:
@@ -204,8 +208,11 @@ class _Listing:
         return False
 
     def together(self, v: int) -> tuple[int, int, list[int]] | None:
-        """Return the steps that free a value, with some that become possible, if less memory is
-        taken after them; before these the bytes taken while they run and after them."""
+        """Return how to free a value: bytes at peak, bytes afterwards, and the steps.
+
+        The steps are its readers and some that become ready. Return None if memory in use does not
+        fall.
+        """
         graph = self.graph
         if self.unready[v] or not 0 < self.left[v] <= MAX_READERS:
             return None
@@ -244,7 +251,7 @@ class _Listing:
         return (peak, now, order) if now < 0 else None
 
     def made_possible(self, steps: Sequence[int]) -> Iterator[int]:
-        """Return steps that are ready after some, or free a value as others have run."""
+        """Yield steps that are ready after ``steps``, or are now last readers of a value."""
         for k in steps:
             for v in self.graph.steps[k].reads:
                 if self.left[v] == 1:

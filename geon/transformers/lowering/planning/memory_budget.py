@@ -1,8 +1,8 @@
-"""A program for so many bytes: what to compute again, where all values at once take more.
+"""Memory budgets: finds values to recompute so that a program fits into a number of bytes.
 
-The plan of the program as it is says at which kernel most memory is taken, and which values lie
-there for later kernels. Of several choices what to keep of these, each is planned; of those that
-fit, the one whose kernels should take the least time is made.
+The plan of the unchanged program shows the kernel at which memory peaks, and the values that are
+kept there for later kernels. Several choices of what to keep are planned. Of those that fit, the
+one with the least predicted time is used.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from .derivable_values import kept_once
 from .plan import Plan, place_plan, plan_memory
 from .schedule import Schedule, schedule
 
-# Levels of segments that are tried, and of scans whose stacks take such a share of the budget.
+# Segmentations tried: levels of nesting, and n for scans whose stacks exceed 1/n of the budget.
 SEGMENTS = ((1, 4), (1, 1 << 62), (2, 1 << 62), (3, 1 << 62))
-NEAR = 8  # kernels before the fullest one that are looked at
-BYTES_OF_A_STEP = 16  # that are moved in the time of one step, of targets without a model
+NEAR = 8  # maximum kernels before the peak that are tried as a boundary
+BYTES_OF_A_STEP = 16  # bytes moved in the time of one scalar step, for targets without a model
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Choice:
-    """A program with what it takes: bytes, and time in a unit that choices share."""
+    """A program with its peak bytes and its time, in a unit that all choices share."""
 
     program: Program
     bytes: int
@@ -56,9 +56,9 @@ class Fitting:
         self.lengths = dict(budget.lengths)
 
     def fitted(self, program: Program, divided: Callable[[Division], Program]) -> Program:
-        """The program, computing again what has to be for the budget.
+        """Return the program, with recomputation as the budget requires.
 
-        ``divided`` builds it with scans in segments. ``SizeError`` where no choice fits.
+        ``divided`` builds it with scans in segments. ``SizeError`` if no choice fits.
         """
         once = program if self.check else kept_once(program, self.target, self.own)
         laid_out, plan, first = self.planned(once)
@@ -85,7 +85,7 @@ class Fitting:
         return min(fitting, key=lambda choice: choice.time).program
 
     def again(self, program: Program, plan: Plan) -> Iterator[Choice]:
-        """What it takes to compute values again that lie where a plan takes most."""
+        """Yield choices that recompute values kept where a plan's memory peaks."""
         crest = self.crest(program, plan)
         for kept in crest.policies():
             made = self.without(program, crest, kept)
@@ -95,8 +95,10 @@ class Fitting:
     def in_segments(
         self, program: Program, divided: Callable[[Division], Program]
     ) -> Iterator[Program]:
-        """The program with scans in segments: those of long stacks alone, then all, then in
-        segments of segments; none where there is no scan that keeps stacks for others."""
+        """Yield the program with scans in segments, if scans keep stacks for others.
+
+        First only scans with large stacks are segmented, then all, then in nested segments.
+        """
         known = {scans_of(program)}
         if not any(known):
             return
@@ -109,21 +111,21 @@ class Fitting:
             yield made
 
     def shown_lengths(self) -> str:
-        """The lengths that bytes are for, as part of a sentence."""
+        """Return the lengths that byte counts are for, as part of a sentence."""
         shown = ", ".join(f"{name} = {length}" for name, length in self.budget.lengths)
         return f" (for {shown})" if shown else ""
 
     def planned(self, program: Program) -> tuple[Program, Plan, Choice]:
-        """A program laid out, its plan, and what it takes."""
+        """Return a laid-out program, its plan, and its choice."""
         laid_out = lay_out(program, self.target, self.own, self.check)
         plan = plan_memory(schedule(laid_out, self.target, self.own, self.check), self.reuse)
         placed = place_plan(plan, self.lengths, self.budget.threads)
         return laid_out.program, plan, Choice(program, placed.peak_bytes, self.time(plan.schedule))
 
     def time(self, made: Schedule) -> float:
-        """What the kernels should take, on the machine that the target decides by.
+        """Return the predicted time of the kernels, on the target's model machine.
 
-        Where it has none, steps of scalar code and what is moved count.
+        Without a model it is the number of scalar operations plus weighted bytes.
         """
         place = written_place(made)
         if self.target.model is not None:
@@ -139,8 +141,8 @@ class Fitting:
         )
 
     def fullest(self, plan: Plan) -> int:
-        """The kernel at which buffers take most."""
-        taken = [0] * (plan.length + 2)  # a plan without reuse has buffers that outlive all
+        """Return the kernel at which buffers take most memory."""
+        taken = [0] * (plan.length + 2)  # buffers of a plan without reuse outlive all steps
         for buffer in plan.buffers:
             size = buffer.bytes(self.lengths, self.budget.threads)
             taken[buffer.first] += size
@@ -153,7 +155,7 @@ class Fitting:
         return next(k for k, (first, last) in enumerate(plan.steps) if first <= found <= last)
 
     def crest(self, program: Program, plan: Plan) -> Crest:
-        """Where the plan of a program takes most, and what lies there."""
+        """Return the memory peak of a plan, with the values that are kept there."""
         kernels, order = plan.schedule.kernels, post_order(program.roots)
         at = self.fullest(plan)
         time = plan.schedule.times[at]
@@ -166,7 +168,7 @@ class Fitting:
                 elif plan.last_use[op] > time:
                     held[op] = kernel
         later = {op for kernel in kernels[at + 1 :] for op in kernel.results}
-        # The kernel itself may compute what nothing else needs.
+        # The kernel's own results may have no later readers, so earlier kernels are tried, too.
         tried = [
             descendants(order, kernel.results) for kernel in kernels[max(at - NEAR, 0) : at + 1]
         ]
@@ -174,7 +176,7 @@ class Fitting:
         return Crest(held, stays, past, order)
 
     def without(self, program: Program, crest: Crest, kept: set[Op]) -> Program:
-        """The program where values that are held and not ``kept`` are computed again later."""
+        """Return the program that recomputes held values that are not ``kept``."""
         stays = crest.stays | kept
         inside = below([op for op in crest.held if op not in kept], stays | crest.past)
         number = connected(inside, lambda op, arg: True)
@@ -187,11 +189,11 @@ class Fitting:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Crest:
-    """The kernel of a plan at which memory is fullest.
+    """The kernel of a plan at which memory peaks.
 
-    ``held`` are the values that are made before it and read after it, with their kernels, in order;
-    ``stays`` what is in memory of its own all the time, ``past`` what is computed from what it, or
-    a kernel just before it, computes.
+    ``held`` maps the values that are computed before it and read after it to their kernels, in
+    order. ``stays`` are values with memory of their own throughout. ``past`` are ops computed from
+    results of the kernel, or of one just before it. ``order`` has all ops in order.
     """
 
     held: dict[Op, Kernel]
@@ -200,10 +202,10 @@ class Crest:
     order: list[Op]
 
     def policies(self) -> Iterator[set[Op]]:
-        """What to keep of the values that are held.
+        """Yield sets of held values to keep.
 
-        All that are dear to compute; all but every second one, third, fourth, sixth, and so on;
-        every second, third, fourth and so on alone; none.
+        These are: all expensive ones; all but every second, third, fourth, sixth, ...; every
+        second, third, fourth, ...; none.
         """
         dear = {op for op, kernel in self.held.items() if is_dear(kernel)}
         if dear:
@@ -216,12 +218,12 @@ class Crest:
 
 
 def scans_of(program: Program) -> tuple[Axis, ...]:
-    """The axes of all scans, by which programs in other segments differ."""
+    """Return the axes of all scans, which identify a segmentation."""
     return tuple([op.attrs[0] for op in deep_order(program.roots) if op.primitive.name == "scan"])
 
 
 def descendants(order: Sequence[Op], ops: Iterable[Op]) -> set[Op]:
-    """These and all that is computed from them, of ops in order."""
+    """Return ``ops`` and everything computed from them, given all ops in order."""
     found = set(ops)
     for op in order:
         if any(arg in found for arg in op.args):
@@ -230,7 +232,7 @@ def descendants(order: Sequence[Op], ops: Iterable[Op]) -> set[Op]:
 
 
 def below(ops: Sequence[Op], stays: set[Op]) -> dict[Op, None]:
-    """These and all that they are computed from, down to what stays and to storage."""
+    """Return ``ops`` and everything they depend on, down to values that stay and to storage."""
     found: dict[Op, None] = {}
     stack = list(ops)
     while stack:
@@ -243,7 +245,7 @@ def below(ops: Sequence[Op], stays: set[Op]) -> dict[Op, None]:
 
 
 def is_dear(kernel: Kernel) -> bool:
-    """Whether a kernel is a product or a call of a library, or reduces."""
+    """Return True if a kernel is expensive: a product, a reduction or a library call."""
     rows = [op.primitive for op in kernel.results]
     reduces = kernel.fused is not None and bool(kernel.fused.reductions)
     return reduces or any(
@@ -252,7 +254,7 @@ def is_dear(kernel: Kernel) -> bool:
 
 
 def steps_to(count: int) -> Iterator[int]:
-    """2, 3, 4, 6, 8, 12 and so on, at most ``count``."""
+    """Yield 2, 3, 4, 6, 8, 12, ..., up to ``count``."""
     step = 2
     while step <= count:
         yield step

@@ -1,4 +1,4 @@
-"""Stage 5: the plan. Which buffer each value lives in, how long, and what is computed in place."""
+"""Stage 5, the memory plan: the buffer of each value, its live range, and in-place results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .schedule import Kernel, Schedule, carries_of
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Home:
-    """Where a value lives: ``arena`` buffer number, ``result`` number, or a ``variable``."""
+    """Memory of a value: ``arena`` buffer number, ``result`` number, or the variable ``leaf``."""
 
     kind: str
     number: int = 0
@@ -27,14 +27,13 @@ class Home:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Inside:
-    """The plans of a region's bodies in the arena of the plan around it.
+    """The plans of a region's bodies, within the arena of the surrounding plan.
 
-    ``first`` is the number of the buffer there that each plan's first one is, and ``steps`` the
-    number of the step that its first kernel is. ``spare`` has by number the buffers beside its
-    result, if it has one, in which a carry lies: one to read while the other is written, or one
-    alone where each step changes it in place. ``truth``
-    is the number of the buffer in which a condition lies. ``kept`` are the buffers of the copies
-    that kernels of a loop's body keep from step to step, in order.
+    ``first`` has for each plan the arena number of its first buffer, ``steps`` the number of its
+    first step. ``spare`` maps the number of a carry to its buffers besides its result: one to read
+    while the other is written, or a single one if each step updates it in place. ``truth`` is the
+    buffer of a condition. ``kept`` are the buffers of packed copies that kernels of a loop body
+    keep from iteration to iteration, in order.
     """
 
     plans: tuple[Plan, ...]
@@ -46,7 +45,7 @@ class Inside:
 
     @property
     def own(self) -> tuple[int, ...]:
-        """The buffers of the region that are of none of its bodies."""
+        """Return the buffers of the region that belong to none of its bodies."""
         found = [each for spare in self.spare.values() for each in spare]
         found += [] if self.truth is None else [self.truth]
         return (*found, *self.kept)
@@ -54,11 +53,14 @@ class Inside:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Plan:
-    """Kernels in order and the home of every value they compute.
+    """Kernels in order, and the memory of every value they compute.
 
-    ``kept`` has for some kernels, by ``op``, the copy that they keep from call to call, in the body
-    of a loop from step to step, ``scratch`` the number of the buffer that they work in, ``inside``
-    the plans of their bodies; ``steps`` are the first and the last step of each kernel.
+    ``homes`` has the memory of each value. ``buffers`` are those of the arena. ``last_use`` is the
+    time of the last read of a value. ``hidden`` are (kernel number, bytes) of memory that library
+    calls allocate. By a kernel's ``op``, ``kept`` has the packed copy that it keeps from call to
+    call (in a loop body, from iteration to iteration), ``scratch`` the number of its scratch
+    buffer, and ``inside`` the plans of its bodies. ``steps`` are the first and last step of each
+    kernel.
     """
 
     schedule: Schedule
@@ -78,25 +80,25 @@ class Plan:
 
     @property
     def lifetimes(self) -> list[tuple[int, int]]:
-        """First and last step of each arena buffer."""
+        """Return the first and last step of each arena buffer."""
         return [(buffer.first, buffer.last) for buffer in self.buffers]
 
     @property
     def length(self) -> int:
-        """How many steps there are."""
+        """Return the number of steps."""
         return self.steps[-1][1] + 1 if self.steps else 0
 
     def kernel_at(self, step: int) -> Kernel:
-        """The kernel of a step: of a region, that of its body."""
+        """Return the kernel of a step; inside a region, the kernel of its body."""
         return next(kernel for at, kernel in kernels_of(self) if at == step)
 
 
 def plan_memory(schedule: Schedule, reuse: bool = True, steady: Sequence[Op] | None = ()) -> Plan:
-    """Homes for all values: in place where the input dies, else arena buffers that share memory.
+    """Return the plan: results in place where the input dies, else in shared arena buffers.
 
-    With ``reuse=False`` each value has a buffer of its own that lives throughout: the plan that
-    others are compared with. ``steady`` are the leaves that are the same in all steps, of a body;
-    None of one that has no place for copies that are kept.
+    With ``reuse=False`` each value has a buffer of its own throughout: the reference for
+    comparisons. ``steady`` are the leaves of a body that are constant in all iterations; None for a
+    body that has no memory for packed copies.
     """
     timed = list(zip(schedule.times, schedule.kernels, strict=True))
     positions = {op: time for time, kernel in timed for op in kernel.results}
@@ -137,9 +139,9 @@ def plan_memory(schedule: Schedule, reuse: bool = True, steady: Sequence[Op] | N
 
 
 def kernels_of(plan: Plan, first: int = 0) -> Iterator[tuple[int, Kernel]]:
-    """The kernels of a plan with their steps, which begin at ``first``: of regions, their bodies'.
+    """Yield the kernels of a plan with their steps from ``first`` on; for regions, those of bodies.
 
-    Positions that are checked, and values that are not finite, are told by these steps.
+    Errors about checked positions and values that are not finite identify kernels by these steps.
     """
     for kernel, (begins, _) in zip(plan.schedule.kernels, plan.steps, strict=True):
         inside = plan.inside.get(kernel.op)
@@ -151,7 +153,7 @@ def kernels_of(plan: Plan, first: int = 0) -> Iterator[tuple[int, Kernel]]:
 
 
 def _planned(kernel: Kernel, reuse: bool) -> tuple[Plan, ...]:
-    """The plans of a kernel's bodies, of which those of scans keep copies from step to step."""
+    """Return the plans of a kernel's bodies; those of scans keep packed copies."""
     if not isinstance(kernel.work, Region):
         return ()
     op = kernel.work.op
@@ -164,7 +166,7 @@ def _planned(kernel: Kernel, reuse: bool) -> tuple[Plan, ...]:
 
 
 def _steps(planned: Sequence[Sequence[Plan]]) -> list[tuple[int, int]]:
-    """The first and the last step of each kernel."""
+    """Return the first and the last step of each kernel."""
     found: list[tuple[int, int]] = []
     for plans in planned:
         first = found[-1][1] + 1 if found else 0
@@ -173,7 +175,7 @@ def _steps(planned: Sequence[Sequence[Plan]]) -> list[tuple[int, int]]:
 
 
 def _waves(times: Sequence[int], steps: Sequence[tuple[int, int]]) -> dict[int, tuple[int, int]]:
-    """The first and the last step of the kernels that run at each time."""
+    """Return the first and the last step of the kernels that run at each time."""
     found: dict[int, tuple[int, int]] = {}
     for time, (begins, ends) in zip(times, steps, strict=True):
         found[time] = (found.get(time, (begins, ends))[0], ends)
@@ -188,8 +190,10 @@ def _add_bodies(
     end: int,
     reuse: bool,
 ) -> dict[Op, Inside]:
-    """The buffers of bodies, those between which carries go to and fro, and those of copies that
-    are kept from step to step, added to the others."""
+    """Append buffers of bodies, of double-buffered carries and of packed copies.
+
+    Return the description of each region by its kernel's ``op``.
+    """
     found: dict[Op, Inside] = {}
     for kernel, (begins, ends), plans in zip(schedule.kernels, steps, planned, strict=True):
         if not isinstance(kernel.work, Region):
@@ -220,7 +224,7 @@ def _add_bodies(
 
 
 def carried(work: Region) -> list[tuple[int, int | Length]]:
-    """The numbers and bytes of the values that a loop hands from step to step."""
+    """Return the numbers and bytes of the carries of a loop."""
     return [(k, bytes_of(work.op.bodies[-1].results[k])) for k in range(carries_of(work.op))]
 
 
@@ -231,9 +235,10 @@ def _add_scratch(
     end: int,
     reuse: bool,
 ) -> dict[Op, int]:
-    """The buffers that kernels work in, added to those of values; their numbers by kernel.
+    """Append the scratch buffers of kernels; return their numbers by kernel.
 
-    What is small and lasting is one buffer for all kernels, so that it stays in the caches.
+    Small scratch memory that is ``lasting`` is one buffer for all kernels, so that it stays in
+    cache.
     """
     scratch = schedule.target.scratch
     needed = {} if scratch is None else scratch(schedule)
@@ -250,12 +255,12 @@ def _add_scratch(
 
 
 def _homes(schedule: Schedule, last_use: dict[Op, int], reuse: bool) -> dict[Op, Home]:
-    """The home of each kernel's result; walked backwards, so that a dying input can join it."""
+    """Return the memory of each result; visited backwards, so that dying inputs can share it."""
     results: dict[Op, int] = {op: k for k, op in enumerate(schedule.program.outputs)}
     times, reads = schedule.times, _reads(schedule)
     makers = {op: k for k, kernel in enumerate(schedule.kernels) for op in kernel.results}
     ending = [k for k, kernel in enumerate(schedule.kernels) if kernel.ends]
-    safe = max(ending, default=-1) + 1  # the first kernel from which on a call does not end early
+    safe = max(ending, default=-1) + 1  # first kernel after those that may end the call early
     homes: dict[Op, Home] = {}
     joined: set[Op] = set()
     buffers = 0
@@ -289,7 +294,7 @@ def _homes(schedule: Schedule, last_use: dict[Op, int], reuse: bool) -> dict[Op,
 
 
 def _reads(schedule: Schedule) -> dict[Op, list[int]]:
-    """The kernels that read each value."""
+    """Return the kernels that read each value."""
     reads: dict[Op, list[int]] = {}
     for k, kernel in enumerate(schedule.kernels):
         for value in kernel.reads:
@@ -305,10 +310,10 @@ def _may_join(
     reads: dict[Op, list[int]],
     safe: int,
 ) -> bool:
-    """Whether ``value``, which kernel ``made`` computes, may be computed in ``home`` already.
+    """Return True if kernel ``made`` may compute ``value`` in ``home`` already.
 
-    A variable's storage is free once everything that reads the old value has run (its producer may
-    read it in place), and from kernel ``safe`` on, as no call ends with these.
+    A variable's storage is free once all readers of the old value have run (the producer may read
+    it in place), and from kernel ``safe`` on, as later kernels cannot end the call.
     """
     producer = schedule.kernels[made]
     if value in producer.writes:
@@ -325,7 +330,7 @@ def _may_join(
 def _hidden(
     schedule: Schedule, planned: Sequence[Sequence[Plan]]
 ) -> tuple[tuple[int, int | Length], ...]:
-    """Bytes that library calls take by themselves, by kernel."""
+    """Return (kernel number, bytes) of memory that library calls allocate by themselves."""
     found = []
     for k, kernel in enumerate(schedule.kernels):
         found += [(k, size) for plan in planned[k] for _, size in plan.hidden]
@@ -340,7 +345,7 @@ def _hidden(
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A plan under given lengths: offsets of the arena's buffers, and bytes."""
+    """A plan at given lengths: offsets of the arena's buffers, and bytes."""
 
     offsets: tuple[int, ...]
     arena_bytes: int
@@ -350,12 +355,12 @@ class Placement:
 
     @property
     def peak_bytes(self) -> int:
-        """What a call takes beside its inputs and the variables."""
+        """Return the bytes that a call takes besides its inputs and variables."""
         return self.arena_bytes + self.result_bytes + self.hidden_bytes + self.kept_bytes
 
 
 def place_plan(plan: Plan, lengths: Mapping[str, int], threads: int = 1) -> Placement:
-    """Offsets and exact sizes of a plan under ``lengths``, for calls on so many threads."""
+    """Return the offsets and exact sizes of a plan at ``lengths``, for calls on ``threads``."""
     sizes = [buffer.bytes(lengths, threads) for buffer in plan.buffers]
     offsets, total = place(sizes, plan.lifetimes, plan.schedule.target.alignment)
     takes, outputs = plan.schedule.target.result_bytes, plan.schedule.program.outputs
@@ -366,9 +371,9 @@ def place_plan(plan: Plan, lengths: Mapping[str, int], threads: int = 1) -> Plac
 
 
 def peak(plan: Plan, lengths: Mapping[str, int], threads: int = 1) -> int | Length:
-    """Peak bytes under ``lengths``, for calls on so many threads.
+    """Return the peak bytes at ``lengths``, for calls on ``threads``.
 
-    The sum of all sizes over the open names where some miss.
+    If some lengths are missing, return the sum of all sizes as an expression of the open lengths.
     """
     try:
         return place_plan(plan, lengths, threads).peak_bytes

@@ -1,4 +1,4 @@
-"""The loops in which kernels of a plan run, and what is in them."""
+"""Loops around the kernels of a plan, and the kernels inside of loops."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ...kernels.ir.nest import Region
 from ..fusion.kernel import Kernel
 from .plan import Plan
 
-Loops = tuple[tuple[str, Size], ...]  # axes and lengths, the outermost loop first
+Loops = tuple[tuple[str, Size], ...]  # axes and lengths, outermost loop first
 
 
 def loops_of(plan: Plan) -> dict[int, Loops]:
-    """The loops around each kernel that has any, by its step as ``kernels_of`` counts them."""
+    """Return the loops around each kernel that has any, by its step number in ``kernels_of``."""
     return {step: loops for step, loops in _around(plan, 0, ()) if loops}
 
 
@@ -30,10 +30,7 @@ def _around(plan: Plan, first: int, loops: Loops) -> Iterator[tuple[int, Loops]]
 
 
 def kernels_inside(plan: Plan, kernel: Kernel) -> Iterator[tuple[Plan, int, Kernel]]:
-    """The kernels of a kernel's bodies, with their plans and their positions in these.
-
-    What is in one of them follows it.
-    """
+    """Yield the kernels of a kernel's bodies, with their plans and positions, depth-first."""
     inside = plan.inside.get(kernel.op)
     for inner in () if inside is None else inside.plans:
         for position, each in enumerate(inner.schedule.kernels):

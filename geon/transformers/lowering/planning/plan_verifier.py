@@ -1,6 +1,6 @@
-"""The plan verifier: plays a plan on paper and raises where it could compute wrong values.
+"""Plan verifier: simulates a plan and raises where it could compute wrong values.
 
-It shares nothing with the planner but the plan: it follows which value each byte of the arena, of
+It shares nothing with the planner except the plan: it tracks which value each byte of the arena, of
 each result and of each variable holds, kernel by kernel.
 """
 
@@ -22,10 +22,10 @@ from ..fusion.kernel import Kernel
 from .inplace_legality import reads_first, wrong_step
 from .plan import Home, Inside, Placement, Plan, place_plan
 
-# Lengths that open names are played with: unequal, small, and one of them 1.
+# Sample lengths of open names: unequal, small, and one of them 1.
 PLAYED = (3, 5, 1, 7, 4)
-LONGER = (0, 8, 64, 1024, 1 << 16)  # what is added where an axis would be shorter than a part of it
-THREADS = 3  # of the call that is played
+LONGER = (0, 8, 64, 1024, 1 << 16)  # increments to try where an axis would have negative length
+THREADS = 3  # threads of the simulated call
 
 
 @dataclass(eq=False, slots=True)
@@ -46,7 +46,7 @@ class _Touched(NamedTuple):
 
 
 def _meet(a: _Touched, b: _Touched) -> bool:
-    """Whether the order of two matters."""
+    """Return True if the order of two accesses matters."""
     if a.region != b.region or not (a.write or b.write):
         return False
     return max(a.start, b.start) < min(a.end, b.end)
@@ -55,11 +55,10 @@ def _meet(a: _Touched, b: _Touched) -> bool:
 def verify_plan(plan: Plan) -> None:
     """Raise ``PlanError`` for a plan that is not sound.
 
-    Every value read was written and is still whole; nothing is overwritten that a later kernel, a
-    result or a variable needs, neither by values nor by what kernels work in; no write of a
-    variable comes before a read of its old value, and nothing that can raise after one; kernels
-    side by side touch nothing that one of them writes; results and variables hold their values at
-    the end.
+    In a sound plan, every value that is read was written and is intact. Neither results nor scratch
+    memory overwrite what a later kernel, a result or a variable needs. No write of a variable
+    precedes a read of its old value or a kernel that can raise. Concurrent kernels touch nothing
+    that one of them writes. Results and variables hold their values at the end.
     """
     for inside in plan.inside.values():
         for inner in inside.plans:
@@ -68,7 +67,7 @@ def verify_plan(plan: Plan) -> None:
 
 
 def played_lengths(ops: Iterable[Op]) -> dict[str, int]:
-    """Lengths of all open names at which no axis is less than nothing."""
+    """Return sample lengths of all open names at which no axis has negative length."""
     sizes = {axis.expression for op in ops for axis in op.axes}
     names = sorted({name for size in sizes for name in names_of(size)})
     for longer in LONGER:
@@ -86,7 +85,7 @@ class _Play:
         self.written: Kernel | None = None
 
     def run(self) -> None:
-        """Run all kernels in order; ``PlanError`` where one meets what it must not."""
+        """Simulate all kernels in order; raise ``PlanError`` at the first conflict."""
         schedule = self.plan.schedule
         computed: set[Op] = set()
         self.apart()
@@ -110,7 +109,7 @@ class _Play:
             self.expect_home(op, "variable")
 
     def apart(self) -> None:
-        """Raise where kernels of one wave cannot run in any order, or at one time."""
+        """Raise if kernels of one wave cannot run concurrently."""
         schedule = self.plan.schedule
         waves: dict[int, list[Kernel]] = {}
         for time, kernel in zip(schedule.times, schedule.kernels, strict=True):
@@ -125,7 +124,7 @@ class _Play:
                 self.fail(wave[0], "is beside one that can raise, or prints")
 
     def touched(self, kernel: Kernel) -> list[_Touched]:
-        """The memory that a kernel reads and writes."""
+        """Return the memory that a kernel reads and writes."""
         found = []
         for write, values in ((False, self.values(kernel)), (True, kernel.results)):
             for value in values:
@@ -143,7 +142,7 @@ class _Play:
         return found
 
     def values(self, kernel: Kernel) -> list[Op]:
-        """The values a kernel reads: what lies in memory below what it computes."""
+        """Return the values in memory that a kernel reads."""
         found: dict[Op, None] = {}
         stack = list(examined(kernel.op)) if kernel.acts else []
         stack += [arg for op in kernel.results for arg in op.args]
@@ -159,7 +158,7 @@ class _Play:
         return list(found)
 
     def read(self, kernel: Kernel, value: Op, computed: set[Op]) -> None:
-        """Raise unless the memory of ``value`` holds it, of a variable what it held at entry."""
+        """Raise unless memory holds ``value``; a variable must hold its value at entry."""
         if isinstance(value, Leaf):
             held = self.regions.get(value)
             if held is not None and held[0].value is not value:
@@ -170,7 +169,7 @@ class _Play:
             self.expect(value, f"{kernel.op!r} reads it")
 
     def work(self, kernel: Kernel) -> None:
-        """Let the kernel's scratch memory hold nothing else, neither what it reads nor computes."""
+        """Claim the kernel's scratch memory; raise if it overlaps its operands or results."""
         if isinstance(kernel.work, Blocked):
             wrong = wrong_step(kernel.work, self.lengths)
             if wrong is not None:
@@ -188,7 +187,7 @@ class _Play:
             self.work_in(kernel, each)
 
     def lasts(self, kernel: Kernel, inside: Inside, lasting: Sequence[int]) -> None:
-        """Raise where what a loop hands from step to step lies in what else a step works in."""
+        """Raise if memory that a loop keeps between iterations overlaps that of a step."""
         others = [
             number
             for first, inner in zip(inside.first, inside.plans, strict=True)
@@ -202,12 +201,12 @@ class _Play:
                     self.fail(kernel, f"works in buffer {other}, which shares bytes with {number}")
 
     def bytes_of(self, number: int) -> tuple[int, int]:
-        """The bytes from which and to which a buffer lies in the arena."""
+        """Return the first byte and the end of a buffer in the arena."""
         start = self.placed.offsets[number]
         return start, start + self.plan.buffers[number].bytes(self.lengths, THREADS)
 
     def work_in(self, kernel: Kernel, number: int) -> None:
-        """Let one of the buffers that a kernel works in hold nothing else."""
+        """Claim one of the scratch buffers of a kernel."""
         start, end = self.bytes_of(number)
         if start % self.plan.schedule.target.alignment or end > self.placed.arena_bytes:
             self.fail(kernel, f"works at {start} to {end}, outside the arena")
@@ -221,7 +220,7 @@ class _Play:
         region[:] = [h for h in region if max(h.start, start) >= min(h.end, end)]
 
     def write(self, kernel: Kernel, op: Op) -> None:
-        """Let the memory of ``op`` hold it, and nothing that lay there any more."""
+        """Store ``op`` in its memory; values that lay there are lost."""
         home = self.plan.homes[op]
         start, end = self.extent(home, op)
         region = self.regions.setdefault(_region(home), [])
@@ -234,7 +233,7 @@ class _Play:
             self.written = self.written or kernel
 
     def shares(self, value: Op, home: Home, start: int, end: int) -> bool:
-        """Whether ``value`` has a byte in common with ``start`` to ``end`` of a home."""
+        """Return True if ``value`` overlaps the bytes ``start`` to ``end`` of a home."""
         if isinstance(value, Leaf):
             return value is home.leaf
         other = self.plan.homes.get(value)
@@ -246,7 +245,7 @@ class _Play:
         return max(first, start) < min(last, end)
 
     def may_share(self, kernel: Kernel, op: Op, value: Op) -> bool:
-        """Whether each element of ``value`` is read before its place is written."""
+        """Return True if each element of ``value`` is read before it is overwritten."""
         schedule = self.plan.schedule
         if isinstance(kernel.work, Call):
             safe = schedule.target.in_place.get(op.primitive.name, ())
@@ -263,7 +262,7 @@ class _Play:
         )
 
     def extent(self, home: Home, op: Op) -> tuple[int, int]:
-        """The bytes from which and to which ``op`` lies; ``PlanError`` where that is too small."""
+        """Return the first byte and the end of ``op``; ``PlanError`` if its memory is too small."""
         size = evaluate(bytes_of(op), self.lengths)
         if home.kind != "arena":
             self.fits(home, op)
@@ -276,7 +275,7 @@ class _Play:
         return start, start + size
 
     def fits(self, home: Home, op: Op) -> None:
-        """Raise unless ``op`` lies as the result or variable does in whose memory it lives."""
+        """Raise unless ``op`` has the layout of the result or variable that contains it."""
         whole = (
             home.leaf if home.leaf is not None else self.plan.schedule.program.outputs[home.number]
         )
@@ -285,7 +284,7 @@ class _Play:
             raise PlanError(f"{op!r} does not lie as {whole!r} does, in whose memory it lives")
 
     def expect(self, value: Op, why: str) -> None:
-        """Raise unless ``value`` is whole where it lies; ``why`` says who needs it."""
+        """Raise unless ``value`` is intact in its memory; ``why`` names its reader."""
         home = self.plan.homes[value]
         start, end = self.extent(home, value)
         for held in self.regions.get(_region(home), ()):

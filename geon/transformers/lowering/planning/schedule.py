@@ -1,4 +1,4 @@
-"""Stage 4: kernels in an order that keeps memory low and never writes what is yet to be read."""
+"""Stage 4: orders kernels for low memory, so that nothing is overwritten before it is read."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from ..rules.program import Program
 from .concurrent_waves import side_by_side
 from .kernel_order import Step, order_of_least_memory
 
-PARTIAL = ("update", "scatter")  # rows whose first argument they change in places
+PARTIAL = ("update", "scatter")  # primitives that update a part of their first argument
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Schedule:
-    """Kernels in order, and how every value lies in memory.
+    """Kernels in order, and the layout of every value.
 
-    ``waves`` has for each kernel the number of its wave, where some run side by side. ``held`` are
-    the carries of a loop's body whose next values lie where they do.
+    ``waves`` has the wave number of each kernel, if some run concurrently. ``held`` are the carries
+    of a loop body that are updated in place.
     """
 
     kernels: tuple[Kernel, ...]
@@ -53,7 +53,7 @@ class Schedule:
 
     @property
     def times(self) -> Sequence[int]:
-        """When each kernel runs: those of one number at one time."""
+        """Return the time of each kernel; kernels of one time run concurrently."""
         return self.waves or range(len(self.kernels))
 
 
@@ -64,13 +64,13 @@ def schedule(
     check: bool = False,
     carries: Sequence[Leaf] = (),
 ) -> Schedule:
-    """The kernels of a laid-out program in the order they run.
+    """Return the kernels of a laid-out program in execution order.
 
-    What can raise, or ends at an interrupt, comes before the first write to a variable, so that a
-    call that raises leaves all variables as they were. A new value is computed in its variable's
-    storage where everything that reads the old one can come before; otherwise beside it, and copied
-    at the end. New ops are in ``own``. With ``check`` every float kernel may raise, and each op is
-    a kernel of its own. ``carries`` are what the first outputs are the next values of.
+    Kernels that can raise or end at an interrupt precede the first write to a variable, so that a
+    call that raises leaves all variables unchanged. A new value is computed in its variable's
+    storage if all readers of the old value can run before; otherwise in separate memory, with a
+    copy at the end. New ops are in ``own``. With ``check`` every float kernel may raise, and each
+    op is a kernel of its own. ``carries`` are the leaves whose next values are the first outputs.
     """
     with building(own):
         work = _Work(laid_out, target, own, check)
@@ -88,9 +88,9 @@ def schedule(
 
 
 def least_peak(program: Program, target: Target, own: OwnTable) -> int:
-    """Return the bytes that values of a program take at most, with open lengths at a nominal one.
+    """Return the peak bytes of a program's values, with open lengths at a nominal length.
 
-    Kernels are put in order and not lowered.
+    Kernels are ordered but not lowered.
     """
     with building(own):
         work = _Work(lay_out(program, target, own, False), target, own, False)
@@ -119,7 +119,7 @@ class _Work:
         self.outputs = set(self.program.outputs)
 
     def connect(self) -> None:
-        """Edges from each kernel to those that read its result, and the readers of each value."""
+        """Add edges from each kernel to the readers of its results; record readers of values."""
         for group in self.groups:
             needed = {self.makers[op]: None for op in group.needs}
             for value in group.reads:
@@ -134,7 +134,7 @@ class _Work:
         self.waits[after] += 1
 
     def raises(self, group: Group) -> bool:
-        """Whether a kernel can fail at run time."""
+        """Return True if a kernel can fail at run time."""
         op = group.op
         if is_region_result(op):
             inner = deep_order([root for body in op.args[0].bodies for root in body.results])
@@ -142,11 +142,11 @@ class _Work:
         if op.primitive.raises:
             return True
         if op.primitive.name == "copy" and not is_bound(self.base[op.args[0]]):
-            return False  # the kernel of what is copied was checked
+            return False  # the source of the copy was checked
         return self.check and op.dtype.kind in "fV" and not op.primitive.acts
 
     def stops(self, group: Group) -> bool:
-        """Whether an interrupt can end a kernel: it is a loop, or has one in a branch."""
+        """Return True if an interrupt can end a kernel: it is a loop or contains one."""
         if not (self.target.stops and is_region_result(group.op)):
             return False
         region = group.op.args[0]
@@ -155,10 +155,9 @@ class _Work:
         return any(each.primitive.name in self.target.stops for each in regions)
 
     def hold(self, carries: Sequence[Leaf]) -> tuple[Leaf, ...]:
-        """The carries of which a step changes parts alone, where they lie: after all that reads
-        them.
+        """Return the carries that a step updates in place, after all readers of the old value.
 
-        Others go to and fro between two places, which takes no copy of what is not changed.
+        Only partial updates are in place. Other carries are double-buffered, which avoids a copy.
         """
         held = []
         for leaf, op in zip(carries, self.program.outputs, strict=False):
@@ -175,7 +174,7 @@ class _Work:
         return tuple(held)
 
     def assign_storage(self) -> None:
-        """Say which kernels compute in a variable's storage, and add copies for the others."""
+        """Choose kernels that compute in a variable's storage; add copies for the others."""
         early = self.early()
         updates = []
         for number, (leaf, op) in enumerate(self.program.updates):
@@ -195,7 +194,7 @@ class _Work:
         self.program = replace(program, updates=tuple(updates))
 
     def early(self) -> set[Group]:
-        """The kernels that can end a call and all they depend on: these run first."""
+        """Return the kernels that can end a call and their dependencies: these run first."""
         found = {group for group in self.groups if self.raises(group) or self.stops(group)}
         stack = list(found)
         if stack:
@@ -211,7 +210,7 @@ class _Work:
         return found
 
     def reaches(self, group: Group, targets: list[Group]) -> bool:
-        """Whether one of ``targets`` must run after ``group``."""
+        """Return True if one of ``targets`` must run after ``group``."""
         if not targets or not self.after[group]:
             return False
         wanted, seen, stack = set(targets), {group}, [group]
@@ -225,7 +224,7 @@ class _Work:
         return False
 
     def deferred(self, op: Tensor, number: int) -> Tensor:
-        """A copy of a new value, made when nothing reads the old one any more."""
+        """Return a copy of a new value, made when nothing reads the old one any more."""
         late = copy(op, None, -1 - number, op._site)
         self.base[late] = late
         self.laid_out.layouts[late] = Layout(late.axes.names)
@@ -241,8 +240,10 @@ class _Work:
         return late
 
     def run(self) -> tuple[list[Group], int]:
-        """Return the groups in order, what can raise first, then as memory is lowest; and the
-        bytes that values then take, with open lengths at a nominal one."""
+        """Return the groups in order, and the peak bytes at nominal lengths.
+
+        Groups that can raise come first; otherwise the order minimises memory.
+        """
         numbers = {group: k for k, group in enumerate(self.groups)}
         values: dict[Op, int] = {}
         for group in self.groups:
@@ -266,7 +267,7 @@ class _Work:
         return [self.groups[k] for k in order], peak
 
     def joins(self, group: Group, values: dict[Op, int]) -> Iterator[tuple[int, int]]:
-        """Return each result with each value whose memory may hold it, of those in the arena."""
+        """Yield pairs of a result and a value it may overwrite, both in the arena."""
         for op in group.results:
             if op in values:
                 for value in group.in_place[op]:
@@ -274,7 +275,7 @@ class _Work:
                         yield values[op], values[value]
 
     def ranks(self) -> dict[Group, tuple[int, int, int]]:
-        """Depth-first positions; what waits for nothing comes just before what needs it first."""
+        """Return depth-first positions; a group without inputs comes just before its first user."""
         position = {group: k for k, group in enumerate(self.groups)}
         ranks = {group: (k, 1, k) for group, k in position.items()}
         for group, k in position.items():
@@ -285,11 +286,11 @@ class _Work:
 
     @cached_property
     def computed(self) -> set[Op]:
-        """All that kernels compute."""
+        """Return all values that kernels compute."""
         return {op for group in self.groups for op in group.results}
 
     def kernel(self, group: Group) -> Kernel:
-        """The kernel of ``group``."""
+        """Return the kernel of ``group``."""
         writes = {op: self.storage[op] for op in group.results if op in self.storage}
         raises = self.raises(group)
         results = group.results
@@ -305,7 +306,7 @@ class _Work:
         )  # fmt: skip
 
     def region(self, group: Group) -> Region | OrderedLoop:
-        """The work of a region: one loop, or the schedules of its bodies."""
+        """Return the work of a region: an ordered loop, or the schedules of its bodies."""
         region = group.op.args[0]
         bounds = self.target.orders
         if bounds is not None and not self.check:
@@ -316,7 +317,7 @@ class _Work:
                 return ordered
         carries = [0] * len(region.bodies)
         carries[-1] = carries_of(region)
-        begun = carries_of(region)  # what it is at later steps has no name
+        begun = carries_of(region)  # carries have no name after the first step
         args = (*[None] * begun, *region.args[begun:])
         bodies = tuple([
             self.inner(body, count, args)
@@ -325,8 +326,10 @@ class _Work:
         return Region(region, bodies, group.results)
 
     def inner(self, body: Body, carries: int, args: Sequence[Op | None]) -> Inner:
-        """A body, scheduled like a program whose inputs are its parameters, of which the first are
-        carries. Errors call one as the argument that it is, or a step of, where that has a name.
+        """Return a scheduled body: a program whose inputs are its parameters.
+
+        The first ``carries`` of these are carries. Errors refer to a parameter by the name of its
+        argument in ``args``, if it has one.
         """
         given = (*args, *[None] * (len(body.parameters) - len(args)))
         leaves = tuple(map(stand_in, body.parameters, given))
@@ -338,7 +341,7 @@ class _Work:
 
 
 def stand_in(parameter: Op, value: Op | None) -> Leaf:
-    """A placeholder for a parameter of a body, with the name and the line of what it is of."""
+    """Return an input for a parameter of a body, with the name and the line of its argument."""
     while value is not None and value.name is None:
         value = value.args[0] if is_turned(value) else None
     name = None if value is None else value.name
@@ -347,12 +350,12 @@ def stand_in(parameter: Op, value: Op | None) -> Leaf:
 
 
 def is_turned(op: Op) -> bool:
-    """Whether an op has no elements but those of its argument, each at its place."""
+    """Return True if an op has exactly the elements of its argument, reordered or repeated."""
     return op.primitive.name in ("copy", "reorder", "rename", "cast_axes", "broadcast")
 
 
 def carries_of(region: Op) -> int:
-    """How many values a region hands from step to step: the first results of its last body."""
+    """Return the number of carries of a region: the first results of its last body."""
     name, attrs = region.primitive.name, region.attrs
     if name == "case":
         return 0

@@ -1,13 +1,12 @@
-"""Products of what was looked up in a table, computed once for each word of the table.
+"""Products of gathered rows, computed once per table entry (word) instead of once per row.
 
-A batch of text looks up more words than a table has, so that the product of all rows that were
-looked up by a weight computes each word's many times. Looking up is linear: it goes past a product,
-and so does adding up at places, which its derivative is. With ``i`` the index, ``dot(gather(t, i),
-w)`` is ``gather(dot(t, w), i)``; ``dot(gather(t, i), g)`` over the index's axes is ``dot(t, s)``
-with ``s``, what ``g`` comes to for each word; and what ``dot(g, w)`` comes to is ``dot(s, w)``.
-
-A word that nobody looks up takes no part: what is not finite there spoils nothing. Where lengths
-are open, a call takes the form that costs less for its own, if the memory of the other is little.
+A batch of text looks up more words than a table has, so the product of all gathered rows and a
+weight computes that of each word many times. A gather is linear, so it commutes with a product, and
+so does scatter-add, its derivative. With ``i`` the index, ``dot(gather(t, i), w)`` is
+``gather(dot(t, w), i)``. ``dot(gather(t, i), g)`` over the index's axes is ``dot(t, s)`` with ``s``
+the scatter-add of ``g`` by word. The scatter-add of ``dot(g, w)`` is ``dot(s, w)``. Words that are
+not looked up are masked, so their values that are not finite do not propagate. With open lengths, a
+call selects the cheaper form at run time, if the memory of the alternative is small.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ from ....op_graph.rows.leaves import length_value
 from ....op_graph.rows.movement import broadcast
 from ....op_graph.values.dtypes import INT64
 
-SPARE_BYTES = 1 << 24  # in a plan for all lengths, for those that are many rows of few words
+SPARE_BYTES = 1 << 24  # maximum bytes that a plan reserves for the alternative by word
 
 
 class Form(NamedTuple):
-    """What an op is, computed by word: ``value``, in which no ``factor`` of it is read.
+    """An op computed by word: ``value``, which does not depend on its operand ``factor``.
 
-    It multiplies the ``words`` by ``terms`` where the op does so with all ``rows``, and has
-    something ``of_each`` word in memory.
+    It multiplies ``words`` by ``terms``, where the op multiplies all ``rows``. ``of_each`` is an
+    intermediate with an element per word.
     """
 
     value: Tensor
@@ -52,10 +51,10 @@ class Form(NamedTuple):
 
 
 def by_words(roots: Sequence[Op], own: OwnTable, scattered: int) -> list[Op]:
-    """The roots, of products that are computed once for each word where that costs less.
+    """Return the roots, with products computed once per word where that is cheaper.
 
-    ``scattered`` multiply-adds take as long as adding one element up at its place. Bodies of
-    regions stay as they are. New ops are in ``own``.
+    ``scattered`` is the cost of a scatter-add of one element, in multiply-adds. Bodies of regions
+    are not changed. New ops are in ``own``.
     """
     order = post_order(roots)
     if not any(is_of(op, "gather") or is_of(op, "scatter") for op in order):
@@ -81,7 +80,7 @@ def by_words(roots: Sequence[Op], own: OwnTable, scattered: int) -> list[Op]:
 
 
 def _product_of_rows(op: Op) -> Form | None:
-    """A product that has rows of a table as a factor."""
+    """Return the form by word of a product with gathered rows as a factor, or None."""
     if not is_of(op, "dot"):
         return None
     for k, factor in enumerate(op.args):
@@ -110,7 +109,7 @@ def _product_of_rows(op: Op) -> Form | None:
 
 
 def _sum_of_products(op: Op) -> Form | None:
-    """Products that are added up at the places of words."""
+    """Return the form by word of a scatter-add of products, or None."""
     if not is_of(op, "scatter") or op.attrs[1] != "add" or not _plain(op):
         return None
     x, index = (tensor(arg) for arg in op.args[:2])
@@ -133,27 +132,27 @@ def _sum_of_products(op: Op) -> Form | None:
 
 
 def _plain(op: Op) -> bool:
-    """Whether an index shares no axis with the table, nor has one called like the words'."""
+    """Return True if an index shares no axis with the table, nor the name of its indexed axis."""
     batch, own, _ = gather_plan(op, op.args[0].axes, op.args[1].axes)
     return not batch and op.attrs[0] not in own and len(own) > 0
 
 
 def _read_once(op: Op, uses: Mapping[Op, int]) -> bool:
-    """Whether nothing else reads an op, nor what it reorders."""
+    """Return True if an op, below reorders, has one reader."""
     while is_of(op, "reorder") and uses[op] == 1:
         op = op.args[0]
     return uses[op] == 1
 
 
 def _beneath(op: Op) -> Op:
-    """What is reordered."""
+    """Return the op below reorders."""
     while is_of(op, "reorder"):
         op = op.args[0]
     return op
 
 
 def _total(g: Tensor, index: Tensor, axis: str, table: Tensor) -> Tensor:
-    """What ``g`` comes to for each word, its rows in the order in which they are in memory."""
+    """Return the scatter-add of ``g`` by word; its other axes keep their memory order."""
     g = tensor(_beneath(g))
     axes = Axes(table.axes[axis], *g.axes.without(index.axes.names))
     index = broadcast(index, g.axes.only(index.axes.names))
@@ -164,16 +163,16 @@ def _total(g: Tensor, index: Tensor, axis: str, table: Tensor) -> Tensor:
 
 
 def _seen(index: Tensor, table: Tensor, axis: str) -> Tensor:
-    """Whether anybody looks a word up."""
+    """Return a mask of the words that are looked up."""
     no, yes = as_tensor(False), as_tensor(True)
     nobody = broadcast(no, Axes(table.axes[axis]))
     return _scatter(nobody, index, broadcast(yes, index.axes), axis, "set")
 
 
 def _cheaper(op: Op, form: Form, scattered: int, known: Set[Op]) -> Op:
-    """``op`` or its form, by what costs less: now, or in each call where that is by its lengths.
+    """Return ``op`` or its form, whichever is cheaper; with open lengths, a choice at run time.
 
-    What is ``known`` is computed outside of either.
+    Ops in ``known`` are computed outside of both alternatives.
     """
     rows, words, terms = form.rows, form.words, form.terms
     if isinstance(terms, int) and terms <= scattered:

@@ -1,4 +1,4 @@
-"""Lowerings for targets that print loops: those of all, less what their text computes by itself."""
+"""Lowering rules for targets that print loops: the general ones, less those they do not need."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ last = Rules("last, for loops")
 
 @lower.on("update")
 def update_of_a_constant(op: Op) -> Op | None:
-    """One constant with a part replaced is that part with a border, which needs no memory."""
+    """Rewrite an update of a broadcast constant as padding of the part, which needs no memory."""
     fill = _everywhere(op.args[0])
     widths: list[tuple[int | Length, int | Length] | None] = []
     if fill is None:
@@ -45,8 +45,10 @@ def update_of_a_constant(op: Op) -> Op | None:
 
 @lower.on("argmax", "argmin")
 def position_over_neighbours(op: Op) -> Op | None:
-    """The position over several axes that adjoin in memory is one over all of them flattened, which
-    libraries have a way of their own for, as over one. In another order they would need a copy.
+    """Rewrite an argmax over several adjacent axes as one over these axes flattened.
+
+    Libraries have a special algorithm for one axis. With another order of axes a copy would be
+    needed.
     """
     x: Any = op.args[0]
     names = op.attrs[0]
@@ -63,10 +65,10 @@ def position_over_neighbours(op: Op) -> Op | None:
 
 @last.on("checked")
 def extremes_of_positions(op: Op) -> Op | None:
-    """The smallest and the largest position are what is looked at: reductions, as all others are.
+    """Rewrite a position check as a check of the smallest and the largest position.
 
-    So the pass that computes positions finds them, on all threads. Last, since the rules of views
-    look for what is checked.
+    These are reductions, which fuse with the pass that computes the positions, on all threads. The
+    rule runs last, because rules of views match unchecked positions.
     """
     x = op.args[0]
     if len(op.args) > 1 or not len(x.axes):
@@ -79,11 +81,11 @@ def extremes_of_positions(op: Op) -> Op | None:
 
 @last.on("divide")
 def softmax(op: Op) -> Op | None:
-    """A softmax divides each row once: exp(x - max(x)) times 1 / sum.
+    """Rewrite the division of a softmax as exp(x - max(x)) times 1 / sum, one division per row.
 
     The sum is at least exp(0) and at most the number of elements, so the reciprocal neither
-    overflows nor loses digits; a product costs a third of a division. Last, since a logarithm of
-    the quotient has a form of its own that is exact however far out.
+    overflows nor loses digits; a product costs a third of a division. The rule runs last, since the
+    logarithm of the quotient has a form of its own that is exact everywhere.
     """
     powers, total = op.args
     if powers.primitive.name != "exp" or total.primitive is not SUM or total.args[0] is not powers:
@@ -100,7 +102,7 @@ def softmax(op: Op) -> Op | None:
 
 
 def _everywhere(op: Op) -> Tensor | None:
-    """The scalar constant that ``op`` is at each of its elements; None where it is more."""
+    """Return the scalar constant that ``op`` broadcasts, or None."""
     while op.primitive.name in ("broadcast", "reorder"):
         op = op.args[0]
     if op.primitive.name == "cast":
@@ -109,7 +111,7 @@ def _everywhere(op: Op) -> Tensor | None:
     return op if isinstance(op, Tensor) and scalar_value(op) is not None else None
 
 
-# What the tables of the C family have as a function of its own needs no formula.
+# The C tables have functions for these primitives, so they need no formula.
 RULES = (
     lowering_rules.RULES.without(
         lowering_rules.erf, lowering_rules._through_formula, lowering_rules.position_over_several

@@ -1,4 +1,4 @@
-"""Lowerings: rows a target may lack, as rewrites to rows every target has."""
+"""Lowerings: rewrites of primitives that a target may lack to primitives that every target has."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ lower = Rules("lower")
 
 @lower.on("erf")
 def erf(op: Op) -> Op | None:
-    """erf as a rational approximation; see ``gamma_formulas``."""
+    """Rewrite erf as a rational approximation; see ``gamma_formulas``."""
     return gamma_formulas.erf(op.args[0], GEON_OPS)
 
 
 def _through_formula(op: Op) -> Op | None:
-    """A formula of ``erf_formulas``."""
+    """Rewrite a primitive by its formula in ``erf_formulas``."""
     formula: Callable[..., Op] = getattr(erf_formulas, op.primitive.name)
     args: Any = op.args
     args = args if len(args) == 1 else [broadcast(arg, op.axes) for arg in args]
     return formula(*args, GEON_OPS)
 
 
-# Rows that NumPy lacks, each with a formula under its name; every target has a sigmoid.
+# Primitives that NumPy lacks, each with a formula of its name; every target has a sigmoid.
 TAILS = tuple(
     name
     for name in erf_formulas.__all__
@@ -63,31 +63,31 @@ for _name in TAILS:
 
 @lower.on("erfcx_derivative")
 def erfcx_derivative(op: Op) -> Op | None:
-    """Derivatives of erfcx by recurrence and a continued fraction; see ``erf_formulas``."""
+    """Rewrite derivatives of erfcx by recurrence and a continued fraction; see ``erf_formulas``."""
     return erf_formulas.erfcx_derivative(op.attrs[0], op.args[0], GEON_OPS)
 
 
 @lower.on("weighted_product")
 def weighted_product(op: Op) -> Op | None:
-    """A product, but 0 where the first factor is."""
+    """Rewrite as a product that is 0 where the first factor is 0."""
     weight, x = op.args
     return where.apply(equal.apply(weight, 0), 0, multiply.apply(weight, x))
 
 
 @lower.on("lgamma")
 def lgamma(op: Op) -> Op | None:
-    """lgamma by series and reflection; see ``gamma_formulas``."""
+    """Rewrite lgamma by series and reflection; see ``gamma_formulas``."""
     return gamma_formulas.lgamma(op.args[0], GEON_OPS)
 
 
 @lower.on("polygamma")
 def polygamma(op: Op) -> Op | None:
-    """polygamma by recurrence and an asymptotic series; see ``gamma_formulas``."""
+    """Rewrite polygamma by recurrence and an asymptotic series; see ``gamma_formulas``."""
     return gamma_formulas.polygamma(op.attrs[0], op.args[0], GEON_OPS)
 
 
 def _checked(index: Op, axis: Axis, op: Op) -> Tensor:
-    """Positions along an axis that ``op`` takes, whose lines messages about them name."""
+    """Return positions along an axis with a range check; errors refer to the lines of ``op``."""
     held = held_by_int64(index)
     made: Tensor = intern(
         ComputationOp, CHECKED, (held,), (axis.expression, True), index.axes, index.dtype
@@ -98,7 +98,7 @@ def _checked(index: Op, axis: Axis, op: Op) -> Tensor:
 
 @lower.on("slice", "update")
 def positions(op: Op) -> Op | None:
-    """Run-time positions are checked by kernels of their own, before anything is written."""
+    """Check run-time positions in separate kernels, before anything is written."""
     first = 1 if op.primitive is SLICE else 2
     if all(p.primitive is CHECKED for p in op.args[first:]):
         return None
@@ -121,7 +121,7 @@ PURPOSES[NUMBER_OF_BRANCH] = Purpose(
 
 @lower.on("case")
 def index_of_case(op: Op) -> Op | None:
-    """A number of a branch that may be none is checked before anything is written."""
+    """Check a branch number that may be out of range, before anything is written."""
     bodies, certain = op.attrs
     if certain:
         return None
@@ -136,15 +136,15 @@ def index_of_case(op: Op) -> Op | None:
 
 @lower.on("fixed_point")
 def fixed_point(op: Op) -> Op:
-    """A fixed point is found by a while loop."""
+    """Rewrite a fixed point as a while loop."""
     return as_while(op)
 
 
 @lower.on("converged")
 def converged(op: Op) -> Op:
-    """That a loop converged is checked as a position is: 0 where it did, else as many as steps.
+    """Rewrite a convergence check as a position check: 0 if converged, else the step count.
 
-    What is passed on is a float, by which messages tell it from positions.
+    The checked value is a float, by which error messages distinguish it from positions.
     """
     value: Any = op.args[0]
     steps = max(op.attrs[0], 1)
@@ -156,7 +156,7 @@ def converged(op: Op) -> Op:
 
 @lower.on("gather")
 def gather(op: Op) -> Op | None:
-    """A gather whose index shares axes becomes one along the axes flattened; it is checked."""
+    """Rewrite a gather whose index shares axes as one along the flattened axes; add a check."""
     x, index = op.args
     batch, _, _ = gather_plan(op, x.axes, index.axes)
     axis = x.axes[op.attrs[0]]
@@ -173,7 +173,7 @@ def gather(op: Op) -> Op | None:
 
 @lower.on("scatter")
 def scatter_of_halves(op: Op) -> Op | None:
-    """Add and multiply halves in float32, and round each place once."""
+    """Accumulate halves in float32, and round each element once."""
     total = total_dtype(op)
     if total is op.dtype:
         return None
@@ -185,7 +185,7 @@ def scatter_of_halves(op: Op) -> Op | None:
 
 @lower.on("scatter")
 def scatter(op: Op) -> Op | None:
-    """As ``gather``: shared axes are flattened together with the axis."""
+    """Rewrite a scatter like ``gather``: shared axes are flattened together with the axis."""
     x: Any
     value: Any
     x, index, value = op.args
@@ -205,9 +205,9 @@ def scatter(op: Op) -> Op | None:
 
 
 def _flattened(x: Any, index: Axes, group: Axes) -> tuple[Tensor, Axis]:
-    """x with a group of its axes as one, which no index has.
+    """Return ``x`` with a group of its axes flattened into one of a new name, and that axis.
 
-    Neighbours stay where they are, so that nothing is moved; others come first.
+    Adjacent axes stay in position, so that nothing is moved; others are moved to the front.
     """
     whole = joined(group, Axes(*(a for a in (*x.axes, *index) if a.name not in group)))
     first = x.axes.index(group.names[0])
@@ -217,7 +217,7 @@ def _flattened(x: Any, index: Axes, group: Axes) -> tuple[Tensor, Axis]:
 
 
 def _place(index: Tensor, axis: Axis, group: Axes, joined: Axis, op: Op) -> Tensor:
-    """The index into an axis as one into all of its group ``joined``, checked."""
+    """Return the index along an axis as a checked index along the flattened axis ``joined``."""
     wrapped = where(less(index, 0), index + length_value(axis.expression), index)
     place: Any = None
     for each in group:
@@ -230,7 +230,7 @@ def _place(index: Tensor, axis: Axis, group: Axes, joined: Axis, op: Op) -> Tens
 
 @lower.on("argmax", "argmin")
 def position_over_several(op: Op) -> Op | None:
-    """argmax is one over the last axis: its own, or several flattened."""
+    """Rewrite argmax as one over the last axis: its own, or several flattened."""
     x: Any = op.args[0]
     names = op.attrs[0]
     if names == x.axes.names[-1:] and names:
@@ -247,7 +247,7 @@ def position_over_several(op: Op) -> Op | None:
 
 
 def joined(group: Axes, others: Axes) -> Axis:
-    """An axis for a group of axes flattened, under a name that ``others`` lack."""
+    """Return an axis for a group of axes flattened, under a name that ``others`` lack."""
     axis = Axis("*".join(group.names) or "*", group.size)
     while axis in others:
         axis = axis.prime
@@ -255,7 +255,7 @@ def joined(group: Axes, others: Axes) -> Axis:
 
 
 def _through_float32(op: Op) -> Op | None:
-    """Halves compute in float32 and round once."""
+    """Compute halves in float32 and round once."""
     if not any(name_of(arg.dtype) in HALVES for arg in op.args):
         return None
     given: Any = op.args

@@ -1,8 +1,8 @@
-"""Values that are infinite because somebody wrote an infinity, such as the -inf of a mask.
+"""Infinities that constants bring into values, such as the -inf of a mask.
 
-``check="nan"`` looks for what is not finite, and where a constant brings infinities in it takes
-only what is no number for wrong: of what moves and chooses them, and of arithmetic that leaves them
-infinite. What makes finite numbers of them ends it, such as exp; so does a sum.
+``check="nan"`` reports values that are not finite. Where a constant brings infinities in, it
+reports only NaN: for ops that move or select these values, and for arithmetic that leaves them
+infinite. Ops that make them finite, such as exp, end this, and so do sums.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NONE: frozenset[float] = frozenset()
 
 
 def infinities(ops: Iterable[Op]) -> dict[Op, frozenset[float]]:
-    """Of each of these ops, arguments before users, which infinities constants bring into it."""
+    """Return, for each op, the infinities that constants bring into it; arguments before users."""
     found: dict[Op, frozenset[float]] = {}
     for op in ops:
         signs = _signs(op, found)
@@ -43,7 +43,7 @@ def _signs(op: Op, found: Mapping[Op, frozenset[float]]) -> frozenset[float]:
 
 
 def _written(op: Op) -> frozenset[float]:
-    """The infinities of a constant."""
+    """Return the infinities in a constant."""
     if kind(op.dtype) != "f":
         return NONE
     value = np.asarray(constant_value(op), np.float64)
@@ -51,7 +51,7 @@ def _written(op: Op) -> frozenset[float]:
 
 
 def _computed(op: Op, found: Mapping[Op, frozenset[float]]) -> frozenset[float]:
-    """What arithmetic makes of infinities beside finite numbers of either sign."""
+    """Return the infinities that an elementwise op makes of infinities and finite numbers."""
     assert op.primitive.reference is not None
     made = set()
     for place, arg in enumerate(op.args):

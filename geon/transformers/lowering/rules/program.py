@@ -1,4 +1,4 @@
-"""Stage 3: the pure, simple, lowered graph that a computation is compiled from."""
+"""Stage 3: the pure, simplified, lowered graph that a computation is compiled from."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from .rematerialisation import recomputed
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Program:
-    """Values to return, values to put into variables, and what to print; all ops are pure.
+    """Values to return, new values of variables, and prints; all ops are pure.
 
-    ``again`` are the ops that compute a second time what others have computed, but in other memory.
+    ``again`` are the ops that recompute other ops, in separate memory.
     """
 
     outputs: tuple[Tensor, ...]
@@ -40,18 +40,18 @@ class Program:
 
     @property
     def roots(self) -> tuple[Op, ...]:
-        """Every op that must be computed."""
+        """Return every op that must be computed."""
         return (*self.outputs, *(op for _, op in self.updates), *self.prints)
 
     @property
     def leaves(self) -> list[Leaf]:
-        """The storage it reads or writes, in order of first use; written ones included."""
+        """Return the storage it reads or writes, in order of first use."""
         found = {op: None for op in post_order(self.roots) if isinstance(op, Leaf)}
         found.update((leaf, None) for leaf, _ in self.updates)
         return list(found)
 
     def mapped(self, new: Mapping[Op, Any], again: Iterable[Op]) -> Program:
-        """The same of other ops, ``again`` computed a second time beside what is so far."""
+        """Return the program with its ops replaced; ``again`` are added to the recomputing ops."""
         updates = tuple([(leaf, new[op]) for leaf, op in self.updates])
         before = [new.get(op, op) for op in self.again]
         return Program(
@@ -64,13 +64,13 @@ class Program:
 
 @cache
 def _rules() -> RuleSet:
-    """The rules of stage 3 for every target: stable forms first, then simpler ones."""
+    """Return the rules of stage 3 for every target: stable forms first, then simplifications."""
     return STABLE | simplify_rules() | WINDOW_RULES
 
 
 @cache
 def _lowering_rules(target: Target) -> RuleSet:
-    """The same with the target's lowerings, which see stable forms alone."""
+    """Return these rules with the target's lowerings, which see stable forms only."""
     return _rules() | target.rules
 
 
@@ -82,15 +82,15 @@ def build_program(
     check: bool = False,
     division: Division = MARKED,
 ) -> Program:
-    """The functional graph, stabilised, simplified and lowered to what ``target`` has rows for.
+    """Return the functional graph, stabilised, simplified and lowered to primitives of ``target``.
 
-    What marks ask for is computed ``again``, or not, and so are the steps of scans that are to be
-    in segments by a ``division``. With ``check`` steps of loops compute all that
-    they were written with, so that what goes wrong is of a step. New ops are in ``own``.
+    With ``again``, ops below recomputation marks, and steps of scans that a ``division`` segments,
+    are computed a second time. With ``check``, loop bodies keep everything they were written with,
+    so that errors refer to a step. New ops are in ``own``.
     """
     outputs = [op for op in pure.outputs if op is not None]
     roots = [*outputs, *pure.updates.values(), *pure.prints]
-    # In one pass a function would be lowered before what it is the argument of is looked at.
+    # In a single pass an op would be lowered before rules on its users could match it.
     fused = None if check else target.fused
     simple = roots
     for rules in (_rules(), _lowering_rules(target), target.last, fused):
@@ -117,7 +117,7 @@ def build_program(
 
 
 def printed_in_order(roots: list[Op], first: int, own: OwnTable) -> list[Op]:
-    """The roots, of which those from ``first`` on print, each of these after the one before."""
+    """Return the roots, of which those from ``first`` on that print wait for the previous one."""
     printing = [op for op in roots[first:] if op.primitive.name == "print"]
     if len(printing) < 2:
         return roots
@@ -134,10 +134,10 @@ def printed_in_order(roots: list[Op], first: int, own: OwnTable) -> list[Op]:
 
 
 def require_complete(program: Program, target: Target) -> None:
-    """Raise ``IncompleteError`` where a target's tables lack something that an op needs.
+    """Raise ``IncompleteError`` if a target's tables lack an entry that an op needs.
 
-    A row that is in some of its tables alone would otherwise fail in a later stage, or compute
-    what another row means.
+    A primitive that is in some of the tables only would otherwise fail in a later stage, or compute
+    another primitive's function.
     """
     for op in deep_order(program.roots):
         lacking = [] if op.primitive.waits else target.lacks(op)

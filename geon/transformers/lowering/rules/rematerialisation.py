@@ -1,12 +1,12 @@
-"""Recomputation: what lies below a mark is computed again for what uses it after the mark.
+"""Rematerialisation: ops below a mark are computed again for uses after the mark.
 
-Forward and backward values are one graph here. An op is *late* for a part of it where it is made
-both of what lies below a mark and of what comes after: of a derivative, that is where a cotangent
-meets a value of the forward computation. Late ops read clones, which wait for the value that the
-first late op, in order, has from after the mark. So the first values need no memory meanwhile.
+Forward and backward values are one graph here. An op is *late* for a region if it depends both on
+the region and on values after the mark: in a derivative, where a cotangent meets a value of the
+forward computation. Late ops read clones, which wait for the value that the first late op, in
+order, takes from after the mark. So the first values need no memory meanwhile.
 
-Everything new depends on what stood before it in the order of the graph, hence no cycles: a late op
-is no earlier than the first one, whose cotangent is before both.
+Every new op depends only on ops before it in the order of the graph, so there are no cycles: a late
+op is no earlier than the first one, whose cotangent precedes both.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ from ....op_graph.rows.remat_annotations import REMAT, after
 def recomputed(
     roots: Sequence[Op], own: OwnTable, again: bool = True
 ) -> tuple[list[Op], tuple[Op, ...]]:
-    """The roots without marks, what lies below these computed ``again`` for late uses; and that.
+    """Return the roots without marks, and the ops that are computed again.
 
-    The outermost marks come first: what they compute again has the inner ones in it. Marks in
-    bodies of regions are of what is in these. New ops are in ``own``.
+    With ``again``, ops below marks are recomputed for late uses. The outermost marks are handled
+    first: what they recompute contains the inner ones. Marks in bodies of regions apply to those
+    bodies. New ops are in ``own``.
     """
     with building(own):
         found = _with_bodies(roots, own, again)
@@ -52,7 +53,7 @@ def recomputed(
 
 
 def _with_bodies(roots: Sequence[Op], own: OwnTable, again: bool) -> list[Op]:
-    """The roots, of regions whose bodies have no marks."""
+    """Return the roots, with marks in region bodies handled."""
     if not any(op.primitive is REMAT for op in deep_order(roots)):
         return list(roots)
     new: dict[Op, Op] = {}
@@ -69,10 +70,11 @@ def _with_bodies(roots: Sequence[Op], own: OwnTable, again: bool) -> list[Op]:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Regions:
-    """What is to be computed again: ``number`` has the region of each op inside one.
+    """Ops to compute again.
 
-    ``exits`` has for some ops the regions that they are the ends of, as bits; ``stays`` what is
-    read from memory however late; ``gone`` are marks, whose values take their place.
+    ``number`` has the region of each op inside one. ``exits`` has, for ops that end regions, these
+    regions as bits. ``stays`` are values that are read from memory however late. ``gone`` are
+    marks, which are replaced by their values.
     """
 
     number: Mapping[Op, int]
@@ -82,13 +84,13 @@ class Regions:
 
 
 def marked_regions(order: Sequence[Op]) -> Regions:
-    """The regions below the outermost marks: from the value down to what is kept, or to storage.
+    """Return the regions below the outermost marks, down to kept values or storage.
 
-    Each part of what lies below a mark that hangs together is a region of its own.
+    Each connected part below a mark is a region of its own.
     """
-    inside: dict[Op, int] = {}  # the marks that an op is below of, as bits
-    before: dict[Op, int] = {}  # the marks that it is computed before: what they keep depends on it
-    kept: dict[Op, int] = {}  # the marks that keep it
+    inside: dict[Op, int] = {}  # marks that an op is below, as bits
+    before: dict[Op, int] = {}  # marks that it must precede: values they keep depend on it
+    kept: dict[Op, int] = {}  # marks that keep it
     stays: set[Op] = set()
     marks: list[Op] = []
     for op in reversed(order):
@@ -106,7 +108,7 @@ def marked_regions(order: Sequence[Op]) -> Regions:
             stays.add(op.args[0])
         _unite(inside, op.args[:1] if op.primitive.waits else op.args, bits)
         _unite(before, op.args, known)
-        if op.primitive.acts:  # it has the memory of its argument
+        if op.primitive.acts:  # it shares the memory of its argument
             if op in stays or not op.primitive.waits:
                 stays.add(op.args[0])
             stays.add(op)
@@ -116,10 +118,10 @@ def marked_regions(order: Sequence[Op]) -> Regions:
 
 
 def _with_their_regions(inside: Mapping[Op, int]) -> dict[Op, int]:
-    """The same, where each result of a loop or branch is below the marks that this is below.
+    """Return ``inside``, with results of a loop or branch below the same marks as the loop.
 
-    All results are computed together: where a mark keeps one, this comes before it, and so do the
-    others, which then stay as well.
+    All results are computed together. If a mark keeps one of them, the loop precedes the mark, and
+    the other results stay as well.
     """
     found = {}
     for op, bits in inside.items():
@@ -138,7 +140,7 @@ def _unite(found: dict[Op, int], ops: Sequence[Op], bits: int) -> None:
 
 
 def _parts(inside: Mapping[Op, int], marks: Sequence[Op], stays: Set[Op]) -> Regions:
-    """The regions: ops that hang together below marks that keep the same."""
+    """Return the regions: connected ops below marks that keep the same values."""
     groups: dict[tuple[int, ...], int] = {}
     group = [groups.setdefault(tuple(map(id, mark.args[1:])), len(groups)) for mark in marks]
     known: dict[int, frozenset[int]] = {}
@@ -146,7 +148,7 @@ def _parts(inside: Mapping[Op, int], marks: Sequence[Op], stays: Set[Op]) -> Reg
         if bits not in known:
             known[bits] = frozenset(group[k] for k in bits_of(bits))
     number = connected(inside, lambda op, arg: known[inside[op]] == known[inside[arg]])
-    below = [0] * len(set(number.values()))  # the marks that each region is below of
+    below = [0] * len(set(number.values()))  # marks above each region, as bits
     for op, bits in inside.items():
         below[number[op]] |= bits
     exits: dict[Op, int] = {}
@@ -157,7 +159,7 @@ def _parts(inside: Mapping[Op, int], marks: Sequence[Op], stays: Set[Op]) -> Reg
 
 
 def connected(inside: Iterable[Op], together: Callable[[Op, Op], bool]) -> dict[Op, int]:
-    """The number of the part that each op is in: those that are ``together`` with an argument."""
+    """Return the component number of each op; it connects ops ``together`` with an argument."""
     above = {op: op for op in inside}
 
     def top(op: Op) -> Op:
@@ -174,7 +176,7 @@ def connected(inside: Iterable[Op], together: Callable[[Op, Op], bool]) -> dict[
 
 
 def bits_of(mask: int) -> Iterator[int]:
-    """The numbers of the bits that are set."""
+    """Yield the numbers of the bits that are set."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1
@@ -182,9 +184,9 @@ def bits_of(mask: int) -> Iterator[int]:
 
 
 class Recomputation:
-    """New ops for those of ``order``: late ones read clones of what is inside the ``regions``.
+    """Rebuilds the ops of ``order``: late ops read clones of the ops inside ``regions``.
 
-    ``again`` has what is computed a second time.
+    ``again`` has the ops that are computed a second time.
     """
 
     def __init__(self, order: Sequence[Op], roots: Sequence[Op], regions: Regions) -> None:
@@ -197,7 +199,7 @@ class Recomputation:
         self.again: dict[Op, None] = {}
 
     def run(self) -> dict[Op, Op]:
-        """What stands for each op."""
+        """Return the replacement of each op."""
         derived = self.find_late()
         self.find_derived(derived)
         for op in self.order:
@@ -212,18 +214,18 @@ class Recomputation:
         return self.new
 
     def drop_unused(self) -> None:
-        """Leave out results of loops and branches that the first ones or the clones do not need.
+        """Remove results of loops and branches that neither the roots nor the clones need.
 
-        What a mark keeps may be needed by nothing else either.
+        Values that only a mark keeps are among them.
         """
         made = without_unused([self.new[root] for root in self.roots])
         self.new = {op: made.get(new, new) for op, new in self.new.items()}
         self.again = {made.get(op, op): None for op in self.again}
 
     def find_late(self) -> dict[Op, int]:
-        """Note late ops and what their regions wait for; what each op is derived from otherwise."""
-        past: dict[Op, int] = {}  # the regions whose ends an op is made of
-        derived: dict[Op, int] = {}  # the regions that it is made of otherwise
+        """Find late ops and the values that regions wait for; return what ops derive from."""
+        past: dict[Op, int] = {}  # regions whose ends an op depends on
+        derived: dict[Op, int] = {}  # regions that it depends on otherwise
         for op in self.order:
             ended = made_of = 0
             for arg in self.used(op):
@@ -245,10 +247,10 @@ class Recomputation:
         return derived
 
     def find_derived(self, derived: Mapping[Op, int]) -> None:
-        """Let ops that only late ones use, such as the partials of a derivative, be cloned too.
+        """Also clone ops that only late ops use, such as the partials of a derivative.
 
-        They would otherwise be computed early, and kept. A loop or branch is cloned where only late
-        ops use its results, and they with it.
+        They would otherwise be computed early and kept. A loop or branch is cloned if only late ops
+        use its results, together with these.
         """
         allowed: dict[Op, int] = dict.fromkeys(self.roots, 0)
         for op in reversed(self.order):
@@ -266,16 +268,16 @@ class Recomputation:
             self.cloned[op] &= self.cloned.get(op.args[0], 0)
 
     def used(self, op: Op) -> tuple[Op, ...]:
-        """The arguments that make the value of an op: of a mark that goes, the first one."""
+        """Return the arguments that the value of an op depends on; of a mark, the first one."""
         return op.args[:1] if op in self.regions.gone else op.args
 
     def argument(self, arg: Op, regions: int) -> Op:
-        """What an op reads that takes clones of these regions."""
+        """Return the operand to read, for an op that takes clones of these regions."""
         wanted = self.cloned.get(arg, 0) & regions
         return self.clone(arg, wanted) if wanted else self.new[arg]
 
     def clone(self, root: Op, regions: int) -> Op:
-        """``root``, computed again, once what these regions wait for is computed."""
+        """Return ``root`` recomputed, waiting for the values that these regions wait for."""
         stack = [(root, regions)]
         while stack:
             op, wanted = stack[-1]
@@ -298,10 +300,10 @@ class Recomputation:
         return self.clones[id(root), regions]
 
     def tie(self, args: list[Op], regions: int, every: bool) -> None:
-        """Let the first argument that a call computes or is given wait for what regions wait for.
+        """Make the first argument that a call computes or is given wait for these regions.
 
-        One is enough for the op to wait, and to be another one than the first. Of a loop it is
-        ``every`` argument, since some of them may not be needed for what is needed of it again.
+        One suffices for the op to wait, and to differ from the original. For a loop it is ``every``
+        argument, since some may not be needed for the results that are recomputed.
         """
         late = dict.fromkeys(self.new[self.ties[k]] for k in bits_of(regions))
         for k, arg in enumerate(args):
@@ -311,7 +313,7 @@ class Recomputation:
                     return
 
     def made(self, op: Op, args: list[Op]) -> Op:
-        """``op`` on these arguments, with its names."""
+        """Return ``op`` on these arguments, with its names."""
         new = with_args(op, tuple(args))
         carry_notes(op, new)
         return new

@@ -1,7 +1,8 @@
-"""Folds over what lies on both sides of kept axes, in two: first over what lies before them.
+"""Split reductions: a reduction over axes on both sides of kept ones, in two steps.
 
-A row of such a fold is short runs that lie far apart in memory. What lies behind the kept axes is
-first kept too: then neighbours are folded side by side, and few elements are left for the rest.
+A row of such a reduction consists of short runs that lie far apart in memory. The first step
+reduces the outer axes and keeps the innermost ones, so that vector lanes hold neighbours; few
+elements are left for the second step.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ from ....op_graph.axes.lengths import is_below, product
 from ....op_graph.op_graph import Op, make
 from ....op_graph.rewriting.driver import Rules
 
-LONGEST = 128  # elements of a run from which on rows are folded run by run, at memory's speed
-TURNS = 64  # runs of a row from which on it is worth a kernel more
-LEAST = 1 << 14  # elements that are folded
+LONGEST = 128  # elements of a run above which one reduction reaches memory bandwidth
+TURNS = 64  # minimum runs of a row that justify a second kernel
+LEAST = 1 << 14  # minimum elements that are reduced
 
 split = Rules("folds in two")
 
 
 @split.on("sum", "max", "min")
 def fold_before_kept_axes_first(op: Op) -> Op | None:
-    """A fold over axes before and behind kept ones is one over those before, then over the rest."""
+    """Split a reduction over axes on both sides of kept ones: first those before, then the rest."""
     x: Any = op.args[0]
     folded = op.attrs[0]
     behind = _last(x.axes.names, folded)
@@ -41,7 +42,7 @@ def fold_before_kept_axes_first(op: Op) -> Op | None:
 
 
 def _last(names: Sequence[str], chosen: Collection[str]) -> tuple[str, ...]:
-    """The last names, as far as all of them are chosen."""
+    """Return the longest suffix of names that are all in ``chosen``."""
     count = next((k for k, name in enumerate(reversed(names)) if name not in chosen), len(names))
     return tuple(names[len(names) - count :])
 

@@ -1,1 +1,1 @@
-"""Kernels as text of the C family."""
+"""Printing of kernels as source text of the C family."""

@@ -1,21 +1,22 @@
-"""Functions whose tails matter, as C text: what is made of erfc, and activations with their slopes.
+"""C text of functions with accurate tails: those based on erfc, and activations with derivatives.
 
-One text serves float32 and float64; only numbers differ. It is straight-line code for vector
-instructions, as in ``elementary_f32``. Three habits keep every digit of a tail:
+One text serves float32 and float64; only numbers differ. It is straight-line code that vectorises,
+as in ``f32``. Three techniques keep every digit of a tail:
 
-- an exponent that is a product, such as x^2 / 2, comes with the rounding error of the product,
-  because exp turns an absolute error of its argument into a relative one;
+- an exponent that is a product, such as x^2 / 2, is computed with its rounding error, because exp
+  turns an absolute error of its argument into a relative one;
 - the power of two of an exponential is applied last and in two steps, after all factors, so that a
   subnormal result is rounded once;
-- an argument is held where the result has become its limit, which is then reached exactly.
+- an argument is clamped where the result has become its limit, which is then reached exactly.
 
-``f(-x)`` follows from ``f(x)`` by symmetry: Phi(x) + Phi(-x) = 1, and the slopes of x Phi(x) and of
-x sigmoid(x) have the same property.
+``f(-x)`` follows from ``f(x)`` by symmetry: Phi(x) + Phi(-x) = 1, and the derivatives of x Phi(x)
+and of x sigmoid(x) have the same property.
 
 Fits are weighted by the relative error of the function, found by Remez's exchange in 40 digits.
 Over two million float32 the error is at most 3.8 ulp for log_ndtr, 3.4 for gelu, ndtr and erfinv,
-3.2 for erfc, erfcx and silu and 3.0 for gelu's tanh form; over thousands of float64 at most 2.8 (a
-slope: 3.1). Without fused multiply-adds polynomials round twice a step: up to 4.7 in float32.
+3.2 for erfc, erfcx and silu and 3.0 for gelu's tanh form; over thousands of float64 at most 2.8 (of
+a derivative: 3.1). Without fused multiply-adds polynomials round twice a step: up to 4.7 in
+float32.
 """
 
 from __future__ import annotations
@@ -316,16 +317,17 @@ GEON_INLINE double geon_erfinv_f64(double x) {
 """
 
 
-# Where 3 x exp(-x) is 0, too, and the nearest powers are -161 and -1087: their second factor is 0.
+# Arguments at which even 3 x exp(-x) is 0, for float32 and float64. The exponents nearest to them
+# are -161 and -1087, whose second factor is 0.
 _LAST = (111.6, 753.5)
 
-# Numbers of the text for float32 and float64. The ends are where results have reached their limits;
-# the parts of LINEAR and CUBIC are those of ``erf_formulas``, the first of LINEAR short enough for
-# LINEAR - w to be exact.
+# Constants of the text for float32 and float64. Those named END bound arguments beyond which
+# results equal their limits. The parts of LINEAR and CUBIC are those of ``erf_formulas``; the first
+# part of LINEAR is short enough for LINEAR - w to be exact.
 _NUMBERS: dict[str, tuple[float, float]] = {
     "LOG2E": (1.44269502, 1.4426950408889634),
     # 1.5 2^23 + 162 and 1.5 2^52 + 1088, of which half is the exponent of the second factor: 0 at
-    # an end, where a result of 0 is a product with 0 and no underflow, as in ``elementary_f32``.
+    # an end, where a result of 0 is a product with 0 and no underflow, as in ``f32``.
     "SHIFT": (12583074.0, 6755399441056832.0),
     "LN2_HIGH": (-0.693359375, -0.6931471803691238),
     "LN2_LOW": (2.12194440e-4, -1.9082149292705877e-10),
@@ -345,7 +347,7 @@ _NUMBERS: dict[str, tuple[float, float]] = {
     "LINEAR_WHOLE": (1.5957691216057308, 1.5957691216057308),
     "CUBIC": (0.07135481387376785, erf_formulas.CUBIC),
     "CUBIC_LOW": (2.3988323959931355e-09, erf_formulas.CUBIC_LOW),
-    # In powers of two: the factors of x and x^3, in two parts as above.
+    # The factors of x and x^3 for powers of 2 instead of e, in two parts as above.
     "LINEAR2": (2.3022079467773438, 2.3022081981443137),
     "LINEAR2_LOW": (2.513669811391339e-07, 1.1233558506659262e-14),
     "CUBIC2": (0.10294324159622192, 0.1029432395800235),
@@ -362,7 +364,7 @@ _NUMBERS: dict[str, tuple[float, float]] = {
 
 
 def _written(dtype: str) -> str:
-    """The text for a dtype: names and numbers put in, and constants in its precision."""
+    """Return the text for a dtype, with names and constants of its precision."""
     single = dtype == "float32"
     words = {"real": "float", "s": "f32", "K": "F32", "uint": "uint32_t", "c": "f"}
     if not single:
@@ -378,12 +380,12 @@ def _written(dtype: str) -> str:
 
 
 def _exp2(exponential: Sequence[float]) -> list[float]:
-    """(2^r - 1) / r in r, from (e^r - 1 - r) / r^2."""
+    """Return coefficients of (2^r - 1) / r in r, from those of (e^r - 1 - r) / r^2."""
     return [math.log(2), *(c * math.log(2) ** (k + 2) for k, c in enumerate(exponential))]
 
 
 def _normal_small(erf_small: Sequence[float]) -> list[float]:
-    """(Phi(x) - 1/2) / x in x^2, from (erf(x) / x - 1) in x^2."""
+    """Return coefficients of (Phi(x) - 1/2) / x in x^2, from those of (erf(x) / x - 1) in x^2."""
     whole = [1 + erf_small[0], *erf_small[1:]]
     return [c * 0.5**k * math.sqrt(0.125) for k, c in enumerate(whole)]
 

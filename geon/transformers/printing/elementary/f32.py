@@ -1,8 +1,8 @@
-"""Elementary functions in float32 as C text: exponentials, logarithms and what is made of them.
+"""Elementary functions in float32 as C text: exponentials, logarithms and functions based on them.
 
-Every function is straight-line code without branches, tables or calls, so that a compiler turns a
-loop over it into vector instructions of any width. NaN gives NaN, signed zeros and infinities are
-as in C's Annex F, and subnormal numbers are exact like all others.
+Every function is straight-line code without branches, tables or calls, so that a compiler
+vectorises a loop over it at any width. NaN gives NaN, signed zeros and infinities are as in C's
+Annex F, and subnormal numbers are as accurate as all others.
 
 Coefficients are fitted here: least squares in 60-digit arithmetic, reweighted until the largest
 relative error of the function (not of the polynomial) is least, the first three coefficients
@@ -37,20 +37,21 @@ _ERF_SMALL = (
 )
 
 # The eighth root of 1 - erf(x) for 0.9 <= x <= 3.925, where erf rounds to 1; fit of erf 7.7e-9.
-# At 4 it is so small that the difference from 1 is lost for certain, which is what the limit needs.
+# At 4 it is so small that 1 minus it rounds to 1, so clamped arguments give exactly 1.
 _ERF_LARGE = (
     *(1.00022113, -0.142253891, -0.0668196306, -0.0057351063),
     *(0.0094649829, -0.00122343027, -9.38106532e-05, 1.99415263e-05),
 )
 
-# x = k log(2) + r, k the nearest integer: adding 1.5 2^23 rounds to one, and its bits hold it. The
-# first part of log(2) has 9 bits, so that its product with k is exact without a fused instruction.
-# For 2^-149 to 2^128 it takes two factors: the polynomial is 2^25 times too small, half of k + 152
-# is the exponent of a factor, bias included, and the other half is added to the polynomial's; all
-# of that holds for -152 <= k <= 128. Below 2^-150, where arguments are held at -105, the factor is
-# 0: results of 0 are products with it and no underflow, which takes processors by Intel a hundred
-# cycles. Bounds are set on the bits, as integers: compilers make one instruction of that, but
-# several of a comparison that a NaN must survive; the NaN comes back last.
+# x = k log(2) + r, k the nearest integer: adding 1.5 2^23 rounds to k, and the low bits of the sum
+# hold it. The first part of log(2) has 9 bits, so that its product with k is exact without a fused
+# instruction. Results from 2^-149 to 2^128 need two factors: the polynomial is scaled by 2^-25,
+# half of k + 152 is the exponent of a factor, bias included, and the other half is added to the
+# polynomial's exponent; this holds for -152 <= k <= 128. Below 2^-150, where arguments are clamped
+# to -105, the factor is 0: results of 0 are products with it instead of underflows, which take
+# processors by Intel a hundred cycles. Arguments are clamped by their bits, as integers: that
+# compiles to one instruction, a comparison that preserves NaN to several; NaN is restored at the
+# end.
 EXPONENTIAL_F32 = definitions_of(
     """
 GEON_INLINE float geon_exp_clamp_f32(float x, uint32_t top) {

@@ -1,8 +1,8 @@
 """Trigonometric functions, their inverses and powers in float32 as C text.
 
-As in ``elementary_f32``: straight-line code for vector instructions, correct on the whole domain.
-The reduction to a quarter of a turn and powers need more digits than float32 has; they run in
-float64, everything after the reduction in float32.
+As in ``f32``: straight-line code that vectorises, correct on the whole domain. The reduction to a
+quarter turn and powers need more digits than float32 has; they run in float64, everything after the
+reduction in float32.
 
 Over every third float32 the error is at most 1.6 ulp for sin, cos, atan and acos, 2.4 for asin and
 3.2 for tan; over millions of pairs 0.6 for pow and 1.6 for atan2.
@@ -14,7 +14,7 @@ from .polynomials import definitions_of
 
 __all__ = ["ANGLES_F32"]
 
-# Fits as in elementary_f32. (sin(r) / r - 1) / r^2, (cos(r) - 1 + r^2 / 2) / r^4 and
+# Fits as in f32. (sin(r) / r - 1) / r^2, (cos(r) - 1 + r^2 / 2) / r^4 and
 # (tan(r) / r - 1) / r^2 in r^2 for |r| <= 0.787; fits 3.7e-9, 1.1e-10, 2.2e-8.
 _SIN = (-0.166666552, 0.0083321901, -0.000195184082)
 _COS = (0.0416666456, -0.0013887299, 2.44302355e-05)
@@ -41,10 +41,10 @@ _EXP2 = (
     *(0.009618489112848272, 0.0013399930892626145, 0.00015345769919604003),
 )
 
-# A float32 of at least 2^e is a multiple of 2^(e - 23), so multiples of 2^(25 - e) may be left out
-# of 2 / pi: the product then changes by multiples of four quarters of a turn. What is left, in two
-# parts of 53 bits, serves at least 20 exponents; five such pairs serve all (Payne and Hanek's idea,
-# without a table). Adding 1.5 2^52 rounds to the nearest integer, whose last bits say the quarter.
+# A float32 of at least 2^e is a multiple of 2^(e - 23), so multiples of 2^(25 - e) can be
+# subtracted from 2 / pi: the product then changes by full turns. The remainder, in two parts of 53
+# bits, serves at least 20 exponents; five such pairs serve all (Payne and Hanek's reduction,
+# without a table). Adding 1.5 2^52 rounds to the nearest integer, whose last bits are the quadrant.
 ANGLES_F32 = definitions_of(
     """
 GEON_INLINE double geon_product_less_f64(double single, double factor, double whole) {

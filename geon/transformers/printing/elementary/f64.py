@@ -1,8 +1,8 @@
 """Elementary functions in float64 as C text.
 
-Exponentials, logarithms, sigmoid, softplus, tanh, sinh, cosh and erf are straight-line code for
-vector instructions, as in ``elementary_f32``; for angles see ``elementary_f64_angles``. The inverse
-hyperbolic functions are the C library's, for whose error it answers (glibc's acosh: 2.3 ulp).
+Exponentials, logarithms, sigmoid, softplus, tanh, sinh, cosh and erf are straight-line code that
+vectorises, as in ``f32``; for angles see ``f64_angles``. The inverse hyperbolic functions are the C
+library's, and have its error (glibc's acosh: 2.3 ulp).
 
 Over a million arguments the error is below 1 ulp for exp and log, 1.5 for expm1, log1p, sigmoid and
 erf, 1.8 for tanh and softplus, 1.6 for sinh and cosh, 1.5 for sin and cos; without fused
@@ -15,7 +15,7 @@ from .polynomials import definitions_of
 
 __all__ = ["ELEMENTARY_F64"]
 
-# Fits as in elementary_f32, coefficients rounded to float64.
+# Fits as in f32, coefficients rounded to float64.
 # (e^r - 1 - r) / r^2 for |r| <= 0.347; fit of e^r - 1: 1.8e-17.
 _EXP = (
     *(0.5000000000000006, 0.16666666666666685, 0.041666666666573364),
@@ -49,7 +49,7 @@ _ERF_LARGE = (
     *(6.447826760371404e-12, -1.2997062170692934e-13),
 )
 
-# (sinh(x) / x - 1) / x^2 in x^2 for |x| <= 1; interpolated as in elementary_f64_powers:
+# (sinh(x) / x - 1) / x^2 in x^2 for |x| <= 1; interpolated as in f64_powers:
 # fit 9.2e-18.
 _SINH = (
     *(0.16666666666666666, 0.008333333333333299, 0.00019841269841324198),
@@ -57,13 +57,12 @@ _SINH = (
     7.746178692504591e-13,
 )
 
-# A quotient n / (d + rest), of which q = n / d is a first value and ``inverse`` is near 1 / d, is
-# corrected where the remainder is exact. Without fused instructions it is not, and tanh and sigmoid
-# are up to 2.5 ulp off.
-# The first part of log(2) has 32 bits: its product with an exponent is exact. Exponents become
-# float64 through the bits of 2^52 + k, as few machines convert vectors of 64-bit integers. Of an
-# exponential of -746 the second factor has an exponent of 0, as in float32; the polynomial makes up
-# for it, 2^969 times too large.
+# ``geon_corrected`` refines n / (d + rest) from q = n / d and ``inverse``, about 1 / d, by the
+# exact remainder. Without fused instructions the remainder is not exact, there is no correction,
+# and tanh and sigmoid have errors of up to 2.5 ulp. The first part of log(2) has 32 bits: its
+# product with an exponent is exact. Exponents become float64 through the bits of 2^52 + k, as few
+# machines convert vectors of 64-bit integers. For exp of -746 the second factor is 0, as in
+# float32; the polynomial compensates for the shifted exponents by a scale of 2^969.
 _EXPONENTIAL = definitions_of(
     """
 GEON_INLINE double geon_exp_below_710_f64(double x) {

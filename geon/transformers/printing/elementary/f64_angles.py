@@ -1,9 +1,9 @@
 """Trigonometric functions in float64 as C text.
 
 Angles up to ``geon_angle_bound_f64()`` are reduced by straight-line code, larger ones by a function
-that is called. The call keeps compilers from making vectors of the loop, so there are
-``geon_sin_bounded_f64`` and ``geon_cos_bounded_f64`` too, without it: the same values in vector
-instructions for a caller that knows (or checks) that no finite angle is larger.
+call. The call prevents vectorisation, so there are also ``geon_sin_bounded_f64`` and
+``geon_cos_bounded_f64`` without it: they return the same values in vector instructions, for callers
+that know (or check) that no finite angle is larger.
 
 Inverse functions are straight-line code. Over a million arguments the error is at most 1.8 ulp for
 atan and atan2 and 1.2 for asin and acos.
@@ -15,7 +15,7 @@ from .polynomials import definitions_of
 
 __all__ = ["ANGLES_F64"]
 
-# Fits as in elementary_f32, coefficients rounded to float64.
+# Fits as in f32, coefficients rounded to float64.
 # (sin(r) / r - 1) / r^2 and (cos(r) - 1 + r^2 / 2) / r^4 in r^2 for |r| <= 0.786; fits 3.6e-18
 # and 4.9e-20.
 _SIN = (
@@ -28,7 +28,7 @@ _COS = (
 )
 
 # (atan(t) / t - 1) / t^2 and (asin(t) / t - 1) / t^2 in t^2 for |t| <= 1/2; interpolated as in
-# elementary_f64_powers; fits 4.4e-18 and 5.3e-18.
+# f64_powers; fits 4.4e-18 and 5.3e-18.
 _ATAN = (
     *(-0.3333333333333333, 0.19999999999999488, -0.14285714285599183, 0.11111111100917023),
     *(-0.09090908620311328, 0.07692294712319797, -0.06666435674397458, 0.05879578405012112),
@@ -42,13 +42,13 @@ _ASIN = (
     0.028757896558164582,
 )
 
-# Cody and Waite's reduction: pi / 2 in parts. With a fused instruction three parts of 53 bits serve
-# up to 2^45; without, parts of 33 bits whose products with the count of quarters are exact serve up
-# to 2^19. Larger angles take Payne and Hanek's reduction in integers: the 53 bits of x times those
-# 192 bits of 2 / pi (the table, after a word of zeros) that count modulo four quarters and before
-# 2^-137. C libraries do it with fewer and are a dozen ulp off where an angle is nearly a multiple.
-# An inverse tangent counts eighths of a turn: of two sides of nearly one length the difference is
-# exact, and is divided by the sum.
+# Cody and Waite's reduction: pi / 2 in parts. With a fused instruction three parts of 53 bits
+# suffice up to 2^45; without, parts of 33 bits, whose products with the quadrant number are exact,
+# suffice up to 2^19. Larger angles take Payne and Hanek's reduction in integers: the 53 bits of x
+# times those 192 bits of 2 / pi (the table, after a word of zeros) that matter modulo full turns,
+# down to 2^-137. C libraries use fewer, and have errors of a dozen ulp where an angle is nearly a
+# multiple of pi / 2. The inverse tangent is relative to eighths of a turn: if both sides are nearly
+# equal, their difference is exact, and is divided by their sum.
 ANGLES_F64 = definitions_of(
     """
 GEON_INLINE double geon_angle_bound_f64(void) {

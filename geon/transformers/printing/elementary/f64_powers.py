@@ -1,9 +1,8 @@
 """Powers in float64 as C text.
 
-As in ``elementary_f32``: straight-line code for vector instructions, correct on the whole domain.
-The logarithm has some 64 correct bits, in two numbers, because the exponent multiplies its error by
-up to 1,075. Over a million pairs the error is at most 1.1 ulp for pow; without fused multiply-adds
-at most 2.5.
+As in ``f32``: straight-line code that vectorises, correct on the whole domain. The logarithm has
+some 64 correct bits, in two numbers, because the exponent multiplies its error by up to 1,075. Over
+a million pairs the error is at most 1.1 ulp for pow; without fused multiply-adds at most 2.5.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ _LOG2 = (
 # (2^g - 1) / g in g for |g| <= 1/2, from that of e^r.
 _EXP2 = (math.log(2), *(c * math.log(2) ** (k + 2) for k, c in enumerate(_EXP)))
 
-# Sums and products whose rounding errors count are followed by these errors (Dekker, 1971). The
-# exponent is whole where adding 2^52 does not round it, and the sum's last bit says if it is odd.
+# Rounding errors of sums and products that matter are computed, too (Dekker, 1971). The exponent is
+# an integer if adding 2^52 does not round it; the last bit of the sum is then its parity.
 POWERS_F64 = definitions_of(
     """
 GEON_INLINE double geon_log2_of_parts_f64(double k, double m, double *low) {

@@ -1,7 +1,7 @@
-"""How the C text of the elementary functions is put together: polynomials and bit patterns.
+"""Assembly of the C text of elementary functions: polynomials and bit patterns.
 
-The texts use names of the emitter's prelude: ``GEON_INLINE``, ``GEON_OUTLINED`` for what is rarely
-called, ``GEON_FMA_F32``, ``GEON_FMA_F64`` and, where a product must be exact, the compiler's own
+The texts use names of the emitter's prelude: ``GEON_INLINE``, ``GEON_OUTLINED`` for rarely called
+functions, ``GEON_FMA_F32``, ``GEON_FMA_F64`` and, where a product must be exact, the compiler's own
 ``__FMA__`` and ``__ARM_FEATURE_FMA``. All other ``geon_`` names are keys of the tables of
 definitions.
 """
@@ -18,7 +18,7 @@ _NAME = re.compile(r"GEON_(?:INLINE|OUTLINED) \w+ (geon_\w+)\(")
 
 
 def _horner(kind: str, variable: str, coefficients: Sequence[float]) -> str:
-    """The C expression of c0 + c1 v + c2 v^2 + ..., a chain of fused multiply-adds."""
+    """Return the C expression of c0 + c1 v + c2 v^2 + ..., as a chain of fused multiply-adds."""
     digits, suffix = (9, "f") if kind == "F32" else (17, "")
     constants = [f"{c:#.{digits}g}{suffix}" for c in coefficients]
     text = constants[-1]
@@ -28,10 +28,10 @@ def _horner(kind: str, variable: str, coefficients: Sequence[float]) -> str:
 
 
 def definitions_of(text: str, **tables: Sequence[float]) -> dict[str, str]:
-    """Return the functions in `text` by name; ``TABLE_F32<v>`` there is that polynomial in v.
+    """Return the functions in ``text`` by name; ``TABLE_F32<v>`` expands to that polynomial in v.
 
-    ``TABLE_F64<v>`` is the same computed in float64. The coefficients of a table begin with the
-    constant one. Functions are separated by one empty line.
+    ``TABLE_F64<v>`` is the same in float64. Coefficients start with the constant one. Functions are
+    separated by one empty line.
     """
     text = _POLYNOMIAL.sub(lambda at: _horner(at[2], at[3], tables[at[1]]), text.strip())
     found = {}

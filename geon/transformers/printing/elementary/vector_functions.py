@@ -1,21 +1,21 @@
-"""Elementary functions of all elements of a strip, as C text for AVX-512, and partly for AVX2.
+"""Elementary functions of a strip of 16 elements, as C text for AVX-512, and partly for AVX2.
 
-With AVX2 an exponential of float32 is that of one element in two vectors, step by step beside each
-other: of two that have no order, clamps give the second, and two products scale, so that NaN needs
-not be brought back. AVX-512's instruction ``vscalef`` multiplies by a power of two, rounds once
-also where the result is subnormal, and knows infinities and NaN. It takes the place of exponent
-arithmetic and of bringing NaN back. Where the power is so small that the result is 0, a mask leaves
-the instruction out, since an underflow takes it a hundred cycles (processors by Intel). In float32
-it takes the place of the upper clamp too: far above, the polynomial, whose degree is even, is
-large, infinite or NaN, and k is as large, which gives infinity. In float64 the degree is odd, and
-the sign could be wrong. Results have the bits of the
-functions of one element. The types of strips and the instructions are in the prelude.
+With AVX2, an exponential of float32 is that of one element in two vectors, with interleaved steps.
+Clamps return their second operand for NaN, and two products scale, so that NaN need not be
+restored. AVX-512's instruction ``vscalef`` multiplies by a power of two, rounds once also where the
+result is subnormal, and handles infinities and NaN. It replaces exponent arithmetic and the
+restoring of NaN. Where the power is so small that the result is 0, a mask skips the instruction,
+since an underflow takes it a hundred cycles (processors by Intel). In float32 it replaces the upper
+clamp, too: far above, the polynomial, whose degree is even, is large, infinite or NaN, and k is as
+large, which gives infinity. In float64 the degree is odd, and the sign could be wrong. Results have
+the bits of the functions of one element. The types of strips and the instructions are in the
+prelude.
 
-``vcvtps2ph`` rounds to float16, but keeps what a NaN carries, which is taken from it; ``vcvtph2ps``
-changes signalling NaN alone, which no rounding gives. Compilers make a loop over numbers of two
-widths of vectors of half the size, and reading these as whole ones would wait for memory: casts are
-functions of strips for that too. With AVX2 they take eight elements at a time: compilers copy small
-arrays by 16 bytes, and a vector of 32 that is read from two of these would wait for memory.
+``vcvtps2ph`` rounds to float16 but keeps the payload of NaN, which is cleared; ``vcvtph2ps``
+changes only signalling NaN, which no rounding gives. Compilers vectorise a loop over numbers of two
+widths with vectors of half the size, and loads of these as whole vectors would stall on store
+forwarding: therefore casts are functions of strips, too. With AVX2 they process eight elements at a
+time: compilers copy small arrays by 16 bytes, and a 32-byte load over two such stores would stall.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .polynomials import definitions_of
 
 __all__ = ["STRIPS"]
 
-# Of a strip, few angles are far from 0, or none: these are done again, one by one.
+# Few angles of a strip, if any, are far from 0: these are recomputed one by one.
 _ANGLES_STRIP = """\
 GEON_OUTLINED {type} geon_far_{name}_{suffix}({type} x) {{
     return geon_{name}_{suffix}(x);
@@ -50,7 +50,7 @@ _ANGLES = {
 
 
 def _strips_of_angles() -> str:
-    """Sines and cosines of a strip."""
+    """Return the sines and cosines of a strip."""
     return "\n".join(
         _ANGLES_STRIP.format(
             name=name,
@@ -65,8 +65,8 @@ def _strips_of_angles() -> str:
     )
 
 
-# The polynomial of two vectors, whose steps are beside each other: 2^102 times too large, so that a
-# factor of results below 2^-150 has an exponent of 0, as for one element.
+# The polynomial of two vectors, with interleaved steps. Its scale is 2^102, so that a factor of
+# results below 2^-150 is 0, as for one element.
 _STEPS = [f"{c * 2.0**102:#.9g}f" for c in (*reversed(EXP_F32), 1.0, 1.0)]
 _EXP_STEPS = [f"    GEON_STEP(p, a, {c})" for c in _STEPS[1:]]
 

@@ -1,4 +1,4 @@
-"""What is read ahead of a loop, in an order of its own, as text of the C family."""
+"""C text of buffered loads: values that are read into an array before a loop."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from .statement_blocks import Block
 
 @dataclass(frozen=True, slots=True)
 class PrintedStage:
-    """An array called ``name`` of ``ctype`` that elements are read into before a loop.
+    """Array ``name`` of ``ctype`` that a loop over digits fills before the main loop.
 
-    ``source`` is the element at variable ``first``, and at those of ``digits`` inside it, which
-    have lengths, after the statements ``before``; where it is one ``run`` of neighbours, that is
-    the pointer to their first. One turn of ``first`` stands for ``period`` turns of the loop. Where
-    ``every`` is not 0, it is 0 but where that divides ``first`` and ``shift`` together.
+    ``before`` are the statements before an element. ``source`` is the text of an element, at
+    variable ``first`` of the outer digit and those of ``digits``, with lengths. ``run`` is the
+    pointer to the first element if the elements of the innermost digit are contiguous, else None.
+    One iteration of ``first`` stands for ``period`` iterations of the main loop. If ``every`` is
+    not 0, the element is 0 except where ``every`` divides ``first`` plus ``shift``.
     """
 
     name: str
@@ -36,7 +37,7 @@ class PrintedStage:
 
 
 def print_stage(scalars: ScalarPrinter, row: Block, stage: Staged) -> PrintedStage:
-    """How a value is read ahead of the innermost loop of a pass."""
+    """Return the text that fills a buffer before the innermost loop of a pass."""
     value, name, block = stage.value, scalars.fresh("g"), Block(row)
     run = None
     if isinstance(value, tuple):
@@ -59,6 +60,6 @@ def print_stage(scalars: ScalarPrinter, row: Block, stage: Staged) -> PrintedSta
 
 
 def staged_text(stage: PrintedStage, ahead: Staged, at: str) -> str:
-    """The element of the turn ``at`` of the loop as it is read from its array."""
+    """Return the text of the buffered element at iteration ``at`` of the loop."""
     text = f"{stage.name}[{at} - {stage.name}_from]"
     return f"({text} != 0)" if ahead.dtype is BOOL else text

@@ -1,4 +1,4 @@
-"""The scalar code of a contraction as text: its operands' elements, and what is stored."""
+"""C text of a contraction's scalar code: the elements of its operands, and its epilogue."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from .pass_text import PrintedStore
 from .scalar_statements import Names, ScalarPrinter, changes
 from .statement_blocks import Block
 
-Texts = Mapping[str, str]  # of loops' variables
+Texts = Mapping[str, str]  # texts of loop variables
 
 
-MOST = 4  # truths that are known around a loop, for each of which there is a loop of its own
+MOST = 4  # maximum loop-invariant conditions, each with a loop of its own
 
 
 class PrintedElement(NamedTuple):
-    """The statements ``around`` the innermost loop over elements and those of one, whose text is
-    ``value``.
+    """Statements of one element.
 
-    ``chosen`` are the same where a condition holds that is known around that loop: an operand that
-    was joined of parts is read from one of them then.
+    ``around`` precede the innermost loop, ``lines`` are inside of it, and ``value`` is the
+    element's text. ``chosen`` has the same text for each condition that is known before the loop:
+    an operand that was joined is then read from one of its parts.
     """
 
     around: list[str]
@@ -41,7 +41,7 @@ loop, where there is one."""
 
 
 class ContractionPrinter:
-    """Writes the elements and stores of a contraction."""
+    """Prints the elements and stores of a contraction."""
 
     def __init__(self, made: Contraction, names: Names) -> None:
         self.made, self.names = made, names
@@ -50,14 +50,14 @@ class ContractionPrinter:
         self.scalars = ScalarPrinter(names, depths)
 
     def block(self, texts: Texts) -> Block:
-        """A block in which loops' indices are these texts."""
+        """Return a block in which the loop variables have these texts."""
         self.scalars.spelled = texts
         block = Block()
         block.depth = ELEMENT
         return block
 
     def element(self, value: Scalar) -> Element:
-        """What gives the statements of one element, and its text."""
+        """Return a function that prints one element."""
 
         def element(texts: Texts, inner: str | None) -> PrintedElement:
             around = self.block(texts)
@@ -69,7 +69,7 @@ class ContractionPrinter:
         return element
 
     def inside(self, around: Block, inner: str, value: Scalar) -> PrintedElement:
-        """One element in the loop ``inner``, which a block is around."""
+        """Return one element within loop ``inner``, inside block ``around``."""
         block = around.inside(inner)
         text = self.scalars.value(block, value)
         return PrintedElement(around.lines, block.lines, text)
@@ -77,7 +77,7 @@ class ContractionPrinter:
     def chosen(
         self, around: Block, inner: str, value: Scalar
     ) -> tuple[tuple[str, PrintedElement], ...]:
-        """One element where one truth alone holds of those that are known around a loop."""
+        """Return the element for each case in which exactly one loop-invariant condition holds."""
         selects = [node for node in walk(value) if isinstance(node, Select)]
         truths = [g for g in dict.fromkeys(x.guards for x in selects) if not changes(g, inner)]
         if not 1 <= len(truths) <= MOST:
@@ -93,14 +93,14 @@ class ContractionPrinter:
         return tuple(made)
 
     def store(self, texts: Texts, value: str) -> list[str]:
-        """The statements that store all results at one element of the product."""
+        """Return the statements that store all results at one element of the product."""
         block = self.block(texts)
         self.scalars.contracted = value
         stores = [self.put(self.scalars, block, store) for store in self.made.stores]
         return [*block.lines, *stores]
 
     def put(self, scalars: ScalarPrinter, block: Block, store: Store) -> str:
-        """The statement of a store, with what it needs written into ``block``."""
+        """Return the text of a store; statements that it needs are added to ``block``."""
         text, offset = scalars.value(block, store.value), scalars.index(block, store.offset)
         ctype, operand = C_TYPES[name_of(store.dtype)], self.names.operand(store.operand)
         text, vector = scalars.put(ctype, text)

@@ -1,7 +1,7 @@
-"""Rows at computed positions, which are fetched ahead: memory brings several while one is read.
+"""Prefetch of gathered rows: rows at computed positions are requested several iterations ahead.
 
-A processor goes on by itself with what adjoins, but it cannot know where the next row lies. What
-says so was computed before, so that the row some turns ahead is asked for in each turn.
+Hardware prefetchers follow contiguous rows, but cannot predict the address of the next gathered
+row. Its position was computed before, so each iteration prefetches the row some iterations ahead.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from ...kernels.analysis.footprint import names_in
 from ...kernels.ir.nest import Nest, Pass
 from ...kernels.ir.scalar_code import NODES, Load, walk
 
-AHEAD = 16  # rows between the one that is fetched and the one that is read
-LINE = 64  # bytes of a line of cache
-LINES = 4  # lines of a row that are fetched: then processors go on
-NEAR = 1 << 15  # bytes of a table that any first cache holds
-MOST = 2  # tables of a pass, whose positions are computed twice
+AHEAD = 16  # prefetch distance, in rows
+LINE = 64  # bytes of a cache line
+LINES = 4  # cache lines fetched per row; then the hardware prefetcher takes over
+NEAR = 1 << 15  # bytes of a table that fits into any first-level cache: not prefetched
+MOST = 2  # maximum tables per pass, as their positions are computed twice
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """A load of rows whose positions change with a loop's ``variable``, and the bytes of a row."""
+    """A load of rows of ``size`` bytes at positions that vary with a loop's ``variable``."""
 
     load: Load
     variable: str
@@ -30,7 +30,7 @@ class Lookup:
 
 
 def lookups(nest: Nest, step: Pass) -> list[Lookup]:
-    """The loads of a pass that read rows at positions of the loop around the innermost one."""
+    """Return the loads of a pass that gather rows by the loop around the innermost one."""
     around = [loop.name for loop in (*nest.rows, *step.loops[:-1])]
     if nest.across is not None or not around or not step.loops:
         return []
@@ -48,8 +48,10 @@ def lookups(nest: Nest, step: Pass) -> list[Lookup]:
 
 @dataclass(frozen=True, slots=True)
 class PrintedLookup:
-    """What is fetched ahead of loop ``variable``: after the statements ``before``, the bytes of a
-    row of ``size`` from ``start`` on, the row that is ``AHEAD`` turns further.
+    """Text of a prefetch in loop ``variable``.
+
+    After the statements ``before``, it fetches the ``size`` bytes at ``start``: the row that is
+    read ``AHEAD`` iterations later.
     """
 
     variable: str

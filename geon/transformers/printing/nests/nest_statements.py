@@ -1,4 +1,4 @@
-"""The statements of a loop nest: what each pass computes, as text without its loops."""
+"""Statements of a loop nest: the text of each pass, without its loops."""
 
 from __future__ import annotations
 
@@ -40,14 +40,15 @@ from .vector_function_passes import takes_strips
 
 
 def only_truths(step: Pass) -> bool:
-    """Whether a pass does nothing but fold truths, and may end where all of these are decided."""
+    """Return True if a pass only folds bools, so that it may end early."""
     folds = [each.folds in ("logical_or", "logical_and") for each in step.reductions]
     return bool(folds) and all(folds) and not step.stores and not step.keeps
 
 
 def is_apart(nest: Nest) -> bool:
-    """Whether a pass reduces what lies apart along lanes, so that a line of memory is read again in
-    the next turns.
+    """Return True if a pass reduces loads that are strided along lanes.
+
+    A cache line is then read again in the next iterations.
     """
     if nest.across is None:
         return False
@@ -58,8 +59,9 @@ def is_apart(nest: Nest) -> bool:
 
 
 def is_far(nest: Nest) -> bool:
-    """Whether what passes reduce lies further apart from turn to turn of their outermost loops than
-    from row to row: then neighbouring rows lie between the turns of one.
+    """Return True if reduced loads have larger strides along passes than along rows.
+
+    Neighbouring rows then lie between the elements of one row.
     """
     rows = [loop.name for loop in nest.rows]
     found = False
@@ -77,8 +79,7 @@ def is_far(nest: Nest) -> bool:
 
 
 def is_put(put: Keep | Store, strips: Strips, inner: str) -> bool:
-    """Whether what a function of strips computed is put as it is, where elements adjoin, and there
-    is a function for that."""
+    """Return True if a vector function's result is stored contiguously, with a function for it."""
     plain = bool(strips.put) and is_direct(put.offset) and put.offset.step(inner) == 1
     computed = name_of(put.value.dtype) == "float32" and strip_function(put.value, strips)
     return plain and bool(computed)
@@ -92,11 +93,10 @@ def print_nest(
     kept_at: str = "",
     scalars: Callable[[Names, Depths], ScalarPrinter] = ScalarPrinter,
 ) -> PrintedNest:
-    """The statements of a nest; with ``strips`` the machine has functions of strips.
+    """Return the statements of a nest; ``strips`` is given if the machine has vector functions.
 
-    ``loaded`` has the texts of elements that were read before the statements of one element.
-    ``kept_at`` is the index of elements of row arrays where it is not their own. ``scalars`` writes
-    the values.
+    ``loaded`` has the texts of elements that were loaded before. ``kept_at`` is the index into row
+    arrays where it is not the element's own. ``scalars`` creates the printer of values.
     """
     printer = _NestPrinter(nest, names, strips, loaded or {}, scalars)
     printer.scalars.kept_at = kept_at
@@ -128,7 +128,7 @@ class _NestPrinter:
         self.tiled = TilePrinter(self.scalars, names, self.depths, self.top, self.parts)
 
     def printed(self) -> PrintedNest:
-        """All blocks."""
+        """Return all blocks."""
         nest = self.nest
         for block, steps in ((self.row, nest.steps), (self.ending, nest.ending)):
             last = self.last_stores(block, steps)
@@ -158,7 +158,7 @@ class _NestPrinter:
         )
 
     def last_stores(self, block: Block, steps: Sequence[Pass | Store]) -> Sequence[Store]:
-        """The stores behind the last pass, where a loop over lanes may do all of them at once."""
+        """Return the stores after the last pass if one loop over lanes can do them all."""
         if block.lanes is None or not block.lanes.together:
             return ()
         passes = [k for k, step in enumerate(steps) if isinstance(step, Pass)]
@@ -166,10 +166,10 @@ class _NestPrinter:
         return [step for step in last if isinstance(step, Store)]
 
     def store_together(self, row: Block, stores: Sequence[Store]) -> None:
-        """Stores of values of the row in one loop over lanes, which computes what only they need.
+        """Print stores of row values in one loop over lanes, with the values that only they need.
 
-        Each value in an array over lanes of its own costs several times as much. What compilers
-        make no vectors of keeps its loop to itself.
+        A separate array over lanes per value costs several times as much. Values that do not
+        vectorise keep a loop of their own.
         """
         each = Block(row)
         each.depth, each.called = row.depth, []
@@ -181,17 +181,18 @@ class _NestPrinter:
             row.lines += self.names.lanes.all([*each.lines, *printed])
 
     def store_rows(self, block: Block, stores: Sequence[Store]) -> None:
-        """Stores of values of the row itself, one after another.
+        """Print stores of row values one after another.
 
-        All that they read is read before the first of them, which may be in the place of some.
+        All loads precede the first store, which may overwrite their memory.
         """
         lines = [str(self.store(block, store)) for store in stores]
         lanes, side_by_side = self.names.lanes, block.lanes is not None
         block.lines += [RowStore(lanes.stored(line, side_by_side)) for line in lines]
 
     def store(self, block: Block, store: Store, inner: Sequence[str] = ()) -> PrintedStore:
-        """A store, with what it needs written into ``block``; ``inner`` are the variables of the
-        innermost loops, the last one first.
+        """Return a store; statements that it needs are added to ``block``.
+
+        ``inner`` are the variables of the innermost loops, the last one first.
         """
         value = self.scalars.value(block, store.value)
         offset = self.scalars.index(block, store.offset)
@@ -212,7 +213,7 @@ class _NestPrinter:
         return replace(plain, start=start, index=index, apart=apart)
 
     def print_pass(self, row: Block, step: Pass) -> PrintedPass:
-        """What a pass computes for each element."""
+        """Return the text of one pass."""
         lanes, across = self.names.lanes, self.nest.across
         around = self.around(row, step)
         body = Block(row) if around is None else around.inside(self.inner_loop(step).name)
@@ -255,7 +256,7 @@ class _NestPrinter:
         return made
 
     def across_memory(self, row: Block, made: PrintedPass, step: Pass, lane: str) -> None:
-        """What a pass needs that stores across memory."""
+        """Print the tiles of a pass that stores across memory."""
         made.crosses = True
         flat = self.parts is not None or is_flat(step, lane, self.depths, self.nest.most)
         made.flat = self.names.lanes.flat and flat
@@ -266,7 +267,7 @@ class _NestPrinter:
             self.tiled.repeat(row, made, step, lane)
 
     def reduce(self, row: Block, made: PrintedPass, step: Pass) -> None:
-        """What a pass reduces of each element."""
+        """Print the reductions of a pass."""
         for reduction in step.reductions:
             if reduction.folds is not None:
                 made.sums.append(self.reductions.accumulator(made.body, reduction, row.lanes))
@@ -278,7 +279,7 @@ class _NestPrinter:
             made.states.append(self.reductions.state(made.body, reduction, row))
 
     def put(self, made: PrintedPass, step: Pass) -> None:
-        """What a pass stores, and keeps for later ones, of each element."""
+        """Print the stores and keeps of a pass."""
         inner, across = self.innermost(step, made.crosses), self.nest.across
         spelled = self.scalars.spelled
         if made.flat and across is not None:
@@ -292,9 +293,7 @@ class _NestPrinter:
             self.keep(made.body, keep, value)
 
     def arrays_of_lanes(self, row: Block, step: Pass) -> dict[str, str]:
-        """The arrays with an element for each lane that the elements of a pass are computed of, and
-        the types of their elements.
-        """
+        """Return the arrays of per-lane values that a pass reads, with their element types."""
         found = {}
         for node in values_of_lanes(step, self.depths):
             array = self.names.lanes.array_of(self.scalars.value(row, node))
@@ -303,16 +302,16 @@ class _NestPrinter:
         return found
 
     def read_ahead(self, body: Block, made: PrintedPass, ahead: Sequence[Staged]) -> None:
-        """Let a block read from the arrays that were filled ahead."""
+        """Make a block read buffered values from their arrays."""
         for stage, each in zip(made.stages, ahead, strict=True):
             at = self.scalars.variable(made.loops[-1].name)
             body.names[each.value] = staged_text(stage, each, at)
 
     def around(self, row: Block, step: Pass) -> Block | None:
-        """Where positions and truths are computed that the innermost of several loops does not
-        change; that over lanes is one of them.
+        """Return the block for positions and guards that are invariant in the innermost loop.
 
-        Compilers take such positions for those of each element, and gather what is a run.
+        The loop over lanes counts as innermost. Compilers do not hoist such positions, and would
+        emit gathers for contiguous loads.
         """
         across, loops = self.nest.across, len(step.loops)
         if not self.names.lanes.fetches or any(each.folds is None for each in step.reductions):
@@ -323,11 +322,11 @@ class _NestPrinter:
         return Block(row) if loops and not turned else None
 
     def inner_loop(self, step: Pass) -> Loop:
-        """The innermost loop of a pass, which is that over lanes where rows are side by side."""
+        """Return the innermost loop of a pass: the loop over lanes if there is one."""
         return step.loops[-1] if self.nest.across is None else self.nest.across
 
     def looked_up(self, lookup: Lookup, step: Pass) -> PrintedLookup:
-        """The row that a load reads some turns ahead."""
+        """Return the prefetch of the row that a load reads some iterations later."""
         block, offset, name = Block(self.top), lookup.load.offset, lookup.variable
         self.scalars.spelled = {name: f"({name} + {AHEAD})", step.loops[-1].name: "0"}
         start = f"{self.names.operand(lookup.load.operand)} + {self.scalars.index(block, offset)}"
@@ -335,9 +334,7 @@ class _NestPrinter:
         return PrintedLookup(name, tuple(map(str, block.lines)), start, lookup.size)
 
     def innermost(self, step: Pass, crosses: bool) -> list[str]:
-        """The variables of the innermost loops of a pass, the last one first: two where rows are
-        taken side by side.
-        """
+        """Return the variables of the innermost loops, last one first; two if there are lanes."""
         last = [loop.name for loop in step.loops[-1:]]
         if self.nest.across is None:
             return last
@@ -345,14 +342,14 @@ class _NestPrinter:
         return [*last, *lane] if crosses else [*lane, *last]
 
     def keep(self, body: Block, keep: Keep, value: str) -> None:
-        """The statement that puts a value into a row array."""
+        """Print the store of a value into a row array."""
         place = self.scalars.kept_place(body, keep.number, keep.offset)
         body.lines.append(f"{place} = {value};")
 
     def print_strip(
         self, row: Block, strips: Strips, step: Pass, made: PrintedPass, ahead: Sequence[Staged]
     ) -> Block:
-        """What a pass computes for each element of a strip; sums have one for each of these."""
+        """Return the statements of a pass for a strip; sums have a partial sum per element."""
         body, inner = Block(row, strip=strips), step.loops[-1].name
         self.scalars.spelled = {inner: strips.variable(inner)}
         self.read_ahead(body, made, ahead)
@@ -374,7 +371,7 @@ class _NestPrinter:
         return body
 
     def read_first(self, body: Block, strips: Strips, values: Sequence[Scalar]) -> None:
-        """Read what is stored as it was loaded: a store before it may be in its place."""
+        """Print loads that are stored unchanged first: a store may overwrite them."""
         for load in values:
             if isinstance(load, Load):
                 text, name = self.scalars.value(body, load), self.scalars.fresh()
@@ -382,7 +379,7 @@ class _NestPrinter:
                 body.names[load] = self.scalars.put_in_strip(body, strips, ctype, name, text)
 
     def keep_strip(self, body: Block, strips: Strips, keep: Keep, inner: str) -> None:
-        """The statement that puts the values of a strip into a row array."""
+        """Print the store of a strip's values into a row array."""
         value = self.scalars.value(body, keep.value)
         if not is_put(keep, strips, inner):
             self.keep(body, keep, value)
@@ -394,7 +391,7 @@ class _NestPrinter:
         body.lines.append(StripCall(strips.put, f"&{place}", (body.runs[keep.value],)))
 
     def store_strip(self, body: Block, strips: Strips, store: Store, inner: str) -> PrintedStore:
-        """The store of the values of a strip."""
+        """Return the store of a strip's values."""
         printed = self.store(body, store, [inner])
         if not is_put(store, strips, inner):
             return printed
@@ -405,7 +402,7 @@ class _NestPrinter:
         return replace(printed, value=body.runs[store.value], put=strips.put)
 
     def fetched(self, row: Block, strips: Strips, step: Pass) -> list[Fetched]:
-        """What is brought near while a strip of a pass is computed."""
+        """Return the prefetches issued while a strip of a pass is computed."""
         found = []
         for each in places(self.nest, step):
             self.scalars.spelled = {each.loop: strips.start(step.loops[-1].name)}
@@ -417,7 +414,7 @@ class _NestPrinter:
     def term(
         self, body: Block, strips: Strips, reduction: Reduction, total: Accumulator, text: str
     ) -> str:
-        """Where the terms of a strip lie that a sum takes, of which ``text`` is one."""
+        """Return the array of a strip's terms of a sum; ``text`` is one term."""
         value, *others = reduction.elements
         if not others and name_of(value.dtype) == total.dtype:
             return self.scalars.run(body, strips, value, text)
@@ -426,7 +423,7 @@ class _NestPrinter:
         return term
 
     def window(self, row: Block, run: Run) -> PrintedWindow:
-        """Where the bits of a draw are made for a run of elements; they are read from there."""
+        """Return the buffer of random bits of a run, from which elements read theirs."""
         node, name = run.node, self.scalars.fresh("w")
         stream = [self.scalars.value(row, each) for each in (node.seed, node.draw, node.call)]
         base = self.scalars.index(row, run.base)
@@ -437,7 +434,7 @@ class _NestPrinter:
         return PrintedWindow(name, ctype, node.dtype.itemsize // 4, base, end, tuple(stream))
 
     def array(self, array: RowArray) -> None:
-        """Names a row array."""
+        """Name a row array."""
         name = self.scalars.fresh("w")
         ctype = c_expressions.C_TYPES[name_of(array.dtype)]
         self.arrays[array.number] = PrintedArray(name, ctype, array.size, array.dtype.itemsize)

@@ -1,4 +1,4 @@
-"""What a kernel's function calls its memory and its lengths: its parameters."""
+"""Parameters of a kernel's function: pointers to its memory, and open lengths."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ....op_graph.values.dtypes import name_of
 from ..scalars.c_expressions import C_TYPES
 from ..scalars.lengths import c_length, divides
 
-Place = tuple[str, object]  # what kind of memory, and its number or whose it is
+Place = tuple[str, object]  # kind of memory, and its number or the value that owns it
 
 
 @dataclass(slots=True)
@@ -25,16 +25,17 @@ class Parameter:
     pointer: bool = True
 
     def declared(self, restrict: bool = True) -> str:
-        """The declaration of the parameter."""
+        """Return the declaration of the parameter."""
         star = ("*restrict " if restrict else "*") if self.pointer else ""
         return f"{self.ctype} {star}{self.name}"
 
 
 class Parameters:
-    """The parameters of one kernel, named ``x<n>`` (read), ``y<n>`` (written) and ``n<n>``.
+    """The parameters of one kernel, named ``x<n>`` (read), ``y<n>`` (written) and ``n<n>``
+    (length).
 
-    ``place_of`` says where an op lies, ``operands`` are those of the kernel's work by number, and
-    ``results`` what it writes. ``called`` are the helper functions that its text calls.
+    ``place_of`` returns the memory of an op. ``operands`` are those of the kernel, by number.
+    ``results`` are the ops that it writes. ``called`` are the helper functions that its text calls.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class Parameters:
             self.pointer(op)
 
     def pointer(self, op: Op) -> str:
-        """The typed pointer to the memory of ``op``."""
+        """Return the name of the typed pointer to the memory of ``op``."""
         place, dtype = self.place_of(op), name_of(op.dtype)
         found = self.pointers.get((place, dtype))
         if found is None:
@@ -63,15 +64,15 @@ class Parameters:
         return found.name
 
     def begun(self, place: Place) -> Place:
-        """A place from where on the kernel uses it: from its beginning."""
+        """Return the place where the kernel's pointer starts: here, that of the memory itself."""
         return place
 
     def operand(self, number: int) -> str:
-        """The typed pointer to the memory of operand ``number`` of the kernel's work."""
+        """Return the name of the typed pointer to the memory of operand ``number``."""
         return self.pointer(self.operands[number])
 
     def length(self, length: Size) -> str:
-        """A length as C over the kernel's parameters."""
+        """Return a length as C over the kernel's parameters."""
         for name in sorted(names_of(length)):
             self.lengths.setdefault(name, f"n{len(self.lengths)}")
         if divides(length):
@@ -79,10 +80,10 @@ class Parameters:
         return c_length(length, self.lengths)
 
     def calls(self, helpers: Iterable[str]) -> None:
-        """Note that the kernel calls these helper functions."""
+        """Record that the kernel calls these helper functions."""
         self.called.update(dict.fromkeys(helpers))
 
     @property
     def of_lengths(self) -> list[Parameter]:
-        """The parameters that are lengths."""
+        """Return the parameters that are lengths."""
         return [Parameter(text, "int64_t", name, False) for name, text in self.lengths.items()]

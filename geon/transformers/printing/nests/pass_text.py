@@ -1,4 +1,4 @@
-"""A loop nest as text without its loops: statements of its passes, stores and reductions."""
+"""Text of a loop nest without its loops: statements of passes, stores and reductions."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from .statement_blocks import Block, StripCall
 
 
 def turn_of(number: int) -> str:
-    """The array of lanes' turns, of those that pass ``number`` takes beside each other."""
+    """Return the name of the array of lanes' iteration offsets in pass ``number``."""
     return f"turn_of{number or ''}"
 
 
 @dataclass(eq=False, slots=True)
 class Accumulator:
-    """A reduction that folds a row: ``text`` is put into ``name``; ``spoiled`` notes a NaN.
+    """A reduction that folds a primitive: ``text`` is folded into ``name``.
 
-    ``narrow`` is the text of a term of 16 bits or fewer as an int32, of a sum of wider integers.
+    ``row`` is the primitive, ``dtype`` and ``ctype`` its type, ``first`` its identity. ``spoiled``
+    is the flag that records a NaN, if any. ``narrow`` is the term as an int32, for sums of wide
+    integers whose terms have at most 16 bits.
     """
 
     name: str
@@ -36,16 +38,16 @@ class Accumulator:
     narrow: str | None = None
 
     def step(self, held: str, text: str) -> str:
-        """``held`` with one more element or part."""
+        """Return the text of ``held`` folded with one more element or partial result."""
         return c_expressions.expression(self.row, [self.dtype] * 2, self.dtype, [held, text])
 
 
 @dataclass(eq=False, slots=True)
 class StateAccumulator:
-    """A reduction whose state is several scalars, one array of ``ctypes`` each.
+    """A reduction whose state is several scalars, called ``names``, of ``ctypes``.
 
-    ``first`` are the values of a state that has seen nothing, ``step`` the statements that take an
-    element; ``combine(into, other)`` are those that put one state into another.
+    ``first`` is the initial state. ``step`` are the statements that add an element. ``combine(into,
+    other)`` returns the statements that merge two states, given suffixes of names.
     """
 
     names: tuple[str, ...]
@@ -57,9 +59,11 @@ class StateAccumulator:
 
 @dataclass(frozen=True, slots=True)
 class NarrowPosition:
-    """A position in 32 bits, where turns of the innermost loop are one apart; ``start`` is that of
-    the turn that is called ``lanes_start``, from which lanes count in 32 bits, too: what is wider
-    takes compilers vectors of twice the size, which they then narrow."""
+    """A position in 32 bits that increases by one with the innermost loop.
+
+    ``start`` is its text at iteration ``lanes_start``, from which lanes count in 32 bits, too: for
+    wider integers, compilers would use vectors of twice the size and narrow them.
+    """
 
     name: str
     text: str
@@ -71,8 +75,11 @@ class NarrowPosition:
 
 @dataclass(frozen=True, slots=True)
 class PositionOfRun:
-    """A position by the turn of a loop; ``beside`` is the same where turns are taken beside each
-    other, and the lanes of all of them have the number of theirs in an array."""
+    """A position that depends on the iteration of a loop.
+
+    ``beside`` is its text where several iterations are collapsed into one loop, and an array has
+    the iteration of each lane.
+    """
 
     name: str
     ctype: str
@@ -83,19 +90,19 @@ class PositionOfRun:
         return self.by(self.text)
 
     def by(self, text: str) -> str:
-        """The statement with the position as ``text``."""
+        """Return the statement with the position as ``text``."""
         return f"const {self.ctype} {self.name} = ({self.ctype})({text});"
 
 
 @dataclass(frozen=True, slots=True)
 class PrintedStore:
-    """``value`` put at ``place``, which is memory of operand number ``operand``.
+    """A store of ``value`` to ``place``, in memory of operand number ``operand``.
 
-    Where the elements of the innermost loop adjoin, ``start`` is the pointer to that of the turn
-    ``first_turn`` of the loop's variable, and ``index`` the place of the one at hand behind it.
-    Where rows are taken side by side, such elements lie ``apart`` elements from the next. Where the
-    value is that of all elements of a strip, the function ``put`` writes it from the place on;
-    where it is a ``vector`` of that type, it begins there.
+    ``ctype`` and ``itemsize`` are those of an element. ``start`` is the pointer to the element of
+    iteration ``first_turn`` of the innermost loop if its elements are contiguous, else None, and
+    ``index`` the offset of the current one from there. ``apart`` is the stride, in elements,
+    between such runs where rows are in lanes. ``put`` is the function that stores a whole strip, if
+    any. ``vector`` is the vector type of the value, if it is a vector that starts at ``place``.
     """
 
     place: str
@@ -113,7 +120,7 @@ class PrintedStore:
         return str(self.at(self.place))
 
     def at(self, place: str) -> str | StripCall:
-        """The statement that puts the value at a place."""
+        """Return the statement that stores the value at ``place``."""
         if self.put:
             return StripCall(self.put, f"&{place}", (self.value,))
         if self.vector:
@@ -123,8 +130,10 @@ class PrintedStore:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What is brought near while a strip is computed, from ``place`` on: what the next row reads,
-    or what a later pass of this one ``stores`` of an operand, where ``room`` is not negative.
+    """A prefetch from ``place`` on, issued while a strip is computed.
+
+    It fetches what the next row reads, or, with ``stores``, what a later pass of this row writes.
+    It is skipped where ``room`` is negative.
     """
 
     place: str
@@ -136,10 +145,10 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class TurnedLoad:
-    """A load whose neighbours adjoin along lanes, in a pass that stores along its last loop.
+    """A load that is contiguous along lanes, in a pass that stores along its last loop.
 
-    It is read from a tile called ``name`` of ``ctype``, which is filled from ``source`` on; one
-    turn of the last loop lies ``step`` elements behind the one before, one lane ``lane_step``.
+    It is read from a transposition tile ``name`` of ``ctype``, filled from ``source``. ``step`` is
+    the stride of the last loop, ``lane_step`` that of lanes, in elements.
     """
 
     name: str
@@ -152,8 +161,9 @@ class TurnedLoad:
 
 @dataclass(eq=False, slots=True)
 class PrintedTiles:
-    """Values of each element of a tile of short rows: ``lines`` compute them for one ``turn`` of a
-    row, and ``tiles`` are the name, the type and the text of each.
+    """Tiles of values of short rows: ``lines`` compute them for one iteration ``turn`` of a row.
+
+    ``tiles`` has the name, type and text of each.
     """
 
     lines: list[str] = field(default_factory=list)
@@ -162,11 +172,11 @@ class PrintedTiles:
 
 @dataclass(frozen=True, slots=True)
 class PrintedWindow:
-    """Random bits that are made ahead of the innermost loop, as an array of ``ctype``.
+    """A buffer of random bits of ``ctype``, filled before the innermost loop.
 
-    An element takes so many ``words`` of 32 bits. ``base`` is the position of the element of turn
-    0, ``end`` the position behind the last that is worth making; ``stream`` the texts of seed,
-    draw and call.
+    An element takes ``words`` words of 32 bits. ``base`` is the position of the element of
+    iteration 0, ``end`` the end of the useful positions. ``stream`` are the texts of seed, draw and
+    call.
     """
 
     name: str
@@ -179,20 +189,25 @@ class PrintedWindow:
 
 @dataclass(slots=True)
 class PrintedPass:
-    """Loops, outermost first, with the statements of one element, what it reduces and stores.
+    """Text of a pass.
 
-    ``weight`` is about how many statements of a processor one element takes. ``strip`` is the same
-    for a strip of the innermost loop, where some of it is done for all elements at once; meanwhile
-    what is ``fetched`` comes from memory. Where a pass over lanes ``crosses`` memory, ``turned``
-    are the loads that it reads from tiles; those of ``stages`` it reads ahead of its innermost
-    loop. Where its rows are short and adjoin, it is ``flat``: its loop's variable counts the
-    elements of all lanes of a tile, which also has the ``patterns`` that are the same in all rows,
-    those that are ``grouped``, the same in all lanes, and ``others`` that are no vectors. One over
-    lanes that is ``one_run`` reads on behind the last lane what the next turn reads, and
-    ``of_lanes`` are the arrays that it reads with an element for each lane. One that does nothing
-    but fold truths has ``only_truths``. ``number`` counts the passes of a nest; rows of ``lookups``
-    are fetched ahead. What is ``around`` the innermost loop is computed in each turn of the next
-    one.
+    ``loops``: its loops, outermost first. ``body``: the statements of one element. ``weight``: the
+    approximate number of machine operations per element. ``sums``, ``states``: its reductions that
+    fold a primitive, and those with other states. ``stores``: its stores. ``strip``: the statements
+    of a strip of the innermost loop, with vector functions; None without. ``fetched``: prefetches
+    issued in a strip. ``crosses``: True if a pass over lanes stores across memory. ``flat``: True
+    if short contiguous rows are collapsed: the loop variable counts the elements of all lanes of a
+    tile. ``turned``: loads that it reads from tiles. ``windows``: buffers of random bits.
+    ``one_run``: True if lanes and iterations form one contiguous loop. ``of_lanes``: the arrays, by
+    name with their type, that it reads with an element per lane. ``only_truths``: True if it only
+    folds bools. ``number``: its number within the nest. ``stages``: buffers that are filled before
+    its innermost loop. ``patterns``, ``grouped``, ``others``: tiles of a flat pass that are equal
+    in all rows, equal in all lanes, or computed one by one. ``lookups``: prefetches of gathered
+    rows. ``around``: statements before the innermost loop, in each iteration of the next one.
+    ``abreast``: the bytes of an element if several vectors are interleaved, else 0. ``copies``:
+    True if the only load from a tile is stored unchanged. ``divided``: the number of the loop that
+    threads share. ``most``: the maximum extent of loops of open length if these are short, else 0.
+    ``taken``: the number of elements along the last loop that its statements process.
     """
 
     loops: tuple[Loop, ...]
@@ -217,11 +232,11 @@ class PrintedPass:
     others: PrintedTiles = field(default_factory=PrintedTiles)
     lookups: list[PrintedLookup] = field(default_factory=list)
     around: Block | None = None
-    abreast: int = 0  # the bytes of an element where some vectors are computed abreast
-    copies: bool = False  # the one load from a tile is all that is stored
-    divided: int = 0  # the number of the loop that is
-    most: int = 0  # turns of loops of open length, where these are few
-    taken: int = 1  # elements along the last loop that its statements are of
+    abreast: int = 0
+    copies: bool = False
+    divided: int = 0
+    most: int = 0
+    taken: int = 1
 
 
 class RowStore(str):
@@ -232,7 +247,7 @@ class RowStore(str):
 
 @dataclass(frozen=True, slots=True)
 class PrintedArray:
-    """An array of one row, filled in one pass and read in later ones."""
+    """A scratch array of one row, filled in one pass and read in later ones."""
 
     name: str
     ctype: str
@@ -242,11 +257,13 @@ class PrintedArray:
 
 @dataclass(frozen=True, slots=True)
 class PrintedTurns:
-    """Some neighbouring ``turns`` of the innermost loop ``outer`` of rows as one pass, for that of
-    this ``number``, whose statements are of vectors of ``lanes`` elements. Where turns ``divide``
-    all, none is left, and no element is where vectors are all ``filled``. What turns load may
-    ``overlap``; else they share what is the same for all rows. What is ``known`` of these rows is
-    computed before all vectors.
+    """Unroll-and-jam: ``turns`` iterations of row loop ``outer`` as one pass ``made``.
+
+    It replaces the pass ``number``; its statements process vectors of ``lanes`` elements. ``known``
+    are the statements before all vectors, invariant in them. ``divide`` is True if ``turns``
+    divides the extent, so that no iteration remains. ``filled`` is True if no element remains after
+    full vectors. ``overlap`` is True if the loads of iterations overlap; otherwise they share loads
+    that are equal in all rows.
     """
 
     made: PrintedPass
@@ -262,11 +279,14 @@ class PrintedTurns:
 
 @dataclass(slots=True)
 class PrintedNest:
-    """The blocks of a nest: ``top`` runs once in each task, ``row`` for each row.
+    """The blocks of a nest.
 
-    ``ending`` is computed after all partial values were combined; ``arrays`` are what a task
-    declares for its rows. Some turns of the innermost loop of rows may be ``jammed``. Statements of
-    rows side by side are ``over`` these.
+    ``rows`` and ``lanes`` are its row loops. ``top`` runs once per task, ``row`` once per row,
+    ``ending`` after all partial results are combined. ``arrays`` are declared once per task.
+    ``over`` is the representation of lanes. ``inside`` is the number of last row loops that run
+    inside each block of lanes. ``apart`` is True if reduced loads are strided along lanes; ``far``
+    if they have larger strides along passes than along rows. ``hides`` is True if strides are
+    hidden from the compiler. ``jammed`` is the unroll-and-jam of the innermost row loop, if any.
     """
 
     rows: tuple[Loop, ...]
@@ -276,23 +296,23 @@ class PrintedNest:
     ending: Block
     arrays: list[PrintedArray]
     over: Lanes
-    inside: int = 0  # the last rows that follow each other for each part of the lanes
-    apart: bool = False  # what is loaded to be reduced does not adjoin along lanes
-    far: bool = False  # from turn to turn it lies further apart than from row to row
-    hides: bool = False  # how far what is loaded lies apart is not for compilers to know
+    inside: int = 0
+    apart: bool = False
+    far: bool = False
+    hides: bool = False
     jammed: PrintedTurns | None = None
 
     @property
     def passes(self) -> list[PrintedPass]:
-        """The passes of rows, in their order."""
+        """Return the passes of rows, in order."""
         return [line for line in self.row.lines if isinstance(line, PrintedPass)]
 
 
 def first_turn(variable: str) -> str:
-    """The name of the first of some turns of an innermost loop."""
+    """Return the name of the first of several iterations of an innermost loop."""
     return f"{variable}_from"
 
 
 def lanes_start(variable: str) -> str:
-    """The name of the turn of an innermost loop that the first of some lanes takes."""
+    """Return the name of the iteration of an innermost loop that lane 0 processes."""
     return f"{variable}_first"

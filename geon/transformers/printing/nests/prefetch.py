@@ -1,9 +1,9 @@
-"""What a pass brings near while it computes: what the next row reads, and what this one stores.
+"""Prefetches during a pass: operands of the next row, and results of later passes.
 
-A row's first pass waits for memory, and its later ones for arithmetic. Where a later one takes so
-long that it is printed in strips, it names the lines of cache that are needed after it: memory then
-brings them meanwhile. Processors fetch ahead by themselves what adjoins, but not while nothing is
-read, and not beyond a page.
+The first pass of a row waits for memory, later ones for arithmetic. A later pass that is long
+enough to be printed in strips prefetches the cache lines that are needed after it. Hardware
+prefetchers follow contiguous reads by themselves, but not while nothing is read, and not beyond a
+page.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from ...kernels.ir.nest import Nest, Pass
 from ...kernels.ir.scalar_code import Load, walk
 from .transposed_passes import is_direct
 
-MOST = 4  # arrays that are brought near at once
-NEAR = 1 << 16  # bytes of a row, of all of these, which the second cache of any processor holds
+MOST = 4  # maximum arrays that a pass prefetches
+NEAR = 1 << 16  # maximum bytes of all prefetched rows: they fit into any second-level cache
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Elements from ``offset`` of operand number ``operand`` on, which ``loop`` walks in order.
+    """Elements from ``offset`` of operand number ``operand`` on, contiguous along ``loop``.
 
-    ``room`` is negative in calls whose rows are too long for it.
+    ``stores`` is True for memory that is written. ``room`` is negative in calls whose rows are too
+    long.
     """
 
     operand: int
@@ -35,9 +36,7 @@ class Place:
 
 
 def places(nest: Nest, step: Pass) -> list[Place]:
-    """What a pass is to bring near: nothing in the first one, nor where rows are known to be too
-    long.
-    """
+    """Return the prefetches of a pass; [] in the first one, or if rows are known to be too long."""
     passes = list(nest.passes)
     if not nest.rows or nest.across is not None or step is passes[0]:
         return []
@@ -64,7 +63,11 @@ def places(nest: Nest, step: Pass) -> list[Place]:
 
 
 def walked_as(other: Pass, step: Pass) -> list[str]:
-    """The variable of a pass's only loop, where it has as many turns as that of ``step``."""
+    """Return the variable of ``other``'s only loop, in a list, if it is as long as that of
+    ``step``.
+
+    Return [] otherwise.
+    """
     loops = (*other.loops, *step.loops)
     alike = len(loops) == 2 and loops[0].extent == loops[1].extent
     return [other.loops[0].name] if alike else []

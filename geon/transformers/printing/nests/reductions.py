@@ -1,4 +1,4 @@
-"""The statements of a pass's reductions: what each takes of an element, and how states combine."""
+"""Statements of a pass's reductions: the step per element, and the merging of states."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from .transposed_passes import is_direct
 
 
 def is_whole(value: Scalar) -> bool:
-    """Whether a value is an integer or a truth."""
+    """Return True if a value is an integer or a bool."""
     return kind(value.dtype) != "f"
 
 
 def keeps_values(cast: Apply) -> bool:
-    """Whether a cast makes an integer or a truth a wider integer that has its value."""
+    """Return True if a cast widens an integer or bool without changing its value."""
     (value,) = cast.args
     wider = cast.dtype.itemsize > value.dtype.itemsize
     kept = name_of(cast.dtype) not in UNSIGNED or name_of(value.dtype) not in SIGNED
@@ -35,8 +35,11 @@ def keeps_values(cast: Apply) -> bool:
 
 
 def truth_word(reduction: Reduction) -> str:
-    """The type that a fold of truths keeps them in: as wide as the widest value that is loaded for
-    them, since compilers fold no ``_Bool`` in vectors, and narrow no mask without cost."""
+    """Return the C type that a fold of bools accumulates in.
+
+    It is as wide as the widest loaded value: compilers fold no ``_Bool`` in vectors, and narrowing
+    a mask has a cost.
+    """
     loads = [value for value in walk(*reduction.elements) if isinstance(value, Load)]
     return f"uint{8 * max([load.dtype.itemsize for load in loads], default=1)}_t"
 
@@ -48,7 +51,7 @@ class ReductionPrinter:
         self.scalars, self.names = scalars, names
 
     def element(self, body: Block, reduction: Reduction, dtype: str) -> str:
-        """What a reduction that folds a row takes of one element."""
+        """Return the text of the element that a fold accumulates."""
         texts = [self.scalars.value(body, element) for element in reduction.elements]
         self.scalars.name(*texts)
         if len(texts) == 2:
@@ -56,7 +59,7 @@ class ReductionPrinter:
         return self.scalars.cast(body, name_of(reduction.elements[0].dtype), dtype, texts[0])
 
     def accumulator(self, body: Block, reduction: Reduction, lanes: Lanes | None) -> Accumulator:
-        """The step of a reduction that folds a row."""
+        """Return the step of a reduction that folds a primitive."""
         dtype, row = name_of(reduction.states[0]), str(reduction.folds)
         text = self.element(body, reduction, dtype)
         self.names.calls(c_expressions.calls(row, [dtype] * 2, dtype))  # of its steps
@@ -71,7 +74,7 @@ class ReductionPrinter:
         return Accumulator(name, ctype, row, dtype, text, first, spoiled, narrow)
 
     def narrow_term(self, body: Block, reduction: Reduction) -> str | None:
-        """The term of a sum of 64-bit integers as an int32, where it has 16 bits or fewer."""
+        """Return the term of a 64-bit integer sum as int32 if it has at most 16 bits, else None."""
         value, *others = reduction.elements
         while isinstance(value, Apply) and value.row.name == "cast" and keeps_values(value):
             value = value.args[0]
@@ -84,7 +87,7 @@ class ReductionPrinter:
         )
 
     def narrow_position(self, body: Block, reduction: Reduction, inner: str) -> None:
-        """Name the position of a reduction's element, where it is one of 32 bits."""
+        """Name the position of a reduction's element if it is a 32-bit index of unit stride."""
         at = reduction.position
         if not isinstance(at, IndexNumber) or at.dtype is not INT32 or at.index.step(inner) != 1:
             return
@@ -99,7 +102,7 @@ class ReductionPrinter:
         body.names[at] = name
 
     def position_of_run(self, body: Block, reduction: Reduction, made: PrintedPass) -> None:
-        """Name the position of a reduction's element, where it is one of turns."""
+        """Name the position of a reduction's element if it is an index of iterations."""
         at = reduction.position
         if not isinstance(at, IndexNumber):
             return
@@ -115,7 +118,7 @@ class ReductionPrinter:
         body.names[at] = name
 
     def state(self, body: Block, reduction: Reduction, row: Block) -> StateAccumulator:
-        """The step of any other reduction, which its reducer says in scalar code."""
+        """Return the step of any other reduction, which its reducer gives as scalar code."""
         states, reducer, code = reduction.states, reduction.reducer, Code()
         lanes = self.names.lanes
         dtypes = [name_of(dtype) for dtype in states]

@@ -1,4 +1,4 @@
-"""Scalar code as text of the C family: each value is named once, as far out as it is known."""
+"""Scalar code as text of the C family: each value is computed once, in the outermost block."""
 
 from __future__ import annotations
 
@@ -34,53 +34,51 @@ from ..scalars import c_expressions
 from ..scalars.dialect import Lanes, Strips
 from .statement_blocks import Block, StripCall, known_truth
 
-HIDDEN = "one"  # a factor that compilers do not know
-LANES = 512  # most rows computed side by side where neighbouring rows adjoin in memory
+HIDDEN = "one"  # run-time factor 1 that hides a stride from the compiler
+LANES = 512  # maximum number of contiguous rows that are computed in lanes
 
 
 class Names(Protocol):
-    """What a kernel calls its memory and its lengths, and how it holds rows side by side."""
+    """Protocol of the names of a kernel's memory and lengths, and its representation of lanes."""
 
     @property
     def lanes(self) -> Lanes:
-        """How rows are held side by side."""
+        """Return the representation of rows in lanes."""
 
     def operand(self, number: int) -> str:
-        """The typed pointer to the memory of operand ``number``."""
+        """Return the typed pointer to the memory of operand ``number``."""
 
     def length(self, length: Size) -> str:
-        """A length as C."""
+        """Return a length as C."""
 
     def calls(self, helpers: Iterable[str]) -> None:
-        """Note that the kernel calls these helper functions."""
+        """Record that the kernel calls these helper functions."""
 
 
 def changes(guards: tuple[Guard, ...], loop: str) -> bool:
-    """Whether what guards say may change with a loop."""
+    """Return True if guards may vary with a loop."""
     return any(loop in set(named(guard.index)) for guard in guards)
 
 
 def is_worse_known(step: Size) -> bool:
-    """Whether compilers make worse vectors of loads so far apart where they know how far.
+    """Return True if compilers vectorise loads of this stride worse if they know it.
 
-    gcc 12 loads and permutes all that lies between for powers of two, and makes no vectors at all
-    of loads that go backwards by more than an element.
+    gcc 12 loads and permutes everything in between for powers of two, and does not vectorise loads
+    with negative strides beyond -1.
     """
     return isinstance(step, int) and (step < -1 or (step >= 4 and step & (step - 1) == 0))
 
 
 class ScalarPrinter:
-    """Writes the scalar code of one kernel.
+    """Prints the scalar code of one kernel.
 
-    Statements on elements are of ``width`` of them along the last loop.
-
-    ``reduced`` are the names of finished reductions by number and part, ``running`` those of the
-    state (and of the other state) that a reduction is at, ``kept`` those of row arrays,
-    ``contracted`` is that of a contraction's sum, ``words`` those of random bits that were made
-    before, ``spelled`` the texts of loops' variables where they are not their names. Of loads that
-    lie ``apart`` along a loop over lanes of that name, compilers are not told how far where they
-    make worse vectors of what they know (``hides`` says that there are such). Choices whose guards
-    are ``assumed`` to hold, or not to, are what they take then.
+    ``width``: the number of elements along the last loop that a statement processes. ``reduced``:
+    names of finished reductions, by number and part. ``running``: names of the current state of a
+    reduction (and of the second one), by part. ``kept``: names of row arrays. ``contracted``: the
+    text of a contraction's sum. ``words``: texts of buffered random bits. ``spelled``: texts of
+    loop variables where they are not their names. ``apart``: the lane variable whose strides are
+    hidden from compilers that would vectorise worse. ``hides``: True if there are such strides.
+    ``assumed``: guards that are assumed to hold or to fail; selects by them are resolved.
     """
 
     width = 1
@@ -90,7 +88,7 @@ class ScalarPrinter:
         self.reduced: dict[tuple[int, int], str] = {}
         self.running: dict[tuple[int, bool], str] = {}
         self.kept: dict[int, str] = {}
-        self.kept_at = ""  # where a thread has the elements that it makes itself
+        self.kept_at = ""  # index into row arrays where it is not that of the element
         self.contracted = ""
         self.spelled: Mapping[str, str] = {}
         self.words: dict[RandomBits, str] = {}
@@ -100,12 +98,12 @@ class ScalarPrinter:
         self.count = 0
 
     def fresh(self, stem: str = "t") -> str:
-        """A new identifier."""
+        """Return a new identifier."""
         self.count += 1
         return f"{stem}{self.count}"
 
     def let(self, block: Block, key: Hashable, ctype: str, text: str) -> str:
-        """The name of ``text`` computed once in ``block``."""
+        """Compute ``text`` once in ``block``; return its name."""
         name = self.fresh()
         if block.strip is not None:
             block.runs[key] = name
@@ -119,13 +117,13 @@ class ScalarPrinter:
         return name
 
     def put_in_strip(self, block: Block, strip: Strips, ctype: str, name: str, text: str) -> str:
-        """Make ``name`` the value ``text`` of each element of a strip; that of the one at hand."""
+        """Declare ``name`` with the value ``text`` per strip element; return the current one."""
         block.arrays.append(strip.declare(ctype, name))
         block.lines.append(f"{strip.held(name)} = {text};")
         return strip.held(name)
 
     def calls(self, block: Block, helpers: Iterable[str]) -> None:
-        """Note that a block calls these helper functions."""
+        """Record that a block calls these helper functions."""
         if block.called is None:
             self.names.calls(helpers)
         else:
@@ -140,13 +138,13 @@ class ScalarPrinter:
         operands: Sequence[str],
         attrs: tuple[Any, ...] = (),
     ) -> str:
-        """The expression of an elementwise row, as ``c_expressions`` has it."""
+        """Return the expression of an elementwise primitive, from ``c_expressions``."""
         self.calls(block, c_expressions.calls(row, dtypes, result))
         wraps = self.names.lanes.wraps
         return c_expressions.expression(row, dtypes, result, operands, attrs, wraps)
 
     def cast(self, block: Block, source: str, target: str, text: str) -> str:
-        """A text of dtype ``source`` in ``target``."""
+        """Return the text of a cast from dtype ``source`` to ``target``."""
         block.converts |= c_expressions.is_wide_cast(source, target)
         self.calls(block, c_expressions.cast_calls(source, target))
         return c_expressions.cast(source, target, text)
@@ -154,7 +152,7 @@ class ScalarPrinter:
     # Indices ------------------------------------------------------------------------------------
 
     def index(self, block: Block, index: Affine) -> str:
-        """An index as C; what must be computed for it is written into ``block`` first."""
+        """Return an index as C; statements that it needs are added to ``block``."""
         terms = []
         for atom, step in index.terms.items():
             name = self.variable(atom) if isinstance(atom, str) else self.atom(block, atom)
@@ -166,11 +164,11 @@ class ScalarPrinter:
         return " + ".join(terms).replace("+ -", "- ")
 
     def variable(self, name: str) -> str:
-        """The text of a loop's variable."""
+        """Return the text of a loop variable."""
         return self.spelled.get(name, name)
 
     def atom(self, block: Block, atom: Hashable) -> str:
-        """The name of what an index is made of."""
+        """Return the text of an atom of an index."""
         if isinstance(atom, NODES):
             fixed = block.inner not in set(names_in(atom)) and not self.assumed
             if block.around is not None and fixed:
@@ -188,22 +186,22 @@ class ScalarPrinter:
         assert isinstance(atom, (Quotient, Remainder))
         text = self.index(block, atom.of)
         text = f"(int32_t)({text})" if is_narrow(atom.of) else f"({text})"
-        size = self.names.length(atom.by) if atom.by != 0 else "1"  # never run, but compiled
+        size = self.names.length(atom.by) if atom.by != 0 else "1"  # compiled, but not executed
         stem, sign = ("q", "/") if isinstance(atom, Quotient) else ("m", "%")
         text = f"{text} {sign} ({size})"
         if block.lanes is not None:
-            return f"({text})"  # of the lane at hand
+            return f"({text})"  # for the current lane
         name = block.names[atom] = self.fresh(stem)
         block.lines.append(f"const int64_t {name} = {text};")
         return name
 
     def scalar_block(self, block: Block, depth: int) -> Block:
-        """Where an index known at ``depth`` is computed: no array over lanes is made of it."""
+        """Return the block for an index of depth ``depth``, without an array over lanes."""
         outer = block.at(depth)
         return block if outer.lanes is not None else outer
 
     def flag(self, block: Block, guards: tuple[Guard, ...]) -> str:
-        """The name of whether all guards hold."""
+        """Return the name of the condition that all guards hold."""
         found = block.find(guards)
         if found is not None:
             return found
@@ -220,7 +218,7 @@ class ScalarPrinter:
         return name
 
     def guard(self, block: Block, guard: Guard) -> list[str]:
-        """The conditions of a guard."""
+        """Return the conditions of a guard."""
         text = self.index(block, guard.index)
         low, high = self.names.length(guard.low), self.names.length(guard.high)
         if guard.high - guard.low == 1:
@@ -230,9 +228,9 @@ class ScalarPrinter:
     # Values -------------------------------------------------------------------------------------
 
     def value(self, block: Block, value: Scalar) -> str:
-        """The name or literal of a value; what it is computed with is named before it.
+        """Return the name or literal of a value, after naming its operands.
 
-        Chains may be longer than Python's stack: what waits for its parts is in a list.
+        It is iterative, because chains may be longer than Python's stack.
         """
         waiting = [value]
         while True:
@@ -246,31 +244,31 @@ class ScalarPrinter:
                 return self.text(block, value)
 
     def taken(self, value: Scalar) -> Scalar:
-        """What a choice takes whose truth is assumed; all else itself."""
+        """Return the alternative of a select whose guards are assumed; other values unchanged."""
         while isinstance(value, Select) and value.guards in self.assumed:
             value = value.value if self.assumed[value.guards] else value.other
         return value
 
     def named(self, block: Block, value: Scalar) -> bool:
-        """Whether a value has a name, or needs none."""
+        """Return True if a value has a name, or needs none."""
         value = self.taken(value)
         return isinstance(value, DIRECT) or value in self.words or block.find(value) is not None
 
     def unnamed(self, block: Block, value: Scalar) -> Scalar | None:
-        """The first of what a value is computed with that is to be named before it."""
+        """Return the first operand of a value that must be named before it, or None."""
         value = self.taken(value)
         wide = self.rounded(block, value)
         found = list(below(value)) if wide is None else [wide]
         while isinstance(value, Select) and isinstance(value.other, Select):
-            value = value.other  # a chain of choices is one expression
+            value = value.other  # a chain of selects is one expression
             found = [part for part in found if part is not value]
             found += below(value)
         return next((part for part in found if not self.named(block, part)), None)
 
     def text(self, block: Block, value: Scalar) -> str:
-        """The name or literal of a value whose parts have theirs."""
+        """Return the name or literal of a value whose operands are named."""
         value = self.taken(value)
-        found = block.find(value)  # of a row's value, where a tile repeats it
+        found = block.find(value)  # for example a row's value that a tile repeats
         if found is not None:
             return found
         direct = self.direct(block, value)
@@ -288,20 +286,21 @@ class ScalarPrinter:
         return self.let(block, value, ctype, self.computed(block, value))
 
     def computed(self, block: Block, value: Scalar) -> str:
-        """The expression of a value whose parts have theirs."""
+        """Return the expression of a value whose operands are named."""
         return TEXTS[type(value)](self, block, value)
 
     def name(self, *texts: str) -> None:
-        """Note that texts stand in the statements of an element, and not in what these name."""
+        """Record that texts are used in the statements of an element; a hook for subclasses."""
 
     def put(self, ctype: str, text: str, of_row: bool = False) -> tuple[str, str]:
-        """The text that is stored of an element, or once ``of_row``, and the type of vectors where
-        it is one.
+        """Return the text to store, and its vector type or "".
+
+        ``of_row`` is True for a value of a row.
         """
         return text, ""
 
     def call_strip(self, block: Block, strip: Strips, value: Scalar, function: str) -> str:
-        """The name of a value that a function of all elements of a strip computes."""
+        """Print the call of a vector function; return the text of the current element."""
         assert isinstance(value, Apply)
         ctype = c_expressions.C_TYPES[name_of(value.dtype)]
         texts = [self.value(block, argument) for argument in value.args]
@@ -315,7 +314,7 @@ class ScalarPrinter:
         return strip.held(result)
 
     def run(self, block: Block, strip: Strips, value: Scalar, text: str) -> str:
-        """Where the elements of a strip lie that a value has, whose ``text`` is that of one."""
+        """Return the array of a strip's values of ``value``; ``text`` is that of one element."""
         known = block.runs.get(value)
         if known is not None:
             return known
@@ -325,7 +324,7 @@ class ScalarPrinter:
         return name
 
     def load_strip(self, block: Block, strip: Strips, value: Load) -> str | None:
-        """The element at hand of a load whose elements adjoin; None of any other."""
+        """Return the current element of a contiguous load; None for others."""
         inner = [name for name in self.spelled if value.offset.step(name) == 1]
         direct = [isinstance(x, str) or self.depths.atom(x) < ELEMENT for x in value.offset.terms]
         if len(inner) != 1 or not all(direct):
@@ -339,7 +338,7 @@ class ScalarPrinter:
         return text
 
     def direct(self, block: Block, value: Scalar) -> str | None:
-        """The text of what needs no name of its own; None for all else."""
+        """Return the text of a value that needs no name, or None."""
         if isinstance(value, Number):
             return c_expressions.literal(value.value, name_of(value.dtype))
         if isinstance(value, LengthNumber):
@@ -358,12 +357,12 @@ class ScalarPrinter:
         return None
 
     def kept_place(self, block: Block, number: int, offset: Affine) -> str:
-        """The element at ``offset`` of a row array."""
+        """Return the element at ``offset`` of a row array."""
         return f"{self.kept[number]}[{self.kept_at or self.index(block, offset)}]"
 
     def _load(self, block: Block, value: Load) -> str:
         offset = self.load_index(block, value.offset)
-        # gcc 12 makes vectors of no load of _Bool: bools lie in bytes.
+        # gcc 12 does not vectorise loads of _Bool: bools are stored as bytes.
         flag = " != 0" if name_of(value.dtype) == "bool" else ""
         element = f"{self.names.operand(value.operand)}[{offset}]{flag}"
         if not self.names.lanes.spares:
@@ -372,7 +371,7 @@ class ScalarPrinter:
         return f"{' && '.join(taken)} ? {element} : 0" if taken else element
 
     def load_index(self, block: Block, offset: Affine) -> str:
-        """The index of a load."""
+        """Return the index of a load."""
         lane = self.apart
         if lane is None or lane in self.spelled or not is_worse_known(offset.step(lane)):
             return self.index(block, offset)
@@ -400,7 +399,7 @@ class ScalarPrinter:
         return self.expression(block, name, kinds, result, operands, value.attrs)
 
     def rounded(self, block: Block, value: Scalar) -> Scalar | None:
-        """What a value rounds by one function, where a strip has none of both casts."""
+        """Return the value that a pair of casts rounds, unless a strip function does the casts."""
         wide = rounded(value)
         if wide is None:
             return None
@@ -418,7 +417,7 @@ class ScalarPrinter:
         return self.choice(ctype, flags, [*texts, self.value(block, rest)])
 
     def choice(self, ctype: str, flags: Sequence[str], texts: Sequence[str]) -> str:
-        """The text of the first flag that is set, or the last one."""
+        """Return the text of the first value whose flag is set, or the last one."""
         chosen = [f"{flag} ? {text} : " for flag, text in zip(flags, texts[:-1], strict=True)]
         return "".join([*chosen, texts[-1]])
 
@@ -435,7 +434,7 @@ class ScalarPrinter:
 
 
 def rounded(value: Scalar) -> Scalar | None:
-    """The float32 that a value is but for a cast to a half and back; None of all else."""
+    """Return the float32 that ``value`` casts to a half and back; None for other values."""
     if not _is_cast(value, "float32") or not isinstance(narrow := value.args[0], Apply):
         return None
     halves = any(_is_cast(narrow, half) for half in c_expressions.HALVES)
@@ -443,21 +442,21 @@ def rounded(value: Scalar) -> Scalar | None:
 
 
 def _is_cast(value: Scalar, dtype: str) -> TypeGuard[Apply]:
-    """Whether a value is a cast to this dtype."""
+    """Return True if a value is a cast to this dtype."""
     return isinstance(value, Apply) and value.row.name == "cast" and name_of(value.dtype) == dtype
 
 
 def strip_function(value: Scalar, strips: Strips) -> str | None:
-    """The function of all elements of a strip that computes this value, where there is one."""
+    """Return the vector function of a strip that computes this value, or None."""
     if not isinstance(value, Apply) or value.row.name == "add":
-        return None  # the strip's addition is that of a sum
+        return None  # the strip's "add" function accumulates a sum
     source = name_of(value.args[0].dtype)
     rounded = isinstance(value.args[0], Apply) and value.args[0].row.name == "cast"
     found = c_expressions.strip_function(value.row.name, name_of(value.dtype), source, rounded)
     return found if found is not None and strips.has(found) else None
 
 
-DIRECT = (Number, LengthNumber, Reduced, Running, Contracted, Kept)  # these have no names
+DIRECT = (Number, LengthNumber, Reduced, Running, Contracted, Kept)  # need no name
 TEXTS: dict[type, Callable[[ScalarPrinter, Block, Any], str]] = {
     Load: ScalarPrinter._load,
     IndexNumber: ScalarPrinter._index,

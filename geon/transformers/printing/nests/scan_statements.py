@@ -1,4 +1,4 @@
-"""The statements of an ordered loop: before all turns, in one, and after them."""
+"""Statements of an ordered loop: before all iterations, in each, and after them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from .statement_blocks import Block
 
 @dataclass(frozen=True, slots=True)
 class PrintedOrdered:
-    """Statements: ``top`` once, ``first`` for each row, ``turn`` in each turn, ``last`` at the end.
+    """Statements of an ordered loop.
 
-    ``carries`` are the types and names of the carries.
+    ``top`` runs once, ``first`` before the iterations of a row, ``turn`` in each iteration,
+    ``last`` after them. ``carries`` are the types and names of the carries.
     """
 
     top: list[str]
@@ -30,15 +31,15 @@ class PrintedOrdered:
 
 
 def row_of(work: OrderedLoop) -> str:
-    """The variable of rows in its offsets."""
+    """Return the variable of rows in an ordered loop's offsets."""
     axes = max([op.axes for op in work.op.bodies[0].results], key=len, default=NO_AXES)
     return axes.names[0] if len(axes) == 1 else ROW
 
 
 def print_ordered(work: OrderedLoop, names: Names, held: Callable[[str], str]) -> PrintedOrdered:
-    """The statements of an ordered loop, for row ``row`` and part ``part`` of stacks.
+    """Return the statements of an ordered loop, for row ``row`` and index ``part`` of stacks.
 
-    ``held`` says how the row at hand has a carry of that name.
+    ``held`` returns the text of a carry of the current row, from its name.
     """
     row = row_of(work)
     depths = Depths({TURN: ELEMENT, row: ELEMENT}, 0)
@@ -72,11 +73,11 @@ def print_ordered(work: OrderedLoop, names: Names, held: Callable[[str], str]) -
 
 
 def _inside(top: Block) -> Block:
-    """A block of elements."""
+    """Return a block for statements per element."""
     return Block(Block(top))
 
 
 def stored(printer: ScalarPrinter, names: Names, block: Block, store: Store) -> str:
-    """The statement that stores a value."""
+    """Return the statement that stores a value."""
     text = printer.value(block, store.value)
     return f"{names.operand(store.operand)}[{printer.index(block, store.offset)}] = {text};"

@@ -1,4 +1,4 @@
-"""Blocks of statements: what a nesting depth computes, and what is called there."""
+"""Blocks of statements, one per nesting depth, with the names of computed values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..scalars.dialect import Lanes, Strips
 
 @dataclass(frozen=True, slots=True)
 class StripCall:
-    """A function of all elements of a strip at once; ``result`` is what it writes to."""
+    """A call of a vector function for a whole strip; ``result`` is the array that it writes."""
 
     function: str
     result: str
@@ -22,8 +22,9 @@ class StripCall:
 
 
 class Known(str):
-    """The statement of a value of ``ctype`` called ``name`` that is known outside of the innermost
-    loop, and computed there; inside it is ``named``, or not.
+    """The statement of a value that is invariant in the innermost loop, and computed before it.
+
+    ``ctype`` and ``name`` are those of the value. ``named`` is True if the loop reads it by name.
     """
 
     name: str
@@ -31,30 +32,29 @@ class Known(str):
     named: bool
 
     def __new__(cls, ctype: str, name: str, text: str, named: bool = True) -> Known:
-        """The statement that ``name`` is the value of a text."""
+        """Return the statement that defines ``name`` as ``text``."""
         made = super().__new__(cls, f"const {ctype} {name} = {text};")
         made.name, made.ctype, made.named = name, ctype, named
         return made
 
 
 def known_truth(name: str, conditions: str) -> Known:
-    """The statement that ``name`` is whether the conditions hold.
+    """Return the statement that defines ``name`` as -1 if the conditions hold, else 0.
 
-    gcc 12 makes a branch of a truth in the innermost loop, which has no vectors then; a word of
-    ones or zeros it takes for a number.
+    gcc 12 turns a bool in the innermost loop into a branch, which prevents vectorisation; it treats
+    a mask as a number.
     """
     return Known("int32_t", name, f"-({conditions})")
 
 
 class Block:
-    """Statements of one nesting depth: 0 once, 1 for each row, 2 for each element.
+    """Statements of one nesting depth: 0 once, 1 per row, 2 per element.
 
-    Inner blocks see outer ones' names. Where ``lanes`` is set, rows are computed side by side, and
-    the block has a value of each. Where ``strip`` is set, it has a value of each element of a
-    strip: ``arrays`` are the declarations of these, some lines are a ``StripCall``, and ``runs``
-    say where the elements of a value lie one after another, as functions of strips read them.
-    Positions and truths that do not change with the innermost loop ``inner``, which that over lanes
-    is, are computed in ``around``.
+    Inner blocks see the names of outer ones. ``lanes`` is set if the block has a value per row in
+    lanes. ``strip`` is set if it has a value per element of a strip: ``arrays`` are their
+    declarations, some lines are a ``StripCall``, and ``runs`` has the array of a value's elements,
+    for vector functions. ``around`` is the block for positions and guards that are invariant in the
+    innermost loop ``inner`` (the loop over lanes counts as one).
     """
 
     def __init__(
@@ -69,22 +69,22 @@ class Block:
         self.depth: int = 0 if outer is None else outer.depth + 1
         self.lines: list[Any] = []
         self.names: dict[Hashable, str] = {}
-        self.serial = False  # whether compilers may make no vectors of it
-        self.converts = False  # or only of 32 bytes, for the conversions that it needs
-        self.called: list[str] | None = None  # helpers that only this block calls, if it is written
+        self.serial = False  # True if it may not vectorise
+        self.converts = False  # True if it has casts that vectorise with 32 bytes only
+        self.called: list[str] | None = None  # helpers to declare only if this block is used
         self.around: Block | None = None
         self.is_around = False
         self.inner = ""
 
     def inside(self, loop: str) -> Block:
-        """A block of the same depth, inside of the innermost loop, which this one is around."""
+        """Return a block of the same depth inside the innermost loop; this one is around it."""
         block = Block(self)
         block.depth, block.around, block.inner = self.depth, self, loop
         self.is_around = True
         return block
 
     def find(self, key: Hashable) -> str | None:
-        """The name of what was computed under ``key``, here or further out."""
+        """Return the name of the value computed under ``key``, here or further out, or None."""
         block: Block | None = self
         while block is not None:
             if key in block.names:
@@ -93,7 +93,7 @@ class Block:
         return None
 
     def at(self, depth: int) -> Block:
-        """This block, or the one around it of at most this depth."""
+        """Return this block, or the one around it of at most this depth."""
         block = self
         while block.depth > depth and block.outer is not None:
             block = block.outer

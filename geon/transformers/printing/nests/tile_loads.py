@@ -1,6 +1,4 @@
-"""What a pass that crosses memory reads from tiles: elements that adjoin along lanes, values that
-each row has, and what no vectors compute.
-"""
+"""Tile loads: transposed loads, repeated row values and scalar code of passes across memory."""
 
 from __future__ import annotations
 
@@ -23,8 +21,10 @@ from .transposed_passes import across_loads, flat_loads
 
 
 class TilePrinter:
-    """Lets the passes of a nest read from tiles: ``parts`` are those of a flat nest, ``top`` the
-    block around its rows.
+    """Makes the passes of a nest read from tiles.
+
+    ``parts`` are the classified subexpressions of a flat nest; ``top`` is the block around its
+    rows.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class TilePrinter:
         self.parts = parts
 
     def turn(self, made: PrintedPass, step: Pass, lane: str) -> None:
-        """Let a pass that crosses memory read what adjoins along lanes from tiles."""
+        """Make a pass across memory read loads that are contiguous along lanes from tiles."""
         last = step.loops[-1].name
         start = {lane: f"{lane}_tile", last: "0" if made.flat else "tile"}
         if self.parts is not None:
@@ -60,7 +60,7 @@ class TilePrinter:
             made.body.names[load] = f"{name}{place}{flag}"
 
     def repeat(self, row: Block, made: PrintedPass, step: Pass, lane: str) -> None:
-        """Let a flat pass read what each row has from tiles that have it for each element."""
+        """Make a flat pass read values of rows from tiles that repeat them for each element."""
         parts = self.parts
         values = values_of_lanes(step, self.depths) if parts is None else parts.repeated
         for node in dict.fromkeys(values):
@@ -69,7 +69,7 @@ class TilePrinter:
             ctype = c_expressions.C_TYPES[dtype]
             if lanes.array_of(text) is None:
                 text = self.scalars.let(row, node, ctype, text)
-            ctype = "uint8_t" if dtype == "bool" else ctype  # which loads as vectors
+            ctype = "uint8_t" if dtype == "bool" else ctype  # loads of bytes vectorise
             start = f"{lanes.array_of(text)} + {lane}_tile"
             made.turned.append(TurnedLoad(name, ctype, node.dtype.itemsize, start, "0"))
             read = f"{name}[{step.loops[-1].name}]"
@@ -81,7 +81,7 @@ class TilePrinter:
             made.others = self.tiles(Block(row), made.body, parts.others, last)
 
     def tiles(self, block: Block, body: Block, parts: Iterable[Part], last: str) -> PrintedTiles:
-        """Tiles of what no vectors compute, which ``body`` reads by variable ``last``."""
+        """Return tiles of values that do not vectorise; ``body`` reads them by ``last``."""
         made = PrintedTiles()
         self.scalars.spelled = {last: "turn"}
         for part in parts:

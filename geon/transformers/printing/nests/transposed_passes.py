@@ -1,4 +1,4 @@
-"""Passes across memory: which these are, and what they read from tiles."""
+"""Transposed passes: tests whether a pass stores across memory, and its loads from tiles."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ...kernels.ir.scalar_code import Apply, Load, Number, Scalar, walk
 from ...kernels.nests.collapsed_rows import LIGHT
 from ...kernels.nests.collapsible_lanes import values_of_lanes
 
-SHORT_ROW = 32  # elements of a row up to which a pass across memory takes many rows as one
-FILLS = 16  # bytes: a row of such vectors has what is the same for all of it in a register
+SHORT_ROW = 32  # maximum elements of a row for a pass across memory that collapses rows
+FILLS = 16  # bytes of a vector; rows of whole vectors keep their invariants in registers
 
 
 def crosses(step: Pass, lane: str) -> bool:
-    """Whether a pass over lanes does nothing but store, and that across memory."""
+    """Return True if a pass over lanes only stores, not all with unit stride along lanes."""
     if step.reductions or step.keeps or not step.loops:
         return False
     direct = all(is_direct(store.offset) for store in step.stores)
@@ -22,8 +22,9 @@ def crosses(step: Pass, lane: str) -> bool:
 
 
 def is_flat(step: Pass, lane: str, depths: Depths, most: int) -> bool:
-    """Whether a pass that crosses memory stores short rows that adjoin, of what each row has and of
-    values whose places are all known. Rows of open length have ``most`` elements, if not 0.
+    """Return True if a pass across memory stores short contiguous rows with simple offsets.
+
+    ``most`` is the maximum number of elements of rows of open length; 0 if unknown.
     """
     turns, last = step.loops[-1].extent, step.loops[-1].name
     if len(step.loops) != 1 or not (1 < turns <= SHORT_ROW if isinstance(turns, int) else most):
@@ -40,13 +41,13 @@ def is_flat(step: Pass, lane: str, depths: Depths, most: int) -> bool:
 
 
 def of_elements(step: Pass, depths: Depths) -> list[Scalar]:
-    """What a pass computes for each element, without what each row has."""
+    """Return the values that a pass computes per element, without values per lane."""
     known = {id(node) for node in values_of_lanes(step, depths)}
     return list(walk(*[store.value for store in step.stores], known=known))
 
 
 def flat_loads(step: Pass, lane: str, depths: Depths) -> list[Load]:
-    """The loads of a flat pass that are read from tiles: they do not lie as the rows do."""
+    """Return the loads of a flat pass that are read from tiles: their layout is not its own."""
     turns, last = step.loops[-1].extent, step.loops[-1].name
     loads = [x for x in of_elements(step, depths) if isinstance(x, Load)]
     steps = [(x, x.offset.step(last), x.offset.step(lane)) for x in loads]
@@ -54,7 +55,7 @@ def flat_loads(step: Pass, lane: str, depths: Depths) -> list[Load]:
 
 
 def across_loads(step: Pass, lane: str) -> list[Load]:
-    """The loads of a pass that adjoin along lanes, and not along its last loop."""
+    """Return loads of a pass that are contiguous along lanes and strided along its last loop."""
     last = step.loops[-1].name
     return [
         load
@@ -67,5 +68,5 @@ def across_loads(step: Pass, lane: str) -> list[Load]:
 
 
 def is_direct(offset: Affine) -> bool:
-    """Whether an offset is of loops' variables alone."""
+    """Return True if an offset depends on loop variables only."""
     return all(isinstance(atom, str) for atom in offset.terms)

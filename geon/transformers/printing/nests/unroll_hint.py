@@ -1,8 +1,8 @@
-"""Which passes are computed some vectors abreast.
+"""Chooses the passes whose vectors are interleaved.
 
-An elementary function is a chain of steps that wait for one another. A processor looks ahead over
-so many steps that it finds little of the next vector's chain to do meanwhile, so that text which
-has the steps of several vectors side by side takes less time for the same work.
+An elementary function is a chain of dependent operations. Out-of-order execution looks ahead over
+so many of them that it finds little of the next vector's chain, so code that interleaves the
+operations of several vectors takes less time for the same work.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from ...kernels.ir.nest import Pass
 from ...kernels.ir.scalar_code import Apply, Load, Select, walk
 from ..scalars.c_expressions import is_serial
 
-MOST = 96  # nodes of a pass above which vectors of one element are enough to do
+MOST = 96  # maximum nodes of a pass; above, one vector has enough parallelism
 
 
 def abreast(step: Pass, depths: Depths) -> int:
-    """The bytes of the widest element of a pass whose vectors should be computed some abreast; 0
-    where one after another is as fast.
+    """Return the bytes of the widest element of a pass whose vectors should be interleaved.
+
+    Return 0 if that is not faster.
     """
     inner = step.loops[-1].name
     nodes = [node for node in walk(*step.computed) if depths.value(node) == ELEMENT]

@@ -1,7 +1,7 @@
-"""Which passes are taken in strips, so that an instruction set's own instructions come into loops.
+"""Chooses the passes that are printed in strips, for instructions that compilers do not emit.
 
-Compilers make vectors of operators, but not of a processor's instruction that no operator stands
-for. A strip is some neighbouring elements, for all of which such an instruction is called at once.
+Compilers vectorise operators, but do not use instructions without an operator. A strip is a run of
+neighbouring elements; a vector function with such instructions processes all of them at once.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from ..scalars import c_expressions
 from ..scalars.dialect import Strips
 from .scalar_statements import strip_function
 
-STRIP = 16  # elements that are taken at once: a vector of float32, or two of float64
-SHORT = 64  # elements in a row below which strips are not worth their sums over lanes
-# gcc 12 makes no vectors of these in a loop over an exponential's strip of several vectors.
+STRIP = 16  # elements of a strip: a vector of float32, or two of float64, with AVX-512
+SHORT = 64  # minimum elements of a row, lest the horizontal sums dominate
+# gcc 12 does not vectorise these in a loop over an exponential's strip of several vectors.
 CHOICES = frozenset({"minimum", "maximum", "sign"})
-MOST = 128  # nodes of a pass above which the values of a strip are no longer kept in registers
+MOST = 128  # maximum nodes of a pass; above, the values of a strip spill from registers
 
 
 def takes_strips(step: Pass, depths: Depths, strips: Strips, ahead: Container[Scalar] = ()) -> bool:
-    """Whether a pass is printed for strips too: it calls a function of strips, and is plain floats.
+    """Return True if a pass is also printed for strips: it calls a vector function, on floats.
 
-    Sums of floats are all that it may reduce; indices are those of loops alone, but for loads that
-    were read ``ahead``.
+    It may reduce only sums of floats. Indices may depend only on loop variables and row values,
+    except those of loads that are buffered (``ahead``).
     """
     if not step.loops or not all(map(_is_float_sum, step.reductions)):
         return False
@@ -50,19 +50,19 @@ def takes_strips(step: Pass, depths: Depths, strips: Strips, ahead: Container[Sc
 
 
 def _is_float_sum(reduction: Reduction) -> bool:
-    """Whether strips have a function that adds up what a reduction folds."""
+    """Return True if a reduction is a sum with a vector function."""
     dtype = name_of(reduction.states[0])
     adds = c_expressions.strip_function("add", dtype, dtype)
     return reduction.folds == "add" and adds is not None
 
 
 def _is_float(value: Scalar) -> bool:
-    """Whether a value is one of floats that is not chosen by its place."""
+    """Return True if a value is a float that is not a select."""
     return kind(value.dtype) == "f" and not isinstance(value, Select)
 
 
 def _is_plain(value: Scalar, depths: Depths, strips: Strips, ahead: Container[Scalar]) -> bool:
-    """Whether a value is one that compilers make vectors of, or strips."""
+    """Return True if compilers or vector functions vectorise a value."""
     if isinstance(value, Apply):
         serial = c_expressions.is_serial(value.row.name, [name_of(arg.dtype) for arg in value.args])
         return not serial or strip_function(value, strips) is not None
@@ -73,7 +73,7 @@ def _is_plain(value: Scalar, depths: Depths, strips: Strips, ahead: Container[Sc
 
 
 def _are_plain(places: Iterable[Affine], depths: Depths) -> bool:
-    """Whether indices have no atoms but loops' variables, and what a row knows."""
+    """Return True if indices depend only on loop variables and row values."""
     return all(
         isinstance(atom, str) or depths.atom(atom) < ELEMENT
         for index in places

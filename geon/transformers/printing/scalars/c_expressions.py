@@ -1,16 +1,17 @@
-"""Scalar C expressions of the elementwise rows, for every dtype: the one table of all C targets.
+"""Scalar C expressions of the elementwise primitives for every dtype: the one table of all C
+targets.
 
-An expression takes identifiers or literals and is wrapped in parentheses by whoever uses it inside
-another. It means what the row's NumPy reference means, bit for bit but for the functions of
-``elementary``, whose bounds are theirs. float16 and bfloat16 are bits, which ``cast``, ``copy``,
-``where`` and ``stop_gradient`` take; all else computes on them as float32, by lowering.
+An expression takes identifiers or literals; the caller parenthesises it inside another one. It is
+equal, bit for bit, to the primitive's NumPy reference, except for the functions in ``elementary``,
+which state their own error bounds. float16 and bfloat16 are bits, which only ``cast``, ``copy``,
+``where`` and ``stop_gradient`` take; everything else computes on them as float32, by lowering.
 
-Compilers vectorise the expressions where operands are local variables. Of a bool in memory gcc 12
-wants ``_Bool x = bytes[i] != 0``, with ``bytes`` a ``const uint8_t *``: it vectorises no load of
+Compilers vectorise the expressions if operands are local variables. A bool in memory should be read
+as ``_Bool x = bytes[i] != 0``, with ``bytes`` a ``const uint8_t *``: gcc 12 vectorises no load of
 ``_Bool``.
 
-Compiled with wrap-around of signed integers (``-fwrapv``) and no fused multiply-adds of the
-compiler's own (``-ffp-contract=off``).
+The code must be compiled with wrap-around of signed integers (``-fwrapv``) and without contraction
+to fused multiply-adds (``-ffp-contract=off``).
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ HALVES = ("float16", "bfloat16")
 FLOATS = ("float32", "float64")
 WIDE = ("int64", "uint64")
 NUMBERS = INTEGERS + FLOATS
-# Rows that are a function of elementary.
+# Primitives with a function in ``elementary``.
 ELEMENTARY_ROWS = (
     "exp expm1 log log1p sigmoid softplus sin cos tan asin acos atan sinh cosh tanh asinh acosh"
     " atanh atan2 erf erfc erfcx ndtr log_ndtr erfinv exp_product sigmoid_slope gelu gelu_slope"
     " gelu_tanh gelu_tanh_slope silu silu_slope"
 ).split()
 OF_TWO = ("atan2", "exp_product", "floordivide", "mod", "power")
-# Rows whose expression is a call of a helper function, and what that is called.
+# Primitives whose expression is a call of a helper function, with the stem of its name.
 FLOAT_CALLS = {
     "floordivide": "floor_divide",
     "mod": "mod",
@@ -59,7 +60,7 @@ INTEGER_CALLS = {"floordivide": "floor_divide", "mod": "mod", "power": "power"}
 
 
 def _called(helpers: Mapping[str, str]) -> dict[str, str]:
-    """The expressions of rows that are calls."""
+    """Return the expressions of primitives that are calls."""
     return {
         row: f"geon_{name}_{{suffix}}({{0}}{', {1}' if row in OF_TWO else ''})"
         for row, name in helpers.items()
@@ -77,7 +78,7 @@ COMPARISONS = {
 ARITHMETIC = {"add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}"}
 BITWISE = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
 LOGICAL = {"logical_and": "&", "logical_or": "|", "logical_xor": "^"}
-# ``{c}`` ends the name of a builtin and a number: f for float.
+# ``{c}`` is the suffix of C library names and of literals: f for float, empty for double.
 FLOAT_ROWS = {
     **ARITHMETIC,
     "divide": "{0} / {1}",
@@ -92,7 +93,7 @@ FLOAT_ROWS = {
     "ceil": "ceil{c}({0})",
     "trunc": "trunc{c}({0})",
     "round": "rint{c}({0})",
-    # The second of two that are equal, and of no order: as vector units choose. NaN wins.
+    # Return the second operand if both are equal, as vector units do. NaN wins.
     "maximum": "(({0} > {1}) | ({0} != {0})) ? {0} : {1}",
     "minimum": "(({0} < {1}) | ({0} != {0})) ? {0} : {1}",
     "isnan": "{0} != {0}",
@@ -135,7 +136,7 @@ BOOL_ROWS = {
     "isinf": "0",
     "isfinite": "1",
 }
-# For languages whose signed integers have no overflow: they wrap around as unsigned ones do.
+# For languages in which overflow of signed integers is undefined: computed as unsigned integers.
 WRAPPING_ROWS = {
     **{
         row: f"(u{{type}}){{0}} {sign} (u{{type}}){{1}}"
@@ -145,7 +146,7 @@ WRAPPING_ROWS = {
     "square": "(u{type}){0} * (u{type}){0}",
     "absolute": "{0} < 0 ? 0 - (u{type}){0} : (u{type}){0}",
 }
-# Results of the integer rows that C computes in int or unsigned need no narrowing here.
+# Integer primitives whose result C computes in int or unsigned, but that need no narrowing.
 WITHIN_RANGE = ("maximum", "minimum", "floor", "ceil", "trunc", "round", "sign", "isnan", "isinf",
                 "isfinite", "floordivide", "mod", "power")  # fmt: skip
 
@@ -161,7 +162,7 @@ def _rows(dtype: str) -> Mapping[str, str]:
 
 
 def tables() -> dict[str, str]:
-    """All expressions, by table and row."""
+    """Return all expressions, by table and primitive."""
     found = {
         "float": FLOAT_ROWS,
         "integer": INTEGER_ROWS,
@@ -176,14 +177,20 @@ _OWN_ROWS = tables()
 
 
 def changed_rows() -> dict[str, str | None]:
-    """Return the rows that a user added or changed, by table and row; None for one taken away."""
+    """Return the expressions that a user added or changed; None for removed ones.
+
+    Keys are a table and a primitive.
+    """
     now = tables()
     return {row: now.get(row) for row in now | _OWN_ROWS if now.get(row) != _OWN_ROWS.get(row)}
 
 
 @cache
 def accepts(name: str, dtype: str) -> bool:
-    """Whether the row has an expression whose operands (of ``where``: the chosen) are ``dtype``."""
+    """Return True if the primitive has an expression for operands of ``dtype``.
+
+    For ``where``, it is the dtype of the alternatives.
+    """
     if name in ("where", "cast", "copy", "stop_gradient"):
         return dtype in C_TYPES
     if dtype in HALVES:
@@ -199,12 +206,12 @@ def expression(
     attrs: tuple[Any, ...] = (),
     wraps: bool = True,
 ) -> str:
-    """The C expression of an elementwise row.
+    """Return the C expression of an elementwise primitive.
 
     ``dtypes`` are those of the operands, which are identifiers or literals and may be repeated in
-    the expression; ``result`` is the row's dtype. A row with attributes reads none of ``attrs``: a
-    cast's target is ``result``. Signed integers wrap around by themselves where the language
-    ``wraps``. Raises ``UnavailableError`` where there is no such row.
+    the expression. ``result`` is the dtype of the result. ``attrs`` are not used: a cast's target
+    is ``result``. ``wraps`` is True if signed integers of the language wrap around. Raises
+    ``UnavailableError`` if there is no such expression.
     """
     dtype = dtypes[-1]
     if not accepts(name, dtype):
@@ -237,7 +244,7 @@ def expression(
 
 
 def calls(name: str, dtypes: Sequence[str], result: str) -> tuple[str, ...]:
-    """The helper functions that the expression of a row calls, for the arguments of that."""
+    """Return the helper functions that an expression calls; arguments as for ``expression``."""
     dtype = dtypes[-1]
     if name == "cast":
         return cast_calls(dtype, result)
@@ -258,10 +265,10 @@ def _words(dtype: str) -> dict[str, Any]:
 
 
 def cast(source: str, target: str, x: str) -> str:
-    """``x`` of dtype ``source`` in ``target``.
+    """Return ``x`` of dtype ``source`` cast to ``target``.
 
-    Floats become integers by truncation, held at the ends of the range, and 0 for NaN; a number is
-    true when it is not 0; integers wrap around.
+    Floats are truncated to integers, clamped to the range, with 0 for NaN. A number is true if it
+    is not 0. Integers wrap around.
     """
     if source == target:
         return x
@@ -274,14 +281,14 @@ def cast(source: str, target: str, x: str) -> str:
         return f"({C_TYPES[target]}){x}"
     if source in HALVES:
         return cast("float32", target, f"{helper}({x})")
-    # As ml_dtypes and NumPy: all but float64 to float16 is rounded to float32 first.
+    # As in ml_dtypes and NumPy: all casts but float64 to float16 round to float32 first.
     if target in HALVES and source != "float32" and (source, target) != EXACT_HALF:
         x = cast(source, "float32", x)
     return f"{helper}({x})"
 
 
 def cast_calls(source: str, target: str) -> tuple[str, ...]:
-    """The helper functions that a cast calls."""
+    """Return the helper functions that a cast calls."""
     helper = _cast_helper(source, target)
     if helper is None:
         return ()
@@ -291,7 +298,7 @@ def cast_calls(source: str, target: str) -> tuple[str, ...]:
 
 
 def rounding(half: str) -> str:
-    """The helper function that rounds a float32 as a cast to this half does, and stays float32."""
+    """Return the helper that rounds a float32 to this half dtype, and returns float32."""
     return f"geon_rounded_to_{SUFFIXES[half]}"
 
 
@@ -299,7 +306,7 @@ EXACT_HALF = ("float64", "float16")
 
 
 def _cast_helper(source: str, target: str) -> str | None:
-    """The helper function that takes a value of ``source``; None where C's own cast serves."""
+    """Return the helper function of a cast; None if C's own cast suffices."""
     if source == target or target == "bool" or (source == "bool" and target not in INTEGERS):
         return None
     if source in HALVES:
@@ -315,12 +322,12 @@ def _cast_helper(source: str, target: str) -> str | None:
     return None
 
 
-# The elementwise row that combines two elements of a place: in each mode of scatter.
+# The elementwise primitive that combines two elements at one index, for each mode of scatter.
 COMBINES = {"add": "add", "max": "maximum", "min": "minimum", "multiply": "multiply"}
 
 
 def combined(mode: str, dtype: str, operands: Sequence[str], wraps: bool = True) -> str:
-    """The C expression of two elements combined as ``scatter`` does: halves in float32."""
+    """Return the C expression that combines two elements like ``scatter``; halves in float32."""
     if dtype == "bool":
         row = "maximum" if mode in ("add", "max") else "minimum"
         return expression(row, (dtype, dtype), dtype, operands)
@@ -336,7 +343,7 @@ def combined(mode: str, dtype: str, operands: Sequence[str], wraps: bool = True)
 
 
 def literal(value: object, dtype: str) -> str:
-    """The exact C literal of a number in ``dtype``, which must hold it; halves as their bits."""
+    """Return the exact C literal of a number, which ``dtype`` must represent; halves as bits."""
     number = np.asarray(value).astype(named_dtype(dtype))[()]
     if dtype == "bool":
         return "1" if number else "0"
@@ -368,13 +375,13 @@ def _integer_literal(number: int, dtype: str) -> str:
     return f"(-{text})" if number < 0 else text
 
 
-# Rows that compilers make no vectors of: they call the C library, divide wide integers, or loop.
+# Primitives that do not vectorise: they call the C library, divide wide integers, or loop.
 SERIAL = frozenset(("mod", "floordivide"))
 SERIAL_FLOAT64 = frozenset("sin cos tan asinh acosh atanh".split())
 
 
 def is_serial(name: str, dtypes: Sequence[str]) -> bool:
-    """Whether a loop over this row, for operands of these dtypes, may be one element at a time."""
+    """Return True if a loop over this primitive may not vectorise for operands of these dtypes."""
     wide = dtypes[0] in (*FLOATS, *HALVES, "int64", "uint64")
     if (name in SERIAL and wide) or (name == "power" and dtypes[0] not in FLOATS + HALVES):
         return True
@@ -384,14 +391,14 @@ def is_serial(name: str, dtypes: Sequence[str]) -> bool:
 
 
 def is_wide_cast(source: str, target: str) -> bool:
-    """Whether a cast is between floats and 64-bit integers, which SSE2 makes one by one."""
+    """Return True for casts between floats and 64-bit integers, which SSE2 does not vectorise."""
     return any(
         a.endswith("int64") and "float" in b for a, b in ((source, target), (target, source))
     )
 
 
-# Rows with a function of all lanes of a strip, which has the bits of the row's expression. That of
-# a sum adds an array to a ``GEON_STRIP_<suffix>``.
+# Primitives with a vector function of a strip, whose results have the bits of the expression. The
+# one of "add" accumulates an array into a ``GEON_STRIP_<suffix>``.
 STRIP_FUNCTIONS = {
     ("add", "float32"): "geon_add_strip_f32",
     ("add", "float64"): "geon_add_strip_f64",
@@ -412,9 +419,9 @@ STRIP_FUNCTIONS = {
 
 
 def strip_function(name: str, dtype: str, source: str, rounded: bool = False) -> str | None:
-    """The function that computes a row of a dtype for all lanes of a strip, where there is one.
+    """Return the vector function that computes a primitive for a strip, or None.
 
-    ``source`` is the dtype of what it takes, which is ``rounded`` where it is itself a cast.
+    ``source`` is the dtype of its operand; ``rounded`` is True if the operand is itself a cast.
     """
     if name == "cast":
         known = "rounded_" if rounded and source == "float16" else ""
@@ -424,5 +431,5 @@ def strip_function(name: str, dtype: str, source: str, rounded: bool = False) ->
 
 
 def random_bits(dtype: str) -> str:
-    """The function that makes bits of a seed, a draw, a call and a position: uint32 or uint64."""
+    """Return the function that computes random bits from seed, draw, call and position."""
     return f"geon_random_{SUFFIXES[dtype]}"

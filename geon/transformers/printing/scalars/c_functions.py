@@ -1,7 +1,7 @@
 """Helper functions that scalar C expressions call.
 
-Each is a ``GEON_INLINE`` function without branches where that is possible, so that a compiler turns
-a loop over it into vector instructions.
+Each is a ``GEON_INLINE`` function, without branches if possible, so that a compiler vectorises a
+loop over it.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ GEON_INLINE {type} geon_of_bits_{suffix}({unsigned} bits)
 
 # The half formats ---------------------------------------------------------------------------------
 
-# A half's exponent is 112 less than a float's, so a product with 2**112 moves it, subnormals too.
-# Comparisons of floats are one instruction of AVX2, which has none of unsigned integers.
+# A half's exponent bias is 112 less than a float's: multiplying by 2**112 converts the exponent,
+# subnormals too. AVX2 compares floats in one instruction, but has none for unsigned integers.
 _HALF_TO_F32 = """\
 GEON_INLINE float geon_half_to_f32(geon_half h)
 {
@@ -53,7 +53,7 @@ GEON_INLINE geon_half geon_f32_to_half(float x)
     return (geon_half)((bits >> 16 & 0x8000) | found);
 }
 """
-# What a cast to a half and back gives, without the 16 bits between: lanes keep their width.
+# A cast to a half and back without 16-bit values in between, so that lanes keep their width.
 _ROUNDED_TO_HALF = """\
 GEON_INLINE float geon_rounded_to_half(float x)
 {
@@ -66,8 +66,8 @@ GEON_INLINE float geon_rounded_to_half(float x)
     return geon_of_bits_f32((bits & 0x80000000) | geon_bits_f32(found));
 }
 """
-# Rounding to odd first makes the second rounding that of the exact value (Boldo and Melquiond,
-# "When double rounding is odd", 2005).
+# Rounding to odd first makes the second rounding equal to that of the exact value (Boldo and
+# Melquiond, "When double rounding is odd", 2005).
 _F64_TO_HALF = """\
 GEON_INLINE geon_half geon_f64_to_half(double x)
 {
@@ -99,9 +99,9 @@ GEON_INLINE float geon_rounded_to_bfloat(float x)
 }
 """
 
-# Floats to integers: the nearest bound out of range, 0 for NaN ------------------------------------
+# Floats to integers: clamped to the range, 0 for NaN ----------------------------------------------
 
-# Both bounds are floats, so what lies between can be converted by way of int32.
+# Both bounds are exact floats, so clamped values can be converted by way of int32.
 _TO_NARROW = """\
 GEON_INLINE {target} geon_{source}_to_{suffix}({type} x)
 {{
@@ -110,7 +110,7 @@ GEON_INLINE {target} geon_{source}_to_{suffix}({type} x)
     return ({target})(int32_t)x;
 }}
 """
-# The upper bound is no float: from the next power of two on, the result is chosen.
+# The upper bound is not a float: results from the next power of two on are selected instead.
 _TO_WIDE = """\
 GEON_INLINE {target} geon_{source}_to_{suffix}({type} x)
 {{
@@ -121,10 +121,10 @@ GEON_INLINE {target} geon_{source}_to_{suffix}({type} x)
 }}
 """
 
-# 64-bit integers and floats by halves of 32 bits, each in the bits of a double of a known exponent,
-# where processors convert none of them in vectors. The two halves of an integer round once, when
-# they are added. An integer that double does not hold is made odd first, so that float32 rounds
-# what is on the same side of its middles (Boldo and Melquiond, as above).
+# Casts between 64-bit integers and floats by 32-bit halves, each in the bits of a double of known
+# exponent, for processors without vector instructions for them. The two halves of an integer round
+# once, when they are added. An integer that double cannot represent is rounded to odd first, so
+# that the cast to float32 rounds correctly (Boldo and Melquiond, as above).
 _WHOLE_OF_F64 = """\
 GEON_INLINE int64_t geon_whole_of_f64(double x)
 {
@@ -173,8 +173,8 @@ GEON_INLINE float geon_{suffix}_to_f32({type} x)
 
 # Integer arithmetic ------------------------------------------------------------------------------
 
-# A float type that holds all integers of a type divides two of them without passing a whole number:
-# that is further away than it rounds. Processors divide vectors of floats, not of integers.
+# If a float type represents all integers of a type, its quotient of two of them never rounds up to
+# the next integer. Processors divide vectors of floats, not of integers.
 
 _FLOOR_DIVIDE_SIGNED = """\
 GEON_INLINE {type} geon_floor_divide_{suffix}({type} x, {type} y)
@@ -241,8 +241,8 @@ GEON_INLINE {unsigned} geon_key_{suffix}({type} x)
     return ({unsigned})(({unsigned})x ^ ({unsigned})1 << {top});
 }}
 """
-# Both zeros have one key, and so has every NaN: the largest. Bits instead of choices keep loops
-# that look for the largest key in vectors.
+# Both zeros have the same key, and all NaN have the largest one. Bit operations instead of selects
+# keep searches for the largest key vectorised.
 _KEY_FLOAT = """\
 GEON_INLINE {unsigned} geon_key_{suffix}({type} x)
 {{
@@ -296,7 +296,7 @@ def _float_functions() -> dict[str, str]:
 
 
 def _wide_functions() -> dict[str, str]:
-    """Functions between floats and 64-bit integers."""
+    """Return the functions between floats and 64-bit integers."""
     words = {
         "i64": {
             "high": "0x4530000080000000",
@@ -337,8 +337,8 @@ def _to_integer(source: str, target: str, c: str) -> str:
 
 # Random bits --------------------------------------------------------------------------------------
 
-# ``op_graph.random.philox`` defines the counter and the key. Words are the low halves of 64-bit
-# products of 32-bit words, so that no halves need to be put together.
+# ``op_graph.random.philox`` defines the counter and the key. Words are kept in the low halves of
+# 64-bit products of 32-bit words, so that no halves need to be merged.
 _PHILOX = """\
 GEON_INLINE void geon_philox(uint32_t counter, uint64_t seed, uint64_t draw, uint64_t call,
                              uint64_t *low, uint64_t *high)

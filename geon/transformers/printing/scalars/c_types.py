@@ -1,4 +1,4 @@
-"""What C calls dtypes, and how names of functions of them end."""
+"""C types of dtypes, and the suffixes of function names for them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ C_TYPES: dict[str, str] = {
     "float32": "float",
     "float64": "double",
 }
-# The ending of a function's name by dtype.
+# The suffix of function names, by dtype.
 SUFFIXES: dict[str, str] = {
     "bool": "bool",
     **{

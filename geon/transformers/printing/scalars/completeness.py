@@ -1,4 +1,4 @@
-"""What a target of the C family needs to compute a row, by kind: no row is half known."""
+"""Completeness checks: the table entries that a C target needs to compute a primitive."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ....op_graph.values.dtypes import name_of
 from ...kernels.nests.inlining import is_same
 from . import c_expressions
 
-# What the text of kernels, of scalars or of constants has branches of its own for.
+# Primitives that the printers handle in branches of their own.
 BRANCHES = frozenset({"iota", "dot", "print", "checked", "random_bits"})
-# Regions, what they give, and what their bodies are given: targets say that they run bodies.
+# Regions, their results and the parameters of their bodies; used by targets that run bodies.
 REGIONS = frozenset({"scan", "while", "case", "region_result", "parameter"})
 
 
 def lacks(op: Op, library: Container[str], where: str) -> list[str]:
-    """The entries that an op of a lowered program needs and tables do not have.
+    """Return the table entries that an op of a lowered program needs and that are missing.
 
-    ``library`` has the names of the functions that calls are of, ``where`` says what has it.
+    ``library`` has the names of the library's functions; ``where`` names the library in messages.
     """
     name = op.primitive.name
     if is_bound(op) or name in BRANCHES:

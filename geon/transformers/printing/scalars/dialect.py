@@ -1,4 +1,4 @@
-"""What a language of the C family says in its own way, and plain C has not."""
+"""Protocols of what languages of the C family express differently from plain C."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from typing import Protocol
 
 
 class Lanes(Protocol):
-    """How a language holds values of rows, where ``number`` of them are computed side by side.
+    """Representation of row values where ``number`` rows are computed in lanes.
 
-    Passes that cross memory read what adjoins along lanes from ``tiles``, short rows that adjoin
-    are walked as one that is ``flat``, random bits of a loop are made in ``windows`` before it, and
-    loads of an order of their own in ``stages``, where a language does so. What is stored of rows
-    is computed ``together``, in one loop over them. Where it ``wraps``, sums of signed integers do
-    so by themselves; where it ``spares`` memory, nothing is read that no choice takes; where it
-    ``hides`` steps, compilers are not told of those that they make worse vectors of. Where it
-    ``fetches``, rows at computed positions are asked for ahead.
+    ``tiles``: passes across memory read transposed loads from tiles. ``flat``: short contiguous
+    rows are collapsed into one loop. ``windows``: random bits of a loop are buffered before it.
+    ``stages``: loads in another order are buffered. ``together``: stores of row values share one
+    loop over lanes. ``wraps``: signed integers wrap around. ``spares``: loads are guarded, so that
+    nothing is read that no select uses. ``hides``: strides that compilers vectorise worse are
+    hidden from them. ``fetches``: gathered rows are prefetched.
     """
 
     number: str
@@ -29,47 +28,48 @@ class Lanes(Protocol):
     fetches: bool
 
     def held(self, name: str, ctype: str) -> str:
-        """The value called ``name``, of this type, of the row that is at hand."""
+        """Return the text of value ``name``, of this type, for the current row."""
 
     def array_of(self, text: str) -> str | None:
-        """The array over lanes whose value at hand is called ``text``; None where it is none."""
+        """Return the array over lanes whose current element is ``text``; None if there is none."""
 
     def alone(self, name: str) -> str:
-        """The value called ``name`` of a state, where no rows are side by side."""
+        """Return the text of value ``name`` of a state where no rows are in lanes."""
 
     def let(self, ctype: str, name: str, text: str) -> list[str]:
-        """The statements that make ``name`` the value ``text`` of each row."""
+        """Return the statements that define ``name`` as ``text`` for each row."""
 
     def stored(self, statement: str, side_by_side: bool) -> str:
-        """The statement that stores a value of the row, or of each of those side by side."""
+        """Return the statement that stores a value of the row, or of each row in lanes."""
 
     def all(self, statements: list[str]) -> list[str]:
-        """Statements that are run for each of the rows side by side, in one loop."""
+        """Return the statements of one loop over lanes that runs ``statements`` for each row."""
 
 
 class Strips(Protocol):
-    """How a language holds the values of a strip: neighbouring elements that functions take at
-    once. Statements are run for each element, between calls for all of them.
+    """Representation of a strip: neighbouring elements that vector functions process at once.
+
+    Statements run for each element, between calls for all of them.
     """
 
     @property
     def put(self) -> str:
-        """The function that puts float32 of a strip by, or "" where a loop does as well."""
+        """Return the function that stores a float32 strip, or "" if a loop is as good."""
 
     def has(self, function: str) -> bool:
-        """Whether the machine has what a function of strips needs to be worth its call."""
+        """Return True if the machine has the instructions that make a vector function pay."""
 
     def held(self, name: str) -> str:
-        """The value called ``name`` of the element that is at hand."""
+        """Return the text of value ``name`` of the current element."""
 
     def variable(self, name: str) -> str:
-        """The loop variable ``name`` at the element that is at hand."""
+        """Return the text of loop variable ``name`` at the current element."""
 
     def start(self, name: str) -> str:
-        """The loop variable ``name`` at the first element of the strip."""
+        """Return the text of loop variable ``name`` at the first element of the strip."""
 
     def declare(self, ctype: str, name: str) -> str:
-        """The statement that declares ``name``, which has a value for each element."""
+        """Return the declaration of ``name``, which has a value per element."""
 
     def sums(self, name: str) -> str:
-        """What a function is given that adds to the sum called ``name``."""
+        """Return the argument by which functions add to the sum ``name``."""

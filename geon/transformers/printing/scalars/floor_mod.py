@@ -1,4 +1,4 @@
-"""Floor division and remainder of floats as Python has them, as C text."""
+"""Floor division and modulo of floats with Python's semantics, as C text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from .c_types import C_TYPES, SUFFIXES
 
 __all__ = ["REMAINDERS"]
 
-# A quotient below 2**29 times a float is exact in double, and so is what is left of x.
+# A quotient below 2**29 times a float is exact in double, and so is the remainder of x.
 _FMOD_F32 = """\
 GEON_INLINE float geon_fmod_f32(float x, float y)
 {
@@ -24,7 +24,8 @@ GEON_INLINE float geon_rest_f32(float x, float y, double quotient)
     return copysignf((float)rest, x);
 }
 """
-# A quotient that rounds up to a whole number leaves less than nothing, which the divisor mends.
+# If x / y rounds up to an integer, the remainder has the wrong sign; adding the divisor corrects
+# it.
 _FMOD_F64 = """\
 GEON_INLINE double geon_fmod_f64(double x, double y)
 {
@@ -42,7 +43,8 @@ GEON_INLINE double geon_rest_f64(double x, double y, double quotient)
     return copysign(rest, x);
 }
 """
-# The rest decides the quotient, so that x is nearly y * quotient + rest even where x / y rounds up.
+# The quotient follows from the remainder, so that x is nearly y * quotient + rest even if x / y
+# rounds up.
 _FLOOR_DIVIDE_FLOAT = """\
 GEON_INLINE {type} geon_floor_divide_{suffix}({type} x, {type} y)
 {{
@@ -75,7 +77,8 @@ GEON_INLINE {type} geon_moved_{suffix}({type} y, {type} rest)
 }}
 """
 
-# Of a strip, few quotients are beyond what is exact, or none: vectors have no branches.
+# Few quotients of a strip, if any, exceed the exact range: these are recomputed one by one, because
+# vectors have no branches.
 _FMOD_STRIP = """\
 GEON_INLINE void geon_fmod_strip_{suffix}({type} *restrict y, const {type} *a, const {type} *b)
 {{

@@ -1,7 +1,7 @@
-"""The helper functions that C text calls, in the order in which a compiler must see them.
+"""Helper functions that C text calls, in the order in which a compiler must see them.
 
-Who prints a text knows what it calls (``c_expressions.calls``). What a helper itself calls is read
-in its definition, which is written by hand.
+The printer of a text knows the helpers that it calls (``c_expressions.calls``). The calls of a
+helper itself are read from its definition, which is written by hand.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NAME = re.compile(r"geon_\w+")
 
 @cache
 def helpers() -> Mapping[str, str]:
-    """The definitions of all helper functions, by name."""
+    """Return the definitions of all helper functions, by name."""
     from ..elementary.definitions import (
         ELEMENTARY,  # here because a program that was kept needs none
     )
@@ -27,20 +27,21 @@ def helpers() -> Mapping[str, str]:
 
 @cache
 def called_by(name: str) -> tuple[str, ...]:
-    """The helpers that a helper's definition calls, in the order of its text."""
+    """Return the helpers that a helper's definition calls, in the order of its text."""
     found = dict.fromkeys(_NAME.findall(helpers()[name]))
     return tuple(other for other in found if other != name and other in helpers())
 
 
 def plain(name: str, text: str) -> str:
-    """The text that all targets have."""
+    """Return the text that all targets share."""
     return text
 
 
 def definitions(calls: Iterable[str], instead: Callable[[str, str], str] = plain) -> str:
-    """The definitions of the helpers that are called, each once and after those it calls.
+    """Return the definitions of the called helpers, each once and after those it calls.
 
-    ``instead`` gives a target's own text for a helper, from its name and that of all targets.
+    ``instead(name, text)`` returns a target's own text of a helper, from its name and the shared
+    text.
     """
     found: dict[str, str] = {}
     waiting: list[tuple[str, bool]] = [(name, False) for name in reversed([*calls])]

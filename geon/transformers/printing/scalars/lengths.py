@@ -1,4 +1,4 @@
-"""Lengths as C."""
+"""Lengths as C expressions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ....op_graph.axes.lengths import FloorDiv
 
 
 def c_length(length: Size, names: Mapping[str, str]) -> str:
-    """A length as C over ``int64_t``; ``names`` are the identifiers of open lengths."""
+    """Return a length as C over ``int64_t``; ``names`` are the identifiers of open lengths."""
     if isinstance(length, int):
         return str(length)
     parts = []
@@ -23,7 +23,7 @@ def c_length(length: Size, names: Mapping[str, str]) -> str:
 
 
 def divides(length: Size) -> bool:
-    """Whether the C of a length calls ``geon_floor_div``."""
+    """Return True if the C text of a length calls ``geon_floor_div``."""
     if isinstance(length, int):
         return False
     atoms = [atom for monomial, _ in length.terms for atom, _ in monomial]

@@ -1,4 +1,4 @@
-"""What elementwise rows cost, counted in their C text; a test counts again."""
+"""Costs of elementwise primitives, counted in their C text; a test counts again."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from .c_types import INTEGERS, SIGNED
 
 UNSIGNED = tuple([dtype for dtype in INTEGERS if dtype not in SIGNED])
 
-# Operations, statements, divisions, and whether it is done one element at a time. A row that is not
-# here takes one operation and one statement.
+# Operations, statements, divisions, and whether it is serial (not vectorised). Primitives that are
+# not listed take one operation and one statement.
 _FLOAT32 = {
     "divide": RowCost(1, 1, 1),
     "floordivide": RowCost(9, 39, 4),
@@ -129,7 +129,8 @@ _UINT64 = {
     "mod": RowCost(3, 5, 1, True),
 }
 
-# Ten rounds on a counter's four words in 64-bit lanes, a quarter or half of them for an element.
+# Ten rounds on a counter's four words in 64-bit lanes, of which an element takes a quarter or a
+# half.
 _DRAWS = {"uint32": RowCost(0, 48), "uint64": RowCost(0, 52)}
 
 ROW_COSTS: dict[tuple[str, str], RowCost] = {

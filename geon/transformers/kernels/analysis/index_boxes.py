@@ -92,7 +92,7 @@ class Facts:
         self.known.append(size)
         self.answers.clear()
 
-    # Choices ------------------------------------------------------------------------------------
+    # Decisions of guards ------------------------------------------------------------------------
 
     def decide(self, guard: Guard, ranges: Mapping[Hashable, Size]) -> bool | None:
         """Return True if a guard holds for all atoms in ``ranges``, False if for none, else

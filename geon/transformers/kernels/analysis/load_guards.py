@@ -8,7 +8,7 @@ from ....op_graph.axes.affine import Affine
 from ....op_graph.axes.index_map import Guard
 from ..ir.scalar_code import NODES, Clamped, Scalar, Select, indices, inside, parts, positions, walk
 
-Limits = dict[tuple[Guard, ...], None]  # in order
+Limits = dict[tuple[Guard, ...], None]  # ordered set of guard tuples
 
 
 def limits(offset: Affine) -> Limits:

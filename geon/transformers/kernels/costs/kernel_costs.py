@@ -183,7 +183,7 @@ def _region_cost(work: Region, lengths: Mapping[str, int]) -> Cost:
         for body in work.bodies
     ]  # fmt: skip
     inner = max(each, key=lambda costs: sum(cost.read + cost.written for cost in costs))
-    if work.op.primitive.name == "while":  # its condition and its body run in each turn
+    if work.op.primitive.name == "while":  # condition and body run in each iteration
         inner = tuple([cost for costs in each for cost in costs])
     rows: Rows = {}
     for cost in inner:

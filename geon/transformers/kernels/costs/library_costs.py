@@ -17,7 +17,7 @@ PICKED = 2  # scalar steps per position of a scatter
 SORTS = frozenset({"sort", "argsort", "top_k"})
 SHORT = 256  # maximum elements of lines that are sorted in vector lanes
 COUNTED_STEPS = 10  # scalar steps per element of a counting sort of bytes
-COUNTED = frozenset({"cumsum", "cumprod", "argmax", "argmin"})  # one operation for each element
+COUNTED = frozenset({"cumsum", "cumprod", "argmax", "argmin"})  # one operation per element
 
 
 @dataclass(frozen=True, slots=True)

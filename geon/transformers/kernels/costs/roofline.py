@@ -1,8 +1,8 @@
 """Predicted times of kernels by the roofline model: memory traffic against arithmetic, per pass.
 
 After S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual performance model for
-multicore architectures", 2009. The rates are those of what a pass really does: loads and stores
-issue too, strided elements, dependent additions, and operands that an earlier pass left in a cache.
+multicore architectures", 2009. Beyond the two ceilings, the model covers the issue of loads and
+stores, strided elements, dependent additions, and operands that an earlier pass left in a cache.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class _Predictor:
         self.behind = [max(each, cost.touched) for each in behind or [0.0] * len(cost.moves)]
         in_place = cost.read + cost.written - cost.touched
         self.in_place = min(in_place / cost.written, 1.0) if cost.written else 0.0
-        self.known: set[int] = set()  # operands that an earlier pass has touched
+        self.known: set[int] = set()  # numbers of operands that an earlier pass has accessed
 
     def seconds(self) -> float:
         """Return the seconds of the kernel: launch overhead plus work."""

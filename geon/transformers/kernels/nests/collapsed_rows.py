@@ -1,8 +1,8 @@
 """Collapsed rows: one loop over the elements of many short rows that are contiguous in the output.
 
-Subexpressions are classified by the loops that they vary with. What is equal in all rows is a
-pattern, what is constant in a row is repeated for each of its elements, and elements that are not
-contiguous like the stored ones are gathered into a tile. The rest is computed in vectors.
+Subexpressions are classified by the loops that they vary with. A value that is equal in all rows is
+a pattern; a value that is constant in a row is repeated for each of its elements; elements that are
+not contiguous like the stored ones are gathered into a tile. The rest is computed in vectors.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class FlatParts:
 
     @property
     def brought(self) -> int:
-        """Return the cost of gathering what vector loads cannot read."""
+        """Return the cost of gathering the values that are not loaded or computed in vectors."""
         return len(self.repeated) + len(self.turned) + SINGLE * len(self.others)
 
     @property
@@ -81,7 +81,7 @@ class FlatParts:
 
     @property
     def most(self) -> int:
-        """Return the maximum number of elements of a row for which collapsing pays."""
+        """Return the maximum elements of a row for which collapsing pays; 0 if it never does."""
         if self.is_light and (self.turned or self.others):
             if self.others or self.repeated or self.strays:
                 return 0

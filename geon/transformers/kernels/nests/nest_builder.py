@@ -131,7 +131,7 @@ class NestBuilder:
     def lanes(self, axes: tuple[str, ...]) -> Loop:
         """Return the loop over these axes in vector lanes, and set their indices."""
         extent = self.split(axes, variable("first_lane") + variable("lane"))
-        self.ranges.update(first_lane=1, lane=extent)  # both together
+        self.ranges.update(first_lane=1, lane=extent)  # bounds of their sum
         return Loop("lane", axes, extent)
 
     def split(self, axes: tuple[str, ...], index: Affine) -> Size:
@@ -305,7 +305,7 @@ class NestBuilder:
         found = code.cast(reducer.finish(code, state)[0], op.dtype)
         self.elements.known[op] = lambda index: found
 
-    # What later passes use again ----------------------------------------------------------------
+    # Row arrays ---------------------------------------------------------------------------------
 
     def keep_costly(self, level: int, inner: tuple[str, ...], loops: set[str]) -> list[Keep]:
         """Return keeps that store expensive values in row arrays for later passes."""

@@ -296,7 +296,7 @@ class NestMaker(NestBuilder):
 
 
 def around_first(step: Pass | Store) -> Pass | Store:
-    """Return a pass with interchanged loops, split along what was its outermost loop."""
+    """Return a pass with interchanged loops, split along its previous outermost loop."""
     if not isinstance(step, Pass):
         return step
     return replace(step, divided=1 if len(step.loops) == 2 else 0)

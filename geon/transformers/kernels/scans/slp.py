@@ -41,7 +41,7 @@ class Vector:
         return first if isinstance(first, Apply) else None
 
 
-Lane = tuple[Vector, int]  # a lane of a vector
+Lane = tuple[Vector, int]  # a vector and the number of a lane
 Picked = tuple[Lane | Scalar, ...]  # the source of each lane
 Operand = Vector | Scalar | Picked  # a vector, a broadcast scalar, or a source for each lane
 At = TypeVar("At", Load, Store)

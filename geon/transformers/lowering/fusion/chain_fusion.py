@@ -112,7 +112,7 @@ class _Chains:
         work = make_blocked(chain, operands)
         return (members, made) if work is not None and self.worth.accepts(work) else None
 
-    # Growing ------------------------------------------------------------------------------------
+    # Growth of a chain --------------------------------------------------------------------------
 
     def grown(self, seed: Group) -> _Growing:
         """Return the chain with all readers of its intermediates, which have the product's axes."""
@@ -186,7 +186,7 @@ class _Chains:
                 stack += done
         return False
 
-    # Making -------------------------------------------------------------------------------------
+    # Merging of its groups ----------------------------------------------------------------------
 
     def ordered(self, members: list[Group]) -> list[Group]:
         """Return the groups, producers before consumers."""

@@ -40,7 +40,7 @@ def fusion_groups(laid_out: LaidOut, target: Target, ops: list[Op], check: bool)
 
 
 def loop_groups(laid_out: LaidOut, target: Target, ops: list[Op], check: bool) -> list[Group]:
-    """Return the kernels without chains by blocks, for targets that process all rows in turn."""
+    """Return the kernels without chain fusion, for targets whose kernels each process all rows."""
     return _Fusion(laid_out, target, ops, check).run()
 
 
@@ -54,7 +54,7 @@ class _Fusion:
         self.groups: list[FusionGroup] = []
         self.results = region_results(ops)
         self.reasons: dict[FusionGroup, list[Apart]] = {}
-        if len(ops) == 1:  # a copy added by the schedule: what it copies is in memory
+        if len(ops) == 1:  # a copy added by the schedule, whose source is in memory
             stored = FusionGroup("call", 0)
             self.state.stored_by.update((laid_out.base[arg], stored) for arg in ops[0].args)
 

@@ -22,7 +22,7 @@ class Reading:
         self.results = set(group.results)
         self.reads: dict[Op, None] = {}
         self.needs: dict[Op, None] = {}
-        self.loose: set[Op] = set()  # read at other indices than its own
+        self.loose: set[Op] = set()  # values read at other indices than their own
         self.passes: dict[Op, int] = {}
         self.reductions = set(group.reductions)
         # Loads below each op: of ops read at other indices than their own, and at their own.

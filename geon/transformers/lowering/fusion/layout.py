@@ -41,7 +41,7 @@ class LaidOut:
     def is_kernel(self, op: Op) -> bool:
         """Return True if computing ``op`` is a step of the program."""
         if isinstance(op, RegionOp):
-            return False  # its results are
+            return False  # its results are kernels instead
         return op.primitive.acts or (self.base[op] is op and not is_bound(op))
 
 

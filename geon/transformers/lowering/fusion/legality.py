@@ -153,7 +153,7 @@ class Fits:
         return bool(wanted & seen)
 
     def contraction(self, op: Op, uses: list[Use], group: FusionGroup) -> bool:
-        """Return True if what the group computes can be the epilogue of the product."""
+        """Return True if all values that the group computes can be the epilogue of the product."""
         if group.kind != "nest" or group.reductions or group.rows is not None:
             return False
         if group.statements > EPILOGUE or {use.renamed for use in uses} != {uses[0].renamed}:

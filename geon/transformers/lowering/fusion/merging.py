@@ -107,7 +107,7 @@ class Merging:
             self.seconds[group] = predict(work, Nominal(), self.machine).seconds
         return self.seconds[group]
 
-    # What reads what ----------------------------------------------------------------------------
+    # Edges --------------------------------------------------------------------------------------
 
     def connect(self, group: FusionGroup) -> None:
         """Record the edges of the values that a group reads."""

@@ -101,7 +101,7 @@ class _Search:
         return Regions(number, ends, stays.keys())
 
     def candidates(self, op: Op) -> Iterator[_Candidate]:
-        """Yield ``op`` if products read this elementwise value at two times far apart."""
+        """Yield a candidate if ``op`` is elementwise and products read it at two distant times."""
         size = bytes_of(op)
         large = isinstance(size, int) and size >= MIN_BYTES
         if op.primitive.kind != "elementwise" or is_bound(op) or not large:

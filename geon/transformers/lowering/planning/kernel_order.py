@@ -157,7 +157,7 @@ class _Listing:
             if not self.waits[after]:
                 self.make_ready(after)
         self.early -= step.early
-        if step.early and not self.early:  # now the readers of all values may run
+        if step.early and not self.early:  # all early steps have run: other readers may follow
             self.touched = {v: None for v, left in enumerate(self.left) if left}
 
     def remaining(self, v: int) -> Iterator[int]:
@@ -181,7 +181,7 @@ class _Listing:
         """Return True if no early step must run before."""
         return self.graph.steps[k].early or not self.early
 
-    # Readers together ---------------------------------------------------------------------------
+    # Look-ahead ---------------------------------------------------------------------------------
 
     def close(self) -> bool:
         """Free the value with the lowest meanwhile peak, if less memory is in use after.
@@ -199,7 +199,7 @@ class _Listing:
             if found is None:
                 continue
             peak, now, steps = found
-            if [peak, now] > cost and self.closing:  # other steps ran since
+            if [peak, now] > cost and self.closing:  # steps that ran since have raised the cost
                 heapq.heappush(self.closing, (peak, now, v))
                 continue
             for k in steps:

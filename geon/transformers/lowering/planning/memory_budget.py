@@ -1,8 +1,8 @@
 """Memory budgets: finds values to recompute so that a program fits into a number of bytes.
 
 The plan of the unchanged program shows the kernel at which memory peaks, and the values that are
-kept there for later kernels. Several choices of what to keep are planned. Of those that fit, the
-one with the least predicted time is used.
+kept there for later kernels. Several sets of values to keep are planned. Of the programs that fit,
+the one with the least predicted time is used.
 """
 
 from __future__ import annotations

@@ -284,7 +284,7 @@ def _homes(schedule: Schedule, last_use: dict[Op, int], reuse: bool) -> dict[Op,
             if last_use[value] != times[k] or any(
                 r != k and times[r] == times[k] for r in reads[value]
             ):
-                continue  # others read it then or later
+                continue  # other kernels read it at that time or later
             made = makers[value]
             if value in results or not _may_join(schedule, homes[op], value, made, reads, safe):
                 continue
@@ -377,7 +377,7 @@ def peak(plan: Plan, lengths: Mapping[str, int], threads: int = 1) -> int | Leng
     """
     try:
         return place_plan(plan, lengths, threads).peak_bytes
-    except KeyError:  # a length that some size depends on
+    except KeyError:  # a size depends on a length that is missing
         pass
     takes = plan.schedule.target.result_bytes
     results = [bytes_of(op) for op in plan.schedule.program.outputs]

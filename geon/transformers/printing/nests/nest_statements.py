@@ -237,7 +237,7 @@ class _NestPrinter:
         if lanes.tiles and across is not None and crosses(step, across.name):
             self.across_memory(row, made, step, across.name)
         self.scalars.words = {}
-        if lanes.windows and not made.crosses:  # tiles do not follow the order of positions
+        if lanes.windows and not made.crosses:  # tiles are not in the order of positions
             made.windows = [self.window(row, each) for each in runs(self.nest, step, self.depths)]
         if lanes.tiles and across is not None and not made.windows:
             made.one_run = is_one_run(step, across, self.depths)

@@ -57,7 +57,7 @@ class Parameters:
         if found is None:
             written = place in self.written
             count = sum(p.name[0] == "xy"[written] for p in self.pointers.values())
-            held = "uint8_t" if dtype == "bool" else C_TYPES[dtype]  # bytes load as vectors
+            held = "uint8_t" if dtype == "bool" else C_TYPES[dtype]  # loads of bytes vectorise
             ctype = held if written else f"const {held}"
             found = Parameter(f"{'xy'[written]}{count}", ctype, self.begun(place))
             self.pointers[place, dtype] = found

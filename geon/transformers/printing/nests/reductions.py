@@ -62,7 +62,7 @@ class ReductionPrinter:
         """Return the step of a reduction that folds a primitive."""
         dtype, row = name_of(reduction.states[0]), str(reduction.folds)
         text = self.element(body, reduction, dtype)
-        self.names.calls(c_expressions.calls(row, [dtype] * 2, dtype))  # of its steps
+        self.names.calls(c_expressions.calls(row, [dtype] * 2, dtype))  # helpers of the fold
         name = self.scalars.fresh("s")
         nan = row in ("maximum", "minimum") and kind(reduction.states[0]) == "f"
         first = c_expressions.literal(reduction.reducer.identity(reduction.states)[0], dtype)
@@ -135,7 +135,7 @@ class ReductionPrinter:
             return tuple([code(Running, k, other, dtype) for k, dtype in enumerate(states)])
 
         def combine(into: str, other: str) -> list[str]:
-            """``into`` and ``other`` end the names of the two states."""
+            """Return the statements that merge two states, given the suffixes of their names."""
             block = Block()
             for k, name in enumerate(names):
                 self.scalars.running[k, False] = name + into

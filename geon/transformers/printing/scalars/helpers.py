@@ -19,7 +19,7 @@ _NAME = re.compile(r"geon_\w+")
 def helpers() -> Mapping[str, str]:
     """Return the definitions of all helper functions, by name."""
     from ..elementary.definitions import (
-        ELEMENTARY,  # here because a program that was kept needs none
+        ELEMENTARY,  # imported late, because a program from the cache needs none
     )
 
     return FUNCTIONS | ELEMENTARY

@@ -95,9 +95,7 @@ class Facts:
     # Decisions of guards ------------------------------------------------------------------------
 
     def decide(self, guard: Guard, ranges: Mapping[Hashable, Size]) -> bool | None:
-        """Return True if a guard holds for all atoms in ``ranges``, False if for none, else
-        None.
-        """
+        """Return True if a guard holds for all atoms in ``ranges``, False if for none, or None."""
         least = most = guard.index.constant
         for atom, step in guard.index.terms.items():
             extent = atom.by if isinstance(atom, Remainder) else ranges.get(atom)
@@ -128,8 +126,7 @@ class Facts:
         return None
 
     def intervals(self, extent: Size, points: Iterable[Size]) -> list[Interval]:
-        """Return the intervals between 0, the ``points`` inside, and ``extent``, in ascending
-        order.
+        """Return the intervals between 0, the ``points`` inside, and ``extent``, ascending.
 
         Record the assumed order of the points.
         """

@@ -74,8 +74,7 @@ class Bounded:
 
 
 def is_narrow(index: Affine) -> bool:
-    """Return True if ``index`` is one wrapped position along an axis whose length fits into 32
-    bits.
+    """Return True if ``index`` is one wrapped position along an axis of a 32-bit length.
 
     Compilers vectorise 32-bit quotients of such indices.
     """

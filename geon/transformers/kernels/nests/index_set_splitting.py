@@ -207,8 +207,7 @@ class _Splitter:
         return {name for name in self.order if maker.space.name((name,)) in found}
 
     def unrolls(self, name: str, maker: NestMaker, nest: Nest) -> bool:
-        """Return True if an iteration along an axis may cover several indices, each with its
-        choice.
+        """Return True if an iteration along an axis may cover several indices, unrolled.
 
         Otherwise guards are buffered: for short loops inside, which are collapsed with it, and for
         elementary functions, as compilers do not vectorise interleaved results of them. Loads at

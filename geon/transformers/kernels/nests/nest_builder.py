@@ -149,11 +149,11 @@ class NestBuilder:
         after: list[Pass | Store],
         merged: dict[tuple[str, ...], Groups],
     ) -> None:
-        """Append the passes of one level; items over the same axes share one, except reducers with
-        state.
+        """Append the passes of one level; items over the same axes share a pass.
 
-        Results of reductions are stored ``after`` the passes. Among passes over as many axes, those
-        that store come last: a result may overwrite an operand of the others.
+        Reducers with state have passes of their own. Results of reductions are stored ``after`` the
+        passes. Among passes over as many axes, those that store come last: a result may overwrite
+        an operand of the others.
         """
         shapes: dict[tuple[tuple[str, ...], bool], list[Item]] = {}
         for item in self.items:

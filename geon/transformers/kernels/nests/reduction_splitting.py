@@ -1,5 +1,4 @@
-"""Index set splitting of reductions: pieces in which guards along rows and reduced axes are
-decided.
+"""Index set splitting of reductions: decides guards along rows and along reduced axes.
 
 Rows are split into nests. A row covers each interval in a pass of its own, and the states of these
 passes are combined. A value that is constant in an interval needs no loop.

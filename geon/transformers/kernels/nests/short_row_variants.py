@@ -22,8 +22,7 @@ COSTLY = 64  # the same as ``SHORT`` for interchanged loops with expensive funct
 def with_short_rows(
     nest: Nest, fused: Fused, operands: Operands, region: Region | None = None
 ) -> Nest:
-    """Return a nest that reduces rows of open length, with a variant that puts short rows into
-    lanes.
+    """Return a nest that reduces open rows, with a variant that puts short rows into lanes.
 
     It covers ``region``, or everything. All of its passes must have the same number of elements.
     """

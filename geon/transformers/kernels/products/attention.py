@@ -21,8 +21,7 @@ ONE = ("first_lane",)  # variables that are 0 where rows are processed one by on
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Attention:
-    """A softmax over keys of ``score`` for each batch and row, and the sum of ``values`` weighted
-    by it.
+    """A softmax of ``score`` over keys, per batch and row, and its weighted sum of ``values``.
 
     ``first`` is the product of queries (``query``, over ``rows``) and keys (``key``, over
     ``keys``). ``second`` is the product of the softmax and values (``value``, over ``results``).

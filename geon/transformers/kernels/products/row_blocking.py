@@ -50,9 +50,7 @@ def batch_index(number: int) -> Length:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Place:
-    """Memory of an operand of a step: operand ``number`` of the chain, or block buffer
-    (``inner``).
-    """
+    """Memory of a step's operand: operand ``number`` of the chain, or block buffer (``inner``)."""
 
     number: int
     inner: bool

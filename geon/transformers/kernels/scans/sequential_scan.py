@@ -1,5 +1,4 @@
-"""``OrderedLoop``: a scan whose body computes elements from elements at the same index, as one
-kernel.
+"""``OrderedLoop``: a scan whose body reads elements at its own index only, as one kernel.
 
 Each row, an element of the carries, runs all iterations by itself, with its carries in registers.
 An ensemble of small systems is processed row by row; vector lanes are neighbouring rows.
@@ -37,8 +36,7 @@ class Carried:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OrderedLoop:
-    """``turns`` iterations of all ``carries`` for each of ``rows``; ``stores`` run in each
-    iteration.
+    """``turns`` iterations of all ``carries`` for each of ``rows``, with ``stores`` in each.
 
     Scalar code has the carries as ``Running`` parts by number. Offsets have the variables ``TURN``
     and ``ROW``. ``operands`` are as in a nest.

@@ -250,8 +250,7 @@ def _put(made: Packed, root: Vector, held: set[Vector], found: dict[Vector | Sca
 
 
 def steps(work: OrderedLoop, made: Packed) -> list[Vector | Scalar]:
-    """Return the vectors and scalars of an iteration in order, the scalars spread among the
-    vectors.
+    """Return the vectors of an iteration in order, with the scalars spread among them.
 
     A dependent chain of scalars waits for each of its results, and a processor looks ahead only a
     few hundred instructions: after all vectors, the chain would run alone.

@@ -28,9 +28,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """Layouts of a contraction: ``copies`` for operands (None: no copy), ``order`` for its
-    result.
-    """
+    """Layouts of a contraction: ``copies`` of operands (None: no copy), ``order`` of its result."""
 
     copies: tuple[tuple[str, ...] | None, tuple[str, ...] | None]
     order: tuple[str, ...]

@@ -91,8 +91,9 @@ class _Chains:
         return [group for group in found if group is not None]
 
     def chain_from(self, seed: Group) -> tuple[list[Group], Group] | None:
-        """Return the groups of a chain that starts with a product, and the merged group, or
-        None.
+        """Return the groups of a chain that starts with a product, and their merged group.
+
+        Return None if there is no chain that pays.
         """
         grown = self.grown(seed)
         if not grown.inner or not self.pays(grown) or self.leaves(grown.members):

@@ -88,8 +88,7 @@ class Repeats:
         return straight and not users[0].reductions and users[0].kind == "nest"
 
     def again_along(self, op: Op, uses: list[Use], group: FusionGroup) -> bool:
-        """Return True if the innermost loop of a nest would recompute elements of ``op`` many
-        times.
+        """Return True if the innermost loop of a nest would recompute ``op`` many times.
 
         A value without the innermost axis is hoisted out of that loop. In a product, a few
         divisions do not matter.

@@ -69,9 +69,7 @@ class _Waves:
             self.left -= bytes or 0
 
     def has_room(self, wave: Sequence[Kernel], kernel: Kernel) -> bool:
-        """Return True if a wave has room: for ``MOST`` kernels with arena memory, ``WIDE`` in
-        all.
-        """
+        """Return True if a wave has room: ``MOST`` kernels with arena memory, ``WIDE`` in all."""
         if len(wave) >= WIDE or self.takes_nothing(kernel):
             return len(wave) < WIDE
         return sum(not self.takes_nothing(other) for other in wave) < MOST

@@ -31,8 +31,7 @@ class Parameter:
 
 
 class Parameters:
-    """The parameters of one kernel, named ``x<n>`` (read), ``y<n>`` (written) and ``n<n>``
-    (length).
+    """The parameters of a kernel, named ``x<n>`` (read), ``y<n>`` (written), ``n<n>`` (length).
 
     ``place_of`` returns the memory of an op. ``operands`` are those of the kernel, by number.
     ``results`` are the ops that it writes. ``called`` are the helper functions that its text calls.

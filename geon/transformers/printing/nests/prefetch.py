@@ -63,8 +63,7 @@ def places(nest: Nest, step: Pass) -> list[Place]:
 
 
 def walked_as(other: Pass, step: Pass) -> list[str]:
-    """Return the variable of ``other``'s only loop, in a list, if it is as long as that of
-    ``step``.
+    """Return the variable of ``other``'s only loop, in a list, if ``step``'s is as long.
 
     Return [] otherwise.
     """

@@ -1,5 +1,4 @@
-"""Scalar C expressions of the elementwise primitives for every dtype: the one table of all C
-targets.
+"""Scalar C expressions of the elementwise primitives for every dtype, for all C targets.
 
 An expression takes identifiers or literals; the caller parenthesises it inside another one. It is
 equal, bit for bit, to the primitive's NumPy reference, except for the functions in ``elementary``,

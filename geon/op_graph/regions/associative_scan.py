@@ -1,4 +1,4 @@
-"""``associative_scan``: all prefixes of an associative operation; linear recurrences."""
+"""``associative_scan``: all prefixes of an associative operation; and linear recurrences."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ Combine = Callable[[Any, Any], Any]
 def associative_scan(
     f: Combine, xs: Any, *, over: AxisLike | None = None, reverse: bool = False
 ) -> Any:
-    """The elements of ``xs`` along the axis ``over``, each combined with all before it.
+    """Return all prefix combinations of the elements of ``xs`` along the axis ``over``.
 
-    ``f(a, b)`` combines two elements, which are ``xs`` without the axis, into one of the same
-    structure, axes and dtypes; it is associative, and ``a`` comes before ``b`` on the way. The
-    result is like ``xs``: at place ``t`` it is the combination of elements 0 to ``t``, or, on the
-    way back with ``reverse``, of the last to ``t``. Tensors, dictionaries, lists, tuples and
-    dataclasses of tensors go in and come out. It is a ``scan``: ``f`` runs as often as there are
-    elements, one after another, side by side over all other axes. ``over`` may be left out where
+    ``f(a, b)`` combines two elements into one of the same structure, axes and dtypes. An element is
+    ``xs`` without the axis. ``f`` must be associative; ``a`` comes before ``b``. The result has the
+    structure of ``xs``: at index ``t`` it is the combination of elements 0 to ``t``, or with
+    ``reverse`` of the last element down to ``t``. ``xs`` is a tensor or a dictionary, list, tuple
+    or dataclass of tensors. The function is built on ``scan``: ``f`` runs once for each element,
+    sequentially along ``over`` and in parallel over all other axes. ``over`` may be left out if
     ``xs`` is one tensor with one axis. Raises what ``scan`` raises.
     """
     what = f"associative_scan at {describe(user_site())}"
@@ -72,10 +72,12 @@ def associative_scan(
 
 
 def _shifted(x: Tensor, axis: Axis, reverse: bool) -> tuple[Tensor, Tensor]:
-    """The first element, and at each place the one that comes next; with ``reverse`` from the end.
+    """Return the first element, and ``x`` shifted by one along ``axis``; from the end if
+    ``reverse``.
 
-    What comes next of the last is the first, which is combined and read by nobody: an element that
-    ``f`` may be given, as zeros may not be. Of an axis without elements it is zeros.
+    The shifted tensor holds the first element at its last index. The combination with it is never
+    read, but ``f`` must accept the element, and it might not accept zeros. For an axis of length
+    zero the first element is zeros.
     """
     length = axis.expression
     begin, end = (-1, 0) if reverse else (0, -1)
@@ -86,7 +88,10 @@ def _shifted(x: Tensor, axis: Axis, reverse: bool) -> tuple[Tensor, Tensor]:
 
 
 def _settled(what: str, where: str, x: Tensor, new: Tensor) -> Tensor:
-    """What ``f`` made, over the axes of an element in their order, and of its dtype."""
+    """Return ``new``, a result of ``f``, with the axis order of the element ``x``.
+
+    Raises ``AxisError`` and ``DTypeError`` if axes or dtype differ.
+    """
     new = fitted(new, x)
     both = (
         f"{what}: an element is {x.axes} {x.dtype.name} and f returns {new} {new.dtype.name} (made "
@@ -100,10 +105,11 @@ def _settled(what: str, where: str, x: Tensor, new: Tensor) -> Tensor:
 def linear_recurrence(
     scale: Tensor, shift: Tensor, axis: Axis, *, exclusive: bool, reverse: bool
 ) -> Tensor:
-    """y over the axes of ``shift``: y[k] = scale[k] y[k - 1] + shift[k], with 0 before the first.
+    """Return y with y[k] = scale[k] y[k - 1] + shift[k] along ``axis``, where y[-1] = 0.
 
-    ``exclusive`` gives each place what is before it; ``reverse`` goes the other way. Both are of
-    one dtype, which holds sums.
+    The result has the axes of ``shift``. ``exclusive`` returns y[k - 1] at index k; ``reverse``
+    goes from the last index to the first. Both operands have the same dtype, which must be wide
+    enough for sums.
     """
 
     def step(before: Tensor, parts: list[Tensor]) -> tuple[Tensor, Tensor]:

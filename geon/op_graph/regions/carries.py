@@ -1,4 +1,4 @@
-"""Carries of loops: their first values, and checks that each step keeps axes and dtype."""
+"""Carries of loops: their initial values, and checks that each step keeps axes and dtypes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,12 @@ from ..values.dtypes import DType
 
 
 class Carries:
-    """What a loop begins with, which is called ``begins``, and what stands for it in any step."""
+    """The initial carries of a loop, and the placeholders for them inside of a step.
+
+    ``what`` is the description of the loop in messages, and ``begins`` the name of the argument
+    with the initial values. ``names``, ``first`` and ``leaves`` are their names, tensors and
+    placeholders.
+    """
 
     def __init__(self, what: str, begins: str, value: Any) -> None:
         found, self.structure = flat(value, begins)
@@ -32,14 +37,16 @@ class Carries:
         self.leaves = [inside(what, each.axes, each.dtype) for each in self.first]
 
     def given(self) -> Any:
-        """What a function of any step is given, of the structure of the beginning."""
+        """Return the argument of the step function: the placeholders, in the structure of the
+        carries.
+        """
         return self.structure.filled(iter(self.leaves))
 
     def after(self, returned: Any, where: str, who: str) -> list[Tensor]:
-        """The carries after a step, which are called ``where``, from what ``who`` returned.
+        """Return the carries after a step, from what ``who`` returned.
 
-        Raises ``ArgumentError`` where it is of another structure, ``AxisError`` where one is over
-        other axes, and ``DTypeError`` where one is of another dtype.
+        ``where`` is their name in messages. Raises ``ArgumentError`` for another structure,
+        ``AxisError`` if one is over other axes, and ``DTypeError`` if one has another dtype.
         """
         found, structure = flat(returned, where)
         if structure != self.structure:
@@ -53,7 +60,9 @@ class Carries:
         ]
 
     def settled(self, where: str, first: Tensor, new: Tensor, who: str) -> Tensor:
-        """One of them over the axes of the first one and in its dtype."""
+        """Return one carry with the axis order and dtype of its initial value; raise if they
+        differ.
+        """
         new = fitted(new, first)
         both = (
             f"{self.what}: {where} begins as {first} {first.dtype.name} (made at "
@@ -70,7 +79,7 @@ class Carries:
 
 
 def inside(what: str, axes: Axes, dtype: DType) -> Tensor:
-    """A placeholder that has a value in the steps of a loop alone; messages say so."""
+    """Return a placeholder that has a value only inside of a loop step; messages name the loop."""
     leaf = placeholder(axes, dtype)
     leaf.info.inside = what
     return leaf
@@ -78,7 +87,9 @@ def inside(what: str, axes: Axes, dtype: DType) -> Tensor:
 
 @contextmanager
 def stepping(at: Tensor, steps: int | Length) -> Iterator[None]:
-    """Draws that are built meanwhile count by ``at``, the number of one of so many steps."""
+    """Number the random draws built in this context by ``at``, the number of one of ``steps``
+    steps.
+    """
     around = current.step
     current.step = at if around is None else around * length_value(steps) + at
     try:
@@ -88,12 +99,12 @@ def stepping(at: Tensor, steps: int | Length) -> Iterator[None]:
 
 
 def strong(tensor: Tensor) -> Tensor:
-    """A tensor of a dtype of its own."""
+    """Return the tensor with a fixed dtype instead of a weak one."""
     return strengthen(tensor, tensor.dtype) if tensor.weak else tensor
 
 
 def fitted(new: Tensor, like: Tensor) -> Tensor:
-    """A tensor; a Python number in the dtype of what it should be like, and over its axes."""
+    """Return ``new``; if it is weak (a Python number), cast and broadcast it to match ``like``."""
     if not new.weak:
         return new
     new = strengthen(new, like.dtype)
@@ -101,10 +112,10 @@ def fitted(new: Tensor, like: Tensor) -> Tensor:
 
 
 def alike(new: Tensor, like: Tensor, other_axes: str, other_dtype: str) -> Tensor:
-    """A tensor in the order of axes of what it should be like.
+    """Return ``new`` with the axis order of ``like``.
 
-    Raises ``AxisError`` and ``DTypeError`` with these messages where it is over other axes, or of
-    another dtype.
+    Raises ``AxisError`` with the message ``other_axes`` if the axes differ, and ``DTypeError`` with
+    ``other_dtype`` if the dtype differs.
     """
     if not new.axes.same_set(like.axes):
         raise AxisError(other_axes)
@@ -114,9 +125,9 @@ def alike(new: Tensor, like: Tensor, other_axes: str, other_dtype: str) -> Tenso
 
 
 def needs_function(what: str, name: str, value: Any, example: str, *given: str) -> None:
-    """Raise ``ArgumentError`` where the argument ``name`` cannot be called with what is ``given``.
+    """Raise ``ArgumentError`` if the argument ``name`` is no function of ``len(given)`` arguments.
 
-    ``given`` says what each of its arguments is.
+    ``given`` are descriptions of the arguments and ``example`` is an expression to suggest.
     """
     if is_function(value):
         if not can_be_called(value, len(given)):
@@ -133,16 +144,16 @@ def needs_function(what: str, name: str, value: Any, example: str, *given: str) 
 
 
 def can_be_called(function: Any, count: int) -> bool:
-    """Whether a function takes so many arguments by position; True where that is not known."""
+    """Return True if ``function`` takes ``count`` positional arguments, or if that is unknown."""
     try:
         inspect.signature(function).bind(*[None] * count)
     except TypeError:
         return False
-    except ValueError:  # a function of C without a signature
+    except ValueError:  # a C function without a signature
         return True
     return True
 
 
 def shown(value: Any) -> str:
-    """A value that a function of the user returned, for messages."""
+    """Return text for messages about a value that a user's function returned."""
     return str(value) if isinstance(value, Op) else f"{value!r} of type {type(value).__name__}"

@@ -1,4 +1,4 @@
-"""``case_of`` and ``cond``: branches of which only the chosen one runs."""
+"""``case_of`` and ``cond``: run one of several branches, by an index or a condition."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Given = Sequence[Tensor | None]
 NOTHING: dict[Op, Any] = {}
 
 
-# The row ------------------------------------------------------------------------------------------
+# The primitive ------------------------------------------------------------------------------------
 
 
 def _infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
@@ -75,12 +75,12 @@ def _reference(op: Any, run: Callable[..., list[Array]], *args: Array) -> list[A
 
 
 def is_bodies(value: Any) -> bool:
-    """Whether ``value`` is a tuple of bodies."""
+    """Return True if ``value`` is a tuple of bodies."""
     return isinstance(value, tuple) and all(isinstance(part, Body) for part in value)
 
 
 def case_vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None]:
-    """The cotangents of a case's arguments: those of the branch that was taken."""
+    """Return the cotangents of a case's arguments, computed by a case with the same index."""
     bodies: tuple[Body, ...] = op.attrs[0]
     seeds = {k: like(g) for k, g in enumerate(given) if g is not None}
     shared = Opened(bodies[0]).leaves
@@ -105,7 +105,7 @@ def case_vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None
 
 
 def case_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
-    """The tangents of a case's results: those of the branch that was taken."""
+    """Return the tangents of a case's results, computed by a case with the same index."""
     bodies: tuple[Body, ...] = op.attrs[0]
     shared = Opened(bodies[0]).leaves
     along: dict[Op, Tensor] = {shared[k]: like(t) for k, t in enumerate(tangents) if t is not None}
@@ -130,7 +130,7 @@ def case_spread(
     axes: Axes,
     images: Callable[[Sequence[Op], Mapping[Op, Tensor]], Mapping[Op, Op]],
 ) -> list[Tensor]:
-    """The results of a case on arguments some of which have ``axes`` besides their own."""
+    """Return the results of a case on arguments some of which have the further ``axes``."""
     bodies: tuple[Body, ...] = op.attrs[0]
     shared = Opened(bodies[0]).leaves
     moving = [k for k, arg in enumerate(args) if arg is not op.args[k]]
@@ -155,7 +155,7 @@ def case_spread(
 
 
 def _both(own: Axes, axes: Axes) -> Axes:
-    """Axes of its own, then those of the further ones that are others."""
+    """Return ``own`` followed by the axes of ``axes`` that it lacks."""
     return Axes(own, [axis for axis in axes if axis not in own])
 
 
@@ -187,10 +187,11 @@ def make_case(
     named: Mapping[Op, Any] = NOTHING,
     inside: set[Op] | None = None,
 ) -> list[Tensor]:
-    """The results of a case whose branches compute ``roots``; its index may be ``certain``.
+    """Build a case whose branches compute ``roots``, one list each, and return its results.
 
-    The keys of ``named`` stand for values outside. Ops ``inside`` are computed by a branch; where
-    that is not said, all that is made of the keys is.
+    ``certain`` marks an index that is in range in every call. The keys of ``named`` are
+    placeholders for values outside. ``inside`` are the ops that belong to a branch; by default
+    these are all ops that depend on a key of ``named``.
     """
     every = [root for each in roots for root in each]
     found = captured(named, every, inside)
@@ -211,7 +212,7 @@ def make_case(
     return results_of(region)
 
 
-# What users call ----------------------------------------------------------------------------------
+# Public functions ---------------------------------------------------------------------------------
 
 
 @explained
@@ -222,33 +223,34 @@ def case_of(
     *,
     name: str | None = None,
 ) -> Any:
-    """What the branch of the number ``index`` gives; the others are not run.
+    """Return the result of branch number ``index``; only that branch runs.
 
-    ``index`` is an integer scalar, ``branches`` are functions without arguments that return tensors
-    or any dictionaries, lists, tuples and dataclasses of them, each of the same structure, axes and
-    dtypes. What a branch builds when it is called is inside of it; what is there already is
-    computed whichever is taken. An index outside takes ``default``; where there is none, a call
-    raises ``IndexRangeError``. To choose element by element take ``where``.
+    ``index`` is an integer scalar. ``branches`` are functions without arguments. They return
+    tensors, or dictionaries, lists, tuples and dataclasses of tensors, all with the same structure,
+    axes and dtypes. Ops that a branch builds when it is called belong to the branch; ops built
+    before are computed whichever branch runs. An index out of range selects ``default``; without
+    one, a call raises ``IndexRangeError``. Use ``where`` to choose element by element.
 
-    What the branch that is taken assigns, the variable is once any of the results is computed; one
-    that is only assigned to by the others stays as it is. A branch may give an assignment where
-    another one gives None or another assignment: what comes out there is that effect.
+    A variable that the selected branch assigns has its new value once any of the results is
+    computed. A variable that only other branches assign keeps its value. A branch may return an
+    assignment where another one returns None or another assignment; the result there is that
+    effect.
 
-    Raises ``AxisError`` and ``DTypeError`` where branches give other axes or dtypes, and
-    ``ArgumentError`` for another structure, for prints inside of a branch, and where there are no
+    Raises ``AxisError`` and ``DTypeError`` if branches return different axes or dtypes, and
+    ``ArgumentError`` for different structures, for prints inside of a branch, and if there are no
     branches.
     """
     what = f"case_of at {describe(user_site())}"
     return _chosen(what, index, _listed(what, branches, default), default is not None, name)
 
 
-Named = dict[str, Callable[[], Any]]  # branches by what messages call them, in their order
+Named = dict[str, Callable[[], Any]]  # branches in order, by their names in messages
 
 
 def _chosen(
     what: str, index: Any, branches: Named, default: bool, name: str | None, certain: bool = False
 ) -> Any:
-    """The results of a case; its last branch may be the ``default`` of all other indices."""
+    """Build a case from branch functions; with ``default`` the last is for all other indices."""
     which = as_tensor(index)
     if which.axes is not NO_AXES or kind(which.dtype) != "i":
         raise DTypeError(
@@ -262,7 +264,7 @@ def _chosen(
     if default:
         last = len(branches) - 1
         which = where(logical_or(which < 0, which >= last), last, which)
-    own = OwnTable()  # closed: an equal op that lives elsewhere would be computed for all branches
+    own = OwnTable()  # not shared: an equal op outside would be computed for every branch
     with building(own):
         found = [_branch(what, called, function) for called, function in branches.items()]
         roots = [_alike(what, found[0], each) for each in found]
@@ -280,7 +282,10 @@ def _chosen(
 
 
 def _listed(what: str, branches: Any, default: Any) -> Named:
-    """The branches of a list, and the default behind them; raises where this is no list."""
+    """Return the branches of a list by name, followed by the default.
+
+    Raises ``ArgumentError`` if ``branches`` is no list or is empty.
+    """
     if not isinstance(branches, Iterable) or isinstance(branches, (Op, Mapping)):
         raise ArgumentError(
             f"{what}: branches={branches!r} is no list; give one or more functions without "
@@ -302,9 +307,11 @@ def cond(
     *,
     name: str | None = None,
 ) -> Any:
-    """What ``then`` gives where ``condition``, a bool scalar, is true, else ``otherwise``.
+    """Return the result of ``then`` if ``condition``, a bool scalar, is true, else of
+    ``otherwise``.
 
-    As ``case_of``. Raises ``DTypeError`` for a condition that is no bool scalar.
+    Only one of them runs. All else is as for ``case_of``. Raises ``DTypeError`` if the condition is
+    no bool scalar.
     """
     what = f"cond at {describe(user_site())}"
     truth = as_tensor(condition)
@@ -313,13 +320,18 @@ def cond(
             f"{what}: the condition {truth} {truth.dtype.name} (made at "
             f"{truth.line_info}) is no bool scalar; geon.where chooses element by element"
         )
-    branches = {"otherwise": otherwise, "then": then}  # that of false has the number 0
+    branches = {"otherwise": otherwise, "then": then}  # False is index 0
     return _chosen(what, cast(truth, "int64"), branches, False, name, certain=True)
 
 
 @dataclass(frozen=True, eq=False)
 class _Branch:
-    """What a branch gives, in dtypes of its own, and what it assigns; ``name`` is for messages."""
+    """The outcome of calling a branch function.
+
+    ``name`` is the name of the branch in messages. ``values`` are its tensors, with dtypes that no
+    longer adapt (not weak). ``structure`` is the structure of its return value. ``updates`` are its
+    assignments.
+    """
 
     name: str
     values: list[Tensor]
@@ -335,7 +347,10 @@ def _branch(what: str, name: str, function: Callable[[], Any]) -> _Branch:
 
 
 def _alike(what: str, first: _Branch, other: _Branch) -> list[Tensor]:
-    """The results of a branch over the axes of the first branch's, in their order."""
+    """Return the results of ``other`` with the axis order of those of ``first``.
+
+    Raises ``ArgumentError``, ``AxisError`` or ``DTypeError`` if structure, axes or dtypes differ.
+    """
     if other is first:
         return list(first.values)
     if other.structure != first.structure:
@@ -359,7 +374,7 @@ def _alike(what: str, first: _Branch, other: _Branch) -> list[Tensor]:
 def _in_order(
     what: str, first: _Branch, other: _Branch, one: str, two: str, comma: str = ""
 ) -> str:
-    """What two branches give, in the order in which the call has them."""
+    """Return the start of a message: what two branches give, in the order of the call."""
     if other.name == "then":
         first, other, one, two = other, first, two, one
     return f"{what}: {first.name} gives {one}{comma} and {other.name} gives {two}"

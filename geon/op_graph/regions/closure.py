@@ -1,4 +1,4 @@
-"""Closure conversion: what a step reads from outside becomes a parameter of its body."""
+"""Closure conversion: outside values that a step reads become parameters of its body."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def closed(
     last: Sequence[Tensor] = (),
     outside: Set[Op] = frozenset(),
 ) -> tuple[Body, tuple[Tensor, ...]]:
-    """The body that computes ``results``, and what it reads beside ``leaves`` and ``last``.
+    """Return the body that computes ``results``, and the outside values that it captures.
 
-    Its parameters are those of ``leaves``, of what was found, and of ``last``, in order. What
-    depends on none of the leaves is outside of the body: it is computed once. Below ops that are
-    ``outside`` nothing is looked at.
+    The parameters of the body are, in order, those of ``leaves``, of the captures, and of ``last``.
+    Ops that depend on none of the leaves stay outside of the body and are computed once. The walk
+    does not go below ops in ``outside``.
     """
     captures = captured([*leaves, *last], results, outside=outside)
     given = [*leaves, *captures, *last]
@@ -34,7 +34,7 @@ def closed(
 
 
 def rebuilt(results: Iterable[Op], known: dict[Op, Op]) -> tuple[Tensor, ...]:
-    """The results of a body, of what ``known`` says stands for others; ops keep their names."""
+    """Return the results of a body with the keys of ``known`` replaced; ops keep their names."""
     made = substituted(results, known)
     for op, stands in known.items():
         carry_notes(op, stands)
@@ -47,9 +47,10 @@ def captured(
     inside: Set[Op] | None = None,
     outside: Set[Op] = frozenset(),
 ) -> list[Tensor]:
-    """The values outside that a body with these results reads, in order of first use.
+    """Return the outside values that a body with these results reads, in order of first use.
 
-    What is made of ``leaves`` is inside, unless it is said what is.
+    ``inside`` are the ops of the body; by default these are ``leaves`` and all ops that depend on
+    them.
     """
     roots = list(results)
     order = post_order(roots, outside)
@@ -76,9 +77,9 @@ def captured(
 
 
 def is_repeated(op: Op) -> bool:
-    """Whether a body says once more what it reads, rather than to be given it.
+    """Return True if a body computes ``op`` itself instead of capturing it.
 
-    What is known before a call, or only looks at memory, costs a body nothing.
+    This holds for ops that cost a body nothing: values known before a call, and views.
     """
     row = op.primitive
     if op._unique or len(op.args) > 1:
@@ -91,9 +92,9 @@ def is_repeated(op: Op) -> bool:
 
 
 def refuse_effects(what: str, results: Iterable[Any], cure: str) -> None:
-    """Raise ``ArgumentError`` where a function changes variables, prints, or returns an effect.
+    """Raise ``ArgumentError`` if a function changes variables, prints, or returns an effect.
 
-    ``cure`` says what to do with a ``{target}`` that is assigned to.
+    ``cure`` is the advice of the message, with a field ``{target}`` for the assigned variable.
     """
     for root in results:
         if isinstance(root, Op) and root.effectful:
@@ -109,7 +110,7 @@ def refuse_effects(what: str, results: Iterable[Any], cure: str) -> None:
 
 
 def refuse_prints(what: str, ops: Iterable[Op]) -> None:
-    """Raise ``ArgumentError`` where one of the ops prints."""
+    """Raise ``ArgumentError`` if one of the ops prints."""
     for op in ops:
         if op.primitive.name == "print":
             raise ArgumentError(
@@ -119,7 +120,7 @@ def refuse_prints(what: str, ops: Iterable[Op]) -> None:
 
 
 class Opened:
-    """A body over placeholders in the place of its parameters: new ones, unless given."""
+    """A body with placeholders for its parameters: new ones, or the given ``leaves``."""
 
     def __init__(self, body: Body, leaves: Sequence[Tensor] | None = None) -> None:
         self.leaves = [like(op) for op in body.parameters] if leaves is None else list(leaves)
@@ -128,5 +129,5 @@ class Opened:
 
 
 def like(op: Op) -> Tensor:
-    """A placeholder over the axes of an op, of its dtype."""
+    """Return a placeholder with the axes and dtype of an op."""
     return placeholder(op.axes, op.dtype)

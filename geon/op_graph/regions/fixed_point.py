@@ -1,10 +1,10 @@
-"""``fixed_point`` of a function, with derivatives by the implicit function theorem.
+"""``fixed_point``: solves x = f(x); derivatives follow the implicit function theorem.
 
-Where x = f(x, c), small changes fulfil dx = f_x dx + f_c dc, whatever the way to x was. So the
-tangent of x is a fixed point itself, of t = f_x t + f_c dc, and with the cotangent v of x the
-cotangent of c is f_c^T u of the fixed point of u = f_x^T u + v: B. Christianson, Reverse
-accumulation and attractive fixed points, Optimization Methods and Software 3 (1994). Both converge
-as fast as x itself does near the end.
+Where x = f(x, c), the differentials fulfil dx = f_x dx + f_c dc, however x was computed. So the
+tangent of x is itself a fixed point, of t = f_x t + f_c dc. With the cotangent v of x, the
+cotangent of c is f_c^T u, where u is the fixed point of u = f_x^T u + v: B. Christianson, Reverse
+accumulation and attractive fixed points, Optimization Methods and Software 3 (1994). Both loops
+converge at the rate at which x converges near the end.
 """
 
 from __future__ import annotations
@@ -50,17 +50,19 @@ from .while_op import make_while
 Array = np.ndarray[Any, Any]
 Given = Sequence[Tensor | None]
 NOTHING: dict[Op, Any] = {}
-# What to do in place of an assignment in what is repeated until nothing changes.
+# The advice of messages about an assignment inside of the repeated function.
 ASSIGN_IT = "f is run as often as it takes; give what comes out to geon.assign({target}, ...)"
 
 
-# The row ------------------------------------------------------------------------------------------
+# The primitive ------------------------------------------------------------------------------------
 
 
 class _Attributes:
-    """The attributes by name: arguments are the first values, captures, and the tolerance.
+    """The attributes of a fixed point by name.
 
-    ``raises`` says whether loops that derivatives make of this one must converge.
+    The arguments of the op are the initial values, the captures, and the tolerance. ``limit`` is
+    the maximum number of steps, ``carries`` the number of values, and ``body`` computes one step.
+    ``raises`` is true if the loops of its derivatives must converge.
     """
 
     def __init__(self, attrs: tuple[Any, ...]) -> None:
@@ -68,7 +70,7 @@ class _Attributes:
 
     @property
     def captures(self) -> slice:
-        """Which arguments all steps read."""
+        """The slice of the arguments that all steps read."""
         return slice(self.carries, -1)
 
 
@@ -93,7 +95,7 @@ def _outcomes(attrs: tuple[Any, ...]) -> list[tuple[Axes, DType]]:
 
 
 def _reference(op: Any, run: Callable[..., list[Array]], *args: Array) -> list[Array]:
-    """The last values, and whether one of their elements moved in the last step."""
+    """Return the last values, and a bool: whether an element changed by more than the tolerance."""
     a = _Attributes(op.attrs)
     values, captures, tolerance = list(args[: a.carries]), args[a.captures], args[-1]
     moving = True
@@ -112,7 +114,7 @@ def _reference(op: Any, run: Callable[..., list[Array]], *args: Array) -> list[A
 
 
 def _vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None]:
-    """The cotangents of what all steps read; there is none of where the loop begins."""
+    """Return the cotangents of the captures; those of the initial values are None."""
     a = _Attributes(op.attrs)
     opened = Opened(a.body)
     here, read = opened.leaves[: a.carries], opened.leaves[a.carries :]
@@ -142,7 +144,7 @@ def _vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None]:
 
 
 def _jvp(op: Op, tangents: Given) -> list[Tensor | None]:
-    """The tangents of the values from those of what all steps read."""
+    """Return the tangents of the values from the tangents of the captures."""
     a = _Attributes(op.attrs)
     opened = Opened(a.body)
     here, read = opened.leaves[: a.carries], opened.leaves[a.carries :]
@@ -165,7 +167,10 @@ def _jvp(op: Op, tangents: Given) -> list[Tensor | None]:
 
 
 def _spread(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list[Tensor]:
-    """The values on arguments some of which have ``axes`` besides their own: all until all stay."""
+    """Return the batched values, on arguments some of which have the further ``axes``.
+
+    The loop runs until the values have converged at all indices of the batch axes.
+    """
     a = _Attributes(op.attrs)
     opened = Opened(a.body)
     leaves = opened.leaves
@@ -211,9 +216,11 @@ FIXED_POINT = Primitive(
 
 
 def _settled(moves: Tensor, values: Sequence[Tensor], begun: Sequence[Tensor]) -> Tensor:
-    """Whether a loop converged: nothing moved last, and what was finite at first is so at the end.
+    """Return a bool scalar that is true if a loop converged.
 
-    A value that grows without a limit ends at an infinity or NaN, which is no longer seen to move.
+    It converged if no element moved in the last step (``moves``), and every element that was finite
+    in ``begun`` is finite in ``values``. The second condition is needed because a diverging value
+    ends at an infinity or NaN, which compares as unchanged.
     """
     settled: Any = all_of(logical_not(moves))
     for value, first in zip(values, begun, strict=True):
@@ -226,7 +233,7 @@ def _converged_reference(op: Op, x: Array, moves: Array, *more: Array) -> Array:
     count = len(more) // 2
     lost = False
     for k in range(count):
-        # A derivative of several directions gives the values axes that the first ones lack.
+        # Batched derivatives give the last values axes that the initial values lack.
         over = op.args[2 + k].axes
         first = aligned(more[count + k], op.args[2 + count + k].axes, over)
         lost = lost or bool(np.any(np.isfinite(first) & ~np.isfinite(more[k])))
@@ -237,7 +244,7 @@ def _converged_reference(op: Op, x: Array, moves: Array, *more: Array) -> Array:
     return x
 
 
-# One row, not a sum of others: what is made of each place along an axis stays so.
+# A primitive of its own, not a composition: it maps elements of x to elements along every axis.
 CONVERGED = Primitive(
     "converged",
     "indexing",
@@ -256,13 +263,13 @@ CONVERGED = Primitive(
 
 
 def converged_of(op: Op) -> Tensor:
-    """Whether the loop that a ``converged`` op looks at converged."""
+    """Return a bool scalar: whether the loop that a ``converged`` op checks has converged."""
     moves, *more = op.args[1:]
     return _settled(moves, more[: len(more) // 2], more[len(more) // 2 :])  # type: ignore[arg-type]  # tensors
 
 
 def _certain(made: Sequence[Tensor], begun: Sequence[Tensor], limit: int) -> list[Tensor]:
-    """The values that a loop found, which raise where it did not converge."""
+    """Return the values of a loop wrapped so that they raise where the loop did not converge."""
     *values, moves = made
     looked_at = (moves, *values, *begun)
     return tensors([make(CONVERGED, (value, *looked_at), (limit,)) for value in values])
@@ -276,7 +283,7 @@ def _made_again(
     results: Sequence[Tensor],
     named: Mapping[Op, Any],
 ) -> list[Tensor]:
-    """The fixed point that a derivative of ``op`` is made of, which is linear in ``leaves``."""
+    """Return the fixed point of a derivative of ``op``; its body is linear in ``leaves``."""
     tolerance = _scaled(op, begun)
     made = _make(op.primitive, a.limit, a.raises, begun, leaves, results, tolerance, named)
     begun = substituted(begun, dict(named))
@@ -293,9 +300,11 @@ def _make(
     tolerance: Tensor,
     named: Mapping[Op, Any] = NOTHING,
 ) -> list[Tensor]:
-    """The fixed point of ``results`` of ``leaves``, and whether it still moved at the end.
+    """Build a fixed-point op; return its values and a bool that is true if it still moved at the
+    end.
 
-    Keys of ``named`` stand for values outside.
+    The body computes ``results`` from ``leaves``. Keys of ``named`` are placeholders for values
+    outside.
     """
     stands = dict(named)
     roots = substituted(results, stands)
@@ -305,7 +314,7 @@ def _make(
 
 
 def _values(op: Op, a: _Attributes, opened: Opened) -> dict[Op, Any]:
-    """What the placeholders of a body stand for where the fixed point is found."""
+    """Map the placeholders of an opened body to the values at the fixed point."""
     values = [*results_of(op)[: a.carries], *op.args[a.captures]]
     return dict(zip(opened.leaves, values, strict=True))
 
@@ -315,7 +324,9 @@ def _or_zeros(value: Tensor | None, of: Op) -> Tensor:
 
 
 def _scaled(op: Op, values: Sequence[Tensor]) -> Tensor:
-    """The tolerance of a loop that is linear in these values: as much of their largest."""
+    """Return the absolute tolerance of a loop that is linear in ``values``: tolerance *
+    max|values|.
+    """
     tolerance: Any = op.args[-1]
     largest: Any = None
     for value in values:
@@ -325,17 +336,18 @@ def _scaled(op: Op, values: Sequence[Tensor]) -> Tensor:
 
 
 def _bordered(x: Tensor, value: float) -> Tensor:
-    """``x`` with one more place along each axis, so that there is a largest where it is empty."""
+    """Pad ``x`` with ``value`` by one element along each axis, so that it is not empty."""
     return pad(x, dict.fromkeys(x.axes, (0, 1)), value=value) if len(x.axes) else x
 
 
-# On targets ---------------------------------------------------------------------------------------
+# Lowering to a while loop -------------------------------------------------------------------------
 
 
 def as_while(op: Op) -> Op:
-    """The while loop whose first results are those of a fixed point.
+    """Return the while loop whose first results are those of the fixed point ``op``.
 
-    It carries besides whether a value still moves; what is not a number does not.
+    The loop has one more carry: whether an element changed by more than the tolerance. NaN counts
+    as unchanged.
     """
     a = _Attributes(op.attrs)
     opened = Opened(a.body)
@@ -355,7 +367,7 @@ def as_while(op: Op) -> Op:
     return made[0].args[0]
 
 
-# What users call ----------------------------------------------------------------------------------
+# Public function ----------------------------------------------------------------------------------
 
 
 @explained
@@ -368,27 +380,28 @@ def fixed_point(
     converged: bool = False,
     name: str | None = None,
 ) -> Any:
-    """x with x = f(x): from ``x0`` on ``f`` is repeated until it stays as it is.
+    """Return x with x = f(x), by repeating ``f`` from ``x0`` until the values stay the same.
 
-    ``x0`` is a tensor of a float dtype, or any dictionary, list, tuple or dataclass of them;
-    ``f`` gives the same structure, axes and dtypes. It is called once, with tensors that stand for
-    any x, and may just name what it reads besides. The loop ends where no element changes by more
-    than ``tolerance``, a number or a float scalar, and after ``max_steps`` steps. ``name`` is that
-    of the loop.
+    ``x0`` is a tensor of a float dtype, or a dictionary, list, tuple or dataclass of such tensors.
+    ``f`` returns the same structure, axes and dtypes. It is called once, with placeholders for x;
+    values from outside can be used inside it directly. The loop ends when no element changes by
+    more than ``tolerance``, a number or a float scalar, and after ``max_steps`` steps at the
+    latest. ``name`` is the name of the loop.
 
-    The loop has converged where it ended by the tolerance, and every element of ``x0`` that is
-    finite is finite at the end. Where it has not, computing x raises ``ConvergenceError``, with
-    variables as they were. With ``converged=True`` nothing raises: the result is a pair of the last
-    x and a bool scalar that tells whether the loop converged.
+    The loop has converged if it ended by the tolerance and every element that is finite in ``x0``
+    is finite at the end. If it has not converged, computing x raises ``ConvergenceError`` and
+    leaves variables unchanged. With ``converged=True`` it does not raise: the result is a pair of
+    the last x and a bool scalar that is true if the loop converged.
 
-    The derivative is that of the equation, by the implicit function theorem, and keeps nothing of
-    the steps: it is found by another loop, of no more steps, within ``tolerance`` times what is
-    largest in its right-hand side; where that does not converge it raises as x does, but not with
-    ``converged=True``. With respect to ``x0`` it is zero. ``f`` must be a contraction near x, as it
-    is where the loop itself converges. Raises ``AxisError`` where x comes back over
-    other axes, ``DTypeError`` where it is of no float dtype or comes back in another one, and
-    ``ArgumentError`` for another structure, for effects inside of ``f``, and for other
-    ``max_steps``.
+    The derivative follows from the equation by the implicit function theorem and stores no steps. A
+    second loop computes it, in at most ``max_steps`` steps, to within ``tolerance`` times the
+    largest absolute value of its right-hand side. If that loop does not converge, it raises as x
+    does, except with ``converged=True``. The derivative with respect to ``x0`` is zero. ``f`` must
+    be a contraction near x, as it is where the loop itself converges.
+
+    Raises ``AxisError`` if ``f`` returns other axes, ``DTypeError`` if x has no float dtype or
+    ``f`` returns another dtype, and ``ArgumentError`` for another structure, for effects inside of
+    ``f``, and if ``max_steps`` is no integer of at least 0.
     """
     what = f"fixed_point at {describe(user_site())}"
     if not is_count(max_steps):
@@ -418,7 +431,7 @@ def fixed_point(
 
 
 def _tolerance(what: str, tolerance: Any, begun: Sequence[Tensor]) -> Tensor:
-    """The tolerance as a scalar, in the widest dtype of the values, float32 at least."""
+    """Return the tolerance as a scalar in the widest dtype of the values, at least float32."""
     found = as_tensor(tolerance)
     if found.axes is not NO_AXES or kind(found.dtype) not in "fi":
         raise DTypeError(

@@ -18,9 +18,10 @@ Images = Callable[[Sequence[Op], Mapping[Op, Tensor]], Mapping[Op, Op]]
 
 
 def scan_spread(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list[Tensor]:
-    """The results of a scan on arguments some of which have ``axes`` besides their own.
+    """Return the results of a scan on arguments some of which have the further ``axes``.
 
-    A carry that meets one of these gets the axes too, from the first step on.
+    A carry that depends on such an argument gets the axes too, from the first step on. Raises
+    ``DerivativeError`` where the number of steps depends on them.
     """
     a = ScanAttributes(op.attrs)
     opened = Opened(a.body)
@@ -55,7 +56,7 @@ def scan_spread(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list[
 
 
 def refuse_counts(op: Op, axes: Axes) -> NoReturn:
-    """Raise ``DerivativeError`` for a loop that would take other numbers of steps along axes."""
+    """Raise ``DerivativeError`` for a loop whose number of steps would differ along ``axes``."""
     raise DerivativeError(
         f"{op} (made at {op.line_info}) would end after another number of steps for each place "
         f"along {', '.join(axes.names)}; take derivatives one after another, with seeds"
@@ -63,21 +64,21 @@ def refuse_counts(op: Op, axes: Axes) -> NoReturn:
 
 
 def _wide(arg: Op, old: Op, axes: Axes) -> Tensor:
-    """An argument over its own axes and further ones."""
+    """Broadcast ``arg`` over the axes of ``old`` and ``axes``."""
     made: Any = arg
     return over(made, both_axes(old.axes, axes))
 
 
 def both_axes(own: Axes, axes: Axes) -> Axes:
-    """Axes of its own, then those of the further ones that are others."""
+    """Return ``own`` followed by the axes of ``axes`` that it lacks."""
     return Axes(own, [axis for axis in axes if axis not in own])
 
 
 def while_spread(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list[Tensor]:
-    """The results of a loop on arguments some of which have ``axes`` besides their own.
+    """Return the results of a loop on arguments some of which have the further ``axes``.
 
-    A carry that meets one of these gets the axes too, from the first step on. Raises
-    ``DerivativeError`` where the condition meets one.
+    A carry that depends on such an argument gets the axes too, from the first step on. Raises
+    ``DerivativeError`` if the condition depends on one.
     """
     a = WhileAttributes(op.attrs)
     opened = Opened(a.body)

@@ -1,4 +1,4 @@
-"""A common view of loops: carries, stacked inputs and outputs, and the body."""
+"""A common description of scans, while loops and fixed points: carries, stacks and body."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from .while_op import WhileAttributes
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A scan, a while loop or a fixed point: ``body`` computes a step, the next carries first.
+    """A scan, a while loop or a fixed point.
 
-    It is the body ``number`` of the region. It is given the carries, a part of each stack that is
-    ``walked`` along ``axis``, and what all steps read; then the number of the step, where it is
-    ``numbered``. The region's results are the last carries; from ``stacks`` on, what the body
-    computes beside these, stacked along ``axis``.
+    ``number`` is the index of ``body`` among the bodies of the region. ``body`` computes a step:
+    the next carries, then the values to stack. Its parameters are the carries, one slice of each
+    stacked input, the captures, and the step number if ``numbered``. ``carries`` is the number of
+    carries. ``walked`` is the range of arguments that are sliced along ``axis``; ``axis`` is None
+    if nothing is stacked. The results of the region are the last carries; from result ``stacks`` on
+    they are the other values of the body, stacked along ``axis``.
     """
 
     number: int
@@ -30,17 +32,17 @@ class Loop:
     numbered: bool = True
 
     def made(self, number: int) -> Op:
-        """What a step computes for a result of the region."""
+        """Return the op of the body that computes result ``number`` of the region in one step."""
         beside = number - self.stacks
         return self.body.results[number if number < self.carries else self.carries + beside]
 
     def is_step(self, number: int) -> bool:
-        """Whether a parameter is the number of the step."""
+        """Return True if parameter ``number`` is the step number."""
         return self.numbered and number == len(self.body.parameters) - 1
 
 
 def loop_of(region: Op) -> Loop | None:
-    """The loop that a region is; None for branches."""
+    """Return the description of a loop; None if ``region`` is a ``case``."""
     if region.primitive.name == "scan":
         scan = ScanAttributes(region.attrs)
         walked = range(scan.carries, scan.before_captures)

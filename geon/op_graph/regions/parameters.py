@@ -1,4 +1,4 @@
-"""Parameters of bodies and results of regions, the ops at their borders."""
+"""The ``parameter`` and ``region_result`` primitives: inputs of bodies and results of regions."""
 
 from __future__ import annotations
 
@@ -51,31 +51,31 @@ REGION_RESULT = Primitive(
 
 
 def parameter(number: int, axes: Axes, dtype: DType) -> Tensor:
-    """Parameter ``number`` of a body."""
+    """Return parameter ``number`` of a body."""
     made: Tensor = make(PARAMETER, (), (number, axes, dtype.name))
     return made
 
 
 def results_of(region: Op, site: Site | None = None) -> list[Tensor]:
-    """All results of a region."""
+    """Return all results of a region."""
     assert region.primitive.outcomes is not None
     count = len(region.primitive.outcomes(region.attrs))
     return [result_of(region, k, site) for k in range(count)]
 
 
 def result_of(region: Op, number: int, site: Site | None = None) -> Tensor:
-    """Result ``number`` of a region."""
+    """Return result ``number`` of a region."""
     made: Tensor = make(REGION_RESULT, (region,), (number,), site=site)
     return made
 
 
 def outcome(op: Op, first: Sequence[Any] = ()) -> tuple[Axes, DType]:
-    """The axes, behind ``first``, and the dtype of a result."""
+    """Return the axes of a result, ``first`` before those of ``op``, and its dtype."""
     return Axes(*first, op.axes), op.dtype
 
 
 def tensors(values: Iterable[object]) -> list[Tensor]:
-    """The values, all of which are tensors."""
+    """Return the values as a list of tensors; assert that each is one."""
     found: list[Tensor] = []
     for value in values:
         assert isinstance(value, Tensor)
@@ -84,5 +84,5 @@ def tensors(values: Iterable[object]) -> list[Tensor]:
 
 
 def substituted(ops: Iterable[Op], known: dict[Op, Op]) -> list[Tensor]:
-    """Tensors with the ops in ``known`` replaced; ``known`` gains what was found on the way."""
+    """Return tensors with the ops in ``known`` replaced; ``known`` gains the ops rebuilt for it."""
     return tensors([substitute(op, known) for op in ops])

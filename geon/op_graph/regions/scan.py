@@ -1,4 +1,4 @@
-"""``scan``: a loop over an axis that carries values; the number of its checkpointed segments."""
+"""``scan``: a loop over an axis that carries values; and the choice of its checkpoint segments."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Step = Callable[[Any, Any], Any]
 
 
 def is_body(value: Any) -> bool:
-    """Whether ``value`` is a body."""
+    """Return True if ``value`` is a body."""
     return isinstance(value, Body)
 
 
@@ -73,32 +73,33 @@ def scan(
     segments: int | Sequence[int] | str | None = None,
     name: str | None = None,
 ) -> tuple[Any, Any]:
-    """A loop along the axis ``over``: the last carries, and the values of all steps.
+    """Loop along the axis ``over``; return the last carries and the stacked values of all steps.
 
-    ``step(carries, x)`` is called once, with tensors that stand for those of any step: ``x`` is the
-    part of ``xs`` at the step, without the axis. It returns the new carries, of the structure, axes
-    and dtypes of ``init``, and values, None for none. Carries, ``xs`` and values are tensors or any
-    dictionaries, lists, tuples and dataclasses of them. The values have ``over`` first. The steps
-    go from the first place of the axis to the last, or with ``reverse`` the other way. The axis may
-    be left out where ``xs`` is one tensor with one axis. What the step reads from outside it may
-    just name. ``name`` is that of the loop.
+    ``step(carries, x)`` is called once, with placeholders for the values of any step. ``x`` is the
+    slice of ``xs`` at the step, without the axis. It returns a pair: the new carries, with the
+    structure, axes and dtypes of ``init``, and values to stack, or None for none. Carries, ``xs``
+    and values are tensors, or dictionaries, lists, tuples and dataclasses of tensors. The stacked
+    values have ``over`` as their first axis. The steps run from the first index of the axis to the
+    last, or with ``reverse`` from the last to the first. ``over`` may be left out if ``xs`` is one
+    tensor with one axis. The step can use tensors from outside directly. ``name`` is the name of
+    the loop.
 
-    What a step assigns is seen by the steps after it, and once the loop is computed the variable is
-    as the last step left it: any of the loop's results runs its assignments. An assignment may be
-    among the values, which have that effect in its place.
+    An assignment in a step is visible to the following steps. After the loop the variable has the
+    value of the last step; computing any result of the loop runs its assignments. An assignment may
+    be among the values; the result holds the effect at that position.
 
-    Reverse derivatives need the carries of each step. With ``segments`` they keep those that so
-    many segments begin with, and compute the steps of one segment at a time again: "sqrt" is as
-    many as a segment has steps, 64 where the axis is open; an integer of at least 2 is a number of
-    segments; of several ones each is that of the segments in one of those before. Memory is then
-    that of so many carries and of the steps of one of the last segments, time that of one more loop
-    forward for each number. Values are the same, and where nothing reads the steps the loop is as
-    it is without. Loops over the same axis that read what this one stacks are in segments too.
+    Reverse derivatives need the carries of each step. With ``segments`` the loop is checkpointed:
+    it stores only the carries at the start of each segment, and recomputes the steps of one segment
+    at a time. "sqrt" takes about the square root of the number of steps, 64 if the axis is open. An
+    integer of at least 2 is the number of segments. A sequence nests: (8, 4) is 8 segments of 4
+    sub-segments each. Memory is then that of the stored carries and of the steps of one innermost
+    segment. Time grows by one more forward loop for each number. The values are the same, and if
+    nothing reads the stacks the loop is not divided. Loops over the same axis that read the stacks
+    of this loop are divided in the same way.
 
-    Raises ``AxisError`` where ``xs`` lack the axis or have
-    it in two lengths, or a carry comes back over other axes, ``DTypeError`` where it comes back in
-    another dtype, and ``ArgumentError`` for another structure, for prints inside of the step, and
-    for other ``segments``.
+    Raises ``AxisError`` if ``xs`` lack the axis or have it in two lengths, or if a carry comes back
+    over other axes; ``DTypeError`` if it comes back in another dtype; and ``ArgumentError`` for
+    another structure, for prints inside of the step, and for invalid ``segments``.
     """
     what = f"scan at {describe(user_site())}"
     parts = ("the carries", "the part of xs at the step")
@@ -132,8 +133,11 @@ def scan(
 
 
 class _Walked:
-    """What a loop walks: ``tensors`` along one ``axis``, and in ``parts`` what stands for each at
-    the step ``at``, which is the part of what counts steps.
+    """The inputs of a loop: tensors that it slices along one axis.
+
+    ``tensors`` are the inputs, ``structure`` is their structure, and ``axis`` is the axis of the
+    loop. ``parts`` are the placeholders of their slices in a step. ``at`` is the step number; it is
+    the slice of an input that is the int64 iota of the axis.
     """
 
     def __init__(self, what: str, xs: Any, over: Any) -> None:
@@ -148,12 +152,12 @@ class _Walked:
         ]
 
     def given(self) -> Any:
-        """What the function of a step is given, of the structure of ``xs``."""
+        """Return the second argument of the step function, with the structure of ``xs``."""
         return self.structure.filled(iter(self.parts))
 
     @property
     def stacks(self) -> dict[Tensor, Tensor]:
-        """The tensors by what stands for their parts, the axis of the loop first."""
+        """The inputs by the placeholders of their slices; the loop's axis comes first."""
         return {
             part: broadcast(x, Axes(self.axis, part.axes))
             for part, x in zip(self.parts, self.tensors, strict=True)
@@ -162,7 +166,10 @@ class _Walked:
 
 
 def both(what: str, who: str, returned: Any) -> tuple[Any, Any]:
-    """The carries and the values that the function ``who`` of a step returned."""
+    """Return the carries and the values that ``who`` returned.
+
+    Raises ``ArgumentError`` if it returned no pair.
+    """
     if not isinstance(returned, tuple) or len(returned) != 2:
         raise ArgumentError(
             f"{what}: {who} returned {shown(returned)}; it returns a pair, the new carries and the "
@@ -172,7 +179,7 @@ def both(what: str, who: str, returned: Any) -> tuple[Any, Any]:
 
 
 def along_axis(what: str, over: Any, tensors: Sequence[Tensor], names: Sequence[str]) -> Axis:
-    """The axis of the loop."""
+    """Return the axis of the loop; raise ``AxisError`` if it is missing or an input lacks it."""
     if over is None and len(tensors) == 1 and len(tensors[0].axes) == 1:
         over = tensors[0].axes[0]
     if isinstance(over, str):
@@ -194,9 +201,11 @@ def along_axis(what: str, over: Any, tensors: Sequence[Tensor], names: Sequence[
 
 
 def one_length(what: str, along: Axis, tensors: Sequence[Tensor]) -> Axis:
-    """The axis with the length that all agree on: an integer where one has it, else the first's.
+    """Return ``along`` with the length on which all inputs agree.
 
-    An open axis that is given is but a name: the tensor may be a part of what is over it.
+    The length is an integer if an input has one, otherwise that of the first input. An open
+    ``along`` serves only as a name: an input may be a slice of a tensor over it. Raises
+    ``AxisError`` if lengths differ.
     """
     named = along.open_name is not None
     for number, x in enumerate(tensors):
@@ -213,12 +222,12 @@ def one_length(what: str, along: Axis, tensors: Sequence[Tensor]) -> Axis:
 
 
 def _counts(x: Tensor) -> bool:
-    """Whether ``x`` is the number of the step."""
+    """Return True if the slice of ``x`` in a step is the step number."""
     return x.primitive.name == "iota" and x.dtype is INT64
 
 
 def refuse_axis(what: str, who: str, axis: Axis, results: Sequence[Tensor]) -> None:
-    """Raise ``AxisError`` where the value of one step has the axis of the loop."""
+    """Raise ``AxisError`` if a value of one step has the axis of the loop."""
     for op in results:
         if axis in op.axes:
             raise AxisError(
@@ -228,14 +237,14 @@ def refuse_axis(what: str, who: str, axis: Axis, results: Sequence[Tensor]) -> N
             )
 
 
-OPEN = 64  # segments of a loop along an axis whose length is not known
-UNEVEN = 1.25  # how many more carries and steps than least may be kept for segments that come out
+OPEN = 64  # segments of a loop along an axis of open length
+UNEVEN = 1.25  # factor on the least memory that is accepted for segments that divide evenly
 
 
 def numbers_of(what: str, segments: Any, axis: Axis) -> Numbers:
-    """The number of segments, of those in each of these, and so on; none for None.
+    """Return the number of segments at each level of nesting; () for None.
 
-    Raises ``ArgumentError`` for what is no such number.
+    Raises ``ArgumentError`` for invalid ``segments``.
     """
     if segments is None:
         return ()
@@ -255,9 +264,10 @@ def numbers_of(what: str, segments: Any, axis: Axis) -> Numbers:
 
 
 def root_segments(length: int) -> int:
-    """In how many segments so many steps take least memory, a segment and its start the same.
+    """Return the number of segments of ``length`` steps that takes the least memory.
 
-    One that divides the length, so that no steps are left, is taken where it is near the least.
+    The cost is the number of segments plus the number of steps of one. A number that divides the
+    length is preferred if its cost is within the factor ``UNEVEN`` of the minimum.
     """
     least = isqrt(max(length - 1, 0)) + 1 if length > 1 else 1
     most = UNEVEN * 2 * least
@@ -271,16 +281,17 @@ def root_segments(length: int) -> int:
 
 
 class ForBytes:
-    """The division of all scans whose stacks take at least so many bytes, of these lengths.
+    """Divides all scans whose stacks take at least ``least`` bytes for the given ``lengths``.
 
-    There are so many ``levels`` of segments, all of about as many parts; marks have it their way.
+    ``levels`` is the depth of nested segments, which have about the same number of parts at each
+    level. Marks by the user take precedence.
     """
 
     def __init__(self, levels: int, least: int, lengths: Mapping[str, int]) -> None:
         self.levels, self.least, self.lengths = levels, least, lengths
 
     def of(self, scan: RegionOp) -> Numbers:
-        """The numbers for a scan."""
+        """Return the numbers of segments for a scan; () if it is not divided."""
         a = ScanAttributes(scan.attrs)
         length = evaluate(a.axis.expression, self.lengths)
         if self.levels == 1:

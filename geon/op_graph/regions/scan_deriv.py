@@ -1,8 +1,8 @@
-"""Derivatives of scans, and the least residuals that a reverse scan reads.
+"""Derivatives of scans, with the fewest bytes stored for the reverse scan.
 
-Values of a step are stacked for the reverse scan or recomputed from stacked ones. A minimum cut
-between the values that must be stored and those that the reverse reads gives the fewest bytes.
-Products and reductions are not recomputed.
+Each value of a step that the reverse scan reads is either stacked by the forward scan or recomputed
+from stacked values. A minimum cut between the values that must be stored and those that the reverse
+reads gives the fewest bytes. Expensive ops (large products, reductions) are not recomputed.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Given = Sequence[Tensor | None]
 
 
 def scan_vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None]:
-    """The cotangents of a scan's arguments that are ``wanted`` from those of its results."""
+    """Return the cotangents of the ``wanted`` arguments of a scan from those of its results."""
     return Reverse(op, given, wanted).made()
 
 
 class Reverse:
-    """The reverse scan of one scan."""
+    """Builds the reverse scan of one scan."""
 
     def __init__(self, op: Op, given: Given, wanted: Sequence[bool]) -> None:
         self.op, self.a, self.given = op, ScanAttributes(op.attrs), given
@@ -46,7 +46,7 @@ class Reverse:
         self.step = self.opened.leaves[-1]
 
     def made(self) -> list[Tensor | None]:
-        """The cotangent of each argument, None for zero."""
+        """Return the cotangent of each argument; None means zero."""
         count, first = self.a.carries, self.a.before_captures
         results = self.opened.results
         moving = {k: total_of(results[k]) for k in range(count) if kind(results[k].dtype) == "f"}
@@ -97,11 +97,11 @@ class Reverse:
         return [cotangent.get(k) for k in range(len(self.op.args))]
 
     def over(self, g: Tensor | None, leaf: Tensor) -> Tensor | None:
-        """A cotangent over the axes of what it is of, in their order."""
+        """Broadcast cotangent ``g`` to the axes of ``leaf``, in their order; None stays None."""
         return None if g is None else broadcast(g, leaf.axes)
 
     def kept(self, roots: Sequence[Tensor]) -> list[Op]:
-        """The values of the steps that are kept for a reverse that computes ``roots``."""
+        """Return the values of forward steps to store for a reverse that computes ``roots``."""
         forward = set(post_order(self.opened.results))
         read: set[Op] = {op for op in roots if op in forward}
         for op in post_order(roots):
@@ -114,8 +114,10 @@ class Reverse:
         return kept_of(self.opened.results, [*moving, self.step], read)
 
     def histories(self, read: Sequence[int], kept: Sequence[Op]) -> list[Tensor]:
-        """The stacks that the reverse reads: of carries as each step found them, and of ``xs``,
-        then of what is ``kept`` of the steps.
+        """Return the stacks that the reverse scan reads.
+
+        First come, for each argument number in ``read``, the values of a carry before each step or
+        one of ``xs``; then the stacks of the values in ``kept``.
         """
         carried = [k for k in read if k < self.a.carries]
         known: dict[Op, Op] = dict(zip(self.opened.leaves, self.a.body.parameters, strict=True))
@@ -126,7 +128,7 @@ class Reverse:
         return tensors([*found, *stacks[len(carried) :]])
 
     def recorded(self, values: Sequence[Op]) -> list[Tensor]:
-        """The stacks of these values of the body, one of each step."""
+        """Return one stack over all steps for each of these values of the body."""
         body = self.a.body
         extended = Body(body.parameters, tuple(tensors([*body.results, *values])))
         before = with_bodies(self.op, [extended])
@@ -135,7 +137,7 @@ class Reverse:
 
 
 def scan_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
-    """The tangents of a scan's results from those of its arguments.
+    """Return the tangents of a scan's results from those of its arguments.
 
     One scan carries both the values and their tangents.
     """
@@ -179,16 +181,17 @@ def _or_zeros(value: Tensor | None, like: Op) -> Tensor:
     return zeros(like) if value is None else value
 
 
-DEEP = 32  # from so many terms on, a product takes longer than to store and load what it gives
-NOMINAL = 64  # what an open length counts as
+DEEP = 32  # terms: a product of so many or more takes longer than a store and load of its result
+NOMINAL = 64  # elements assumed for an open length
 BOUNDLESS = 1 << 62
 
 
 def kept_of(results: Sequence[Op], moving: Iterable[Op], read: Set[Op]) -> list[Op]:
-    """What is to be kept of ``results`` and what is below, for whoever reads the ops in ``read``.
+    """Return the ops at or below ``results`` to store, so that the ops in ``read`` can be
+    recomputed.
 
-    ``moving`` are the leaves that differ from step to step: what these are is not among what is
-    found, nor is anything where nothing dear is read.
+    ``moving`` are the leaves whose values differ from step to step; they are never in the result.
+    The result is empty if the ops in ``read`` depend on no expensive op.
     """
     order = post_order(results)
     moves = set(moving)
@@ -206,7 +209,7 @@ def kept_of(results: Sequence[Op], moving: Iterable[Op], read: Set[Op]) -> list[
 
 
 def is_dear(op: Op) -> bool:
-    """Whether an op takes longer to compute again than to be stored and loaded."""
+    """Return True if recomputing an op takes longer than storing and loading its value."""
     row = op.primitive
     if row.name == "dot":
         depth = product(op.args[0].axes[name].expression for name in op.attrs[0])
@@ -219,14 +222,17 @@ def _about(size: int | Length) -> int:
 
 
 def _bytes(op: Op) -> int:
-    """What it takes to keep an op; regions have no value that could be kept."""
+    """Return the bytes of an op's value; ``BOUNDLESS`` for a region, which has no value."""
     if isinstance(op, RegionOp):
         return BOUNDLESS
     return max(_about(op.axes.size) * op.dtype.itemsize, 1)
 
 
 def _below(read: Set[Op], moves: Set[Op], leaves: Set[Op]) -> set[Op]:
-    """What is read, and all that moves of what it is made of, as far as dear ops and leaves."""
+    """Return the ops in ``read`` that vary by step and their varying arguments, transitively.
+
+    The walk stops at expensive ops and leaves, which it includes.
+    """
     found: set[Op] = set()
     stack = [op for op in read if op in moves]
     while stack:
@@ -240,10 +246,10 @@ def _below(read: Set[Op], moves: Set[Op], leaves: Set[Op]) -> set[Op]:
 
 
 class _Cut:
-    """The least cut between ``sources`` and what is read, of those nearest to what is read.
+    """Minimum vertex cut between ``sources`` and the ops in ``read``, nearest to the latter.
 
-    Each op is an edge from its entry to its exit, as wide as the bytes of its value: the largest
-    flow is found along shortest paths, one after the other.
+    Each op is an edge from its entry node to its exit node, with the bytes of its value as
+    capacity. Augmenting shortest paths give the maximum flow.
     """
 
     def __init__(self, order: Sequence[Op], sources: Set[Op], read: Set[Op]) -> None:
@@ -267,7 +273,7 @@ class _Cut:
         self.room[other].setdefault(one, 0)
 
     def found(self) -> list[Op]:
-        """The ops that are cut, in order."""
+        """Return the ops of the cut, in order."""
         while self.more():
             pass
         reaches = self.before_end()
@@ -275,7 +281,7 @@ class _Cut:
                 if 2 * k + 1 in reaches and 2 * k not in reaches]  # fmt: skip
 
     def more(self) -> bool:
-        """Let more flow along a shortest path, if there is one."""
+        """Augment the flow along a shortest path; return False if there is none."""
         came: dict[int, int] = {self.start: self.start}
         queue = deque([self.start])
         while queue and self.end not in came:
@@ -294,7 +300,7 @@ class _Cut:
         return True
 
     def before_end(self) -> set[int]:
-        """The nodes from which more could flow to the end."""
+        """Return the nodes that reach the end in the residual graph."""
         found, stack = {self.end}, [self.end]
         while stack:
             node = stack.pop()
@@ -306,7 +312,7 @@ class _Cut:
 
 
 def _path(came: Mapping[int, int], node: int) -> list[tuple[int, int]]:
-    """The edges of the path on which a node was come to, the last one first."""
+    """Return the edges of the path to ``node`` by predecessors ``came``, last edge first."""
     found = []
     while came[node] != node:
         found.append((came[node], node))

@@ -1,4 +1,4 @@
-"""The scan primitive: attributes, checks of its arguments, and NumPy meaning."""
+"""The scan primitive: attributes, argument checks, NumPy reference, and its constructor."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ NOTHING: dict[Op, Any] = {}
 
 
 class ScanAttributes:
-    """The attributes of a scan by name, and where each of its arguments is.
+    """The attributes of a scan by name, and the positions of its arguments.
 
-    One that is ``counted`` has as its last argument the number of the steps that it takes, of those
-    of its axis; the places of its results behind them are zero.
+    The arguments are the initial carries, the stacked inputs, the captures, and the number of steps
+    if the scan is ``counted``. A counted scan runs only the first steps of its axis, as many as
+    that number; its stacked results are zero at the indices of the other steps.
     """
 
     def __init__(self, attrs: tuple[Any, ...]) -> None:
@@ -33,24 +34,24 @@ class ScanAttributes:
 
     @property
     def before_captures(self) -> int:
-        """How many arguments are carries and stacks."""
+        """The number of arguments that are carries or stacked inputs."""
         return int(self.carries + self.xs)
 
     @property
     def captures(self) -> slice:
-        """Which arguments are what all steps read."""
+        """The slice of the arguments that all steps read."""
         return slice(self.before_captures, len(self.body.parameters) - 1)
 
     def count(self, args: Sequence[Op]) -> Tensor | None:
-        """The number of the steps of a counted scan, from its arguments."""
+        """Return the number of steps among the arguments; None if the scan is not counted."""
         return args[-1] if self.counted else None  # type: ignore[return-value]  # a tensor
 
 
 def scan_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
-    """That a scan has no value itself; raises where its arguments do not fit its body."""
+    """Check the arguments of a scan against its body; the region itself has no value."""
     a = ScanAttributes(attrs)
     first, given = a.before_captures, a.body.parameters
-    own = len(args) + (0 if a.counted else 1)  # the count is where the body has its step
+    own = len(args) + (0 if a.counted else 1)  # the count takes the position of the step number
     need(own == len(given), "{} arguments for {} parameters", len(args), len(given))
     need(first < len(given), "{} carries and {} stacks among {} arguments", a.carries, a.xs, own)
     for k, (arg, parameter) in enumerate(zip(args, given, strict=False)):
@@ -66,19 +67,19 @@ def scan_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
 
 
 def guards_of(body: Body) -> tuple[Guard, ...]:
-    """What the ops of a body assume of lengths."""
+    """Return the guards on lengths of all ops of a body."""
     return tuple([guard for op in post_order(body.results) for guard in op.guards])
 
 
 def scan_outcomes(attrs: tuple[Any, ...]) -> list[tuple[Axes, DType]]:
-    """Carries after the last step, then values of all steps."""
+    """Return axes and dtypes of the results: the last carries, then the stacked values."""
     a = ScanAttributes(attrs)
     last = [outcome(op) for op in a.body.results[: a.carries]]
     return last + [outcome(op, (a.axis,)) for op in a.body.results[a.carries :]]
 
 
 def scan_reference(op: Any, run: Callable[..., list[Array]], *args: Array) -> list[Array]:
-    """The loop, step by step."""
+    """Run the loop step by step."""
     a = ScanAttributes(op.attrs)
     count, first = int(a.axis.expression), a.before_captures
     if a.counted:
@@ -105,11 +106,11 @@ def make_scan(
     named: Mapping[Op, Any] = NOTHING,
     count: Tensor | None = None,
 ) -> list[Tensor]:
-    """The results of a scan whose body computes ``results`` of ``leaves``.
+    """Build a scan whose body computes ``results`` from ``leaves``, and return its results.
 
-    ``leaves`` stand for the carries, for the part of each stack that a step reads, and for the
-    number of the step; the keys of ``named`` for values that all steps read. With a ``count`` only
-    so many of the steps are taken.
+    ``leaves`` are placeholders for the carries, for the slice of each stacked input that a step
+    reads, and for the step number. The keys of ``named`` are placeholders for values that all steps
+    read. With ``count`` only so many steps run.
     """
     stands = dict(named)
     results = substituted(results, stands)

@@ -1,11 +1,11 @@
 """Checkpointed scans: stacks for the reverse are recomputed one segment of steps at a time.
 
-A scan that others read the stacks of, as its reverse does, becomes a scan over segments, of which
-each is a scan over the steps in it. It keeps the carries that segments begin with. Who reads its
-stacks is in segments too, and in each of these the steps of the first one are run again, from what
-that segment began with. What is between the stacks, element by element, is computed there as well.
-So of all steps the carries of as many are in memory as there are segments, and what is stacked of
-as many as one segment has. Steps behind the last whole segment are scans of their own.
+A scan whose stacks other ops read, as its reverse scan does, becomes an outer scan over segments;
+each segment is an inner scan over its steps. The outer scan stores the carries at the start of each
+segment. A scan that reads the stacks is divided in the same way: in each of its segments the steps
+of the first scan run again, from the stored carries of that segment. Elementwise ops between the
+stacks are recomputed there as well. So memory holds one set of carries for each segment, and stacks
+of only one segment. The steps after the last whole segment are separate scans.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from .closure import like
 from .parameters import result_of, results_of, tensors
 from .scan_op import ScanAttributes, make_scan
 
-Numbers = tuple[int, ...]  # how many segments, then how many segments of each of these
+Numbers = tuple[int, ...]  # number of segments, then of sub-segments of each, and so on
 
 
 class Division(Protocol):
-    """Says of scans in how many segments they are to be run, where others read what they stack."""
+    """Decides into how many segments each scan is divided if other ops read its stacks."""
 
     def of(self, scan: RegionOp) -> Numbers:
-        """The numbers for a scan; none where it need not be in segments."""
+        """Return the numbers of segments for a scan; () if it is not divided."""
 
 
 class Marked:
-    """The division that the beginnings of scans are marked with."""
+    """The division given by the ``segmented`` marks on the initial carries of scans."""
 
     def of(self, scan: RegionOp) -> Numbers:
-        """The numbers of the mark."""
+        """Return the numbers of the first mark; () if there is none."""
         for arg in scan.args[: ScanAttributes(scan.attrs).carries]:
             while arg.primitive.view or arg.primitive.name == "cast":
                 arg = arg.args[0]
@@ -56,27 +56,30 @@ class Marked:
 
 
 class Along:
-    """The same numbers for all scans along an axis."""
+    """The same numbers for all scans along one axis."""
 
     def __init__(self, axis: Axis, numbers: Numbers) -> None:
         self.axis, self.numbers = axis, numbers
 
     def of(self, scan: RegionOp) -> Numbers:
-        """The numbers, of a scan along the axis."""
+        """Return the numbers if the scan is along the axis, else ()."""
         return self.numbers if scan.attrs[0] == self.axis else ()
 
 
 MARKED = Marked()
 
 
-# Which scans --------------------------------------------------------------------------------------
+# Choice of scans ----------------------------------------------------------------------------------
 
 
 class Divided:
-    """The scans below ``roots`` that are to be in segments, by ``numbers``, each with its own.
+    """The scans below ``roots`` to divide into segments.
 
-    ``inner`` are the stacks that nobody but these read, step by step, and what is made of them
-    element by element: they are made in segments alone.
+    ``order`` are all ops. ``asked`` are the scans with numbers of segments, by marks or because
+    they read the stacks of such a scan. ``users`` maps an op to the ops that read it. ``inner`` are
+    the stacks that only these scans read, slice by slice, and elementwise ops on such stacks: they
+    are computed only inside of segments. ``numbers`` are the numbers of segments of the scans that
+    are divided.
     """
 
     def __init__(self, order: Sequence[Op], roots: Iterable[Op], division: Division) -> None:
@@ -95,11 +98,11 @@ class Divided:
         }
 
     def made(self, scan: Op) -> list[Op]:
-        """The stacks of a scan that are made in segments alone."""
+        """Return the stacks of a scan that are computed only inside of segments."""
         return [op for op in self.users.get(scan, ()) if op in self.inner]
 
     def _asked(self, division: Division) -> dict[RegionOp, Numbers]:
-        """The scans with numbers of their own, and those that read what these stack."""
+        """Return the scans with numbers of their own, and those that read the stacks of these."""
         found: dict[RegionOp, Numbers] = {}
         through: dict[Op, tuple[Axis, Numbers]] = {}
         for op in self.order:
@@ -123,7 +126,7 @@ class Divided:
         return found
 
     def _inner(self, roots: set[Op]) -> set[Op]:
-        """The stacks, and what is made of them, that nobody needs as a whole."""
+        """Return the stacks, and elementwise ops on them, that no op needs as a whole."""
         found: set[Op] = set()
         for op in reversed(self.order):
             if op in self.through and op not in roots:
@@ -134,7 +137,7 @@ class Divided:
         return found
 
     def _by_steps(self, op: Op, user: Op, axis: Axis, numbers: Numbers, inner: set[Op]) -> bool:
-        """Whether a user reads a stack in segments of these numbers alone."""
+        """Return True if ``user`` reads a stack only in segments of these numbers."""
         if not isinstance(user, RegionOp):
             return user in inner and self.through[user] == (axis, numbers)
         if self.asked.get(user) != numbers or user.attrs[0] != axis:
@@ -144,12 +147,12 @@ class Divided:
 
 
 def stacks_of(scan: Op) -> tuple[Op, ...]:
-    """What a scan walks."""
+    """Return the stacked inputs of a scan."""
     a = ScanAttributes(scan.attrs)
     return scan.args[a.carries : a.before_captures]
 
 
-# What stands for them -----------------------------------------------------------------------------
+# Replacement --------------------------------------------------------------------------------------
 
 Tidy = Callable[[Sequence[Op], Division | None], list[Op]]
 
@@ -157,10 +160,10 @@ Tidy = Callable[[Sequence[Op], Division | None], list[Op]]
 def in_segments(
     roots: Sequence[Op], own: OwnTable, tidied: Tidy, division: Division | None = MARKED
 ) -> tuple[list[Op], tuple[RegionOp, ...]]:
-    """The roots, of scans in segments, without marks; and the scans that are run again in these.
+    """Divide scans into segments; return the new roots without marks, and the recomputed scans.
 
-    Without a ``division`` nothing but the marks is gone. ``tidied`` is for the steps of segments,
-    which are scans. New ops are in ``own``.
+    If ``division`` is None, only the marks are removed. ``tidied`` simplifies the bodies of the
+    outer scans. New ops are in the interning table ``own``.
     """
     again: dict[RegionOp, None] = {}
     with building(own):
@@ -169,7 +172,7 @@ def in_segments(
 
 
 class _Work:
-    """What stands for each op outside of segments; of bodies too, where it is ``deep``."""
+    """Maps every op to its replacement; with ``deep`` also inside of region bodies."""
 
     def __init__(
         self,
@@ -187,7 +190,7 @@ class _Work:
         self.runs: dict[tuple[Axis, Numbers], _Runs] = {}
 
     def run(self) -> list[Op]:
-        """The roots."""
+        """Return the replaced roots."""
         for op in self.order:
             current.site = op._site
             if isinstance(op, RegionOp) and op in self.divided.numbers:
@@ -197,7 +200,7 @@ class _Work:
         return [self.new[root] for root in self.roots]
 
     def made(self, op: Op) -> Op:
-        """What stands for an op that is no scan in segments."""
+        """Return the replacement of an op that is no divided scan."""
         if op.primitive is SEGMENTED:
             return self.new[op.args[0]]
         if op.args and op.args[0] in self.divided.numbers:
@@ -212,14 +215,14 @@ class _Work:
         return new
 
     def body(self, body: Body) -> Body:
-        """A body, of scans in segments."""
+        """Return a body whose scans are divided, if ``deep``."""
         if not self.deep:
             return body
         work = _Work(body.results, self.tidied, self.division, self.again, deep=True)
         return Body(body.parameters, tuple(tensors(work.run())))
 
     def of(self, scan: RegionOp) -> _Runs:
-        """The scans along the axis of one."""
+        """Return the group of scans along the axis of ``scan`` with its numbers."""
         key = scan.attrs[0], self.divided.numbers[scan]
         if key not in self.runs:
             self.runs[key] = _Runs(self, *key)
@@ -227,10 +230,10 @@ class _Work:
 
 
 class _None:
-    """No scan is to be in segments."""
+    """The division that divides no scan."""
 
     def of(self, scan: RegionOp) -> Numbers:
-        """No numbers."""
+        """Return ()."""
         return ()
 
 
@@ -238,15 +241,18 @@ _NONE = _None()
 
 
 class _Whole:
-    """The scan over segments that stands for one: ``results`` by number, and what segments begin
-    with, stacked."""
+    """The outer scan over segments that replaces one scan.
+
+    ``results`` are its results by result number of the original scan. ``starts`` are the stacked
+    carries at the start of each segment.
+    """
 
     def __init__(self, results: dict[int, Tensor], starts: list[Tensor]) -> None:
         self.results, self.starts = results, starts
 
 
 class _Runs:
-    """Scans along one axis in the same numbers of segments."""
+    """The scans along one axis that are divided into the same numbers of segments."""
 
     def __init__(self, work: _Work, axis: Axis, numbers: Numbers) -> None:
         self.work, self.divided, self.axis, self.numbers = work, work.divided, axis, numbers
@@ -260,10 +266,10 @@ class _Runs:
         self.wholes: dict[RegionOp, _Whole] = {}
         self.rest = _Part(self, self.behind, self.begins_behind, self.rest_of)
 
-    # Outside of segments ------------------------------------------------------------------------
+    # Values outside of segments -----------------------------------------------------------------
 
     def result(self, scan: RegionOp, number: int) -> Tensor:
-        """A result of a scan: a last carry, or a stack of all steps."""
+        """Return a result of a scan: a last carry, or a stack of all steps."""
         a = ScanAttributes(scan.attrs)
         made = self.whole(scan).results[number]
         if number < a.carries:
@@ -276,40 +282,43 @@ class _Runs:
         return joined
 
     def whole(self, scan: RegionOp) -> _Whole:
-        """The scan over segments."""
+        """Return the outer scan over the segments of ``scan``."""
         if scan not in self.wholes:
             self.wholes[scan] = _Turn(self, scan).made()
         return self.wholes[scan]
 
     def begins(self, scan: RegionOp) -> list[Tensor]:
-        """What a scan begins with."""
+        """Return the initial carries of a scan."""
         return tensors(self.work.new[arg] for arg in scan.args[: scan.attrs[1]])
 
     def begins_whole(self, scan: RegionOp) -> list[Tensor]:
-        """What the scan over segments begins with: back from behind, after the steps there."""
+        """Return the initial carries of the outer scan.
+
+        In a reverse scan these are the carries after the steps behind the last whole segment.
+        """
         if self.left == 0 or not scan.attrs[3]:
             return self.begins(scan)
         return [self.rest.result(scan, k) for k in range(scan.attrs[1])]
 
     def begins_behind(self, scan: RegionOp) -> list[Tensor]:
-        """What the steps behind the last segment begin with."""
+        """Return the initial carries of the steps behind the last whole segment."""
         if scan.attrs[3]:
             return self.begins(scan)
         made = self.whole(scan).results
         return [made[k] for k in range(scan.attrs[1])]
 
     def rest_of(self, op: Op) -> Tensor:
-        """What a stack has behind the last segment."""
+        """Return the slice of a stack behind the last whole segment."""
         return self.sliced(op, self.taken, self.axis.expression)
 
     def stacked(self, op: Op) -> Tensor:
-        """A stack as one of stacks of segments."""
+        """Return a stack with its axis split into an axis of segments and one of their steps."""
         taken = self.sliced(op, 0, self.taken)
         made: Tensor = make(UNFLATTEN, (taken,), (self.axis.name, Axes(self.outer, self.inner)))
         return made
 
     def sliced(self, op: Op, start: Any, stop: Any) -> Tensor:
-        """A stack from one place to another."""
+        """Return a stack from index ``start`` to ``stop`` along the axis."""
         whole: Any = self.work.new[op]
         if self.left == 0:
             return whole  # type: ignore[no-any-return]  # a tensor
@@ -319,9 +328,10 @@ class _Runs:
 
 
 class _Part:
-    """What scans and stacks are of the steps along ``axis`` that follow ``begins``.
+    """Builds the scans and stacks of a range of steps, along ``axis``.
 
-    ``begins`` gives what a scan begins with there, ``kept`` what a stack in memory has there.
+    ``begins`` returns the initial carries of a scan in that range. ``kept`` returns the slice of a
+    stack in memory. ``first`` returns the number of the first step.
     """
 
     def __init__(
@@ -336,11 +346,11 @@ class _Part:
         self.made: dict[Op, Op] = {}
 
     def result(self, scan: RegionOp, number: int) -> Tensor:
-        """A result of a scan of these steps."""
+        """Return a result of ``scan`` in these steps."""
         return result_of(self.region(scan), number, scan._site)
 
     def region(self, scan: RegionOp) -> Op:
-        """A scan of these steps."""
+        """Return the scan of these steps."""
         stack: list[Op] = [scan, *stacks_of(scan)][::-1]
         while stack:
             op = stack[-1]
@@ -355,7 +365,7 @@ class _Part:
         return self.made[scan]
 
     def needs(self, op: Op) -> Sequence[Op]:
-        """Of what else there is a part that one is made of."""
+        """Return the ops whose parts are needed to build the part of ``op``."""
         if isinstance(op, RegionOp):
             return stacks_of(op)
         if op not in self.runs.divided.inner:
@@ -365,7 +375,7 @@ class _Part:
         return [arg for arg in op.args if self.runs.axis in arg.axes]
 
     def part(self, op: Op) -> Op:
-        """The part of a scan, of a stack, or of what is made of one."""
+        """Return the part of a scan, of a stack, or of an elementwise op on stacks."""
         if isinstance(op, RegionOp):
             return self.scan(op)
         if op not in self.runs.divided.inner:
@@ -382,7 +392,7 @@ class _Part:
         )  # fmt: skip
 
     def scan(self, op: RegionOp) -> Op:
-        """The scan of these steps."""
+        """Return the scan of these steps."""
         work, a = self.runs.work, ScanAttributes(op.attrs)
         xs = [self.made[x] for x in stacks_of(op)]
         captures = [work.new[arg] for arg in op.args[a.captures]]
@@ -393,7 +403,9 @@ class _Part:
         return made
 
     def stack(self, op: Op) -> Tensor:
-        """The part of a stack that is in memory, or is known without."""
+        """Return the part of a stack: computed from iota or a broadcast, otherwise sliced from
+        memory.
+        """
         if op.primitive.name == "iota" and op.dtype is INT64:
             return iota(self.axis) + self.first()
         if op.primitive.name == "broadcast" and self.axis not in op.args[0].axes:
@@ -403,35 +415,36 @@ class _Part:
 
 
 class _Turn:
-    """The scan over segments that stands for a scan."""
+    """Builds the outer scan over segments that replaces one scan."""
 
     def __init__(self, runs: _Runs, scan: RegionOp) -> None:
         self.runs, self.scan, self.a = runs, scan, ScanAttributes(scan.attrs)
         self.carries = [like(op) for op in self.a.body.parameters[: self.a.carries]]
-        self.read: dict[Tensor, Tensor] = {}  # stacks of segments, and what stands for one
+        self.read: dict[Tensor, Tensor] = {}  # placeholder of a segment by stack of segments
         self.part = _Part(runs, runs.inner, self.begins, lambda op: self.of(runs.stacked(op)))
         self.part.first = self.first
 
     def begins(self, scan: RegionOp) -> Sequence[Tensor]:
-        """What a scan begins a segment with."""
+        """Return the carries of ``scan`` at the start of a segment."""
         if scan is self.scan:
             return self.carries
         return [self.of(stack) for stack in self.runs.whole(scan).starts]
 
     def first(self) -> Tensor:
-        """The number of the first step of a segment."""
-        number = self.of(iota(self.runs.outer))  # targets read a stack, not the number of a step
+        """Return the number of the first step of a segment."""
+        number = self.of(iota(self.runs.outer))  # targets read a stack, not the step number
         return number * length_value(self.runs.inner.expression)
 
     def of(self, stack: Tensor) -> Tensor:
-        """What stands for the part of a stack that a segment reads."""
+        """Return the placeholder of the slice of ``stack`` that a segment reads."""
         if stack not in self.read:
             rest = stack.axes.without([self.runs.outer.name])
             self.read[stack] = placeholder(rest, stack.dtype)
         return self.read[stack]
 
     def made(self) -> _Whole:
-        """It, run; what gives nothing outside of segments is run in those of others alone."""
+        """Return the outer scan; it is empty if only the segments of other scans run these steps.
+        """
         runs, count = self.runs, self.a.carries
         inner = {op.attrs[0] for op in runs.divided.made(self.scan)}
         users = {op.attrs[0] for op in runs.divided.users.get(self.scan, ())}
@@ -442,7 +455,7 @@ class _Turn:
         results = [result_of(region, k) for k in numbers]
         starts = self.carries if inner else []
         scans = [op for op in self.part.made.values() if isinstance(op, RegionOp)]
-        runs.work.again.update(dict.fromkeys(scans[:-1]))  # the last one is this scan's own
+        runs.work.again.update(dict.fromkeys(scans[:-1]))  # the last one belongs to this scan
         leaves = [*self.carries, *self.read.values(), placeholder((), "int64")]
         made = make_scan(
             self.scan.primitive,
@@ -457,7 +470,7 @@ class _Turn:
         return _Whole(dict(zip(numbers, made, strict=False)), made[len(numbers) :])
 
     def tidy(self, region: Op) -> Op:
-        """The scan whose segments are in segments too, or their products outside of their steps."""
+        """Return the outer scan with its body simplified and, if nested, divided again."""
         runs, (body,) = self.runs, region.bodies
         further = Along(runs.inner, runs.numbers[1:]) if runs.numbers[1:] else None
         results = runs.work.tidied(body.results, further)

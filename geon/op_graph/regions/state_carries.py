@@ -1,8 +1,9 @@
-"""Assignments in loop steps and branches, turned into carries and results of the region.
+"""Convert assignments inside loop steps and branches into carries and results of the region.
 
-In a loop it is one more carry, which begins as the variable is and is assigned to it after the
-loop; of branches it is one more result. So a region itself has no effects, and derivatives, plans
-and targets know nothing of them.
+A variable that a loop step assigns becomes one more carry: its first value is the variable, and its
+last value is assigned to the variable after the loop. A variable that a branch assigns becomes one
+more result. So regions have no effects, and derivatives, transformers and targets need no rules for
+effects inside of regions.
 """
 
 from __future__ import annotations
@@ -26,8 +27,11 @@ Updates = dict[Leaf, Tensor]
 
 
 def landed(what: str, returned: Any, where: str, own: Iterable[Op] = ()) -> tuple[Any, Updates]:
-    """What a function ``returned`` without its effects, in whose places are marks; and the new
-    value of each variable and placeholder that it assigns to, but of the ``own`` ones of its step.
+    """Return ``returned`` with its effects replaced by marks, and the new value of each target.
+
+    ``returned`` is the return value of a user's function, and ``where`` its name in messages.
+    Targets are the variables and placeholders that it assigns. Those in ``own``, the placeholders
+    of the step itself, are left out. Raises ``ArgumentError`` where the function prints.
     """
     found, structure = flat(returned, where)
     acting = [value for _, value in found if isinstance(value, Op) and value.effectful]
@@ -46,10 +50,12 @@ def landed(what: str, returned: Any, where: str, own: Iterable[Op] = ()) -> tupl
 
 
 class Carried:
-    """The carries that the ``updates`` of a step make: ``first``, ``leaves`` that stand for them
-    in any step, and ``last``, their values after a step.
+    """Extra carries of a loop, one for each target that the ``updates`` of its step assign.
 
-    What has the ``axis`` of the loop is carried with another one in its place.
+    ``targets`` are the variables and placeholders that are assigned. ``first`` are the initial
+    values of the carries. ``leaves`` are the placeholders of the carries inside of a step. ``last``
+    are the values of the carries after a step. Where a target has the ``axis`` of the loop, its
+    carry has a fresh axis instead.
     """
 
     def __init__(self, what: str, updates: Updates, axis: Axis | None = None) -> None:
@@ -65,17 +71,19 @@ class Carried:
         self.last = list(map(cast_axes, self.read(updates.values()), axes))
 
     def read(self, results: Iterable[Tensor]) -> list[Tensor]:
-        """Results of a step, which see what is assigned to as it is before the step."""
+        """Return results of a step in which reads of the targets are replaced by the carries."""
         return substituted(results, self.known)
 
     def assigned(self, final: Sequence[Tensor]) -> Updates:
-        """The new values of the targets, of what the carries are ``final``."""
+        """Return the new value of each target from the ``final`` values of the carries."""
         pairs = zip(self.targets, final, strict=True)
         return {target: cast_axes(value, target.axes) for target, value in pairs}
 
 
 def tied(results: Sequence[Tensor], updates: Updates) -> tuple[list[Tensor], Op]:
-    """Results each of which does the ``updates`` where it is computed, and that effect alone."""
+    """Return ``results`` that each also perform the ``updates``, and the effect of the updates
+    alone.
+    """
     effects = [assign(target, value) for target, value in updates.items()]
     effect = effects[0] if len(effects) == 1 else doall(effects)
     return [beside(result, effect) for result in results] if effects else list(results), effect

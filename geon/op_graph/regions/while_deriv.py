@@ -1,10 +1,10 @@
 """Derivatives of while loops.
 
-Forward mode carries the tangents with the values. Reverse mode is a scan of as many steps as the
-loop took, the other way round. Where the loop has a small limit, or values of its steps have
-cotangents, it stacks its carries as each step found them. Else it is run once more in segments, of
-which each keeps what it began with; then each segment, from the last one on, is run again with the
-carries of a part of its steps stacked.
+Forward mode carries the tangents with the values. Reverse mode is a scan over as many steps as the
+loop took, in reverse order. If the loop has a small limit, or if values of its steps have
+cotangents, the loop stacks its carries before every step. Otherwise it runs once more in segments
+and stores the carries at the start of each. Then each segment, last one first, runs again, with the
+carries of one part of its steps stacked at a time.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from .while_op import WhileAttributes, make_while
 
 Given = Sequence[Tensor | None]
 
-RECORDED = 512  # the most steps of a loop whose carries are all kept
-SEGMENTS = 256  # else how many segments there are, of which each keeps the carries it began with
-PARTS = 256  # and how many steps of one are stacked at a time
+RECORDED = 512  # steps: a loop limited to at most so many stores the carries of every step
+SEGMENTS = 256  # maximum number of segments of other loops; each stores its initial carries
+PARTS = 256  # steps of a segment whose carries are stacked at a time
 
 
 def while_vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None]:
-    """The cotangents of a loop's arguments that are ``wanted`` from those of its results."""
+    """Return the cotangents of the ``wanted`` arguments of a loop from those of its results."""
     a = WhileAttributes(op.attrs)
     through_stacks = any(part is not None for part in given[a.carries + 1 :])
     if a.limit is not None and (a.limit <= RECORDED or through_stacks):
@@ -49,7 +49,7 @@ def while_vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | Non
 
 
 class _Recorded(Reverse):
-    """The reverse of a loop as that of a counted scan, whose stacks the loop itself makes."""
+    """The reverse of a loop as that of a counted scan whose stacks the while loop computes."""
 
     def __init__(self, op: Op, given: Given, wanted: Sequence[bool]) -> None:
         a = self.loop = WhileAttributes(op.attrs)
@@ -62,7 +62,7 @@ class _Recorded(Reverse):
         super().__init__(scan, [*given[: a.carries], *given[a.carries + 1 :]], [*wanted, False])
 
     def recorded(self, values: Sequence[Op]) -> list[Tensor]:
-        """The stacks of these values of the body, one of each step."""
+        """Return one stack over all steps for each of these values of the body."""
         a, body = self.loop, self.loop.body
         extended = Body(body.parameters, tuple(tensors([*body.results, *values])))
         attrs = (self.along, a.limit, a.carries, a.condition, extended)
@@ -72,10 +72,10 @@ class _Recorded(Reverse):
 
 
 class _Segmented:
-    """The reverse of a loop without a small limit.
+    """Builds the reverse of a loop without a small limit, in segments.
 
-    ``count`` and ``captures`` are placeholders for the number of steps and for what all steps read,
-    whose values come in where the scans over segments are made.
+    ``count`` is a placeholder for the number of steps, ``captures`` are placeholders for the values
+    that all steps read. They are bound to their values where the scans over segments are built.
     """
 
     def __init__(self, op: Op, given: Given, wanted: Sequence[bool]) -> None:
@@ -94,11 +94,11 @@ class _Segmented:
         self.inner = _fresh_axis("step", PARTS, a)
 
     def made(self) -> list[Tensor | None]:
-        """The cotangent of each argument, None for zero."""
+        """Return the cotangent of each argument; None means zero."""
         if all(self.given[k] is None for k in self.moving):
             return [None] * len(self.op.args)
         length: Any = PARTS
-        if not self.in_one:  # as many parts as it takes to have no more segments than there may be
+        if not self.in_one:  # a segment of as few parts as give at most SEGMENTS segments
             length = maximum(_ceiling(self.count, SEGMENTS * PARTS), 1) * PARTS
         segments = _integer(_ceiling(self.count, length))
         starts = self.starts(length, segments)
@@ -117,9 +117,9 @@ class _Segmented:
         return [found.get(k) for k in range(len(self.op.args))]
 
     def starts(self, length: Any, segments: Tensor) -> list[Tensor]:
-        """The carries as each segment finds them, stacked."""
+        """Return the carries before each segment, stacked over the segments."""
         state, at = self.state(), placeholder((), "int64")
-        steps = where(equal(at + 1, segments), 0, length)  # what the last one gives is not needed
+        steps = where(equal(at + 1, segments), 0, length)  # no segment follows the last one
         after = self.run(state, at * length, steps)
         init: list[Any] = list(self.op.args[: self.a.carries])
         made = self.scanned(False, init, [], [*state, at], [*after, *state], segments)
@@ -134,21 +134,21 @@ class _Segmented:
         results: Sequence[Tensor],
         segments: Tensor,
     ) -> list[Tensor]:
-        """The results of a scan over segments."""
+        """Return the results of a scan over segments."""
         count: Any = substitute(segments, dict(self.named))
         row = PRIMITIVES["scan"]
         return make_scan(row, self.outer, reverse, init, xs, leaves, results, self.named, count)
 
     def state(self) -> list[Tensor]:
-        """New placeholders for the carries."""
+        """Return new placeholders for the carries."""
         return [like(op) for op in self.parameters[: self.a.carries]]
 
     def step(self, state: Sequence[Tensor], at: Tensor) -> list[Tensor]:
-        """The carries after a step."""
+        """Return the carries after step number ``at`` from the carries ``state`` before it."""
         return Opened(self.a.body, [*state, *self.captures, at]).results[: self.a.carries]
 
     def run(self, begun: Sequence[Tensor], start: Tensor, steps: Any) -> list[Tensor]:
-        """The carries after so many steps from ``start`` on."""
+        """Return the carries after ``steps`` steps, from ``begun`` at step ``start``."""
         state, at = self.state(), placeholder((), "int64")
         results = self.step(state, start + at)
         row = self.op.primitive
@@ -157,7 +157,7 @@ class _Segmented:
     def reversed(
         self, begun: Sequence[Tensor], start: Tensor, steps: Tensor, passing: Sequence[Tensor]
     ) -> list[Tensor]:
-        """The cotangents before a segment and the totals, from those after it."""
+        """Return the cotangents before a segment and the totals, from those after it."""
         if self.in_one:
             return self.part(begun, start, steps, passing)
         inner, at = [like(bar) for bar in passing], placeholder((), "int64")
@@ -171,7 +171,8 @@ class _Segmented:
     def part(
         self, begun: Sequence[Tensor], start: Tensor, steps: Tensor, passing: Sequence[Tensor]
     ) -> list[Tensor]:
-        """The same of at most ``PARTS`` steps, by the derivative of a scan over these."""
+        """Return the same as ``reversed`` for at most ``PARTS`` steps, by the derivative of a scan.
+        """
         first, state, at = self.state(), self.state(), placeholder((), "int64")
         results, count = self.step(state, start + at), _integer(steps)
         row = PRIMITIVES["scan"]
@@ -192,7 +193,7 @@ class _Segmented:
 
 
 def while_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
-    """The tangents of a loop's results from those of its arguments.
+    """Return the tangents of a loop's results from those of its arguments.
 
     One loop carries both the values and their tangents.
     """
@@ -230,16 +231,17 @@ def while_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
 
 
 def _fresh_axis(name: str, length: int, a: WhileAttributes) -> Axis:
-    """An axis of a name that nothing in a loop has; values of steps are over axes of carries."""
+    """Return an axis whose name nothing in the loop has; stacks have it beside the carries' axes.
+    """
     taken = names_below([*a.body.results[: a.carries], *a.condition.results])
     return fresh_axes(Axes(Axis(name, length)), taken)[0]
 
 
 def _ceiling(count: Any, by: Any) -> Tensor:
-    """How many times ``by`` is a count, rounded up."""
+    """Return ``count / by`` rounded up."""
     return (count + (by - 1)) // by  # type: ignore[no-any-return]  # a tensor
 
 
 def _integer(value: Any) -> Tensor:
-    """A number of steps, of the dtype that those have."""
+    """Return a number of steps as int64."""
     return cast(strong(as_tensor(value)), INT64)

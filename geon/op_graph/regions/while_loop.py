@@ -1,4 +1,4 @@
-"""``while_loop``: runs a step while a condition on its carries holds."""
+"""``while_loop``: repeats a step while a condition on its carries holds."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from .while_op import make_while, while_infer, while_outcomes, while_reference
 if TYPE_CHECKING:
     from ..building.typing import AxisLike
 
-# What to do in place of an assignment where a condition is looked at.
+# The advice of messages about an assignment inside of a condition.
 IN_BODY = "a condition only looks at what is carried; assign {target} in the body"
-# Draws of a loop inside of a step of another one count by so many steps where there is no limit.
+# Steps that the numbering of random draws reserves for a nested loop without a limit.
 STEPS_OF_DRAWS = 1 << 16
 
 
 def is_axis_or_none(value: Any) -> bool:
-    """Whether ``value`` is an axis, or None."""
+    """Return True if ``value`` is an axis or None."""
     return value is None or is_axis(value)
 
 
 def is_limit(value: Any) -> bool:
-    """Whether ``value`` is an integer of at least 0, or None."""
+    """Return True if ``value`` is an integer of at least 0, or None."""
     return value is None or is_count(value)
 
 
@@ -70,32 +70,33 @@ def while_loop(
     count: bool = False,
     name: str | None = None,
 ) -> Any:
-    """What the carries are when ``condition`` of them is false for the first time.
+    """Repeat ``body`` while ``condition`` is true; return the last carries.
 
-    ``condition(carries)`` gives a bool scalar, ``body(carries)`` the next carries, of the
-    structure, axes and dtypes of ``init``: a tensor, or any dictionary, list, tuple or dataclass of
-    them. Both are called once, with tensors that stand for those of any step, and may just name
-    what they read besides. The body is not run at all where the condition is false at first, and
-    no more than ``max_steps`` times, an integer of at least 0. With ``count`` the result is a pair:
-    the carries, and the number of the steps as an int64 scalar. ``name`` is that of the loop.
-    What the body assigns is as in ``scan``.
+    ``condition(carries)`` returns a bool scalar. ``body(carries)`` returns the next carries, with
+    the structure, axes and dtypes of ``init``: a tensor, or a dictionary, list, tuple or dataclass
+    of tensors. Both are called once, with placeholders for the values of any step, and can use
+    tensors from outside directly. The body does not run if the condition is false at first. It runs
+    at most ``max_steps`` times, an integer of at least 0. With ``count`` the result is a pair: the
+    carries, and the number of steps as an int64 scalar. ``name`` is the name of the loop.
+    Assignments in the body work as in ``scan``.
 
     With ``over``, an axis of the length ``max_steps`` or its name, the body returns a pair as in
-    ``scan``: the next carries, and values, None for none. The result is then ``(carries, values)``,
-    with ``count`` ``(carries, values, count)``. The values have ``over`` first, and are 0 at places
-    from the number of steps on. ``max_steps`` may be left out where ``over`` has a length.
+    ``scan``: the next carries, and values to stack, or None for none. The result is then
+    ``(carries, values)``, or with ``count`` ``(carries, values, count)``. The values have ``over``
+    as their first axis, and are 0 at indices from the number of steps on. ``max_steps`` may be left
+    out if ``over`` has a length.
 
-    Reverse derivatives need the carries of each step. Up to 512 ``max_steps`` keep them all, which
-    takes memory for as many. Otherwise 256 of them are kept, equally far apart, and between two of
-    these 256 at a time are computed again: the memory is that of 512 carries whatever the number
-    of steps, the time that of three loops forward up to 65,536 steps, and of one more for each
-    further 131,072. A derivative that goes through values ``over`` an axis keeps the carries of all
+    Reverse derivatives need the carries of each step. If ``max_steps`` is at most 512, all of them
+    are stored. Otherwise 256 of them are stored, equally far apart, and those between two of these
+    are recomputed, 256 at a time. The memory is then that of 512 carries whatever the number of
+    steps. The time is that of three forward loops up to 65,536 steps, and of one more for each
+    further 131,072. A derivative through values ``over`` an axis stores the carries of all
     ``max_steps``.
 
-    Raises ``AxisError`` where a carry comes back over other axes, ``DTypeError`` where it comes
-    back in another dtype and where the condition is no bool scalar, and ``ArgumentError`` for
-    another structure, for an assignment in the condition, for prints inside of either function,
-    for other ``max_steps``, and for an ``over`` of another length or of none.
+    Raises ``AxisError`` if a carry comes back over other axes; ``DTypeError`` if it comes back in
+    another dtype or the condition is no bool scalar; and ``ArgumentError`` for another structure,
+    for an assignment in the condition, for prints inside of either function, for invalid
+    ``max_steps``, and for an ``over`` of another length or of none.
     """
     what = f"while_loop at {describe(user_site())}"
     axis = None if over is None else _stacking(what, over, max_steps)
@@ -135,7 +136,7 @@ def while_loop(
 
 
 def _stacking(what: str, over: Any, max_steps: int | None) -> Axis:
-    """The axis of the values of all steps, from what was given as ``over``."""
+    """Return the axis of the stacked values from the argument ``over``."""
     if isinstance(over, str) and max_steps is not None and is_count(max_steps):
         return Axis(over, max_steps)
     if not isinstance(over, Axis):
@@ -154,7 +155,7 @@ def _stacking(what: str, over: Any, max_steps: int | None) -> Axis:
 
 
 def _truth(what: str, value: Any) -> Tensor:
-    """What the condition returned, a bool scalar."""
+    """Return the result of the condition; raise ``DTypeError`` if it is no bool scalar."""
     if value is None or isinstance(value, (list, tuple, dict)):
         raise DTypeError(f"{what}: condition returned {shown(value)}; it returns a bool scalar")
     truth = as_tensor(value)

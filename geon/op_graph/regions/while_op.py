@@ -1,4 +1,4 @@
-"""The while primitive: attributes, checks of its arguments, and NumPy meaning."""
+"""The while primitive: attributes, argument checks, NumPy reference, and its constructor."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ NOTHING: dict[Op, Any] = {}
 class WhileAttributes:
     """The attributes of a while loop by name.
 
-    Its arguments are the first ``carries``, then what all steps read; both bodies are given these
-    and the number of the step. The loop ends where ``condition`` is false, and after ``limit``
-    steps, if that is given. ``body`` computes the next carries, and values that are stacked along
-    ``axis``, whose length is the limit; there are none where there is no axis.
+    The arguments are the initial values of ``carries`` carries, then the captures. Both bodies take
+    these and the step number. The loop ends when ``condition`` is false, or after ``limit`` steps
+    if that is not None. ``body`` computes the next carries, and values that are stacked along
+    ``axis``, whose length is the limit. There are no such values if ``axis`` is None.
     """
 
     def __init__(self, attrs: tuple[Any, ...]) -> None:
@@ -39,7 +39,7 @@ class WhileAttributes:
 
 
 def while_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
-    """That a loop has no value itself; raises where its arguments do not fit its bodies."""
+    """Check the arguments of a loop against its bodies; the region itself has no value."""
     a = WhileAttributes(attrs)
     given = a.body.parameters
     need(len(args) + 1 == len(given), "{} arguments for {} parameters", len(args), len(given))
@@ -66,7 +66,7 @@ def while_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
 
 
 def while_outcomes(attrs: tuple[Any, ...]) -> list[tuple[Any, DType]]:
-    """Carries after the last step, the number of steps, then values of all steps."""
+    """Return axes and dtypes of the last carries, the number of steps, then the stacked values."""
     a = WhileAttributes(attrs)
     last = [outcome(op) for op in a.body.results[: a.carries]]
     first = () if a.axis is None else (a.axis,)
@@ -75,7 +75,7 @@ def while_outcomes(attrs: tuple[Any, ...]) -> list[tuple[Any, DType]]:
 
 
 def while_reference(op: Any, run: Callable[..., list[Array]], *args: Array) -> list[Array]:
-    """The loop, step by step; places of stacks behind the last step are zero."""
+    """Run the loop step by step; stacks are zero at indices after the last step."""
     a = WhileAttributes(op.attrs)
     carries, captures = list(args[: a.carries]), args[a.carries :]
     stacks = [np.zeros(axes.lengths, dtype) for axes, dtype in op.outcomes[a.carries + 1 :]]
@@ -102,10 +102,10 @@ def make_while(
     results: Sequence[Tensor],
     named: Mapping[Op, Any] = NOTHING,
 ) -> list[Tensor]:
-    """The results of a while loop whose bodies compute ``condition`` and ``results`` of ``leaves``.
+    """Build a loop whose bodies compute ``condition`` and ``results``, and return its results.
 
-    ``leaves`` stand for the carries and the number of the step, the keys of ``named`` for values
-    that all steps read.
+    ``leaves`` are placeholders for the carries and the step number. The keys of ``named`` are
+    placeholders for values that all steps read.
     """
     stands = dict(named)
     roots = substituted([*results, condition], stands)

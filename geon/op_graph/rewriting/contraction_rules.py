@@ -1,4 +1,4 @@
-"""Simplification of contractions: broadcast factors are not materialised."""
+"""Simplification of contractions: broadcast operands are not materialised."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ simpler = Rules("simpler contractions")
 
 
 def of_terms(total: Tensor, factor: Tensor, axes: Iterable[Axis]) -> Tensor:
-    """What was found of a sum of terms along ``axes``, of a ``factor`` they have in common.
+    """Return ``total``, a sum along ``axes`` with ``factor`` taken out of it, or 0 if it has no
+    terms.
 
-    A sum of nothing is 0, where the factor is not finite too, or a negative one leaves -0.
+    The guard is needed because ``factor`` may be an infinity or NaN, or negative, which would leave
+    NaN or -0 where an empty sum is 0.
     """
     size = product(axis.expression for axis in axes)
     value = scalar_value(factor)
@@ -36,21 +38,21 @@ def of_terms(total: Tensor, factor: Tensor, axes: Iterable[Axis]) -> Tensor:
 
 
 def _repeated_factors(op: Op) -> Iterator[tuple[Op, Tensor, Op]]:
-    """Each factor that is repeated, what it repeats, and the other factor."""
+    """Yield each operand that is a broadcast, the broadcast tensor, and the other operand."""
     for one, other in (op.args, op.args[::-1]):
         if is_of(one, "broadcast"):
             yield one, tensor(one.args[0]), other
 
 
 def _contracted(op: Op, one: Op, new: Tensor, other: Op, names: tuple[str, ...]) -> Tensor:
-    """``op`` with ``new`` for its factor ``one``, and ``other`` for the other one."""
+    """Return the contraction ``op`` over ``names``, with ``new`` for its operand ``one``."""
     left, right = (new, other) if one is op.args[0] else (other, new)
     return over_axes(contract_two(left, right, names), op)
 
 
 @simpler.on("dot")
 def dot_of_broadcast(op: Op) -> Op | None:
-    """A factor is not repeated along axes of the result: the product is, where it must be."""
+    """dot(broadcast(x), y) -> broadcast(dot(x, y)) for axes that are not summed."""
     for one, x, other in _repeated_factors(op):
         kept = [axis for axis in one.axes if axis in x.axes or axis.name in op.attrs[0]]
         if len(kept) < len(one.axes):
@@ -60,10 +62,10 @@ def dot_of_broadcast(op: Op) -> Op | None:
 
 @simpler.on("dot")
 def dot_of_repeated_factor(op: Op) -> Op | None:
-    """What a factor repeats along summed axes is multiplied with the sum of the other one."""
+    """dot(broadcast(x), y) -> dot(x, sum(y)) for summed axes along which x was broadcast."""
     for one, x, other in _repeated_factors(op):
         added = tuple([name for name in op.attrs[0] if name not in x.axes])
-        if not added or op.dtype.itemsize < 4:  # the sum alone may be out of a half's range
+        if not added or op.dtype.itemsize < 4:  # the sum may exceed the range of a half
             continue
         rest = tuple([name for name in op.attrs[0] if name in x.axes])
         kept = broadcast(x, [axis for axis in one.axes if axis.name not in added])

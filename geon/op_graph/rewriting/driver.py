@@ -1,8 +1,8 @@
 """Rewrite driver: applies rules bottom-up to a fixed point at each op and carries source lines.
 
-A rule is a function from an op to its replacement, or to None where it does not apply. It belongs
-to the primitives named when it is registered. The driver gives the replacement the site, name and
-tags of what it replaces; rules never mention them.
+A rule is a function from an op to its replacement, or to None where it does not apply. It is
+registered for the primitives at which it starts. The driver gives the replacement the site, name
+and tags of the op that it replaces; rules do not handle these.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class RuleSet:
         return RuleSet(f"{self.name}, {other.name}", merged)
 
     def without(self, *rules: Rule) -> RuleSet:
-        """The set less these rules."""
+        """Return the set without these rules."""
         kept = {n: tuple(r for r in each if r not in rules) for n, each in self.rules.items()}
         return RuleSet(self.name, kept)
 
 
 class Rules:
-    """Collects rules: ``@rules.on("log")`` registers one."""
+    """Collects rules: the decorator ``@rules.on("log")`` registers one for ``log``."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -59,24 +59,28 @@ class Rules:
         return register
 
     def done(self) -> RuleSet:
-        """The rules collected so far."""
+        """Return the rules collected so far."""
         return RuleSet(self.name, {name: tuple(rules) for name, rules in self.table.items()})
 
 
 def rewrite(
     roots: Iterable[Op], rules: RuleSet, known: dict[Op, Op], own: OwnTable | None = None
 ) -> list[Op]:
-    """The roots with every rule applied everywhere below them, to a fixed point.
+    """Return the roots with every rule applied everywhere below them, to a fixed point.
 
-    ``known`` maps ops to their rewritten forms and is added to; new ops are in ``own``, if given. A
-    rule that fails, or a set of rules that does not end, raises ``RewriteError``.
+    ``known`` maps ops to their rewritten forms; the call adds to it. New ops are in the interning
+    table ``own``, if given. Raises ``RewriteError`` if a rule fails or the rules do not terminate.
     """
     with building(own):
         return _Driver(rules, known).run(list(roots))
 
 
 class _Driver:
-    """One run: the rules, what is known, and the ops whose replacement is being worked out."""
+    """One run of a rule set.
+
+    ``known`` maps ops to their rewritten forms. ``pending`` maps an op whose replacement is being
+    rewritten to that replacement.
+    """
 
     def __init__(self, rules: RuleSet, known: dict[Op, Op]) -> None:
         self.rules = rules
@@ -84,10 +88,10 @@ class _Driver:
         self.pending: dict[Op, Op] = {}
 
     def run(self, roots: Sequence[Op]) -> list[Op]:
-        """The roots rewritten, and in ``known`` all below them; arguments come first."""
+        """Return the roots rewritten; add all ops below them to ``known``, arguments first."""
         known, table = self.known, self.rules.rules
         for op in post_order(roots, known):
-            if op in known:  # a rule that fired since has met it
+        if op in known:  # rewritten below a rule's result in the meantime
                 continue
             args = op.args
             for arg in args:
@@ -110,12 +114,14 @@ class _Driver:
         return [known[root] for root in roots]
 
     def rewritten(self, body: Body) -> Body:
-        """A body with every rule applied in it."""
+        """Return a body with every rule applied in it."""
         made: tuple[Any, ...] = tuple(self.run(body.results))
         return Body(body.parameters, made)
 
     def fixed_point(self, op: Op) -> Op:
-        """What is left of ``op`` when no rule applies; ``RewriteError`` where that has no end."""
+        """Apply rules to ``op`` until none applies; raise ``RewriteError`` after ``LOOP_GUARD``
+        steps.
+        """
         previous = op
         for _ in range(LOOP_GUARD):
             new = self.replaced(op)
@@ -127,7 +133,7 @@ class _Driver:
         raise self.endless(previous, op)
 
     def settled(self, op: Op, new: Op) -> Op:
-        """``new``, for ``op``, with the ops that a rule built below it rewritten too."""
+        """Return ``new``, which replaces ``op``, with the ops below it rewritten too."""
         unknown = [arg for arg in new.args if arg not in self.known]
         if unknown:
             if op in self.pending:
@@ -138,7 +144,7 @@ class _Driver:
         return with_args(new, tuple([self.known[arg] for arg in new.args]))
 
     def replaced(self, op: Op) -> Op | None:
-        """What the first rule that applies makes of ``op``; None where none does."""
+        """Return the replacement of ``op`` by the first rule that applies; None if none does."""
         name = self.rules.name
         for rule in self.rules.rules.get(op.primitive.name, ()):
             try:

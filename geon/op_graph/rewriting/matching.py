@@ -1,4 +1,4 @@
-"""Predicates on ops that rewrite rules share, and conversion of what they return."""
+"""Predicates on ops that rewrite rules share, and helpers for their results."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from ..values.dtypes import HALVES, kind, name_of
 
 
 def is_of(op: Op, name: str) -> bool:
-    """Whether ``op`` is of the primitive of this name."""
+    """Return True if the primitive of ``op`` has this name."""
     return op.primitive is PRIMITIVES[name]
 
 
 def tensor(x: Op) -> Tensor:
-    """``x``, which is a tensor."""
+    """Return ``x``; assert that it is a tensor."""
     assert isinstance(x, Tensor)
     return x
 
 
 def repeated(op: Op) -> Op:
-    """What ``op`` is, or repeats along other axes."""
+    """Return the operand of ``op`` if it is a broadcast, otherwise ``op``."""
     return op.args[0] if is_of(op, "broadcast") else op
 
 
 def unrounded(op: Op) -> Op:
-    """What ``op`` is before it is rounded to a half, and widened again if it is."""
+    """Return the operand below casts of ``op`` to and from half precision."""
     while is_of(op, "cast") and kind(op.args[0].dtype) == "f":
         if not {name_of(op.dtype), name_of(op.args[0].dtype)}.intersection(HALVES):
             break
@@ -36,5 +36,5 @@ def unrounded(op: Op) -> Op:
 
 
 def over_axes(x: Any, op: Op) -> Tensor:
-    """``x`` over the axes of the op it replaces."""
+    """Broadcast ``x`` to the axes of the op that it replaces."""
     return broadcast(x, op.axes)

@@ -1,4 +1,4 @@
-"""Simplification of regions: equal ones are merged, unread results and carries removed."""
+"""Simplification of regions: merges equal ones, and removes unread results and carries."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from .while_cleanup import smaller_while, while_key
 def tidied(
     roots: Sequence[Op], own: OwnTable, hoist: bool = True, division: Division | None = MARKED
 ) -> list[Op]:
-    """The roots with fewer and smaller regions below; new ops are in ``own``.
+    """Return the roots with fewer and smaller regions; new ops are in the interning table ``own``.
 
-    Scans that share carries become one, which gives what all of them do. Carries, stacks, captures
-    and results that nothing needs are left out. The number of the step, where a body reads it,
-    becomes a stack like others. Products leave loops, with ``hoist``; they stay in those that are
-    to be in segments by a ``division``, whose stacks are not to be made.
+    Scans that share carries are merged into one. Carries, stacks, captures and results that nothing
+    reads are removed. The step number becomes a stacked input if the body reads it. With ``hoist``,
+    products are hoisted out of scans, except out of those that ``division`` divides into segments:
+    hoisting would store their stacks as a whole.
     """
     with building(own):
         return _tidied(roots, hoist, division)
@@ -48,9 +48,9 @@ def _tidied(roots: Sequence[Op], hoist: bool, division: Division | None) -> list
 
 
 def without_unused(roots: Sequence[Op]) -> dict[Op, Op]:
-    """What stands for each op below the roots, of regions without results that nobody needs.
+    """Map each op below the roots to its replacement, with unread results of regions removed.
 
-    So it is inside of regions. Regions stay apart that do the same.
+    This holds inside of bodies too. Equal regions are not merged.
     """
     order = post_order(roots)
     stands: dict[Op, Op] = {op: op for op in order}
@@ -58,12 +58,12 @@ def without_unused(roots: Sequence[Op]) -> dict[Op, Op]:
         made = _read([stands[root] for root in roots])
         if all(made[stands[root]] is stands[root] for root in roots):
             return stands
-        # What is gone was read by what went: then it stands for nothing, and nobody asks for it.
+        # An op without an entry in `made` was read only by removed ops; nothing looks it up.
         stands = {op: made.get(new, new) for op, new in stands.items()}
 
 
 def _read(roots: Sequence[Op]) -> dict[Op, Op]:
-    """What stands for each op, of regions with those results alone that some op reads."""
+    """Map each op to its replacement, with only those results of regions that some op reads."""
     order = post_order(roots)
     used: dict[Op, set[int]] = {op: set() for op in order if isinstance(op, RegionOp)}
     for op in order:
@@ -76,7 +76,7 @@ def _read(roots: Sequence[Op]) -> dict[Op, Op]:
         if isinstance(op, RegionOp):
             args = tuple([new[arg] for arg in op.args])
             bodies = [_read_body(body) for body in op.bodies]
-            current.site = op._site  # which what is in them has changed
+            current.site = op._site  # rewriting the bodies has changed it
             made[op] = _needed(op, args, bodies, used[op])
             new[op] = next(iter(made[op].values())).args[0] if made[op] else op
             continue
@@ -92,7 +92,7 @@ def _read(roots: Sequence[Op]) -> dict[Op, Op]:
 def _needed(
     op: RegionOp, args: tuple[Op, ...], bodies: Sequence[Body], needed: set[int]
 ) -> Mapping[int, Op]:
-    """The needed results of a region on these arguments, of these bodies, by number."""
+    """Return the needed results, by number, of a region with these arguments and bodies."""
     if op.primitive.name == "case":
         return _smaller_case(op, args, bodies, sorted(needed))
     if op.primitive.name == "while":
@@ -102,7 +102,7 @@ def _needed(
 
 
 def _read_body(body: Body) -> Body:
-    """A body without what nobody needs in it; the same one where there is nothing of that."""
+    """Return a body without unread results of its regions; the same object if there are none."""
     stands = without_unused(body.results)
     made = tuple(tensors([stands[result] for result in body.results]))
     if all(new is old for new, old in zip(made, body.results, strict=True)):
@@ -111,7 +111,7 @@ def _read_body(body: Body) -> Body:
 
 
 class _Pass:
-    """One walk from arguments to users."""
+    """One pass over the graph, arguments before users."""
 
     def __init__(
         self, order: Sequence[Op], roots: Sequence[Op], hoist: bool, division: Division | None
@@ -119,10 +119,10 @@ class _Pass:
         self.order, self.roots, self.hoist, self.division = order, roots, hoist, division
         self.divided = {} if division is None else Divided(order, roots, division).numbers
         self.new: dict[Op, Op] = {}
-        self.results: dict[Op, dict[int, Op]] = {}  # of each old region, the new ones by number
+        self.results: dict[Op, dict[int, Op]] = {}  # new results of each old region, by number
         self.used: dict[Op, set[int]] = {}
-        self.whiles: dict[object, list[RegionOp]] = {}  # those that do the same
-        self.along: dict[object, object] = {}  # of these, the first axis that one stacks along
+        self.whiles: dict[object, list[RegionOp]] = {}  # groups of while loops to merge
+        self.along: dict[object, object] = {}  # first axis along which a loop of a group stacks
         for op in order:
             if (
                 isinstance(op, RegionOp)
@@ -139,12 +139,15 @@ class _Pass:
                 self.used[op.args[0]].add(op.attrs[0])
 
     def same(self, op: RegionOp) -> object:
-        """What is equal for while loops that become one: one that stacks nothing joins others."""
+        """Return the key of the group of while loops that are merged.
+
+        A loop that stacks nothing joins a loop that does the same and stacks.
+        """
         key = while_key(op)
         return key, op.attrs[0] or self.along.get(key)
 
     def run(self) -> list[Op]:
-        """The roots, on tidy regions."""
+        """Return the roots, with simplified regions."""
         for op in self.order:
             current.site = op._site
             if isinstance(op, RegionOp):
@@ -163,7 +166,7 @@ class _Pass:
         return [self.new[root] for root in self.roots]
 
     def region(self, op: RegionOp) -> None:
-        """Make the region that stands for a region."""
+        """Build the replacement of a region."""
         args = tuple([self.new[arg] for arg in op.args])
         bodies = [self.body(body) for body in op.bodies]
         if op.primitive.name == "case":
@@ -190,7 +193,7 @@ class _Pass:
     def loops(
         self, op: RegionOp, group: Sequence[RegionOp], args: tuple[Op, ...], bodies: Sequence[Body]
     ) -> None:
-        """Make the one while loop that stands for a group."""
+        """Build the one while loop that replaces a group."""
         a = WhileAttributes(op.attrs)
         values: dict[Tensor, int] = {}
         numbers: dict[Op, dict[int, int]] = {}
@@ -210,7 +213,7 @@ class _Pass:
             self.results[each] = {k: results[numbers[each][k]] for k in self.used[each]}
 
     def body(self, body: Body) -> Body:
-        """A body whose own regions are tidy."""
+        """Return a body with simplified regions."""
         return Body(
             body.parameters, tuple(tensors(_tidied(body.results, self.hoist, self.division)))
         )
@@ -219,13 +222,13 @@ class _Pass:
 def _without_products(
     op: RegionOp, args: tuple[Op, ...], body: Body, needed: set[int]
 ) -> dict[int, Op]:
-    """The needed results of the scan with these arguments and this body, by number.
+    """Return the needed results, by number, of a scan with its products hoisted.
 
-    Products that it need not compute step by step are before and after it.
+    Products that need not be computed step by step move before or after the scan.
     """
     attrs = (*op.attrs[:-1], body)
     whole = Scan(ScanAttributes(attrs), args, body)
-    if whole.a.counted:  # a product of all places may be far larger than those that are reached
+    if whole.a.counted:  # a product over all steps may do far more work than the steps that run
         return _smaller(op, whole.a, args, body, needed)
     scan = products_before(whole)
     scan, later = products_after(scan, needed)
@@ -245,9 +248,10 @@ def _without_products(
 def _smaller(
     op: RegionOp, a: ScanAttributes, args: tuple[Op, ...], body: Body, needed: set[int]
 ) -> dict[int, Op]:
-    """The scan with these arguments and this body without what the ``needed`` results do not take.
+    """Return the ``needed`` results of a scan, by their old numbers, without unused parts.
 
-    Its results are by the number that they had.
+    The scan has the arguments ``args`` and the body ``body``. Carries, stacks and captures that the
+    results do not depend on are removed.
     """
     if not needed:
         return {}
@@ -288,7 +292,7 @@ def _smaller(
 def _smaller_case(
     op: RegionOp, args: tuple[Op, ...], bodies: Sequence[Body], needed: Sequence[int]
 ) -> dict[int, Op]:
-    """The needed results, by number, of the case with these arguments and bodies."""
+    """Return the needed results, by number, of the case with these arguments and bodies."""
     reached = set(post_order([body.results[k] for body in bodies for k in needed]))
     given = bodies[0].parameters
     kept = [0, *(k for k in range(1, len(args)) if given[k] in reached)]

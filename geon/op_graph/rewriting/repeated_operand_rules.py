@@ -20,7 +20,7 @@ TRUE = frozenset(("equal", "less_equal", "greater_equal"))
 
 @simpler.on("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 def compared_with_itself(op: Op) -> Op | None:
-    """What can be no NaN is equal to itself."""
+    """x == x is True and x != x False, and so on, for dtypes without NaN."""
     x, y = op.args
     if x is not y or kind(x.dtype) == "f":
         return None
@@ -29,21 +29,21 @@ def compared_with_itself(op: Op) -> Op | None:
 
 @simpler.on("where")
 def either_is_the_same(op: Op) -> Op | None:
-    """A choice between one value and itself is the value."""
+    """where(c, x, x) is x."""
     _, x, y = op.args
     return over_axes(x, op) if x is y else None
 
 
 @simpler.on("maximum", "minimum", "logical_and", "logical_or", "bitwise_and", "bitwise_or")
 def with_itself(op: Op) -> Op | None:
-    """The larger of a value and itself is the value, and so on."""
+    """maximum(x, x) is x; so are minimum and the logical and bitwise "and" and "or"."""
     x, y = op.args
     return over_axes(x, op) if x is y and x.dtype is op.dtype else None
 
 
 @simpler.on("concat")
 def joined_with_itself(op: Op) -> Op | None:
-    """A value of length 1 along an axis that is joined with itself is repeated along it."""
+    """concat([x, x, ...]) is a broadcast of x if x has length 1 along the axis."""
     first: Any = op.args[0]
     axis = first.axes[op.attrs[0]]
     if axis.expression != 1 or any(arg is not first for arg in op.args):

@@ -1,9 +1,11 @@
 """Hoists products out of scans: one product before or after the loop.
 
-- What a step multiplies of a stack by what all steps read is a product of the whole stack, before.
-- A value of a step that is such a product is a product of the whole stack, after.
-- A carry that only adds up products of what steps compute is one product of the stacks, after:
-  so is the gradient of a weight that each step uses.
+- A product of a slice of a stack by a captured value becomes one product of the whole stack before
+  the loop.
+- A stacked result that is a product by a captured value becomes one product of the whole stack
+  after the loop.
+- A carry that only accumulates products of values of the steps becomes one product of stacks after
+  the loop. The gradient of a weight that each step uses is such a carry.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ FLOATS = ("float32", "float64")
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Scan:
-    """A scan in the making: what it walks, its arguments, and its body."""
+    """A scan during the rewrite: its attributes, arguments and body."""
 
     a: ScanAttributes
     args: tuple[Op, ...]
@@ -37,15 +39,15 @@ class Scan:
 
     @property
     def stacks(self) -> range:
-        """The numbers of the arguments that are stacks."""
+        """The range of the arguments that are stacked inputs."""
         return range(self.a.carries, self.a.before_captures)
 
 
-# Before -------------------------------------------------------------------------------------------
+# Products before the loop -------------------------------------------------------------------------
 
 
 def products_before(scan: Scan) -> Scan:
-    """The scan with products of stacks by what all steps read computed before it."""
+    """Return the scan with products of stacks by captured values computed before it."""
     given, axis = scan.body.parameters, scan.a.axis
     stacked = {given[k]: scan.args[k] for k in scan.stacks}
     read: dict[Op, Op] = {
@@ -71,7 +73,7 @@ def products_before(scan: Scan) -> Scan:
 
 
 def _depends_on(order: Sequence[Op], known: Mapping[Op, Op], others: Sequence[Op]) -> set[Op]:
-    """The ops that are made of ``known`` ones and of none of ``others``."""
+    """Return the ops that depend on ``known`` ones but on none of ``others``."""
     moving, found = set(others), set(known)
     for op in order:
         if any(arg in moving for arg in op.args):
@@ -82,7 +84,10 @@ def _depends_on(order: Sequence[Op], known: Mapping[Op, Op], others: Sequence[Op
 
 
 def _whole(op: Op, stacked: Mapping[Op, Op], axis: object) -> Tensor | None:
-    """The stack of which ``op`` is the part of a step, its axes called as those of ``op``."""
+    """Return the stack of which ``op`` is the slice in a step, with its axes named as in ``op``.
+
+    None if ``op`` is no slice of a stack below renames and reorders.
+    """
     views = []
     while op.primitive.name in MOVES:
         views.append(op)
@@ -97,13 +102,13 @@ def _whole(op: Op, stacked: Mapping[Op, Op], axis: object) -> Tensor | None:
 
 
 def with_view(view: Op, whole: Tensor, axes: Axes) -> Tensor:
-    """The view of a stack that ``view`` is of its parts."""
+    """Return the rename or reorder ``view`` applied to a whole stack, with the result ``axes``."""
     made: Tensor = make(view.primitive, (whole,), (axes,))
     return made
 
 
 def _with_stacks(scan: Scan, found: Mapping[Op, Tensor]) -> Scan:
-    """The scan that reads stacks in the place of ops of its body."""
+    """Return the scan with ops of its body replaced by slices of the stacks in ``found``."""
     given, first = scan.body.parameters, scan.a.before_captures
     wanted = [*given[:first], *found, *given[first:]]
     parameters = tuple([parameter(k, op.axes, op.dtype) for k, op in enumerate(wanted)])
@@ -115,21 +120,24 @@ def _with_stacks(scan: Scan, found: Mapping[Op, Tensor]) -> Scan:
     return Scan(a, (*scan.args[:first], *found.values(), *scan.args[first:]), body)
 
 
-# After --------------------------------------------------------------------------------------------
+# Products after the loop --------------------------------------------------------------------------
 
 
 @dataclass(eq=False, slots=True)
 class Sum:
-    """What is added to a carry after the loop: products of two stacks, by numbers of results or
-    stacks that are there, with the views of each product; ``kept`` tells whether the carry is one
-    still."""
+    """The products to add to a carry after the loop.
+
+    ``products`` are tuples of a product op, the views above it, and its two operands. An operand is
+    a stack, or the number of a result of the scan that is one. ``kept`` is false if nothing else is
+    added to the carry in the loop.
+    """
 
     products: list[tuple[Op, list[Op], tuple[object, object]]] = field(default_factory=list)
     kept: bool = True
 
 
 def sums_after(scan: Scan, needed: set[int]) -> tuple[Scan, dict[int, Sum]]:
-    """The scan without products that carries only add up, and what is to be added to these."""
+    """Return the scan without accumulated products, and the sums to add to carries after it."""
     a, given, results = scan.a, scan.body.parameters, list(scan.body.results)
     moving = _moving(scan)
     found: dict[int, Sum] = {}
@@ -167,17 +175,21 @@ def sums_after(scan: Scan, needed: set[int]) -> tuple[Scan, dict[int, Sum]]:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Later:
-    """A stack that is a product after the loop: of the stack at ``place`` by ``steady``."""
+    """A stacked result that is computed as one product after the loop.
+
+    The operands of ``product`` are the stack at ``place``, which is an op or a result number, and
+    ``steady``. ``views`` are the renames and reorders above the product.
+    """
 
     product: Op
     views: list[Op]
     place: object
     steady: Op
-    first: bool  # whether the stack is the first operand
+    first: bool  # True if the stack is the first operand
 
 
 def products_after(scan: Scan, needed: set[int]) -> tuple[Scan, dict[int, Later]]:
-    """The scan without results that are products by what all steps read, and what these are."""
+    """Return the scan without results that are products by captured values, and these products."""
     a, given, results = scan.a, scan.body.parameters, scan.body.results
     read = {given[k]: scan.args[k] for k in range(a.before_captures, len(scan.args))}
     moving = [*given[: a.before_captures], given[-1]]
@@ -207,7 +219,7 @@ def products_after(scan: Scan, needed: set[int]) -> tuple[Scan, dict[int, Later]
 
 
 def multiplied(later: Later, scan: Scan, results: Mapping[int, Op]) -> Tensor:
-    """The stack that is a product after the loop."""
+    """Return the stacked result that ``later`` describes, computed after the loop."""
     place = later.place
     stack = place if isinstance(place, Op) else results[place]  # type: ignore[index]  # else a number
     pair = (stack, later.steady) if later.first else (later.steady, stack)
@@ -219,7 +231,7 @@ def multiplied(later: Later, scan: Scan, results: Mapping[int, Op]) -> Tensor:
 
 
 def _moving(scan: Scan) -> set[Op]:
-    """The ops of the body that differ from step to step."""
+    """Return the ops of the body whose values differ from step to step."""
     given = scan.body.parameters
     found = {*given[: scan.a.before_captures], given[-1]}
     for op in post_order(scan.body.results):
@@ -229,14 +241,18 @@ def _moving(scan: Scan) -> set[Op]:
 
 
 def _terms(op: Op) -> list[Op]:
-    """What is added up to an op, over its axes."""
+    """Return the terms of a chain of adds over the axes of ``op``."""
     if op.primitive.name == "add" and all(arg.axes is op.axes for arg in op.args):
         return [term for arg in op.args for term in _terms(arg)]
     return [op]
 
 
 def _product(term: Op, moving: set[Op], a: ScanAttributes) -> tuple[Op, list[Op]] | None:
-    """The product that a term is, and the views of it; None for another, and for a small one."""
+    """Return the float dot or outer product below ``term`` and the views above it.
+
+    None if ``term`` is no such product, or if an operand does not vary by step, has another dtype,
+    or has the axis of the loop.
+    """
     op, views = _below_views(term)
     if op.primitive.name not in ("dot", "multiply") or op.dtype.name not in FLOATS:
         return None
@@ -248,7 +264,7 @@ def _product(term: Op, moving: set[Op], a: ScanAttributes) -> tuple[Op, list[Op]
 
 
 def _below_views(op: Op) -> tuple[Op, list[Op]]:
-    """What lies below views that only move axes, and these views, outermost first."""
+    """Return the op below renames and reorders, and these views, outermost first."""
     views = []
     while op.primitive.name in MOVES:
         views.append(op)
@@ -257,7 +273,7 @@ def _below_views(op: Op) -> tuple[Op, list[Op]]:
 
 
 def _place(arg: Op, scan: Scan, values: dict[Op, int], first: int) -> object:
-    """Where the stack of an operand is: an argument, or the number of a result."""
+    """Return the stack of an operand, or the number of the result that stacks it."""
     given = scan.body.parameters
     whole = _whole(arg, {given[k]: scan.args[k] for k in scan.stacks}, scan.a.axis)
     if whole is not None:
@@ -269,7 +285,7 @@ def _place(arg: Op, scan: Scan, values: dict[Op, int], first: int) -> object:
 
 
 def added(total: Sum, before: Op, scan: Scan, results: Mapping[int, Op]) -> Tensor:
-    """A last carry: what it was ``before`` the products, and these."""
+    """Return a last carry: its value ``before`` plus the hoisted products."""
     found: Tensor = before  # type: ignore[assignment]  # carries are tensors
     for op, views, places in total.products:
         stacks = [place if isinstance(place, Op) else results[place] for place in places]  # type: ignore[index]  # else a number

@@ -1,7 +1,7 @@
 """Merges scans over the same axis into one scan.
 
-Derivatives of one loop, asked for value by value, are such scans: each hands on what the others do,
-and totals of its own.
+The derivatives of one loop with respect to several values, taken one by one, are such scans: each
+carries the same values as the others, plus totals of its own.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ..values.dtypes import INT64, DType
 
 
 def together(roots: Sequence[Op]) -> list[Op]:
-    """The roots, where scans that share carries, none of which needs another, are one scan.
+    """Return the roots with scans merged that share carries and do not depend on each other.
 
-    Carries are the same where they begin as the same op, and a step makes the same of them. Scans
-    without carries are one where they have the same arguments.
+    Two carries are the same if they have the same initial value and the same update in a step.
+    Scans without carries are merged if they have the same arguments.
     """
     found = list(roots)
     while True:
@@ -36,11 +36,11 @@ def together(roots: Sequence[Op]) -> list[Op]:
 
 
 class _Meeting:
-    """Scans over one axis in one direction, their bodies over the same leaves.
+    """Scans over one axis in one direction, with their bodies over the same leaves.
 
-    ``classes`` has for each scan the class of each of its carries, and ``values`` what its body
-    computes. Two carries are of one class unless they begin as different ops, or a step makes
-    different values of them: so classes are divided until no step divides them any more.
+    ``classes`` gives for each scan the class of each of its carries. ``values`` are the results of
+    each body. Two carries are in one class if they have the same initial value and the same update.
+    The classes are refined until a step does not split them any more.
     """
 
     def __init__(self, scans: Sequence[RegionOp]) -> None:
@@ -62,7 +62,7 @@ class _Meeting:
             self.values = self.computed()
 
     def computed(self) -> list[list[Tensor]]:
-        """What each body computes where carries of one class are one leaf."""
+        """Return the results of each body, with one leaf for all carries of a class."""
         found = []
         for op, a, numbers in zip(self.scans, self.parts, self.classes, strict=True):
             known: dict[Op, Op] = {}
@@ -73,7 +73,7 @@ class _Meeting:
         return found
 
     def places(self, op: RegionOp) -> list[tuple[object, ...]]:
-        """What tells the parameters of a scan's body apart: the arguments of the scan."""
+        """Return a key for each parameter of a scan's body, by the argument that it stands for."""
         a = ScanAttributes(op.attrs)
         given = op.args[a.carries : a.captures.stop]
         kinds = ["stack"] * a.xs + ["capture"] * (len(given) - a.xs)
@@ -81,14 +81,16 @@ class _Meeting:
         return [*(("carry",) for _ in range(a.carries)), *named, ("step",)]
 
     def leaf(self, of: tuple[object, ...], axes: Axes, dtype: DType) -> Op:
-        """The leaf that stands for something over these axes."""
+        """Return the leaf for the key ``of`` with these axes and dtype; the same one for
+        each call.
+        """
         key = (*of, axes, dtype.name)
         if key not in self.leaves:
             self.leaves[key] = parameter(len(self.leaves), axes, dtype)
         return self.leaves[key]
 
     def share(self, one: int, other: int) -> bool:
-        """Whether two of the scans have carries in common; if they have none, all arguments."""
+        """Return True if two of the scans share carries or, without carries, all arguments."""
         mine, others = set(self.classes[one]), set(self.classes[other])
         if not mine and not others:
             return same_ops(self.scans[one].args, self.scans[other].args)
@@ -96,16 +98,16 @@ class _Meeting:
 
 
 def _numbered(keys: Sequence[Sequence[object]]) -> list[list[int]]:
-    """The keys as numbers in order of first use."""
+    """Replace the keys by numbers in order of first use."""
     numbers: dict[object, int] = {}
     return [[numbers.setdefault(key, len(numbers)) for key in row] for row in keys]
 
 
-# Which scans are one ------------------------------------------------------------------------------
+# Choice of the scans to merge ---------------------------------------------------------------------
 
 
 def _meetings(order: Sequence[Op]) -> Iterator[_Meeting]:
-    """Scans that are to be one, of more than one each."""
+    """Yield groups of two or more scans to merge."""
     scans = [op for op in order if isinstance(op, RegionOp) and op.primitive.name == "scan"]
     if len(scans) < 2:
         return
@@ -126,13 +128,13 @@ def _meetings(order: Sequence[Op]) -> Iterator[_Meeting]:
 
 
 def _walk(op: RegionOp) -> tuple[int, bool, int]:
-    """What scans that are one have in common: the axis, the direction, and how many steps."""
+    """Return the key that merged scans have in common: axis, direction and number of steps."""
     a = ScanAttributes(op.attrs)
     return id(a.axis), a.reverse, id(a.count(op.args))
 
 
 def _begin_alike(scans: Sequence[RegionOp]) -> bool:
-    """Whether it is worth a look: two of them begin with one op, or have no carries."""
+    """Return True if two of the scans have an equal initial carry, or have no carries."""
     seen: set[int] = set()
     for op in scans:
         begins = set(map(id, op.args[: op.attrs[1]])) or {0}
@@ -143,7 +145,7 @@ def _begin_alike(scans: Sequence[RegionOp]) -> bool:
 
 
 def _needs(order: Sequence[Op], scans: Sequence[RegionOp]) -> dict[Op, int]:
-    """Which scans each op needs, as bits by their numbers, its own among these."""
+    """Return for each op the scans that it depends on, itself included, as a bit set."""
     number = {op: k for k, op in enumerate(scans)}
     found: dict[Op, int] = {}
     for op in order:
@@ -155,16 +157,16 @@ def _needs(order: Sequence[Op], scans: Sequence[RegionOp]) -> dict[Op, int]:
 
 
 def _needs_other(one: RegionOp, other: RegionOp, needs: dict[Op, int]) -> bool:
-    """Whether one of two scans needs the other: it then needs all that this does."""
+    """Return True if one of two scans depends on the other."""
     both = needs[one] | needs[other]
     return both in (needs[one], needs[other])
 
 
-# The one scan -------------------------------------------------------------------------------------
+# The merged scan ----------------------------------------------------------------------------------
 
 
 def _joined(met: _Meeting, roots: Sequence[Op]) -> list[Op]:
-    """The roots over the one scan in the place of those that met."""
+    """Return the roots with the scans of a group replaced by one."""
     scans = met.scans
     new: dict[Op, Op] = {}
     made: dict[Op, list[Tensor]] = {}
@@ -183,12 +185,12 @@ def _joined(met: _Meeting, roots: Sequence[Op]) -> list[Op]:
 
 
 def _one(met: _Meeting, new: Mapping[Op, Op]) -> dict[Op, list[Tensor]]:
-    """The results of each scan, from the one that computes what all of them do.
+    """Build the scan that merges a group; return the results of each of its scans.
 
-    ``new`` has what takes the place of each argument.
+    ``new`` maps each argument to its replacement.
     """
-    carries: dict[int, tuple[Op, Op, Op]] = {}  # of each class: its leaf, its beginning, the next
-    others: dict[object, dict[Op, Op]] = {"stack": {}, "capture": {}}  # by leaf, the arguments
+    carries: dict[int, tuple[Op, Op, Op]] = {}  # by class: leaf, initial value, value after a step
+    others: dict[object, dict[Op, Op]] = {"stack": {}, "capture": {}}  # arguments by leaf
     values: dict[Op, int] = {}
     step = met.leaf(("step",), NO_AXES, INT64)
     members = list(zip(met.scans, met.parts, met.classes, met.values, strict=True))

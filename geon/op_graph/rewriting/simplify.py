@@ -1,6 +1,6 @@
-"""Simplification rules before scheduling, and the pass that applies all of them.
+"""Value-preserving simplification rules applied before scheduling, and their collection.
 
-Rules keep values. Each is one pattern and one replacement; see ``rewrite`` for the driver.
+Each rule is one pattern and one replacement; ``rewriting/driver.py`` applies them.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ from .softmax_rules import SOFTMAX_RULES
 
 simpler = Rules("simplify")
 
-BEGINS = {"sum": 0, "prod": 1, "any": False, "all": True}  # what reductions give over no element
+BEGINS = {"sum": 0, "prod": 1, "any": False, "all": True}  # results of empty reductions
 
 
 @simpler.on("stop_gradient")
 def stopped(op: Op) -> Op | None:
-    """stop_gradient(x) is x once derivatives are taken."""
+    """stop_gradient(x) is x, once derivatives are taken."""
     return op.args[0]
 
 
 @simpler.on("custom")
 def custom_call(op: Op) -> Op | None:
-    """A call with a rule of the user's is its value once derivatives are taken."""
+    """A call with a user's derivative rule is its value, once derivatives are taken."""
     return op.args[0]
 
 
@@ -64,7 +64,9 @@ def _signed(zero: Op) -> bool:
 
 @simpler.on("add")
 def add_zero(op: Op) -> Op | None:
-    """x + 0 and 0 + x are x; of floats only with -0.0, which keeps the sign of a zero."""
+    """x + 0 and 0 + x are x; for floats only if the zero is -0.0, which keeps the sign of a
+    zero.
+    """
     for zero, x in (op.args, op.args[::-1]):
         if is_constant(zero, 0) and (kind(op.dtype) != "f" or _signed(zero)):
             return over_axes(x, op)
@@ -73,7 +75,7 @@ def add_zero(op: Op) -> Op | None:
 
 @simpler.on("subtract")
 def subtract_zero(op: Op) -> Op | None:
-    """x - 0 is x; 0 - x is -x. Of floats only where the sign of a zero stays."""
+    """x - 0 is x and 0 - x is -x; for floats only where the sign of a zero is kept."""
     x, y = op.args
     floats = kind(op.dtype) == "f"
     if is_constant(y, 0) and not (floats and _signed(y)):
@@ -107,7 +109,7 @@ def divide_one(op: Op) -> Op | None:
 
 @simpler.on("power")
 def power_by_constant(op: Op) -> Op | None:
-    """Powers 0, 1, 2, 3 and -1 as products and a quotient."""
+    """Powers with exponent 0, 1, 2, 3 and -1 become a constant, products and a reciprocal."""
     x, exponent = tensor(op.args[0]), scalar_value(op.args[1])
     if exponent == 1:
         return over_axes(x, op)
@@ -146,7 +148,7 @@ def subtract_negative(op: Op) -> Op | None:
 
 
 def _negated_factor(op: Op) -> tuple[Op, Op] | None:
-    """x and y where ``op`` is -x * y or y * -x."""
+    """Return x and y if ``op`` is -x * y or y * -x; otherwise None."""
     if is_of(op, "multiply"):
         for x, y in (op.args, op.args[::-1]):
             if is_of(x, "negative"):
@@ -156,7 +158,7 @@ def _negated_factor(op: Op) -> tuple[Op, Op] | None:
 
 @simpler.on("multiply")
 def negative_factor(op: Op) -> Op | None:
-    """-x * y is -(x * y), where that is no larger: the sign then meets a sum."""
+    """-x * y is -(x * y) if x has all axes, so that a sum above can absorb the sign."""
     found = _negated_factor(op)
     if found is None or found[0].axes is not op.axes:
         return None
@@ -175,7 +177,7 @@ def add_negative_factor(op: Op) -> Op | None:
 
 @simpler.on("sum")
 def sum_of_negative(op: Op) -> Op | None:
-    """A sum of -x is minus the sum of x, where both negate in one dtype."""
+    """sum(-x) is -sum(x), if the sum has the dtype of x."""
     inner = op.args[0]
     if not is_of(inner, "negative") or inner.dtype is not op.dtype:
         return None
@@ -184,7 +186,7 @@ def sum_of_negative(op: Op) -> Op | None:
 
 @simpler.on("sum", "prod", "max", "first_max", "min", "any", "all", "argmax", "argmin")
 def reduction_of_one(op: Op) -> Op | None:
-    """A reduction over axes of length 1 is one without them; over no axis, it is its argument."""
+    """A reduction drops its axes of length 1; without any other axes it is its argument."""
     x, names = tensor(op.args[0]), op.attrs[0]
     gone = {x.axes[name]: 0 for name in names if x.axes[name].expression == 1}
     if names and not gone:
@@ -199,7 +201,7 @@ def reduction_of_one(op: Op) -> Op | None:
 
 @simpler.on("sum", "prod", "any", "all")
 def reduction_of_none(op: Op) -> Op | None:
-    """A reduction over an axis of length 0 is what it begins with."""
+    """A reduction over an axis of length 0 is its identity element."""
     axes = op.args[0].axes
     if all(axes[name].expression != 0 for name in op.attrs[0]):
         return None
@@ -222,14 +224,14 @@ def relu(op: Op) -> Op | None:
 
 @simpler.on("where")
 def where_constant(op: Op) -> Op | None:
-    """where of a constant condition is one of the two."""
+    """where(c, x, y) with a constant c is x or y."""
     chosen = scalar_value(repeated(op.args[0]))
     return None if chosen is None else over_axes(op.args[1 if chosen else 2], op)
 
 
 @simpler.on("update")
 def update_of_all(op: Op) -> Op | None:
-    """What replaces all of a value is the result."""
+    """update(x, v) is v if it replaces all elements of x."""
     pairs = zip(op.axes, op.attrs[0], strict=True)
     whole = all(
         item is None
@@ -245,9 +247,7 @@ def update_of_all(op: Op) -> Op | None:
 
 @simpler.on("cumsum", "cumprod")
 def running_of_one(op: Op) -> Op | None:
-    """A running sum or product along an axis of length 1 is its argument, or what it begins with
-    where it is exclusive.
-    """
+    """cumsum(x) and cumprod(x) along an axis of length 1 are x; exclusive ones are 0 and 1."""
     name, exclusive, _ = op.attrs
     if op.axes[name].expression != 1:
         return None
@@ -259,7 +259,7 @@ def running_of_one(op: Op) -> Op | None:
 
 @simpler.on("sort", "argsort", "top_k")
 def sort_of_one(op: Op) -> Op | None:
-    """An axis of length 1 is sorted, and the one position along it is 0."""
+    """sort(x) along an axis of length 1 is x; argsort and top_k are 0."""
     if op.args[0].axes[op.attrs[0]].expression != 1 or op.axes[op.attrs[0]].expression != 1:
         return None
     if op.primitive.name == "sort":
@@ -269,7 +269,7 @@ def sort_of_one(op: Op) -> Op | None:
 
 @simpler.on("scatter")
 def scatter_of_broadcast(op: Op) -> Op | None:
-    """Values that are repeated are put into what is repeated, too, before they are."""
+    """scatter(broadcast(x), i, broadcast(v)) is broadcast(scatter(x, i, v)) for unused axes."""
     x, index, value = op.args
     if not is_of(x, "broadcast") or not is_of(value, "broadcast"):
         return None
@@ -284,7 +284,7 @@ def scatter_of_broadcast(op: Op) -> Op | None:
 
 @simpler.on("cumsum", "cumprod")
 def running_of_broadcast(op: Op) -> Op | None:
-    """What is repeated runs before it is; along what repeats it a running sum is a multiple."""
+    """cumsum(broadcast(x)) is broadcast(cumsum(x)); along a broadcast axis it is x * index."""
     repeated, (name, exclusive, reverse) = op.args[0], op.attrs
     if not is_of(repeated, "broadcast"):
         return None
@@ -292,10 +292,10 @@ def running_of_broadcast(op: Op) -> Op | None:
     if name in x.axes:
         return over_axes(make(op.primitive, (x,), op.attrs), op)
     if not is_of(op, "cumsum") or op.dtype.itemsize < 4:
-        return None  # a half holds no long count
+        return None  # a half cannot represent large counts exactly
     value = scalar_value(x)
     if exclusive and (value is None or not 0 < value < math.inf):
-        return None  # an infinity begins with 0, and so does what is negative, not with -0
+        return None  # the first element is 0, but inf * 0 is NaN and -x * 0 is -0
     axis = op.axes[name]
     before = iota(axis, op.dtype)
     size = strengthen(length_value(axis.expression), op.dtype)
@@ -308,7 +308,7 @@ def running_of_broadcast(op: Op) -> Op | None:
 
 @simpler.on("iota")
 def iota_of_one(op: Op) -> Op | None:
-    """The positions along an axis of length 1 are 0."""
+    """iota along an axis of length 1 is 0."""
     if op.axes[0].expression != 1:
         return None
     return over_axes(strengthen(as_tensor(0), op.dtype), op)
@@ -316,7 +316,7 @@ def iota_of_one(op: Op) -> Op | None:
 
 @simpler.on("broadcast", "reorder")
 def broadcast_twice(op: Op) -> Op | None:
-    """A broadcast or reorder of one is one."""
+    """A broadcast or reorder of a broadcast or reorder is one broadcast."""
     inner = op.args[0]
     if is_of(inner, "broadcast") or is_of(inner, "reorder"):
         return broadcast(tensor(inner.args[0]), op.axes)
@@ -325,7 +325,7 @@ def broadcast_twice(op: Op) -> Op | None:
 
 @simpler.on("cast")
 def cast_of_broadcast(op: Op) -> Op | None:
-    """A value is cast before it is repeated."""
+    """cast(broadcast(x)) is broadcast(cast(x))."""
     inner = op.args[0]
     if not is_of(inner, "broadcast"):
         return None
@@ -334,14 +334,14 @@ def cast_of_broadcast(op: Op) -> Op | None:
 
 @simpler.on("rename")
 def rename_twice(op: Op) -> Op | None:
-    """A rename of a rename is one; back to the same axes it is nothing."""
+    """rename(rename(x)) is one rename, or x if the axes are those of x."""
     inner = op.args[0]
     return cast_axes(tensor(inner.args[0]), op.axes) if is_of(inner, "rename") else None
 
 
 @simpler.on("rename")
 def rename_of_update(op: Op) -> Op | None:
-    """What is renamed, changed in part and renamed again is changed under its last names."""
+    """rename(update(rename(x), v)) is update(rename(x), rename(v))."""
     inner = op.args[0]
     if not is_of(inner, "update") or not is_of(inner.args[0], "rename"):
         return None
@@ -352,7 +352,7 @@ def rename_of_update(op: Op) -> Op | None:
 
 @simpler.on("unflatten")
 def unflatten_of_flatten(op: Op) -> Op | None:
-    """Axes that are merged and taken apart again are the axes that they were."""
+    """unflatten(flatten(x)) is x, renamed, if the lengths are the same."""
     inner = op.args[0]
     if not is_of(inner, "flatten") or inner.attrs[1].name != op.attrs[0]:
         return None
@@ -363,7 +363,7 @@ def unflatten_of_flatten(op: Op) -> Op | None:
 
 @simpler.on("flatten")
 def flatten_of_unflatten(op: Op) -> Op | None:
-    """An axis that is taken apart and merged again is the axis that it was."""
+    """flatten(unflatten(x)) is x, renamed, if the axes and the length are the same."""
     inner = op.args[0]
     if not is_of(inner, "unflatten") or inner.attrs[1].names != op.attrs[0]:
         return None
@@ -374,13 +374,13 @@ def flatten_of_unflatten(op: Op) -> Op | None:
 
 @simpler.on("sum")
 def sum_of_broadcast(op: Op) -> Op | None:
-    """A sum over axes that a broadcast added is a product with their size."""
+    """sum(broadcast(x)) over broadcast axes is x * n, where n is their number of elements."""
     repeated, names = op.args[0], op.attrs[0]
     if not is_of(repeated, "broadcast"):
         return None
     x = tensor(repeated.args[0])
     added = [name for name in names if name not in x.axes]
-    if not added or op.dtype.itemsize < 4:  # a size may be out of a half's range
+    if not added or op.dtype.itemsize < 4:  # the size may exceed the range of a half
         return None
     own = tuple(name for name in names if name in x.axes)
     total = sum_over(x, own) if own else cast(x, op.dtype)
@@ -390,7 +390,9 @@ def sum_of_broadcast(op: Op) -> Op | None:
 
 
 def _strip_broadcasts(op: Op) -> Op | None:
-    """Elementwise ops repeat operands by themselves."""
+    """Remove broadcasts and reorders below an elementwise op, which broadcasts its operands
+    itself.
+    """
     args = tuple(
         [a.args[0] if is_of(a, "broadcast") or is_of(a, "reorder") else a for a in op.args]
     )
@@ -407,7 +409,7 @@ def _strip_broadcasts(op: Op) -> Op | None:
 
 
 def _cover(op: Op, args: tuple[Op, ...]) -> list[Op]:
-    """The arguments with as few broadcasts kept as give all axes of ``op``."""
+    """Return the arguments, with only as many broadcasts as needed for all axes of ``op``."""
     covered: set[str] = set()
     kept: list[Op] = []
     for old, new in zip(op.args, args, strict=True):
@@ -418,15 +420,15 @@ def _cover(op: Op, args: tuple[Op, ...]) -> list[Op]:
 
 
 def moved_constant(op: Op) -> Op | None:
-    """A view of one number everywhere is that number over the axes of the view."""
+    """A view of a constant with one value is that value broadcast to the axes of the view."""
     if len(op.args) > 1:
-        return None  # positions at run time are checked
+        return None  # run-time indices must still be checked
     number = repeated(op.args[0])
     return None if scalar_value(number) is None else over_axes(number, op)
 
 
 def _fold(op: Op) -> Op | None:
-    """An elementwise op of constants of one number is such a constant."""
+    """An elementwise op of uniform constants is a uniform constant."""
     numbers = tuple([repeated(arg) for arg in op.args])
     if any(scalar_value(arg) is None for arg in numbers):
         return None
@@ -439,7 +441,7 @@ def _fold(op: Op) -> Op | None:
 
 
 def _with_elementwise(rules: Rules) -> RuleSet:
-    """The rules, with folding and broadcast stripping for every elementwise row."""
+    """Return the rules, with folding and broadcast stripping for every elementwise primitive."""
     for name, row in PRIMITIVES.items():
         if row.kind == "elementwise" and name not in ("copy", "stop_gradient", "custom"):
             rules.table.setdefault(name, [])[:0] = [_strip_broadcasts, _fold]
@@ -452,7 +454,7 @@ _complete: list[RuleSet] = []
 
 
 def simplify_rules() -> RuleSet:
-    """All rules of ``simplify``; made when first asked for, once every row exists."""
+    """Return all rules of ``simplify``; built at the first call, when all primitives exist."""
     if not _complete:
         rules = _with_elementwise(simpler) | DOT_RULES | TWICE_RULES | SOFTMAX_RULES
         _complete.append(rules)

@@ -1,8 +1,8 @@
-"""The derivative of softmax expressed by its result alone.
+"""Rewrites the derivative of softmax in terms of its result alone.
 
-With y = exp(z) / s, where s is the sum of exp(z), and a cotangent g, the chain of derivatives gives
-exp(z) * (g / s - sum(g * y / s)): both exp(z) and y, and a division for each element. The same is
-y * (g - sum(g * y)).
+With y = exp(z) / s, where s = sum(exp(z)), and a cotangent g, the chain rule gives exp(z) * (g / s
+- sum(g * y / s)). This reads both exp(z) and y, and divides for each element. It equals y * (g -
+sum(g * y)).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def slope_of_softmax(op: Op) -> Op | None:
 
 
 def _softmax(powers: Op, scaled: Op, shared: Op) -> tuple[Op, Op, tuple[str, ...]] | None:
-    """The softmax, its cotangent and the axes it is over, of terms that are such a slope's."""
+    """Return the softmax, its cotangent and its axes if the terms match the pattern; else None."""
     if not is_of(shared, "sum") or not is_of(shared.args[0], "multiply"):
         return None
     names = shared.attrs[0]
@@ -49,7 +49,7 @@ def _softmax(powers: Op, scaled: Op, shared: Op) -> tuple[Op, Op, tuple[str, ...
 
 
 def _is_over(scaled: Op, g: Op, s: Op) -> bool:
-    """Whether an op is g / s, as a quotient or by a reciprocal."""
+    """Return True if ``scaled`` is g / s, as a quotient or by a reciprocal."""
     if is_of(scaled, "divide"):
         return scaled.args[0] is g and _inner(scaled.args[1]) is s
     if not is_of(scaled, "multiply"):
@@ -61,7 +61,7 @@ def _is_over(scaled: Op, g: Op, s: Op) -> bool:
 
 
 def _inner(op: Op) -> Op:
-    """What is broadcast."""
+    """Return the op below broadcasts."""
     while is_of(op, "broadcast"):
         op = op.args[0]
     return op

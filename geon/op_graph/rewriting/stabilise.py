@@ -1,6 +1,6 @@
-"""Rules before differentiation that avoid overflow and cancellation.
+"""Rules applied before differentiation that avoid overflow and cancellation.
 
-Rules keep values. Each is one pattern and one replacement; see ``rewrite`` for the driver.
+Each rule is one pattern and one replacement of equal value; ``rewriting/driver.py`` applies them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def log_of_exp(op: Op) -> Op | None:
 
 @stable.on("log")
 def log_of_exp_over(op: Op) -> Op | None:
-    """log(exp(z) / s) is z - log(s): a softmax far out, which is rounded at the end for halves."""
+    """log(exp(z) / s) is z - log(s), also below casts to half, which then round only the result."""
     ratio = unrounded(op.args[0])
     if is_of(ratio, "divide") and is_of(ratio.args[0], "exp"):
         made = subtract.apply(ratio.args[0].args[0], log.apply(ratio.args[1]))
@@ -106,10 +106,10 @@ STABLE = stable.done()
 
 
 def has_stable_form(op: Op) -> bool:
-    """Return True where a rule of this stage replaces ``op`` itself."""
+    """Return True if a rule of this stage replaces ``op`` itself."""
     return any(rule(op) is not None for rule in STABLE.rules.get(op.primitive.name, ()))
 
 
 def stabilise(x: Op) -> Op:
-    """``x`` in a form that is exact where the one written is not."""
+    """Return ``x`` with numerically unstable expressions replaced by stable ones."""
     return rewrite([x], STABLE, {})[0]

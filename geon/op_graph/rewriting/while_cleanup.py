@@ -1,4 +1,4 @@
-"""Dead carries of while loops, and counters that advance by one."""
+"""Removes unread carries and results of while loops."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..values.dtypes import INT64
 
 
 def while_key(op: RegionOp) -> object:
-    """What is equal for while loops that can be one."""
+    """Return a key that is equal for while loops that can be merged."""
     a = WhileAttributes(op.attrs)
     same = (*a.condition.results, *a.body.results[: a.carries])
     return (op.primitive, a.limit, a.carries, *map(id, same), *map(id, op.args))
@@ -25,10 +25,11 @@ def while_key(op: RegionOp) -> object:
 def smaller_while(
     op: RegionOp, a: WhileAttributes, args: tuple[Op, ...], needed: Set[int]
 ) -> dict[int, Op]:
-    """The loop with these attributes and arguments, less what ``needed`` results do not take.
+    """Return the ``needed`` results of a loop, by their old numbers, without unused parts.
 
-    Its results are by the number that they had. The number of the step, where a body reads it or it
-    is needed, becomes a carry like others.
+    The loop has the attributes ``a`` and the arguments ``args``. Carries, stacks and captures that
+    the results do not depend on are removed. The step number becomes a carry if a body reads it or
+    it is needed.
     """
     if not needed:
         return {}

@@ -1,8 +1,9 @@
-"""Sums of windows in derivatives, rewritten as contractions over windows.
+"""Rewrites sums over windows in derivatives as contractions over windows.
 
-What undoes windows is linear, and moves elements along two axes alone. So it goes past what repeats
-or reorders, past sums over other axes, and into the factors of a product: the sum over positions is
-then summed by the product, and none of what it was over is ever in memory.
+``unwindow`` (the transpose of taking windows) is linear and moves elements along two axes only. So
+it commutes with broadcasts, reorders and sums over other axes, and distributes into the factors of
+a product. The sum over window positions is then part of the contraction, and the summed product is
+never in memory.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from ..rows.windows import unwindow
 from .driver import Rules
 from .matching import is_of, over_axes, tensor
 
-POSITIONS = 64  # positions in windows that sums are taken over without a loop,
-STEPS = 8  # where windows begin no further apart
+POSITIONS = 64  # window positions: sums over at most so many are left to targets, where
+STEPS = 8  # the stride of windows, in elements, is at most this
 
 simpler = Rules("simpler windows")
 stored = Rules("windows that are stored")
@@ -27,7 +28,7 @@ stored = Rules("windows that are stored")
 
 @simpler.on("window", "padded_windows", "unwindow")
 def windows_of_broadcast(op: Op) -> Op | None:
-    """Windows of what is repeated or reordered are those of what it is made of."""
+    """window(broadcast(x)) is broadcast(window(x)), and so are the other window ops."""
     inner = op.args[0]
     if not (is_of(inner, "broadcast") or is_of(inner, "reorder")):
         return None
@@ -39,9 +40,9 @@ def windows_of_broadcast(op: Op) -> Op | None:
 
 @simpler.on("sum")
 def sum_of_windows_side_by_side(op: Op) -> Op | None:
-    """Where windows follow each other without a gap, each element is in one: they are flattened.
+    """sum(unwindow(y)) of windows without gaps or overlaps is a flatten of y.
 
-    Sums over few positions of what is no product are left to targets that do not store windows.
+    Sums over few positions, unless of a product, are left to targets that do not store windows.
     """
     undone, names = _beneath(op.args[0]), op.attrs[0]
     if not is_of(undone, "unwindow") or undone.attrs[1].name not in names:
@@ -56,7 +57,7 @@ def sum_of_windows_side_by_side(op: Op) -> Op | None:
 
 @stored.on("sum")
 def flattened_windows(op: Op) -> Op | None:
-    """The same, whatever they show and how many positions there are."""
+    """sum(unwindow(y)) of adjacent windows is a flatten of y, for any y and number of positions."""
     undone, names = _beneath(op.args[0]), op.attrs[0]
     if not is_of(undone, "unwindow") or undone.attrs[1].name not in names:
         return None
@@ -78,7 +79,7 @@ def flattened_windows(op: Op) -> Op | None:
 
 @simpler.on("sum")
 def sum_of_unwindow(op: Op) -> Op | None:
-    """A sum over positions of windows undone: of a product it is one, of a sum one sum."""
+    """sum(unwindow(y)) over window positions goes into y if y is a sum or a product."""
     undone, names = _beneath(op.args[0]), op.attrs[0]
     if not is_of(undone, "unwindow") or undone.attrs[1].name not in names:
         return None
@@ -92,13 +93,16 @@ def sum_of_unwindow(op: Op) -> Op | None:
 
 
 def unwindowed(factor: Op, attrs: tuple[object, ...]) -> Tensor:
-    """A factor of a product whose windows are undone: one that has the axis."""
+    """Return a factor of a product with its windows undone, if it has the axis of windows."""
     x = tensor(factor)
     return unwindow(x, attrs) if attrs[0] in x.axes else x  # type: ignore[arg-type]  # a row's own
 
 
 def _product(op: Op, factors: Sequence[Tensor], summed: tuple[str, ...]) -> Tensor | None:
-    """The sum of a product over what it sums and all that ``op`` does; None where it is none."""
+    """Return the product of ``factors`` summed over ``summed`` and the axes that ``op`` sums.
+
+    None if a factor lacks an axis that ``op`` sums, or the dtype differs.
+    """
     x, y = factors
     if any(name not in x.axes or name not in y.axes for name in op.attrs[0]):
         return None
@@ -107,7 +111,7 @@ def _product(op: Op, factors: Sequence[Tensor], summed: tuple[str, ...]) -> Tens
 
 
 def _beneath(op: Op) -> Op:
-    """What is reordered."""
+    """Return the op below reorders."""
     while is_of(op, "reorder"):
         op = op.args[0]
     return op

@@ -443,7 +443,8 @@ class _Turn:
         return self.read[stack]
 
     def made(self) -> _Whole:
-        """Return the outer scan; it is empty if only the segments of other scans run these steps.
+        """Return the outer scan, or an empty one if only segments of other scans run these
+        steps.
         """
         runs, count = self.runs, self.a.carries
         inner = {op.attrs[0] for op in runs.divided.made(self.scan)}

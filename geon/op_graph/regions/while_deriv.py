@@ -171,8 +171,7 @@ class _Segmented:
     def part(
         self, begun: Sequence[Tensor], start: Tensor, steps: Tensor, passing: Sequence[Tensor]
     ) -> list[Tensor]:
-        """Return the same as ``reversed`` for at most ``PARTS`` steps, by the derivative of a scan.
-        """
+        """Return the same for at most ``PARTS`` steps, by the derivative of a scan over them."""
         first, state, at = self.state(), self.state(), placeholder((), "int64")
         results, count = self.step(state, start + at), _integer(steps)
         row = PRIMITIVES["scan"]
@@ -231,8 +230,7 @@ def while_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
 
 
 def _fresh_axis(name: str, length: int, a: WhileAttributes) -> Axis:
-    """Return an axis whose name nothing in the loop has; stacks have it beside the carries' axes.
-    """
+    """Return an axis whose name nothing in the loop has, for stacks of its carries."""
     taken = names_below([*a.body.results[: a.carries], *a.condition.results])
     return fresh_axes(Axes(Axis(name, length)), taken)[0]
 

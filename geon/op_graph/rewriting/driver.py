@@ -91,7 +91,7 @@ class _Driver:
         """Return the roots rewritten; add all ops below them to ``known``, arguments first."""
         known, table = self.known, self.rules.rules
         for op in post_order(roots, known):
-        if op in known:  # rewritten below a rule's result in the meantime
+            if op in known:  # rewritten below a rule's result in the meantime
                 continue
             args = op.args
             for arg in args:

@@ -81,9 +81,7 @@ class _Meeting:
         return [*(("carry",) for _ in range(a.carries)), *named, ("step",)]
 
     def leaf(self, of: tuple[object, ...], axes: Axes, dtype: DType) -> Op:
-        """Return the leaf for the key ``of`` with these axes and dtype; the same one for
-        each call.
-        """
+        """Return the leaf for the key ``of`` with these axes and dtype, one for each key."""
         key = (*of, axes, dtype.name)
         if key not in self.leaves:
             self.leaves[key] = parameter(len(self.leaves), axes, dtype)

@@ -64,9 +64,7 @@ def _signed(zero: Op) -> bool:
 
 @simpler.on("add")
 def add_zero(op: Op) -> Op | None:
-    """x + 0 and 0 + x are x; for floats only if the zero is -0.0, which keeps the sign of a
-    zero.
-    """
+    """x + 0 and 0 + x are x; for floats only with -0.0, which keeps the sign of a zero."""
     for zero, x in (op.args, op.args[::-1]):
         if is_constant(zero, 0) and (kind(op.dtype) != "f" or _signed(zero)):
             return over_axes(x, op)
@@ -390,9 +388,7 @@ def sum_of_broadcast(op: Op) -> Op | None:
 
 
 def _strip_broadcasts(op: Op) -> Op | None:
-    """Remove broadcasts and reorders below an elementwise op, which broadcasts its operands
-    itself.
-    """
+    """Remove broadcasts and reorders of an elementwise op's operands; the op broadcasts itself."""
     args = tuple(
         [a.args[0] if is_of(a, "broadcast") or is_of(a, "reorder") else a for a in op.args]
     )

@@ -1,7 +1,7 @@
 """Affine index expressions: sums of variables, quotients and remainders times lengths.
 
-A loop's variable is a string; an index that was divided by a length is a ``Quotient`` and a
-``Remainder``. Other code may put atoms of its own in: all that is asked of one is a hash.
+A loop variable is a string. An index that was divided by a length appears as ``Quotient`` and
+``Remainder`` atoms. Other code may use its own atoms; they need only be hashable.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ Size = int | Length
 
 
 class Affine:
-    """``constant`` + the sum of ``terms``: an atom times a length.
+    """An affine expression: ``constant`` plus the sum of ``terms``, each an atom times a length.
 
-    Equal sums are equal, and a quotient and a remainder of one division that make up the whole
-    again are put together: ``(i // n) * n + i % n`` is ``i``.
+    Equal sums compare equal. A quotient and a remainder of the same division are merged: ``(i // n)
+    * n + i % n`` is ``i``.
     """
 
     __slots__ = ("_hash", "constant", "terms")
@@ -27,7 +27,7 @@ class Affine:
     def __init__(self, terms: Iterable[tuple[Hashable, Size]] = (), constant: Size = 0) -> None:
         self.terms: dict[Hashable, Size] = {atom: step for atom, step in terms if step != 0}
         self.constant = constant
-        self._hash: int | None = None  # most are never asked for it
+        self._hash: int | None = None  # computed on demand: most are never hashed
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Affine):
@@ -64,13 +64,13 @@ class Affine:
         )
 
     def step(self, atom: Hashable) -> Size:
-        """What one more of ``atom`` adds."""
+        """Return the coefficient of ``atom``; 0 if it does not occur."""
         return self.terms.get(atom, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Quotient:
-    """An index divided by a length, rounded down; indices are not negative."""
+    """The floor of an index divided by a length; indices are not negative."""
 
     of: Affine
     by: Size
@@ -81,7 +81,7 @@ class Quotient:
 
 @dataclass(frozen=True, slots=True)
 class Remainder:
-    """What is left of an index after division by a length."""
+    """The remainder of an index divided by a length."""
 
     of: Affine
     by: Size
@@ -92,14 +92,14 @@ class Remainder:
 
 @lru_cache(maxsize=4096)
 def variable(atom: Hashable) -> Affine:
-    """The index that is one variable."""
+    """Return the affine expression of one atom."""
     return Affine([(atom, 1)])
 
 
 def divided(index: Affine, by: Size) -> tuple[Affine, Affine]:
-    """What an index is divided by a length, rounded down, and what is left of it.
+    """Return the quotient, rounded down, and the remainder of an index divided by a length.
 
-    An index whose variables step over whole multiples needs no division.
+    An index whose coefficients are multiples of the length needs no division atoms.
     """
     at = index.constant
     if isinstance(by, int) and isinstance(at, int):
@@ -110,7 +110,7 @@ def divided(index: Affine, by: Size) -> tuple[Affine, Affine]:
 
 
 def split(index: Affine, lengths: Sequence[Size]) -> list[Affine]:
-    """The row-major indices over ``lengths`` of a position among their product."""
+    """Return the row-major indices over ``lengths`` of a flat index into their product."""
     found: list[Affine] = []
     for length in reversed(lengths[1:]):
         if length == 1:
@@ -122,7 +122,7 @@ def split(index: Affine, lengths: Sequence[Size]) -> list[Affine]:
 
 
 def flattened(indices: Iterable[Affine], lengths: Iterable[Size]) -> Affine:
-    """The position among the product of ``lengths`` of row-major indices over them."""
+    """Return the flat index into the product of ``lengths`` of row-major indices over them."""
     found = Affine()
     for index, length in zip(indices, lengths, strict=True):
         found = found * length + index
@@ -131,7 +131,7 @@ def flattened(indices: Iterable[Affine], lengths: Iterable[Size]) -> Affine:
 
 @lru_cache(maxsize=4096)
 def strides(lengths: tuple[Size, ...]) -> tuple[Size, ...]:
-    """The element strides of contiguous memory whose lengths are given outermost first."""
+    """Return the element strides of contiguous memory; lengths are given outermost first."""
     made: list[Size] = []
     step: Size = 1
     for length in reversed(lengths):
@@ -141,7 +141,7 @@ def strides(lengths: tuple[Size, ...]) -> tuple[Size, ...]:
 
 
 def _joined(terms: dict[Hashable, Size], constant: Size) -> Affine:
-    """The sum with quotients and remainders of one division put together where they can be."""
+    """Return the sum, with a quotient and a remainder of the same division merged if possible."""
     for atom, step in terms.items():
         if isinstance(atom, Quotient):
             rest = Remainder(atom.of, atom.by)

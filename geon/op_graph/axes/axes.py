@@ -1,4 +1,4 @@
-"""``Axis``, a frozen (name, length); ``Axes``, ordered sets; ``Guard`` on lengths."""
+"""``Axis``, a frozen (name, length); ``Axes``, ordered sets of them; ``Guard`` on lengths."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from ..names import checked_name
 from .length_defaults import default_lengths, set_default
 from .lengths import Length, may_equal, product, substituted
 
-# What is meant as an expression or a number, given as a string.
+# Matches strings that look like an expression or a number, not like an open name.
 _EXPRESSION = re.compile(r"[\d\s.]*|[\w\s.()]*[-+*/%][-\w\s.()+*/%]*")
 
 
 class Axis:
     """A frozen (name, length).
 
-    ``length`` is a non-negative integer, an integer expression over open names, or left out: then
-    the axis is open and its length is the expression ``name``. Axes match by name. Setting
-    ``axis.length`` on an open axis gives its open name a default length, wherever it is: the axis
-    stays open, and None takes the default back. It is for axes whose length no data say: data of
-    another length contradict it and are refused. ``geon.lengths`` gives one for a block.
+    ``length`` is a non-negative integer, an integer expression over open names, or left out.
+    Without it the axis is open, and its length is the expression ``name``. Axes match by name.
+
+    Setting ``axis.length`` on an open axis gives its open name a default length, which holds
+    everywhere; the axis stays open, and None removes the default. Defaults are for axes whose
+    length no data determine: data of another length contradict the default and are refused.
+    ``geon.lengths`` sets defaults for a block.
     """
 
     __slots__ = ("__weakref__", "_hash", "expression", "name")
@@ -55,7 +57,7 @@ class Axis:
 
     @property
     def length(self) -> int | Length:
-        """The integer length; for an open axis its default where one is set, else an expression."""
+        """The integer length; for an open axis its default if one is set, else an expression."""
         if isinstance(self.expression, int):
             return self.expression
         defaults = default_lengths()
@@ -74,7 +76,7 @@ class Axis:
 
     @property
     def open_name(self) -> str | None:
-        """The open name, where the length is nothing but one."""
+        """The open name if the length is just one open name; otherwise None."""
         if isinstance(self.expression, Length) and len(self.expression.terms) == 1:
             monomial, coefficient = self.expression.terms[0]
             if coefficient == 1 and len(monomial) == 1 and monomial[0][1] == 1:
@@ -84,22 +86,22 @@ class Axis:
 
     @property
     def prime(self) -> Axis:
-        """An axis of the same length under the name ``name'``, for square weights."""
+        """An axis of the same length named ``name'``, for square weights."""
         return Axis(self.name + "'", self.expression)
 
     def named(self, name: str) -> Axis:
-        """The axis of the same length under another name."""
+        """Return an axis of the same length with another name."""
         return Axis(name, self.expression)
 
     def with_length(self, length: int | Length) -> Axis:
-        """The axis of the same name with another length."""
+        """Return an axis of the same name with another length."""
         return Axis(self.name, length)
 
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
         if not isinstance(other, Axis):
-            return NotImplemented  # a tensor then says what it thinks of that
+            return NotImplemented  # lets a tensor's own == handle it
         return self.name == other.name and self.expression == other.expression
 
     def __hash__(self) -> int:
@@ -144,7 +146,7 @@ def _expression(name: str, length: int | Length | str | None) -> int | Length:
 
 
 class Axes:
-    """An ordered set of axes, no name twice; interned, so equal ones are one object.
+    """An ordered set of axes with distinct names; interned, so equal ones are one object.
 
     ``Axes(a, b)``, ``Axes([a, b])``, ``Axes((a, b))`` and ``Axes()`` are all accepted. Indexing is
     by position or by name. ``names`` and ``lengths`` (integers, or expressions over open names) are
@@ -194,11 +196,11 @@ class Axes:
         return self._axes[key]
 
     def __contains__(self, item: object) -> bool:
-        """Whether an axis of that name (an ``Axis`` or a string) is among them."""
+        """Return True if an axis of that name (an ``Axis`` or a string) is among them."""
         return (item.name if isinstance(item, Axis) else item) in self._positions
 
     def index(self, axis: Axis | str) -> int:
-        """The position of the axis of that name; ``AxisError`` when there is none."""
+        """Return the position of the axis of that name; raise ``AxisError`` if there is none."""
         name = axis.name if isinstance(axis, Axis) else axis
         if name not in self._positions:
             listed = ", ".join([repr(known) for known in self.names]) or "none"
@@ -206,22 +208,22 @@ class Axes:
         return self._positions[name]
 
     def get(self, name: str) -> Axis | None:
-        """The axis of that name, or None."""
+        """Return the axis of that name, or None."""
         position = self._positions.get(name)
         return None if position is None else self._axes[position]
 
     def without(self, names: Iterable[Axis | str]) -> Axes:
-        """The axes whose names are not among these, in order."""
+        """Return the axes whose names are not among these, in order."""
         gone = {name.name if isinstance(name, Axis) else name for name in names}
         return axes_of(tuple([axis for axis in self._axes if axis.name not in gone]))
 
     def only(self, names: Iterable[Axis | str]) -> Axes:
-        """The axes whose names are among these, in this order."""
+        """Return the axes whose names are among these, in the order of ``self``."""
         kept = {name.name if isinstance(name, Axis) else name for name in names}
         return axes_of(tuple([axis for axis in self._axes if axis.name in kept]))
 
     def same_set(self, other: Axes) -> bool:
-        """Whether both hold the same names, in any order."""
+        """Return True if both have the same names, in any order."""
         return self is other or self._positions.keys() == other._positions.keys()
 
     def __str__(self) -> str:
@@ -247,7 +249,7 @@ def _flatten(items: Iterable[Axes | Axis | Iterable[Axis | Axes]]) -> Iterator[A
 
 
 def _example(item: Any) -> str:
-    """What to write for something that is no axis."""
+    """Return advice for a message about a value that is no axis."""
     if isinstance(item, str):
         return f"geon.Axis({item!r}), or geon.Axis({item!r}, 5) where its length is known"
     if isinstance(item, (int, Length)) and not isinstance(item, bool):
@@ -256,7 +258,7 @@ def _example(item: Any) -> str:
 
 
 def axes_of(flat: tuple[Axis, ...]) -> Axes:
-    """``Axes`` of a tuple of nothing but ``Axis`` values."""
+    """Return the interned ``Axes`` of a tuple that contains only ``Axis`` values."""
     found = Axes._table.get(flat)
     if found is not None:
         return found
@@ -283,12 +285,12 @@ def axes_of(flat: tuple[Axis, ...]) -> Axes:
 
 
 def as_axes(axes: Axes | Axis | Iterable[Axis | Axes]) -> Axes:
-    """``axes`` as ``Axes``: from ``Axes``, one ``Axis``, or a list or tuple of them."""
+    """Return ``axes`` as ``Axes``: from ``Axes``, one ``Axis``, or a list or tuple of them."""
     return axes if isinstance(axes, Axes) else Axes(axes)
 
 
 def axes_may_equal(left: Axes, right: Axes) -> bool:
-    """Whether both hold the same names, in any order, and lengths that may be equal."""
+    """Return True if both have the same names, in any order, and lengths that may be equal."""
     return left is right or (
         left.same_set(right)
         and all(may_equal(axis.expression, right[axis.name].expression) for axis in left)
@@ -296,7 +298,7 @@ def axes_may_equal(left: Axes, right: Axes) -> bool:
 
 
 def new_axis(axis: Any, what: str) -> Axis:
-    """``axis``, which a result of ``what`` gets; ``AxisError`` where it is none."""
+    """Return ``axis``, an argument of ``what``; raise ``AxisError`` if it is no ``Axis``."""
     if not isinstance(axis, Axis):
         raise AxisError(
             f"{what} at {describe(user_site())}: {axis!r} is no axis; write {_example(axis)}"
@@ -307,7 +309,8 @@ def new_axis(axis: Any, what: str) -> Axis:
 class Guard:
     """An assumption about lengths that only data can confirm, checked before each call.
 
-    ``left == right``, or ``left <= right`` when ``relation`` is ``<=``.
+    It is ``left == right``, or ``left <= right`` if ``relation`` is ``<=``. ``meaning`` is the
+    start of the error message.
     """
 
     __slots__ = ("left", "meaning", "relation", "right")
@@ -318,11 +321,13 @@ class Guard:
         self.relation, self.left, self.right, self.meaning = relation, left, right, meaning
 
     def holds(self, left: int, right: int) -> bool:
-        """Whether the assumption holds for these two integers."""
+        """Return True if the assumption holds for these two integers."""
         return left == right if self.relation == "==" else left <= right
 
     def refuse_broken(self, lengths: Mapping[str, int], given: str) -> None:
-        """Raise ``GuardError`` where these lengths, which ``given`` describes, break it."""
+        """Raise ``GuardError`` if the assumption is false for ``lengths``; ``given`` describes
+        them.
+        """
         left, right = substituted(self.left, lengths), substituted(self.right, lengths)
         if isinstance(left, int) and isinstance(right, int) and not self.holds(left, right):
             raise GuardError(

@@ -1,9 +1,10 @@
-"""Index maps: the element of an argument that each element of a view reads.
+"""Index maps: which element of an argument each element of a result reads.
 
-A row that only moves elements says with one index map all that layouts, kernels and tests ask of
-it. It is a function of an op and the index of a result's element (axis name to affine expression)
-that gives pieces: the element is that of the first piece whose guards all hold. The last piece has
-no guards, and where a guard of a piece does not hold, its later guards and its index mean nothing.
+A primitive that only moves elements has one index map, which layouts, kernels and tests use. It is
+a function of an op and the index of a result element (a mapping from axis name to affine
+expression). It returns pieces: the result element is that of the first piece whose guards all hold.
+The last piece has no guards. If a guard of a piece does not hold, its later guards and its index
+are meaningless.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The element of argument ``arg`` at ``index``, where all ``guards`` hold."""
+    """The element of argument ``arg`` at ``index``, for indices where all ``guards`` hold."""
 
     guards: tuple[Guard, ...]
     arg: int
@@ -36,9 +37,9 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """An atom of an affine index: the integer that argument ``arg`` holds at ``index``.
+    """An atom of an affine index: the integer value of argument ``arg`` at ``index``.
 
-    Below zero it counts from the end of an axis of ``length`` elements.
+    A negative value counts from the end of an axis of ``length`` elements.
     """
 
     arg: int
@@ -50,17 +51,17 @@ Map = tuple[Piece, ...]
 
 
 def viewed(index: Index) -> Map:
-    """The map of a view: the element of the first argument at ``index``."""
+    """Return the map of a view: the element of the first argument at ``index``."""
     return (Piece((), 0, index),)
 
 
 def identity(names: Iterable[str]) -> dict[str, Affine]:
-    """The index of an element: each axis is its own variable."""
+    """Return the index in which each axis is its own variable."""
     return {name: variable(name) for name in names}
 
 
 def atoms(index: Affine) -> Iterator[Hashable]:
-    """Every atom of an affine expression, those inside divisions and positions too."""
+    """Yield every atom of an affine expression, also those inside divisions and positions."""
     for atom in index.terms:
         yield atom
         if isinstance(atom, (Quotient, Remainder)):

@@ -1,7 +1,6 @@
-"""Default lengths of open names: set by ``axis.length``, or by ``geon.lengths`` for a block.
+"""Default lengths of open names, set by ``axis.length``, or by ``geon.lengths`` for a block.
 
-They are a convenience of the user's, read when a computation first binds its lengths, and no part
-of any graph.
+They are read when a computation first binds its lengths, and are not part of any graph.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Default(NamedTuple):
-    """A length, and where it was set."""
+    """A default length, what set it, and the line where it was set."""
 
     length: int
     how: str
@@ -38,12 +37,12 @@ def _known() -> Mapping[str, Default]:
 
 
 def default_lengths() -> dict[str, int]:
-    """The default lengths there are now, by open name."""
+    """Return the current default lengths by open name."""
     return {name: default.length for name, default in _known().items()}
 
 
 def default_origin(name: str) -> str:
-    """What set the default length of an open name, and at which line, for messages."""
+    """Return what set the default length of an open name, and at which line, for messages."""
     default = _known().get(name)
     if default is None:
         return f"the length that {name} had then"
@@ -51,7 +50,7 @@ def default_origin(name: str) -> str:
 
 
 def set_default(name: str, length: Any) -> None:
-    """Give an open name this default length; None takes it back."""
+    """Set the default length of an open name; None removes it."""
     if length is None:
         _set.pop(name, None)
     else:
@@ -60,11 +59,11 @@ def set_default(name: str, length: Any) -> None:
 
 @explained
 def lengths(given: Mapping[Axis | str, int]) -> AbstractContextManager[None]:
-    """Default lengths of open axes for a block: ``with geon.lengths({N: 4}): ...``.
+    """Set default lengths of open axes for a block: ``with geon.lengths({N: 4}): ...``.
 
     Keys are open axes or their names. Blocks may be nested, and other threads do not see them. A
     computation takes the defaults of its first call, and keeps them. Raises ``AxisError`` for an
-    axis that is not open and for what is no length.
+    axis that is not open and for an invalid length.
     """
     site = user_site(2)
     if not isinstance(given, Mapping):

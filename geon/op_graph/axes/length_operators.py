@@ -1,4 +1,4 @@
-"""Operators between a length and numbers, tensors or arrays, which give weak integer tensors."""
+"""Operators of lengths with numbers, tensors or arrays, which return weak integer tensors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-# What makes a tensor of a length: put here by a file above this one.
+# The function that converts a length to a tensor; a module that imports this one registers it.
 LENGTH_VALUE: dict[str, Callable[[Any], Any]] = {}
 
 _EXACT: dict[np.ufunc, Callable[..., Any]] = {
@@ -32,12 +32,12 @@ _COMPARED: dict[np.ufunc, Callable[..., Any]] = {
 
 
 class LengthOperators:
-    """The operators of a length that make tensors, and NumPy's functions of it."""
+    """Mixin for lengths: operators that return tensors, and NumPy's ufuncs."""
 
     __slots__ = ()
 
     def _tensor(self) -> Any:
-        """The length as a tensor."""
+        """Return the length as a tensor."""
         return LENGTH_VALUE["value"](self)
 
     def __truediv__(self, other: object) -> Any:
@@ -56,7 +56,7 @@ class LengthOperators:
         return abs(self._tensor())
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        """What Python's operator makes of integers and lengths; else what tensors make of it."""
+        """Apply Python's operator to integers and lengths; otherwise apply ``ufunc`` to tensors."""
         plain = [_number(value) for value in inputs]
         called = method == "__call__" and not options
         if called and ufunc in _COMPARED and not any(isinstance(v, np.ndarray) for v in plain):
@@ -68,11 +68,11 @@ class LengthOperators:
 
 
 def _number(value: Any) -> Any:
-    """A scalar of NumPy's as Python's number; anything else as it is."""
+    """Return a NumPy scalar as a Python number, and any other value unchanged."""
     scalar = isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0
     return value.item() if scalar else value
 
 
 def is_exact(value: object) -> bool:
-    """Whether a length and a value make a length."""
+    """Return True if an operator on a length and ``value`` gives a length, not a tensor."""
     return isinstance(value, (int, LengthOperators)) or isinstance(value, Integral)

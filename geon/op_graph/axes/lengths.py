@@ -1,9 +1,9 @@
 """Lengths of axes: integers, or integer expressions over open names in one normal form.
 
-An expression is a polynomial with integer coefficients whose atoms are open names and floor
-divisions of two expressions. Equal polynomials are one value, so two lengths that are written
-differently but expand alike compare equal. Divisions may be nested to any depth: what walks over
-them goes from the innermost out.
+An expression is a polynomial with integer coefficients. Its atoms are open names and floor
+divisions of two expressions. Equal polynomials are one object, so two lengths that are written
+differently but expand alike compare equal. Divisions may be nested to any depth: functions that
+traverse them are iterative, innermost first.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Monomial = tuple[tuple[Atom, int], ...]
 Terms = tuple[tuple[Monomial, int], ...]
 T = TypeVar("T")
 
-LONGEST_KEY = 400  # characters; nested divisions would make keys as long as their depth
+LONGEST_KEY = 400  # characters of a sort key; beyond, a digest bounds keys of nested divisions
 KEY_DIVISION = "({0})//({1})"
 
 
@@ -46,7 +46,7 @@ def _atom_key(atom: Atom) -> str:
 
 
 def _key_of(length: int | Length) -> str:
-    """What terms are sorted by: the text, of which a long one has its beginning and a digest."""
+    """Return the sort key of a length: its text, or the beginning and a digest of a long one."""
     if not isinstance(length, Length):
         return str(length)
     stack = [] if length.key else [length]
@@ -59,7 +59,7 @@ def _key_of(length: int | Length) -> str:
         parts: dict[int | Length, str] = {inner: inner.key for inner in top.inside}
         text = top._written(parts, KEY_DIVISION, "{0}")
         if len(text) > LONGEST_KEY:
-            import hashlib  # here because it loads OpenSSL, which import geon need not wait for
+            import hashlib  # imported late: it loads OpenSSL, which would slow down `import geon`
 
             text = text[:LONGEST_KEY] + hashlib.sha256(text.encode()).hexdigest()
         object.__setattr__(top, "key", text)
@@ -69,10 +69,9 @@ def _key_of(length: int | Length) -> str:
 class Length(LengthOperators):
     """An integer expression over open axis names: ``+ - * //`` with integers and lengths.
 
-    With other numbers and with tensors, by ``/`` and ``**`` and in NumPy's functions, it makes a
-    tensor, a weak integer.
-
-    ``inside`` are the lengths that its floor divisions divide, or divide by, without their own.
+    With other numbers and with tensors, with ``/`` and ``**``, and in NumPy's functions, the result
+    is a weak integer tensor. ``inside`` are the lengths directly inside its floor divisions, as
+    numerators or denominators.
     """
 
     __slots__ = ("__weakref__", "_hash", "_names", "inside", "key", "terms")
@@ -107,7 +106,7 @@ class Length(LengthOperators):
 
     @staticmethod
     def of(name: str) -> Length:
-        """The open length called ``name``."""
+        """Return the open length called ``name``."""
         return Length(((((name, 1),), 1),))
 
     def __reduce__(self) -> tuple[type[Length], tuple[tuple[tuple[Monomial, int], ...]]]:
@@ -116,7 +115,7 @@ class Length(LengthOperators):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Length):
             return NotImplemented
-        # Two are equal and not one only where two threads made them at once.
+        # Equal lengths can be two objects only if two threads built them at the same time.
         return self is other or (self._hash == other._hash and self.terms == other.terms)
 
     def __hash__(self) -> int:
@@ -127,7 +126,7 @@ class Length(LengthOperators):
             return self._tensor() + other
         if isinstance(other, Length):
             return _from_terms([*self.terms, *other.terms])
-        *terms, (last, constant) = self.terms  # that of no atoms is the last
+        *terms, (last, constant) = self.terms  # the constant term, if any, is the last one
         if last:
             terms, constant = [*terms, (last, constant)], 0
         constant += int(other)
@@ -187,15 +186,18 @@ class Length(LengthOperators):
     __lt__ = __le__ = __gt__ = __ge__ = _refuse_order
 
     def names(self) -> frozenset[str]:
-        """The open names the expression reads."""
+        """Return the open names that the expression reads."""
         return self._names
 
     def evaluate(self, lengths: Mapping[str, int]) -> int:
-        """The integer it is for these lengths of the open names; ``KeyError`` for a missing one."""
+        """Return its value for these lengths of the open names; ``KeyError`` for a missing one."""
         return self._outwards(lambda each, inner: each._value(inner, lengths))
 
     def _outwards(self, of: Callable[[Length, Mapping[int | Length, T]], T]) -> T:
-        """What ``of`` makes of it, given what it made of the lengths inside."""
+        """Apply ``of`` to the lengths inside, innermost first, and then to this length.
+
+        ``of`` takes a length and a mapping with its results for the lengths inside.
+        """
         made: dict[int | Length, T] = {}
         if not self.inside:
             return of(self, made)
@@ -224,9 +226,11 @@ class Length(LengthOperators):
         return total
 
     def text(self, division: str | None = None, name: str = "{0}") -> str:
-        """The expression as source; ``division`` and ``name`` are how the language writes them.
+        """Return the expression as source text.
 
-        Without ``division`` it is Python's, with the parentheses that it needs.
+        ``division`` and ``name`` are the format strings of a division and an open name in the
+        target language. Without ``division`` the text is Python, with the parentheses that it
+        needs.
         """
         return self._outwards(lambda each, inner: each._written(inner, division, name))
 
@@ -240,7 +244,7 @@ class Length(LengthOperators):
                 else:
                     halves = [inner[h] if isinstance(h, Length) else str(h) for h in atom]
                     quotient = _quotient(atom, halves, division)
-                    # A minus at the beginning would be the numerator's.
+                    # A leading minus would bind to the numerator only.
                     is_term = monomial == ((atom, 1),) and coefficient in (
                         (1, -1) if parts else (1,)
                     )
@@ -254,11 +258,11 @@ class Length(LengthOperators):
         return joined[2:] if joined.startswith("+ ") else "-" + joined[2:]
 
     def c_text(self) -> str:
-        """The expression as C over ``long long`` names; ``floor_div`` is the C runtime's."""
+        """Return the expression as C over ``long long`` names, with the runtime's ``floor_div``."""
         return self.text(division="floor_div({0}, {1})")
 
     def sympy(self) -> sympy.Expr:
-        """The expression as a SymPy expression over non-negative integer symbols."""
+        """Return the expression as a SymPy expression over non-negative integer symbols."""
         return self._outwards(Length._in_sympy)
 
     def _in_sympy(self, inner: Mapping[int | Length, Any]) -> Any:
@@ -302,15 +306,15 @@ class Length(LengthOperators):
     __repr__ = __str__
 
 
-# Those that are alive. As the lengths inside are one where they are equal, terms are compared
-# without going into them.
+# All live lengths. Equal lengths inside of divisions are one object, so a comparison of terms
+# does not recurse into them.
 _KNOWN: weakref.WeakValueDictionary[Terms, Length] = weakref.WeakValueDictionary()
 
 
 def _quotient(atom: FloorDiv, halves: Sequence[str], division: str | None) -> str:
-    """The text of a division, of the texts of its two halves.
+    """Return the text of a division from the texts of its numerator and denominator.
 
-    Python's needs no parentheses around a product or a division on the left of ``//``.
+    Python needs no parentheses around a product or a division on the left of ``//``.
     """
     if division is not None:
         return division.format(*halves)
@@ -336,7 +340,7 @@ def _times(left: Monomial, right: Monomial) -> Monomial:
 
 @lru_cache(maxsize=4096)
 def _order(monomial: Monomial) -> tuple[bool, str]:
-    # Constants last, the rest by text: "N*C + N + 1" reads as a person would write it.
+    # Constants last, the rest by text, as in "N*C + N + 1".
     return (not monomial, " ".join([f"{_atom_key(atom)}^{power}" for atom, power in monomial]))
 
 
@@ -353,10 +357,10 @@ def _from_terms(terms: Iterable[tuple[Monomial, int]]) -> int | Length:
 
 
 def floor_divide(numerator: int | Length, denominator: int | Length) -> int | Length:
-    """``numerator // denominator`` rounded down, in normal form.
+    """Return ``numerator // denominator`` rounded down, in normal form.
 
-    What an integer denominator divides exactly leaves the division: ``(4*N + 5)//2`` is
-    ``2*N + 2``. Raises ``ZeroDivisionError`` for a zero denominator.
+    Terms that an integer denominator divides exactly leave the division: ``(4*N + 5)//2`` is ``2*N
+    + 2``. Raises ``ZeroDivisionError`` for a zero denominator.
     """
     if isinstance(numerator, int) and isinstance(denominator, int):
         return numerator // denominator
@@ -381,9 +385,9 @@ def floor_divide(numerator: int | Length, denominator: int | Length) -> int | Le
 
 
 def exact_quotient(numerator: int | Length, denominator: int | Length) -> int | Length | None:
-    """``numerator / denominator`` where each of its terms is a multiple of it; else None.
+    """Return ``numerator / denominator`` if the denominator divides each term; else None.
 
-    The denominator is a product of open names and an integer; of sums nothing is said.
+    The denominator must be an integer times a product of open names; for a sum the result is None.
     """
     terms = tuple(_terms(denominator))
     if len(terms) != 1 or terms[0][1] == 0:
@@ -404,13 +408,15 @@ def exact_quotient(numerator: int | Length, denominator: int | Length) -> int | 
 
 
 def is_multiple(length: int | Length, of: int) -> bool:
-    """Whether a length is known to be a multiple of ``of``, whatever the open names are."""
+    """Return True if a length is a multiple of ``of`` for all values of the open names."""
     return exact_quotient(length, of) is not None
 
 
 def least_unless_zero(length: int | Length) -> int:
-    """What an integer, or a multiple of a product of open lengths, is at least where it is not
-    zero; of sums, whose values may be anything, 0.
+    """Return a lower bound of a length for the case that it is not zero.
+
+    The bound is an integer itself, or the coefficient of a single product of open lengths. It is 0
+    for a sum, which may have any value.
     """
     if isinstance(length, int):
         return length
@@ -418,46 +424,46 @@ def least_unless_zero(length: int | Length) -> int:
 
 
 def is_below(length: int | Length, bound: int) -> bool:
-    """Whether a length is known to be below a bound."""
+    """Return True if a length is an integer below ``bound``; False for an expression."""
     return isinstance(length, int) and length < bound
 
 
 def may_equal(left: int | Length, right: int | Length) -> bool:
-    """Whether two lengths are equal for some values of the open names."""
+    """Return True if two lengths can be equal for some values of the open names."""
     return left == right or not isinstance(left - right, int)
 
 
 def names_of(length: int | Length) -> frozenset[str]:
-    """The open names a length reads: none for an integer."""
+    """Return the open names that a length reads: none for an integer."""
     return length.names() if isinstance(length, Length) else frozenset()
 
 
 def evaluate(length: int | Length, lengths: Mapping[str, int]) -> int:
-    """The integer a length is under ``lengths`` (open name to integer)."""
+    """Return the value of a length under ``lengths`` (open name to integer)."""
     return length.evaluate(lengths) if isinstance(length, Length) else length
 
 
 def substituted(length: int | Length, lengths: Mapping[str, int]) -> int | Length:
-    """The length with these open names replaced by integers; others stay open."""
+    """Return the length with these open names replaced by integers; others stay open."""
     if isinstance(length, int):
         return length
     return length._outwards(lambda each, inner: each._with(inner, lengths))
 
 
 def as_text(length: int | Length, division: str | None = None, name: str = "{0}") -> str:
-    """The length as source text."""
+    """Return the length as source text."""
     return length.text(division, name) if isinstance(length, Length) else str(length)
 
 
 def to_sympy(length: int | Length) -> sympy.Expr:
-    """The length as a SymPy expression."""
+    """Return the length as a SymPy expression."""
     import sympy
 
     return length.sympy() if isinstance(length, Length) else sympy.Integer(length)
 
 
 def product(lengths: Iterable[int | Length]) -> int | Length:
-    """The product of lengths; 1 for none."""
+    """Return the product of lengths; 1 for none."""
     total: int | Length = 1
     for length in lengths:
         total = total * length

@@ -1,8 +1,9 @@
-"""Errors for arguments of other libraries (``axis=``, ``dim=``, ``keepdims=``) that name geon's.
+"""Error messages for other libraries' argument names (``axis=``, ``dim=``, ``keepdims=``).
 
-A call whose arguments do not fit a public function raises Python's TypeError, which knows only that
-there is no such name. ``explained`` has the error say what geon calls it, and refuses what is no
-flag where one is asked for: any text is true. A good call goes through.
+A call whose arguments do not fit a public function raises Python's TypeError, which only says that
+there is no such name. ``explained`` wraps a function so that the error says what geon calls the
+argument. It also refuses a value for a flag that is no bool, since any non-empty text counts as
+true.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from .source_info import describe, user_site
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# The parameters that are called otherwise elsewhere, by geon's name; the first that a function has
-# is meant.
+# Argument names of other libraries, with geon's names for them; the first name that the called
+# function has is suggested.
 ALIASES = {
     "axis": ("axis", "reduction_axes", "normalization_axes", "axes", "over"),
     "axes": ("axes", "reduction_axes", "normalization_axes", "axis", "over"),
@@ -112,7 +113,7 @@ ALIASES = {
     "filename": ("path",),
     "file": ("path",),
 }
-# What geon does not need, or says otherwise.
+# Advice for arguments that geon does not need or expresses in another way.
 BY_ELEMENT = "this goes by element; geon.sum, geon.max and their kin go along axes"
 WINDOWS = "write windows={T: geon.Window(R, stride=2)}, an entry for each axis"
 INSTEAD = {
@@ -145,9 +146,9 @@ INSTEAD = {
 
 
 def explained(function: F) -> F:
-    """``function``, whose calls with arguments it does not have raise ``ArgumentError``.
+    """Wrap ``function`` so that calls with unknown arguments raise ``ArgumentError``.
 
-    So do those with anything but True and False (or 1 and 0) for a parameter that is a ``bool``.
+    Calls with anything but True and False (or 1 and 0) for a ``bool`` parameter raise it too.
     """
     flags = [
         (p.name, place if p.kind is p.POSITIONAL_OR_KEYWORD else math.inf)
@@ -167,7 +168,7 @@ def explained(function: F) -> F:
         except TypeError as error:
             inner = error.__traceback__
             if inner is not None and inner.tb_next is not None:
-                raise  # the function took them
+                raise  # raised inside of the function: its arguments were accepted
             mismatch = str(error)
         raise ArgumentError(why(function, args, keywords, mismatch))
 
@@ -175,13 +176,15 @@ def explained(function: F) -> F:
 
 
 def check_flag(what: str, name: str, value: Any) -> None:
-    """Raise ``ArgumentError`` where a flag is neither True nor False, nor 1 nor 0."""
+    """Raise ``ArgumentError`` if a flag is neither True nor False, nor 1 nor 0."""
     if not (isinstance(value, (bool, np.bool_, int, np.integer)) and value in (0, 1)):
         raise ArgumentError(f"{what}: {name}={value!r} is no flag; give True or False")
 
 
 def explain_constructors(classes: Iterable[type], package: str) -> None:
-    """Let the constructors of the classes and bases of a package be ``explained``."""
+    """Wrap the constructors of these classes, and of their bases in the package, with
+    ``explained``.
+    """
     for base in dict.fromkeys(base for cls in classes for base in cls.__mro__):
         own = vars(base).get("__init__")
         ours = base.__module__.startswith(f"{package}.")
@@ -190,7 +193,7 @@ def explain_constructors(classes: Iterable[type], package: str) -> None:
 
 
 def _name(function: Callable[..., Any], args: Sequence[Any]) -> str:
-    """What people call a function, a class where it is the one that makes it."""
+    """Return the name of a function for messages; of a constructor, that of its class."""
     if function.__name__ == "__init__" and args:
         return type(args[0]).__name__
     qualified = getattr(function, "__qualname__", function.__name__)
@@ -200,7 +203,7 @@ def _name(function: Callable[..., Any], args: Sequence[Any]) -> str:
 def why(
     function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any], mismatch: str
 ) -> str:
-    """What is wrong with the arguments of a call, and what to write."""
+    """Return a message that says what is wrong with the arguments of a call, with advice."""
     found = inspect.signature(function).parameters
     parameters = {name: p for name, p in found.items() if name != "self"}
     name = _name(function, args)
@@ -227,10 +230,10 @@ def why(
 
 
 def _cure(word: str, parameters: Mapping[str, inspect.Parameter]) -> str:
-    """What to write for an argument; "" where nothing comes to mind."""
+    """Return the advice for an unknown argument; "" if there is none."""
     for own in ALIASES.get(word, ()):
         found = parameters.get(own)
-        if found is not None and found.annotation is not found.empty:  # else a row's own axes=
+        if found is not None and found.annotation is not found.empty:  # not an internal parameter
             if found.kind is found.VAR_POSITIONAL:
                 return f"give the {own} one after another, without {word}="
             return f"write {own}= for {word}={_kind(str(found.annotation))}"
@@ -243,7 +246,7 @@ def _cure(word: str, parameters: Mapping[str, inspect.Parameter]) -> str:
 
 
 def _kind(annotation: str) -> str:
-    """What axes are given as, of a parameter that is axes."""
+    """Return the part of a message that says how to give a parameter that takes axes; else ""."""
     if annotation.startswith("NewAxes"):
         return ': a list such as [geon.Axis("N"), geon.Axis("C", 3)]'
     if annotation.startswith(("AxesLike", "AxisLike")):

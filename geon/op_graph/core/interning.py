@@ -1,11 +1,12 @@
-"""Intern tables: one live op for each primitive, attributes and arguments.
+"""Intern tables: one live op for each combination of primitive, attributes and arguments.
 
-Users' ops are in ``table``. What a computation makes of them is in tables of its own: so it adds no
-line, name or user to an op of the user's, and no op that a user makes changes what it is.
+Ops of users are in ``table``. Ops that a computation builds from them are in tables of its own, so
+that it adds no line, name or user to a user's op, and a user's new op does not change the
+computation.
 
-A key names the arguments by ``id``, never by themselves: a dict compares keys whose hashes are
-equal, and ``==`` of two tensors builds an op. An id is enough, because an op that is alive keeps
-its arguments alive; an entry whose op has died counts for nothing, whoever has those ids now.
+A key contains the ``id`` of each argument, not the argument: a dict compares keys of equal hash,
+and ``==`` of two tensors builds an op. An id suffices, because a live op keeps its arguments alive.
+An entry whose op has died is ignored, so reuse of its arguments' ids is harmless.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Entry(weakref.ref["Op"]):
-    """A weak reference in the table that knows its key."""
+    """A weak reference to an op in a table that stores its key."""
 
     __slots__ = ("key",)
 
@@ -27,25 +28,25 @@ class Entry(weakref.ref["Op"]):
 
 
 table: dict[tuple[Any, ...], Entry] = {}
-# Reentrant: collection can strike while this thread inserts.
+# Reentrant: garbage collection can remove entries while this thread inserts one.
 lock = threading.RLock()
 
 
 class OwnTable:
-    """The ops that one computation made.
+    """The ops that one computation built.
 
-    Where it is ``open``, ops that users made are found in it too, as they are.
+    If it is ``open``, lookups fall back to the table of users' ops.
     """
 
     __slots__ = ("__weakref__", "entries", "open")
-    lock = lock  # found when Python ends, and the module has no more names
+    lock = lock  # a class attribute, because module globals are gone at interpreter exit
 
     def __init__(self, open: bool = False) -> None:
         self.entries: dict[tuple[Any, ...], Entry] = {}
         self.open = open
 
     def found(self, key: tuple[Any, ...]) -> Op | None:
-        """The live op under this key; None where there is none."""
+        """Return the live op under this key; None if there is none."""
         entry = self.entries.get(key)
         op = None if entry is None else entry()
         if op is None and self.open:
@@ -54,7 +55,7 @@ class OwnTable:
         return op
 
     def forget(self, entry: Entry) -> None:
-        """Remove the entry of an op that died, unless another took its place."""
+        """Remove the entry of an op that died, unless another op has replaced it."""
         with self.lock:
             if self.entries.get(entry.key) is entry:
                 del self.entries[entry.key]
@@ -63,9 +64,9 @@ class OwnTable:
 def forget(
     entry: Entry, entries: dict[tuple[Any, ...], Entry] = table, lock: threading.RLock = lock
 ) -> None:
-    """Remove the entry of an op that died, unless another took its place.
+    """Remove the entry of an op that died, unless another op has replaced it.
 
-    Ops die until Python ends, when modules have no more names: the defaults are still there.
+    Ops die until the interpreter exits, when module globals are gone; the defaults still exist.
     """
     with lock:
         if entries.get(entry.key) is entry:

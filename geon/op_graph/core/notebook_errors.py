@@ -1,4 +1,4 @@
-"""Tracebacks in notebooks: the user's frames from the cell on, and the message."""
+"""Tracebacks in notebooks: only the user's frames, from the cell on, and the message."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ INTERNAL = f"{os.sep}IPython{os.sep}"
 
 
 def rendered(error: BaseException) -> list[str]:
-    """The lines that IPython shows of an error: no frame of geon's or of IPython's is in them."""
+    """Return the lines that IPython shows for an error, without frames of geon and IPython."""
     lines = ["Traceback (most recent call last):"]
     for frame in traceback.extract_tb(error.__traceback__):
         if frame.filename.startswith(ROOT) or INTERNAL in frame.filename:

@@ -1,4 +1,4 @@
-"""``Primitive``: the frozen row of facts about each primitive, and the registry of all rows."""
+"""``Primitive``: the frozen record of facts about each primitive, and the registry of all."""
 
 from __future__ import annotations
 
@@ -32,84 +32,87 @@ KINDS = (
 
 
 def need(condition: bool, what: str, *shown: object) -> None:
-    """Raise ``ArgumentError`` unless ``condition`` holds, which it does for all that geon builds.
+    """Raise ``ArgumentError`` unless ``condition`` holds; it holds for all ops that geon builds.
 
-    ``what`` is the message, with ``{}`` for each of ``shown``: it is only written when needed.
+    ``what`` is the message, with ``{}`` for each of ``shown``; it is formatted only if needed.
     """
     if not condition:
         raise ArgumentError(what.format(*shown))
 
 
-# What computing a row again costs: nothing to speak of, wherever it is used; an instruction that
-# takes as long as ten or twenty sums; little, but only for one use; some twenty instructions for an
-# element; or a kernel of its own, which nothing repeats.
+# The cost of recomputing an op, per element: negligible at every use (cheap); one instruction that
+# takes as long as ten or twenty additions (slow); cheap, but only for one use (once); about twenty
+# instructions (expensive); or a kernel of its own, which is never recomputed (kernel).
 COSTS = ("cheap", "slow", "once", "expensive", "kernel")
 
-# What a row gives for its arguments: axes, dtype, and what it assumes of open lengths.
+# The result of inference: axes, dtype, and the guards on open lengths.
 Inferred = tuple["Axes", "DType", tuple["Guard", ...]]
 
 
 CLASSES = (
     "geon.op_graph.core.primitive",
     "geon.op_graph.building.elementwise_build",
-)  # where classes of rows are
+)  # modules that define subclasses; `own` looks at the first frame outside of them
 
 
 @dataclass(frozen=True, eq=False)
 class Primitive:
-    """One primitive: its kind, meaning, derivative, how its tests are generated, and one sentence.
+    """One primitive: its kind, meaning, derivative, and how its tests are generated.
 
-    ``reference`` is its meaning on NumPy arrays: ``reference(op, *arrays)``, and
-    ``reference(*arrays)`` for elementwise rows. Exactly one of these says its derivative, and none
-    of them where it has none:
+    ``name`` is unique in the registry, ``kind`` is one of ``KINDS``, and ``doc`` is one sentence.
+    ``reference`` is its meaning on NumPy arrays: ``reference(op, *arrays)``, or
+    ``reference(*arrays)`` for elementwise primitives.
 
-    - ``partials``: of an elementwise row, d out / d arg for each argument: a number, None (zero
-      everywhere) or a function of (out, \\*args);
-    - ``transpose``: of a row that is linear in some arguments: ``transpose(g, op, i)`` is the
-      cotangent of argument i, or None where the row does not depend on it differentiably; a row
-      is linear in those arguments together, or, where ``multilinear``, in each of them alone;
-    - ``linearise``: ``linearise(op, i, t)`` is the tangent of the result for the tangent t of
-      argument i, made of linear rows; the driver transposes it;
-    - ``vjp`` and ``jvp``: of a row whose ops carry a rule of the user's: ``vjp(g, op)`` is the
-      cotangent of every argument, ``jvp(op, moving, found)`` the tangent of the result from those
-      ``found`` of the arguments with the positions ``moving``. A row with a transpose may have a
-      ``jvp`` of its own.
+    A differentiable primitive has exactly one of these derivative rules, others have none:
 
-    ``infer(args, attrs)`` says the axes and dtype of the result, and raises the user's error where
-    the row does not take these arguments: the one statement of both, which building an op and
-    reading one from a dump share. ``arity`` is the number of arguments, None for any number of at
-    least one; ``fits`` has for each of ``attributes`` a predicate that its values meet; the
-    arguments of a row that is ``orderly`` may be effects, which have no value.
+        - ``partials``: of an elementwise primitive, d out / d arg for each argument: a number, None
+          (zero everywhere) or a function of (out, \\*args);
+        - ``transpose``: of a primitive that is linear in some arguments: ``transpose(g, op, i)`` is
+          the cotangent of argument i, or None if the result does not depend on it differentiably.
+          It is linear in those arguments jointly, or, if ``multilinear``, in each one alone;
+        - ``linearise``: ``linearise(op, i, t)`` is the tangent of the result for the tangent t of
+          argument i, built from linear primitives; the driver transposes it;
+        - ``vjp`` and ``jvp``: of a primitive whose ops carry a user's rule: ``vjp(g, op)`` is the
+          cotangent of every argument, and ``jvp(op, moving, found)`` the tangent of the result from
+          the tangents ``found`` of the arguments at the positions ``moving``. A primitive with a
+          transpose may have a ``jvp`` as well.
 
-    ``reducer`` of a reduction is its meaning as scalar code. ``index_map`` of a row that only
-    moves elements says which element of which argument each is; a row is a ``view`` where that is
-    always one of the first argument, with no guards.
+    ``infer(args, attrs)`` returns the axes and dtype of the result, and raises the user's error if
+    the primitive does not take these arguments. Building an op and reading one from a dump share
+    it. ``arity`` is the number of arguments; None means any number of at least one. ``attributes``
+    are the names of the attributes, and ``fits`` has a predicate on the value of each. If
+    ``orderly``, arguments may be effects, which have no value.
 
-    Each element of an elementwise row that ``picks`` is one of an argument's, unchanged.
-    ``cost`` is one of ``COSTS``. What is ``known`` has its value before a call runs. A row that
-    ``acts`` has the value of its argument and does something when it is computed; one that
-    ``raises`` may fail then, and one that ``waits`` only comes after its further arguments.
-    ``in_place`` are the positions of arguments whose memory the result may take on every target:
-    each element is read before its place is written.
+    ``reducer`` is the scalar code of a reduction. ``index_map`` of a primitive that only moves
+    elements returns which element of which argument each result element is. The primitive is a
+    ``view`` if that is always an element of the first argument, without guards. If an elementwise
+    primitive ``picks``, each result element is an element of an argument, unchanged.
 
-    ``outcomes(attrs)`` of a region are the axes and dtype of each of its results; its ``reference``
-    is ``reference(op, run, *arrays)`` with the arrays of all results, where ``run(body, arrays)``
-    are the results of a body. Its ``vjp(given, op, wanted)`` takes the cotangents of its results,
-    None for zero, and tells those of the arguments that are wanted; its ``jvp(op, tangents)`` takes
-    those of its arguments and tells those of its results. ``spread(op, args, axes, images)`` are
-    the results for arguments that may have ``axes`` besides, where ``images(roots, known)`` tells
-    what ops become on others that do.
+    ``cost`` is one of ``COSTS``. If ``known``, the value is known before a call runs. If ``acts``,
+    the op returns its argument and has a side effect when it is computed. If ``raises``, its
+    computation may raise an error. If ``waits``, it only orders itself after its further arguments.
+    ``in_place`` are the positions of arguments whose memory the result may reuse on every target:
+    each element is read before its location is written.
 
-    ``further(attrs, axes)`` are the attributes of a row whose first argument has ``axes`` besides,
-    last, where they are not the same ones; the arguments at the positions ``alike``, None for all,
-    then have them too.
+    ``outcomes(attrs)`` of a region are the axes and dtype of each of its results. The ``reference``
+    of a region is ``reference(op, run, *arrays)`` and returns the arrays of all results;
+    ``run(body, arrays)`` returns the results of a body. Its ``vjp(given, op, wanted)`` takes the
+    cotangents of the results, None for zero, and returns those of the ``wanted`` arguments. Its
+    ``jvp(op, tangents)`` takes the tangents of the arguments and returns those of the results.
+    ``spread(op, args, axes, images)`` is its batching rule: it returns the results for arguments
+    that may have the further ``axes``. There ``images(roots, known)`` returns the batched forms of
+    ops, given those of others.
 
-    ``samples`` gives examples for generated tests, beside those that follow from its kind: a label,
-    the axes of each input, and what builds the op of these.
+    ``further(attrs, axes)`` returns the attributes of an op whose first argument got the further
+    ``axes`` behind its own, if they change. ``alike`` are the positions of operands that must be
+    broadcast over these axes too; None means all.
 
-    ``carriers`` are the positions of the arguments that have the dtype of the result where that is
-    theirs: all where not said, -1 for the last; others are conditions and positions. The result
-    is weak where all of these are. ``own`` tells whether the row is made in geon itself.
+    ``samples`` returns examples for generated tests, beyond those that follow from its kind: a
+    label, the axes of each input, and a function that builds the op from the inputs.
+
+    ``carriers`` are the positions of the arguments whose dtype the result has: None means all, -1
+    the last one. Other arguments are conditions and indices. The result is weak if all carriers
+    are. ``own`` is true if the primitive is defined in geon itself.
     """
 
     name: str
@@ -164,14 +167,14 @@ class Primitive:
         return f"<primitive {self.name}>"
 
     def carrying(self, args: Sequence[Op]) -> Sequence[int]:
-        """The positions among ``args`` of those whose dtype the result has."""
+        """Return the positions among ``args`` of those whose dtype the result has."""
         count = len(args)
         if self.carriers is None:
             return range(count)
         return [i % count for i in self.carriers]
 
     def gives_weak(self, args: Sequence[Op]) -> bool:
-        """Whether the result is weak: made of weak arguments alone, and in their dtype."""
+        """Return True if the result is weak, that is if all carriers of its dtype are weak."""
         carried = args if self.carriers is None else [args[i] for i in self.carriers]
         for arg in carried:
             if not arg.weak:
@@ -180,11 +183,11 @@ class Primitive:
 
     @property
     def differentiable(self) -> bool:
-        """Whether some rule says its derivative."""
+        """True if the primitive has a derivative rule."""
         rules = (self.partials, self.transpose, self.linearise, self.vjp)
         return any(rule is not None for rule in rules)
 
 
 PRIMITIVES: dict[str, Primitive] = {}
-# NumPy's name of a ufunc to the row that means the same.
+# NumPy's name of a ufunc to the primitive of the same meaning.
 UFUNCS: dict[str, Primitive] = {}

@@ -1,4 +1,4 @@
-"""``Body``: a closed function of tensors, the attribute of regions."""
+"""``Body``: a closed function from parameters to tensors, used as an attribute of regions."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 
 
 class Body:
-    """``results`` made of ``parameters``, which are numbered, and of nothing else that is given.
+    """A closed function: ``results`` depend on the numbered ``parameters`` and no other leaf.
 
-    Ops are interned, so bodies that compute the same of the same parameters are equal.
+    Ops are interned, so bodies that compute the same results from the same parameters are equal.
     """
 
     __slots__ = ("_hash", "parameters", "results")

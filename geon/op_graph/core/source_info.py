@@ -1,11 +1,11 @@
 """Source lines of ops: the first frame outside geon, and the build context that overrides it.
 
-A site is (code object, instruction offset, remark). File and line are computed only when they are
-asked for: finding a frame costs a tenth of a microsecond and finding its line ten times that.
+A site is (code object, instruction offset, remark). File and line are computed only on demand:
+finding a frame takes 0.1 microseconds, finding its line ten times as long.
 
-Rules of rewrites and derivatives are plain expressions of geon's functions and operators. The
-driver that runs a rule sets the site and the intern table of the ops that it builds in `current`,
-which is local to a thread. Nothing else is passed through the state of a thread.
+Rewrite and derivative rules are plain expressions of geon's functions and operators. The driver
+that runs a rule sets the site and the intern table of the new ops in `current`, which is local to a
+thread. Nothing else is passed through thread state.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ ROOT = os.path.abspath(os.path.join(__file__, "..", "..", "..")) + os.sep
 
 
 class Building(threading.local):
-    """The line of the ops that are built, None for the caller's; their table, None for the users'.
+    """The context in which ops are built.
 
-    Drivers set ``site`` for each op that they come to. ``step`` is the number of the step where
-    that of a loop is built, which draws are part of.
+    ``site`` is the source line of new ops; None means the caller's line. Drivers set it for each op
+    that they visit. ``own`` is their intern table; None means that of the users. ``step`` is the
+    step number while a loop step is built; random draws depend on it.
     """
 
     site: Site | None = None
@@ -45,7 +46,7 @@ current = Building()
 
 @contextmanager
 def building(own: OwnTable | None = None) -> Iterator[Building]:
-    """The block of a driver: ops are in ``own``, if given, and carry the ``site`` that it sets."""
+    """Context of a driver: new ops are in ``own``, if given, with the ``site`` that it sets."""
     site, table = current.site, current.own
     current.site = None
     if own is not None:
@@ -60,7 +61,7 @@ _getframe = sys._getframe
 
 
 def user_site(depth: int = 1) -> Site:
-    """The site of the caller ``depth`` frames up, or of the first frame outside geon above it."""
+    """Return the site of the caller ``depth`` frames up, or of the first frame outside geon."""
     override = current.site
     if override is not None:
         return override
@@ -76,7 +77,7 @@ def user_site(depth: int = 1) -> Site:
 
 
 def site_beyond(module: ModuleType) -> Site:
-    """The site of the first frame that is neither of geon nor of the package ``module``."""
+    """Return the site of the first frame outside geon and the package ``module``."""
     root = os.path.dirname(os.path.abspath(str(module.__file__))) + os.sep
     frame = _getframe(1)
     while frame.f_code.co_filename.startswith((ROOT, root)) and frame.f_back is not None:
@@ -85,7 +86,10 @@ def site_beyond(module: ModuleType) -> Site:
 
 
 def called_within(module: ModuleType, folder: str) -> bool:
-    """Whether a part of the package ``module`` calls geon: one of its files in ``folder``."""
+    """Return True if a file in ``folder`` of the package ``module`` is among the callers.
+
+    Only the frames of geon and of the package above this call are considered.
+    """
     root = os.path.dirname(os.path.abspath(str(module.__file__))) + os.sep
     frame = _getframe(1)
     while frame.f_code.co_filename.startswith((ROOT, root)) and frame.f_back is not None:
@@ -96,12 +100,12 @@ def called_within(module: ModuleType, folder: str) -> bool:
 
 
 def remarked(site: Site, remark: str) -> Site:
-    """The same place with a remark, which says what made an op for it."""
+    """Return the site with a remark that says what built an op for it."""
     return (site[0], site[1], remark)
 
 
 def resolve(site: Site) -> tuple[str, int]:
-    """The file name and line number of a site."""
+    """Return the file name and line number of a site."""
     code, offset, _ = site
     if isinstance(code, str):
         return code, offset
@@ -112,7 +116,7 @@ def resolve(site: Site) -> tuple[str, int]:
 
 
 def cell_of(filename: str) -> str:
-    """What IPython calls the cell that it keeps under this name, such as ``In[3]``; or nothing."""
+    """Return IPython's name of the cell stored under this file name, such as ``In[3]``; else ""."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     format_name = getattr(getattr(shell, "compile", None), "format_code_name", None)
@@ -121,7 +125,7 @@ def cell_of(filename: str) -> str:
 
 
 def describe(site: Site) -> str:
-    """``file:line`` of a site, with its remark where it has one."""
+    """Return ``file:line`` of a site, with its remark if it has one."""
     filename, line = resolve(site)
     cell = cell_of(filename)
     if cell:

@@ -1,4 +1,4 @@
-"""Iterative traversal of graphs: post-order, users, equality by identity, and ``is_bound``."""
+"""Iterative traversal of graphs: post-order, comparison by identity, leaves, lookup by name."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 
 def same_ops(left: Sequence[object], right: Sequence[object]) -> bool:
-    """Whether both hold the same ops in the same order."""
+    """Return True if both hold the same ops in the same order."""
     return left is right or (len(left) == len(right) and all(map(operator.is_, left, right)))
 
 
 def among(op: Op, ops: Iterable[Op]) -> bool:
-    """Whether ``op`` itself is one of ``ops``, which ``in`` would compare by ``==``."""
+    """Return True if ``op`` itself is one of ``ops``; ``in`` would compare them by ``==``."""
     return any(other is op for other in ops)
 
 
 class Same:
-    """``op`` as a key, or as a part of one: equal where it is the same op."""
+    """Wrapper of an op for dict keys: equal if it is the same op."""
 
     __slots__ = ("op",)
 
@@ -38,9 +38,9 @@ class Same:
 
 
 def post_order(roots: Iterable[Op], known: Set[Op] | Mapping[Op, object] = frozenset()) -> list[Op]:
-    """Every op the roots depend on, each once, arguments before users; iterative.
+    """Return every op that the roots depend on, each once, arguments before users; iterative.
 
-    Ops in ``known`` and what is only below them are left out.
+    Ops in ``known``, and ops that are only below these, are left out.
     """
     seen: set[Op] = set()
     order: list[Op] = []
@@ -64,7 +64,7 @@ def post_order(roots: Iterable[Op], known: Set[Op] | Mapping[Op, object] = froze
 
 
 def deep_order(roots: Iterable[Op]) -> list[Op]:
-    """As ``post_order``, with the ops in bodies of regions, each before the region."""
+    """Return the ops of ``post_order`` and those in bodies of regions, each before its region."""
     order: dict[Op, None] = {}
     waiting = [iter(post_order(roots))]
     while waiting:
@@ -74,7 +74,7 @@ def deep_order(roots: Iterable[Op]) -> list[Op]:
             continue
         inner = [root for body in op.bodies for root in body.results if root not in order]
         if inner and op not in order:
-            # It comes again once all in its bodies is there.
+            # Visit the op again after the ops in its bodies.
             waiting += [iter([op]), iter(post_order(inner, order))]
             continue
         order[op] = None
@@ -82,13 +82,13 @@ def deep_order(roots: Iterable[Op]) -> list[Op]:
 
 
 def storage_leaves(*roots: Op) -> list[Leaf]:
-    """The placeholders and variables the roots depend on, in order of first use."""
+    """Return the placeholders and variables that the roots depend on, in order of first use."""
     return [op for op in post_order(roots) if op._unique]  # type: ignore[misc]  # these are leaves
 
 
 @explained
 def find(name: str, *roots: Op) -> Tensor | Op:
-    """The op below ``roots`` that was ever given this name; ``KeyError`` when there is none."""
+    """Return the op below ``roots`` that was ever given this name; ``KeyError`` if none was."""
     for op in reversed(post_order(roots)):
         if op._notes is not None and name in op._notes.names:
             return op
@@ -96,6 +96,6 @@ def find(name: str, *roots: Op) -> Tensor | Op:
 
 
 def is_bound(op: Op) -> bool:
-    """Whether ``op`` is known before a call runs: storage, a constant, a length or its cast."""
+    """Return True if ``op`` is known before a call: storage, a constant, a length or its cast."""
     row = op.primitive
     return row.known or (row.name == "cast" and op.args[0].primitive.name == "length")

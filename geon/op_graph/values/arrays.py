@@ -1,7 +1,7 @@
-"""Conversion of foreign array types to NumPy by ``__array__`` or DLPack, and refusals.
+"""Conversion of foreign arrays to NumPy, by ``__array__`` or DLPack, with checks.
 
-This file imports NumPy and geon's errors alone: its text is part of the modules that
-``Transformer.write`` makes.
+This file imports only NumPy and geon's errors, because ``Transformer.write`` copies its text into
+the modules that it writes.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ...errors import AxisError, DTypeError, FeedError
 
 Array = np.ndarray[Any, Any]
 Refusal = type[AxisError] | type[DTypeError] | type[FeedError]
-ON_HOST = (1, 3)  # DLPack's numbers for memory that the processor reads
+ON_HOST = (1, 3)  # DLPack device types of memory that the CPU reads: kDLCPU and kDLCUDAHost
 
 
 def is_array(value: Any) -> bool:
-    """Whether another library's value can be read as an array."""
+    """Return True if another library's value can be read as an array."""
     kind = type(value)
     return (
         hasattr(kind, "__array__")
@@ -31,10 +31,10 @@ def is_array(value: Any) -> bool:
 
 
 def array_of(value: Any, what: str, error: Refusal = FeedError) -> Array:
-    """A value as a NumPy array, without a copy where it has memory that the processor reads.
+    """Return a value as a NumPy array, without a copy if the CPU can read its memory.
 
-    Raises ``error``, which begins with ``what``, for what is no array, for an array with masked
-    elements, and for memory of a device that its library does not copy.
+    Raises ``error``, with a message that begins with ``what``, if the value is no array, if it has
+    masked elements, and if it is in device memory that its library does not copy.
     """
     if value.__class__ is np.ndarray:
         return value
@@ -88,13 +88,13 @@ ON_DEVICE = (
 
 
 def _on_device(value: Any) -> bool:
-    """Whether a value that DLPack can exchange lies where the processor does not read."""
+    """Return True if a value that DLPack can exchange is in memory that the CPU cannot read."""
     device = getattr(value, "__dlpack_device__", None)
     return device is not None and int(device()[0]) not in ON_HOST
 
 
 def _exchanged(value: Any, what: str, error: Refusal) -> Array:
-    """The array that DLPack gives, copied to the host where its library does that."""
+    """Return the array by DLPack, copied to the host if its library can copy it."""
     try:
         if _on_device(value):
             return np.from_dlpack(value, device="cpu", copy=True)
@@ -108,13 +108,13 @@ def _exchanged(value: Any, what: str, error: Refusal) -> Array:
 
 
 def is_masked(value: Any) -> bool:
-    """Whether a value is an array of NumPy's with a mask."""
-    loaded = sys.modules.get("numpy.ma")  # nobody has such an array where that is not loaded
+    """Return True if a value is a NumPy array with a mask."""
+    loaded = sys.modules.get("numpy.ma")  # masked arrays exist only if this module is loaded
     return loaded is not None and isinstance(value, loaded.MaskedArray)
 
 
 def refuse_masked(value: Any, what: str, error: Refusal) -> None:
-    """Raise ``error`` for an array with masked elements, which would count as if they were not."""
+    """Raise ``error`` for an array with masked elements, whose mask would be ignored."""
     if not is_masked(value):
         return
     hidden: Any = np.argwhere(value.mask) if np.ndim(value.mask) else ()
@@ -127,7 +127,7 @@ def refuse_masked(value: Any, what: str, error: Refusal) -> None:
 
 
 def refuse_kind(array: Array, what: str, wanted: Any, error: Refusal) -> None:
-    """Raise ``error`` for an array whose dtype has no numbers: objects, texts, dates, complex.
+    """Raise ``error`` for an array whose dtype is not numeric: objects, texts, dates, complex.
 
     ``wanted`` is the dtype that is needed, or None for any.
     """
@@ -158,7 +158,7 @@ CURES = {
 
 
 def _cure_of_objects(array: Array) -> str:
-    """What to do with an array of objects that are not all numbers."""
+    """Return the advice for an array of objects that are not all numbers."""
     if not all(isinstance(element, str) for element in array.reshape(-1).tolist()):
         return "put numbers in the place of what is none, and convert it with .astype('float64')"
     try:
@@ -169,7 +169,7 @@ def _cure_of_objects(array: Array) -> str:
 
 
 def _no_number(array: Array) -> tuple[Any, Any] | None:
-    """The first element of an array of objects that is no number, and where it is."""
+    """Return the first element of an array of objects that is no number, and its index."""
     for position, element in enumerate(array.reshape(-1).tolist()):
         if not isinstance(element, (int, float, np.number, np.bool_)):
             return element, np.unravel_index(position, array.shape)
@@ -177,12 +177,12 @@ def _no_number(array: Array) -> tuple[Any, Any] | None:
 
 
 def _place(index: Any) -> str:
-    """A position as a message shows it."""
+    """Return an index as messages show it."""
     return str(tuple(map(int, index)))
 
 
 def misfit(names: Sequence[str], dims: Sequence[Any], shape: Sequence[int]) -> str:
-    """Which axes do not fit data of this shape, and what to give."""
+    """Return a message that says which axes do not fit data of this shape, and what to give."""
     if len(shape) != len(dims):
         return "one dimension for each axis, in their order"
     wrong = [

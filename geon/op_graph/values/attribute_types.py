@@ -1,4 +1,4 @@
-"""Type predicates for attributes of primitives, on exact types because ``1 == True``."""
+"""Predicates on attribute values of primitives; they test exact types, because ``1 == True``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .dtypes import DTYPES
 
 
 class Frozen:
-    """A large read-only array that is equal to nothing but itself."""
+    """A large read-only array that is equal only to itself."""
 
     __slots__ = ("array",)
 
@@ -22,7 +22,7 @@ class Frozen:
 
 
 def as_int(value: Any) -> Any:
-    """An integer of NumPy's as Python's; anything else as it is."""
+    """Return a NumPy integer as a Python integer, and any other value unchanged."""
     return int(value) if isinstance(value, np.integer) else value
 
 
@@ -30,77 +30,79 @@ SCATTER_MODES = ("set", "add", "max", "min", "multiply")
 
 
 def is_name(value: Any) -> bool:
-    """Whether ``value`` is the name of an axis."""
+    """Return True if ``value`` is the name of an axis."""
     return type(value) is str and value != ""
 
 
 def is_text(value: Any) -> bool:
-    """Whether ``value`` is a string."""
+    """Return True if ``value`` is a string."""
     return type(value) is str
 
 
 def is_names(value: Any) -> bool:
-    """Whether ``value`` is a tuple of names, none twice."""
+    """Return True if ``value`` is a tuple of distinct names."""
     return type(value) is tuple and all(map(is_name, value)) and len({*value}) == len(value)
 
 
 def is_flag(value: Any) -> bool:
-    """Whether ``value`` is True or False."""
+    """Return True if ``value`` is a bool."""
     return type(value) is bool
 
 
 def is_count(value: Any) -> bool:
-    """Whether ``value`` is an integer of at least 0."""
+    """Return True if ``value`` is an integer of at least 0."""
     return type(value) is int and value >= 0
 
 
 def is_step(value: Any) -> bool:
-    """Whether ``value`` is an integer of at least 1."""
+    """Return True if ``value`` is an integer of at least 1."""
     return type(value) is int and value >= 1
 
 
 def is_parts(value: Any) -> bool:
-    """Whether ``value`` is a tuple of integers of at least 2, one or more."""
+    """Return True if ``value`` is a non-empty tuple of integers of at least 2."""
     return type(value) is tuple and value != () and all(type(n) is int and n > 1 for n in value)
 
 
 def is_length(value: Any) -> bool:
-    """Whether ``value`` is a length: an integer or an expression."""
+    """Return True if ``value`` is a length: an integer or an expression."""
     return type(value) is int or isinstance(value, Length)
 
 
 def is_dtype(value: Any) -> bool:
-    """Whether ``value`` is the name of a dtype."""
+    """Return True if ``value`` is the name of a dtype."""
     return type(value) is str and value in DTYPES
 
 
 def is_axis(value: Any) -> bool:
-    """Whether ``value`` is an axis."""
+    """Return True if ``value`` is an ``Axis``."""
     return isinstance(value, Axis)
 
 
 def is_axes(value: Any) -> bool:
-    """Whether ``value`` is axes."""
+    """Return True if ``value`` is an ``Axes``."""
     return isinstance(value, Axes)
 
 
 def is_content(value: Any) -> bool:
-    """Whether ``value`` is what a constant holds: its bytes or an array."""
+    """Return True if ``value`` is the content of a constant: bytes or a frozen array."""
     return isinstance(value, (bytes, Frozen))
 
 
 def is_layout(value: Any) -> bool:
-    """Whether ``value`` is the order of axes in memory, or None."""
+    """Return True if ``value`` is the order of axes in memory, or None."""
     return value is None or is_names(value)
 
 
 def is_mode(value: Any) -> bool:
-    """Whether ``value`` is a mode of scatter."""
+    """Return True if ``value`` is a mode of scatter."""
     return type(value) is str and value in SCATTER_MODES
 
 
 def is_widths(value: Any) -> bool:
-    """Whether ``value`` has, for each axis, None or the elements before and after."""
+    """Return True if ``value`` has for each axis None or a pair of counts: elements before and
+    after.
+    """
     return type(value) is tuple and all(
         width is None or (type(width) is tuple and len(width) == 2 and all(map(is_count, width)))
         for width in value
@@ -108,7 +110,11 @@ def is_widths(value: Any) -> bool:
 
 
 def is_items(value: Any) -> bool:
-    """Whether ``value`` has, for each axis, how a slice takes it."""
+    """Return True if ``value`` has an item of a slice for each axis.
+
+    An item is None (the whole axis), ("range", start, stop, step), ("at", index) with a constant
+    index, or ("dyn", number) for an index given by argument ``number``.
+    """
     return type(value) is tuple and all(item is None or _is_item(item) for item in value)
 
 
@@ -123,12 +129,16 @@ def _is_item(item: Any) -> bool:
 
 
 def whole_further(attrs: tuple[Any, ...], axes: Axes) -> tuple[Any, ...]:
-    """Attributes whose first has an entry for each axis: None, which leaves it whole, for these."""
+    """Return attributes whose first one gets None, for a whole axis, for each of the further
+    ``axes``.
+    """
     return ((*attrs[0], *[None] * len(axes)), *attrs[1:])
 
 
 def with_lengths(value: Any, of: Callable[[Length], int | Length]) -> Any:
-    """``value`` (an attribute, axes, a length) with ``of`` of every length expression in it."""
+    """Return ``value`` (an attribute, axes, a length) with ``of`` applied to each length
+    expression.
+    """
     if isinstance(value, Length):
         return of(value)
     if isinstance(value, Axis):

@@ -1,8 +1,8 @@
-"""dtypes: the supported ones, their promotion, and the dtype that a Python number takes.
+"""The supported dtypes, their promotion, and the dtypes of Python numbers.
 
-A dtype is a NumPy dtype in native byte order. Python numbers, lengths and what is computed from
-nothing else are *weak*: they take the other operand's dtype if that is of their kind or a higher
-one (bool < integer < float), else the default of their own kind.
+A dtype is a NumPy dtype in native byte order. Python numbers, lengths and values computed only from
+these are *weak*. A weak operand takes the other operand's dtype if that is of the same kind or a
+higher one (bool < integer < float), and otherwise the default dtype of its own kind.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _RANK = {"b": 0, "i": 1, "f": 2}
 
 
 _COMPLEX = "take two tensors, the real and the imaginary part"
-# Names of dtypes elsewhere, with what to write.
+# Names of dtypes in other libraries, with advice for error messages.
 FAMILIAR = {
     "byte": "write 'uint8'",
     "char": "write 'int8'",
@@ -58,7 +58,9 @@ FAMILIAR = {
 
 @cache
 def named_dtype(name: str) -> DType:
-    """The dtype of that name; bfloat16 comes from ml_dtypes."""
+    """Return the dtype of that name; bfloat16 comes from ml_dtypes. Raise ``DTypeError`` if
+    unknown.
+    """
     if name == "bfloat16":
         import ml_dtypes
 
@@ -76,7 +78,7 @@ def named_dtype(name: str) -> DType:
 
 
 def as_dtype(dtype: Any) -> DType:
-    """The dtype meant by a name, a NumPy dtype or scalar type, or Python's bool, int or float."""
+    """Return the dtype for a name, a NumPy dtype or scalar type, or Python's bool, int or float."""
     if dtype is float:
         return FLOAT32
     if isinstance(dtype, str):
@@ -89,13 +91,13 @@ def as_dtype(dtype: Any) -> DType:
 
 @cache
 def name_of(dtype: DType) -> str:
-    """``dtype.name``, which NumPy works out anew each time."""
+    """Return ``dtype.name``; cached, because NumPy computes it anew each time."""
     return dtype.name
 
 
 @cache
 def kind(dtype: DType) -> str:
-    """``b`` (bool), ``i`` (integer of either sign) or ``f`` (float)."""
+    """Return ``b`` (bool), ``i`` (integer of either sign) or ``f`` (float)."""
     if dtype.name in FLOATS:
         return "f"
     return "b" if dtype is BOOL else "i"
@@ -103,10 +105,10 @@ def kind(dtype: DType) -> str:
 
 @cache
 def promote(left: DType, right: DType) -> DType:
-    """The dtype two operands meet in: the one promotion table.
+    """Return the common dtype of two strong (not weak) operands: the one promotion table.
 
-    Within floats the wider one (float16 with bfloat16: float32); an integer with a float takes
-    the float; integers of both signs take the next wider signed one. uint64 with a signed
+    Of two floats, the wider one; float16 with bfloat16 gives float32. Of an integer and a float,
+    the float. Of a signed and an unsigned integer, the next wider signed one. uint64 with a signed
     integer has none and raises ``DTypeError``.
     """
     if left is right:
@@ -131,12 +133,14 @@ def promote(left: DType, right: DType) -> DType:
 
 
 def weak_meets(weak: DType, strong: DType) -> DType:
-    """The dtype a weak operand (of the default dtype of its kind) and a strong one meet in."""
+    """Return the common dtype of a weak operand (with the default dtype of its kind) and a strong
+    one.
+    """
     return strong if _RANK[kind(weak)] <= _RANK[kind(strong)] else weak
 
 
 def common_dtype(described: Iterable[tuple[DType, bool]]) -> DType:
-    """The dtype in which values described by (dtype, whether weak) meet; ``DTypeError`` if none."""
+    """Return the common dtype of values given as (dtype, is weak) pairs; ``DTypeError`` if none."""
     described = list(described)
     common: DType | None = None
     for dtype, weak in described:
@@ -154,12 +158,12 @@ def common_dtype(described: Iterable[tuple[DType, bool]]) -> DType:
 
 
 def exact_dtype(dtype: DType) -> DType:
-    """The dtype that holds weak values of the default ``dtype`` of their kind as Python does."""
+    """Return the dtype in which weak values compute as Python does: float64 instead of float32."""
     return FLOAT64 if kind(dtype) == "f" else dtype
 
 
 def number_dtype(value: bool | int | float) -> DType:
-    """The default dtype of a Python number's kind."""
+    """Return the default dtype of a Python number's kind."""
     if isinstance(value, bool):
         return BOOL
     return INT64 if isinstance(value, int) else FLOAT32
@@ -169,7 +173,7 @@ OPERAND = "geon.cast the other operand to a wider dtype"
 
 
 def check_number(value: bool | int | float, dtype: DType, cure: str = OPERAND) -> None:
-    """Raise ``DTypeError`` when ``dtype`` cannot hold the Python number; ``cure`` helps then."""
+    """Raise ``DTypeError`` if ``dtype`` cannot hold the Python number; ``cure`` is the advice."""
     if kind(dtype) == "i":
         info = np.iinfo(dtype)
         if isinstance(value, float) and not isinstance(value, bool):
@@ -199,7 +203,9 @@ def check_number(value: bool | int | float, dtype: DType, cure: str = OPERAND) -
 
 
 def is_number(value: object) -> bool:
-    """Whether ``value`` is a weak Python number (NumPy scalars are not: they keep their dtype)."""
+    """Return True if ``value`` is a weak Python number; NumPy scalars are not: they keep their
+    dtype.
+    """
     return type(value) in (bool, int, float)
 
 
@@ -207,25 +213,25 @@ SMALL_INTEGERS = ("bool", "int8", "int16", "int32", "uint8", "uint16", "uint32")
 
 
 def sum_dtype(dtype: DType) -> DType:
-    """The dtype of a sum or product: int64 for bool and small integers, else the same."""
+    """Return the dtype of a sum or product: int64 for bool and small integers, else the same."""
     return INT64 if dtype.name in SMALL_INTEGERS else dtype
 
 
 @cache
 def accumulator(dtype: DType) -> DType:
-    """The dtype that holds a sum of values of ``dtype`` until it is rounded once at the end.
+    """Return the dtype in which a sum of values of ``dtype`` accumulates before one final rounding.
 
-    float32 for halves, int64 for bool and small integers, else ``dtype`` itself.
+    It is float32 for halves, int64 for bool and small integers, else ``dtype`` itself.
     """
     return FLOAT32 if name_of(dtype) in HALVES else sum_dtype(dtype)
 
 
-# The dtype each operand is converted to, the dtype of the result, and whether that stays weak.
+# The dtype to which each operand is cast, the dtype of the result, and whether that is weak.
 Resolution = tuple[tuple[DType, ...], DType, bool]
 
 
 def resolve(rule: str, args: tuple[tuple[DType, bool], ...]) -> Resolution:
-    """The dtype each operand is converted to, the result's dtype, and whether it stays weak.
+    """Return the dtype to which each operand is cast, the result's dtype, and whether that is weak.
 
     Rules: ``numeric`` (promote; bool counts as int64), ``any`` (promote, bool stays), ``float``
     (integers become float32), ``compare`` (promote; result bool), ``logical`` (all bool),

@@ -1,8 +1,9 @@
 """Labelled arrays as inputs: their dimensions are matched to axes by name.
 
-Those of xarray are known by their attributes ``dims`` (a tuple of names) and ``__array__``, those
-of pandas by ``axes`` (a list of indexes, which may have names) and ``iloc``. This file imports
-NumPy and geon's errors alone: its text is part of the modules that ``Transformer.write`` makes.
+An xarray array is recognised by its attributes ``dims`` (a tuple of names) and ``__array__``, a
+pandas table by ``axes`` (a list of indexes, which may have names) and ``iloc``. This file imports
+only NumPy and geon's errors, because ``Transformer.write`` copies its text into the modules that it
+writes.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from .arrays import array_of, is_masked
 
 
 def dim_names(value: Any) -> tuple[Any, ...] | None:
-    """The names of the dimensions of labelled data; None for anything else.
+    """Return the names of the dimensions of labelled data; None for anything else.
 
-    An index of a pandas table without a name has None in its place, one of several levels the
-    tuple of their names; a table without any names is not labelled.
+    An unnamed index of a pandas table gives None, and an index of several levels gives the tuple of
+    their names. A table without any names is not labelled.
     """
     if value.__class__ is np.ndarray:
         return None
@@ -45,11 +46,11 @@ def _index_name(index: Any) -> Any:
 def by_name(
     value: Any, names: Sequence[str], what: str, error: type[AxisError | FeedError] = FeedError
 ) -> Any:
-    """A labelled array as one whose dimensions are in the order of ``names``; others as they are.
+    """Return a labelled array with its dimensions in the order of ``names``; others unchanged.
 
-    One dimension without a name is the one axis that no other dimension names. Raises ``error``,
-    which begins with ``what``, where its names are not these, and for a list of labelled or masked
-    arrays, whose first dimension has no name.
+    A single unnamed dimension is matched to the one axis that no other dimension names. Raises
+    ``error``, with a message that begins with ``what``, if the names differ, and for a list of
+    labelled or masked arrays, whose first dimension has no name.
     """
     dims = dim_names(value)
     if dims is None:
@@ -67,7 +68,7 @@ def by_name(
 
 
 def mismatch(value: Any, dims: Sequence[Any], shape: Sequence[int], names: Sequence[str]) -> str:
-    """What is wrong with data of these dims for axes of these names, and what to do."""
+    """Return a message that says how data with these dims fail to match the axes, with advice."""
     unknown = [dim for dim in dims if dim not in names]
     lacking = [name for name in names if name not in dims]
     wrong = []
@@ -98,7 +99,7 @@ TABLE_CURE = (
 
 
 def labels(dims: Sequence[Any], shape: Sequence[int]) -> str:
-    """The dims of labelled data with their lengths, for a message."""
+    """Return the dims of labelled data with their lengths, for a message."""
     both = ", ".join(f"{dim}:{size}" for dim, size in zip(dims, shape, strict=True))
     return f"data with the dims ({both})"
 
@@ -108,7 +109,7 @@ def refuse_list(value: Any, what: str, error: type[AxisError | FeedError]) -> No
     if value.__class__ not in (list, tuple):
         return
     level = value
-    while level and not isinstance(level[0], (int, float)):  # beside a number stand scalars alone
+    while level and not isinstance(level[0], (int, float)):  # a number's siblings are scalars
         types = set(map(type, level))
         for kind in types:
             if (hasattr(kind, "dims") and hasattr(kind, "__array__")) or (

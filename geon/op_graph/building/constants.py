@@ -80,15 +80,15 @@ NUMBERS_KEPT = 4096
 
 
 def number(value: bool | int | float, dtype: DType, weak: bool = False) -> Tensor:
-    """The scalar constant ``value`` of ``dtype``; ``DTypeError`` when it does not fit."""
+    """Return the scalar constant ``value`` of ``dtype``; ``DTypeError`` if it does not fit."""
     key = (type(value), value, dtype, weak)
-    shared = value and current.own is None  # 0.0 and -0.0 are equal keys
+    shared = value and current.own is None  # zeros are not cached: 0.0 and -0.0 are equal keys
     found = _numbers.get(key) if shared else None
     if found is not None:
         return found
     check_number(value, stored_dtype(dtype, weak))
     array = np.asarray(value)
-    if array.dtype == object:  # an integer beyond 64 bits, which is a float here
+    if array.dtype == object:  # an integer beyond 64 bits, of a float dtype
         array = np.asarray(float(value))
     made = array_constant(array.astype(stored_dtype(dtype, weak)), NO_AXES, weak)
     if shared and not (isinstance(value, float) and math.isnan(value)):
@@ -99,7 +99,7 @@ def number(value: bool | int | float, dtype: DType, weak: bool = False) -> Tenso
 
 
 def array_constant(array: np.ndarray[Any, Any], axes: Axes, weak: bool = False) -> Tensor:
-    """A constant over ``axes`` from an array of their shape; the array is copied and frozen."""
+    """Return a constant over ``axes`` from an array of their shape, which is copied and frozen."""
     dtype = DEFAULTS[kind(array.dtype)] if weak else array.dtype
     copy = np.array(array, stored_dtype(dtype, weak), order="C", copy=True)
     if copy.nbytes <= SMALL_BYTES:
@@ -113,19 +113,21 @@ def array_constant(array: np.ndarray[Any, Any], axes: Axes, weak: bool = False) 
 
 
 def stored_dtype(dtype: DType, weak: bool) -> DType:
-    """The dtype a constant is stored in: a weak float keeps the precision Python gave it."""
+    """Return the dtype in which a constant is stored: float64 for a weak float, to keep its
+    precision.
+    """
     return exact_dtype(dtype) if weak else dtype
 
 
 def constant_value(op: Op) -> np.ndarray[Any, Any]:
-    """The array a constant op holds (read-only)."""
+    """Return the read-only array of a constant op, in the op's dtype."""
     array = _stored(op).astype(op.dtype, copy=False)
     array.setflags(write=False)
     return array
 
 
 def _stored(op: Op) -> np.ndarray[Any, Any]:
-    """The array a constant op holds, as exact as it was given."""
+    """Return the array of a constant op in the precision in which it was given."""
     value = op.attrs[0]
     if isinstance(value, Frozen):
         return value.array
@@ -134,12 +136,12 @@ def _stored(op: Op) -> np.ndarray[Any, Any]:
 
 
 def is_weak_constant(op: Op) -> bool:
-    """Whether ``op`` is a constant made of Python numbers."""
+    """Return True if ``op`` is a constant made of Python numbers."""
     return op.primitive is CONSTANT and op.weak
 
 
 def converted(op: Op, dtype: DType, weak: bool = False) -> Tensor:
-    """The weak constant ``op`` in ``dtype``; ``DTypeError`` where a number does not fit."""
+    """Return the weak constant ``op`` in ``dtype``; ``DTypeError`` if a number does not fit."""
     value = scalar_value(op)
     if value is not None:
         return number(value, dtype, weak)
@@ -154,7 +156,7 @@ def converted(op: Op, dtype: DType, weak: bool = False) -> Tensor:
 
 
 def scalar_value(op: Op) -> bool | int | float | None:
-    """The Python number a scalar constant holds; None for any other op."""
+    """Return the Python number of a scalar constant; None for any other op."""
     if op.primitive is not CONSTANT or op.axes is not NO_AXES:
         return None
     stored = np.frombuffer(op.attrs[0], stored_dtype(op.dtype, op.attrs[3]))
@@ -163,7 +165,7 @@ def scalar_value(op: Op) -> bool | int | float | None:
 
 
 def is_constant(op: Op, value: float) -> bool:
-    """Whether ``op`` is a scalar constant equal to ``value`` (a zero of either sign is a zero)."""
+    """Return True if ``op`` is a scalar constant equal to ``value``; 0.0 and -0.0 are equal."""
     return scalar_value(op) == value
 
 
@@ -177,14 +179,14 @@ def constant(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """A constant from a number, an array of any library, or a nested list.
+    """Return a constant from a number, an array of any library, or a nested list.
 
-    ``axes`` give an array its axes, one for each dimension, with its lengths; an open axis takes
+    ``axes`` are the axes of an array, one for each dimension, with its lengths; an open axis takes
     the array's length. Labelled data, such as xarray's, are matched with ``axes`` by the names of
-    their dims, and have axes of these names where none are given. A number with ``axes`` is that
-    number everywhere. Python numbers without a ``dtype``, in lists too, stay weak, as they are in
-    ``x + 1``: they take the dtype of what they meet, and are float32 and int64 where that is
-    nothing. Raises ``AxisError`` when axes are missing or do not fit, and ``DTypeError`` for what
+    their dims; without ``axes`` they get axes of these names. A number with ``axes`` is broadcast
+    over them. Python numbers without a ``dtype``, also in lists, stay weak, as they are in ``x +
+    1``: they take the dtype of the other operand, and are float32 and int64 where there is none.
+    Raises ``AxisError`` if axes are missing or do not fit, and ``DTypeError`` for values that
     ``dtype`` cannot hold.
     """
     try:
@@ -218,7 +220,7 @@ def _constant(value: Any, axes: Any, dtype: Any) -> Tensor:
 
 
 def _own_axes(dims: tuple[Any, ...], value: Any) -> Axes | None:
-    """The axes that the dims of labelled data are; None for a scalar."""
+    """Return the axes that correspond to the dims of labelled data; None for a scalar."""
     if not all(isinstance(name, str) for name in dims):
         raise AxisError(
             f"the dims {dims} are not all strings, as names of axes are; give them names with "
@@ -229,12 +231,13 @@ def _own_axes(dims: tuple[Any, ...], value: Any) -> Axes | None:
 
 
 def to_array(value: Any, dtype: Any = None) -> tuple[np.ndarray[Any, Any], bool]:
-    """A number, array or nested list as a NumPy array of one of geon's dtypes, and whether weak.
+    """Return a number, array or nested list as a NumPy array of a geon dtype, and whether it is
+    weak.
 
-    Weak are Python numbers and lists of nothing else; NumPy's arrays and scalars have their dtype,
-    and give it to the numbers in a list with them. Raises ``DTypeError`` for ragged lists, for
-    masked elements, for integers that no dtype holds, and where ``dtype`` would lose more than
-    precision.
+    Python numbers, and lists of only such numbers, are weak. NumPy arrays and scalars keep their
+    dtype, and give it to the Python numbers in a list with them. Raises ``DTypeError`` for ragged
+    lists, for masked elements, for integers that no dtype holds, and if ``dtype`` would lose more
+    than precision.
     """
     refuse_list(value, "a tensor", AxisError)
     if isinstance(value, (list, tuple)):
@@ -267,10 +270,10 @@ def to_array(value: Any, dtype: Any = None) -> tuple[np.ndarray[Any, Any], bool]
 def _large(
     value: Any, listed: list[Any], array: np.ndarray[Any, Any], dtype: Any
 ) -> np.ndarray[Any, Any]:
-    """A list of large Python numbers in a dtype that holds them.
+    """Return a list of large Python numbers as an array of a dtype that holds them.
 
-    ``array`` is what NumPy makes of it. Integers that are not all int64 numbers are uint64, or
-    floats where ``dtype`` is a float.
+    ``array`` is NumPy's conversion of the list. Integers beyond int64 become uint64, or floats if
+    ``dtype`` is a float.
     """
     whole = float not in set(map(type, listed))
     if whole and min(listed) >= 0 and not max(listed) >> 64:
@@ -291,7 +294,7 @@ def _large(
 
 
 def _elements(value: Any) -> list[Any]:
-    """What a nested list holds, or the value itself."""
+    """Return the elements of a nested list, or the value itself."""
     level = [value]
     while level and isinstance(level[0], (list, tuple)):
         level = list(chain.from_iterable(level))
@@ -299,7 +302,7 @@ def _elements(value: Any) -> list[Any]:
 
 
 def _dtype_of(listed: list[Any], found: DType) -> DType:
-    """The dtype that NumPy's scalars and arrays give a list; ``found`` where none are there."""
+    """Return the dtype that NumPy scalars and arrays give a list; ``found`` if it has none."""
     own = {value.dtype for value in listed if isinstance(value, (np.ndarray, np.generic))}
     numbers = {number_dtype(value) for value in listed if is_number(value)}
     if not own:
@@ -309,7 +312,7 @@ def _dtype_of(listed: list[Any], found: DType) -> DType:
 
 
 def _held(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
-    """``array`` in ``dtype``; ``DTypeError`` for a value that it cannot hold."""
+    """Return ``array`` in ``dtype``; raise ``DTypeError`` for a value that it cannot hold."""
     if kind(dtype) == "i" and array.size:
         if array.dtype.kind not in "iub":
             raise DTypeError(
@@ -335,9 +338,9 @@ def _held(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
 
 
 def fit_axes(array: np.ndarray[Any, Any], axes: Any, what: str) -> Axes:
-    """``axes`` with the lengths of ``array``, one for each dimension.
+    """Return ``axes`` with the lengths of ``array``, one for each dimension.
 
-    ``what`` is what the array is for, in the ``AxisError`` where they do not fit.
+    ``what`` is the use of the array, for the ``AxisError`` if they do not fit.
     """
     if axes is None:
         if array.ndim == 0:
@@ -361,7 +364,7 @@ def fit_axes(array: np.ndarray[Any, Any], axes: Any, what: str) -> Axes:
 
 
 def _first_op(value: Any) -> Op | None:
-    """The first op in a list or tuple, and in those inside of it."""
+    """Return the first op in a list or tuple, or in nested ones; None if there is none."""
     if isinstance(value, Op):
         return value
     if not isinstance(value, (list, tuple)):
@@ -370,10 +373,10 @@ def _first_op(value: Any) -> Op | None:
 
 
 def as_tensor(value: Any, near: Any = None) -> Tensor:
-    """``value`` as a tensor: a tensor itself, a number, or an array.
+    """Return ``value`` as a tensor: a tensor itself, a number, or an array.
 
-    An array of one or more dimensions takes the axes of the tensor ``near`` it, whose shape it
-    must have. Labelled data have axes of the names of their dims.
+    An array of one or more dimensions takes the axes of the tensor ``near``, whose shape it must
+    have. Labelled data have axes of the names of their dims.
     """
     if isinstance(value, Tensor):
         return value
@@ -413,5 +416,5 @@ def as_tensor(value: Any, near: Any = None) -> Tensor:
 
 
 def shown_number(op: Op) -> str:
-    """The number that a scalar constant holds, as Python writes it."""
+    """Return the number of a scalar constant as Python writes it."""
     return repr(_stored(op).item())

@@ -1,8 +1,9 @@
-"""Coordinates of labelled data that became constants or first values, and xarray's operators.
+"""Coordinates of labelled data that became constants or initial values, and xarray's operators.
 
-xarray's operators ask whether the other operand is a ``DataTree``, which has the operators of every
-smaller type: tensors are registered as virtual subclasses, so that ``data + tensor`` is left to the
-tensor. pandas asks for ``__pandas_priority__``. ``import geon`` loads neither library.
+xarray's operators test whether the other operand is a ``DataTree``, the type to which all smaller
+types defer. Tensors are registered as virtual subclasses of it, so that ``data + tensor`` calls the
+tensor's operator. pandas looks at ``__pandas_priority__`` instead. ``import geon`` loads neither
+library.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from ..op_graph import Tensor
 
 
 def coordinates_of(data: Any) -> Any:
-    """The coordinates of an array of xarray as a dataset of its own; None where there are none."""
+    """Return the coordinates of an xarray array as a dataset; None if it has none."""
     coords: Any = getattr(data, "coords", None)
     if not hasattr(coords, "to_dataset") or not len(coords):
         return None
@@ -22,9 +23,9 @@ def coordinates_of(data: Any) -> Any:
 
 
 def keep_coordinates(op: Tensor, data: Any) -> None:
-    """Note the coordinates of ``data`` on the op that was made of it.
+    """Store the coordinates of ``data`` in the notes of the op that was made from it.
 
-    Equal constants are one op: it has the coordinates on which all that it was made of agree.
+    Equal constants are one op: it keeps the coordinates on which all its sources agree.
     """
     found = coordinates_of(data)
     if found is None:
@@ -39,7 +40,7 @@ def keep_coordinates(op: Tensor, data: Any) -> None:
 
 
 def same_coordinate(name: Any, one: Any, two: Any) -> bool:
-    """Whether two of xarray's datasets or arrays have the same coordinate of that name."""
+    """Return True if two xarray datasets or arrays have the same coordinate of that name."""
     if name not in two.coords:
         return False
     first, second = one.coords[name].variable, two.coords[name].variable
@@ -50,13 +51,14 @@ _registered: list[type] = []
 
 
 def let_xarray_defer() -> None:
-    """Let the operators of xarray's arrays return NotImplemented for tensors, where it is loaded.
+    """Make the operators of xarray's arrays return NotImplemented for tensors, if xarray is loaded.
 
-    Leaves and constant arrays call it: what is computed has one of them below it.
+    The functions that create leaves and constant arrays call it: every tensor has one of these
+    below.
     """
     if "xarray" in sys.modules and not _registered:
         xarray = sys.modules["xarray"]
         senior = getattr(xarray, "DataTree", None) or getattr(xarray, "Dataset", None)
-        if senior is not None:  # it may be half loaded
+        if senior is not None:  # None while xarray is still being imported
             senior.register(Tensor)
             _registered.append(senior)

@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Elementwise(Primitive):
-    """An elementwise row; calling it builds the op.
+    """An elementwise primitive; calling it builds an op.
 
-    ``arity`` is the number of arguments, ``rule`` how dtypes meet (see ``resolve``), ``sympy`` the
-    same function of x, y, z as SymPy reads it, ``domain`` for each argument the interval its
-    generated tests draw from, ``ufunc`` the name of NumPy's function that builds it.
+    ``arity`` is the number of operands. ``rule`` is the dtype rule (see ``resolve``). ``sympy`` is
+    the same function of x, y, z as a SymPy expression. ``domain`` has for each operand the interval
+    of inputs in generated tests. ``ufunc`` is the name of the NumPy function that builds it.
     """
 
     arity: int = 1
@@ -67,11 +67,11 @@ class Elementwise(Primitive):
         follows: Any = (),
         **others: Any,
     ) -> Tensor:
-        """Apply it by element to tensors, numbers and arrays, joined by axis name.
+        """Apply it elementwise to tensors, numbers and arrays, joined by axis name.
 
-        The result has the left operand's axes, then the right's new ones. Raises ``AxisError``
-        for two lengths of one axis or tensors that share no axis, ``DTypeError`` for dtypes it
-        does not take.
+        The result has the left operand's axes, then the right operand's further ones. Raises
+        ``AxisError`` for two lengths of one axis or tensors that share no axis, ``DTypeError`` for
+        dtypes it does not take.
         """
         if others:
             raise ArgumentError(why(self, args, others, "() takes its operands by position"))
@@ -85,7 +85,7 @@ class Elementwise(Primitive):
         return op
 
     def _quick(self, x: Any = None, y: Any = None, *others: Any) -> Tensor | None:
-        """The op where nothing needs joining, converting or checking; None where something may."""
+        """Return the op if nothing needs joining, conversion or checks; otherwise None."""
         if others or not isinstance(x, Tensor) or x.weak:
             return None
         dtype = x.dtype
@@ -104,7 +104,7 @@ class Elementwise(Primitive):
                 try:
                     y = number(y, dtype)
                 except DTypeError:
-                    return None  # the full check names the operands
+                    return None  # the full check raises an error that names the operands
             elif not isinstance(y, Tensor) or y.dtype is not dtype or y.weak:
                 return None
             if y.axes is not x.axes and y.axes is not NO_AXES:
@@ -119,7 +119,7 @@ class Elementwise(Primitive):
         return found  # type: ignore[no-any-return]  # keys of elementwise rows hold tensors
 
     def _kept(self, dtype: DType) -> DType:
-        """The dtype of the result for operands of ``dtype``; no dtype where they are converted."""
+        """Return the result dtype for operands of ``dtype``; void if these need conversion."""
         try:
             targets, out, _ = resolve(self.rule, ((dtype, False),) * self.arity)
         except DTypeError:
@@ -140,7 +140,7 @@ class Elementwise(Primitive):
         return self.apply(*args)
 
     def apply(self, *args: Any) -> Tensor:
-        """The op, with no check that the operands share an axis: for rules and ``geon.outer``."""
+        """Build the op without checking that operands share an axis; for rules, ``geon.outer``."""
         tensors = self._operands(args)
         key = (self, *map(id, tensors))
         found = lookup(key)
@@ -156,7 +156,9 @@ class Elementwise(Primitive):
         return intern_elementwise(key, self, tensors, axes, dtype, weak, guards)
 
     def inferred(self, args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
-        """The axes and dtype for operands that were converted already: ``Primitive.infer``."""
+        """Return axes, dtype and guards for operands that are converted already:
+        ``Primitive.infer``.
+        """
         targets, dtype, _ = resolve(self.rule, tuple([(arg.dtype, arg.weak) for arg in args]))
         for arg, target in zip(args, targets, strict=True):
             need(arg.dtype is target, "{} takes {}, not {}", self.name, target, arg.dtype)
@@ -225,7 +227,7 @@ def _coerce(arg: Any, target: DType, weak: bool) -> Tensor:
 
 
 def refuse_unshared(what: str, args: Sequence[Any]) -> None:
-    """Raise ``AxisError`` when two non-scalar tensors among ``args`` share no axis."""
+    """Raise ``AxisError`` if two non-scalar tensors among ``args`` share no axis."""
     tensors = [arg for arg in args if isinstance(arg, Tensor) and arg.axes is not NO_AXES]
     for position in range(1, len(tensors)):
         left, right = tensors[position - 1], tensors[position]
@@ -247,7 +249,7 @@ JOINED_KEPT = 4096
 
 
 def join(what: str, tensors: Sequence[Tensor]) -> tuple[Axes, tuple[Guard, ...]]:
-    """The union of the operands' axes by name, and the guards where lengths may differ."""
+    """Return the union of the operands' axes by name, and guards where lengths may differ."""
     key = tuple([tensor.axes for tensor in tensors])
     found = _joined.get(key)
     if found is not None:
@@ -277,7 +279,9 @@ def meet(
     left: tuple[int | Length, Op],
     right: tuple[int | Length, Op],
 ) -> list[Guard]:
-    """Two lengths under one name: nothing if equal, ``AxisError`` if never, else a guard."""
+    """Compare two lengths of one name: [] if equal, a guard if they may be equal, else
+    ``AxisError``.
+    """
     if left[0] == right[0]:
         return []
     (a, x), (b, y) = left, right
@@ -305,7 +309,7 @@ def meet(
 
 
 def over(x: Tensor, axes: Axes) -> Tensor:
-    """``x`` over exactly ``axes``, which include its own; repeated along the others."""
+    """Return ``x`` over exactly ``axes``, which include its own; broadcast along the others."""
     if x.axes is axes:
         return x
     made: Tensor = make(PRIMITIVES[_SPREADING[len(axes) == len(x.axes)]], (x,), (axes,))
@@ -356,10 +360,10 @@ def elementwise(
     ufunc: str | None = None,
     **facts: Any,
 ) -> Any:
-    """A new elementwise row, with other ``facts`` of ``Elementwise``.
+    """Return a new elementwise primitive, with other ``facts`` of ``Elementwise``.
 
-    Where ``reference`` is a ufunc of NumPy's, that builds the row's ops too; ``ufunc`` names the
-    one that does where the reference is another function.
+    If ``reference`` is a NumPy ufunc, that ufunc builds the primitive's ops too. Otherwise
+    ``ufunc`` may name the ufunc that does.
     """
     row = Elementwise(
         name,

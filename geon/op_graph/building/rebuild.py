@@ -1,4 +1,4 @@
-"""Copies of ops on other arguments, and placeholders that stand in for other leaves."""
+"""Copies of ops with other arguments, bodies or axes, and copies of leaves."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def with_args(
     weak: bool | None = None,
     guards: tuple[Guard, ...] = (),
 ) -> OpT:
-    """The same primitive, attributes, axes, dtype and weakness (unless given) on other arguments.
+    """Return the op with other arguments: same primitive, attributes, axes, and source line.
 
-    The arguments of an elementwise op may lack axes that those replaced had, or have them in
-    another order, as long as together they have all axes of the op. ``guards`` are assumptions
-    besides the op's own. It is made where ``op`` was.
+    ``dtype`` and ``weak`` replace those of the op, if given. The arguments of an elementwise op may
+    lack axes of the replaced ones, or have them in another order, as long as together they have all
+    axes of the op. ``guards`` are added to the op's own.
     """
     if dtype is None and same_ops(op.args, args):
         return op
@@ -45,9 +45,9 @@ def with_args(
 
 
 def with_bodies(op: OpT, bodies: Sequence[Body], args: tuple[Op, ...] | None = None) -> OpT:
-    """The same region with other bodies, of as many parameters unless other ``args`` are given.
+    """Return the region with other bodies, and the same source line.
 
-    It is made where ``op`` was.
+    The bodies must have as many parameters as before unless ``args`` are given.
     """
     attrs = _replaced(op.attrs, iter(bodies))
     args = op.args if args is None else args
@@ -59,7 +59,7 @@ def with_bodies(op: OpT, bodies: Sequence[Body], args: tuple[Op, ...] | None = N
 
 
 def _replaced(attrs: tuple[Any, ...], bodies: Iterator[Body]) -> tuple[Any, ...]:
-    """The attributes with these in the place of all bodies in them."""
+    """Return the attributes with all bodies in them replaced, in order."""
     found = []
     for value in attrs:
         if isinstance(value, tuple):
@@ -76,9 +76,9 @@ def copy_op(
     guards: tuple[Guard, ...],
     notes: Notes | None,
 ) -> OpT:
-    """The same primitive on other arguments, with these notes.
+    """Return the same primitive on other arguments, with these notes.
 
-    One that is there already gets the lines, names and tags of both.
+    If an equal op exists, it gets the lines, names and tags of both.
     """
     effect = op.effectful and not any(arg.effectful for arg in op.args)
     arranged = op.primitive.kind == "elementwise" and not in_order(axes, args)
@@ -95,14 +95,14 @@ def copy_op(
 
 
 def copy_leaf(leaf: Leaf, axes: Axes) -> Leaf:
-    """A leaf over ``axes`` that stands for another, and has its name and tags."""
+    """Return a leaf over ``axes`` that replaces another, with its name and tags."""
     made = make_leaf(leaf.primitive, axes, leaf.dtype, leaf.info)
     put_notes(made, leaf.notes())
     return made
 
 
 def in_order(axes: Axes, args: tuple[Op, ...]) -> bool:
-    """Whether joining the arguments gives these axes in this order."""
+    """Return True if joining the arguments gives these axes in this order."""
     if args[0].axes is axes:
         return True
     names = {name: None for arg in args for name in arg.axes.names}

@@ -1,7 +1,7 @@
 """Resolution of axis arguments: an ``Axis`` or its name to an axis of the tensor.
 
-All functions that take axes of a tensor ask here, so they all take both. Where an axis is a new
-one no tensor can tell what a name means, and ``new_axis`` asks for a ``geon.Axis``.
+All functions that take axes of a tensor use it, so all of them accept both. For new axes, where no
+tensor can give a name its meaning, ``new_axis`` requires a ``geon.Axis``.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ..op_graph import Op, Tensor
 
 T = TypeVar("T")
 
-# The cure where an axis may be one that no tensor has yet.
+# The advice of messages where an axis may be a new one.
 NEW = "; geon.Axis(name, length) is a new one"
 
 
 def own_axis(x: Tensor, axis: Any, what: str) -> Axis:
-    """The axis of ``x`` that ``axis`` names, whatever its length; ``AxisError`` for none."""
+    """Return the axis of ``x`` with the name of ``axis``, of any length; ``AxisError`` if none."""
     name = axis.name if isinstance(axis, Axis) else axis
     if not isinstance(name, str) or name not in x.axes:
         raise AxisError(_refused(axis, what, x))
@@ -33,10 +33,10 @@ def _names(axis: Any) -> bool:
 
 
 def named_axes(given: Any, what: str, *tensors: Tensor, cure: str = "") -> Axes:
-    """``given`` as ``Axes``: an axis, a name that one of ``tensors`` has, or a list of these.
+    """Return ``given`` as ``Axes``: an axis, a name that a tensor has, or a list of these.
 
-    The length of an ``Axis`` that is given is not compared. Raises ``AxisError``, which ends with
-    ``cure``, for a name that none of them has.
+    The length of a given ``Axis`` is not compared. Raises ``AxisError``, with a message that ends
+    with ``cure``, for a name that none of ``tensors`` has.
     """
     if isinstance(given, Axis):
         return axes_of((given,))
@@ -62,7 +62,7 @@ def _named(item: Any, what: str, tensors: tuple[Tensor, ...], cure: str) -> Any:
 
 
 def _refused(axis: Any, what: str, *tensors: Tensor) -> str:
-    """Why ``axis`` names none of the tensors' axes."""
+    """Return a message that says why ``axis`` is no axis of the tensors."""
     shown = " and ".join([f"{x} (made at {x.line_info})" for x in tensors])
     known = ", ".join(dict.fromkeys(name for x in tensors for name in x.axes.names)) or "none"
     has = "it has" if len(tensors) == 1 else "they have"
@@ -77,8 +77,11 @@ def _refused(axis: Any, what: str, *tensors: Tensor) -> str:
 
 
 def by_own_axis(x: Tensor, given: Mapping[Any, T], what: str) -> dict[str, T]:
-    """``given``, whose keys are axes of ``x`` or their names, by name; none twice."""
-    if isinstance(given, Op):  # which xarray's trees, once loaded, make mappings by registering
+    """Return ``given``, a dict keyed by axes of ``x`` or their names, with the names as keys.
+
+    Raises ``ArgumentError`` if it is no dict, and ``AxisError`` for an unknown or repeated axis.
+    """
+    if isinstance(given, Op):  # registering with xarray's DataTree makes tensors pass as mappings
         raise ArgumentError(
             f"{what} at {describe(user_site())}: {given} (made at {given.line_info}) stands where "
             "a dict from axes to what is meant along each does"
@@ -103,7 +106,7 @@ def by_own_axis(x: Tensor, given: Mapping[Any, T], what: str) -> dict[str, T]:
 
 
 def axis_of(x: Tensor, axis: Any, what: str) -> Axis:
-    """The axis of ``x`` meant by ``axis``, which may be left out where x has just one."""
+    """Return the axis of ``x`` meant by ``axis``; None means the only axis of ``x``."""
     if axis is None:
         if len(x.axes) != 1:
             example = x.axes.names[-1] if len(x.axes) else "N"

@@ -12,15 +12,17 @@ from ..op_graph import Op
 
 Make = Callable[[list[Any]], Any]
 
-EFFECT = object()  # stands where a structure has an effect, which is no value
+EFFECT = object()  # marks the position of an effect, which has no value, in a structure
 
 
 @dataclasses.dataclass(frozen=True)
 class Structure:
-    """How values are joined: ``kind`` says by what, ``steps`` name the ``parts``.
+    """The shape of a tree of values.
 
-    One without a kind is a single value. Two of the same kind, steps and parts are equal: an
-    ``effect`` is where another one may have None.
+    ``kind`` is the type of the container, or "" for a single value. ``steps`` are the keys or
+    indices of its ``parts``. ``make`` builds a container from its parts. ``effect`` is true at the
+    position of an effect, which may be None in an equal structure. Two structures are equal if
+    kind, steps and parts are.
     """
 
     kind: str = ""
@@ -30,7 +32,9 @@ class Structure:
     effect: bool = dataclasses.field(default=False, compare=False)
 
     def filled(self, values: Iterator[Any], effect: Any = None) -> Any:
-        """Such a thing, of these values in order, with ``effect`` where it has effects."""
+        """Return a tree of this structure with ``values`` in order, and ``effect`` where it has
+        effects.
+        """
         if not self.kind:
             return next(values)
         if self.effect:
@@ -38,7 +42,7 @@ class Structure:
         return self.make([part.filled(values, effect) for part in self.parts])
 
     def joined(self, other: Structure) -> Structure:
-        """This one, with effects where this or an equal one has them."""
+        """Return this structure, with effects where it or the equal ``other`` has them."""
         parts = [one.joined(two) for one, two in zip(self.parts, other.parts, strict=True)]
         effect = self.effect or other.effect
         return dataclasses.replace(self, parts=tuple(parts), effect=effect)
@@ -55,7 +59,8 @@ NO_VALUE = Structure("None", (), (), lambda parts: None, effect=True)
 
 
 def flat(value: Any, where: str) -> tuple[list[tuple[str, Any]], Structure]:
-    """The single values of a structure with their names, which begin with ``where``.
+    """Return the single values of a tree with their names, which begin with ``where``; its
+    structure.
 
     None is a structure without values, and so is the mark of an effect.
     """
@@ -82,7 +87,10 @@ def _taken(
 
 
 def _opened(value: Any) -> tuple[str, Iterable[tuple[str, Any]], Make] | None:
-    """The kind of a structure, its parts by name, and what makes one of parts; else None."""
+    """Return the kind of a container, its named parts, and a function that rebuilds it.
+
+    None if ``value`` is a single value.
+    """
     if value is None:
         return "None", (), lambda parts: None
     if isinstance(value, dict):
@@ -111,14 +119,15 @@ def _dict_like(like: dict[Any, Any], parts: list[Any]) -> dict[Any, Any]:
 def _with(like: Any, names: list[str], parts: list[Any]) -> Any:
     made = copy.copy(like)
     for name, part in zip(names, parts, strict=True):
-        object.__setattr__(made, name, part)  # a frozen dataclass is filled too
+        object.__setattr__(made, name, part)  # works for frozen dataclasses too
     return made
 
 
 def mapped(value: Any, change: Callable[[Op], Any], what: str) -> Any:
-    """Return the same structure with ``change`` of each op in it; other values stay as they are.
+    """Return the same structure with ``change`` applied to each op; other values are unchanged.
 
-    Raises ``ArgumentError``, which calls it ``what``, for a structure that contains itself.
+    Raises ``ArgumentError``, with ``what`` as the value's name, for a structure that contains
+    itself.
     """
     named, structure = flat(value, what)
     return structure.filled(change(v) if isinstance(v, Op) else v for _, v in named)

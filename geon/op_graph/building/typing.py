@@ -23,7 +23,7 @@ class Array(Protocol):
 
 
 class Lent(Protocol):
-    """An array that another library lends by DLPack, from whatever memory."""
+    """An array that another library lends by DLPack, in any memory."""
 
     def __dlpack__(self, *args: Any, **keywords: Any) -> Any: ...
 
@@ -36,27 +36,27 @@ class OnDevice(Protocol):
 
 
 class Record(Protocol):
-    """An instance of a dataclass."""
+    """A dataclass instance."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
 
 Number: TypeAlias = bool | int | float | np.generic
-# Of numbers; a type that says so would take strings too, which are sequences of strings.
+# Nested lists of numbers; a recursive Sequence type would accept strings too.
 Nested: TypeAlias = list[Any] | tuple[Any, ...]
 # A value in an expression.
 TensorLike: TypeAlias = Union[Tensor, Number, "np.ndarray[Any, Any]", Array, Nested]
 # The value of a placeholder or a variable.
 FeedLike: TypeAlias = Union[Number, "np.ndarray[Any, Any]", Array, Lent, OnDevice, Nested]
-# What a computation gives: ops in any structure.
+# The results of a computation: ops in any structure.
 Results: TypeAlias = Op | list[Any] | tuple[Any, ...] | Mapping[Any, Any] | Record
-# What stands in x[...]; keys of a mapping are axes or their names.
+# The index in x[...]; keys of a mapping are axes or their names.
 Place: TypeAlias = SupportsIndex | slice | Tensor | EllipsisType
 At: TypeAlias = Place | tuple[Place, ...] | Mapping[Any, SupportsIndex | slice | Tensor]
 # An axis of a tensor, or its name.
 AxisLike: TypeAlias = Axis | str
 AxesLike: TypeAlias = Axes | Axis | str | Sequence[Axis | Axes | str]
-# Axes where no tensor can tell what a name means.
+# New axes: names alone are not accepted, because no tensor gives them a length.
 NewAxes: TypeAlias = Axes | Axis | Sequence[Axis | Axes]
 # Integers for open axes or their names.
 Lengths: TypeAlias = Mapping[Axis, int] | Mapping[str, int] | Mapping[Axis | str, int]
@@ -66,7 +66,7 @@ Follows: TypeAlias = Op | Sequence[Op]
 
 
 class Unary(Elementwise):
-    """A row of one operand."""
+    """A primitive of one operand."""
 
     def __call__(  # type: ignore[override, empty-body]  # it takes just so many
         self,
@@ -81,7 +81,7 @@ class Unary(Elementwise):
 
 
 class Binary(Elementwise):
-    """A row of two operands."""
+    """A primitive of two operands."""
 
     def __call__(  # type: ignore[override, empty-body]  # it takes just so many
         self,
@@ -97,7 +97,7 @@ class Binary(Elementwise):
 
 
 class Ternary(Elementwise):
-    """A row of three operands."""
+    """A primitive of three operands."""
 
     def __call__(  # type: ignore[override, empty-body]  # it takes just so many
         self,

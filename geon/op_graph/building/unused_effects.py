@@ -1,9 +1,9 @@
 """Warnings about effects that no computation runs.
 
-An assignment is an op that changes nothing by itself, so it is easily forgotten. So are effects
-that an object of a frontend gathers for its user. Both are watched by weak references. A warning at
-the user's line names those that become garbage, or are left when the program ends, before a
-computation, a variable or a dump took them.
+An assignment is an op that changes nothing until it is computed, so it is easily forgotten. The
+same holds for effects that an object of a frontend collects. Both are watched by weak references.
+If one is garbage-collected, or left when the program ends, before a computation, a variable or a
+dump used it, a warning names its line.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from ..op_graph import Leaf, Op
 class Watched(weakref.ref[Any]):
     """A weak reference to an op or an object, with the warning for it.
 
-    ``message`` returns the warning for a place in the user's program, or "" for none.
+    ``message`` returns the warning for a line of the user's program, or "" for none. ``key`` is the
+    id of the object, ``site`` the line where it was made. ``taken`` is true once it is used.
     """
 
     __slots__ = ("key", "message", "site", "taken")
@@ -36,11 +37,11 @@ class Watched(weakref.ref[Any]):
 _watched: dict[int, Watched] = {}
 _said: dict[
     str | tuple[str, type[Warning], int], int
-] = {}  # what `warnings` remembers: one warning for a line in a loop
+] = {}  # registry of `warnings`: a line in a loop warns once
 
 
 def watch(op: Op, target: Leaf) -> None:
-    """Warn when ``op``, an assignment to ``target``, becomes garbage before ``take`` knew it."""
+    """Warn if ``op``, an assignment to ``target``, is garbage-collected before ``take``."""
 
     def message(place: str) -> str:
         return (
@@ -53,15 +54,15 @@ def watch(op: Op, target: Leaf) -> None:
 
 
 def watch_owner(owner: object, message: Callable[[str], str]) -> None:
-    """Warn when ``owner`` becomes garbage, with what ``message`` returns for its user's line.
+    """Warn if ``owner`` is garbage-collected, with the text of ``message`` for its user's line.
 
-    ``message`` must not refer to ``owner``, which it would keep alive.
+    ``message`` must not refer to ``owner``: the reference would keep it alive.
     """
     _watch(owner, message, user_site(2))
 
 
 def take(ops: Iterable[Op]) -> None:
-    """Note that something will run these ops."""
+    """Mark these ops as used."""
     for op in ops:
         entry = _watched.get(id(op))
         if entry is not None:
@@ -85,7 +86,7 @@ def _gone(entry: Watched) -> None:
 
 @atexit.register
 def _ended() -> None:
-    """Warn about what is left at the end of the program, before objects lose their modules."""
+    """Warn about unused effects at exit, before modules are torn down."""
     for entry in list(_watched.values()):
         _warn(entry)
     _watched.clear()

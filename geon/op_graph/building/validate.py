@@ -1,7 +1,8 @@
 """Validation of ops: the argument types, attributes, axes and dtype that a primitive allows.
 
-``check`` holds an op that geon's functions did not build, such as one read from a dump, against
-what they would have built. Lengths that only data can compare pass where a guard says so.
+``check`` compares an op that geon's functions did not build, such as one read from a dump, with the
+op that they would have built. Lengths that only data can compare are accepted if a guard covers
+them.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ def check(
     weak: bool,
     guards: tuple[Guard, ...],
 ) -> Axes:
-    """The axes that this row gives for these; raises where it gives no op over ``axes`` of
-    ``dtype``.
+    """Check an op against its primitive; return the axes that the primitive infers.
 
-    Raises ``DumpError``, or the error that building the op would have raised.
+    Raises ``DumpError`` if the primitive gives no op over ``axes`` of ``dtype`` for these arguments
+    and attributes, or the error that building the op would have raised.
     """
     what = row.name
     if len(attrs) != len(row.attributes):
@@ -64,15 +65,15 @@ def check(
 
 
 def _assumption(guard: Guard) -> tuple[str, Any]:
-    """The relation of a guard and its two sides, in any order where they are equal."""
+    """Return the relation of a guard and its sides, unordered for an equality."""
     ends = (guard.left, guard.right)
     return guard.relation, frozenset(ends) if guard.relation == "==" else ends
 
 
 def _kept(axes: Axes, given: Axes, args: tuple[Op, ...], said: set[tuple[str, Any]]) -> bool:
-    """Whether an elementwise op may have these axes where its arguments give others.
+    """Return True if an elementwise op may have ``axes`` although its arguments give ``given``.
 
-    Rewrites keep the axes of an op: their order, and lengths that a guard says are those of the
+    Rewrites keep the axes of an op: their order, and lengths that a guard equates with those of the
     arguments.
     """
 

@@ -1,8 +1,8 @@
-"""Weak values: Python numbers, and what is made of nothing else, until they meet a dtype.
+"""Weak values: Python numbers, and ops on only such numbers, whose dtype is not fixed yet.
 
-A weak op has the default dtype of its kind, which counts only where nothing gives it another. In
-front of a dtype the op is built once more from its exact constants: ``x * geon.where(c, 0.1, 0.9)``
-with a float64 ``x`` has the nearest float64 numbers to 0.1 and 0.9.
+A weak op has the default dtype of its kind, which counts only where no operand gives it another.
+When it meets a dtype, the op is rebuilt in that dtype from its exact constants: ``x * geon.where(c,
+0.1, 0.9)`` with a float64 ``x`` has the float64 numbers nearest to 0.1 and 0.9.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from ..values.dtypes import DType, common_dtype, exact_dtype, kind, number_dtype
 from .constants import converted, is_weak_constant, number
 from .rebuild import with_args
 
-# Ops that computed ops were built as for a dtype; an entry goes when the op it leads to dies.
+# Weak ops rebuilt in a dtype; an entry is removed when the rebuilt op dies.
 _built: dict[tuple[Same, DType], Entry] = {}
 
 
 def strengthen(x: Tensor, dtype: DType, weak: bool = False) -> Tensor:
-    """``x`` in ``dtype``: a weak one exactly, others by a cast; with ``weak`` it stays weak.
+    """Return ``x`` in ``dtype``: rebuilt exactly if it is weak, otherwise cast.
 
-    Raises ``DTypeError`` for a weak number that does not fit, and for weak fractions where
-    ``dtype`` has none.
+    With ``weak`` the result stays weak. Raises ``DTypeError`` for a weak number that does not fit,
+    and for weak fractions in an integer dtype.
     """
     if x.dtype is dtype and x.weak is weak:
         return x
@@ -48,7 +48,7 @@ def _cast(x: Op, dtype: DType, weak: bool, site: Site | None = None) -> Tensor:
 
 
 def _in_dtype(x: Tensor, dtype: DType) -> Tensor:
-    """A weak op built once more in ``dtype``, with all below it that must be; iterative."""
+    """Rebuild a weak op in ``dtype``, and the ops below it as needed; iterative."""
     if kind(x.dtype) == "f" and kind(dtype) == "i":
         raise DTypeError(
             f"{x} (made at {x.line_info}), of Python numbers with fractions, cannot be "
@@ -75,10 +75,10 @@ def _in_dtype(x: Tensor, dtype: DType) -> Tensor:
 
 
 def _carriers(op: Op, dtype: DType) -> Sequence[int]:
-    """The positions of the arguments that are converted where ``op`` is: none where it is cast.
+    """Return the positions of the arguments to convert with ``op``; none if ``op`` itself is cast.
 
-    What only moves or picks elements is the same in every dtype. What computes is so among floats;
-    integers are computed as such, exactly, and then converted.
+    Ops that only move or select elements are rebuilt for any dtype. Ops that compute are rebuilt
+    from floats; integers are computed exactly as integers, and then converted.
     """
     if not op.weak or is_weak_constant(op):
         return ()
@@ -114,7 +114,7 @@ def _again(op: Op, dtype: DType, below: Sequence[int], known: dict[Op, Op]) -> O
     if op.primitive.name == "cast":
         return args[0]
     if op.primitive.name == "print":
-        # The effect stays one op, however many dtypes its value takes.
+        # The print stays one op, even if its value is used in several dtypes.
         made: Op = make(PRIMITIVES["sequential"], (op, args[0]), (True,), site=op._site)
         return made
     return with_args(op, tuple(args), dtype, weak=False)
@@ -135,13 +135,13 @@ def _keep(op: Op, dtype: DType, made: Op) -> None:
 def _forget(
     entry: Entry, built: dict[tuple[Same, DType], Entry] = _built, lock: RLock = _lock
 ) -> None:
-    with lock:  # the defaults are there when Python ends, and the module has no more names
+    with lock:  # default arguments still exist at interpreter exit, module globals do not
         if built.get(entry.key) is entry:
             del built[entry.key]
 
 
 def named_error(error: DTypeError, what: str, operands: Sequence[Any]) -> DTypeError:
-    """The error with the op that was to be made and its operands."""
+    """Return the error with the name of the op that was to be built and its operands."""
     shown = ", ".join(
         f"{a} {a.dtype.name} (made at {a.line_info})" if isinstance(a, Tensor) else _shown(a)
         for a in operands
@@ -150,7 +150,7 @@ def named_error(error: DTypeError, what: str, operands: Sequence[Any]) -> DTypeE
 
 
 def _shown(value: Any) -> str:
-    """A value that is no tensor, on one line: arrays by their type and shape."""
+    """Return a value that is no tensor on one line: arrays by their type and shape."""
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and shape:
         return f"{type(value).__name__} of shape {shape}"
@@ -159,10 +159,9 @@ def _shown(value: Any) -> str:
 
 
 def meet_together(what: str, values: Sequence[Any]) -> list[Tensor]:
-    """Tensors and numbers as tensors in the dtype they meet in, weak where all are.
+    """Return tensors and numbers as tensors in their common dtype, weak if all are.
 
-    Raises ``DTypeError``, which names ``what`` is made of them, where there is none or a number
-    does not fit it.
+    Raises ``DTypeError``, which names the op ``what``, if there is none or a number does not fit.
     """
     described = [
         (v.dtype, v.weak) if isinstance(v, Tensor) else (number_dtype(v), True) for v in values
@@ -182,10 +181,9 @@ def _met(value: Any, dtype: DType, weak: bool) -> Tensor:
 
 
 def put_into(what: str, x: Tensor, value: Any) -> tuple[Tensor, Tensor]:
-    """``x`` and a tensor or number that is to stand among its elements: a weak one in its dtype.
+    """Return ``x`` and ``value``, an element to store in it, with a weak one in the other's dtype.
 
-    A weak ``x`` takes the dtype of the value. Two dtypes stay as they are. Raises as
-    ``meet_together``.
+    Two strong dtypes are left as they are. Raises the errors of ``meet_together``.
     """
     if x.weak:
         x, value = meet_together(what, [x, value])
@@ -198,9 +196,9 @@ def put_into(what: str, x: Tensor, value: Any) -> tuple[Tensor, Tensor]:
 
 
 def without_effect(x: Op, results: Sequence[Op]) -> str | None:
-    """Why nothing that is done to a weak ``x`` changes ``results``; None where they depend on it.
+    """Return why a change to a weak ``x`` cannot affect ``results``; None if they depend on it.
 
-    What met ``x`` depends on what was built of it, or on a number that all share.
+    Ops that met ``x`` depend on its rebuilt copy, or on a number that all users share.
     """
     if not x.weak or (x.axes is NO_AXES and not x.args) or among(x, post_order(results)):
         return None
@@ -212,20 +210,20 @@ def without_effect(x: Op, results: Sequence[Op]) -> str | None:
 
 
 def in_dtype(x: Tensor, dtype: DType) -> Tensor:
-    """``x`` in ``dtype``, as weak as it was."""
+    """Return ``x`` in ``dtype``, weak if it was weak."""
     return strengthen(x, dtype, x.weak)
 
 
 def like(x: Tensor, other: Tensor) -> Tensor:
-    """``x``, which is strong, in the dtype of ``other``, and as weak as that."""
+    """Return a strong ``x`` in the dtype of ``other``, weak if ``other`` is weak."""
     return _cast(x, other.dtype, other.weak)
 
 
 def weak_input(leaf: Tensor) -> Tensor:
-    """The value of ``leaf``, a float64 scalar, as a weak number: it takes the dtype it meets."""
+    """Return ``leaf``, a float64 scalar, as a weak number, which takes its operands' dtype."""
     return _cast(leaf, number_dtype(0.0), True)
 
 
 def exact(x: Tensor) -> Tensor:
-    """``x``, weak floats in float64: for what reads values and does not pass their dtype on."""
+    """Return ``x``, weak floats as float64; for ops whose result has another dtype."""
     return strengthen(x, exact_dtype(x.dtype)) if x.weak else x

@@ -1,4 +1,4 @@
-"""Axes of results that are axes of inputs: position i is computed from position i alone."""
+"""Finds axes of results that are axes of inputs: index i depends only on index i of the input."""
 
 from __future__ import annotations
 
@@ -14,33 +14,35 @@ from ..regions.loop_view import loop_of
 from ..regions.parameters import PARAMETER, REGION_RESULT
 from ..rows.remat_annotations import AFTER, REMAT, SEGMENTED
 
-STATES = 100_000  # of the search along one axis; past them the axis counts as moved
-TRACKED = ""  # the position in the result; no axis has this name
-STEP = "step"  # in place of an axis: the number of the step, in what a loop stacks
+STATES = 100_000  # maximum states of the search along one axis; beyond, the axis counts as moved
+TRACKED = ""  # variable of the index in the result; no axis has this name
+STEP = "step"  # axis name of a state that follows the steps of a loop
 SAME = variable(TRACKED)
-NOWHERE = Affine()  # no position in the result
+NOWHERE = Affine()  # depends on no index of the result, so it matches no leaf
 
-# What is known of a position: None where it may be another one, else bits of the leaves on which
-# it is the same. No bit is set where all positions are alike; the first is that of what is assumed.
+# The finding for an element: None if it may depend on other indices; otherwise a bit set of the
+# leaves that are read at the same index. No bit is set if all indices are alike; the lowest bit
+# means that the finding is an assumption.
 Found = int | None
 ALIKE, ASSUMED = 0, 1
 
 
 class State(NamedTuple):
-    """An element at ``at`` along an axis of an op, in the body that has the number ``frame``."""
+    """An element at index ``at`` along ``axis`` of ``op``, in the body numbered ``frame``."""
 
     frame: int
     op: Op
     axis: str
     at: Affine
-    inside: bool = False  # the axis is none of the op's but that of the loop it is a step of
+    inside: bool = False  # the axis is not the op's, but that of the loop whose step computes it
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """An element that is, of each choice, some of the elements in it together.
+    """The elements from which an element is computed.
 
-    Where all choices are alike along the axis, ``condition`` says which of them it is.
+    The element is one of ``choices``; each choice is a group of elements that are combined. If all
+    choices are alike along the axis, ``condition`` are the elements that select one.
     """
 
     choices: tuple[tuple[State | Found, ...], ...]
@@ -48,12 +50,13 @@ class Made:
 
 
 def kept_axes(result: Tensor) -> dict[str, frozenset[Op]]:
-    """The axes along which each element of ``result`` is made of some at the same position.
+    """Return the axes along which each element of ``result`` depends on the same index of inputs.
 
-    By name the leaves, and constants of labelled data, that have these: along a slice that is
-    padded again they are, along a reversed or sorted axis not. No leaves: all elements are alike
-    along the axis. Of what chooses (``where``, branches, joined tensors) each choice has to keep
-    an axis; an axis is left out where this is not certain. ``result`` has no effects below it.
+    The values are the leaves, and constants from labelled data, that have the axis. A slice that is
+    padded again keeps its axis; a reversed or sorted axis is not kept. An empty set means that all
+    elements are alike along the axis. For ops that select (``where``, branches, joined tensors),
+    each choice must keep an axis. An axis is left out if this is not certain. ``result`` has no
+    effects below it.
     """
     found = {}
     for name in result.axes.names:
@@ -65,7 +68,7 @@ def kept_axes(result: Tensor) -> dict[str, frozenset[Op]]:
 
 
 class Cut(NamedTuple):
-    """The part of an axis of ``leaves`` from ``start`` on in steps of ``step``, 0 for one place."""
+    """A slice of an axis of ``leaves``, from ``start`` on with stride ``step``; 0 for one index."""
 
     leaves: frozenset[Op]
     start: int
@@ -73,10 +76,11 @@ class Cut(NamedTuple):
 
 
 def cut_axes(result: Tensor, kept: Iterable[str]) -> dict[str, Cut]:
-    """The axes, other than those ``kept``, along which a result is one slice of constant bounds.
+    """Return the axes, except ``kept`` ones, along which a result is one slice with constant
+    bounds.
 
-    By name the leaves that are sliced. An axis of which elements come from two different slices,
-    as of the difference between neighbours, is left out.
+    The values have the leaves that are sliced. An axis whose elements come from two different
+    slices, as in the difference between neighbours, is left out.
     """
     found = {}
     for name in result.axes.names:
@@ -89,9 +93,10 @@ def cut_axes(result: Tensor, kept: Iterable[str]) -> dict[str, Cut]:
 
 
 def indexed_axes(result: Tensor) -> dict[str, Cut]:
-    """The axes that ``result`` lacks because one constant place along them was taken.
+    """Return the axes that ``result`` lacks because one constant index along them was taken.
 
-    By name the leaves, and the place. An axis along which different places were taken is left out.
+    The values have the leaves and the index. An axis along which different indices were taken is
+    left out.
     """
     places: dict[str, dict[tuple[Op, int], None]] = {}
     seen: set[Op] = {result}
@@ -120,7 +125,7 @@ def indexed_axes(result: Tensor) -> dict[str, Cut]:
 
 
 def _cuts(op: Op, name: str, at: Affine) -> list[Cut]:
-    """The slices of leaves that the elements of ``op`` at these positions are, if any."""
+    """Return the slices of leaves that the elements of ``op`` at index ``at`` depend on."""
     root = State(-1, op, name, at)
     first = _Search(name, op, NOWHERE)
     first.leaves_of(root)
@@ -135,22 +140,25 @@ def _cuts(op: Op, name: str, at: Affine) -> list[Cut]:
 
 
 class _Search:
-    """The search along one axis of a result, for leaves that have its positions at ``wanted``.
+    """The search along one axis of a result, for leaves that are read at the index ``wanted``.
 
-    ``others`` are other positions, in one slice of constant bounds, at which leaves were met.
+    ``wanted`` None means the same index over the whole axis. ``others`` collects other indices,
+    each of one slice with constant bounds, at which leaves are read.
     """
 
     def __init__(self, name: str, result: Op, wanted: Affine | None = None) -> None:
         self.name, self.length = name, result.axes[name].expression
         self.wanted, self.others = wanted, dict[Affine, None]()
         self.leaves: list[Op] = []
-        self.frames: list[tuple[Op, int, int]] = []  # region, number of the body, frame around it
+        self.frames: list[tuple[Op, int, int]] = []  # region, body number, enclosing frame
         self._numbers: dict[tuple[int, int, int], int] = {}
 
     def leaves_of(self, root: State) -> frozenset[Op] | None:
-        """The leaves with the same position, or None.
+        """Return the leaves that are read at the wanted index, or None if other indices are read
+        too.
 
-        A loop's carry is taken to keep the axis until it is found not to: then once more.
+        The search assumes that a loop's carry keeps the axis; if that turns out to be false, it
+        runs again.
         """
         refuted: set[Hashable] = set()
         while True:
@@ -166,7 +174,7 @@ class _Search:
     def _found(
         self, root: State, refuted: set[Hashable]
     ) -> tuple[dict[Hashable, Found], set[Hashable]]:
-        """What is known of each state, and the states that were assumed to keep the axis."""
+        """Return the finding for each state, and the states that were assumed to keep the axis."""
         known: dict[Hashable, Found] = dict.fromkeys(refuted)
         made: dict[Hashable, Made] = {}
         assumed: set[Hashable] = set()
@@ -201,7 +209,7 @@ class _Search:
         return known, assumed
 
     def _made(self, state: State) -> Made:
-        """What an element is made of."""
+        """Return the elements from which an element is computed."""
         frame, op, axis, at, inside = state
         row = op.primitive
         if not all(atom == TRACKED for atom in at.terms):
@@ -253,9 +261,9 @@ class _Search:
         return Made(((2 << number,),))
 
     def _piece(self, state: State, piece: Piece) -> tuple[State | Found, ...]:
-        """What an element of a row that moves elements is, where it is that of one argument.
+        """Return the elements that an index map's piece reads.
 
-        Where the axis is that of the positions alone, it is theirs.
+        If only run-time indices depend on the axis, these are the elements of the index arguments.
         """
         op, arg = state.op, state.op.args[piece.arg]
         moved: list[State | Found] = []
@@ -275,7 +283,7 @@ class _Search:
         return tuple(moved or chosen) or (ALIKE,)
 
     def _result(self, state: State) -> Made:
-        """What a result of a region is made of: each branch; the first carry and later ones."""
+        """Return the sources of a region result: each branch, or the initial and the next carry."""
         frame, op, axis, at, _ = state
         (region,), (number,) = op.args, op.attrs
         loop = loop_of(region)
@@ -293,7 +301,7 @@ class _Search:
         return Made(((last,),))
 
     def _given(self, state: State) -> Made:
-        """What a body's parameter is made of, outside of it."""
+        """Return the sources of a body's parameter outside of the body."""
         if state.frame < 0:
             return UNKNOWN
         region, _, around = self.frames[state.frame]
@@ -308,7 +316,7 @@ class _Search:
                 return UNKNOWN
             if number not in loop.walked:
                 return Made(((ALIKE,),))
-            assert loop.axis is not None  # it walks
+            assert loop.axis is not None  # it has stacked inputs
             return Made(((outside._replace(axis=loop.axis.name),),))
         if number < loop.carries:
             return Made(((outside,), (state._replace(op=loop.made(number)),)))
@@ -326,7 +334,7 @@ UNKNOWN = Made(((None,),))
 
 
 def _is_slice(at: Affine) -> bool:
-    """Whether positions are those of a slice of constant bounds that goes forward."""
+    """Return True if an index is that of a forward slice with constant bounds."""
     start, step = at.constant, at.step(TRACKED)
     return isinstance(start, int) and isinstance(step, int) and start >= 0 and step > 0
 
@@ -340,7 +348,7 @@ def _has(state: State) -> bool:
 
 
 def _any(parts: Iterable[Found]) -> Found:
-    """What is known of an element made of several together: one that keeps the axis will do."""
+    """Return the finding for elements that are combined: one that keeps the axis suffices."""
     bits, unknown = ALIKE, False
     for part in parts:
         bits |= part or ALIKE
@@ -349,7 +357,7 @@ def _any(parts: Iterable[Found]) -> Found:
 
 
 def _all(choices: Iterable[Found]) -> Found:
-    """What is known of an element that is one of several."""
+    """Return the finding for an element that is one of several choices."""
     bits = ALIKE
     for choice in choices:
         if choice is None:
@@ -359,6 +367,6 @@ def _all(choices: Iterable[Found]) -> Found:
 
 
 def _tracked(index: Index, arg: Op) -> list[tuple[str, Affine]]:
-    """The axes of an argument whose index depends on the position in the result."""
+    """Return the axes of an argument whose index depends on the index in the result."""
     names = [name for name in arg.axes.names if TRACKED in set(atoms(index[name]))]
     return [(name, index[name]) for name in names]

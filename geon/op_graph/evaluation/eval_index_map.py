@@ -1,4 +1,4 @@
-"""NumPy evaluation of index maps: the meaning of every view."""
+"""NumPy evaluation of index maps: the reference of every view."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Array = np.ndarray[Any, Any]
 
 
 def moved(op: Any, *arrays: Array) -> Array:
-    """The value of an op, whose lengths are integers, from its row's index map.
+    """Return the value of an op with integer lengths, from the index map of its primitive.
 
-    Raises ``IndexRangeError`` for a run-time position outside its axis.
+    Raises ``IndexRangeError`` for a run-time index out of range.
     """
     assert op.primitive.index_map is not None
     shape = [int(axis.expression) for axis in op.axes]
@@ -40,13 +40,13 @@ def moved(op: Any, *arrays: Array) -> Array:
 
 
 class _Evaluation:
-    """Affine expressions at some elements: ``variables`` has each axis's index of every element."""
+    """Evaluates affine indices; ``variables`` has the index along each axis of every element."""
 
     def __init__(self, arrays: Sequence[Array], variables: Mapping[str, Array]) -> None:
         self.arrays, self.variables = arrays, variables
 
     def values(self, index: Affine, chosen: Array) -> Array:
-        """The integer that ``index`` is at each of the ``chosen`` elements."""
+        """Return the value of ``index`` at each of the ``chosen`` elements."""
         total = np.full(len(chosen), index.constant)
         for atom, step in index.terms.items():
             total = total + self._atom(atom, chosen) * step

@@ -1,4 +1,4 @@
-"""NumPy evaluation of reducers, an element at a time: the meaning of every reduction."""
+"""NumPy evaluation of reducers, one element at a time: the reference of every reduction."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ Array = np.ndarray[Any, Any]
 
 
 class NumPyCode:
-    """Builds scalar code by computing it, for arrays of states side by side."""
+    """A code builder that computes at once, on arrays with one element for each reduction."""
 
     def apply(self, row: Any, *operands: Array) -> Array:
-        """The row's reference."""
+        """Return the primitive's reference of the operands."""
         return np.asarray(row.reference(*operands))
 
     def cast(self, x: Array, dtype: DType) -> Array:
-        """The reference of ``cast``."""
+        """Return ``x`` cast by the reference of ``cast``."""
         reference: Any = PRIMITIVES["cast"].reference
         return x if x.dtype == dtype else np.asarray(reference(SimpleNamespace(dtype=dtype), x))
 
     def number(self, value: Any, dtype: DType) -> Array:
-        """The number as an array without axes."""
+        """Return the number as an array without axes."""
         return np.asarray(value, dtype)
 
 
@@ -37,14 +37,14 @@ CODE = NumPyCode()
 
 
 def start(reducer: Reducer, element: DType, result: DType, shape: tuple[int, ...]) -> State:
-    """States that have seen nothing."""
+    """Return initial states, which hold the identity."""
     dtypes = reducer.states(element, result)
     values = reducer.identity(dtypes)
     return tuple(np.full(shape, v, dtype) for v, dtype in zip(values, dtypes, strict=True))
 
 
 def stepped(reducer: Reducer, state: State, x: Array, numbers: Iterable[int]) -> State:
-    """States that took the elements of these numbers along the last axis of ``x``."""
+    """Return the states after the elements of these indices along the last axis of ``x``."""
     for number in numbers:
         position = np.asarray(number, np.int64) if reducer.positions else None
         state = reducer.step(CODE, state, x[..., number], position)
@@ -52,7 +52,7 @@ def stepped(reducer: Reducer, state: State, x: Array, numbers: Iterable[int]) ->
 
 
 def reduced(op: Any, x: Array) -> Array:
-    """The value of a reduction, whose lengths are integers, from its row's reducer."""
+    """Return the value of a reduction with integer lengths, from the reducer of its primitive."""
     axes = op.args[0].axes
     gone = [axes.index(name) for name in op.attrs[0]]
     kept = [k for k in range(x.ndim) if k not in gone]

@@ -1,7 +1,7 @@
-"""Naive interpreter: evaluates one op at a time by its NumPy meaning, into new arrays.
+"""Naive interpreter: evaluates one op at a time with NumPy, into new arrays.
 
-It is what compiled programs are compared with, so it shares nothing with them: no simplification,
-no plan, no in-place work.
+It is the reference for compiled programs, so it shares nothing with them: no simplification, no
+memory plan, no in-place updates.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Bound:
-    """An op whose lengths are integers: what a row's reference reads."""
+    """An op with integer lengths, as the reference of a primitive takes it."""
 
     __slots__ = ("args", "attrs", "axes", "dtype", "guards", "op", "primitive")
 
@@ -42,7 +42,7 @@ class Bound:
 
     @property
     def line_info(self) -> str:
-        """Where the op was made, for messages."""
+        """The source line of the op, for messages."""
         return self.op.line_info
 
     def __str__(self) -> str:
@@ -51,7 +51,7 @@ class Bound:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class BoundRegion:
-    """A region whose own lengths are integers, not those in its bodies.
+    """A region with integer lengths; lengths in its bodies stay open.
 
     ``outcomes`` are the axes and dtypes of its results.
     """
@@ -61,7 +61,7 @@ class BoundRegion:
 
 
 def bind(value: Any, lengths: Mapping[str, int]) -> Any:
-    """``value`` (an attribute, axes, a length) with every length expression evaluated."""
+    """Return ``value`` (an attribute, axes, a length) with every length expression evaluated."""
     return with_lengths(value, lambda length: length.evaluate(lengths))
 
 
@@ -69,7 +69,7 @@ COMPUTING = ("elementwise", "reduction", "ordered", "contraction")
 
 
 def evaluate(op: Op, bound: Bound, args: list[Array]) -> Array:
-    """The value of one op for the values of its arguments."""
+    """Return the value of one op from the values of its arguments."""
     row = op.primitive
     if row.reference is None and row.index_map is not None:
         return moved(bound, *args)
@@ -91,7 +91,7 @@ def evaluate(op: Op, bound: Bound, args: list[Array]) -> Array:
 
 
 def _widened(arrays: list[Array]) -> list[Array]:
-    # Halves compute in float32 and round once, as on every target.
+    # Ops on halves compute in float32 and round once, as on every target.
     return [a.astype(np.float32) if a.dtype.name in ("float16", "bfloat16") else a for a in arrays]
 
 
@@ -115,14 +115,14 @@ def interpret(
     runs: dict[Op, list[Run]] | None = None,
     value_of: Evaluate = evaluate,
 ) -> dict[Op, Array]:
-    """The value of every op the pure ``roots`` depend on.
+    """Return the value of every op that the pure ``roots`` depend on.
 
     ``known`` has the array of each placeholder and variable, and of any other op that is not to be
-    computed; ``lengths`` the integer of each open name. What bodies computed is put into ``runs``,
-    by region, in the order in which it was. Values come from ``value_of``, but those in loops that
-    a condition ends, since with others these may not end.
+    computed. ``lengths`` has the integer of each open name. If given, ``runs`` receives the runs of
+    bodies by region, in order of execution. Values come from ``value_of``, except in loops that end
+    by a condition: with other values these might not end.
     """
-    values: dict[Op, Any] = {}  # of a region, the arrays of all its results
+    values: dict[Op, Any] = {}  # for a region, the list of the arrays of its results
     bounds: dict[Op, Bound] = {}
     for op in post_order(roots):
         bound = bounds[op] = Bound(op, lengths, tuple(bounds[arg] for arg in op.args))
@@ -148,7 +148,7 @@ RunBody = Callable[[Body, list[Array]], list[Array]]
 def running(
     lengths: Mapping[str, int], runs: list[Run] | None, value_of: Evaluate = evaluate
 ) -> RunBody:
-    """A function from a body and what it is given to its results, which notes its ``runs``."""
+    """Return a function that runs a body on arguments and appends the run to ``runs``."""
 
     def run(body: Body, given: list[Array]) -> list[Array]:
         known = dict(zip(body.parameters, given, strict=True))
@@ -162,7 +162,7 @@ def running(
 
 
 def results_of(op: Op, args: list[Array], lengths: Mapping[str, int], run: RunBody) -> list[Array]:
-    """The arrays of all results of a region, whose bodies ``run`` computes."""
+    """Return the arrays of all results of a region; ``run`` computes its bodies."""
     row = op.primitive
     assert row.reference is not None and row.outcomes is not None
     outcomes = [(bind(axes, lengths), dtype) for axes, dtype in row.outcomes(op.attrs)]
@@ -171,7 +171,7 @@ def results_of(op: Op, args: list[Array], lengths: Mapping[str, int], run: RunBo
 
 
 def completeness() -> list[str]:
-    """The rows that have neither a reference nor are storage: none in a correct registry."""
+    """Return the primitives without a reference that are no storage: none in a correct registry."""
     storage = (
         "placeholder", "variable", "assign", "doall", "sequential", "beside", "parameter",
         "region_result",

@@ -1,8 +1,8 @@
 """Batching of graphs over additional axes, as ``vmap`` does: one rule per kind of primitive.
 
-``with_further`` builds ops once more on arguments that got axes, which they have last. So a
-derivative that is linear in a seed is that of many seeds at once, and one with respect to weights
-of each example is that of each example.
+``with_further`` rebuilds ops on arguments with further axes, which come last. So one derivative
+that is linear in a seed serves many seeds at once, and a derivative with respect to a separate
+weight for each example gives per-example gradients.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ SAME_PLACE = (
     "converged",
     "remat",
     "segmented",
-)  # x, element by element
+)  # primitives whose result is x, elementwise
 
 
 def with_further(
     roots: Sequence[Tensor], known: Mapping[Op, Tensor], axes: Axes, what: str
 ) -> list[Tensor]:
-    """``roots`` made of the values of ``known`` in the place of its keys.
+    """Return ``roots`` with the keys of ``known`` replaced by its values, which have further axes.
 
-    The values have the axes of their keys, then those of ``axes`` that these lack; so have the
-    results, where they depend on one. An op that has one of ``axes`` already is matched along it.
-    Raises ``DerivativeError`` for one that puts elements of different places along it together.
+    A value has the axes of its key, then those of ``axes`` that the key lacks; so have the results
+    that depend on one. An op that already has one of ``axes`` is matched along it. Raises
+    ``DerivativeError`` for an op that mixes elements of different indices along such an axis.
     """
     made = images(roots, known, axes, what)
     return [made.get(op, op) for op in roots]  # type: ignore[misc]  # tensors become tensors
@@ -49,10 +49,12 @@ def with_further(
 def many_at_once(
     results: Sequence[Tensor], given: Mapping[Tensor, Tensor], many: Axes
 ) -> list[Tensor]:
-    """``results``, linear in the keys of ``given``, for its values, which have axes ``many`` too.
+    """Return ``results``, which are linear in the keys of ``given``, batched over the axes
+    ``many``.
 
-    Each has its own axes, then ``many``. These have other names meanwhile, since what a rule of a
-    derivative is made of may have axes of any name.
+    The values of ``given`` have ``many`` besides the axes of their keys. Each result has its own
+    axes, then ``many``. During the rebuild these have fresh names, because ops of derivative rules
+    may have axes of any name.
     """
     rows = fresh_axes(many, {*names_below(results), *many.names})
     known: dict[Op, Tensor] = {}
@@ -69,9 +71,9 @@ def many_at_once(
 
 
 def images(roots: Sequence[Op], known: Mapping[Op, Tensor], axes: Axes, what: str) -> dict[Op, Op]:
-    """What ``with_further`` makes of each op below ``roots`` that depends on a key of ``known``."""
+    """Map each op below ``roots`` that depends on a key of ``known`` to its batched form."""
     made: dict[Op, Op] = dict(known)
-    regions: dict[Op, Sequence[Tensor]] = {}  # the results of those that changed
+    regions: dict[Op, Sequence[Tensor]] = {}  # results of the batched regions
     with building() as current:
         for op in post_order(roots, known):
             if op.args and op.args[0] in regions:
@@ -90,7 +92,7 @@ def images(roots: Sequence[Op], known: Mapping[Op, Tensor], axes: Axes, what: st
 
 
 def _results_again(op: RegionOp, args: tuple[Op, ...], axes: Axes, what: str) -> Sequence[Tensor]:
-    """The results of a region on arguments that have further axes, over their own and these."""
+    """Return the results of a region on arguments that have further axes."""
     spread = op.primitive.spread
     own = [value.name for value in op.attrs if isinstance(value, Axis)]
     if spread is None or any(name in axes for name in own):
@@ -99,11 +101,11 @@ def _results_again(op: RegionOp, args: tuple[Op, ...], axes: Axes, what: str) ->
 
 
 def _again(op: Op, args: tuple[Op, ...], axes: Axes, what: str) -> Tensor:
-    """``op`` on arguments that have further axes, over its own and these."""
+    """Return ``op`` on arguments that have further axes, over its own axes and these."""
     row = op.primitive
     wanted = Axes(op.axes, [axis for axis in axes if axis not in op.axes])
     if row.kind == "elementwise" or row.infer is None:
-        if row.infer is None:  # the value of a call, which its first argument is
+        if row.infer is None:  # a call, whose value is its first argument
             args = _spread(args, range(len(args)), axes)
         arranged = tuple(dict.fromkeys(n for a in args for n in a.axes.names)) != wanted.names
         made: Any = intern(
@@ -127,7 +129,7 @@ def _again(op: Op, args: tuple[Op, ...], axes: Axes, what: str) -> Tensor:
 
 
 def _spread(args: tuple[Any, ...], alike: Iterable[int], axes: Axes) -> tuple[Op, ...]:
-    """The arguments, those at the positions ``alike`` over ``axes`` too."""
+    """Return the arguments, with those at the positions ``alike`` broadcast over ``axes``."""
     found = list(args)
     for k in alike:
         have = found[k].axes
@@ -167,7 +169,7 @@ def _refuse_other_length(op: Op, axis: Axis, what: str) -> None:
 
 
 def _mixes(op: Op, changed: Sequence[int], name: str) -> bool:
-    """Whether an element of ``op`` at a place along an axis is made of those at other places."""
+    """Return True if an element of ``op`` depends on elements of other indices along an axis."""
     row = op.primitive
     if row.kind == "elementwise" or row.name in SAME_PLACE:
         return False
@@ -191,7 +193,7 @@ def _mixes(op: Op, changed: Sequence[int], name: str) -> bool:
 
 
 def _walks(index: Affine, name: str) -> bool:
-    """Whether an index follows an axis, other than through positions that are computed."""
+    """Return True if an index depends on an axis, other than through run-time indices."""
     return any(atom == name for atom in _atoms(index))
 
 
@@ -203,7 +205,7 @@ def _atoms(index: Affine) -> Iterator[Any]:
 
 
 def fresh_axes(axes: Axes, taken: Iterable[str]) -> Axes:
-    """Axes of the lengths of ``axes``, under names that are not ``taken``: theirs, with primes."""
+    """Return ``axes`` with primes added to names until none is in ``taken`` or used twice."""
     used = set(taken)
     found: list[Axis] = []
     for axis in axes:
@@ -215,12 +217,12 @@ def fresh_axes(axes: Axes, taken: Iterable[str]) -> Axes:
 
 
 def names_below(roots: Iterable[Op]) -> set[str]:
-    """The names of all axes that the ops below have."""
+    """Return the names of all axes of the ops below ``roots``."""
     return {name for op in post_order(roots) for name in op.axes.names}
 
 
 def same_place(rows: Axes, columns: Axes, dtype: DType) -> Tensor:
-    """1 where the places along ``rows`` and ``columns`` are the same, else 0, over both."""
+    """Return the identity matrix over ``rows`` and ``columns``: 1 where the indices agree."""
     total: Tensor | None = None
     for row, column in zip(rows, columns, strict=True):
         same = equal.apply(iota(row), iota(column))

@@ -1,7 +1,6 @@
 """Clones of graphs: a computation's own copy, with names, lines and fixed lengths.
 
-The copies are in the computation's own table, so nothing that is made of them touches an op of the
-user's.
+The copies are in the computation's own intern table, so a computation never changes a user's op.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ NOTHING: dict[str, int] = {}
 
 
 def notes_of(roots: Iterable[Op]) -> dict[Op, Notes]:
-    """The names, tags and lines of the ops below ``roots``, as they are now; leaves keep theirs."""
+    """Return copies of the names, tags and lines of the ops below ``roots``, except of leaves."""
     return {
         op: op._notes.copy()
         for op in post_order(roots)
@@ -37,12 +36,11 @@ def adopt(
     own: OwnTable | None,
     lengths: Mapping[str, int] = NOTHING,
 ) -> dict[Op, Op]:
-    """The copy in ``own`` of each op below ``roots``, with these notes and open lengths replaced.
+    """Map each op below ``roots`` to its copy, with these notes and open lengths replaced.
 
-    Without ``own`` it is where ops are built.
-
-    A leaf is itself, or where ``lengths`` change its axes a leaf that stands for it. A guard that
-    ``lengths`` decide is gone: whoever gives them checks it before.
+    The copies are in ``own``, or in the current intern table if that is None. A leaf maps to
+    itself, or to a new leaf if ``lengths`` change its axes. Guards that ``lengths`` decide are
+    removed; the caller must have checked them.
     """
     made: dict[Op, Op] = {}
     with building(own):
@@ -68,7 +66,7 @@ def _adopted(op: Op, args: tuple[Op, ...], notes: Notes | None, lengths: Mapping
 
 
 def with_bodies_of(attrs: tuple[Any, ...], of: Callable[[Body], Body]) -> tuple[Any, ...]:
-    """The attributes with ``of`` of each body in them."""
+    """Return the attributes with ``of`` applied to each body in them."""
     return tuple(
         [
             of(v) if isinstance(v, Body) else with_bodies_of(v, of) if isinstance(v, tuple) else v
@@ -78,7 +76,7 @@ def with_bodies_of(attrs: tuple[Any, ...], of: Callable[[Body], Body]) -> tuple[
 
 
 def _adopted_body(body: Body, lengths: Mapping[str, int]) -> Body:
-    """The copy of a body, its ops with the names and lines that they have."""
+    """Return the copy of a body; its ops keep their names and lines."""
     roots = (*body.parameters, *body.results)
     made: Any = adopt(roots, notes_of(roots), current.own, lengths)
     given, results = (tuple([made[op] for op in ops]) for ops in (body.parameters, body.results))
@@ -86,12 +84,12 @@ def _adopted_body(body: Body, lengths: Mapping[str, int]) -> Body:
 
 
 def bound(value: Any, lengths: Mapping[str, int]) -> Any:
-    """``value`` (an attribute, axes, a length) with these open names replaced by integers."""
+    """Return ``value`` (an attribute, axes, a length) with open names replaced by integers."""
     return with_lengths(value, lambda length: substituted(length, lengths))
 
 
 def bound_guards(guards: Iterable[Guard], lengths: Mapping[str, int]) -> tuple[Guard, ...]:
-    """The guards with these open names replaced, less those that are then decided."""
+    """Return the guards with these open names replaced, without those that are then decided."""
     found = []
     for guard in guards:
         left, right = substituted(guard.left, lengths), substituted(guard.right, lengths)

@@ -1,7 +1,7 @@
 """Reverse-mode and forward-mode sweeps over a graph.
 
-They are the only code that knows about broadcasting, accumulation and source lines; rules state
-partials, transposes or linear maps of their primitive alone.
+Only this file handles broadcasting, accumulation and source lines of derivatives; rules give
+partials, transposes or linear maps of their own primitive.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from ..values.dtypes import FLOAT32, HALVES, kind, name_of
 def reverse_mode(
     y: Tensor, seed: Tensor, targets: Sequence[Op], known: Set[Op] = frozenset()
 ) -> dict[Op, Tensor]:
-    """The cotangent of every target that ``y`` reaches, from the cotangent ``seed`` of ``y``.
+    """Return the cotangent of every target that ``y`` depends on, from the cotangent ``seed``.
 
-    Each has the dtype of its target. Ops in ``known`` are taken as independent of the targets, so
-    that nothing below is walked.
+    Each has the dtype of its target. Ops in ``known`` are treated as independent of the targets, so
+    nothing below them is visited.
     """
     found = cotangents({y: seed}, targets, known)
     return {op: rounded(g, op.dtype) for op, g in found.items()}
@@ -40,11 +40,11 @@ def reverse_mode(
 def cotangents(
     seeds: Mapping[Op, Tensor], targets: Sequence[Op], known: Set[Op] = frozenset()
 ) -> dict[Op, Tensor]:
-    """The same of several ops together, from the cotangent of each in ``seeds``.
+    """Return the cotangents of targets for several ops at once, from the cotangents in ``seeds``.
 
-    Seeds and results may be totals, in the accumulator dtype of their op. A total is rounded where
-    a rule takes it, but for regions, which go on adding to it, for casts, and where a partial is a
-    number: so through the sums of a chain of ``x + f(x)`` it is rounded once.
+    Seeds and results may be totals, in the accumulator dtype of their op. A total is rounded when a
+    rule uses it, except by regions, which go on adding to it, by casts, and where a partial is a
+    number. So a total is rounded once through the sums of a chain of ``x + f(x)``.
     """
     order = post_order(seeds, known)
     wanted = set(targets)
@@ -53,7 +53,7 @@ def cotangents(
         if op in wanted or any(arg in on_path for arg in op.args):
             on_path.add(op)
     parts: dict[Op, Tensor] = dict(seeds)
-    given: dict[Op, dict[int, Tensor]] = {}  # the cotangents of results of regions
+    given: dict[Op, dict[int, Tensor]] = {}  # cotangents of the results of regions, by number
     kept: dict[Op, Tensor] = {}
     with building() as current:
         for op in reversed(order):
@@ -78,7 +78,7 @@ def cotangents(
 def _cotangents_of_region(
     op: Op, given: Mapping[int, Tensor], on_path: Set[Op]
 ) -> Iterator[tuple[Op, Tensor]]:
-    """The cotangents of a region's arguments on the path, from those of its results."""
+    """Yield the cotangents of a region's arguments on the path, from those of its results."""
     if op.primitive.vjp is None:
         raise _missing(op)
     assert op.primitive.outcomes is not None
@@ -91,7 +91,7 @@ def _cotangents_of_region(
 
 
 def _cotangents(op: Op, g: Tensor, on_path: set[Op]) -> Iterator[tuple[Op, Tensor]]:
-    """The cotangents of the arguments on the path, from the cotangent ``g`` of the result."""
+    """Yield the cotangents of the arguments on the path, from the cotangent ``g`` of the result."""
     row = op.primitive
     narrow = rounded(g, op.dtype)
     every = row.vjp(narrow, op) if row.vjp is not None else None
@@ -105,7 +105,7 @@ def _cotangents(op: Op, g: Tensor, on_path: set[Op]) -> Iterator[tuple[Op, Tenso
 
 
 def _cotangent(op: Op, i: int, arg: Op, g: Tensor) -> Tensor | None:
-    """The cotangent of argument i of ``op`` from the cotangent ``g`` of its result."""
+    """Return the cotangent of argument i of ``op`` from the cotangent ``g`` of its result."""
     row = op.primitive
     if row.partials is not None:
         part = _times_partial(op, i, row.partials[i], g)
@@ -144,13 +144,16 @@ def _times_partial(op: Op, i: int, partial: Any, g: Tensor) -> Tensor | None:
 
 
 def _is_function_of_halves(op: Op) -> bool:
-    """Whether a target computes it in float32: not arithmetic, whose partials are its operands."""
+    """Return True if targets compute ``op`` on halves in float32.
+
+    False for arithmetic, whose partials are its operands.
+    """
     rule = getattr(op.primitive, "rule", "float")
     return rule == "float" and name_of(op.dtype) in HALVES and not getattr(op, "weak", False)
 
 
 def _times_wide_partial(op: Op, i: int, partial: Any, g: Tensor) -> Tensor | None:
-    """As ``_times_partial``, computed in float32 as the function itself is, and rounded once."""
+    """As ``_times_partial``, but computed in float32, like the function, and rounded once."""
     args: Any = op.args
     wide = with_args(op, tuple(cast(arg, FLOAT32) for arg in args), FLOAT32)
     value = partial(wide, *_full(wide))
@@ -159,7 +162,7 @@ def _times_wide_partial(op: Op, i: int, partial: Any, g: Tensor) -> Tensor | Non
 
 
 def _full(op: Op) -> list[Any]:
-    """The arguments over the op's full axes, so that rules may combine them freely."""
+    """Return the arguments broadcast to the op's axes, so that rules may combine them freely."""
     args: Any = op.args
     return [
         arg if arg.axes is op.axes or arg.axes is NO_AXES else broadcast(arg, op.axes)
@@ -168,7 +171,7 @@ def _full(op: Op) -> list[Any]:
 
 
 def _transposed(op: Op, linearise: Any, i: int, g: Tensor) -> Tensor | None:
-    """The transpose of the linear map that the row states, by a sweep through that map."""
+    """Return the transpose of the linear map ``linearise``, by a reverse sweep through that map."""
     tangent = placeholder(op.args[i].axes, op.args[i].dtype)
     pushed: Tensor | None = linearise(op, i, tangent)
     if pushed is None:
@@ -185,7 +188,7 @@ def _missing(op: Op) -> DerivativeError:
 
 
 def zeros(x: Op) -> Tensor:
-    """0 over the axes of ``x``, in its dtype."""
+    """Return 0 over the axes of ``x``, in its dtype."""
     return broadcast(strengthen(as_tensor(0), x.dtype), x.axes)
 
 
@@ -193,11 +196,14 @@ def zeros(x: Op) -> Tensor:
 
 
 def forward_mode(ys: Sequence[Op], tangents: Mapping[Op, Tensor]) -> dict[Op, Tensor]:
-    """The tangents of ``ys`` from those of some ops below them; no entry where one is zero."""
+    """Return the tangents of ``ys`` from those of some ops below them; no entry for a zero one.
+
+    The result also has the tangents of the ops in between.
+    """
     found: dict[Op, Tensor] = dict(tangents)
     order = post_order(ys)
     needed = _needed(order, ys)
-    regions: dict[Op, Sequence[Tensor | None]] = {}  # the tangents of results
+    regions: dict[Op, Sequence[Tensor | None]] = {}  # tangents of the results of regions
     with building() as current:
         for op in order:
             if op in needed and isinstance(op, RegionOp) and any(a in found for a in op.args):
@@ -220,7 +226,7 @@ def forward_mode(ys: Sequence[Op], tangents: Mapping[Op, Tensor]) -> dict[Op, Te
 
 
 def _needed(order: Sequence[Op], ys: Iterable[Op]) -> set[Op]:
-    """The ops whose tangents count: not those only below a partial that is zero everywhere."""
+    """Return the ops whose tangents are used: not those only below partials that are zero."""
     needed = set(ys)
     for op in reversed(order):
         if op in needed:
@@ -236,7 +242,7 @@ def _needed(order: Sequence[Op], ys: Iterable[Op]) -> set[Op]:
 
 
 def _tangents_of_region(op: Op, found: Mapping[Op, Tensor]) -> Sequence[Tensor | None]:
-    """The tangents of a region's results, None for zero."""
+    """Return the tangents of a region's results, None for zero."""
     if op.primitive.jvp is None:
         raise _missing(op)
     made: Sequence[Tensor | None] = op.primitive.jvp(op, [found.get(arg) for arg in op.args])
@@ -266,7 +272,10 @@ def _tangent(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | Non
 
 
 def _tangent_of_linear(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
-    """A row linear in several arguments together: those that do not move are zero."""
+    """Return the tangent of an op that is jointly linear in several arguments.
+
+    Arguments without a tangent are replaced by zeros.
+    """
     linear = [i for i, arg in enumerate(op.args) if kind(arg.dtype) == "f"]
     if not any(i in linear for i in moving):
         return None
@@ -281,7 +290,7 @@ def _replaced(op: Op, new: Mapping[int, Tensor]) -> Tensor:
 
 
 def _sum(op: Op, parts: Iterable[Tensor | None]) -> Tensor | None:
-    """The sum of the tangents of ``op``, in its dtype."""
+    """Return the sum of the tangents of ``op``, in its dtype; None if all are zero."""
     total: Tensor | None = None
     for part in parts:
         if part is not None:

@@ -1,9 +1,9 @@
-"""Effects to values: ``functional`` gives (outputs, new value of each variable).
+"""Functionalization: replaces effects by values, as (outputs, new value of each variable).
 
-Walking a ``sequential`` carries an environment from each storage leaf to its current value; reads
-in a later element are replaced by it, and a set on a slice becomes ``update(whole, value, at)``.
-What is left is pure. The walk is written as generators run on an explicit stack, so that graphs of
-any depth pass.
+The walk over a ``sequential`` op carries an environment from each storage leaf to its current
+value. Reads in a later element are replaced by that value, and an assignment to a slice becomes
+``update(whole, value, at)``. The result is pure. The walk consists of generators that run on an
+explicit stack, so that graphs of any depth work.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..values.dtypes import UINT64
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Record:
-    """One assignment: ``value`` goes to the part of ``leaf`` that the slices ``chain`` name."""
+    """One assignment: ``value`` is stored in the part of ``leaf`` given by the slices ``chain``."""
 
     leaf: Leaf
     chain: tuple[Op, ...]
@@ -38,7 +38,7 @@ class Record:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Effects:
-    """What running an op does: assignments per leaf in the order they land, and prints."""
+    """The effects of running an op: assignments per leaf in execution order, and prints."""
 
     sets: dict[Leaf, tuple[Record, ...]]
     prints: tuple[Op, ...] = ()
@@ -48,7 +48,7 @@ NOTHING = Effects({})
 
 
 class Env:
-    """The current value of each storage leaf assigned so far; others are as at entry."""
+    """The current value of each storage leaf assigned so far; others have their value at entry."""
 
     __slots__ = ("memo", "substituted", "values")
 
@@ -62,8 +62,8 @@ class Env:
 class Functional:
     """A computation without effects.
 
-    ``outputs`` has the pure op of each result (None for an effect), ``updates`` the new value of
-    each variable that changes, ``prints`` the print ops to run.
+    ``outputs`` has the pure op of each result, or None for an effect. ``updates`` has the new value
+    of each variable that changes. ``prints`` are the print ops to run.
     """
 
     outputs: tuple[Tensor | None, ...]
@@ -72,12 +72,12 @@ class Functional:
 
     @property
     def roots(self) -> tuple[Op, ...]:
-        """Every op that must be computed."""
+        """All ops that must be computed."""
         outputs = tuple(op for op in self.outputs if op is not None)
         return (*outputs, *self.updates.values(), *self.prints)
 
     def mapped(self, of: Callable[[Op], Any], leaf: Callable[[Leaf], Any]) -> Functional:
-        """The same with ``of`` of each op, and ``leaf`` of each variable that changes."""
+        """Return the same with ``of`` applied to each op, and ``leaf`` to each changed variable."""
         return Functional(
             tuple([None if op is None else of(op) for op in self.outputs]),
             {leaf(changed): of(value) for changed, value in self.updates.items()},
@@ -85,16 +85,16 @@ class Functional:
         )
 
     def with_values(self, known: dict[Op, Op], own: OwnTable) -> Functional:
-        """The same with the ops in ``known`` replaced, the new ops in ``own``."""
+        """Return the same with the ops in ``known`` replaced; new ops are in ``own``."""
         with building(own):
             return self.mapped(lambda op: substitute(op, known), lambda leaf: leaf)
 
 
 def functional(results: Iterable[Op], own: OwnTable | None = None) -> Functional:
-    """The results, the new values of variables and the prints of running ``results`` together.
+    """Return the pure form of running ``results`` together, with counters of streams advanced.
 
-    New ops are in ``own``, if given. Raises ``OrderError`` for two unordered assignments to
-    overlapping places.
+    New ops are in the interning table ``own``, if given. Raises ``OrderError`` for two unordered
+    assignments to overlapping parts of a variable.
     """
     with building(own):
         return _functional(results)
@@ -112,8 +112,10 @@ def _functional(results: Iterable[Op]) -> Functional:
 def run_once(
     results: Iterable[Op],
 ) -> tuple[tuple[Tensor | None, ...], dict[Leaf, Tensor], tuple[Op, ...]]:
-    """The pure values of ``results`` run together, None for an effect; the value that each variable
-    and placeholder is assigned; and the prints. Streams are not advanced.
+    """Return pure values, assigned values and prints of running ``results`` together.
+
+    The pure value of an effect is None. The assigned values are by variable or placeholder.
+    Counters of random streams are not advanced.
     """
     env = Env({})
     outputs: list[Tensor | None] = []
@@ -127,7 +129,7 @@ def run_once(
 
 
 def pure_value(y: Tensor) -> Tensor:
-    """The value of ``y`` as a pure op: the same one where it has no effects below."""
+    """Return the value of ``y`` as a pure op; ``y`` itself if it has no effects below."""
     if not y.effectful:
         return y
     value, _ = _run(_visit(y, Env({})))
@@ -136,7 +138,7 @@ def pure_value(y: Tensor) -> Tensor:
 
 
 def _settled(made: Functional, order: list[Op]) -> Functional:
-    """Lists of Python numbers that met no dtype in the default one of their kind."""
+    """Convert weak constant lists that met no dtype to the default dtype of their kind."""
     lists = [op for op in order if is_weak_constant(op) and op.axes is not NO_AXES]
     if not lists:
         return made
@@ -151,18 +153,18 @@ def _settled(made: Functional, order: list[Op]) -> Functional:
 
 
 def _counters(order: list[Op], updates: dict[Leaf, Tensor]) -> dict[Leaf, Tensor]:
-    """The call counter of every stream drawn from, advanced by one."""
+    """Return the call counter of every stream drawn from, advanced by one."""
     counters: dict[Leaf, Tensor] = {}
     for op in order:
         for counter in _counters_of(op):
-            # A counter that was assigned explicitly is as it was assigned.
+            # A counter that was assigned explicitly keeps the assigned value.
             if isinstance(counter, Leaf) and counter not in {**counters, **updates}:
                 counters[counter] = add.apply(counter, number(1, UINT64))
     return counters
 
 
 def _counters_of(op: Op) -> list[Op]:
-    """What an op draws from: of a region, what its bodies do, as far as it is given that."""
+    """Return the counters that an op draws from; for a region those passed to its bodies' draws."""
     if op.primitive.name == "random_bits":
         return [below for below in post_order(op.args) if not below.args and below.dtype is UINT64]
     found = []
@@ -177,7 +179,7 @@ Step = Generator[Any, Any, Any]
 
 
 def _run(first: Step) -> Any:
-    """Run a generator that yields the generators it waits for."""
+    """Run a generator that yields the generators whose results it needs."""
     stack, result = [first], None
     while stack:
         try:
@@ -190,7 +192,7 @@ def _run(first: Step) -> Any:
 
 
 def _visit(op: Op, env: Env) -> Step:
-    """The pure value of ``op`` in ``env`` (itself for void ops) and its effects."""
+    """Return the pure value of ``op`` in ``env`` (itself for void ops) and its effects."""
     found = env.memo.get(op)
     if found is None:
         if not op.effectful:
@@ -276,7 +278,7 @@ def _rebuilt(op: Op, args: tuple[Op, ...]) -> Op:
 
 
 def substitute(op: Op, known: dict[Op, Op]) -> Op:
-    """``op`` with the ops in ``known`` replaced; ``known`` gains what was found on the way."""
+    """Return ``op`` with the ops in ``known`` replaced; ``known`` gains all rebuilt ops."""
     if op not in known:
         for below in post_order([op], known):
             known[below] = _rebuilt(below, tuple(known[arg] for arg in below.args))
@@ -284,9 +286,9 @@ def substitute(op: Op, known: dict[Op, Op]) -> Op:
 
 
 def _landed(current: Tensor, records: tuple[Record, ...]) -> Tensor:
-    """The value of a leaf after the records landed on its ``current`` value, in order."""
+    """Return the value of a leaf after the assignments ``records``, in order, to ``current``."""
     whole = next((k for k in reversed(range(len(records))) if not records[k].chain), 0)
-    for record in records[whole:]:  # what came before an assignment of the whole is gone
+    for record in records[whole:]:  # an assignment of the whole overwrites all earlier ones
         current = _placed(current, record.chain, record.value, record.op._site)
     return current
 
@@ -303,7 +305,7 @@ def _placed(current: Tensor, chain: tuple[Op, ...], value: Tensor, site: Site) -
 
 
 def _union(left: Effects, right: Effects) -> Effects:
-    """Both effects, unordered; ``OrderError`` where they touch the same place."""
+    """Return the union of unordered effects; raise ``OrderError`` if they overlap."""
     if left is right or not (right.sets or right.prints):
         return left
     if not (left.sets or left.prints):
@@ -326,7 +328,7 @@ def _union(left: Effects, right: Effects) -> Effects:
 
 
 def _overlap(left: tuple[Op, ...], right: tuple[Op, ...]) -> bool:
-    """Whether two chains of slices of one leaf may name a common element."""
+    """Return True if two chains of slices of one leaf may have an element in common."""
     if not left or not right:
         return True
     for a, b in zip(left[0].attrs[0], right[0].attrs[0], strict=True):
@@ -347,7 +349,7 @@ def _apart(a: Any, b: Any) -> bool:
 
 
 def _ends(item: Any) -> tuple[int | Length, int | Length, int]:
-    # A position is a range of one element with step 0: gcd(0, step) is the other's step.
+    # An index is a range of one element with step 0: gcd(0, step) is the other range's step.
     return (item[1], item[1] + 1, 0) if item[0] == "at" else item[1:]
 
 

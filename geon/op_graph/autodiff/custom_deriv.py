@@ -30,9 +30,9 @@ Backward = Callable[..., Sequence[Any]]
 
 
 class CustomDeriv:
-    """A function of tensors whose derivative is a rule of the user's; see ``custom_deriv``.
+    """A function of tensors with a user's derivative rule; see ``custom_deriv``.
 
-    ``function`` is what it computes and ``rule`` what says its derivative.
+    ``function`` computes the value and ``rule`` the cotangents of its inputs.
     """
 
     def __init__(self, function: Callable[..., Tensor], rule: Backward) -> None:
@@ -47,9 +47,9 @@ class CustomDeriv:
         return _called(self.function)
 
     def __call__(self, *inputs: Any) -> Tensor:
-        """The value of the function for tensors, numbers and arrays.
+        """Return the value of the function for tensors, numbers and arrays.
 
-        Raises ``DerivativeError`` when the function returns no tensor.
+        Raises ``DerivativeError`` if the function returns no tensor.
         """
         tensors = tuple(as_tensor(x) for x in inputs)
         value = self.function(*tensors)
@@ -65,11 +65,11 @@ class CustomDeriv:
 
 
 class DumpedRule(CustomDeriv):
-    """A function and its rule as a dump has them: the rule is the graph that it made.
+    """A function and its rule read from a dump: the rule is the graph that it built.
 
-    ``body`` computes the cotangents of the inputs at ``places`` from the cotangent of the result,
-    the result and the inputs, of which the last are what the rule reads besides. It is None where
-    there is no graph, and ``reason`` says why.
+    ``body`` computes the cotangents of the inputs at ``places``. Its parameters are the cotangent
+    of the result, the result, and the inputs; the last inputs are other values that the rule reads.
+    ``body`` is None if there is no graph; ``reason`` says why.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class DumpedRule(CustomDeriv):
         return found
 
     def fits(self, args: Sequence[Op]) -> None:
-        """Raise ``ArgumentError`` where the body is none for these arguments of an op."""
+        """Raise ``ArgumentError`` if the body does not fit these arguments of an op."""
         if self.body is None:
             return
         given = [args[0], *args]
@@ -106,7 +106,7 @@ class DumpedRule(CustomDeriv):
 
 
 def dumped_rule(op: Op) -> tuple[DumpedRule, Sequence[Tensor]]:
-    """The rule of an op as the graph that it makes, and what this reads beside the inputs."""
+    """Return the rule of an op as a graph, and the values that it reads besides the inputs."""
     call: CustomDeriv = op.attrs[0]
     if isinstance(call, DumpedRule):
         return call, ()
@@ -138,7 +138,7 @@ def _infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
 
 
 def is_custom(value: Any) -> bool:
-    """Whether ``value`` is a function with a derivative rule."""
+    """Return True if ``value`` is a function with a derivative rule."""
     return isinstance(value, CustomDeriv)
 
 
@@ -153,13 +153,13 @@ RULE = (
 
 
 def _takes_inputs(rule: Any) -> bool:
-    """Whether a rule can be called with a cotangent, a result and an input."""
+    """Return True if a rule can be called with a cotangent, a result and an input."""
     try:
         inspect.signature(rule).bind(None, None, None)
     except TypeError:
         # A rule for more inputs has more parameters.
         return len(inspect.signature(rule).parameters) > 3
-    except ValueError:  # a function of C without a signature
+    except ValueError:  # a C function without a signature
         return True
     return True
 
@@ -214,7 +214,7 @@ def _vjp(g: Tensor, op: Op) -> list[Tensor | None]:
 
 
 def _checked(op: Op, i: int, x: Op, part: Any) -> Tensor:
-    """One cotangent that a rule returned, over the axes of its input."""
+    """Return one cotangent that a rule returned, over the axes of its input."""
     where = f"for input {i}, {x} {x.dtype.name} (made at {x.line_info}),"
     if kind(x.dtype) != "f":
         raise _wrong(op, f"returned {part!r} {where} which has no derivative; return None for it")
@@ -225,7 +225,7 @@ def _checked(op: Op, i: int, x: Op, part: Any) -> Tensor:
         raise _wrong(
             op, f"returned {part} over the axes {part.axes} {where} whose axes are {x.axes}"
         )
-    if x.weak:  # what was built of it has the dtype it met
+    if x.weak:  # ops on a weak input, and so its cotangent, have the dtype that it met
         part = cast(part, x.dtype)
     if part.dtype is not x.dtype:
         raise _wrong(op, f"returned {part} of dtype {part.dtype.name} {where} of another dtype")
@@ -240,7 +240,7 @@ def _wrong(op: Op, what: str) -> DerivativeError:
 
 
 def _jvp(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
-    """The tangent of the result: the transpose of the rule, which is linear in its cotangent."""
+    """Return the tangent of the result: the transpose of the rule, which must be linear in g."""
     g = placeholder(op.axes, op.dtype)
     parts = _vjp(g, op)
     known = {op, *op.args}

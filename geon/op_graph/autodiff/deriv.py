@@ -50,17 +50,20 @@ def deriv(
 ) -> list[Tensor]: ...
 @explained
 def deriv(y: Any, x: Any, *, seed: Any = None, per: Any = None, unreached: str = "raise") -> Any:
-    """The derivative of ``y`` with respect to ``x``: a tensor over x's axes, itself an op.
+    """Return the derivative of ``y`` with respect to ``x``: a tensor over x's axes, itself an op.
 
-    ``x`` is a tensor or a list of tensors, which share one reverse sweep; variables and
-    placeholders mean their values at entry. A ``y`` that is no scalar needs ``seed``, a tensor over
-    y's axes: the result is the derivative of sum(seed * y). Axes that ``seed`` has besides are many
-    seeds at once, in the same sweep; the result has them first. ``per`` are axes of y, such as that
-    of the examples of a batch: the result has them first and is, at each place, the derivative of
-    y there. ``unreached="zero"`` gives zeros for an x that y does not depend on. Raises
-    ``DerivativeError`` for an unreached x, a constant, a tensor that is not of a float dtype, an op
-    without a derivative, and where y at a place of ``per`` depends on other places along it;
-    ``AxisError`` for ``per`` that y has not.
+    ``x`` is a tensor or a list of tensors, which share one reverse sweep. Variables and
+    placeholders stand for their values at entry. A ``y`` that is no scalar needs ``seed``, a tensor
+    over y's axes: the result is the derivative of sum(seed * y). Further axes of ``seed`` are many
+    seeds at once, in the same sweep; the result has them first.
+
+    ``per`` are axes of y, such as the axis of the examples of a batch. The result has them first;
+    at each index along them it is the derivative of y at that index. ``unreached="zero"`` gives
+    zeros for an x on which y does not depend.
+
+    Raises ``DerivativeError`` for an unreached x, a constant, a tensor that is not of a float
+    dtype, an op without a derivative, and if y at an index of ``per`` depends on other indices
+    along it; ``AxisError`` for a ``per`` that y lacks.
     """
     wanted = _listed(x)
     if unreached not in ("raise", "zero"):
@@ -92,7 +95,7 @@ def deriv(y: Any, x: Any, *, seed: Any = None, per: Any = None, unreached: str =
 
 
 def _places(y: Tensor, per: Any) -> Axes:
-    """The axes of ``y`` that ``per`` names."""
+    """Return the axes of ``y`` that ``per`` names."""
     asked = named_axes([] if per is None else per, "deriv", y)
     for axis in asked:
         if axis.name not in y.axes:
@@ -107,7 +110,10 @@ def _places(y: Tensor, per: Any) -> Axes:
 def _each(
     body: Tensor, wanted: Sequence[Tensor], targets: Sequence[Op], seed: Tensor, places: Axes
 ) -> dict[Op, Tensor]:
-    """The cotangents of the targets at each place: those of targets that vary along ``places``."""
+    """Return the cotangents of the targets at each index along ``places``.
+
+    The targets are replaced by placeholders that vary along ``places``.
+    """
     for x in wanted:
         if any(axis in x.axes for axis in places):
             raise AxisError(
@@ -119,7 +125,7 @@ def _each(
     varying = dict(zip(targets, stands, strict=True))
     spread: Any = images([body], varying, places, "the derivative of each")
     found = reverse_mode(spread.get(body, body), seed, stands)
-    # What varies has the value that it had at each place: its values are not computed again.
+    # All indices have the same value, so the forward values are reused, not computed for each.
     values: dict[Op, Any] = {made: over(op, made.axes) for op, made in spread.items()}
     parts: dict[Op, Any] = {
         t: substitute(found[s], values) for t, s in varying.items() if s in found
@@ -128,7 +134,7 @@ def _each(
 
 
 def _refuse_taken(many: Axes, given: Tensor, others: Sequence[Tensor], what: str) -> None:
-    """Raise ``AxisError`` where one of the axes of ``many`` is also an axis of a result."""
+    """Raise ``AxisError`` if one of the axes of ``many`` is also an axis of a result."""
     for other in others:
         for axis in many:
             if axis in other.axes:
@@ -146,7 +152,7 @@ def vjp(y: TensorLike, x: Tensor, seed: TensorLike) -> Tensor: ...
 def vjp(y: TensorLike, x: Sequence[Tensor], seed: TensorLike) -> list[Tensor]: ...
 @explained
 def vjp(y: Any, x: Any, seed: Any) -> Any:
-    """The vector-Jacobian product: ``deriv`` of sum(seed * y), zero for an x not reached."""
+    """Return the vector-Jacobian product: ``deriv`` of sum(seed * y), zero for an unreached x."""
     return deriv(y, x, seed=seed, unreached="zero")
 
 
@@ -160,13 +166,13 @@ def jvp(
 ) -> list[Tensor]: ...
 @explained
 def jvp(y: Any, x: Any, tangent: Any) -> Any:
-    """The Jacobian-vector product: the directional derivative of ``y`` along ``tangent``.
+    """Return the Jacobian-vector product: the directional derivative of ``y`` along ``tangent``.
 
-    ``y`` is a tensor or a list of tensors, which share one forward sweep; ``x`` is a tensor and
-    ``tangent`` one over its axes, or both are lists. Has the axes of ``y``; zero where y does not
-    depend on x. Axes that a tangent has besides are many directions at once, in the same sweep; the
-    result has them last. Raises ``DerivativeError`` for a tensor that is not of a float dtype or an
-    op without a derivative.
+    ``y`` is a tensor or a list of tensors, which share one forward sweep. ``x`` is a tensor and
+    ``tangent`` a tensor over its axes, or both are lists. The result has the axes of ``y``; it is
+    zero if y does not depend on x. Further axes of a tangent are many directions at once, in the
+    same sweep; the result has them last. Raises ``DerivativeError`` for a tensor that is not of a
+    float dtype or an op without a derivative.
     """
     wanted = _listed(x)
     directions = list(tangent) if isinstance(tangent, (list, tuple)) else [tangent]
@@ -203,10 +209,10 @@ def hvp(y: TensorLike, x: Tensor, vector: TensorLike) -> Tensor: ...
 def hvp(y: TensorLike, x: Sequence[Tensor], vector: Sequence[TensorLike]) -> list[Tensor]: ...
 @explained
 def hvp(y: Any, x: Any, vector: Any) -> Any:
-    """The Hessian of the scalar ``y`` in ``x`` times ``vector``: forward over reverse mode.
+    """Return the Hessian of the scalar ``y`` in ``x`` times ``vector``: forward over reverse mode.
 
-    ``x`` is a tensor and ``vector`` one over its axes, or both are lists, and then the result is.
-    Axes that ``vector`` has besides are many vectors at once; the result has them last.
+    ``x`` is a tensor and ``vector`` a tensor over its axes, or both are lists, and then the result
+    is a list too. Further axes of ``vector`` are many vectors at once; the result has them last.
     """
     return jvp(deriv(y, x, unreached="zero"), x, vector)
 
@@ -248,10 +254,10 @@ _marks = itertools.count()
 def _prepared(
     ys: Sequence[Tensor], wanted: Sequence[Tensor]
 ) -> tuple[list[Tensor], list[Op], dict[Op, Op]]:
-    """The pure, stable forms of ``ys``, the ops there that ``wanted`` became, and the way back.
+    """Return pure, stable forms of ``ys``, the targets in them, and a map back to ``wanted``.
 
-    A target that is computed is replaced by a copy unlike any other op, so that no rule looks
-    through it and no other op becomes one with it; ``_restored`` takes the copies out again.
+    A target that is computed is replaced by a unique copy, so that no rewrite rule looks through it
+    and no other op is merged with it. ``_restored`` undoes the replacement.
     """
     pure: list[Op] = [pure_value(y) for y in ys]
     targets: list[Op] = [v if isinstance(v, Leaf) else pure_value(v) for v in wanted]
@@ -269,7 +275,7 @@ def _prepared(
 
 
 def _restored(results: Sequence[Tensor], original: dict[Op, Op]) -> list[Tensor]:
-    """The results with the targets themselves in the place of the copies that stood for them."""
+    """Return the results with the copies of targets replaced by the targets."""
     known = dict(original)
     restored: list[Any] = [substitute(op, known) if known else op for op in results]
     return restored
@@ -318,7 +324,7 @@ def _result(y: Tensor, x: Tensor, g: Tensor | None, unreached: str) -> Tensor:
 
 
 def _read_inside(y: Tensor, x: Tensor) -> Op | None:
-    """The call of a function with a rule that reads ``x`` beside its arguments; None without."""
+    """Return a ``custom_deriv`` call that reads ``x`` other than as an argument, or None."""
     for op in post_order([y]):
         if op.primitive.name == "custom" and x in set(post_order([op.args[0]], set(op.args[1:]))):
             return op

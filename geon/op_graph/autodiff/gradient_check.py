@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from ..building.typing import AxisLike, TensorLike
 
 Array = np.ndarray[Any, Any]
-# The part of the largest difference that elements may be off by beside the tolerance: differences
-# of small elements are as inexact as those of large ones.
+# Absolute tolerance as a fraction of the largest difference: the differences of small elements
+# have the same absolute error as those of large ones.
 FLOOR = 1e-2
 
 
@@ -49,20 +49,22 @@ def check_gradients(
 ) -> None:
     """Compare ``deriv`` and ``jvp`` of ``y`` with central differences at one point.
 
-    ``y`` is a tensor, or a function that is called with the keys of ``at`` and returns one.
-    ``at`` maps placeholders and variables to arrays; derivatives are those in its keys of a float
-    dtype. A variable that it lacks has its value in ``transformer``, else its first value.
-    ``lengths`` are those of open axes that no array in ``at`` has. All is computed in float64,
-    whatever the dtype of ``y``, by the naive interpreter, which is meant for small arrays.
+    ``y`` is a tensor, or a function that is called with the keys of ``at`` and returns one. ``at``
+    maps placeholders and variables to arrays; derivatives are taken with respect to its keys of a
+    float dtype. A variable that is not in ``at`` has its value in ``transformer``, otherwise its
+    initial value. ``lengths`` are the lengths of open axes that no array in ``at`` determines. The
+    naive interpreter computes everything in float64, whatever the dtype of ``y``; it is meant for
+    small arrays.
 
-    Each of ``directions`` is drawn with ``seed`` for each key: ``jvp`` along it, and the sum of the
-    derivative times it, are compared with ``(y(x + step * d) - y(x - step * d)) / (2 * step)``. A
-    ``y`` that is no scalar is also summed with random weights for ``deriv``. With ``each`` every
-    element of the derivative is compared by itself. Values may differ by ``tolerance`` of the
-    difference, and by ``tolerance / 100`` of the largest one or of 1.
+    Random ``directions`` are drawn with ``seed`` for each key. Along each one, ``jvp``, and the sum
+    of the derivative times the direction, are compared with ``(y(x + step * d) - y(x - step * d)) /
+    (2 * step)``. For ``deriv``, a ``y`` that is no scalar is summed with random weights. With
+    ``each``, every element of the derivative is compared by itself. Values may differ by
+    ``tolerance`` times the difference, plus ``tolerance / 100`` times the larger of 1 and the
+    largest difference.
 
-    Raises ``GradientError`` that names the key, the position, and both values. A kink within
-    ``step`` of the point raises it, too. ``FeedError`` where an array does not fit its key.
+    Raises ``GradientError`` that names the key, the index, and both values; a kink within ``step``
+    of the point raises it, too. Raises ``FeedError`` if an array does not fit its key.
     """
     what = f"check_gradients at {describe(user_site())}"
     _Check(what, y, at, seed, step, tolerance, lengths, transformer).run(each, directions)
@@ -71,7 +73,7 @@ def check_gradients(
 class _Check:
     """A function at a point, with its derivatives as ops over float64 leaves.
 
-    ``known`` has the array of every leaf, ``weights`` are those that ``y`` is summed with.
+    ``known`` has the array of every leaf. ``weights`` are the weights with which ``y`` is summed.
     """
 
     def __init__(
@@ -121,7 +123,7 @@ class _Check:
         self.known[self.wide_weights] = self.weights
 
     def fed(self, leaf: Leaf, value: Any) -> Array:
-        """The array of a leaf, which says the lengths of its open axes."""
+        """Return the array of a leaf; its shape determines the lengths of open axes."""
         named = by_name(value, leaf.axes.names, f"{self.what}: {leaf}")
         array = array_of(named, f"{self.what}: {leaf}")
         shape = array.shape
@@ -146,7 +148,7 @@ class _Check:
         return array.astype(np.float64) if kind(leaf.dtype) == "f" else array.astype(leaf.dtype)
 
     def found(self, leaf: Leaf, transformer: Any) -> Array:
-        """The value of a leaf that was not given."""
+        """Return the value of a leaf that is not in ``at``."""
         first = leaf.initial_value
         if leaf.info.stored and transformer is not None:
             return self.fed(leaf, transformer.get(leaf))
@@ -161,12 +163,12 @@ class _Check:
         )
 
     def at(self, op: Op, moved: Mapping[Op, Array]) -> Array:
-        """The value of an op where some leaves have other arrays."""
+        """Return the value of an op with other arrays for some leaves."""
         known = {**self.known, **moved}
         return np.asarray(interpret([op], known, self.lengths)[op])
 
     def differences(self, k: int, direction: Array) -> Array:
-        """The central difference of ``y`` as input ``k`` moves along a direction."""
+        """Return the central difference of ``y`` as input ``k`` moves along a direction."""
         x = self.wide_xs[k]
         here = self.known[x]
         with np.errstate(all="ignore"):
@@ -176,7 +178,7 @@ class _Check:
             return np.asarray((more - less) / (2 * self.step))
 
     def run(self, each: bool, directions: int) -> None:
-        """Compare all; raise ``GradientError`` for the first that differs."""
+        """Compare all values; raise ``GradientError`` for the first that differs."""
         for k, x in enumerate(self.xs):
             gradient = self.at(self.gradients[k], {})
             if each:
@@ -202,14 +204,14 @@ class _Check:
         self.compare(self.xs[k], "deriv", self.xs[k], gradient, expected)
 
     def close(self, found: Any, expected: Any) -> Any:
-        """For each element, whether it is the expected one but for what differences are off by."""
+        """Return for each element whether it is within the tolerance of the expected value."""
         size = np.abs(expected)
         largest = max(1.0, float(np.max(size, initial=0.0)))
         with np.errstate(invalid="ignore"):
             return np.abs(found - expected) <= self.tolerance * (size + FLOOR * largest)
 
     def compare(self, x: Leaf, what: str, over: Tensor, found: Array, expected: Array) -> None:
-        """Raise for the element that differs most."""
+        """Raise ``GradientError`` for the element that differs most, if one is off."""
         fine = np.asarray(self.close(found, expected))
         if fine.all():
             return
@@ -239,7 +241,7 @@ class _Check:
 
 
 class _Widened:
-    """Ops once more with every float in float64, as a function of one op."""
+    """Rebuilds ops with every float in float64; call it with one op."""
 
     def __init__(self) -> None:
         self.known: dict[Op, Op] = {}
@@ -250,7 +252,7 @@ class _Widened:
         return self.known[root]
 
     def again(self, op: Op) -> Op:
-        """One op, whose arguments are made already."""
+        """Return one op rebuilt; its arguments are rebuilt already."""
         args = tuple([self.known[arg] for arg in op.args])
         if isinstance(op, RegionOp):
             return with_bodies(op, [self.body(body) for body in op.bodies], args)
@@ -275,6 +277,6 @@ class _Widened:
         return with_args(op, args, FLOAT64)
 
     def body(self, body: Body) -> Body:
-        """The same body on parameters in float64."""
+        """Return the same body with parameters in float64."""
         parameters = tuple([self(parameter) for parameter in body.parameters])
         return Body(parameters, tuple([self(result) for result in body.results]))

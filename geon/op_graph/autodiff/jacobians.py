@@ -36,12 +36,13 @@ def jacobian(y: TensorLike, x: Tensor, *, unreached: str = "raise") -> Tensor: .
 def jacobian(y: TensorLike, x: Sequence[Tensor], *, unreached: str = "raise") -> list[Tensor]: ...
 @explained
 def jacobian(y: Any, x: Any, *, unreached: str = "raise") -> Any:
-    """The derivative of every element of ``y`` with respect to every element of ``x``.
+    """Return the derivative of every element of ``y`` with respect to every element of ``x``.
 
-    Has the axes of ``y``, then those of ``x``; one of ``x`` whose name ``y`` has too gets a prime,
-    so that of a vector over H in one over H is over (H, H'). ``x`` is a tensor or a list, and then
-    the result is. One sweep gives all elements: backwards, or forwards where ``x`` is known to have
-    fewer elements. Raises what ``deriv`` raises.
+    It has the axes of ``y``, then those of ``x``. An axis of ``x`` whose name ``y`` has too gets a
+    prime: the derivative of a vector over H with respect to one over H is over (H, H'). ``x`` is a
+    tensor or a list, and then the result is a list. One sweep computes all elements: in reverse
+    mode, or in forward mode if ``x`` is known to have fewer elements than ``y``. Raises what
+    ``deriv`` raises.
     """
     wanted = _listed(x)
     y = _differentiable(y, "jacobian", "y")
@@ -65,12 +66,12 @@ def hessian(y: TensorLike, x: Tensor) -> Tensor: ...
 def hessian(y: TensorLike, x: Sequence[Tensor]) -> list[list[Tensor]]: ...
 @explained
 def hessian(y: Any, x: Any) -> Any:
-    """The second derivatives of the scalar ``y`` in the elements of ``x``.
+    """Return the second derivatives of the scalar ``y`` with respect to the elements of ``x``.
 
-    Has the axes of ``x``, then these with primes: over H it is over (H, H'). For a list it is a
-    list of lists: its element [i][j] has the axes of x[i], then those of x[j]. Zero where y does
-    not depend on them. Raises ``DerivativeError`` for a ``y`` that is no scalar, and what ``deriv``
-    raises.
+    They have the axes of ``x``, then these with primes: over H it is over (H, H'). For a list it is
+    a list of lists: its element [i][j] has the axes of x[i], then those of x[j]. It is zero where y
+    does not depend on x. Raises ``DerivativeError`` for a ``y`` that is no scalar, and what
+    ``deriv`` raises.
     """
     y = _differentiable(y, "hessian", "y")
     if len(y.axes):
@@ -86,13 +87,16 @@ def hessian(y: Any, x: Any) -> Any:
 
 
 def _is_smaller(x: Tensor, y: Tensor) -> bool:
-    """Whether x has fewer elements than y; where lengths are open nothing is known."""
+    """Return True if x has fewer elements than y; False if a length is open."""
     one, other = x.axes.size, y.axes.size
     return isinstance(one, int) and isinstance(other, int) and one < other
 
 
 def _forwards(y: Tensor, x: Tensor, unreached: str) -> Tensor:
-    """The Jacobian by directions, one for each element of ``x``: over y's axes, then new ones."""
+    """Return the Jacobian by forward mode, one direction for each element of ``x``.
+
+    It has the axes of ``y``, then fresh ones for those of ``x``.
+    """
     _refuse_weak([y], [x], "jacobian")
     (body,), (target,), original = _prepared([y], [x])
     one = placeholder(x.axes, x.dtype)

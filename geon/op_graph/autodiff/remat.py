@@ -35,7 +35,7 @@ POLICIES: dict[str, Callable[[Op], bool]] = {
 
 
 class Checkpointed(Generic[P, R]):
-    """A function of tensors whose inner values are computed again; see ``checkpoint``."""
+    """A function of tensors whose intermediate values are recomputed; see ``checkpoint``."""
 
     def __init__(self, function: Callable[P, R]) -> None:
         self.function = function
@@ -47,7 +47,7 @@ class Checkpointed(Generic[P, R]):
         )
 
     def __call__(self, *args: P.args, **keywords: P.kwargs) -> R:
-        """What the function returns, each tensor in it marked down to the arguments.
+        """Return the result of the function, with its tensors marked for recomputation.
 
         Raises ``ArgumentError`` for arguments or results that contain themselves.
         """
@@ -67,16 +67,16 @@ class Checkpointed(Generic[P, R]):
 
 @explained
 def checkpoint(function: Callable[P, R]) -> Checkpointed[P, R]:
-    """A function like ``function``, which keeps no values inside for what uses them later.
+    """Return a function like ``function`` whose intermediate values are recomputed, not stored.
 
-    Such uses are those of derivatives above all: the reverse sweep computes the values inside once
-    more, from the arguments, when it comes to them. Memory is then taken by the arguments and
-    results of such functions, and by the values inside one of them at a time; time, by computing
-    these twice. Values are the same. Arguments and results are tensors and structures of them, and
-    anything else; the function is called once, with placeholders for the tensors. Tensors that it
-    reads beside its arguments are kept as these are, but random draws, which give the same numbers
-    again. What prints or checks is done once, and effects are as they were. Checkpoints nest.
-    Raises ``ArgumentError`` for what is no function.
+    Derivatives are the main use: the reverse sweep recomputes the intermediate values from the
+    arguments when it needs them. Memory then holds the arguments and results of such functions, and
+    the intermediate values of one of them at a time; these are computed twice. The values are the
+    same. Arguments and results are tensors, structures of tensors, and any other values; the
+    function is called once, with placeholders for the tensors. Other tensors that it reads are
+    stored like arguments, except random draws, which are drawn again with the same numbers. Prints
+    and checks run once, and effects are unchanged. Checkpoints nest. Raises ``ArgumentError`` if
+    ``function`` is no function.
     """
     if not is_function(function):
         raise ArgumentError(
@@ -87,11 +87,11 @@ def checkpoint(function: Callable[P, R]) -> Checkpointed[P, R]:
 
 
 def _closed(returned: Any, arguments: dict[Op, Op]) -> Any:
-    """What a function returned for stand-ins, of the real ``arguments``, its values marked."""
+    """Return a function's result with stand-ins replaced by ``arguments``, and values marked."""
     roots: list[Op] = []
     mapped(returned, roots.append, "the results of a checkpoint")
     order = post_order(roots)
-    take(order)  # an assignment is run as the one that it becomes
+    take(order)  # assignments are replaced below; the originals need no warning
     inside = set(arguments)
     for op in order:
         if any(arg in inside for arg in op.args):
@@ -113,9 +113,9 @@ def _closed(returned: Any, arguments: dict[Op, Op]) -> Any:
 
 
 def _substituted(op: Op, args: list[Any]) -> Op:
-    """``op`` of other arguments, with its names and lines."""
+    """Return ``op`` with other arguments, and with its names and lines."""
     if op.primitive is ASSIGN and storage_of(args[0]) is None:
-        return assignment(*args)  # which says what is wrong with the target
+        return assignment(*args)  # raises an error about the target
     new = with_args(op, tuple(args))
     carry_lines(op, new)
     carry_notes(op, new)
@@ -123,7 +123,10 @@ def _substituted(op: Op, args: list[Any]) -> Op:
 
 
 def _captures(order: Iterable[Op], inside: set[Op]) -> list[Op]:
-    """The computed ops outside that ops ``inside`` read; below what is made of draws, its own."""
+    """Return the computed ops outside that ops ``inside`` read.
+
+    A value computed from random draws is replaced by the ops below it.
+    """
     drawn: set[Op] = set()
     found: dict[Op, None] = {}
     stack = [arg for op in order if op in inside for arg in op.args if arg not in inside]
@@ -151,12 +154,12 @@ def remat(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """``op`` itself, of what lies below it only what ``policy`` says is kept for later uses.
+    """Return ``op``, with only the values below it stored for later uses that ``policy`` selects.
 
-    All else between variables, placeholders and ``op`` is computed again where it is used after
-    ``op`` was computed, as derivatives do. ``policy`` is "nothing", "products" (results of
-    contractions are kept), "all", or a function that says of an op below, when this is called,
-    whether it is kept. Raises ``ArgumentError`` for another policy.
+    All other values between variables, placeholders and ``op`` are recomputed if they are used
+    after ``op`` was computed, as derivatives do. ``policy`` is "nothing", "products" (results of
+    contractions are stored), "all", or a function that is called with each op below and returns
+    True to store it. Raises ``ArgumentError`` for another policy.
     """
     made = as_tensor(op)
     keep = POLICIES.get(policy) if isinstance(policy, str) else policy

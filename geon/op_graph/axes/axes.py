@@ -325,8 +325,9 @@ class Guard:
         return left == right if self.relation == "==" else left <= right
 
     def refuse_broken(self, lengths: Mapping[str, int], given: str) -> None:
-        """Raise ``GuardError`` if the assumption is false for ``lengths``; ``given`` describes
-        them.
+        """Raise ``GuardError`` if the assumption is false for ``lengths``.
+
+        ``given`` describes the lengths in the message.
         """
         left, right = substituted(self.left, lengths), substituted(self.right, lengths)
         if isinstance(left, int) and isinstance(right, int) and not self.holds(left, right):

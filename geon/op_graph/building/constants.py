@@ -113,9 +113,7 @@ def array_constant(array: np.ndarray[Any, Any], axes: Axes, weak: bool = False) 
 
 
 def stored_dtype(dtype: DType, weak: bool) -> DType:
-    """Return the dtype in which a constant is stored: float64 for a weak float, to keep its
-    precision.
-    """
+    """Return the dtype in which a constant is stored: float64 for a weak float."""
     return exact_dtype(dtype) if weak else dtype
 
 
@@ -231,13 +229,12 @@ def _own_axes(dims: tuple[Any, ...], value: Any) -> Axes | None:
 
 
 def to_array(value: Any, dtype: Any = None) -> tuple[np.ndarray[Any, Any], bool]:
-    """Return a number, array or nested list as a NumPy array of a geon dtype, and whether it is
-    weak.
+    """Return a number, array or nested list as a NumPy array, and whether it is weak.
 
-    Python numbers, and lists of only such numbers, are weak. NumPy arrays and scalars keep their
-    dtype, and give it to the Python numbers in a list with them. Raises ``DTypeError`` for ragged
-    lists, for masked elements, for integers that no dtype holds, and if ``dtype`` would lose more
-    than precision.
+    The array has one of geon's dtypes. Python numbers, and lists of only such numbers, are weak.
+    NumPy arrays and scalars keep their dtype, and give it to the Python numbers in a list with
+    them. Raises ``DTypeError`` for ragged lists, for masked elements, for integers that no dtype
+    holds, and if ``dtype`` would lose more than precision.
     """
     refuse_list(value, "a tensor", AxisError)
     if isinstance(value, (list, tuple)):

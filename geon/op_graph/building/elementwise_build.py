@@ -279,8 +279,9 @@ def meet(
     left: tuple[int | Length, Op],
     right: tuple[int | Length, Op],
 ) -> list[Guard]:
-    """Compare two lengths of one name: [] if equal, a guard if they may be equal, else
-    ``AxisError``.
+    """Return the guards for two lengths of one name: none if equal, one if they may be equal.
+
+    Raises ``AxisError`` if they never are.
     """
     if left[0] == right[0]:
         return []

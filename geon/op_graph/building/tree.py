@@ -32,9 +32,7 @@ class Structure:
     effect: bool = dataclasses.field(default=False, compare=False)
 
     def filled(self, values: Iterator[Any], effect: Any = None) -> Any:
-        """Return a tree of this structure with ``values`` in order, and ``effect`` where it has
-        effects.
-        """
+        """Return a tree of this structure with ``values`` in order and ``effect`` in effects."""
         if not self.kind:
             return next(values)
         if self.effect:
@@ -59,10 +57,10 @@ NO_VALUE = Structure("None", (), (), lambda parts: None, effect=True)
 
 
 def flat(value: Any, where: str) -> tuple[list[tuple[str, Any]], Structure]:
-    """Return the single values of a tree with their names, which begin with ``where``; its
-    structure.
+    """Return the single values of a tree with their names, and its structure.
 
-    None is a structure without values, and so is the mark of an effect.
+    The names begin with ``where``. None is a structure without values, and so is the mark of an
+    effect.
     """
     found: list[tuple[str, Any]] = []
     return found, _taken(value, where, found, ())

@@ -182,9 +182,7 @@ def check_flag(what: str, name: str, value: Any) -> None:
 
 
 def explain_constructors(classes: Iterable[type], package: str) -> None:
-    """Wrap the constructors of these classes, and of their bases in the package, with
-    ``explained``.
-    """
+    """Wrap the constructors of classes, and of their bases in the package, with ``explained``."""
     for base in dict.fromkeys(base for cls in classes for base in cls.__mro__):
         own = vars(base).get("__init__")
         ours = base.__module__.startswith(f"{package}.")

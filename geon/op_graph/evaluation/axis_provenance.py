@@ -76,8 +76,7 @@ class Cut(NamedTuple):
 
 
 def cut_axes(result: Tensor, kept: Iterable[str]) -> dict[str, Cut]:
-    """Return the axes, except ``kept`` ones, along which a result is one slice with constant
-    bounds.
+    """Return the axes along which a result is one slice with constant bounds, except ``kept``.
 
     The values have the leaves that are sliced. An axis whose elements come from two different
     slices, as in the difference between neighbours, is left out.
@@ -154,8 +153,7 @@ class _Search:
         self._numbers: dict[tuple[int, int, int], int] = {}
 
     def leaves_of(self, root: State) -> frozenset[Op] | None:
-        """Return the leaves that are read at the wanted index, or None if other indices are read
-        too.
+        """Return the leaves that are read at the wanted index; None if other indices are too.
 
         The search assumes that a loop's carry keeps the axis; if that turns out to be false, it
         runs again.

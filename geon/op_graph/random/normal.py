@@ -1,9 +1,9 @@
-"""Random words to uniform and standard normal values, with the same bits on every target.
+"""Conversion of random words to uniform and standard normal values, equal on every target.
 
-Only exactly specified operations are used: integer shifts, exact conversions of integers to
-floats, additions, subtractions, products, divisions, square roots, comparisons and selections. A
-target must keep their order and must not contract a product and a sum into one rounding.
-`ops` is a namespace with the functions named as in NumPy, and `cast(x, dtype_name)`.
+Only exactly specified operations are used: integer shifts, exact conversions of integers to floats,
+additions, subtractions, products, divisions, square roots, comparisons and selections. A target
+must keep their order and must not contract a product and a sum into one rounding. `ops` is a
+namespace with the functions named as in NumPy, and `cast(x, dtype_name)`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _Quotient = tuple[Sequence[float], Sequence[float]]
 
 
 class _Form(NamedTuple):
-    """What one dtype needs: its grid and three quotients of polynomials, highest power first.
+    """The constants of one dtype: its grid and three quotients of polynomials, highest power first.
 
-    The largest relative error of each fit is said beside it, for 2^-(significant_bits + 1) <= p
-    <= 0.075. All coefficients of a float32 form are exact or round to float32 once.
+    Comments give the largest relative error of each fit for 2^-(significant_bits + 1) <= p <=
+    0.075. All coefficients of a float32 form are exact or round to float32 once.
     """
 
     unused_bits: int
@@ -152,15 +152,15 @@ def uniform_from_bits(bits: Any, dtype: str, ops: Any) -> Any:
 def normal_from_bits(bits: Any, dtype: str, ops: Any) -> Any:
     """Return standard normal values: the inverse normal distribution function of the bits.
 
-    `bits` is uint32 for float32 and uint64 for float64. Its highest 24 (53) bits k stand for the
+    `bits` is uint32 for float32 and uint64 for float64. Its highest 24 (53) bits k represent the
     probability (k + 1/2) 2^-24 (2^-53), so results are symmetric about 0 and reach 5.4 (8.3) on
-    either side. Complementing the bits changes the sign alone. The error is at most 9.1 ulp in
+    either side. Complementing the bits changes only the sign. The error is at most 9.1 ulp in
     float32 (all arguments) and 8 ulp in float64 (sampled), largest where the tails begin.
 
     The middle 85 % follow M. J. Wichura, Algorithm AS 241, Applied Statistics 37 (1988), 477-484.
     As there, the tails are a rational function of sqrt(-log p), but fitted to the p that occur.
-    -log p is a rational function of the eighth (float32) or sixteenth (float64) root of p, which
-    repeated square roots give. The fits are Remez exchanges in 50-digit arithmetic.
+    -log p is a rational function of the eighth (float32) or sixteenth (float64) root of p, which is
+    computed by repeated square roots. The fits are Remez exchanges in 50-digit arithmetic.
     """
     form = _FORMS[dtype]
     kept = ops.cast(ops.right_shift(bits, form.unused_bits), dtype)

@@ -18,7 +18,7 @@ _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
 _ROUNDS = 10
 _WORD = 0xFFFFFFFF
-_BLOCK = 1 << 14  # counters at a time, so that the temporaries stay in cache
+_BLOCK = 1 << 14  # counters processed at a time, so that the temporaries stay in cache
 
 
 def philox(counter: tuple[int, ...], key: tuple[int, ...]) -> tuple[int, ...]:
@@ -60,7 +60,7 @@ def _pairs(words: list[Array]) -> list[Array]:
 
 
 def _interleave(out: Array, lanes: list[Array]) -> None:
-    """Write the lanes in turn; the last block may be cut short."""
+    """Write the lanes in alternation; the last block may be incomplete."""
     width = len(lanes)
     for lane, words in enumerate(lanes):
         part = out[lane::width]

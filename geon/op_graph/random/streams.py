@@ -1,8 +1,8 @@
-"""Random streams: draws whose bits depend on the seed and on counters alone.
+"""Random streams: draws whose bits depend only on the seed and on counters.
 
-Each draw is numbered when it is built, and reads the stream's call counter, which a computation
-that draws advances by one. So two calls differ, everything in one call sees the same draw, and a
-restored checkpoint continues the stream.
+Each draw gets a number when it is built, and reads the stream's call counter, which every
+computation that draws advances by one. So two calls differ, all ops of one call see the same draw,
+and a restored checkpoint continues the stream.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from .philox import random_bits
 if TYPE_CHECKING:
     from ..building.typing import DTypeLike, NewAxes, TensorLike
 
-MOST_WORDS = 1 << 34  # a counter of 32 bits gives four words
-# How many of the highest bits of 32 a half format holds exactly, as a mask.
+MOST_WORDS = 1 << 34  # maximum 32-bit words of a draw: 2^32 counters of four words
+# Masks of the highest bits of 32 that a half format represents exactly.
 HALF_MASKS = {"float16": 0xFFE00000, "bfloat16": 0xFF000000}
 
 
@@ -80,11 +80,11 @@ class Random:
     """A stream of random numbers; building the same draws from the same seed gives the same bits.
 
     ``seed`` is an integer from 0 to 2^64 - 1. Each method builds a new draw: an op whose elements
-    are random and differ from call to call. The stream keeps one number between calls,
-    ``counter``, a persistent variable, so that checkpoints hold it: as ``name.calls``, or without a
-    name as ``random_calls().0``, numbered in the order in which a transformer meets the streams. In
-    a loop a draw is another in each step. Bits, uniform and bernoulli draws are equal bit for bit
-    on every transformer, and so are normal ones. Raises ``DTypeError`` for a seed out of range.
+    are random and differ from call to call. In a loop a draw differs from step to step. Between
+    calls the stream stores only ``counter``, a persistent variable, so that checkpoints contain it:
+    under the name ``name.calls``, or without a name as ``random_calls().0``, numbered in the order
+    in which a transformer meets the streams. All draws are equal bit for bit on every transformer.
+    Raises ``DTypeError`` for a seed out of range.
     """
 
     __slots__ = ("_counter", "_drawn", "_lock", "name", "seed")
@@ -109,7 +109,7 @@ class Random:
         self._counter: Leaf | None = None
         self._lock = threading.RLock()
 
-    if not TYPE_CHECKING:  # a checker knows what there is
+    if not TYPE_CHECKING:  # type checkers know the members
 
         def __getattr__(self, name: str) -> NoReturn:
             raise missing_member(self, name, STREAMS)
@@ -134,7 +134,7 @@ class Random:
 
     @property
     def counter(self) -> Leaf:
-        """How many calls have drawn from the stream: a uint64 scalar variable, not trainable."""
+        """The number of calls that have drawn: a uint64 scalar variable, not trainable."""
         with self._lock:
             if self._counter is None:
                 self._counter = variable(
@@ -151,7 +151,7 @@ class Random:
     def bits(
         self, axes: NewAxes = (), dtype: DTypeLike = "uint32", *, name: str | None = None
     ) -> Tensor:
-        """Integers of ``dtype`` (uint32 or uint64) over ``axes``, all equally likely."""
+        """Draw integers of ``dtype`` (uint32 or uint64) over ``axes``, all equally likely."""
         return annotate(self._bits(as_axes(axes), as_dtype(dtype)), name, (), ())
 
     @explained
@@ -164,12 +164,12 @@ class Random:
         *,
         name: str | None = None,
     ) -> Tensor:
-        """Numbers over ``axes`` spread evenly from ``low`` to ``high``.
+        """Draw numbers over ``axes``, uniformly distributed from ``low`` to ``high``.
 
         From 0 to 1 they are multiples of 2^-24 (float32), 2^-53 (float64), 2^-11 (float16) or 2^-8
         (bfloat16) below 1; with other bounds, rounding may reach ``high``. The bounds are numbers
         or tensors over some of ``axes``. Raises ``DTypeError`` for a dtype that is no float, and
-        ``ArgumentError`` for a ``low`` above ``high``, where these are numbers or constants.
+        ``ArgumentError`` for a ``low`` above ``high``, if these are numbers or constants.
         """
         shape, dtype = as_axes(axes), _float(dtype, "uniform")
         first, last = (_parameter(bound, shape, dtype) for bound in (low, high))
@@ -191,12 +191,12 @@ class Random:
         *,
         name: str | None = None,
     ) -> Tensor:
-        """Normally distributed numbers over ``axes``, of that mean and standard deviation.
+        """Draw normally distributed numbers over ``axes``, with this mean and standard deviation.
 
-        ``mean`` and ``std`` are numbers or tensors over some of ``axes``; derivatives with respect
-        to them see the draw as a constant. Standard values reach 5.3 on either side in float32
+        ``mean`` and ``std`` are numbers or tensors over some of ``axes``; for derivatives with
+        respect to them the draw is a constant. Standard values reach 5.3 on either side in float32
         (and the half formats), 8.2 in float64. Raises ``DTypeError`` for a dtype that is no float,
-        and ``ArgumentError`` for a ``std`` below 0, where it is a number or a constant.
+        and ``ArgumentError`` for a ``std`` below 0, if it is a number or a constant.
         """
         shape, dtype = as_axes(axes), _float(dtype, "normal")
         middle, width = (_parameter(value, shape, dtype) for value in (mean, std))
@@ -220,11 +220,11 @@ class Random:
         *,
         name: str | None = None,
     ) -> Tensor:
-        """1 with probability ``p``, else 0, over ``axes``; truth values with ``dtype="bool"``.
+        """Draw 1 with probability ``p``, else 0, over ``axes``; truth values with ``dtype="bool"``.
 
-        ``p`` is a number or a tensor over some of ``axes``, taken in steps of 2^-24: 0 gives no
-        ones, 1 nothing else. Raises ``ArgumentError`` for one outside 0 to 1, where it is a number
-        or a constant.
+        ``p`` is a number or a tensor over some of ``axes``, in steps of 2^-24: 0 gives no ones, 1
+        only ones. Raises ``ArgumentError`` for a ``p`` outside 0 to 1, if it is a number or a
+        constant.
         """
         shape, dtype = as_axes(axes), as_dtype(dtype)
         chance = _parameter(p, shape, None)
@@ -235,11 +235,11 @@ class Random:
         return annotate(cast(hit, dtype), name, (), ())
 
     def _unit(self, axes: Axes, dtype: DType) -> Tensor:
-        """Values in [0, 1)."""
+        """Return values in [0, 1)."""
         wide, width = _formats(dtype)
         drawn = self._bits(axes, width)
         if dtype.name in HALF_MASKS:
-            # Bits that the format would round away, up to 1 even, are left out before.
+            # Drop bits that the format cannot hold: rounding could otherwise give 1.
             drawn = bitwise_and(drawn, HALF_MASKS[dtype.name])
         return cast(uniform_from_bits(drawn, wide, GEON_OPS), dtype)
 
@@ -268,12 +268,12 @@ def _float(dtype: Any, what: str) -> DType:
 
 
 def _formats(dtype: DType) -> tuple[str, DType]:
-    """The float dtype a draw is made in, and the dtype of its bits."""
+    """Return the float dtype in which a draw is computed, and the dtype of its bits."""
     return ("float64", UINT64) if dtype.name == "float64" else ("float32", UINT32)
 
 
 def _known(parameter: Any) -> np.ndarray[Any, Any] | None:
-    """The values of a parameter that is a number or made of a constant alone; None of others."""
+    """Return the values of a parameter that is a number or a constant; None for others."""
     while isinstance(parameter, Tensor) and parameter.primitive.name in ("broadcast", "cast"):
         parameter = parameter.args[0]
     if not isinstance(parameter, Tensor):
@@ -282,7 +282,7 @@ def _known(parameter: Any) -> np.ndarray[Any, Any] | None:
 
 
 def _parameter(value: Any, axes: Axes, dtype: DType | None) -> Any:
-    """A number as it is; a tensor over ``axes``, which must include its own, and in ``dtype``."""
+    """Return a number unchanged, and a tensor broadcast to ``axes`` and cast to ``dtype``."""
     if is_number(value):
         return value
     tensor = broadcast(as_tensor(value), axes)

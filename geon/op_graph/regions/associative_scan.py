@@ -72,12 +72,11 @@ def associative_scan(
 
 
 def _shifted(x: Tensor, axis: Axis, reverse: bool) -> tuple[Tensor, Tensor]:
-    """Return the first element, and ``x`` shifted by one along ``axis``; from the end if
-    ``reverse``.
+    """Return the first element, and ``x`` shifted by one element along ``axis``.
 
-    The shifted tensor holds the first element at its last index. The combination with it is never
-    read, but ``f`` must accept the element, and it might not accept zeros. For an axis of length
-    zero the first element is zeros.
+    With ``reverse`` both are from the other end. The shifted tensor holds the first element at its
+    last index. The combination with it is never read, but ``f`` must accept the element, and it
+    might not accept zeros. For an axis of length zero the first element is zeros.
     """
     length = axis.expression
     begin, end = (-1, 0) if reverse else (0, -1)

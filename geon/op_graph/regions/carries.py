@@ -37,9 +37,7 @@ class Carries:
         self.leaves = [inside(what, each.axes, each.dtype) for each in self.first]
 
     def given(self) -> Any:
-        """Return the argument of the step function: the placeholders, in the structure of the
-        carries.
-        """
+        """Return the argument of the step function: the placeholders in the structure."""
         return self.structure.filled(iter(self.leaves))
 
     def after(self, returned: Any, where: str, who: str) -> list[Tensor]:
@@ -60,9 +58,7 @@ class Carries:
         ]
 
     def settled(self, where: str, first: Tensor, new: Tensor, who: str) -> Tensor:
-        """Return one carry with the axis order and dtype of its initial value; raise if they
-        differ.
-        """
+        """Return one carry with the axis order of its initial value; check axes and dtype."""
         new = fitted(new, first)
         both = (
             f"{self.what}: {where} begins as {first} {first.dtype.name} (made at "
@@ -87,8 +83,9 @@ def inside(what: str, axes: Axes, dtype: DType) -> Tensor:
 
 @contextmanager
 def stepping(at: Tensor, steps: int | Length) -> Iterator[None]:
-    """Number the random draws built in this context by ``at``, the number of one of ``steps``
-    steps.
+    """Number the random draws built in this context by the step number ``at`` of a loop.
+
+    ``steps`` is the number of steps; nested loops number their draws by all step numbers.
     """
     around = current.step
     current.step = at if around is None else around * length_value(steps) + at

@@ -307,8 +307,7 @@ def cond(
     *,
     name: str | None = None,
 ) -> Any:
-    """Return the result of ``then`` if ``condition``, a bool scalar, is true, else of
-    ``otherwise``.
+    """Return the result of ``then`` if the bool scalar ``condition`` is true, else ``otherwise``'s.
 
     Only one of them runs. All else is as for ``case_of``. Raises ``DTypeError`` if the condition is
     no bool scalar.

@@ -300,8 +300,7 @@ def _make(
     tolerance: Tensor,
     named: Mapping[Op, Any] = NOTHING,
 ) -> list[Tensor]:
-    """Build a fixed-point op; return its values and a bool that is true if it still moved at the
-    end.
+    """Build a fixed-point op; return its values and a bool that is true if they still moved.
 
     The body computes ``results`` from ``leaves``. Keys of ``named`` are placeholders for values
     outside.
@@ -324,9 +323,7 @@ def _or_zeros(value: Tensor | None, of: Op) -> Tensor:
 
 
 def _scaled(op: Op, values: Sequence[Tensor]) -> Tensor:
-    """Return the absolute tolerance of a loop that is linear in ``values``: tolerance *
-    max|values|.
-    """
+    """Return the absolute tolerance of a loop linear in ``values``: tolerance * max|values|."""
     tolerance: Any = op.args[-1]
     largest: Any = None
     for value in values:

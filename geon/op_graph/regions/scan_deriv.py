@@ -187,11 +187,11 @@ BOUNDLESS = 1 << 62
 
 
 def kept_of(results: Sequence[Op], moving: Iterable[Op], read: Set[Op]) -> list[Op]:
-    """Return the ops at or below ``results`` to store, so that the ops in ``read`` can be
-    recomputed.
+    """Return the ops to store so that the ops in ``read`` can be recomputed.
 
-    ``moving`` are the leaves whose values differ from step to step; they are never in the result.
-    The result is empty if the ops in ``read`` depend on no expensive op.
+    They are among ``results`` and the ops below these. ``moving`` are the leaves whose values
+    differ from step to step; they are never in the result. The result is empty if the ops in
+    ``read`` depend on no expensive op.
     """
     order = post_order(results)
     moves = set(moving)

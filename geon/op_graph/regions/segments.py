@@ -403,9 +403,7 @@ class _Part:
         return made
 
     def stack(self, op: Op) -> Tensor:
-        """Return the part of a stack: computed from iota or a broadcast, otherwise sliced from
-        memory.
-        """
+        """Return the part of a stack: from iota or a broadcast, otherwise sliced from memory."""
         if op.primitive.name == "iota" and op.dtype is INT64:
             return iota(self.axis) + self.first()
         if op.primitive.name == "broadcast" and self.axis not in op.args[0].axes:
@@ -443,8 +441,9 @@ class _Turn:
         return self.read[stack]
 
     def made(self) -> _Whole:
-        """Return the outer scan, or an empty one if only segments of other scans run these
-        steps.
+        """Return the outer scan.
+
+        It is empty if only segments of other scans run these steps.
         """
         runs, count = self.runs, self.a.carries
         inner = {op.attrs[0] for op in runs.divided.made(self.scan)}

@@ -81,9 +81,7 @@ class Carried:
 
 
 def tied(results: Sequence[Tensor], updates: Updates) -> tuple[list[Tensor], Op]:
-    """Return ``results`` that each also perform the ``updates``, and the effect of the updates
-    alone.
-    """
+    """Return ``results`` that also perform the ``updates``, and the effect of the updates."""
     effects = [assign(target, value) for target, value in updates.items()]
     effect = effects[0] if len(effects) == 1 else doall(effects)
     return [beside(result, effect) for result in results] if effects else list(results), effect

@@ -22,8 +22,7 @@ simpler = Rules("simpler contractions")
 
 
 def of_terms(total: Tensor, factor: Tensor, axes: Iterable[Axis]) -> Tensor:
-    """Return ``total``, a sum along ``axes`` with ``factor`` taken out of it, or 0 if it has no
-    terms.
+    """Return ``total``, a sum along ``axes`` that contains ``factor``, or 0 for no terms.
 
     The guard is needed because ``factor`` may be an infinity or NaN, or negative, which would leave
     NaN or -0 where an empty sum is 0.

@@ -119,9 +119,7 @@ class _Driver:
         return Body(body.parameters, made)
 
     def fixed_point(self, op: Op) -> Op:
-        """Apply rules to ``op`` until none applies; raise ``RewriteError`` after ``LOOP_GUARD``
-        steps.
-        """
+        """Apply rules to ``op`` until none applies; ``RewriteError`` after ``LOOP_GUARD`` steps."""
         previous = op
         for _ in range(LOOP_GUARD):
             new = self.replaced(op)

@@ -1,9 +1,9 @@
 """Activations with asymptotic limits: gelu in both forms, silu, and their derivatives.
 
-They are rows, not composites, because no combination of others is accurate on the whole line: the
-factor x is infinite or large where the other vanishes, a subnormal factor has lost its digits, and
-a half rounds each op. Their derivatives are rows too, for the same reasons; second derivatives are
-made of others. A row computes a half in float32 and rounds once.
+They are primitives, not composites, because no combination of other ops is accurate on the whole
+real line: the factor x is infinite or large where the other factor vanishes, a subnormal factor has
+lost digits, and halves round after each op. Their derivatives are primitives for the same reasons;
+second derivatives are composites. A primitive on halves computes in float32 and rounds once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CUBE = 0.044715
 
 
 def _held(x: Tensor, end: float) -> Tensor:
-    """x between -end and end, beyond which all that is multiplied with it has vanished."""
+    """Clamp x to -end and end, beyond which its cofactors have vanished."""
     return maximum(minimum(x, end), -end)
 
 
@@ -43,7 +43,7 @@ def _gelu_tanh_second(x: Tensor) -> Tensor:
     return sigmoid_slope(u) * (2 * first + x * (second + turn))
 
 
-# What the rows mean, in mpmath numbers; infinities are told apart first.
+# References of the primitives on mpmath numbers; infinities are handled first.
 
 
 def _bell(x: Any) -> Any:

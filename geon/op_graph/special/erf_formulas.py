@@ -1,19 +1,21 @@
 """Formulas of erfc, erfcx, ndtr and activations that keep all digits in their tails.
 
 They are written against an abstract namespace `ops`, as in ``gamma_formulas``, for targets that
-have no text of their own for these rows. The C text of ``transformers.elementary_tails`` follows
-the same plan with the same polynomials.
+have no code of their own for these primitives. The C text of ``transformers.elementary_tails`` uses
+the same method and polynomials.
 
-For a >= 0 all rests on erfcx(a) = exp(a^2) erfc(a), a polynomial in 1 / (a + k) (after Schonfelder,
-1978) which is as insensitive to an error of a as can be. What multiplies it, exp(-a^2), is
-sensitive: there the product comes with its rounding error (Dekker, 1971), and an exponential is
-applied in two factors, so that a subnormal result is rounded once. For small a the
-polynomial would lose what 1 - erf(a) keeps. An argument is held where the result has reached its
-limit. float32 is computed in float64, with shorter polynomials and none of these precautions.
+For a >= 0 all formulas use erfcx(a) = exp(a^2) erfc(a), a polynomial in 1 / (a + k) (after
+Schonfelder, 1978), which is well conditioned: an error of a has little effect. Its factor exp(-a^2)
+is sensitive to such an error. There the product is computed with its rounding error (Dekker, 1971),
+and the exponential is applied in two factors, so that a subnormal result is rounded once. For small
+a the polynomial would lose digits that 1 - erf(a) keeps. Arguments are clamped where the result has
+reached its limit. float32 is computed in float64, with shorter polynomials and none of these
+precautions.
 
 Coefficients were fitted here with the Remez exchange in 40-digit arithmetic, lowest power first;
-"fit" is the largest relative error before rounding. The first nine of the polynomials for erfcx are
-rounded up or down so that the errors of all cancel best. Errors are in ``tests/transformers``.
+"fit" is the largest relative error before rounding. The first nine coefficients of the polynomials
+for erfcx are rounded up or down so that their errors cancel best. Errors are measured in
+``tests/transformers``.
 """
 
 from __future__ import annotations
@@ -108,7 +110,7 @@ ERFINV_FAR_F32 = (
     *(0.00147864088, -4.86735286e-05, -0.000304354516, 0.000110094665),
 )
 
-# The same in sqrt(w) - 4 for 5 <= w <= 37, to begin from; fit 2.8e-8.
+# The same in sqrt(w) - 4 for 5 <= w <= 37, an initial value for Halley's method; fit 2.8e-8.
 ERFINV_FAR_F64 = (
     *(3.83978386293, 1.00949268967, 0.00125811240056, -0.000864509545232, 0.000328026136577),
     *(-0.000128618949506, 4.55304854261e-05, -2.07449813446e-05, 2.48761404668e-05),
@@ -128,12 +130,12 @@ DENSITY = 0.3989422804014327  # 1 / sqrt(2 pi)
 # constants in two parts, the first of LINEAR short enough for LINEAR - w to be exact.
 LINEAR, LINEAR_LOW = 1.595769121605727, 3.675065195634423e-15
 CUBIC, CUBIC_LOW = 0.07135481627260025, -6.175149918155315e-19
-# Where results have reached their limits, in float64; all that is less serves float32 too.
+# Arguments beyond which float64 results have reached their limits; they serve float32 too.
 ERFC_END, NORMAL_END, GROWTH_END, EXP_END, CUBIC_END = 28.0, 40.0, 27.0, 1500.0, 22.0
 
 
 def _for_float32(formula: Callable[..., Any]) -> Callable[..., Any]:
-    """The formula, which is for float64 and told whether ``short`` polynomials serve."""
+    """Wrap a float64 formula: float32 is computed in float64, with ``short`` polynomials."""
 
     @functools.wraps(formula)
     def both(*args: Any) -> Any:
@@ -148,12 +150,12 @@ def _for_float32(formula: Callable[..., Any]) -> Callable[..., Any]:
 
 @_for_float32
 def exp_product(x: Any, y: Any, ops: Any, short: bool) -> Any:
-    """Return exp(x y), whose product is not rounded."""
+    """Return exp(x y) as if the product were not rounded."""
     product = x * y
     if short:
         return ops.exp(product)
     low = _product_error(x, y, product)
-    low = ops.where(ops.absolute(low) < 1.0, low, 0.0)  # not of what is out of range
+    low = ops.where(ops.absolute(low) < 1.0, low, 0.0)  # no correction out of range
     half = ops.exp(0.5 * ops.minimum(ops.maximum(product, -EXP_END), 1400.0))
     return (half + half * low) * half
 
@@ -312,7 +314,7 @@ def gelu_tanh_slope(x: Any, ops: Any, short: bool) -> Any:
     return _gated_slope(x, w, low, _half_of_cubic(a, ops, short), ops, short)
 
 
-# Parts --------------------------------------------------------------------------------------------
+# Helpers ------------------------------------------------------------------------------------------
 
 
 def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
@@ -377,7 +379,7 @@ def _upper(x: Any) -> Any:
 
 
 def _vanishing(factor: Any, low: Any, x: Any, y: Any, ops: Any, short: bool) -> Any:
-    """Return factor (1 + low) exp(-x y), the product not rounded."""
+    """Return factor (1 + low) exp(-x y) as if the product were not rounded."""
     z = x * y
     if short:
         return factor * ops.exp(-z)
@@ -415,7 +417,7 @@ def _gated_slope(x: Any, w: Any, low: Any, half: Any, ops: Any, short: bool) -> 
 
 
 def _square_above(z: Any, short: bool) -> Any:
-    """Return (1 + z)^2, its sum not rounded."""
+    """Return (1 + z)^2 as if the sum were not rounded."""
     d = 1.0 + z
     return d * d if short else d * d + 2.0 * d * (z - (d - 1.0))
 

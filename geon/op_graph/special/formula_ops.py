@@ -1,7 +1,7 @@
 """``GEON_OPS``: geon's functions as the namespace in which formulas for targets are written.
 
-The formulas of ``normal`` and ``gamma_formulas`` are one text: given this namespace they build ops,
-given NumPy they compute.
+The formulas of ``normal`` and ``gamma_formulas`` are written once: with this namespace they build
+ops, with NumPy they compute.
 """
 
 from __future__ import annotations

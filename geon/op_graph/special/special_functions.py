@@ -1,8 +1,8 @@
 """Special functions: erf and its relatives, lgamma, and polygamma of any order.
 
-What a target lacks of them is lowered to the formulas of ``gamma_formulas`` and ``erf_formulas``.
-Derivatives are written so that no limit is subtracted and no infinity meets a zero: by
-``exp_product`` for exp(-x^2), whose square would be rounded, and by ``erfcx``, which neither
+Targets that lack one of them use the formulas of ``gamma_formulas`` and ``erf_formulas``.
+Derivatives are written so that nothing cancels near a limit and no infinity is multiplied by zero:
+with ``exp_product`` for exp(-x^2), whose square would be rounded, and with ``erfcx``, which neither
 vanishes nor cancels.
 """
 
@@ -32,9 +32,9 @@ Array = np.ndarray[Any, Any]
 
 
 def precise(one: Callable[..., Any]) -> Callable[..., Array]:
-    """The NumPy meaning of a function of mpmath numbers: computed in 160 bits, rounded once.
+    """Return the NumPy reference of a function of mpmath numbers: 160 bits, rounded once.
 
-    Arguments that are no numbers give NaN; ``one`` is told the infinities.
+    NaN arguments give NaN; ``one`` must handle infinities.
     """
 
     def value(*args: float) -> float:
@@ -83,7 +83,7 @@ def _erfcx(x: Any) -> Any:
 
 
 def normal_below(x: Any) -> Any:
-    """The normal distribution function of an mpmath number."""
+    """Return the normal distribution function of an mpmath number."""
     import mpmath
 
     return mpmath.mpf(x > 0) if abs(x) > 1e4 else mpmath.erfc(-x / mpmath.sqrt(2)) / 2
@@ -112,30 +112,33 @@ def _erfinv(x: Any) -> Any:
 
 
 def _bell(x: Tensor) -> Tensor:
-    """2 / sqrt(pi) exp(-x^2)."""
+    """Return 2 / sqrt(pi) exp(-x^2)."""
     return (2 / math.sqrt(math.pi)) * exp_product(-x, x)
 
 
 def density(x: Tensor) -> Tensor:
-    """The standard normal density."""
+    """Return the standard normal density."""
     return (1 / math.sqrt(2 * math.pi)) * exp_product(-0.5 * x, x)
 
 
 def _hazard(x: Tensor) -> Tensor:
-    """The density over the distribution function: the derivative of ``log_ndtr``."""
+    """Return the density over the distribution function: the derivative of ``log_ndtr``."""
     below = less_equal.apply(x, 0)
-    far = less.apply(x, -(2.0**30))  # where it is -x, and erfcx near its end
-    # Each form is computed where it holds alone: elsewhere it would be 0 / 0, or its slope.
+    far = less.apply(x, -(2.0**30))  # there it equals -x, and erfcx is near underflow
+    # Each form is computed only where it is valid: elsewhere it, or its derivative, is 0 / 0.
     low, high = where(below, where(far, 0, x), 0), minimum(where(below, 0, x), 64)
     scaled = math.sqrt(2 / math.pi) / erfcx((-1 / math.sqrt(2)) * low)
     return where(far, -x, where(below, scaled, density(high) / ndtr(high)))
 
 
 def _erfinv_slope(out: Tensor, x: Tensor) -> Tensor:
-    """sqrt(pi) / 2 exp(out^2), which far out is erfcx(out) / (1 - |x|): it does not magnify."""
+    """Return sqrt(pi) / 2 exp(out^2), from erfcx(out) / (1 - |x|) for large out.
+
+    The second form does not magnify the error of ``out``.
+    """
     a = absolute(x)
     near = less.apply(a, 0.5)
-    y = minimum(absolute(out), 1000)  # infinite at 1, where erfcx would be 0
+    y = minimum(absolute(out), 1000)  # out is infinite at |x| = 1, where erfcx would be 0
     middle = where(near, out, 0)
     far = erfcx(where(near, 1, y)) / (1 - where(near, 0, a))
     return (math.sqrt(math.pi) / 2) * where(near, exp_product(middle, middle), far)
@@ -239,7 +242,7 @@ POLYGAMMA = Primitive(
 def polygamma(
     n: int, x: TensorLike, *, name: str | None = None, tags: Tags = (), follows: Follows = ()
 ) -> Tensor:
-    """The polygamma function of integer order ``n`` >= 0; order 0 is digamma.
+    """Return the polygamma function of integer order ``n`` >= 0; order 0 is digamma.
 
     ``x`` is a float tensor. Raises ``DerivativeError`` for a negative order.
     """
@@ -259,29 +262,33 @@ def polygamma(
 def digamma(
     x: TensorLike, *, name: str | None = None, tags: Tags = (), follows: Follows = ()
 ) -> Tensor:
-    """The derivative of ``lgamma``."""
+    """Return the derivative of ``lgamma``."""
     return polygamma(0, x, name=name, tags=tags, follows=follows)
 
 
 def _polygamma_pole(n: int, value: float) -> float:
-    """The value at 0 and the negative integers: digamma has both signs there, the others one."""
+    """Return the value at 0 and the negative integers.
+
+    digamma has one-sided limits of both signs there, so it is NaN, or an infinity by the sign of
+    zero.
+    """
     if n:
         return math.inf if n % 2 else -math.inf
     return math.nan if value else -math.copysign(math.inf, value)
 
 
-WORKING_BITS = 256  # near a root the terms of the reflection cancel to 2**-53 of their size
+WORKING_BITS = 256  # bits: near a root the reflection's terms cancel to 2**-53 of their size
 
 
 def _polygamma_reference(n: int, x: Array) -> Array:
-    """Polygamma of order n, rounded from 256 bits; as fast for large negative x as for positive.
+    """Return polygamma of order n, computed in 256 bits; equally fast for negative x.
 
-    For x < 0 by the reflection, DLMF 5.15.6:
-    polygamma(n, x) = (-1)^n polygamma(n, 1 - x) - pi d^n/dx^n cot(pi x).
+    For x < 0 it uses the reflection, DLMF 5.15.6: polygamma(n, x) = (-1)^n polygamma(n, 1 - x) - pi
+    d^n/dx^n cot(pi x).
     """
     from mpmath.ctx_mp import MPContext
 
-    context = MPContext()  # the working precision of mpmath's own is shared by all threads
+    context = MPContext()  # the precision of mpmath's global context is shared by all threads
     context.prec = WORKING_BITS
     cotangent = _cotangent_derivative(n)
 
@@ -301,9 +308,9 @@ def _polygamma_reference(n: int, x: Array) -> Array:
 
 
 def _cotangent_derivative(n: int) -> list[int]:
-    """The n-th derivative of cot t as a polynomial in c = cot t, lowest power first.
+    """Return the n-th derivative of cot t as a polynomial in c = cot t, lowest power first.
 
-    By cot' = -(1 + cot^2) each derivative of a power is two others.
+    By cot' = -(1 + cot^2) the derivative of a power is a sum of two powers.
     """
     powers = [0, 1]
     for _ in range(n):
@@ -325,7 +332,7 @@ def _erfcx_derivative_reference(n: int, x: Array) -> Array:
 
 
 def _repeated_integral(n: int, x: Any) -> Any:
-    """i^n erfc(x) by its recurrence upwards, in digits enough for what cancels."""
+    """Return i^n erfc(x) by its upward recurrence, with enough digits for the cancellation."""
     import mpmath
 
     with mpmath.workprec(400 + 40 * n + 4 * n * max(0, int(mpmath.log(abs(x) + 1, 2)))):
@@ -351,7 +358,7 @@ ERFCX_DERIVATIVE = Primitive(
 def erfcx_derivative(
     n: int, x: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()
 ) -> Tensor:
-    """The derivative of ``erfcx`` of order ``n`` >= 1, of a float tensor over its axes."""
+    """Return the derivative of ``erfcx`` of order ``n`` >= 1 of a float tensor."""
     x = as_tensor(x)
     made: Tensor = make(ERFCX_DERIVATIVE, (x,), (n,), weak=False)
     return annotate(made, name, tags, follows)

@@ -1,4 +1,4 @@
-"""Expressions as text, and in notebooks as escaped HTML."""
+"""Expressions as plain text, and as escaped HTML in notebooks."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..op_graph import NO_AXES, Leaf, Op, Tensor
 
 LEVELS = 4
 ARGUMENTS = 6
-LINES = 24  # more are folded
+LINES = 24  # an expression of more lines is folded
 ROWS = ("results", "placeholders", "variables", "peak_bytes")
 
 
 def tensor_html(op: Op) -> str:
-    """A table of what an op is and where it was made, above the first levels of its expression."""
+    """Return a table of an op's properties, then the first levels of its expression."""
     rows: list[tuple[str, str]] = []
     if op.name is not None:
         rows.append(("name", op.name))
@@ -38,10 +38,11 @@ def tensor_html(op: Op) -> str:
 
 @explained
 def text(op: Op, levels: int = LEVELS) -> str:
-    """An expression as text, one line for each op, its arguments below it: ``print(geon.text(y))``.
+    """Return an expression as text, one line for each op, its arguments below it.
 
-    Each line has the name, primitive, axes and dtype, the first also where it was made. What is
-    more than ``levels`` below the first is left out. Raises ``ArgumentError`` for what is no op.
+    Use it as ``print(geon.text(y))``. Each line has the name, primitive, axes and dtype; the first
+    line also has the source line. Ops more than ``levels`` levels below the first are left out.
+    Raises ``ArgumentError`` if ``op`` is no op.
     """
     if not isinstance(op, Op):
         raise ArgumentError(f"text takes an op, not {op!r} of type {type(op).__name__}")
@@ -50,7 +51,7 @@ def text(op: Op, levels: int = LEVELS) -> str:
 
 
 def folded(what: str, lines: list[str]) -> str:
-    """Lines as HTML; many are folded, under a line that says what they are."""
+    """Return lines as HTML; more than ``LINES`` are folded under the heading ``what``."""
     content = "\n".join(lines)
     shown = f"<pre>{escape(content)}</pre>"
     if len(lines) <= LINES:
@@ -59,11 +60,11 @@ def folded(what: str, lines: list[str]) -> str:
 
 
 def computation_html(summary: Any) -> str:
-    """A table of a computation: its results, placeholders, variables and peak memory.
+    """Return a table of a computation: its results, placeholders, variables and peak memory.
 
-    ``summary`` is a mapping from the name of a row to its value, or an object with the attributes
-    ``results``, ``placeholders``, ``variables`` and ``peak_bytes``, of which any may be missing. A
-    value is an op, a string, a number, a length, or a list of them; ``peak_bytes`` is in bytes.
+    ``summary`` is a mapping from the name of a row to its value, or an object with any of the
+    attributes ``results``, ``placeholders``, ``variables`` and ``peak_bytes``. A value is an op, a
+    string, a number, a length, or a list of them; ``peak_bytes`` is in bytes.
     """
     if not isinstance(summary, Mapping):
         summary = {name: getattr(summary, name) for name in ROWS if hasattr(summary, name)}
@@ -100,7 +101,7 @@ def _label(op: Op) -> str:
 
 
 def _tree(root: Op, levels: int) -> list[str]:
-    """The expression by line, indented by level; what is below an op is shown once."""
+    """Return the lines of the expression, indented by level; each op is expanded once."""
     lines: list[str] = []
     shown: set[Op] = set()
     stack: list[tuple[int, Op | str]] = [(0, root)]

@@ -1,8 +1,8 @@
-"""``dumps`` writes a graph as JSON text, ``loads`` reads it back without running code.
+"""``dumps`` writes a graph as JSON lines, which ``loads`` reads back without running code.
 
-The text is JSON by line. The first line has the version; each further line is an op, after those it
-uses: ``[primitive, [lines of its arguments], axes, dtype, {everything else}]``, where line 1 is the
-first line of the text. Fed arrays and lengths follow, and the last line names the results::
+The first line has the version. Each further line is an op, after the ops that it uses:
+``[primitive, [lines of its arguments], axes, dtype, {everything else}]``, where line 1 is the first
+line of the text. Fed arrays and lengths follow, and the last line names the results::
 
     {"geon": "graph", "version": 1}
     ["placeholder", [], [["N", "N"]], "float32", {"name": "x", "at": ["train.py", 3, ""]}]
@@ -44,13 +44,13 @@ def dumps(
     lengths: Lengths | None = None,
     notes: bool = True,
 ) -> str:
-    """The graph of ``results`` (ops, or a list of them) as text that ``loads`` reads.
+    """Return the graph of ``results`` (ops, or a list of them) as text that ``loads`` reads.
 
-    With ``feeds``, arrays for placeholders and variables of the graph, and ``lengths``, integers
-    for open axes, one text holds everything that a computation needs to be run again. Names, tags
-    and the first line each op was made at are written too, unless ``notes`` is False. A variable
-    whose initial value is a callable has none in the text. A derivative rule of ``custom_deriv`` is
-    written as the graph that it makes. Raises ``DumpError`` for a feed that the graph does not use.
+    ``feeds`` are arrays for placeholders and variables of the graph, and ``lengths`` integers for
+    open axes; with both, one text holds everything needed to run the computation again. Names, tags
+    and the source line of each op are written too, unless ``notes`` is False. A callable initial
+    value of a variable is not written. A derivative rule of ``custom_deriv`` is written as the
+    graph that it builds. Raises ``DumpError`` for a feed that the graph does not use.
     """
     first: Any = results[0] if len(results) == 1 else None
     ops: Sequence[Any] = first if isinstance(first, (list, tuple)) else results
@@ -92,7 +92,7 @@ def _open_lengths(lengths: Mapping[Any, int]) -> dict[str, int]:
 
 
 class _Writer:
-    """The lines so far and the line of each op."""
+    """The lines written so far and the line number of each op."""
 
     def __init__(self, notes: bool) -> None:
         self.notes = notes
@@ -109,7 +109,7 @@ class _Writer:
         self.lines.append(self._encode(line))
 
     def write(self, roots: Any) -> None:
-        """Write the lines of all ops below ``roots`` and of what initializes their leaves."""
+        """Write the lines of all ops below ``roots`` and of the initializers of their leaves."""
         stack = list(roots)[::-1]
         entered: set[Op] = set()
         while stack:
@@ -158,7 +158,7 @@ class _Writer:
             raise DumpError(f"{op} (made at {op.line_info}): {error}") from None
 
     def _attribute(self, value: Any) -> Any:
-        """An attribute, in which bodies name lines."""
+        """Return the JSON form of an attribute; bodies refer to lines."""
         if isinstance(value, Body):
             return self._body(value)
         if isinstance(value, tuple) and any(isinstance(part, Body) for part in value):
@@ -166,28 +166,28 @@ class _Writer:
         return write_value(value)
 
     def _body(self, body: Body) -> list[Any]:
-        """``["body", [lines of parameters], [lines of results]]``."""
+        """Return ``["body", [lines of parameters], [lines of results]]``."""
         parts = (body.parameters, body.results)
         return ["body", *[[self.lines_of[op] for op in ops] for ops in parts]]
 
     def _rule(self, rule: DumpedRule) -> list[Any]:
-        """``["rule", name, body, [places]]``, or why there is no graph of the rule."""
+        """Return ``["rule", name, body, [places]]``; without a graph ``["rule", name, reason]``."""
         if rule.body is None:
             return ["rule", rule.name, rule.reason]
         return ["rule", rule.name, self._body(rule.body), list(rule.places)]
 
     def _rule_of(self, op: Op) -> tuple[DumpedRule, Sequence[Tensor]]:
-        """The rule of an op with one of the user's, and what it reads beside the arguments."""
+        """Return the graph of an op's ``custom_deriv`` rule, and the other values that it reads."""
         if op not in self._rules:
             self._rules[op] = dumped_rule(op)
         return self._rules[op]
 
     def _arguments(self, op: Op) -> tuple[Op, ...]:
-        """The arguments of an op, and what a rule of the user's reads besides."""
+        """Return the arguments of an op, and the captures of a ``custom_deriv`` rule."""
         return (*op.args, *self._rule_of(op)[1]) if op.primitive is CUSTOM else op.args
 
     def _further(self, op: Op) -> tuple[Op, ...]:
-        """The ops that an op's line refers to beside its arguments."""
+        """Return the ops that an op's line refers to besides its arguments."""
         if isinstance(op, Leaf):
             return _first_values(op)
         bodies = op.bodies
@@ -228,13 +228,13 @@ class _Writer:
 
 
 def _first_values(leaf: Leaf) -> tuple[Op, ...]:
-    """The ops that a leaf's line refers to."""
+    """Return the ops that a leaf's line refers to."""
     first = leaf.info.initial_value
     return (*((first,) if isinstance(first, Tensor) else ()), *_further_initializers(leaf))
 
 
 def _further_initializers(leaf: Leaf) -> list[Op]:
-    """The initializers of a leaf but the assignment of its initial value, which is implied."""
+    """Return the initializers of a leaf without the implied assignment of its initial value."""
     first, listed = leaf.info.initial_value, list(leaf.info.initializers)
     if not isinstance(first, Tensor):
         return listed

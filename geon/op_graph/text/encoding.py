@@ -1,8 +1,8 @@
 """JSON encoding of attributes, axes, lengths and arrays in dumps.
 
-None, bools, integers and strings are themselves; everything else is a list that starts with its
-type: ``["float", "0x1.8p+0"]``. Readers accept exactly what the writers write and raise
-``DumpError`` for all else.
+None, bools, integers and strings are written as they are. Every other value is a list that starts
+with its type, such as ``["float", "0x1.8p+0"]``. Readers accept exactly what the writers write and
+raise ``DumpError`` for everything else.
 """
 
 from __future__ import annotations
@@ -24,32 +24,33 @@ Array = np.ndarray[Any, Any]
 
 FORMAT = 1
 
-# No graph comes near these; texts beyond them are not read, because powers are written out.
+# Maximum exponent in a length that is read, because powers are multiplied out; real graphs have
+# far smaller ones.
 LARGEST_POWER = 1000
 
 
 def refuse(what: str, found: Any) -> NoReturn:
-    """Raise ``DumpError``: ``what`` was expected where ``found`` stands."""
+    """Raise ``DumpError``: ``what`` was expected instead of ``found``."""
     shown = repr(found)
     raise DumpError(f"expected {what}, found {shown if len(shown) <= 80 else shown[:77] + '...'}")
 
 
 def integer(value: Any, least: int | None = None) -> int:
-    """``value``, which must be an integer of at least ``least``."""
+    """Return ``value``, which must be an integer of at least ``least``."""
     if type(value) is not int or (least is not None and value < least):
         refuse("an integer" + ("" if least is None else f" of at least {least}"), value)
     return value
 
 
 def string(value: Any) -> str:
-    """``value``, which must be a string."""
+    """Return ``value``, which must be a string."""
     if type(value) is not str:
         refuse("a string", value)
     return value
 
 
 def listed(value: Any, length: int | None = None) -> list[Any]:
-    """``value``, which must be a list, of ``length`` elements where that is given."""
+    """Return ``value``, which must be a list, of ``length`` elements if that is given."""
     if type(value) is not list or (length is not None and len(value) != length):
         refuse("a list" + ("" if length is None else f" of {length}"), value)
     return value
@@ -59,7 +60,7 @@ def listed(value: Any, length: int | None = None) -> list[Any]:
 
 
 def write_length(length: int | Length) -> Any:
-    """An integer, an open name, or ``["+", [coefficient, [name, power], ...], ...]``."""
+    """Return an integer, an open name, or ``["+", [coefficient, [name, power], ...], ...]``."""
     if isinstance(length, int):
         return length
     if len(length.terms) == 1:
@@ -82,7 +83,7 @@ def _write_atom(atom: str | FloorDiv) -> Any:
 
 
 def read_length(value: Any) -> int | Length:
-    """The length that ``write_length`` wrote, which must be in normal form."""
+    """Return the length that ``write_length`` wrote, which must be in normal form."""
     if type(value) is int:
         return value
     if type(value) is str:
@@ -127,23 +128,23 @@ def _open_name(value: str) -> str:
 
 
 def write_axis(axis: Axis) -> Any:
-    """``[name, length]``."""
+    """Return ``[name, length]``."""
     return [axis.name, write_length(axis.expression)]
 
 
 def read_axis(value: Any) -> Axis:
-    """The axis that ``write_axis`` wrote."""
+    """Return the axis that ``write_axis`` wrote."""
     name, length = listed(value, 2)
     return Axis(string(name), read_length(length))
 
 
 def write_axes(axes: Axes) -> Any:
-    """``[[name, length], ...]``."""
+    """Return ``[[name, length], ...]``."""
     return [write_axis(axis) for axis in axes]
 
 
 def read_axes(value: Any) -> Axes:
-    """The axes that ``write_axes`` wrote."""
+    """Return the axes that ``write_axes`` wrote."""
     return Axes(*[read_axis(axis) for axis in listed(value)])
 
 
@@ -151,19 +152,19 @@ def read_axes(value: Any) -> Axes:
 
 
 def read_dtype(value: Any) -> DType:
-    """The dtype of that name."""
+    """Return the dtype of that name."""
     if string(value) not in DTYPES:
         refuse("a dtype", value)
     return named_dtype(value)
 
 
 def write_bytes(value: bytes | memoryview) -> str:
-    """Base64 in one line."""
+    """Return base64 in one line."""
     return binascii.b2a_base64(value, newline=False).decode("ascii")
 
 
 def read_bytes(value: Any) -> bytes:
-    """The bytes of strict base64."""
+    """Return the bytes of strict base64."""
     try:
         return binascii.a2b_base64(string(value), strict_mode=True)
     except ValueError:
@@ -171,7 +172,7 @@ def read_bytes(value: Any) -> bytes:
 
 
 def write_array(array: Array) -> Any:
-    """``["array", dtype, shape, base64]``, elements row-major and little-endian."""
+    """Return ``["array", dtype, shape, base64]``, elements row-major and little-endian."""
     if array.dtype.name not in DTYPES:
         raise DumpError(f"an array of dtype {array.dtype} cannot be dumped")
     plain = np.ascontiguousarray(array, named_dtype(array.dtype.name))
@@ -179,7 +180,7 @@ def write_array(array: Array) -> Any:
 
 
 def read_array(value: Any) -> Array:
-    """The array that ``write_array`` wrote: a new one, writable."""
+    """Return the array that ``write_array`` wrote: a new one, writable."""
     tag, name, shape, content = listed(value, 4)
     if tag != "array":
         refuse("an array", value)
@@ -199,7 +200,7 @@ def read_array(value: Any) -> Array:
 
 
 def write_value(value: Any) -> Any:
-    """An attribute by its exact type; ``DumpError`` for a type that no dump has."""
+    """Return an attribute in JSON form, by its exact type; ``DumpError`` for an unknown type."""
     kind = type(value)
     if value is None or kind in (bool, int, str):
         return value
@@ -228,7 +229,7 @@ WRITERS: dict[type, Callable[[Any], Any]] = {
 
 
 def read_value(value: Any) -> Any:
-    """The attribute that ``write_value`` wrote."""
+    """Return the attribute that ``write_value`` wrote."""
     if value is None or type(value) in (bool, int, str):
         return value
     tag, *parts = listed(value) or [None]
@@ -261,7 +262,7 @@ def _read_primitive(parts: list[Any]) -> Primitive:
 
 
 def read_primitive(name: Any) -> Primitive:
-    """The primitive of that name."""
+    """Return the primitive of that name."""
     return PRIMITIVES.get(string(name)) or refuse("a primitive", name)
 
 

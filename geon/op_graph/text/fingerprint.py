@@ -1,7 +1,7 @@
 """Canonical text of a pure graph, without names, tags, lines and fed values: a cache key.
 
-Equal texts compute the same from the same leaves and large constants, so the text is the key of
-compiled programs. It is the same in every process.
+Graphs of equal text compute the same from the same leaves and large constants, so the text is the
+key of compiled programs. It is the same in every process.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ PLAIN = (str, int, bool, type(None), bytes, float)
 
 
 def canonical(results: Iterable[Op | None]) -> tuple[str, list[Leaf], list[Frozen]]:
-    """The text of ``results``, the leaves it numbers, and the large constants it leaves out.
+    """Return the text of ``results``, the leaves that it numbers, and the large constants.
 
     Leaves are numbered by first use and described by kind, axes and dtype; large constants by axes
-    and dtype; other constants by their bits. A result that is None keeps its place. A call of a
-    function with a derivative of its own is its value. Takes about 2 microseconds per op.
+    and dtype; other constants by their bits. A None result is written as "-". A call of a function
+    with a ``custom_deriv`` rule is replaced by its value. It takes about 2 microseconds per op.
     """
     text = _Text()
     number, write = text.number, text.write
@@ -63,8 +63,8 @@ def canonical(results: Iterable[Op | None]) -> tuple[str, list[Leaf], list[Froze
 
 
 def graph_hash(results: Iterable[Op | None]) -> str:
-    """The SHA-256 of the canonical text, in hexadecimal."""
-    import hashlib  # here because it loads OpenSSL, which import geon need not wait for
+    """Return the SHA-256 of the canonical text, in hexadecimal."""
+    import hashlib  # imported late: it loads OpenSSL, which would slow down `import geon`
 
     return hashlib.sha256(canonical(results)[0].encode("ascii")).hexdigest()
 
@@ -85,7 +85,7 @@ class _Text:
         self._lengths: dict[Length, str] = {}
 
     def write(self, op: Op, args: tuple[Op, ...]) -> None:
-        """Write the line of an op whose arguments have theirs."""
+        """Write the line of an op whose arguments are written."""
         number = self.number
         name = op.primitive.name
         if name == "custom":
@@ -121,7 +121,7 @@ class _Text:
         return f"{name}({','.join([self._value(value) for value in op.attrs])})"
 
     def axes(self, axes: Axes) -> str:
-        """The short name of axes, which a line before their first use says."""
+        """Return the short name of axes; a line before the first use defines it."""
         found = self._axes.get(axes)
         if found is None:
             found = self._axes[axes] = f"A{len(self._axes)}"

@@ -1,4 +1,4 @@
-"""Strict reader of dumped graphs; ``dumps`` defines the format."""
+"""Strict reader of dumped graphs; ``text/dumps.py`` defines the format."""
 
 from __future__ import annotations
 
@@ -65,17 +65,17 @@ class Case:
 
 @explained
 def loads(text: str) -> list[Op]:
-    """The results of the graph that ``dumps`` wrote, over new placeholders and variables.
+    """Return the results of the graph that ``dumps`` wrote, over new placeholders and variables.
 
-    Dumping them again gives the same text. Nothing in the text is run, and every op is checked
-    against what its row would infer. Raises ``DumpError``, naming the line, for a text that
+    Dumping them again gives the same text. Nothing in the text is executed, and every op is checked
+    against the inference of its primitive. Raises ``DumpError``, naming the line, for a text that
     ``dumps`` cannot have written.
     """
     return loads_case(text).results
 
 
 def loads_case(text: str) -> Case:
-    """The results, fed arrays and lengths in a text that ``dumps`` wrote; as ``loads``."""
+    """Return the results, fed arrays and lengths of a dump; errors are those of ``loads``."""
     if not isinstance(text, str):
         raise DumpError(f"a dump is a string, not {type(text).__name__}")
     lines = text.split("\n")
@@ -105,14 +105,17 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class _Reader:
-    """What the lines so far say; ``ops`` has one entry for each line, None where it is no op."""
+    """The state after the lines read so far.
+
+    ``ops`` has one entry for each line, None if it is no op.
+    """
 
     def __init__(self) -> None:
         self.ops: list[Op | None] = []
         self.feeds: dict[Leaf, Array] = {}
         self.lengths: dict[str, int] | None = None
         self.results: list[Op] | None = None
-        self.inside: set[Op] = set()  # what a body computes of its parameters
+        self.inside: set[Op] = set()  # ops of bodies: parameters and ops that depend on them
         self._decode = json.JSONDecoder(
             object_pairs_hook=_distinct, parse_float=_no_float, parse_constant=_no_float
         ).decode
@@ -155,7 +158,7 @@ class _Reader:
             refuse("an op, a feed, lengths or results", line)
 
     def _at(self, number: Any) -> Op:
-        """The op of a line before this one."""
+        """Return the op of an earlier line."""
         if type(number) is int and 0 < number <= len(self.ops):
             op = self.ops[number - 1]
             if op is not None:
@@ -167,7 +170,7 @@ class _Reader:
         return op if isinstance(op, Tensor) else refuse("the line of a tensor", number)
 
     def _whole(self, number: Any) -> Op:
-        """The op of a line before, as a result: a tensor or effect outside of bodies."""
+        """Return the op of an earlier line as a result: a tensor or effect outside of bodies."""
         op = self._at(number)
         if isinstance(op, RegionOp):
             refuse("the line of a tensor or effect, such as a region_result", f"{number}, {op}")
@@ -201,7 +204,7 @@ class _Reader:
         return op
 
     def _attribute(self, value: Any) -> Any:
-        """An attribute, which may be a body: its parameters and results are lines before."""
+        """Return an attribute; a body refers to parameters and results on earlier lines."""
         if type(value) is list and value[:1] == ["bodies"]:
             return tuple([self._attribute(part) for part in value[1:]])
         if type(value) is list and value[:1] == ["rule"]:
@@ -220,7 +223,7 @@ class _Reader:
         return Body(given, made)
 
     def _rule(self, value: list[Any]) -> DumpedRule:
-        """A derivative rule, whose body has lines before."""
+        """Return a derivative rule, whose body is on earlier lines."""
         if len(value) == 3:
             return DumpedRule(string(value[1]), None, reason=string(value[2]))
         _, name, body, places = listed(value, 4)
@@ -285,7 +288,7 @@ def _read_guard(value: Any) -> Guard:
 
 
 def _read_site(value: Any) -> Site | None:
-    if value is None:  # then it is the line that loads the dump
+    if value is None:  # the op gets the line that loads the dump
         return None
     filename, line, remark = listed(value, 3)
     return string(filename), integer(line), string(remark)

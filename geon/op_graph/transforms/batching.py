@@ -49,8 +49,7 @@ def with_further(
 def many_at_once(
     results: Sequence[Tensor], given: Mapping[Tensor, Tensor], many: Axes
 ) -> list[Tensor]:
-    """Return ``results``, which are linear in the keys of ``given``, batched over the axes
-    ``many``.
+    """Return ``results``, linear in the keys of ``given``, batched over the axes ``many``.
 
     The values of ``given`` have ``many`` besides the axes of their keys. Each result has its own
     axes, then ``many``. During the rebuild these have fresh names, because ops of derivative rules

@@ -153,7 +153,7 @@ def _is_function_of_halves(op: Op) -> bool:
 
 
 def _times_wide_partial(op: Op, i: int, partial: Any, g: Tensor) -> Tensor | None:
-    """As ``_times_partial``, but computed in float32, like the function, and rounded once."""
+    """Return ``_times_partial`` computed in float32, like the function, and rounded once."""
     args: Any = op.args
     wide = with_args(op, tuple(cast(arg, FLOAT32) for arg in args), FLOAT32)
     value = partial(wide, *_full(wide))

@@ -100,9 +100,7 @@ def is_mode(value: Any) -> bool:
 
 
 def is_widths(value: Any) -> bool:
-    """Return True if ``value`` has for each axis None or a pair of counts: elements before and
-    after.
-    """
+    """Return True if ``value`` has for each axis None or two counts: elements before and after."""
     return type(value) is tuple and all(
         width is None or (type(width) is tuple and len(width) == 2 and all(map(is_count, width)))
         for width in value
@@ -129,16 +127,12 @@ def _is_item(item: Any) -> bool:
 
 
 def whole_further(attrs: tuple[Any, ...], axes: Axes) -> tuple[Any, ...]:
-    """Return attributes whose first one gets None, for a whole axis, for each of the further
-    ``axes``.
-    """
+    """Return attributes whose first one gets None (a whole axis) for each of ``axes``."""
     return ((*attrs[0], *[None] * len(axes)), *attrs[1:])
 
 
 def with_lengths(value: Any, of: Callable[[Length], int | Length]) -> Any:
-    """Return ``value`` (an attribute, axes, a length) with ``of`` applied to each length
-    expression.
-    """
+    """Return ``value`` (an attribute, axes, a length) with ``of`` of each length expression."""
     if isinstance(value, Length):
         return of(value)
     if isinstance(value, Axis):

@@ -58,8 +58,9 @@ FAMILIAR = {
 
 @cache
 def named_dtype(name: str) -> DType:
-    """Return the dtype of that name; bfloat16 comes from ml_dtypes. Raise ``DTypeError`` if
-    unknown.
+    """Return the dtype of that name; raise ``DTypeError`` if there is none.
+
+    bfloat16 comes from ml_dtypes.
     """
     if name == "bfloat16":
         import ml_dtypes
@@ -133,8 +134,9 @@ def promote(left: DType, right: DType) -> DType:
 
 
 def weak_meets(weak: DType, strong: DType) -> DType:
-    """Return the common dtype of a weak operand (with the default dtype of its kind) and a strong
-    one.
+    """Return the common dtype of a weak operand and a strong one.
+
+    A weak operand has the default dtype of its kind.
     """
     return strong if _RANK[kind(weak)] <= _RANK[kind(strong)] else weak
 
@@ -203,8 +205,9 @@ def check_number(value: bool | int | float, dtype: DType, cure: str = OPERAND) -
 
 
 def is_number(value: object) -> bool:
-    """Return True if ``value`` is a weak Python number; NumPy scalars are not: they keep their
-    dtype.
+    """Return True if ``value`` is a Python number, which is weak.
+
+    NumPy scalars are no such numbers: they keep their dtype.
     """
     return type(value) in (bool, int, float)
 

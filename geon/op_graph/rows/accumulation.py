@@ -1,7 +1,7 @@
 """Accumulators of sums and counts that geon inserts: wide dtypes, rounded once at the end.
 
-``dtypes.accumulator`` says which dtype that is. Every rule and composite that adds up values takes
-it from here.
+``dtypes.accumulator`` defines the dtype. Every rule and composite that adds up values uses these
+functions.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from .leaves import placeholder
 
 
 def floating(x: Tensor) -> Tensor:
-    """Return ``x``, or ``x`` in float32 if it has integers or bool."""
+    """Return ``x``, cast to float32 if it has an integer dtype or bool."""
     return x if kind(x.dtype) == "f" else in_dtype(x, FLOAT32)
 
 
 def widened(x: Tensor) -> Tensor:
-    """Return ``x`` in the dtype that holds sums of its elements."""
+    """Return ``x`` in the accumulator dtype of sums of its elements."""
     return in_dtype(x, accumulator(x.dtype))
 
 

@@ -97,9 +97,9 @@ def concat(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """The tensors one after another along ``axis``, whose lengths add up; other axes agree.
+    """Concatenate tensors along ``axis``, whose lengths add up; other axes must agree.
 
-    Axes are in the order of the first tensor; dtypes are promoted. Raises ``AxisError`` when one
+    The axes are in the order of the first tensor; dtypes are promoted. Raises ``AxisError`` if one
     lacks the axis or another axis differs.
     """
     xs = [as_tensor(x) for x in tensors]
@@ -131,12 +131,12 @@ def concat(
 
 
 def _difference(x: Tensor, axis: Axis) -> int | Length | None:
-    """How much longer the axis of ``x`` is than ``axis``; None where they are equal."""
+    """Return how much longer the axis of ``x`` is than ``axis``; None if they are equal."""
     return (x.axes[axis.name].expression - axis.expression) or None
 
 
 def join_others(what: str, xs: Sequence[Tensor], but: str) -> tuple[Axes, tuple[Guard, ...]]:
-    """The union of axes other than ``but``, with guards where lengths may differ."""
+    """Return the axes other than ``but``, and guards where their lengths may differ."""
     guards: list[Guard] = []
     first = xs[0]
     for x in xs[1:]:
@@ -157,7 +157,7 @@ def stack(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """Tensors of the same axes side by side along a new ``axis`` of length ``len(tensors)``.
+    """Stack tensors with the same axes along a new ``axis`` of length ``len(tensors)``.
 
     An open ``axis`` takes that length.
     """
@@ -275,12 +275,12 @@ def pad(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """``x`` with a border along some axes: ``geon.pad(x, {H: (1, 2), W: 1})``.
+    """Return ``x`` with a border along some axes: ``geon.pad(x, {H: (1, 2), W: 1})``.
 
-    ``widths`` give for each axis the elements before and after (one number for both). ``mode`` is
-    ``constant`` (filled with the scalar ``value``), ``edge`` (the outermost element repeated) or
-    ``reflect`` (mirrored without repeating the outermost). The axes keep their names; the lengths
-    grow. Raises ``AxisError`` for a negative width or an unknown mode.
+    ``widths`` gives for each axis the number of elements before and after (one number for both).
+    ``mode`` is ``constant`` (filled with the scalar ``value``), ``edge`` (the outermost element
+    repeated) or ``reflect`` (mirrored without repeating the outermost). The axes keep their names;
+    the lengths grow. Raises ``AxisError`` for a negative width or an unknown mode.
     """
     x = as_tensor(x)
     table: dict[str, tuple[int, int]] = {}

@@ -46,7 +46,7 @@ def _transpose(g: Tensor, op: Op, i: int) -> Tensor:
     x, y = op.args
     own, other = (x, y) if i == 0 else (y, x)
     gone = tuple(axis.name for axis in other.axes if axis not in own.axes)
-    # The factor that has the first axis goes first, so that the product comes out in that order.
+    # The operand with the first axis goes first, so that the result needs no reordering.
     first = g if own.axes[0] in g.axes else other
     product = contract_two(first, other if first is g else g, gone)
     return broadcast(product, own.axes)
@@ -85,11 +85,12 @@ def dot(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """The sum over ``over`` of x * y, or over every shared axis where ``over`` is not given.
+    """Return the sum over ``over`` of x * y, or over every shared axis if ``over`` is not given.
 
-    ``over`` is one axis or several that both have; shared axes not named stay. The result has x's
-    remaining axes, then y's new ones. A scalar operand multiplies. Small integers accumulate in
-    int64, halves in float32. Raises ``AxisError`` when nothing is shared or ``over`` is not.
+    ``over`` is one axis or several that both have; other shared axes are batch axes. The result has
+    x's remaining axes, then y's further ones. A scalar operand multiplies. Small integers
+    accumulate in int64, halves in float32. Raises ``AxisError`` if no axis is shared, or if an axis
+    of ``over`` is not.
     """
     x, y = as_tensor(x, near=y), as_tensor(y, near=x)
     shared = [axis.name for axis in x.axes if axis in y.axes]
@@ -125,7 +126,7 @@ def _meet_dtypes(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def contract_two(x: Any, y: Any, names: tuple[str, ...]) -> Tensor:
-    """``dot`` over axes of these names, which both have, of operands of one dtype; for rules."""
+    """Return ``dot`` over axes of these names, which both operands of one dtype have; for rules."""
     if not names:
         return multiply.apply(x, y)
     if x.axes is y.axes and len(names) == len(x.axes) and x.dtype.kind not in "fV":
@@ -147,12 +148,12 @@ def contract(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """The sum over named axes of the product of several operands.
+    """Return the sum over named axes of the product of several operands.
 
-    ``over`` are the axes to sum, and the others stay in the order in which the operands have them;
-    or ``out_axes`` are the axes to keep, in that order. Pairs are contracted greedily, the one with
-    the smallest result first (by the number of axes where lengths are open). Raises ``AxisError``
-    when an axis is in no operand.
+    ``over`` are the axes to sum; the others stay in the order in which the operands have them. Or
+    ``out_axes`` are the axes to keep, in that order. Pairs are contracted greedily, the one with
+    the smallest result first (64 is assumed for open lengths). Raises ``AxisError`` for an axis
+    that no operand has.
     """
     xs = [as_tensor(x) for x in operands]
     union = Axes(*{axis.name: axis for x in xs for axis in x.axes}.values())
@@ -205,7 +206,7 @@ def _cheapest_pair(xs: list[Tensor], summed: set[str]) -> tuple[int, int]:
         ]
         size = 1
         for axis in kept:
-            # An open length counts as a middling one: only the order of pairs depends on it.
+            # 64 elements are assumed for an open length; only the order of pairs depends on it.
             size *= axis.expression if isinstance(axis.expression, int) else 64
         return size, len(kept)
 
@@ -214,7 +215,7 @@ def _cheapest_pair(xs: list[Tensor], summed: set[str]) -> tuple[int, int]:
 
 
 def matmul(left: Any, right: Any) -> Tensor:
-    """``left @ right``: ``dot`` over the one axis that both have."""
+    """Return ``left @ right``: ``dot`` over the one axis that both have."""
     x, y = as_tensor(left, near=right), as_tensor(right, near=left)
     shared = [axis.name for axis in x.axes if axis in y.axes]
     if len(shared) > 1:

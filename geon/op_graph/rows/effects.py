@@ -1,4 +1,4 @@
-"""Effects: assignments, groups of them in any or a given order, and printing."""
+"""Effects: assignments, groups of effects in any or a given order, and printing."""
 
 from __future__ import annotations
 
@@ -101,14 +101,14 @@ PRINT = Primitive(
 
 
 def without_follows(op: Op) -> Op:
-    """The op that was given ``follows``, or ``op`` itself."""
+    """Return the op below its ``follows`` wrappers, or ``op`` itself."""
     while op.primitive is SEQUENTIAL and op.attrs[0]:
         op = op.args[-1]
     return op
 
 
 def storage_of(target: Op) -> Leaf | None:
-    """The variable or placeholder below a (nested) slice; None for anything else."""
+    """Return the variable or placeholder below a (nested) slice; None for anything else."""
     target = without_follows(target)
     while target.primitive in (FLIP, SLICE):
         target = target.args[0]
@@ -124,13 +124,14 @@ def assign(
     tags: Tags = (),
     follows: Follows = (),
 ) -> VoidOp:
-    """Put ``value`` into ``target``: a variable, a placeholder or a (nested) slice of one.
+    """Assign ``value`` to ``target``: a variable, a placeholder or a (nested) slice of one.
 
-    Within one computation every read sees the value at entry and all assignments land at its end,
-    unless ``sequential`` or ``follows`` orders them. What is put into a placeholder is seen by
-    later ops of the computation and never written to the caller's array. ``value`` is broadcast
-    over the target's axes; its dtype is the target's, or weak. Raises ``AssignError`` for another
-    target. One that becomes garbage before a computation was given it warns with its line.
+    Within one computation every read returns the value at entry, and all assignments take effect at
+    its end, unless ``sequential`` or ``follows`` orders them. An assignment to a placeholder is
+    visible to later ops of the computation; the caller's array does not change. ``value`` is
+    broadcast over the target's axes; its dtype is the target's, or weak. Raises ``AssignError`` for
+    another target. If the assignment is garbage-collected before a computation used it, it warns
+    with its line.
     """
     made = assignment(target, value, follows)
     leaf = storage_of(target)
@@ -143,7 +144,7 @@ SetItem = assign
 
 
 def assignment(target: Tensor, value: Any, follows: Any = ()) -> VoidOp:
-    """The op of ``assign``."""
+    """Return the op of ``assign``, without the warning for unused assignments."""
     if not isinstance(target, Op) or storage_of(target) is None:
         at = f" (made at {target.line_info})" if isinstance(target, Op) else ""
         raise AssignError(
@@ -186,7 +187,7 @@ def assignment(target: Tensor, value: Any, follows: Any = ()) -> VoidOp:
 def doall(
     ops: Iterable[Op], *, name: str | None = None, tags: Tags = (), follows: Follows = ()
 ) -> VoidOp:
-    """Run all ``ops`` for their effects; none sees the effects of another."""
+    """Return an op that runs all ``ops`` for their effects; none sees the effects of another."""
     made: VoidOp = make(DOALL, _ops(ops, "doall"))
     return annotate(made, name, tags, follows)
 
@@ -195,20 +196,20 @@ def doall(
 def sequential(
     ops: Iterable[Op], *, name: str | None = None, tags: Tags = (), follows: Follows = ()
 ) -> Any:
-    """Run ``ops`` in order, each seeing the effects of those before it.
+    """Return an op that runs ``ops`` in order, each seeing the effects of those before it.
 
-    Has the value of the last one: a tensor where that is a tensor.
+    Its value is that of the last op: it is a tensor if that is a tensor.
     """
     return annotate(_sequential(_ops(ops, "sequential"), False), name, tags, follows)
 
 
 def after(op: Op, follows: Iterable[Op] | Op) -> Any:
-    """``op`` run after ``follows``."""
+    """Return ``op`` ordered after ``follows``."""
     return _sequential(_ops((*_before(follows), op), "follows"), True)
 
 
 def beside(x: Tensor, effect: Op) -> Tensor:
-    """``x``, which sees nothing of ``effect``, and with it that effect."""
+    """Return ``x`` with ``effect`` attached; the value of ``x`` does not see the effect."""
     made: Tensor = make(BESIDE, (x, effect))
     return made
 
@@ -246,7 +247,7 @@ def print(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """``x`` itself; its value is printed after ``label`` whenever a computation computes it.
+    """Return ``x``; its value is printed after ``label`` whenever a computation computes it.
 
     Without a label the op's name and axes are shown.
     """

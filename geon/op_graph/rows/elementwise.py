@@ -1,12 +1,13 @@
-"""Elementwise primitives: NumPy meaning, partial derivatives and SymPy name of each.
+"""Elementwise primitives: NumPy reference, partial derivatives and SymPy form of each.
 
-Partials are functions of (out, x, y, ...) over the op's full axes; a number stands for a constant
-partial and None for zero everywhere. Conventions at special points, each tested:
+Partials are functions of (out, x, y, ...) over the op's full axes; a number is a constant partial
+and None means zero everywhere. Conventions at special points, each tested:
 
 - ``maximum`` and ``minimum`` share the derivative of a tie equally; ``absolute`` has 0 at 0;
 - ``power`` has derivative 0 in x where y is 0, and 0 in y where x is 0;
-- the slopes of ``sigmoid`` and ``tanh`` are taken from their values, which cost nothing where those
-  are there: right to the rounding of the value, so 0 where it has reached its limit;
+- the derivatives of ``sigmoid`` and ``tanh`` are computed from their values, at no extra cost if
+  these are available: they are as accurate as the rounded value, so 0 where it has reached its
+  limit;
 - ``floor``, ``ceil``, ``round``, ``trunc``, ``sign`` and comparisons have derivative zero.
 """
 
@@ -47,7 +48,7 @@ def _power_in_base(out: Tensor, x: Tensor, y: Tensor) -> Tensor | float:
     exponent = scalar_value(y)
     if exponent is not None:
         return y * x ** (y - 1) if exponent else 0.0
-    # 0 to the power -1 is infinite, and y = 0 times that no number: the power is 0 there.
+    # At x = y = 0, y * x ** (y - 1) would be 0 * inf = NaN; the exponent 1 gives 0.
     corner = multiply.apply(cast(equal.apply(x, 0), y.dtype), cast(equal.apply(y, 0), y.dtype))
     return y * power.apply(x, where.apply(equal.apply(corner, 1), 1, y - 1))
 
@@ -247,7 +248,7 @@ softplus = elementwise(
     cost="expensive",
 )
 
-# Choosing and comparing -------------------------------------------------------------------------
+# Selection and comparison -----------------------------------------------------------------------
 
 less = elementwise("less", "x < y.", np.less, (None, None), arity=2, rule="compare")
 less_equal = elementwise("less_equal", "x <= y.", np.less_equal, (None, None), arity=2,
@@ -298,7 +299,7 @@ def _weight_slope(out: Any, x: Any, y: Any) -> Tensor:
     return where.apply(logical_and.apply(equal.apply(x, 0), isinf.apply(y)), 0, y)
 
 
-# A row, since its derivative in y is the weight alone: that of the choice would need y again.
+# A primitive, because its derivative in y is just the weight; that of a `where` would read y.
 weighted_product = elementwise(
     "weighted_product",
     "x * y, and 0 where x is 0 and y infinite or NaN.",
@@ -326,7 +327,7 @@ round = elementwise(
 )
 trunc = elementwise("trunc", "The integer part of x.", _rounding(np.trunc), (None,), ufunc="trunc")
 
-# Rows with attributes ---------------------------------------------------------------------------
+# Primitives with attributes ---------------------------------------------------------------------
 
 
 def _cast_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
@@ -336,7 +337,7 @@ def _cast_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
 
 def _cast_reference(op: Op, x: Array) -> Array:
     if kind(op.dtype) == "i" and kind(x.dtype) == "f":
-        # Out of range is undefined in C; every target gives the nearest bound, and 0 for NaN.
+        # Out-of-range casts are undefined in C; every target clamps them, and maps NaN to 0.
         info = np.iinfo(op.dtype)
         wide = np.trunc(np.nan_to_num(x.astype(np.float64), nan=0.0))
         inside = np.where((wide > info.min) & (wide < float(info.max)), wide, 0).astype(op.dtype)
@@ -346,7 +347,7 @@ def _cast_reference(op: Op, x: Array) -> Array:
 
 
 def same(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
-    """The axes and dtype of the only argument: for rows that change neither."""
+    """Return the axes and dtype of the only argument, for primitives that change neither."""
     return args[0].axes, args[0].dtype, ()
 
 
@@ -396,7 +397,7 @@ def cast(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """``x`` in ``dtype``.
+    """Return ``x`` in ``dtype``.
 
     Floats become integers by truncation; values out of range become the nearest bound and NaN
     becomes 0. Axes are those of ``x``.
@@ -405,7 +406,7 @@ def cast(
     if source.dtype is target and not source.weak:
         return annotate(source, name, tags, follows)
     if source.weak and kind(target) == "f":
-        with suppress(DTypeError):  # too large a number, which is infinite when it is cast
+        with suppress(DTypeError):  # the number is too large; the cast below gives infinity
             return annotate(strengthen(source, target), name, tags, follows)
     made: Tensor = make(CAST, (source,), (target.name, False), weak=False)
     return annotate(made, name, tags, follows)
@@ -415,7 +416,7 @@ def cast(
 def stop_gradient(
     x: TensorLike, *, name: str | None = None, tags: Tags = (), follows: Follows = ()
 ) -> Tensor:
-    """``x`` itself, a constant as far as derivatives go."""
+    """Return ``x`` as a constant for derivatives."""
     x = as_tensor(x)
     made: Tensor = make(STOP_GRADIENT, (x,), (True,))
     return annotate(made, name, tags, follows)
@@ -424,6 +425,6 @@ def stop_gradient(
 def copy(
     x: Op, layout: tuple[str, ...] | None = None, number: int = 0, site: Site | None = None
 ) -> Tensor:
-    """``x`` in memory of its own, its axes ordered there as ``layout`` says (outermost first)."""
+    """Return a copy of ``x`` in its own memory, axes in the order ``layout``, outermost first."""
     made: Tensor = make(COPY, (x,), (layout, number), weak=False, site=site)
     return made

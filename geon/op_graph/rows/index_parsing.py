@@ -1,4 +1,4 @@
-"""Normal form of the subscript in ``x[...]``."""
+"""Parser of the index in ``x[...]`` to a normal form."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from ..nodes import shown_name
 from ..op_graph import NO_AXES, Guard, Op, Tensor
 from ..values.dtypes import kind
 
-# How an axis is taken: None (whole), ("range", start, stop, step), ("at", position), or
-# ("dyn", k): at the position that argument k of the op has at run time.
+# The index along one axis: None (whole), ("range", start, stop, step), ("at", index), or
+# ("dyn", k): the run-time value of argument k of the op.
 Item = Any
 
 
 def count(start: int | Length, stop: int | Length, step: int) -> int | Length:
-    """How many elements a range has."""
+    """Return the number of elements of a range."""
     return stop - start if step == 1 else floor_divide(stop - start + (step - 1), step)
 
 
 def parse(
     x: Tensor, at: Any, first: int
 ) -> tuple[tuple[Item, ...], list[str], tuple[Op, ...], tuple[Guard, ...]]:
-    """An index in normal form: items, names of axes to flip, run-time positions, guards."""
+    """Parse an index; return items, names of axes to flip, run-time indices, and guards."""
     items: list[Item] = []
     flipped: list[str] = []
     positions: list[Op] = []
@@ -103,7 +103,7 @@ def _position(x: Tensor, axis: Axis, part: Any, guards: list[Guard]) -> int | Le
 
 
 def _cure(axis: Axis, part: Any) -> str:
-    """What to write for something that is no position."""
+    """Return the advice for a value that is no index."""
     if part is None:
         return "geon.expand(x, axis) gives it one more axis"
     if isinstance(part, (str, Axis)):
@@ -113,7 +113,7 @@ def _cure(axis: Axis, part: Any) -> str:
 
 
 def _integer(value: Any) -> int | None:
-    """The integer that ``value`` is; None where it is none (True and False are none)."""
+    """Return ``value`` as an integer; None if it is no integer (bools are none)."""
     if isinstance(value, (bool, np.bool_)):
         return None
     try:
@@ -142,7 +142,7 @@ def _range(x: Tensor, axis: Axis, part: slice, guards: list[Guard]) -> tuple[Ite
         stop = _bound(part.stop, length, length)
         _require(start, stop, what, guards)
     else:
-        # x[a:b:-s] takes a, a - s, ... above b: the same elements forwards, then flipped.
+        # x[a:b:-s] has the elements a, a - s, ... above b: a forward range, then flipped.
         last = _bound(part.start, length - 1, length)
         below = part.stop if part.stop is None else _bound(part.stop, -1, length)
         below = -1 if below is None else below
@@ -175,7 +175,7 @@ def _bound(value: Any, default: int | Length, length: int | Length) -> int | Len
 def _require(
     low: int | Length, high: int | Length, what: Callable[[], str], guards: list[Guard]
 ) -> None:
-    """Require low <= high: now where the difference is known, else by a guard."""
+    """Check low <= high: raise if the difference is known and negative; add a guard if unknown."""
     difference = high - low
     if isinstance(difference, int):
         if difference < 0:

@@ -1,4 +1,4 @@
-"""Gather and scatter along one axis by a tensor of positions."""
+"""Gather and scatter along one axis by a tensor of indices."""
 
 from __future__ import annotations
 
@@ -44,22 +44,22 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Purpose:
-    """What positions are for, in messages about those that lie outside of their axis.
+    """The use of indices, for messages about those that are out of range.
 
-    ``used`` says as what they are used, ``cure`` what to do about one that is outside.
+    ``used`` says how they are used, ``cure`` is the advice for an index out of range.
     """
 
     used: str
     cure: str
 
 
-# By the tag that checked positions, or what is checked, have.
+# Purposes by the tag of the checked indices or of the check.
 PURPOSES: dict[str, Purpose] = {}
 POSITIONS = Purpose("used as positions", "check the data, make the axis longer, or geon.clip them")
 
 
 def gathered_axes(x: Axes, index: Axes, axis: str) -> Axes:
-    """The axes of a gather: those of ``x`` with ``axis`` replaced by the index's own."""
+    """Return the axes of a gather: those of ``x`` with ``axis`` replaced by the index's own."""
     own = [a for a in index if a.name == axis or a not in x]
     out: list[Axis] = []
     for a in x:
@@ -68,7 +68,7 @@ def gathered_axes(x: Axes, index: Axes, axis: str) -> Axes:
 
 
 def gather_plan(op: Op, x: Axes, index: Axes) -> tuple[list[str], list[str], list[str]]:
-    """Batch axes, the index's own axes, and the rest of ``x``, in order, by name."""
+    """Return the names of batch axes, of the index's own axes, and of the other axes of ``x``."""
     axis = op.attrs[0]
     batch = [n for n in x.names if n in index and n != axis]
     own = [n for n in index.names if n not in batch]
@@ -89,7 +89,7 @@ def _grids(op: Op, x_axes: Axes, index_axes: Axes, index: Array) -> tuple[Any, .
 
 
 def check_range(op: Op, index: Array, axis: Axis) -> None:
-    """Raise ``IndexRangeError`` when an index lies outside ``axis`` (bound)."""
+    """Raise ``IndexRangeError`` if an index is out of range of ``axis``, of integer length."""
     length = int(axis.expression)
     if index.size and (index.min() < -length or index.max() >= length):
         raise IndexRangeError(
@@ -173,7 +173,7 @@ def _scatter_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
 
 
 def _scatter_tangent(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
-    """The tangent of a scatter from those that are ``found`` of its values."""
+    """Return the tangent of a scatter from the tangents ``found`` of its values."""
     (x, index, value), (axis, mode) = op.args, op.attrs
     if not any(i != 1 for i in moving):
         return None
@@ -190,12 +190,12 @@ def _scatter_tangent(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tens
 
 
 def _slopes(op: Op) -> tuple[Tensor, Tensor]:
-    """The derivative of its place in the result for each element of x and of the values."""
+    """Return the derivative of the result at each element's index, for elements of x and values."""
     x, index, value = op.args
     axis, mode = op.attrs
     dtype = FLOAT32 if name_of(op.dtype) in HALVES else op.dtype
     both: Any = (x, value)
-    if mode in ("max", "min"):  # elements that tie share it, as in the reductions
+    if mode in ("max", "min"):  # tied elements share the derivative, as in the reductions
         out: Any = op
         hits = [
             cast(equal.apply(each, best), dtype)
@@ -203,8 +203,8 @@ def _slopes(op: Op) -> tuple[Tensor, Tensor]:
         ]
         count = _scatter(hits[0], index, hits[1], axis, "add")
         return hits[0] / count, hits[1] / _gather(count, index, axis)
-    # The product of the others: of those that are not 0, and of the zeros, whose own derivative
-    # counts in a second one.
+        # The product of the other factors: the product of the nonzero ones times that of the zeros,
+        # which are kept as factors for the second derivative.
     wide = [cast(each, dtype) for each in both]
     one, nothing = number(1, dtype), number(0, dtype)
     is_zero = [equal.apply(each, nothing) for each in wide]
@@ -227,7 +227,7 @@ def _slopes(op: Op) -> tuple[Tensor, Tensor]:
 
 
 def _wins(x: Op, index: Op, axis: str) -> Tensor:
-    """Whether each index element is the one whose value stayed, among those of one place."""
+    """Return whether each index element is the last one with its value, whose value is stored."""
     number: Any = as_tensor(0)
     for a in index.axes:
         number = add.apply(multiply.apply(number, length_value(a.expression)), iota(a))
@@ -338,12 +338,12 @@ def _index(index: Any, what: str) -> Tensor:
 
 
 def held_by_int64(index: Op) -> Op:
-    """Positions that an int64 can hold: those that none holds stay beyond every axis."""
+    """Return indices clamped to int64; larger ones are out of range of every axis anyway."""
     return minimum.apply(index, np.iinfo(np.int64).max) if index.dtype is UINT64 else index
 
 
 def before_int64(index: Op) -> Op:
-    """The positions as they were given, below what made an int64 of them."""
+    """Return the indices as they were given, before their conversion to int64."""
     if index.primitive.name == "cast" and index.name is None:
         index = index.args[0]
     held = index.dtype is UINT64 and index.primitive.name == "minimum" and index.name is None
@@ -351,14 +351,14 @@ def before_int64(index: Op) -> Op:
 
 
 def is_held(index: Op) -> bool:
-    """Return True where int64 holds positions of uint64 that were larger as its largest number."""
+    """Return True if the indices are uint64 clamped to int64."""
     return before_int64(index).dtype is UINT64
 
 
 def purpose_of(op: Op) -> Purpose:
-    """Return what the positions that ``op`` checks are for."""
+    """Return the purpose of the indices that ``op`` checks."""
     found = [PURPOSES[tag] for tag in PURPOSES if tag in op.tags | before_int64(op.args[0]).tags]
-    return found[0] if len(found) == 1 else POSITIONS  # equal ops of several purposes are one
+    return found[0] if len(found) == 1 else POSITIONS  # one op may serve several purposes
 
 
 @explained
@@ -371,10 +371,10 @@ def gather(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """The elements of ``x`` at the positions in ``index`` along ``axis``.
+    """Return the elements of ``x`` at the indices ``index`` along ``axis``.
 
     In the result ``axis`` is replaced by the index's own axes; axes that ``x`` and ``index`` share
-    (other than ``axis``) are matched. Negative positions count from the end; one outside raises
+    (other than ``axis``) are matched. Negative indices count from the end; one out of range raises
     ``IndexRangeError`` when computed.
     """
     x, index = as_tensor(x), _index(index, "gather")
@@ -384,7 +384,7 @@ def gather(
 
 @explained
 def take_along(x: TensorLike, index: TensorLike, axis: AxisLike | None = None) -> Tensor:
-    """``gather`` under its other name: each element of ``index`` picks along ``axis`` of ``x``."""
+    """Return ``gather(x, index, axis)``: each element of ``index`` selects along ``axis``."""
     return gather(x, index, axis)
 
 
@@ -400,17 +400,18 @@ def scatter(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """``x`` with ``value`` set at, or combined with, the positions in ``index`` along ``axis``.
+    """Return ``x`` with ``value`` set at, or combined with, the indices ``index`` along ``axis``.
 
-    ``index`` as in ``gather``; ``value`` is broadcast over the axes ``gather`` would have.
-    ``mode="set"`` keeps the last value of a place in row-major order. ``"add"``, ``"max"``,
-    ``"min"`` and ``"multiply"`` combine all values of a place with the element of ``x`` there;
-    float16 and bfloat16 are added and multiplied in float32 and rounded once. The derivative of
-    ``"max"`` and ``"min"`` goes to the elements that are the extreme, in equal shares where several
-    tie, and NaN counts as in ``geon.max``. That of ``"multiply"`` is the product of the other
-    factors, also where some are 0: it divides the product of the factors that are not 0 by each, so
-    it is not finite where that product is not. A third derivative counts a product of three zeros
-    as constant.
+    ``index`` is as in ``gather``; ``value`` is broadcast over the axes of that gather.
+    ``mode="set"`` keeps the last value for an index, in row-major order. ``"add"``, ``"max"``,
+    ``"min"`` and ``"multiply"`` combine all values for an index with the element of ``x`` there;
+    float16 and bfloat16 are added and multiplied in float32 and rounded once.
+
+    The derivative of ``"max"`` and ``"min"`` goes to the elements that are the extreme, in equal
+    shares if several tie, and NaN counts as in ``geon.max``. That of ``"multiply"`` is the product
+    of the other factors, also where some are 0. It divides the product of the nonzero factors by
+    each factor, so it is not finite where that product is not. A third derivative treats a product
+    of three zeros as constant.
     """
     x, index = as_tensor(x), _index(index, "scatter")
     if mode not in SCATTER_MODES:
@@ -429,7 +430,7 @@ def scatter(
 
 
 def pad_by_gather(x: Tensor, widths: dict[str, tuple[int, int]], mode: str) -> Tensor:
-    """``x`` with borders that repeat (``edge``) or mirror (``reflect``) its elements."""
+    """Return ``x`` with borders that repeat (``edge``) or mirror (``reflect``) its elements."""
     for name, (before, after) in widths.items():
         axis = x.axes[name]
         longer = axis.with_length(axis.expression + before + after)
@@ -438,7 +439,7 @@ def pad_by_gather(x: Tensor, widths: dict[str, tuple[int, int]], mode: str) -> T
         if mode == "edge":
             index = minimum.apply(maximum.apply(position, 0), last)
         else:
-            # Mirror at 0 and at the last element, as often as the border needs.
+            # Reflect at 0 and at the last element, repeatedly for borders longer than the axis.
             period = maximum.apply(2 * last, 1)
             folded = absolute(position) % period
             index = minimum.apply(folded, period - folded)
@@ -449,7 +450,7 @@ def pad_by_gather(x: Tensor, widths: dict[str, tuple[int, int]], mode: str) -> T
 
 
 def _some_element(x: Tensor, axis: Axis, mode: str) -> tuple[Guard, ...]:
-    """That ``axis`` has an element, which a border can repeat; ``AxisError`` where it has none."""
+    """Return a guard that ``axis`` has an element to repeat; ``AxisError`` if it has none."""
     meaning = (
         f"pad of {x} (made at {x.line_info}) with mode={mode!r}: {axis.name} has no element that "
         "the border could repeat; give it one, or pad with mode='constant'"

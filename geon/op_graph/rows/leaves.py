@@ -1,4 +1,4 @@
-"""Leaves: placeholders, variables, counting along an axis, and lengths as values."""
+"""Leaves: placeholders, variables, ``iota``, and lengths as values."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def placeholder(
     follows: Follows = (),
     initializers: Sequence[Op] = (),
 ) -> Leaf:
-    """A tensor whose value is given at each call of a computation, over ``axes``.
+    """Return a tensor over ``axes`` whose value is given at each call of a computation.
 
     With no axes it is a scalar. Open axes take their lengths from the data.
     """
@@ -104,14 +104,14 @@ def placeholder(
 
 
 def input_leaf(axes: Axes, dtype: DType, name: str | None = None, site: Site | None = None) -> Leaf:
-    """A placeholder that was made at ``site``, where that is not the caller's line."""
+    """Return a placeholder with the source line ``site``; None means the caller's line."""
     info = LeafInfo(stored=False, trainable=False, persistent=False, initial_value=None)
     leaf = make_leaf(PLACEHOLDER, axes, dtype, info, site)
     return annotate(leaf, name, (), ())
 
 
 def _refuse_name(dtype: Any, what: str) -> None:
-    """Raise ``DTypeError`` for a text where the dtype stands that may be meant for the name."""
+    """Raise ``DTypeError`` if ``dtype`` is an unknown string, which may be meant as the name."""
     if isinstance(dtype, str):
         try:
             named_dtype(dtype)
@@ -125,7 +125,7 @@ def _refuse_name(dtype: Any, what: str) -> None:
 
 
 def stand_in(op: Tensor) -> Leaf:
-    """A placeholder for the value of ``op``, made where it was."""
+    """Return a placeholder for the value of ``op``, with its source line."""
     info = LeafInfo(stored=False, trainable=False, persistent=False, initial_value=None)
     return make_leaf(PLACEHOLDER, op.axes, op.dtype, info, op._site)
 
@@ -143,14 +143,14 @@ def variable(
     follows: Follows = (),
     initializers: Sequence[Op] = (),
 ) -> Leaf:
-    """A tensor that a transformer stores over ``axes`` and that ``assign`` changes.
+    """Return a tensor over ``axes`` that a transformer stores and that ``assign`` changes.
 
-    ``initial_value`` is a number, an array (labelled data go by name), a callable that is given
-    the axes (with lengths) and returns one of these, or a tensor such as a random draw;
-    ``initializers`` are further ops run when it is initialized. ``trainable`` ones are listed by
-    ``variables()``; ``persistent`` ones are in checkpoints. Without ``axes`` it has those of an
-    initial tensor or of labelled data, or is a scalar. The dtype is float32 unless given, or that
-    of the initial tensor or array.
+    ``initial_value`` is a number, an array (labelled data are matched by name), a callable that
+    takes the axes (with lengths) and returns one of these, or a tensor such as a random draw.
+    ``initializers`` are further ops to run when it is initialized. ``trainable`` variables are
+    listed by ``variables()``; ``persistent`` ones are stored in checkpoints. Without ``axes`` it
+    has those of an initial tensor or of labelled data, or is a scalar. The dtype is float32 unless
+    given, or that of the initial tensor or array.
     """
     if isinstance(axes, (np.ndarray, np.generic)):
         raise AxisError(
@@ -212,7 +212,7 @@ def persistent_tensor(
     follows: Follows = (),
     initializers: Sequence[Op] = (),
 ) -> Leaf:
-    """A variable that checkpoints hold and training does not change: not trainable."""
+    """Return a variable that is stored in checkpoints, but not trainable."""
     return variable(
         axes,
         dtype,
@@ -237,7 +237,7 @@ def temporary_tensor(
     follows: Follows = (),
     initializers: Sequence[Op] = (),
 ) -> Leaf:
-    """A variable that is kept between calls but not in checkpoints, and not trainable."""
+    """Return a variable that is stored between calls, but not in checkpoints, and not trainable."""
     return variable(
         axes,
         dtype,
@@ -252,7 +252,7 @@ def temporary_tensor(
 
 
 def _foreign(value: Any, axes: Any) -> Any:
-    """An initial value that another library holds, as a NumPy array unless it is labelled."""
+    """Return another library's array as a NumPy array, unless it is labelled."""
     if dim_names(value) is not None:
         return value
     over = "" if axes is None else f" over {as_axes(axes)}"
@@ -260,7 +260,7 @@ def _foreign(value: Any, axes: Any) -> Any:
 
 
 def _summary(value: Any) -> str:
-    """A value in few words, for messages."""
+    """Return a short description of a value for messages."""
     shape = getattr(value, "shape", None)
     if shape is None or isinstance(value, Tensor):
         return repr(value)
@@ -298,7 +298,7 @@ def _fitted(first: Tensor, axes: Axes, dtype: Any) -> Tensor:
 
 
 def _kind(dtype: Any) -> str:
-    """The kind of a dtype: one for all floats, two for integers with a sign and without."""
+    """Return the kind of a dtype: "f" for all floats; signed and unsigned integers differ."""
     own: str = dtype.kind
     return "f" if kind(dtype) == "f" else own  # NumPy has no kind for bfloat16
 
@@ -312,14 +312,14 @@ def iota(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """0, 1, 2, ... along ``axis``, over just that axis."""
+    """Return 0, 1, 2, ... along ``axis``, over just that axis."""
     let_xarray_defer()
     made: Tensor = make(IOTA, (), (new_axis(axis, "iota"), as_dtype(dtype).name))
     return annotate(made, name, tags, follows)
 
 
 def length_value(length: int | Length) -> Tensor:
-    """A length as a weak integer scalar."""
+    """Return a length as a weak integer scalar."""
     if isinstance(length, int):
         return number(length, INT64, weak=True)
     made: Tensor = make(LENGTH, (), (length,), weak=True)

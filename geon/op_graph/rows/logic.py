@@ -12,8 +12,8 @@ Array = np.ndarray[Any, Any]
 
 
 def _shift(shift: Any) -> Any:
-    # Shifting by the width or more, or by a negative count, is undefined in C: it gives 0 here
-    # (-1 for the right shift of a negative number), on every target.
+    # A shift by the width or more, or by a negative count, is undefined in C. Every target gives 0
+    # (-1 for the right shift of a negative number).
     def shifted(x: Array, count: Array) -> Array:
         bits = 8 * x.dtype.itemsize
         inside = (count >= 0) & (count < bits)

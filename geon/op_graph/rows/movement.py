@@ -1,4 +1,4 @@
-"""Views that keep elements: broadcast, rename, reorder, flatten; each has its transpose."""
+"""Views that only move elements: broadcast, rename, reorder, flip, flatten, unflatten."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Array = np.ndarray[Any, Any]
 
 
 def shape_of(op: Op) -> tuple[int, ...]:
-    """The shape of an op whose lengths are integers."""
+    """Return the shape of an op whose lengths are integers."""
     return tuple(int(axis.expression) for axis in op.axes)
 
 
@@ -38,7 +38,7 @@ def _broadcast_reference(op: Op, x: Array) -> Array:
 
 
 def aligned(x: Array, have: Axes, want: Axes) -> Array:
-    """``x`` over ``have`` with its dimensions in the order of ``want``, 1 where it has none."""
+    """Return ``x`` over ``have`` with dimensions in the order of ``want``, 1 for missing axes."""
     order = [have.index(name) for name in want.names if name in have]
     index = tuple(slice(None) if name in have else None for name in want.names)
     return x.transpose(order)[index]
@@ -232,9 +232,9 @@ def broadcast(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """``x`` over exactly ``axes``, which must include its own; repeated along the others.
+    """Return ``x`` over exactly ``axes``, which must include its own; repeated along the others.
 
-    Raises ``AxisError`` when ``axes`` lack one of x's or give it another length.
+    Raises ``AxisError`` if ``axes`` lack one of x's or give it another length.
     """
     x = as_tensor(x)
     return annotate(over(x, named_axes(axes, "broadcast", x, cure=NEW)), name, tags, follows)
@@ -249,7 +249,7 @@ def reorder(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """``x`` with its axes in the order of ``axes``, which must be the same set."""
+    """Return ``x`` with its axes in the order of ``axes``, which must be the same set."""
     x = as_tensor(x)
     axes = named_axes(axes, "reorder", x)
     if not x.axes.same_set(axes):
@@ -276,7 +276,7 @@ def expand(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """``x`` repeated along a new ``axis``, put at ``position`` among its axes.
+    """Return ``x`` repeated along a new ``axis``, inserted at ``position`` among its axes.
 
     Raises ``ArgumentError`` for a position that is no integer.
     """
@@ -295,7 +295,7 @@ def expand(
 def cast_axes(
     x: TensorLike, axes: NewAxes, *, name: str | None = None, tags: Tags = (), follows: Follows = ()
 ) -> Tensor:
-    """``x`` under the axes ``axes``, matched by position; lengths must agree."""
+    """Return ``x`` with its axes replaced by ``axes``, matched by position; lengths must agree."""
     tensor, axes = as_tensor(x), as_axes(axes)
     if len(axes) != len(tensor.axes):
         raise AxisError(
@@ -316,9 +316,9 @@ def rename(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """``x`` with some axes under new names: ``geon.rename(h, {H: H.prime})``; lengths stay.
+    """Return ``x`` with some axes renamed: ``geon.rename(h, {H: H.prime})``; lengths stay.
 
-    An axis of a fixed length as a new name must have the length it gets.
+    If a new name is given as an axis of fixed length, the length must agree.
     """
     x = as_tensor(x)
     if not isinstance(names, dict) or not all(isinstance(to, (Axis, str)) for to in names.values()):
@@ -354,7 +354,7 @@ def flip(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """``x`` with the order along ``axes`` reversed."""
+    """Return ``x`` with the order along ``axes`` reversed."""
     made = as_tensor(x)
     names = tuple(
         sorted(own_axis(made, axis, "flip").name for axis in named_axes(axes, "flip", made))
@@ -374,7 +374,7 @@ def flatten(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """``x`` with ``axes`` (all where not given) merged row-major into one, at the first's place.
+    """Return ``x`` with ``axes`` (default: all) merged row-major into one, in place of the first.
 
     The axes are merged in the order given. ``axis`` names the result: its length is checked, and an
     open one takes that length. Otherwise its name is theirs joined by ``_``.
@@ -416,7 +416,9 @@ def unflatten(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """``x`` with ``axis`` split row-major into ``axes``, whose lengths multiply to its length."""
+    """Return ``x`` with ``axis`` split row-major into ``axes``; lengths must multiply to
+    its own.
+    """
     x = as_tensor(x)
     made = _unflatten(x, own_axis(x, axis, "unflatten"), as_axes(axes))
     return annotate(made, name, tags, follows)
@@ -428,13 +430,13 @@ def _unflatten(x: Tensor, axis: Axis, axes: Axes) -> Tensor:
 
 
 def sum_over(x: Tensor, names: tuple[str, ...]) -> Tensor:
-    """The sum over the axes of these names, which ``x`` has; for rules."""
+    """Return the sum over the axes of these names, which ``x`` has; for rules."""
     made: Tensor = make(PRIMITIVES["sum"], (x,), (names,))
     return made
 
 
 def sum_to(x: Tensor, axes: Axes) -> Tensor:
-    """``x`` summed over the axes not in ``axes``, and in their order: what undoes a broadcast."""
+    """Return ``x`` summed to ``axes``, in their order: the transpose of a broadcast."""
     if x.axes is axes:
         return x
     extra = tuple(name for name in x.axes.names if name not in axes)

@@ -1,10 +1,10 @@
 """Reducers: reductions as scalar code (state, identity, step, combine, finish) for all targets.
 
-A reducer has a state of one or more scalars. It takes elements one by one (``step``), joins the
-states of two parts (``combine``), and says what a state means in the end (``finish``). Each of
-these is written through a builder of scalar code, ``Code``: NumPy computes what it is asked for,
-targets write text. The order of elements and parts is free: positions, where a reducer asks for
-them, are given with the elements.
+A reducer has a state of one or more scalars. ``step`` takes one element, ``combine`` joins the
+states of two parts, and ``finish`` computes the results from a state. Each of these is written
+against a builder of scalar code, ``Code``: NumPy computes at once, targets generate text. The order
+of elements and parts is free; a reducer that needs the indices of elements gets them with the
+elements.
 """
 
 from __future__ import annotations
@@ -34,41 +34,42 @@ from .elementwise import (
 )
 from .logic import logical_and, logical_not, logical_or
 
-Scalar = Any  # what the builder makes; each has a ``dtype``
+Scalar = Any  # a value of the builder, with an attribute ``dtype``
 State = tuple[Scalar, ...]
 
 
 class Code(Protocol):
-    """What builds scalar code."""
+    """A builder of scalar code."""
 
     def apply(self, row: Any, *operands: Scalar) -> Scalar:
-        """An elementwise row of operands, which have the dtypes that it takes."""
+        """Apply an elementwise primitive to operands, which must have the dtypes that it takes."""
 
     def cast(self, x: Scalar, dtype: DType) -> Scalar:
-        """``x`` in another dtype, as the row ``cast``."""
+        """Return ``x`` in another dtype, as the primitive ``cast`` does."""
 
     def number(self, value: Any, dtype: DType) -> Scalar:
-        """A constant."""
+        """Return a constant."""
 
 
 @dataclass(frozen=True)
 class Reducer:
     """A reduction as data.
 
-    ``states(element, result)`` are the dtypes of its state for elements of one dtype and a result
-    of another; ``identity(dtypes)`` the values of a state that has seen nothing, which combining
-    with another does not change. ``step(code, state, element, position)`` takes one more element,
-    ``combine(code, state, other)`` joins two states, and ``finish(code, state)`` gives the results,
-    the value of a row first, in dtypes that need not be the row's. ``position`` is that of the
-    element, row-major over the reduced axes as int64, and None where the reducer does not have
-    ``positions``. ``place`` is the number of the part of the state that is one of these positions
-    or 0: where they are few, loops hold that part, and positions, in int32. ``empty`` tells
-    whether nothing has a value. ``folds`` is the elementwise row that both step and combine are,
-    where one is.
+    ``states(element, result)`` returns the dtypes of the state for the dtypes of elements and
+    result. ``identity(dtypes)`` returns the initial state; combining with it changes nothing.
+    ``step(code, state, element, position)`` adds one element. ``combine(code, state, other)`` joins
+    two states. ``finish(code, state)`` returns the results, the value of the primitive first; their
+    dtypes may differ from the primitive's.
 
-    Where ``first`` is given, ``first(code, element, position)`` is the state of one element, and
-    ``further``, which takes what ``step`` does, a shorter step for an element whose position is
-    behind those of all before; a state that has seen nothing takes it, too.
+    ``position`` is the row-major index of the element over the reduced axes as int64, or None
+    unless the reducer has ``positions``. ``place`` is the number of the scalar of the state that is
+    such an index or 0: for short reductions, loops keep that scalar, and positions, in int32.
+    ``empty`` is true if a reduction of no elements has a value. ``folds`` is the elementwise
+    primitive that is both step and combine, or None.
+
+    If ``first`` is given, ``first(code, element, position)`` returns the state of one element.
+    ``further``, with the arguments of ``step``, is a cheaper step for an element whose index is
+    above those of all elements before; it may also follow the initial state.
     """
 
     states: Callable[[DType, DType], tuple[DType, ...]]
@@ -79,32 +80,32 @@ class Reducer:
     positions: bool = False
     place: int | None = None
     empty: bool = True
-    folds: Any = None  # the elementwise row that is both step and combine, where one is
+    folds: Any = None
     first: Callable[[Code, Scalar, Scalar], State] | None = None
     further: Callable[[Code, State, Scalar, Scalar], State] | None = None
 
 
 def lowest(dtype: DType) -> Any:
-    """The number of a dtype that no other is below."""
+    """Return the smallest number of a dtype."""
     if kind(dtype) == "f":
         return -np.inf
     return False if dtype is BOOL else np.iinfo(dtype).min
 
 
 def highest(dtype: DType) -> Any:
-    """The number of a dtype that no other is above."""
+    """Return the largest number of a dtype."""
     if kind(dtype) == "f":
         return np.inf
     return True if dtype is BOOL else np.iinfo(dtype).max
 
 
 def in_order(reducer: Reducer) -> Reducer:
-    """A reducer where each element's position is behind those of all before in its state."""
+    """Return the reducer for elements that come in ascending order of their indices."""
     return reducer if reducer.further is None else replace(reducer, step=reducer.further)
 
 
 def _result(element: DType, result: DType) -> tuple[DType, ...]:
-    """Return the dtype that holds the result meanwhile: that of the result, float32 for halves."""
+    """Return the dtype of the running result: that of the result, float32 for halves."""
     return (accumulator(result) if kind(result) == "f" else result,)
 
 
@@ -113,7 +114,7 @@ def _itself(code: Code, state: State) -> State:
 
 
 def folding(row: Any, identity: Callable[[DType], Any], empty: bool = True) -> Reducer:
-    """The reducer of an elementwise row of two operands whose order is free."""
+    """Return the reducer of an associative and commutative elementwise primitive."""
 
     def step(code: Code, state: State, element: Scalar, position: Scalar) -> State:
         return (code.apply(row, state[0], code.cast(element, state[0].dtype)),)
@@ -134,7 +135,7 @@ MIN = folding(minimum, highest, empty=False)
 
 
 def _takes(code: Code, element: Scalar, value: Scalar, before: Any) -> Scalar:
-    """Whether a later element comes before the value found so far; NaN is before all others."""
+    """Return whether a later element replaces the value so far; NaN precedes all other values."""
     takes = code.apply(logical_not, code.apply(before, element, value))
     if kind(value.dtype) != "f":
         return takes
@@ -150,21 +151,22 @@ def _further_max(code: Code, state: State, element: Scalar, position: Scalar) ->
     return (code.apply(where, takes, element, state[0]),)
 
 
-# The largest element, chosen by the same comparisons as its position.
+# The largest element, selected by the same comparisons as its index.
 FIRST_MAX = replace(MAX, first=_first_max, further=_further_max)
 ANY = folding(logical_or, lambda dtype: False)
 ALL = folding(logical_and, lambda dtype: True)
 
 
-# The position of an extreme -----------------------------------------------------------------------
+# The index of an extreme --------------------------------------------------------------------------
 
 
 def _extreme(first: Any, no_later: Any, identity: Callable[[DType], Any]) -> Reducer:
-    """The position of the first element that ``first`` puts before all others; NaN is before all.
+    """Return the reducer for the index of the element that ``first`` orders before all others.
 
-    Where elements tie, the lowest position wins, so the order of elements is free. ``no_later`` is
-    the row that says of two elements that the second comes no later than the first. A state that
-    has seen nothing has position 0: if its value is what is found, all elements have that one.
+    NaN precedes all numbers. Among tied elements the lowest index wins, so the order of elements is
+    free. ``no_later`` is the primitive that is true of two elements if the second comes no later
+    than the first. The initial state has index 0: if its value is the result, all elements have
+    that value.
     """
 
     def chosen(code: Code, state: State, other: State) -> State:
@@ -215,7 +217,7 @@ ARGMAX = _extreme(lambda code, x, y: code.apply(less, y, x), less_equal, lowest)
 ARGMIN = _extreme(lambda code, x, y: code.apply(less, x, y), greater_equal, highest)
 
 
-# Several scalars at once --------------------------------------------------------------------------
+# States of several scalars ------------------------------------------------------------------------
 
 
 def _moments_step(code: Code, state: State, element: Scalar, position: Scalar) -> State:
@@ -252,9 +254,9 @@ def _moments_finish(code: Code, state: State) -> State:
     return code.apply(where, none, variance, mean), variance  # 0 / 0 where there is no element
 
 
-# The mean and the variance in one pass: how many, their mean, the sum of squared distances from it.
-# In float64, so that its error does not grow with their number. Neither is finite where an element
-# is infinite.
+# The mean and the variance in one pass. The state is the count, the mean, and the sum of squared
+# differences from it, in float64, so that the error does not grow with the count. Neither result is
+# finite if an element is infinite.
 MOMENTS = Reducer(
     lambda element, result: (INT64, FLOAT64, FLOAT64),
     lambda dtypes: (0, 0, 0),
@@ -265,7 +267,7 @@ MOMENTS = Reducer(
 
 
 def _exponential(code: Code, x: Scalar, largest: Scalar) -> Scalar:
-    """exp(x - largest), which is 1 where both are infinite."""
+    """Return exp(x - largest), which is 1 if both are infinite."""
     same = code.apply(equal, x, largest)
     away = code.apply(subtract, x, largest)
     return code.apply(exp, code.apply(where, same, code.number(0, x.dtype), away))
@@ -305,7 +307,7 @@ def _nan_step(code: Code, state: State, element: Scalar, position: Scalar) -> St
     return (code.apply(logical_or, state[0], code.apply(isnan, element)),)
 
 
-# Whether any element is no number.
+# True if any element is NaN.
 ANY_NAN = Reducer(
     lambda element, result: (BOOL,),
     lambda dtypes: (False,),

@@ -39,7 +39,7 @@ Array = np.ndarray[Any, Any]
 
 
 def positions(op: Op) -> tuple[int, ...]:
-    """The positions of the reduced axes in the argument's axes."""
+    """Return the positions of the reduced axes among the argument's axes."""
     axes = op.args[0].axes
     return tuple(axes.index(name) for name in op.attrs[0])
 
@@ -73,9 +73,9 @@ def _extreme_linearise(op: Op, i: int, t: Tensor) -> Tensor:
 
 
 def _inside(x: Tensor) -> Tensor | None:
-    """Return which elements of windows lie inside of what they show; None where all do.
+    """Return which elements of windows are inside of the axis; None if all are.
 
-    The result is over the axes of the windows and of their positions alone.
+    The result is over the axes of the windows and of their positions only.
     """
     rows: list[Op] = []
     inner: Op = x
@@ -93,7 +93,7 @@ def _inside(x: Tensor) -> Tensor | None:
 
 
 def _first_linearise(op: Op, i: int, t: Tensor) -> Tensor:
-    """The tangent of the element that was found first, by its position among the reduced."""
+    """Return the tangent of ``first_max``: that of the first largest element, by its index."""
     x: Any = op.args[0]
     names = op.attrs[0]
     place: Any = 0
@@ -104,7 +104,7 @@ def _first_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     place_found = cast(_reduce(ARGMAX, x, names), held)
     inside = _inside(x)
     if inside is not None:
-        # A window of -inf alone ties with its padding: its first element inside has the derivative.
+        # A window of only -inf ties with its padding; its first element inside gets the derivative.
         largest: Any = op
         first = cast(_reduce(ARGMAX, inside, names), held)
         place_found = where.apply(equal(largest, -math.inf), first, place_found)
@@ -114,7 +114,7 @@ def _first_linearise(op: Op, i: int, t: Tensor) -> Tensor:
 
 
 def _prod_linearise(op: Op, i: int, t: Tensor) -> Tensor:
-    # The product of all others, without dividing by x: prefix products times suffix products.
+    # The product of all other factors without dividing by x: prefix times suffix products.
     x: Any = op.args[0]
     names = op.attrs[0]
     group = x.axes.only(names)
@@ -127,9 +127,9 @@ def _prod_linearise(op: Op, i: int, t: Tensor) -> Tensor:
 
 
 def reducing(what: str, dtype: Callable[[Op], DType], empty: bool = True) -> Any:
-    """Inference of a reduction whose result has the dtype that ``dtype`` says of its argument.
+    """Return the inference of a reduction; ``dtype`` maps its argument to the result dtype.
 
-    One that is not ``empty`` has no value over no elements.
+    If not ``empty``, the reduction has no value over no elements: it gets a guard, or raises.
     """
 
     def infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
@@ -155,22 +155,22 @@ def _non_empty(what: str, x: Op, names: tuple[str, ...]) -> tuple[Guard, ...]:
 
 
 def own_dtype(x: Op) -> DType:
-    """The dtype of the argument."""
+    """Return the dtype of the argument."""
     return x.dtype
 
 
 def summed_dtype(x: Op) -> DType:
-    """The dtype that sums of the argument have."""
+    """Return the dtype of sums of the argument."""
     return sum_dtype(x.dtype)
 
 
 def truth_dtype(x: Op) -> DType:
-    """bool."""
+    """Return bool."""
     return BOOL
 
 
 def place_dtype(x: Op) -> DType:
-    """The dtype of positions."""
+    """Return the dtype of indices."""
     return INT64
 
 
@@ -287,7 +287,7 @@ ARGMIN = Primitive(
 
 
 def reduced_names(x: Tensor, what: str, reduction_axes: Any, out_axes: Any) -> tuple[str, ...]:
-    """The names of the axes to reduce, in the order of ``x.axes``."""
+    """Return the names of the axes to reduce, in the order of ``x.axes``."""
     if reduction_axes is not None and out_axes is not None:
         raise AxisError(f"{what}: give reduction_axes or out_axes, not both")
     given = reduction_axes if reduction_axes is not None else out_axes
@@ -321,9 +321,9 @@ def reduce(
     follows: Any = (),
     what: str | None = None,
 ) -> Tensor:
-    """The reduction that ``row`` is, over ``reduction_axes``, or all but ``out_axes``, or all.
+    """Apply the reduction ``row`` over ``reduction_axes``, or all but ``out_axes``, or all axes.
 
-    ``what`` is the function that messages name, where it is not that of the row.
+    ``what`` is the function's name in messages, if it is not that of the primitive.
     """
     x = as_tensor(x)
     if row in (ANY, ALL):
@@ -349,10 +349,10 @@ def sum(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """The sum over ``reduction_axes``, or over all but ``out_axes``, or over all.
+    """Return the sum over ``reduction_axes``, or over all axes but ``out_axes``, or over all.
 
-    bool and small integers give int64; float16 and bfloat16 accumulate in float32. The sum of
-    nothing is 0.
+    bool and small integers give int64; float16 and bfloat16 accumulate in float32. The sum of no
+    elements is 0.
     """
     return reduce(SUM, x, reduction_axes, out_axes, name, tags, follows)
 
@@ -367,7 +367,7 @@ def prod(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """The product over ``reduction_axes``, or over all but ``out_axes``; of nothing it is 1."""
+    """Return the product over ``reduction_axes``, or over all but ``out_axes``; 1 if empty."""
     return reduce(PROD, x, reduction_axes, out_axes, name, tags, follows)
 
 
@@ -381,7 +381,7 @@ def max(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """The largest element over ``reduction_axes``; NaN where there is one."""
+    """Return the largest element over ``reduction_axes``; NaN if there is one."""
     return reduce(MAX, x, reduction_axes, out_axes, name, tags, follows)
 
 
@@ -395,7 +395,7 @@ def min(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """The smallest element over ``reduction_axes``; NaN where there is one."""
+    """Return the smallest element over ``reduction_axes``; NaN if there is one."""
     return reduce(MIN, x, reduction_axes, out_axes, name, tags, follows)
 
 
@@ -409,7 +409,7 @@ def any(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """Whether any element is true (not 0); of nothing, false."""
+    """Return true where any element is true (not 0); false for no elements."""
     return reduce(ANY, x, reduction_axes, out_axes, name, tags, follows)
 
 
@@ -423,7 +423,7 @@ def all(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """Whether all elements are true (not 0); of nothing, true."""
+    """Return true where all elements are true (not 0); true for no elements."""
     return reduce(ALL, x, reduction_axes, out_axes, name, tags, follows)
 
 
@@ -437,7 +437,7 @@ def argmax(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """The int64 position of the first largest element, row-major over the reduced axes."""
+    """Return the int64 index of the first largest element, row-major over the reduced axes."""
     return reduce(ARGMAX, x, reduction_axes, out_axes, name, tags, follows)
 
 
@@ -451,7 +451,7 @@ def argmin(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """The int64 position of the first smallest element, row-major over the reduced axes."""
+    """Return the int64 index of the first smallest element, row-major over the reduced axes."""
     return reduce(ARGMIN, x, reduction_axes, out_axes, name, tags, follows)
 
 
@@ -465,7 +465,7 @@ def tensor_size(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """The number of elements of ``x`` over ``reduction_axes``, or over all, as a weak integer."""
+    """Return the number of elements of ``x`` over ``reduction_axes``, or all, as a weak integer."""
     x = as_tensor(x)
     names = reduced_names(x, "tensor_size", reduction_axes, out_axes)
     made = length_value(product(x.axes[n].expression for n in names))

@@ -1,7 +1,8 @@
-"""Annotations that say which values are recomputed where they are used later.
+"""Annotations that select values to recompute, mark checkpointed scans, and order ops.
 
-A mark has what its value is computed from as further arguments. Derivatives see the
-value alone; stage 3 computes again, for uses that come after the mark, what lies between the two.
+A ``remat`` mark has the values from which its value is recomputed as further arguments. Derivatives
+see only the value. Stage 3 recomputes the ops between these values and the mark for uses that come
+after the mark.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from .elementwise import same
 
 
 def _tangent(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
-    """The tangent of the value, a mark as well: what it is made of is computed again too."""
+    """Return the tangent of the value with a mark of its own, so that it is recomputed too."""
     value, *kept = op.args
     if 0 not in moving:
         return None
@@ -64,18 +65,21 @@ AFTER = Primitive(
 
 
 def marked(value: Tensor, kept: Sequence[Op], open: bool) -> Tensor:
-    """``value``, a mark down to ``kept``, or, where that is ``open``, down to storage but these."""
+    """Return ``value`` with a mark: ops above ``kept`` are recomputed for later uses.
+
+    If ``open``, the mark reaches down to variables and placeholders except for ``kept``.
+    """
     made: Tensor = make(REMAT, (value, *dict.fromkeys(kept)), (open,))
     return made
 
 
 def after(value: Op, late: Sequence[Op]) -> Op:
-    """``value``, known once ``late`` are computed."""
+    """Return ``value``, ordered after the computation of ``late``."""
     made: Op = make(AFTER, (value, *late), site=value._site)
     return made
 
 
 def segmented(value: Tensor, numbers: tuple[int, ...]) -> Tensor:
-    """``value``, with which a scan begins that is run in so many segments, each in so many."""
+    """Return ``value`` as the initial carry of a scan to divide into ``numbers`` of segments."""
     made: Tensor = make(SEGMENTED, (value,), (numbers,))
     return made

@@ -1,4 +1,4 @@
-"""Slices and updates of slices: ``x[...]`` and ``update``, by position or by axis name."""
+"""Slices and updates of slices: ``x[...]`` and ``update``, by index or by axis name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,11 @@ Array = np.ndarray[Any, Any]
 
 
 def index_of(op: Op, positions: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The NumPy index of a bound slice or update op; ``positions`` are the run-time ones."""
+    """Return the NumPy index of a slice or update op with integer lengths.
+
+    ``positions`` are the values of run-time indices. Raises ``IndexRangeError`` if one is out of
+    range.
+    """
     first = 1 if op.primitive.name == "slice" else 2
     index: list[Any] = []
     for axis, item in zip(op.args[0].axes, op.attrs[0], strict=True):
@@ -83,7 +87,7 @@ def _update_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
 
 @lru_cache(maxsize=4096)
 def part_axes(axes: Axes, items: tuple[Item, ...]) -> Axes:
-    """The axes of the part of a tensor over ``axes`` that ``items`` take."""
+    """Return the axes of the part of a tensor over ``axes`` that ``items`` select."""
     need(len(items) == len(axes), "{} positions for {}", len(items), axes)
     kept: list[Axis] = []
     for axis, item in zip(axes, items, strict=True):
@@ -136,7 +140,7 @@ def _slice_map(op: Op, index: Index) -> Map:
 
 
 def part_index(op: Op, index: Index) -> dict[str, Affine]:
-    """Where in its first argument a slice reads, or an update writes, an element of the part."""
+    """Return the index in the first argument of an element of a slice or update."""
     found: dict[str, Affine] = {}
     for axis, item in zip(op.args[0].axes, op.attrs[0], strict=True):
         if item is None:
@@ -149,7 +153,7 @@ def part_index(op: Op, index: Index) -> dict[str, Affine]:
 
 
 def _position_of(item: Item, axis: Axis) -> Affine:
-    """A position as an affine expression; a run-time one is an atom."""
+    """Return an index as an affine expression; a run-time one is an atom."""
     if item[0] == "at":
         return Affine((), item[1])
     return variable(Position(item[1], (), axis.expression))
@@ -242,12 +246,11 @@ def _update(
 
 
 def take(x: Any, at: Any) -> Tensor:
-    """``x[at]``: integers, slices with steps, ``...``, ``{axis: ...}`` and scalar integer tensors.
+    """Return ``x[at]``: integers, slices with steps, ``...``, ``{axis: ...}``, scalar tensors.
 
-    Positions count from the end when negative. A range keeps its axis under the same name with the
-    new length; a position drops it. A range must lie inside its axis: outside it raises
-    ``IndexRangeError``, at once where the length is known, else before the call (nothing is
-    clamped).
+    Negative indices count from the end. A range keeps its axis under the same name with the new
+    length; an index drops it. A range must be inside its axis, because nothing is clamped:
+    otherwise it raises ``IndexRangeError``, at once if the length is known, else before the call.
     """
     items, flipped, positions, guards = parse(x, at, first=1)
     if all(item is None for item in items):
@@ -258,7 +261,7 @@ def take(x: Any, at: Any) -> Tensor:
 
 
 def forwards(part: Tensor) -> tuple[Tensor, list[Axis]]:
-    """Slices of flips as slices alone, and the axes along which ``part`` has them reversed."""
+    """Return slices of flips as slices only, and the axes along which ``part`` is reversed."""
     views: list[Op] = []
     while part.primitive in (SLICE, FLIP):
         views.append(part)
@@ -283,7 +286,7 @@ def forwards(part: Tensor) -> tuple[Tensor, list[Axis]]:
 
 
 def _mirrored(item: Item, length: int | Length) -> Item:
-    """The same elements counted from the other end, in ascending order again."""
+    """Return the item of the same elements counted from the other end, in ascending order."""
     if item[0] == "at":
         return ("at", length - 1 - item[1])
     _, start, stop, step = item
@@ -301,9 +304,9 @@ def update(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """``x`` with ``x[at]`` replaced by ``value``, which is broadcast over that part's axes.
+    """Return ``x`` with ``x[at]`` replaced by ``value``, which is broadcast over that part's axes.
 
-    ``at`` is what indexing takes. Has the axes of ``x``.
+    ``at`` is an index as in ``x[at]``. The result has the axes of ``x``.
     """
     x = as_tensor(x)
     items, flipped, positions, guards = parse(x, at, first=2)

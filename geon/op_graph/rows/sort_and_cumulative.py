@@ -52,7 +52,7 @@ def _cumsum_transpose(g: Tensor, op: Op, i: int) -> Tensor:
 
 
 def _cumprod_linearise(op: Op, i: int, t: Tensor) -> Tensor:
-    # The product rule as a loop, so that factors of 0 are right and nothing is divided:
+    # The product rule as a loop without divisions, which is correct for factors of 0:
     # out[k + 1] = out[k] x[k], hence out'[k + 1] = out'[k] x[k] + out[k] t[k].
     name, exclusive, reverse = op.attrs
     x: Any = op.args[0]
@@ -190,7 +190,7 @@ def cumsum(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """The running sum of ``x`` along ``axis``: element i has the sum of those up to i.
+    """Return the running sum of ``x`` along ``axis``: element i is the sum of those up to i.
 
     ``exclusive`` leaves element i itself out; ``reverse`` runs from the end. bool and small
     integers give int64.
@@ -209,10 +209,10 @@ def cumprod(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """The running product of ``x`` along ``axis``, as ``cumsum``.
+    """Return the running product of ``x`` along ``axis``, as ``cumsum``.
 
-    Its derivative divides nothing, so it is right where factors are 0: it is a loop along the axis,
-    of two operations for each element.
+    Its derivative does not divide, so it is correct where factors are 0. It is a loop along the
+    axis with two operations for each element.
     """
     return _running(CUMPROD, x, axis, exclusive, reverse, name, tags, follows)
 
@@ -227,7 +227,7 @@ def sort(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """``x`` in ascending order along ``axis``, NaN last; reversed when ``descending``."""
+    """Return ``x`` in ascending order along ``axis``, NaN last; reversed if ``descending``."""
     x = as_tensor(x)
     along = axis_of(x, axis, "sort")
     made: Tensor = make(SORT, (x,), (along.name,))
@@ -243,7 +243,7 @@ def argsort(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """The int64 positions that sort ``x`` in ascending order along ``axis``, ties in order."""
+    """Return the int64 indices that sort ``x`` in ascending order along ``axis``; stable."""
     x = as_tensor(x)
     along = axis_of(x, axis, "argsort")
     made: Tensor = make(ARGSORT, (exact(x),), (along.name,))
@@ -251,7 +251,7 @@ def argsort(
 
 
 def _count(x: Tensor, k: Any, along: Axis) -> int:
-    """``k`` as an integer; ``AxisError`` for what is no number of elements."""
+    """Return ``k`` as an integer; raise ``AxisError`` if it is no number of elements."""
     try:
         count = -1 if isinstance(k, (bool, np.bool_)) else index(k)
     except TypeError:
@@ -266,10 +266,10 @@ def _count(x: Tensor, k: Any, along: Axis) -> int:
 
 @explained
 def top_k(x: TensorLike, k: int, axis: AxisLike | None = None) -> tuple[Tensor, Tensor]:
-    """The ``k`` largest elements along ``axis``, largest first, and their int64 positions.
+    """Return the ``k`` largest elements along ``axis``, largest first, and their int64 indices.
 
     NaN counts as larger than all numbers; equal elements keep their order. The axis keeps its name
-    with length ``k``. Raises ``AxisError`` when there are fewer than ``k``.
+    with length ``k``. Raises ``AxisError`` if there are fewer than ``k``.
     """
     x = as_tensor(x)
     along = axis_of(x, axis, "top_k")

@@ -1,8 +1,8 @@
 """Sliding windows along an axis (``unfold``) and their transpose, with a new axis inside each.
 
-Windows are views, as is what undoes them: the element that position r of window n shows lies at
-n * stride + r * dilation - before, and an element is shown at position r by the one window for
-which that is so, if any. So the derivative of either is the other one followed by a sum.
+Windows are index maps, and so is their inverse, ``unwindow``. Position r of window n reads the
+element n * stride + r * dilation - before. Conversely, an element is read at position r by at most
+one window. So the derivative of either op is the other one followed by a sum.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ Attributes = tuple[str, Axis, int, int, Size, Size]
 
 @dataclass(frozen=True, init=False)
 class Window:
-    """How windows lie along an axis.
+    """The placement of windows along an axis.
 
-    ``axis`` is the new axis of positions inside a window; an integer is so many, of an axis that
-    geon names. Windows begin ``stride`` elements apart, their positions are ``dilation`` apart.
-    ``pad`` are the elements before and after the axis (one number for both), or ``"valid"`` for
-    none, or ``"same"`` for as many as give one window for each ``stride`` elements, the odd one
-    after. With ``ceil`` a last window that begins inside may end outside.
+    ``axis`` is the new axis of positions inside a window; an integer is its length, and geon names
+    it. Windows start ``stride`` elements apart, their positions are ``dilation`` apart. ``pad`` are
+    the numbers of elements before and after the axis (one number for both), or ``"valid"`` for
+    none, or ``"same"`` for padding that gives one window for each ``stride`` elements, with the odd
+    element after. With ``ceil`` a last window that starts inside may end outside.
     """
 
     axis: Axis | int | str
@@ -77,7 +77,7 @@ class Window:
 
 
 def _widths(pad: Any, here: str) -> tuple[int, int] | str:
-    """The pad as two counts, or "same"."""
+    """Return the pad as two counts, or "same"."""
     if isinstance(pad, str):
         fits, both = pad in ("valid", "same"), (0, 0)
     else:
@@ -94,10 +94,11 @@ def _widths(pad: Any, here: str) -> tuple[int, int] | str:
 
 @dataclass(frozen=True)
 class Placed:
-    """Windows of an axis of ``length`` elements: how many, and how many elements are before it.
+    """Windows placed along an axis of ``length`` elements.
 
-    ``spare`` is how many elements more there are than the first window needs; ``room`` is less than
-    0 where there is no window.
+    ``count`` is the number of windows and ``before`` the number of padding elements in front.
+    ``spare`` is the number of elements beyond those of the first window. ``room`` is negative if
+    there is no window.
     """
 
     axis: Axis
@@ -111,14 +112,14 @@ class Placed:
     room: Size
 
     def attributes(self, length: Size) -> Attributes:
-        """Those of a row whose result has ``length`` elements along the axis."""
+        """Return the attributes of an op with ``length`` elements along the axis."""
         return self.axis.name, self.window, self.stride, self.dilation, self.before, length
 
 
 def place(axis: Axis, window: Window, positions: Axis, what: str) -> Placed:
-    """Where windows lie along ``axis``.
+    """Return the placement of windows along ``axis``.
 
-    Raises ``AxisError`` where the padding depends on a length that is not known.
+    Raises ``AxisError`` if the padding depends on an open length.
     """
     length, stride = axis.expression, window.stride
     reach = (positions.expression - 1) * window.dilation + 1
@@ -129,11 +130,11 @@ def place(axis: Axis, window: Window, positions: Axis, what: str) -> Placed:
     spare = length + before + after - reach
     count, room = spare // stride + 1, spare
     if window.ceil and window.pad != "same":
-        # All windows that begin inside, or before, and the first that ends where the pad does.
+        # All windows that start inside or before the axis, up to one that ends beyond the pad.
         least = after + stride - reach
         need(isinstance(least, int), "{} with ceil needs a window of known length", what)
         inside = isinstance(least, int) and least > 0
-        if not (isinstance(least, int) and least >= stride):  # else the last one lies in the pad
+        if not (isinstance(least, int) and least >= stride):  # else the last one is all padding
             count = -(-(length + before) // stride) if inside else -(-spare // stride) + 1
             room = count - 1
     return Placed(axis, length, positions, stride, window.dilation, before, count, spare, room)
@@ -155,7 +156,7 @@ def _same(axis: Axis, stride: int, reach: Size, what: str) -> tuple[Size, Size]:
 
 
 def guards_of(placed: Placed, x: Op, what: str) -> tuple[Guard, ...]:
-    """What must hold for there to be a window; ``AxisError`` where there is none."""
+    """Return a guard that there is a window; raise ``AxisError`` if there is none."""
     meaning = (
         f"{what} at {describe(user_site())}: no window of {placed.window} with dilation "
         f"{placed.dilation} fits along {placed.axis} of {x} (made at {x.line_info}); pad the axis, "
@@ -168,11 +169,11 @@ def guards_of(placed: Placed, x: Op, what: str) -> tuple[Guard, ...]:
     return ()
 
 
-# Rows -------------------------------------------------------------------------------------------
+# Primitives -------------------------------------------------------------------------------------
 
 
 def _axes(x: Op, attrs: Attributes) -> Axes:
-    """The axes of windows of ``x``, or of what undoes them."""
+    """Return the axes of windows of ``x``, or of ``unwindow`` of it."""
     name, window, _, _, _, length = attrs
     has_axes(x, (name,), "window")
     need(window.name != name, "windows of {} along {}", window, name)
@@ -185,7 +186,7 @@ def _axes(x: Op, attrs: Attributes) -> Axes:
 
 
 def _is_inside(x: Op, attrs: Attributes) -> bool:
-    """Whether every window is known to lie inside the axis."""
+    """Return True if every window is known to lie inside the axis."""
     name, window, stride, dilation, before, count = attrs
     spare = x.axes[name].expression - (window.expression - 1) * dilation - 1
     most = spare // stride + 1
@@ -207,7 +208,7 @@ def _filled_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
 
 
 def _shown(op: Op, index: Index) -> dict[str, Affine]:
-    """The element of x that an element of its windows shows."""
+    """Return the index in x that an element of its windows reads."""
     name, window, stride, dilation, before, _ = op.attrs
     at = index[name] * stride + index[window.name] * dilation - before
     own = op.args[0].axes.names
@@ -255,12 +256,12 @@ def _unwindow_transpose(g: Tensor, op: Op, i: int) -> Tensor:
 
 
 def _together(x: Tensor, axes: Axes, window: str) -> Tensor:
-    """``x`` over ``axes``: summed over positions where these have none."""
+    """Return ``x`` over ``axes``, summed over the axis of positions if they lack it."""
     return broadcast(x if window in axes else sum_over(x, (window,)), axes)
 
 
 def _of_border(g: Tensor, op: Op) -> Tensor:
-    """The cotangent of what stands outside: that of all elements which are it."""
+    """Return the cotangent of the fill value: the sum over all elements outside."""
     zeros = broadcast(number(0, g.dtype), op.args[0].axes)
     border: Tensor = make(op.primitive, (zeros, number(1, g.dtype)), op.attrs)
     return sum_to(g * border, NO_AXES)
@@ -341,7 +342,7 @@ UNWINDOW = Primitive(
 
 
 def windows(x: Tensor, attrs: Attributes, value: Tensor, guards: tuple[Guard, ...] = ()) -> Tensor:
-    """The row of windows that ``attrs`` say, with ``value`` outside where some may be there."""
+    """Return the windows given by ``attrs``, padded with ``value`` if some reach outside."""
     if _is_inside(x, attrs):
         inside: Tensor = make(WINDOWS, (x,), attrs, guards=guards)
         return inside
@@ -350,16 +351,16 @@ def windows(x: Tensor, attrs: Attributes, value: Tensor, guards: tuple[Guard, ..
 
 
 def unwindow(y: Tensor, attrs: Attributes) -> Tensor:
-    """For each element of an axis of ``attrs[-1]`` elements the one of ``y`` at each position.
+    """Return the inverse of windows: ``attrs[-1]`` elements along the axis, for each position.
 
-    Where no window of ``y`` has the element at that position it is 0. Where ``y`` lacks the axis of
-    positions, it is the same at each.
+    The element is that of ``y`` at the window that has it at this position, or 0 if there is none.
+    If ``y`` lacks the axis of positions, it is the same for each position.
     """
     made: Tensor = make(UNWINDOW, (y, number(0, y.dtype)), attrs)
     return made
 
 
-# For users --------------------------------------------------------------------------------------
+# Public function --------------------------------------------------------------------------------
 
 
 def check_windows(given: Any, what: str) -> None:
@@ -374,7 +375,7 @@ def check_windows(given: Any, what: str) -> None:
 def placements(
     x: Tensor, given: Mapping[AxisLike, Window | Axis | int], what: str
 ) -> list[tuple[Axis, Window, Axis]]:
-    """Each axis of ``x`` that is ``given``, how windows lie along it, and the axis of positions."""
+    """Return each axis of ``x`` that is ``given``, its window, and the axis of positions."""
     check_windows(given, what)
     found = []
     for along, each in by_own_axis(x, given, what).items():
@@ -397,12 +398,12 @@ def window(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """The windows of ``x`` along some axes: ``geon.window(x, {H: geon.Window(R, stride=2)})``.
+    """Return the windows of ``x`` along some axes.
 
-    Each axis keeps its name and has as many elements as there are windows, (H + before + after -
-    dilation * (R - 1) - 1) // stride + 1 where ``pad=(before, after)``; the axes of positions come
-    last. The scalar ``value`` stands outside. Raises ``AxisError`` where no window fits, or where
-    ``x`` has an axis of positions already.
+    Use it as ``geon.window(x, {H: geon.Window(R, stride=2)})``. Each axis keeps its name and has as
+    many elements as there are windows, (H + before + after - dilation * (R - 1) - 1) // stride + 1
+    with ``pad=(before, after)``; the axes of positions come last. Elements outside have the scalar
+    ``value``. Raises ``AxisError`` if no window fits, or if ``x`` already has an axis of positions.
     """
     x = as_tensor(x)
     placed = placements(x, windows, "window")
@@ -411,7 +412,7 @@ def window(
 
 
 def windowed(x: Tensor, placed: list[tuple[Axis, Window, Axis]], value: Any, what: str) -> Tensor:
-    """The windows of ``x``, with a number or a scalar outside."""
+    """Return the windows of ``x``, padded with a number or a scalar."""
     made, fill = put_into(what, x, value)
     fill = in_dtype(fill, made.dtype)
     for axis, spec, positions in placed:

@@ -8,21 +8,22 @@ from .version import __version__
 
 
 def transformers() -> Iterator[tuple[str, bool, str]]:
-    """Each transformer's name, whether it is usable here, and if not what would make it so."""
+    """Yield each transformer's name, whether it is usable here, and a cure or "usable"."""
     from .transformers.loading import registry
 
     names = registry.transformer_names()
     for name in names:
         try:
             cure = registry.transformer_class(name).unavailable()
-        except Exception as error:  # another's package, which may fail in any way
+        except Exception as error:  # third-party code, which may raise anything
             cure = f"does not load: {error}"
         yield name, cure is None, cure or "usable"
 
 
 def compilers() -> Iterator[tuple[bool, str, str]]:
-    """The C compiler that native code is made by, and those that were tried before it and why they
-    are not used: what ``CC`` says among them.
+    """Yield rows for compilers that were rejected, with reasons, and for the C compiler in use.
+
+    ``CC`` is among the candidates.
     """
     from .transformers.native.toolchain import compilers
 
@@ -36,22 +37,23 @@ def compilers() -> Iterator[tuple[bool, str, str]]:
 
 
 def longer_calls() -> str | None:
-    """How to get the short way into native code; None where calls have it."""
+    """Return how to enable the fast calls of native code; None if they are enabled."""
     from .transformers.native.runtime.fast_call import CURE, extension
 
     return CURE if extension() is None else None
 
 
 def shown(rows: Sequence[tuple[bool, str, str]]) -> None:
-    """Print rows of (whether it is there, its name, its status), one below another."""
+    """Print rows of (is available, name, status), one below another."""
     width = max(len(name) for _, name, _ in rows)
     for there, name, status in rows:
         print(f"{'ok' if there else '--'}  {name:{width}}  {status}")
 
 
 def doctor() -> int:
-    """Print a line for each transformer, and for each thing that native code and a GPU need; 0
-    where at least one transformer is usable, else 1.
+    """Print the status of transformers, of compilers of native code, and of GPU support.
+
+    Returns 0 if at least one transformer is usable, else 1.
     """
     from .transformers.pycuda.reports.doctor import findings
 
@@ -69,7 +71,7 @@ def doctor() -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit status of one command; unknown commands print the usage and exit with 2."""
+    """Return the exit status of one command; unknown commands print the usage and exit with 2."""
     parser = argparse.ArgumentParser(prog="python -m geon", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("doctor", help="which transformers are usable, and how to get the others")

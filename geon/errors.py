@@ -1,6 +1,6 @@
-"""Every error geon raises on purpose: one root, and the built-in type a Python user would catch.
+"""Every error that geon raises on purpose: one root class, with matching built-in base classes.
 
-Each message says what is wrong, both values, both places as ``file:line`` and the cure.
+Each message says what is wrong, both values, both places as ``file:line``, and the cure.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from collections.abc import Mapping
 
 
 class GeonError(Exception):
-    """The root of all errors geon raises on purpose."""
+    """The root of all errors that geon raises on purpose."""
 
 
 class AxisError(GeonError, ValueError):
-    """Axes that do not fit: two lengths under one name, a name twice, no shared axis."""
+    """Axes that do not fit: two lengths under one name, a repeated name, no shared axis."""
 
     open_name: str | None = None
 
@@ -27,7 +27,7 @@ class DTypeError(GeonError, TypeError):
 
 
 class ArgumentError(GeonError, TypeError):
-    """Wrong number or names of arguments, or a placeholder that is needed but not given."""
+    """Wrong number or names of arguments, or a missing value of a placeholder."""
 
 
 class FeedError(GeonError, ValueError):
@@ -43,11 +43,11 @@ class GradientError(GeonError, AssertionError):
 
 
 class OrderError(GeonError, ValueError):
-    """Two assignments to overlapping places whose order is not given."""
+    """Two assignments to overlapping parts whose order is not given."""
 
 
 class AssignError(GeonError, TypeError):
-    """An assignment to something that is no variable, placeholder or slice of one."""
+    """An assignment to something other than a variable, placeholder or slice of one."""
 
 
 class SymbolicError(GeonError, TypeError):
@@ -55,25 +55,25 @@ class SymbolicError(GeonError, TypeError):
 
 
 class IndexRangeError(GeonError, IndexError):
-    """A position computed at run time lies outside its axis."""
+    """An index that is out of range of its axis."""
 
 
 class NonFiniteError(GeonError, FloatingPointError):
-    """A value that is not finite was computed while ``check="nan"`` was asked for."""
+    """A value that is not finite was computed with ``check="nan"``."""
 
 
 class ConvergenceError(GeonError, ArithmeticError):
-    """A loop that repeats until nothing changes was ended by its number of steps, or diverged."""
+    """A fixed-point loop reached its maximum number of steps, or diverged."""
 
 
 class SizeError(GeonError, MemoryError):
-    """A size that overflows, or a computation larger than the memory there is."""
+    """A size that overflows, or a computation larger than the available memory."""
 
     lengths: Mapping[str, int] | None = None
 
 
 class CheckpointError(GeonError, ValueError):
-    """A checkpoint that does not fit the variables, or is none; state is untouched."""
+    """A checkpoint that does not fit the variables, or an invalid file; state is unchanged."""
 
 
 class DumpError(GeonError, ValueError):
@@ -89,18 +89,18 @@ class RewriteError(GeonError, RuntimeError):
 
 
 class UnavailableError(GeonError, RuntimeError):
-    """A transformer that cannot be used here; the message has the command that mends it."""
+    """A transformer that cannot be used here; the message has the command that fixes it."""
 
 
 class IncompleteError(UnavailableError, NotImplementedError):
-    """A target lacks some or all of what a row needs; the message names the tables."""
+    """A target lacks tables that a primitive needs; the message names them."""
 
 
 class DeviceError(UnavailableError):
     """A device that is missing, full, lost, or failed at a kernel; the message says what to do."""
 
-    lost = False  # whether nothing can be done with the device any more
-    kernel: int | None = None  # the number of the kernel that failed, where it is known
+    lost = False  # True if the device cannot be used any more
+    kernel: int | None = None  # the number of the failed kernel, if known
 
 
 class DeviceMemoryError(DeviceError, SizeError):
@@ -108,4 +108,4 @@ class DeviceMemoryError(DeviceError, SizeError):
 
 
 class ClosedError(GeonError, RuntimeError):
-    """A transformer that was closed, or whose state was lost, was used."""
+    """A transformer was used after it was closed, or after its state was lost."""

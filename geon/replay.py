@@ -1,4 +1,4 @@
-"""``python -m geon replay FILE``: compute a dump again, beside the naive interpreter."""
+"""``python -m geon replay FILE``: run a dump and compare it with the naive interpreter."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SAME, DIFFERENT, UNUSABLE = 0, 1, 2
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """A case made ready to run: its computation, by ``transformer``, and its inputs."""
+    """A case that is ready to run: its computation, by ``transformer``, and its inputs."""
 
     transformer: Transformer
     f: Computation
@@ -34,9 +34,9 @@ class Replay:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What running a case gave: a value for each tensor that it computes, or the error raised.
+    """The outcome of running a case: a value for each computed tensor, or the error raised.
 
-    ``expected`` says of the interpreter's values what rounding explains of others.
+    ``expected`` has the interpreter's values with their tolerances for rounding.
     """
 
     values: dict[Op, Array]
@@ -45,11 +45,11 @@ class Outcome:
 
 
 def main(path: str, transformer: str | None = "numpy") -> int:
-    """Run a dump by the naive interpreter and by a transformer, and print what each gives.
+    """Run a dump by the naive interpreter and by a transformer, and print both outcomes.
 
-    The first op at which they part is printed too. Returns 0 where both agree (also where both
-    raise the same error), 1 where they do not, and 2, after one line that says why, for a file that
-    is no dump or a case that cannot be run.
+    The first op at which they differ is printed too. Returns 0 if both agree (also if both raise
+    the same error), and 1 if they do not. For a file that is no dump, or a case that cannot run, it
+    prints one line with the reason and returns 2.
     """
     try:
         replay = prepared(loads_case(read(path)), transformer)
@@ -61,7 +61,7 @@ def main(path: str, transformer: str | None = "numpy") -> int:
 
 
 def read(path: str) -> str:
-    """The text of a file; ``DumpError`` for one that cannot be read as text."""
+    """Return the text of a file; raise ``DumpError`` if it cannot be read as text."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -69,7 +69,7 @@ def read(path: str) -> str:
 
 
 def prepared(case: Case, name: str | None) -> Replay:
-    """The computation of a case, with the variables set that the dump has values of."""
+    """Return the computation of a case, with the variables set to their values in the dump."""
     placeholders = [leaf for leaf in storage_leaves(*case.results) if not leaf.info.stored]
     missing = [leaf for leaf in placeholders if leaf not in case.feeds]
     if missing:
@@ -94,7 +94,7 @@ def prepared(case: Case, name: str | None) -> Replay:
 
 
 def run(replay: Replay) -> int:
-    """Print both outcomes and where they part; the exit status."""
+    """Print both outcomes and their first difference; return the exit status."""
     name = replay.transformer.target.name
     naive = interpreted(replay)
     difference = None
@@ -127,14 +127,14 @@ def _raised(error: GeonError) -> str:
 
 
 def _computed(f: Computation) -> list[tuple[Op, Tensor]]:
-    """What is compared: each result that has a value, and each variable that is changed."""
+    """Return the ops to compare: each result with a value, and each variable that changes."""
     shown = zip(f.results, f.pure.outputs, strict=True)
     found: list[tuple[Op, Tensor]] = [(op, pure) for op, pure in shown if pure is not None]
     return [*found, *f.pure.updates.items()]
 
 
 def interpreted(replay: Replay) -> Outcome:
-    """The outcome by the naive interpreter."""
+    """Return the outcome by the naive interpreter."""
     f = replay.f
     try:
         known, lengths = at_entry(f.transformer, f.stages(), f.arranged(replay.inputs, {}))
@@ -145,7 +145,7 @@ def interpreted(replay: Replay) -> Outcome:
 
 
 def called(replay: Replay) -> Outcome:
-    """The outcome of a call; then the variables have their new values."""
+    """Return the outcome of a call, which also updates the variables."""
     f = replay.f
     try:
         found = f(*replay.inputs)
@@ -154,13 +154,13 @@ def called(replay: Replay) -> Outcome:
     values: dict[Op, Array] = {
         pure: value for pure, value in zip(f.pure.outputs, found, strict=True) if pure is not None
     }
-    # Set last: a variable's new value may be a result as well, and is what must be right.
+    # Variables override results: the same op may be both, and the variable's value must be right.
     values |= {pure: replay.transformer.get(leaf) for leaf, pure in f.pure.updates.items()}
     return Outcome(values)
 
 
 def agree(naive: Outcome, other: Outcome) -> bool:
-    """Whether both raise an error of one type, or all values differ by rounding alone."""
+    """Return True if both raise an error of one type, or all values differ only by rounding."""
     if naive.expected is None or other.error is not None:
         return type(naive.error) is type(other.error)
     return all(bool(naive.expected.same(op, value).all()) for op, value in other.values.items())

@@ -1,4 +1,4 @@
-"""``NameableValue``: anything a user can give a name to."""
+"""``NameableValue``: base class of values to which a user can give a name."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Any
 
 from ..errors import ArgumentError
 
-# The tag of a variable that a frontend named where its user gave no name; several may have one.
+# The tag of variables that a frontend named because the user did not; names may repeat.
 DEFAULT_NAME = "default name"
-# The kind of a variable that counts the calls of a random stream: its tag, and what it is called
-# in messages and checkpoints where the stream has no name.
+# The tag of variables that count the calls of a random stream, and their name in messages and
+# checkpoints if the stream has no name.
 RANDOM_CALLS = "random_calls"
 
 
 def checked_name(name: Any) -> str:
-    """The name as Python's own string; ``ArgumentError`` for what no file can hold as a text."""
+    """Return the name as a plain ``str``; raise ``ArgumentError`` if it cannot be encoded."""
     if not isinstance(name, str):
         raise ArgumentError(f"a name is a string or None, not {name!r}")
     try:
@@ -28,13 +28,13 @@ def checked_name(name: Any) -> str:
 
 
 class NameableValue:
-    """A value with a settable name; what a name means is the subclass's."""
+    """A value with a settable name; subclasses define the meaning of a name."""
 
     __slots__ = ()
 
     @property
     def name(self) -> str | None:
-        """The name shown for it, or None."""
+        """The displayed name, or None."""
         return self._get_name()
 
     @name.setter

@@ -1,4 +1,4 @@
-"""``Node``: a named value with arguments that knows the user's line it was made at."""
+"""``Node``: a named value with arguments that stores the user's line where it was built."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ NAMES_SHOWN = 4
 
 
 def slot_setter(cls: type, slot: str) -> Callable[[Any, Any], None]:
-    """What puts a value into a slot of an object whose class refuses plain assignment."""
+    """Return the setter of a slot, for objects whose class refuses plain assignment."""
     setter: Callable[[Any, Any], None] = cls.__dict__[slot].__set__
     return setter
 
 
 class DebugInfo:
-    """Where in the user's program something was made."""
+    """The line in the user's program where something was built."""
 
     __slots__ = ()
 
@@ -29,7 +29,7 @@ class DebugInfo:
 
     @property
     def filename(self) -> str:
-        """The file of the user's line that made it."""
+        """The file of the user's line that built it."""
         return resolve(self._site)[0]
 
     @property
@@ -39,17 +39,18 @@ class DebugInfo:
 
     @property
     def file_info(self) -> str:
-        """``file:line``, with a remark for ops that a derivative or a rewrite made."""
+        """``file:line``, with a remark for ops that a derivative or a rewrite built."""
         return describe(self._site)
 
 
 @dataclass(slots=True)
 class Notes:
-    """What people said about an op: no part of its identity, and shared by all who built it.
+    """Annotations of an op, which are not part of its identity and shared by all who built it.
 
-    ``name`` is the last one given; ``names`` are all, the last one last; ``sites`` the lines that
-    made it beside the first, the newest last; ``coordinates`` those of labelled data it is made of;
-    ``called`` the function of several ops that made it last, such as ``mean``.
+    ``name`` is the last name given, ``names`` are all names, the last one last. ``tags`` are the
+    tags. ``sites`` are the lines that built it, except for the first, the newest last.
+    ``coordinates`` are those of the labelled data in it. ``called`` is the name of the composite
+    function that built it as its last op, such as ``mean``.
     """
 
     name: str | None = None
@@ -60,7 +61,7 @@ class Notes:
     called: str | None = None
 
     def copy(self) -> Notes:
-        """The notes as they are now."""
+        """Return a copy of the notes."""
         return Notes(
             self.name,
             list(self.names),
@@ -76,16 +77,16 @@ class Node(NameableValue, DebugInfo):
 
     __slots__ = ("__weakref__", "_notes", "_site", "args")
 
-    _unique = False  # whether no other line can make the same node
+    _unique = False  # True if no other line can build the same node (leaves)
 
     args: tuple[Node, ...]
     _notes: Notes | None
 
     @property
     def line_info(self) -> str:
-        """``file:line`` for messages: the newest place that built it, and the first one.
+        """``file:line`` for messages: the newest line that built it, and the first one.
 
-        Equal ops are one, so the first place may be another one than the reader's.
+        Equal ops are one object, so the first line may not be the one that the reader knows.
         """
         sites = sites_of(self)
         own = [site for site in sites if not site[2]] or sites
@@ -95,7 +96,7 @@ class Node(NameableValue, DebugInfo):
         return f"{newest}, first made at {first}"
 
     def notes(self) -> Notes:
-        """The notes of this node, made when first asked for."""
+        """Return the notes of this node; create them at the first call."""
         if self._notes is None:
             _set_notes(self, Notes())
         assert self._notes is not None
@@ -114,11 +115,11 @@ class Node(NameableValue, DebugInfo):
 
     @property
     def tags(self) -> frozenset[str]:
-        """The tags given by everybody who built it."""
+        """The tags given by all lines that built it."""
         return frozenset() if self._notes is None else self._notes.tags
 
     def add_tags(self, tags: str | list[str] | tuple[str, ...] | set[str] | frozenset[str]) -> None:
-        """Unite these tags with those it has."""
+        """Add these tags."""
         given = (tags,) if isinstance(tags, str) else tags
         if not isinstance(given, (list, tuple, set, frozenset)) or not all(
             isinstance(tag, str) for tag in given
@@ -129,14 +130,14 @@ class Node(NameableValue, DebugInfo):
 
     @property
     def sites(self) -> list[str]:
-        """``file:line`` of each place that built it, the first one first.
+        """``file:line`` of each line that built it, the first one first.
 
-        It is bounded: the first place and the newest others are kept.
+        The list is bounded: it has the first line and the newest others.
         """
         return list(dict.fromkeys(map(describe, sites_of(self))))
 
     def note_site(self, site: Site) -> None:
-        """Remember another place that built the same node."""
+        """Store another line that built the same node."""
         first, known = self._site, self._notes
         if first[0] is site[0] and first[1] == site[1] and (known is None or not known.sites):
             return
@@ -150,9 +151,9 @@ _set_notes = slot_setter(Node, "_notes")
 
 
 def shown_name(node: Node) -> str | None:
-    """What a reader knows a node by: every name that lines gave an op, the newest first.
+    """Return the name of a node for messages: every name that lines gave it, the newest first.
 
-    A leaf has the last name it was given alone: it is one thing, which can be renamed.
+    A leaf has only its last name, because it is one object that can be renamed.
     """
     notes = node._notes
     if notes is None or notes.name is None or node._unique:
@@ -162,7 +163,7 @@ def shown_name(node: Node) -> str | None:
 
 
 def called_name(node: Node, plain: str) -> str:
-    """The name of a node in messages: its own, that of the function that made it, or ``plain``."""
+    """Return the name of a node in messages: its own, that of its composite, or ``plain``."""
     own = shown_name(node)
     if own:
         return own
@@ -170,7 +171,7 @@ def called_name(node: Node, plain: str) -> str:
 
 
 def made_at(node: Node) -> str:
-    """``file:line`` of each place that built a node, the newest first, for messages."""
+    """Return ``file:line`` of each line that built a node, the newest first, for messages."""
     remarks: dict[tuple[str, int], Site] = {}
     for site in sites_of(node):
         remarks.setdefault(resolve(site), site)
@@ -179,21 +180,22 @@ def made_at(node: Node) -> str:
 
 
 def sites_of(node: Node) -> list[Site]:
-    """The places that built a node, the first one first, then the newest ones."""
+    """Return the sites that built a node, the first one first, then the newest ones."""
     return [node._site, *([] if node._notes is None else node._notes.sites)]
 
 
 def carry_lines(old: Node, new: Node) -> None:
-    """Note the lines of ``old`` in ``new``, which is the same thing made of other arguments."""
+    """Add the lines of ``old`` to ``new``, which is the same op on other arguments."""
     if new is not old:
         for site in sites_of(old):
             new.note_site(site)
 
 
 def carry_notes(old: Node, new: Node) -> None:
-    """Let ``new`` stand for ``old``: it has its names, which are older than its own, and tags.
+    """Give ``new``, which replaces ``old``, its names, as older ones, and its tags.
 
-    Lines are those of what was made in old's place alone, not of something else that old equals.
+    Lines are carried only if ``new`` was built for ``old``, not if it is an equal op built
+    elsewhere.
     """
     if new is old or not new.args:
         return

@@ -1,6 +1,6 @@
-"""``Op``: an immutable, interned application of a primitive to argument ops, and how it is made.
+"""``Op``: an immutable, interned application of a primitive to argument ops, and its constructors.
 
-The core of the graph is imported from here, guards and walks over ops included.
+Other modules import the core of the graph, guards and graph traversal from here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .syntax.operators import IDENTITY, LATE_BOUND, OPERATORS, TensorOperators, 
 from .values.dtypes import DType
 
 NO_AXES = Axes()
-EFFECTS_SHOWN = 4  # of a group, in messages
+EFFECTS_SHOWN = 4  # maximum effects of a group that a message lists
 OpT = TypeVar("OpT", bound="Op")
 
 
@@ -41,7 +41,7 @@ class Op(Node):
     """An application of a primitive to argument ops; equal ones are one object.
 
     ``args`` are its argument ops and ``attrs`` its attributes in the order of
-    ``primitive.attributes``. Nothing but ``name`` can be set after construction.
+    ``primitive.attributes``. Only ``name`` can be set after construction.
     """
 
     __slots__ = ("attrs", "axes", "dtype", "effectful", "guards", "primitive", "weak")
@@ -76,7 +76,7 @@ class Op(Node):
     def __dir__(self) -> list[str]:
         return [name for name in object.__dir__(self) if not is_missing(type(self), name)]
 
-    if not TYPE_CHECKING:  # a checker knows that ops are not called
+    if not TYPE_CHECKING:  # type checkers refuse calls of ops
         _called_op = True
         __call__ = refuse_call
 
@@ -102,37 +102,37 @@ class Op(Node):
 
     @property
     def follows(self) -> tuple[Op, ...]:
-        """The ops that are run before this one."""
+        """The ops that run before this one."""
         if self.primitive.name == "sequential" and self.attrs[0]:
             return self.args[:-1]
         return ()
 
     @property
     def initializers(self) -> tuple[Op, ...]:
-        """The ops that give a storage leaf its first value; none for others."""
+        """The ops that initialize a storage leaf; none for other ops."""
         return ()
 
     @property
     def bodies(self) -> tuple[Body, ...]:
-        """The bodies of a loop or branch, in order; none for others."""
+        """The bodies of a loop or branch, in order; none for other ops."""
         return ()
 
     @property
     def is_input(self) -> bool:
-        """Whether values come in here: a placeholder (the mark ``in``)."""
+        """True for a placeholder (the mark ``in``)."""
         return self.primitive.name == "placeholder"
 
     @property
     def is_output(self) -> bool:
-        """Whether it carries the tag ``out``, which users give; computing an op adds no tag."""
+        """True if it has the tag ``out``, which users give; computing an op adds no tag."""
         return "out" in self.tags
 
     def variables(self) -> list[Tensor]:
-        """The trainable variables it depends on, in order of first use."""
+        """Return the trainable variables that it depends on, in order of first use."""
         return [op for op in storage_leaves(self) if op.info.trainable and op.info.stored]
 
     def placeholders(self) -> list[Tensor]:
-        """The placeholders it depends on, in order of first use."""
+        """Return the placeholders that it depends on, in order of first use."""
         return [op for op in storage_leaves(self) if not op.info.stored]
 
     def __str__(self) -> str:
@@ -145,7 +145,7 @@ class Op(Node):
 
 
 class Tensor(Op, TensorMethods, TensorOperators):
-    """An op with a value: ``axes`` say its shape, ``dtype`` its elements."""
+    """An op with a value: ``axes`` are its shape, ``dtype`` is the dtype of its elements."""
 
     __slots__ = ()
 
@@ -162,11 +162,11 @@ class ComputationOp(Tensor):
 
 
 class VoidOp(Op):
-    """An op that is run for its effect and has no value."""
+    """An op that runs for its effect and has no value."""
 
     __slots__ = ()
 
-    # As of tensors, == and != of effects are no bool: they would build an op, and raise.
+    # == and != do not compare identity, as for tensors; without elements they raise.
     def __eq__(self, other: object) -> NoReturn:
         self._refuse_comparison()
 
@@ -176,7 +176,7 @@ class VoidOp(Op):
     __hash__ = object.__hash__
 
     def __str__(self) -> str:
-        """The effect with what it changes: a variable, or the first of the effects it runs."""
+        """Return the effect with its target: a variable, or the first effects that it runs."""
         label = shown_name(self) or self.primitive.name
         if self.primitive.name == "assign":
             return f"{label}({self.args[0]})"
@@ -191,7 +191,7 @@ class VoidOp(Op):
 
 
 def _without_value(op: Any, *_: Any) -> NoReturn:
-    """An operator of an effect."""
+    """Raise ``DTypeError``: the operators of effects."""
     raise DTypeError(
         f"{op} (made at {op.line_info}) is run for its effect and has no value to compute with at "
         f"{describe(user_site())}; list it among the results of transformer.computation, and "
@@ -199,19 +199,19 @@ def _without_value(op: Any, *_: Any) -> NoReturn:
     )
 
 
-if not TYPE_CHECKING:  # a checker knows that effects have no operators
+if not TYPE_CHECKING:  # type checkers refuse operators of effects
     for _operator in OPERATORS:
         setattr(VoidOp, _operator, _without_value)
 
 
 class RegionOp(Op):
-    """A loop or branch: an op with bodies and several results, which has no value itself."""
+    """A loop or branch: an op with bodies and several results, but no value itself."""
 
     __slots__ = ()
 
     @property
     def bodies(self) -> tuple[Body, ...]:
-        """What it runs, each with nothing free in it."""
+        """The bodies that it runs, which are closed."""
         found: list[Body] = []
         for value in self.attrs:
             parts = value if isinstance(value, tuple) else (value,)
@@ -223,13 +223,13 @@ class RegionOp(Op):
 
 
 def _brief(op: Op) -> str:
-    """An op among the effects of a group; groups inside of groups are not opened."""
+    """Return an op as text for a list of effects; nested groups are abbreviated."""
     inner = isinstance(op, VoidOp) and op.primitive.name != "assign"
     return f"{op.primitive.name}(...)" if inner else str(op)
 
 
 class LeafInfo:
-    """What a storage leaf is: a placeholder, or a variable with its flags and first value."""
+    """Properties of a storage leaf: a placeholder, or a variable with flags and initial value."""
 
     __slots__ = (
         "initial_value",
@@ -250,14 +250,14 @@ class LeafInfo:
         self.persistent = persistent
         self.initial_value = initial_value
         self.initializers: tuple[Op, ...] = ()
-        self.inside = ""  # the loop whose steps alone it has a value in
+        self.inside = ""  # description of the loop in whose steps it has a value, or ""
 
 
 _serials = itertools.count()
 
 
 class Leaf(Tensor):
-    """A placeholder or variable: unique, never interned, with a serial number that is stable."""
+    """A placeholder or variable: unique, never interned, with a stable serial number."""
 
     __slots__ = ("info",)
 
@@ -267,22 +267,22 @@ class Leaf(Tensor):
 
     @property
     def persistent(self) -> bool:
-        """Whether a checkpoint holds it."""
+        """True if checkpoints store it."""
         return self.info.persistent
 
     @property
     def trainable(self) -> bool:
-        """Whether ``variables()`` lists it."""
+        """True if ``variables()`` lists it."""
         return self.info.trainable
 
     @property
     def initial_value(self) -> object:
-        """The first value it was declared with: a tensor, a callable of axes, or None."""
+        """The declared initial value: a tensor, a callable of axes, or None."""
         return self.info.initial_value
 
     @property
     def initializers(self) -> tuple[Op, ...]:
-        """The ops that give it its first value, in order."""
+        """The ops that initialize it, in order."""
         return self.info.initializers
 
 
@@ -293,7 +293,7 @@ class Placeholder(Leaf):
 
 
 class Variable(Leaf):
-    """A leaf whose value a transformer keeps."""
+    """A leaf whose value a transformer stores between calls."""
 
     __slots__ = ()
 
@@ -314,10 +314,9 @@ VOID_DTYPE: DType = np.dtype("V0")
 
 
 def lookup(key: tuple[Any, ...], site: Site | None = None) -> Op | None:
-    """The live op interned under ``key``, with ``site``, or this call's line, added to its notes;
-    or None.
+    """Return the live op interned under ``key``, or None.
 
-    What computations make notes no lines.
+    ``site``, or this call's line, is added to its notes, except in the tables of computations.
     """
     own = current.own
     if own is not None:
@@ -345,10 +344,10 @@ def intern(
     arranged: bool = False,
     site: Site | None = None,
 ) -> OpT:
-    """The op of this primitive, arguments and attributes: the live one, else a new one.
+    """Return the op of this primitive, arguments and attributes: the live one, else a new one.
 
-    ``arranged`` marks an op whose axes are not in the order that its arguments give them. ``site``
-    is where it was made, where that is not the caller's line.
+    ``arranged`` marks an op whose axes are not in the order of its arguments' axes. ``site`` is its
+    source line; None means the caller's line.
     """
     key = (primitive, attrs, *map(id, args)) if attrs else (primitive, *map(id, args))
     if arranged:
@@ -369,9 +368,10 @@ def make(
     guards: tuple[Guard, ...] = (),
     site: Site | None = None,
 ) -> Any:
-    """The op of a row: the live one, else a new one with the axes and dtype that the row infers.
+    """Return an op with inferred axes and dtype: the live one, else a new one.
 
-    ``guards`` are assumptions of the caller's own; it is weak where the row says so, unless given.
+    ``guards`` are further assumptions of the caller. ``weak`` overrides the weakness that the
+    primitive infers.
     """
     key = (row, attrs, *map(id, args)) if attrs else (row, *map(id, args))
     found = lookup(key, site)
@@ -388,14 +388,14 @@ def make(
 
 
 def class_of(row: Primitive, dtype: DType) -> type[Op]:
-    """The class of the ops of a row that give ``dtype``."""
+    """Return the class of the ops of a primitive with a result of ``dtype``."""
     if row.kind == "region":
         return RegionOp
     return VoidOp if dtype is VOID_DTYPE else ComputationOp
 
 
 def insert(key: tuple[Any, ...], op: OpT) -> OpT:
-    """Put a new op into the table under its key; the one there, if another thread was first."""
+    """Put a new op into the table; return the op of another thread instead if it was first."""
     own = current.own
     table = _table if own is None else own.entries
     entry = Entry(op, forget if own is None else own.forget)
@@ -418,7 +418,7 @@ def intern_elementwise(
     weak: bool = False,
     guards: tuple[Guard, ...] = (),
 ) -> ComputationOp:
-    """``intern`` for an elementwise op without attributes that was just looked up in vain.
+    """Build and insert an elementwise op without attributes, after a lookup that found none.
 
     ``key`` is (primitive, ids of arguments).
     """
@@ -438,7 +438,7 @@ def new_op(
     guards: tuple[Guard, ...],
     site: Site | None = None,
 ) -> OpT:
-    """An op that is in no table."""
+    """Return a new op that is in no table."""
     op = _new(cls)
     _put_primitive(op, primitive)
     _put_args(op, args)
@@ -461,7 +461,7 @@ def new_op(
 def make_leaf(
     primitive: Primitive, axes: Axes, dtype: DType, info: LeafInfo, site: Site | None = None
 ) -> Leaf:
-    """A new storage leaf, unlike any other; ``site`` as for ``intern``."""
+    """Return a new storage leaf, unlike any other; ``site`` as for ``intern``."""
     cls = Variable if info.stored else Placeholder
     leaf = new_op(cls, primitive, (), (), axes, dtype, False, False, (), site)
     _put_info(leaf, info)
@@ -469,7 +469,7 @@ def make_leaf(
 
 
 def annotate(op: OpT, name: str | None, tags: Any, follows: Any) -> OpT:
-    """``op`` with a name and tags noted, after ``follows`` where ops are given."""
+    """Return ``op`` with a name and tags added, ordered after the ops ``follows``, if any."""
     if follows:
         op = LATE_BOUND["follows"](op, follows)
     if name is not None:
@@ -480,5 +480,5 @@ def annotate(op: OpT, name: str | None, tags: Any, follows: Any) -> OpT:
 
 
 def interned_count() -> int:
-    """How many interned ops are alive."""
+    """Return the number of live interned ops."""
     return len(_table)

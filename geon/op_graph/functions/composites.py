@@ -1,8 +1,8 @@
 """Composite functions of primitives, without derivative rules or target code of their own.
 
-Statistics, the softmax family, activations, and a few ways to combine tensors. Integers and bool
-are converted to float32 before they are added up wherever the result is a float; float16 and
-bfloat16 are added up in float32, and rounded at the end.
+Statistics, the softmax family, activations, and combinations of tensors. If the result is a float,
+integers and bool are converted to float32 before they are added up; float16 and bfloat16 accumulate
+in float32, and are rounded at the end.
 """
 
 from __future__ import annotations
@@ -96,9 +96,9 @@ def mean(
     out_axes: AxesLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The mean over ``reduction_axes``, or over all but ``out_axes``, or over all.
+    """Return the mean over ``reduction_axes``, or over all but ``out_axes``, or over all.
 
-    Integers and bool are converted to float32, which the result has. The mean of nothing is NaN.
+    Integers and bool give float32. The mean of no elements is NaN.
     """
     x = floating(as_tensor(x))
     total = reduce(SUM, widened(x), reduction_axes, out_axes, what="mean")
@@ -116,11 +116,11 @@ def variance(
     correction: int = 0,
     name: str | None = None,
 ) -> Tensor:
-    """The variance over ``reduction_axes``, or over all but ``out_axes``, or over all.
+    """Return the variance over ``reduction_axes``, or over all but ``out_axes``, or over all.
 
-    The mean of squared distances from the mean, in two passes; the sum is divided by the number
-    of elements less ``correction`` (0: of a population, 1: estimated from a sample), NaN or
-    infinite where that is 0 or less. Integers and bool give float32.
+    It is the mean of squared differences from the mean, in two passes. The sum is divided by the
+    number of elements less ``correction`` (0: of a population, 1: estimated from a sample); the
+    result is NaN or infinite if that is 0 or less. Integers and bool give float32.
     """
     x = floating(as_tensor(x))
     made = _variance(x, "variance", reduction_axes, out_axes, correction)
@@ -137,7 +137,7 @@ def std(
     correction: int = 0,
     name: str | None = None,
 ) -> Tensor:
-    """The standard deviation: the square root of ``variance``, which has the same arguments.
+    """Return the standard deviation: the square root of ``variance``, with the same arguments.
 
     Its derivative is 0 where all elements are equal.
     """
@@ -156,7 +156,7 @@ def _variance(x: Tensor, what: str, reduction_axes: Any, out_axes: Any, correcti
 
 
 def _root(squares: Tensor) -> Tensor:
-    """The square root of a sum of squares, with derivative 0 where that is 0."""
+    """Return the square root of a sum of squares, with derivative 0 where that is 0."""
     zero = equal(squares, 0)
     return where(zero, 0, sqrt(where(zero, 1, squares)))
 
@@ -170,10 +170,10 @@ def squared_L2(
     out_axes: AxesLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The sum of squares over ``reduction_axes``, or over all but ``out_axes``, or over all.
+    """Return the sum of squares over ``reduction_axes``, all but ``out_axes``, or all axes.
 
-    bool and small integers give int64. Like ``sum`` it wraps around where integers do not hold the
-    result, and is infinite where a float does not; ``L2_norm`` does neither.
+    bool and small integers give int64. As in ``sum``, integers wrap around and floats become
+    infinite if the result does not fit; ``L2_norm`` avoids both.
     """
     x = as_tensor(x)
     made = reduce(SUM, square(widened(x)), reduction_axes, out_axes, what="squared_L2")
@@ -189,21 +189,20 @@ def L2_norm(
     out_axes: AxesLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The square root of ``squared_L2``, which has the same arguments.
+    """Return the square root of ``squared_L2``, with the same arguments.
 
     Elements are scaled before they are squared, so that no square overflows or vanishes. Integers
-    and bool are converted to float32, which the result has. Its derivative is 0 where all elements
-    are 0.
+    and bool give float32. Its derivative is 0 where all elements are 0.
     """
     x = floating(as_tensor(x))
     made = wide_norm([x], "L2_norm", reduction_axes, out_axes)
     return _named(in_dtype(made, x.dtype), name)
 
 
-# Exponents of two for float64. Elements whose sizes add up to less than 2**MEDIUM_LIMITS[0] are
-# multiplied by 2**SCALE before they are squared, and those with more than 2**MEDIUM_LIMITS[1] by
-# 2**-SCALE. Then squares of normal numbers do not vanish, their sum is in range where the norm is,
-# and so are the factors of the derivative, for up to 2**27 elements.
+# Exponents of two for float64. If the sum of absolute values is below 2**MEDIUM_LIMITS[0], elements
+# are multiplied by 2**SCALE before they are squared; if it is above 2**MEDIUM_LIMITS[1], by
+# 2**-SCALE. Then squares of normal numbers do not vanish, their sum is in range if the norm is, and
+# so are the factors of the derivative, for up to 2**27 elements.
 MEDIUM_LIMITS = (-200, 500)
 SCALE = 560
 
@@ -211,11 +210,11 @@ SCALE = 560
 def wide_norm(
     xs: Sequence[Tensor], what: str, reduction_axes: Any = None, out_axes: Any = None
 ) -> Tensor:
-    """Return the common L2 norm of tensors of float dtypes, in float64.
+    """Return the joint L2 norm of tensors of float dtypes, in float64.
 
     float64 holds the squares of all other dtypes. Its own elements are scaled by powers of two,
-    which round nothing, as nrm2 does in E. Anderson, "Algorithm 978: safe scaling in the level 1
-    BLAS", 2017, with one scale for all.
+    which are exact, as in nrm2 of E. Anderson, "Algorithm 978: safe scaling in the level 1 BLAS",
+    2017, with one scale for all.
     """
     wide = [in_dtype(x, FLOAT64) for x in xs]
 
@@ -245,11 +244,10 @@ def logsumexp(
     out_axes: AxesLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """log(sum(exp(x))) over ``reduction_axes``, or over all but ``out_axes``, without overflow.
+    """Return log(sum(exp(x))) over ``reduction_axes``, or all but ``out_axes``, without overflow.
 
-    -inf where all elements are -inf, and the derivative is 0 there: a row of which a mask leaves
-    nothing needs no guard. Integers and bool give float32. Raises ``AxisError`` for axes of
-    length 0.
+    It is -inf where all elements are -inf, and the derivative is 0 there: a fully masked row needs
+    no guard. Integers and bool give float32. Raises ``AxisError`` for axes of length 0.
     """
     x = floating(as_tensor(x))
     axes = _some_elements(x, "logsumexp", reduced_names(x, "logsumexp", reduction_axes, out_axes))
@@ -257,7 +255,7 @@ def logsumexp(
     largest = stop_gradient(reductions.max(wide, axes))
     shift = where(isfinite(largest), largest, 0)
     total = reductions.sum(exp(subtract.apply(wide, shift)), axes)
-    # Without the inner choice the derivative for a row of -inf would be 0 times an infinity.
+    # Without the inner `where` the derivative for a row of -inf would be 0 times an infinity.
     none = equal(total, 0)
     made = where(none, -math.inf, log(where(none, 1, total)) + shift)
     if out_axes is not None:
@@ -270,16 +268,16 @@ def logsumexp(
 def softmax(
     x: TensorLike, normalization_axes: AxesLike | None = None, *, name: str | None = None
 ) -> Tensor:
-    """exp(x) / sum(exp(x)), where the sum is over ``normalization_axes``, without overflow.
+    """Return exp(x) / sum(exp(x)), summed over ``normalization_axes``, without overflow.
 
-    They may be left out where ``x`` has one axis. Has the axes of ``x``; integers and bool give
-    float32. The logarithm of it is exact however far out. Where all elements over
-    ``normalization_axes`` are -inf, they are 0 / 0: the result and its derivative are NaN. Raises
-    ``AxisError`` when it is not said what to normalise over.
+    The axes may be left out if ``x`` has one axis. The result has the axes of ``x``; integers and
+    bool give float32. ``log`` of the result is exact for all arguments. Where all elements over
+    ``normalization_axes`` are -inf, the result and its derivative are NaN. Raises ``AxisError`` if
+    the axes are left out and ``x`` has not exactly one.
     """
     x = floating(as_tensor(x))
     axes = _normalized(x, "softmax", normalization_axes)
-    # In this form the rule for log(exp(z) / s) makes a logarithm of it stable.
+    # In this form the rewrite rule for log(exp(z) / s) makes its logarithm stable.
     powers = exp(_shifted(widened(x), axes))
     return _named(in_dtype(powers / reductions.sum(powers, axes), x.dtype), name)
 
@@ -289,7 +287,7 @@ def softmax(
 def log_softmax(
     x: TensorLike, normalization_axes: AxesLike | None = None, *, name: str | None = None
 ) -> Tensor:
-    """The logarithm of ``softmax``, which has the same arguments."""
+    """Return the logarithm of ``softmax``, with the same arguments."""
     x = floating(as_tensor(x))
     axes = _normalized(x, "log_softmax", normalization_axes)
     shifted = _shifted(widened(x), axes)
@@ -297,7 +295,7 @@ def log_softmax(
 
 
 def _shifted(x: Tensor, axes: Axes) -> Tensor:
-    # The result does not depend on what is subtracted, so its derivative need not either.
+    # The result does not depend on the subtracted value, so no derivative passes through it.
     return subtract.apply(x, stop_gradient(reductions.max(x, axes)))
 
 
@@ -312,7 +310,10 @@ def _normalized(x: Tensor, what: str, normalization_axes: Any) -> Axes:
 
 
 def _some_elements(x: Tensor, what: str, names: tuple[str, ...]) -> Axes:
-    """The axes of these names; ``AxisError``, which names ``what``, where they have no element."""
+    """Return the axes of these names; raise ``AxisError`` if one is empty.
+
+    ``what`` is the function's name in the message.
+    """
     axes = x.axes.only(names)
     if any(axis.expression == 0 for axis in axes):
         raise AxisError(
@@ -333,10 +334,10 @@ def clip(
     *,
     name: str | None = None,
 ) -> Tensor:
-    """``x`` held between ``low`` and ``high``, numbers or tensors; None leaves an end open.
+    """Return ``x`` clamped to ``low`` and ``high``, numbers or tensors; None means no bound.
 
-    ``high`` wins where they cross; NaN stays. At a bound the derivative is shared equally between
-    ``x`` and the bound, as for ``maximum``.
+    ``high`` wins where the bounds cross; NaN stays. At a bound the derivative is shared equally
+    between ``x`` and the bound, as for ``maximum``.
     """
     made = as_tensor(x)
     if low is not None:
@@ -348,7 +349,7 @@ def clip(
 
 @explained
 def relu(x: TensorLike, *, name: str | None = None) -> Tensor:
-    """0 where x <= 0, else x; its derivative at 0 is 0, and NaN stays."""
+    """Return 0 where x <= 0, else x; its derivative at 0 is 0, and NaN stays."""
     x = as_tensor(x)
     return _named(where(x <= 0, 0, x), name)
 
@@ -356,7 +357,7 @@ def relu(x: TensorLike, *, name: str | None = None) -> Tensor:
 @composite
 @explained
 def leaky_relu(x: TensorLike, slope: TensorLike = 0.01, *, name: str | None = None) -> Tensor:
-    """slope * x where x <= 0, else x; its derivative at 0 is ``slope``."""
+    """Return slope * x where x <= 0, else x; its derivative at 0 is ``slope``."""
     x = as_tensor(x)
     return _named(where(x <= 0, slope * x, x), name)
 
@@ -364,14 +365,14 @@ def leaky_relu(x: TensorLike, slope: TensorLike = 0.01, *, name: str | None = No
 @composite
 @explained
 def elu(x: TensorLike, alpha: TensorLike = 1.0, *, name: str | None = None) -> Tensor:
-    """alpha * (exp(x) - 1) where x <= 0, else x; its derivative at 0 is ``alpha``.
+    """Return alpha * (exp(x) - 1) where x <= 0, else x; its derivative at 0 is ``alpha``.
 
     D.-A. Clevert, T. Unterthiner and S. Hochreiter, "Fast and accurate deep network learning by
     exponential linear units (ELUs)", ICLR 2016.
     """
     x = as_tensor(x)
     low = x <= 0
-    # Without the inner choice the derivative for a large x would be 0 times an infinity.
+    # Without the inner `where` the derivative for a large x would be 0 times an infinity.
     return _named(where(low, alpha * expm1(where(low, x, 0)), x), name)
 
 
@@ -384,7 +385,7 @@ def gelu(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """x times the standard normal distribution function of x.
+    """Return x times the standard normal distribution function of x.
 
     ``approximate="tanh"`` is x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2. Both forms are from
     D. Hendrycks and K. Gimpel, "Gaussian error linear units (GELUs)", 2016. Raises
@@ -407,11 +408,11 @@ def gelu(
 def silu(
     x: TensorLike, *, name: str | None = None, tags: Tags = (), follows: Follows = ()
 ) -> Tensor:
-    """x * sigmoid(x)."""
+    """Return x * sigmoid(x)."""
     return activations.silu(x, name=name, tags=tags, follows=follows)
 
 
-# Combining --------------------------------------------------------------------------------------
+# Combinations -----------------------------------------------------------------------------------
 
 
 @explained
@@ -423,11 +424,11 @@ def onehot(
     checked: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """1 along a new ``axis`` at the position that ``x``, of integers, holds, and 0 elsewhere.
+    """Return 1 along a new ``axis`` at the index given by the integers ``x``, and 0 elsewhere.
 
-    Has the axes of ``x``, then ``axis``. A position outside the axis, also below 0, gives zeros
-    only; with ``checked`` it raises ``IndexRangeError`` when it is computed. Raises
-    ``DTypeError`` for a float ``x`` and ``AxisError`` when ``x`` has ``axis`` already.
+    The result has the axes of ``x``, then ``axis``. An index out of range, also a negative one,
+    gives only zeros; with ``checked`` it raises ``IndexRangeError`` when it is computed. Raises
+    ``DTypeError`` for a float ``x`` and ``AxisError`` if ``x`` already has ``axis``.
     """
     x, axis = as_tensor(x), new_axis(axis, "onehot")
     if kind(x.dtype) == "f":
@@ -446,9 +447,9 @@ def onehot(
 
 @explained
 def outer(op: Elementwise, *operands: TensorLike, name: str | None = None) -> Tensor:
-    """An elementwise ``op`` of every element of one tensor with every one of the others.
+    """Apply an elementwise ``op`` to every combination of elements of the operands.
 
-    ``geon.outer(geon.multiply, x, y)`` has x's axes, then y's new ones; axes they share are
+    ``geon.outer(geon.multiply, x, y)`` has x's axes, then y's further ones; shared axes are
     matched, as always. Unlike ``op`` itself it takes tensors that share no axis. Raises
     ``ArgumentError`` for an ``op`` that is not elementwise or takes another number of operands.
     """
@@ -466,10 +467,10 @@ def outer(op: Elementwise, *operands: TensorLike, name: str | None = None) -> Te
 def interpolation(
     x: TensorLike, y: TensorLike, weight: TensorLike, *, name: str | None = None
 ) -> Tensor:
-    """The point between ``x`` and ``y`` at ``weight``: (1 - weight) * x + weight * y.
+    """Return the linear interpolation (1 - weight) * x + weight * y.
 
-    x where ``weight`` is 0, y where it is 1, also where the other is infinite; beyond these it
-    continues on the line. ``weight`` is a number or a tensor, for example one over the batch axis.
+    It is x where ``weight`` is 0 and y where it is 1, even if the other one is infinite. Outside of
+    0 to 1 it extrapolates. ``weight`` is a number or a tensor, for example one over the batch axis.
     """
     weight = as_tensor(weight, near=x)
     return _named(weighted(1 - weight, x) + weighted(weight, y), name)

@@ -1,7 +1,7 @@
 """Convolution over any axes and its transpose, as contractions of windows and filters.
 
-Axes say by name what each is: positions inside a window are an axis of the filters, axes that both
-have are summed, or kept where ``over`` leaves them out (groups, and channels each on its own).
+The names of axes give their roles. Positions inside a window are an axis of the filters. Other axes
+that both operands have are summed, unless ``over`` leaves them out (groups, depthwise channels).
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def convolution(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """Windows of ``x`` times filters ``w``: ``convolution(x, w, {H: Window(R), W: Window(S)})``.
+    """Convolve ``x`` with filters ``w``: ``convolution(x, w, {H: Window(R), W: Window(S)})``.
 
-    Sums over the axes of positions, which ``w`` has, and over ``over``: all other axes that both
-    have, where it is not given. Those not summed are matched: ``over=C`` leaves groups apart,
-    ``over=[]`` the channels too. The result has the axes of ``x`` that are left, then those of
-    ``w`` alone. Nothing is flipped. Raises ``AxisError`` where ``w`` lacks an axis of positions, or
-    no window fits.
+    It sums over the axes of positions, which ``w`` has, and over the axes ``over``; by default
+    these are all other axes that both have. Shared axes that are not summed are matched: ``over=C``
+    keeps groups separate, ``over=[]`` also channels. The result has the remaining axes of ``x``,
+    then those that only ``w`` has. Filters are not flipped. Raises ``AxisError`` if ``w`` lacks an
+    axis of positions, or no window fits.
     """
     x, w = as_tensor(x, near=w), as_tensor(w, near=x)
     placed = _filters(x, w, windows, "convolution")
@@ -64,12 +64,12 @@ def transposed_convolution(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """What a convolution with these windows has for a derivative: each element spread by filters.
+    """Return the transpose of a convolution with these windows: elements are spread by filters.
 
-    ``x`` has what that convolution results in, so ``over`` are the axes that it makes (all that
-    both have, where not given). Along H the result has (H - 1) * stride + dilation * (R - 1) + 1 -
-    before - after elements, or as many as ``lengths`` say: a stride leaves several for which there
-    are as many windows, and any other raises ``AxisError``.
+    ``x`` has the axes of that convolution's result, so ``over`` are the axes that the convolution
+    adds (all that both have, if not given). Along H the result has (H - 1) * stride + dilation * (R
+    - 1) + 1 - before - after elements, or as many as ``lengths`` give. With a stride, several
+    lengths give the same number of windows; any other length raises ``AxisError``.
     """
     x, w = as_tensor(x, near=w), as_tensor(w, near=x)
     what = "transposed_convolution"
@@ -92,7 +92,7 @@ def _spread(
     length: int | Length | None,
     what: str,
 ) -> tuple[tuple[Any, ...], tuple[Guard, ...]]:
-    """The attributes of the row that spreads ``x`` along an axis, and what must hold for it."""
+    """Return the attributes of the ``unwindow`` op that spreads ``x`` along an axis, and guards."""
     if length is None:
         reach = (positions.expression - 1) * spec.dilation + 1
         if isinstance(spec.pad, str):
@@ -115,7 +115,7 @@ def _spread(
 def _filters(
     x: Tensor, w: Tensor, windows: Mapping[Any, Any], what: str
 ) -> list[tuple[Axis, Window, Axis]]:
-    """Where windows lie, with the axes of positions that the filters have."""
+    """Return axes, windows, and the filters' axes of positions; ``AxisError`` if they lack one."""
     found = []
     for axis, spec, positions in placements(x, windows, what):
         if isinstance(spec.axis, int) or positions not in w.axes:
@@ -139,7 +139,7 @@ def _summed(
     over: AxesLike | None,
     what: str,
 ) -> list[Axis]:
-    """The axes that a convolution sums over."""
+    """Return the axes over which a convolution sums."""
     positions = [each for _, _, each in placed]
     if over is not None:
         return [*named_axes(over, what, x, w), *positions]

@@ -35,14 +35,14 @@ def cross_entropy_binary(
     out_axes: AxesLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The sum of -(t log y + (1 - t) log(1 - y)): the cost of saying y where the truth is t.
+    """Return the sum of -(t log y + (1 - t) log(1 - y)) for probabilities y and targets t.
 
-    ``y`` are probabilities, ``t`` probabilities, 0 and 1, or truth values. Summed over
-    ``reduction_axes``, or over all but ``out_axes``, or over all. In nats; in bits with
-    ``usebits``. Where ``y`` is a ``sigmoid``, value and derivatives are exact however far out;
-    elsewhere y = 0 or 1 may make it infinite. A term of weight 0, which is t or 1 - t, is 0, also
-    where its logarithm is infinite, and so are its derivatives. Warns where ``y`` can be seen to
-    be scores: a product with weights, also under ``tanh``, ``relu`` and the like, or a logarithm.
+    ``y`` are probabilities; ``t`` are probabilities, 0 and 1, or truth values. The sum is over
+    ``reduction_axes``, or over all but ``out_axes``, or over all. It is in nats, or in bits with
+    ``usebits``. If ``y`` is a ``sigmoid``, value and derivatives are exact for all arguments;
+    otherwise y = 0 or 1 may make it infinite. A term whose weight, t or 1 - t, is 0 is 0 even if
+    its logarithm is infinite, and so are its derivatives. Warns if ``y`` is recognised as scores: a
+    product with weights, also under ``tanh``, ``relu`` and similar functions, or a logarithm.
     """
     y, t = _operands(y, t)
     _warn_of_scores(y, "cross_entropy_binary", "sigmoid")
@@ -61,15 +61,15 @@ def cross_entropy_multi(
     out_axes: AxesLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The sum of -t log y over classes: the cost of saying y where the truth is t.
+    """Return the sum of -t log y over classes, for probabilities y and targets t.
 
-    ``y`` are probabilities of classes, ``t`` probabilities or a ``onehot`` tensor. Summed over
-    ``reduction_axes``, or over all but ``out_axes``, or over all: with ``out_axes=[N]`` there is
-    a cost for each example of the batch. In nats; in bits with ``usebits``. Where ``y`` is a
-    ``softmax``, value and derivatives are exact however far out. A class whose t is 0 adds 0, also
-    where its y is 0, and has the derivatives 0 there. Raises ``AxisError`` for a ``t`` of class
-    numbers. Warns where ``y`` can be seen to be scores: a product with weights, also under
-    ``tanh``, ``relu`` and the like, or a logarithm.
+    ``y`` are probabilities of classes; ``t`` are probabilities or a ``onehot`` tensor. The sum is
+    over ``reduction_axes``, or over all but ``out_axes``, or over all: with ``out_axes=[N]`` there
+    is a cost for each example of the batch. It is in nats, or in bits with ``usebits``. If ``y`` is
+    a ``softmax``, value and derivatives are exact for all arguments. A class whose t is 0 adds 0
+    even if its y is 0, and has derivatives 0 there. Raises ``AxisError`` for a ``t`` of class
+    numbers. Warns if ``y`` is recognised as scores: a product with weights, also under ``tanh``,
+    ``relu`` and similar functions, or a logarithm.
     """
     y, given = as_tensor(y), as_tensor(t, near=y)
     missing = [axis.name for axis in y.axes if axis not in given.axes]
@@ -86,14 +86,14 @@ def cross_entropy_multi(
     return _cost("cross_entropy_multi", entropy, usebits, reduction_axes, out_axes, name)
 
 
-# What gives weighted sums of its operands, or only moves them.
+# Primitives that give weighted sums of their operands.
 LINEAR = ("add", "subtract", "negative", "multiply", "divide", "sum", "dot", "cast")
-# What gives of a weighted sum values below 0 or above 1, where nothing is done to them after it.
+# Activations of a weighted sum whose values may be below 0 or above 1.
 ACTIVATIONS = ("tanh", "maximum", "where", "silu", "gelu", "gelu_tanh")
 
 
 def _warn_of_scores(y: Tensor, what: str, squashing: str) -> None:
-    """Warn where nothing keeps ``y`` between 0 and 1: it is linear in weights, or a logarithm."""
+    """Warn if ``y`` is not confined to 0 to 1: it is linear in weights, or a logarithm."""
     ops: list[Op] = [y]
     last: Op = y
     while last.primitive.kind == "movement" or last.primitive.name == "cast":
@@ -128,7 +128,7 @@ def _is_weight(op: Op) -> bool:
 
 
 def _operands(y: Any, t: Any) -> tuple[Tensor, Tensor]:
-    """Both as floats."""
+    """Return both operands as floats."""
     y, t = as_tensor(y, near=t), as_tensor(t, near=y)
     if kind(y.dtype) != "f":
         y = in_dtype(y, FLOAT32)
@@ -140,8 +140,9 @@ def _operands(y: Any, t: Any) -> tuple[Tensor, Tensor]:
 def _weighted_log(weight: Tensor, y: Tensor) -> Tensor:
     """Return ``weight * log(y)``, which is 0 where both are 0, with derivatives that are 0 there.
 
-    A logarithm that has a stable form is finite wherever its argument is, and so are its slopes;
-    those of another one are infinite at 0, so its argument is replaced where the weight is 0.
+    A logarithm with a stable form is finite wherever its argument is, and so are its derivatives.
+    The derivatives of other logarithms are infinite at 0, so the argument is replaced where the
+    weight is 0.
     """
     logarithm = log(y)
     if has_stable_form(logarithm):
@@ -159,7 +160,7 @@ def _cost(
     name: str | None,
 ) -> Tensor:
     total = reduce(SUM, widened(entropy), reduction_axes, out_axes, what=what)
-    made = 0 - total  # no cost is -0.0
+    made = 0 - total  # a negation could give -0.0
     if usebits:
         made = made / math.log(2)
     return annotate(in_dtype(made, entropy.dtype), name, (), ())

@@ -1,7 +1,8 @@
 """``np.sum(x, axis=A)`` and other NumPy functions on tensors, by ``__array_function__``.
 
-A function is here where it means the same once axes are named: ``axis=None`` is all axes, and a
-position, which would depend on the order of axes, is refused. Others name geon's function.
+A NumPy function is supported if it has the same meaning with named axes. ``axis=None`` means all
+axes; a position is refused, because it would depend on the order of axes. For other functions the
+error names geon's function.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from . import composites
 
 def _reduced(name: str, reduce: Callable[..., Tensor], options: tuple[str, ...] = ()) -> Any:
     def build(a: Any, axis: Any = None, **given: Any) -> Tensor:
-        # What NumPy's functions hand on where the user said nothing.
+        # Options that NumPy passes even if the user did not give them.
         left = {key: value for key, value in given.items() if key in options}
         _only(name, given, left)
         return reduce(a, _named(name, axis), **left)
@@ -48,7 +49,7 @@ def _only(name: str, given: dict[str, Any], known: dict[str, Any]) -> None:
 
 
 def _named(name: str, axis: Any) -> Any:
-    """An axis as geon's functions take it; ``AxisError`` for a position."""
+    """Return an axis argument in geon's form; raise ``AxisError`` for a position."""
     for item in axis if isinstance(axis, (list, tuple)) else (axis,):
         if not (item is None or isinstance(item, (Axis, Axes, str))):
             raise AxisError(
@@ -118,7 +119,7 @@ BUILDS: dict[str, Callable[..., Any]] = {
 }
 
 
-# Where NumPy's function is not what geon's of that name is, or has an argument of its own.
+# Advice where NumPy's function differs from geon's of that name, or has another argument.
 CURES = {
     "around": "geon.round(x * 100) / 100 for two digits",
     "outer": "geon.outer(geon.multiply, x, y)",
@@ -126,7 +127,7 @@ CURES = {
     "std": "geon.std(x, A, correction=n), whose n is what NumPy calls ddof",
     "var": "geon.variance(x, A, correction=n), whose n is what NumPy calls ddof",
 }
-# What the methods of NumPy's elementwise functions are called here.
+# geon's equivalents of the methods of NumPy's ufuncs.
 METHODS = {
     "add.reduce": "geon.sum(x, A)",
     "multiply.reduce": "geon.prod(x, A)",
@@ -145,7 +146,7 @@ METHODS = {
 
 
 def numpy_function(function: Callable[..., Any], args: Any, keywords: dict[str, Any]) -> Any:
-    """What a function of NumPy gives for tensors: an op, or an error that names geon's function."""
+    """Return the op of a NumPy function on tensors; else raise an error with geon's function."""
     name = f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
     if name not in BUILDS:
         _refuse(name, "")
@@ -172,7 +173,7 @@ def _instead(name: str) -> str:
 
 
 def ufunc_cure(name: str, method: str) -> str:
-    """What to write for a method of one of NumPy's elementwise functions."""
+    """Return the advice for a method of a NumPy ufunc."""
     if method == "__call__":
         return _instead(name)
     known = METHODS.get(f"{name}.{method}")

@@ -1,6 +1,6 @@
-"""Max and mean pooling over windows.
+"""Max, mean and p-norm pooling over windows.
 
-Over a whole axis it is a reduction: ``geon.max(x, [H, W])``, ``geon.mean(x, [H, W])``.
+Pooling over a whole axis is a reduction: ``geon.max(x, [H, W])``, ``geon.mean(x, [H, W])``.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def max_pool(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """The largest element of each window: ``geon.max_pool(x, {H: Window(2, stride=2)})``.
+    """Return the largest element of each window: ``geon.max_pool(x, {H: Window(2, stride=2)})``.
 
-    Padding is less than any element. The derivative is that of the first largest one, whose
-    position is what is kept for it. Raises ``AxisError`` where no window fits.
+    Padding is less than any element. The derivative goes to the first largest element; only its
+    index is stored for it. Raises ``AxisError`` if no window fits.
     """
     x = as_tensor(x)
     if kind(x.dtype) == "b":
@@ -70,11 +70,10 @@ def average_pool(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """The mean of each window, of its elements alone or, with ``count_pad``, of padding as 0 too.
+    """Return the mean of each window, without padding, or with ``count_pad`` with padding as 0.
 
-    What a window of ``ceil`` reaches beyond the padding never counts. Integers and bool give
-    float32. Where a window has no element its mean is NaN. Raises ``AxisError`` where no window
-    fits.
+    Elements of a window beyond the padding, with ``ceil``, never count. Integers and bool give
+    float32. The mean of a window without elements is NaN. Raises ``AxisError`` if no window fits.
     """
     given = floating(as_tensor(x))
     x = widened(given)
@@ -96,10 +95,10 @@ def lp_pool(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """The p-norm of each window: the sum of ``|x| ** p`` to the power of 1 / ``p``.
+    """Return the p-norm of each window: the sum of ``|x| ** p`` to the power of 1 / ``p``.
 
-    Padding is 0. Where all of a window is 0 its derivative is. Integers and bool give float32.
-    Raises ``AxisError`` where no window fits, ``ArgumentError`` where ``p`` is not more than 0.
+    Padding is 0. Where all of a window is 0, the derivative is 0. Integers and bool give float32.
+    Raises ``AxisError`` if no window fits, ``ArgumentError`` if ``p`` is not more than 0.
     """
     if not isinstance(p, (int, float)) or not p > 0:
         raise ArgumentError(f"lp_pool at {describe(user_site())}: p must be more than 0, not {p!r}")
@@ -118,10 +117,10 @@ def _positions(placed: list[tuple[Axis, Window, Axis]]) -> list[Axis]:
 
 
 def _counted(at: Placed, pad: bool) -> Tensor:
-    """How many elements each window along an axis has, of padding too where ``pad``."""
+    """Return the number of elements of each window along an axis, with padding if ``pad``."""
     before: Size = 0 if pad else at.before
     length = at.length
-    if pad:  # as many as the windows would have of an axis that is so much longer
+    if pad:  # count elements of an axis that is longer by the padding
         length = at.spare + (at.window.expression - 1) * at.dilation + 1
     ones = broadcast(number(1, INT64, weak=True), Axes(at.axis.with_length(length)))
     attrs = (at.axis.name, at.window, at.stride, at.dilation, before, at.count)

@@ -42,14 +42,14 @@ def resize(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """``x`` with other lengths along some axes: ``geon.resize(x, {H: 64, W: 64})``.
+    """Return ``x`` resampled to other lengths along some axes: ``geon.resize(x, {H: 64, W: 64})``.
 
-    ``mode`` is ``linear`` (of the two elements around a place) or ``nearest``. ``align`` says where
-    an element is: ``centers`` lays the middles of elements over each other, ``corners`` (of
-    ``linear``) the first and last elements, ``starts`` (of ``nearest``) where elements begin.
-    Places are found in integers, so they are exact. Linear makes float32 of integers and bool.
-    Raises ``AxisError`` for a length below 1 and for an axis without elements, and
-    ``ArgumentError`` for another mode.
+    ``mode`` is ``linear`` (between the two neighbouring elements) or ``nearest``. ``align`` gives
+    the coordinates of elements: ``centers`` aligns the whole extents, with samples at the centres
+    of elements; ``corners`` (with ``linear``) aligns the first and last elements; ``starts`` (with
+    ``nearest``) samples at the starts of elements. Coordinates are exact, because they are computed
+    in integers. Linear gives float32 for integers and bool. Raises ``AxisError`` for a length below
+    1 and for an axis without elements, and ``ArgumentError`` for another mode.
     """
     made = as_tensor(x)
     known = {"linear": ("centers", "corners"), "nearest": ("centers", "starts")}
@@ -78,7 +78,7 @@ def resize(
 
 
 def _some(x: Tensor, axis: Axis) -> tuple[Guard, ...]:
-    """Return the guard that an open axis has an element; raise ``AxisError`` where it has none."""
+    """Return the guard that an open axis has an element; raise ``AxisError`` if it has none."""
     size = axis.expression
     if isinstance(size, int) and size:
         return ()
@@ -99,7 +99,7 @@ def _nearest(axis: Axis, longer: Axis, align: str) -> Tensor:
 
 
 def _between(x: Tensor, axis: Axis, longer: Axis, align: str, guards: tuple[Guard, ...]) -> Tensor:
-    """Each element from the two around its place, a quotient of integers."""
+    """Interpolate each element between its two neighbours, at a quotient of integers."""
     old, new = length_value(axis.expression), length_value(longer.expression)
     place: Any = iota(longer)
     if align == "corners":
@@ -115,7 +115,7 @@ def _between(x: Tensor, axis: Axis, longer: Axis, align: str, guards: tuple[Guar
     first, second = (
         widened(_gather(x, strengthen(at, INT64), axis.name, guards)) for at in (low, high)
     )
-    # At a place that is an element's own, the other one has weight 0 and may be infinite.
+    # At the coordinate of an element, the other one has weight 0 and may be infinite.
     between = weighted(1 - part, first) + weighted(part, second)
     return in_dtype(reorder(between, first.axes), x.dtype)
 
@@ -129,10 +129,10 @@ def roll(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """``x`` moved along some axes, what leaves at one end coming in at the other.
+    """Return ``x`` shifted cyclically along some axes.
 
-    ``geon.roll(x, {T: 1})`` has at t what was at t - 1. Along an open axis the shift must be no
-    longer than the axis, which is looked at before a call (``GuardError``).
+    ``geon.roll(x, {T: 1})`` has at t the element from t - 1. Along an open axis the shift must not
+    exceed the length, which is checked before a call (``GuardError``).
     """
     made = as_tensor(x)
     for along, shift in by_own_axis(made, shifts, "roll").items():
@@ -172,7 +172,7 @@ def _diagonal_map(op: Op, index: Index) -> Map:
 
 
 def _diagonal_transpose(g: Tensor, op: Op, i: int) -> Tensor:
-    """On the diagonal the cotangent, beside it 0."""
+    """Return the cotangent on the diagonal and 0 elsewhere."""
     x, (names, axis) = op.args[0], op.attrs
     first = x.axes[names[0]]
     spread = rename(g, {axis: first.name}) if axis.name != first.name else g
@@ -220,10 +220,10 @@ def diagonal(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """The elements of ``x`` at equal indices of two or more ``axes``, in the place of the first.
+    """Return the elements of ``x`` at equal indices of two or more ``axes``, in place of the first.
 
-    The lengths of the axes must agree. ``axis`` names what is left; else it is the first of them.
-    Raises ``AxisError`` for fewer than two axes.
+    The lengths of the axes must agree. ``axis`` is the axis of the diagonal; by default it is the
+    first of them. Raises ``AxisError`` for fewer than two axes.
     """
     x = as_tensor(x)
     group = Axes(*[own_axis(x, each, "diagonal") for each in named_axes(axes, "diagonal", x)])

@@ -203,8 +203,8 @@ def _slopes(op: Op) -> tuple[Tensor, Tensor]:
         ]
         count = _scatter(hits[0], index, hits[1], axis, "add")
         return hits[0] / count, hits[1] / _gather(count, index, axis)
-        # The product of the other factors: the product of the nonzero ones times that of the zeros,
-        # which are kept as factors for the second derivative.
+    # The product of the other factors: the product of the nonzero ones times that of the zeros,
+    # which are kept as factors for the second derivative.
     wide = [cast(each, dtype) for each in both]
     one, nothing = number(1, dtype), number(0, dtype)
     is_zero = [equal.apply(each, nothing) for each in wide]

@@ -416,9 +416,7 @@ def unflatten(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """Return ``x`` with ``axis`` split row-major into ``axes``; lengths must multiply to
-    its own.
-    """
+    """Return ``x`` with ``axis`` split row-major into ``axes``, whose size must be its length."""
     x = as_tensor(x)
     made = _unflatten(x, own_axis(x, axis, "unflatten"), as_axes(axes))
     return annotate(made, name, tags, follows)

@@ -1,4 +1,4 @@
-"""Names of other libraries' functions and arguments, each with its replacement in geon.
+"""Names of other libraries' functions and attributes, each with its replacement in geon.
 
 A name that geon lacks is looked up here, and the error says what to write.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 if TYPE_CHECKING:
     from ..op_graph import Op
 
-# Of the module: what is written geon.NAME elsewhere.
+# Functions of other libraries, used as geon.NAME.
 FUNCTIONS = {
     **{name: f'"{name}", a string' for name in ("bool", "bfloat16", "float16", "float32")},
     **{name: f'"{name}", a string' for name in ("float64", "int8", "int16", "int32", "int64")},
@@ -232,7 +232,7 @@ FUNCTIONS = {
     "vectorize": "nothing: give a tensor one more axis, and all that is made of it has that axis",
 }
 
-# What geon lacks, with what helps meanwhile.
+# Functions that geon lacks, with workarounds.
 _NUMPY = "compute it with NumPy from results of a computation"
 _FOURIER = "take geon.dot with a matrix of cosines and one of sines"
 _LENGTHS = "results have fixed lengths, so take geon.where or geon.sort"
@@ -269,7 +269,7 @@ _LABELS = (
     'x[{"dim": position}]: tensors have positions along their axes, and no labels; look these up '
     "outside of the function"
 )
-# Of a tensor: what is written x.NAME elsewhere, beside the functions.
+# Attributes of tensors of other libraries, used as x.NAME, besides the functions above.
 ATTRIBUTES = {
     "T": "geon.reorder(x, axes); operations match axes by name and need no transpose",
     "at": "geon.update(x, value, position), or geon.scatter for an index tensor",
@@ -331,7 +331,7 @@ ATTRIBUTES = {
     "view": "geon.flatten(x, axes, axis) and geon.unflatten(x, axis, axes)",
 }
 
-# Of geon.frontends.neon: what is written torch.nn.NAME, keras.layers.NAME or optax.NAME elsewhere.
+# Names of torch.nn, keras.layers and optax, used as neon.NAME of geon.frontends.neon.
 _NORM = "neon.BatchNorm(), whose axes go by name"
 _POOL = "neon.Pooling, an entry for each axis"
 NEON = {
@@ -396,7 +396,7 @@ NEON = {
     "sgd": "neon.SGD(rate)",
 }
 
-# Of a stream: what is written rng.NAME elsewhere.
+# Methods of random generators of other libraries, used on geon.Random.
 STREAMS = {
     "choice": "geon.gather(values, positions, axis), with positions from integers",
     "dropout": "geon.where(stream.bernoulli(x.axes, p=keep) > 0, x / keep, 0)",
@@ -411,7 +411,7 @@ STREAMS = {
     "split": "geon.Random(seed) with another seed; each draw of a stream is another already",
     "standard_normal": "stream.normal(axes)",
 }
-# Of a transformer: what is written session.NAME or model.NAME elsewhere.
+# Methods of sessions and models of other libraries, used on a transformer.
 TRANSFORMERS = {
     "eval": "f = transformer.computation(results, *placeholders), then f(*values)",
     "fit": "a loop over batches that calls a computation with geon.assign among its results",
@@ -425,7 +425,7 @@ TRANSFORMERS = {
     "to": "geon.make_transformer(name), which chooses the device",
     "train": "f = transformer.computation([loss, geon.assign(...)], *placeholders)",
 }
-# Of a computation: what is written f.NAME elsewhere.
+# Attributes of compiled functions of other libraries, used on a computation.
 COMPUTATIONS = {
     "backward": "geon.deriv(loss, variables) among the results",
     "compile": "nothing: the first call compiles",
@@ -442,10 +442,10 @@ COMPUTATIONS = {
 
 
 def missing_name(owner: object, what: str, name: str, cures: Mapping[str, str]) -> AttributeError:
-    """The error for a name that ``owner``, which is called ``what``, lacks.
+    """Return the error for a name that ``owner``, called ``what`` in the message, lacks.
 
-    It says what to write where that is known. Python adds the names that are alike, for which it
-    asks for ``name`` and ``obj``.
+    It gives advice if ``cures`` has the name. Python adds similar names itself; for this it needs
+    ``name`` and ``obj``.
     """
     cure = ""
     if name in cures:
@@ -456,19 +456,19 @@ def missing_name(owner: object, what: str, name: str, cures: Mapping[str, str]) 
 
 
 def missing_member(owner: object, name: str, cures: Mapping[str, str]) -> AttributeError:
-    """The error for a member that an object lacks, with what to write where it is known."""
+    """Return the error for a member that an object lacks, with advice if known."""
     return missing_name(owner, f"{type(owner).__name__!r} object", name, cures)
 
 
 def missing_function(module: ModuleType, name: str, cures: Mapping[str, str]) -> AttributeError:
-    """The error for a name that a module lacks, with what to write where it is known."""
+    """Return the error for a name that a module lacks, with advice if known."""
     return missing_name(module, f"module {module.__name__!r}", name, cures)
 
 
 class Missing:
-    """An attribute that ops lack and people try: asking for it raises, with what to write.
+    """Descriptor of an attribute that ops lack but users try: reading it raises with advice.
 
-    A method ``__getattr__`` would be simpler, and make every attribute of every op slower to read.
+    A method ``__getattr__`` would be simpler, but make every attribute access of every op slower.
     """
 
     __slots__ = ("cure", "name")
@@ -484,7 +484,7 @@ class Missing:
 
 
 def name_missing(cls: type[Op], functions: Iterable[str]) -> None:
-    """Let ops of a class answer for what they lack: known names, and these functions of geon."""
+    """Add ``Missing`` descriptors to a class of ops for known names and for geon's functions."""
     cures = {name: f"geon.{name}(x, ...)" for name in functions} | FUNCTIONS | ATTRIBUTES
     for name, cure in cures.items():
         if not hasattr(cls, name):
@@ -492,12 +492,12 @@ def name_missing(cls: type[Op], functions: Iterable[str]) -> None:
 
 
 def is_missing(cls: type, name: str) -> bool:
-    """Whether an attribute is one that ops lack."""
+    """Return True if an attribute is a ``Missing`` descriptor."""
     return any(isinstance(vars(base).get(name), Missing) for base in cls.__mro__)
 
 
 def kind_of(op: Op) -> str:
-    """What a user calls an op: a variable, a placeholder, a tensor, an effect."""
+    """Return the user's word for an op: variable, placeholder, tensor, or effect."""
     if op.dtype.kind == "V" and op.dtype.itemsize == 0:
         return f"effect {op.primitive.name}"
     return op.primitive.name if op.primitive.name in ("variable", "placeholder") else "tensor"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class TensorMethods:
-    """What ``x.sum(A)`` and its kin mean: ``geon.sum(x, A)``."""
+    """Methods of tensors: ``x.sum(A)`` is ``geon.sum(x, A)``, and so on."""
 
     __slots__ = ()
 
@@ -29,56 +29,56 @@ class TensorMethods:
     @explained
     def sum(self, reduction_axes: AxesLike | None = None, *, out_axes: AxesLike | None = None,
             name: str | None = None) -> Tensor:  # fmt: skip
-        """``geon.sum`` of it."""
+        """Return ``geon.sum`` of the tensor."""
         return _built("sum", self, reduction_axes, out_axes=out_axes, name=name)
 
     @explained
     def mean(self, reduction_axes: AxesLike | None = None, *, out_axes: AxesLike | None = None,
              name: str | None = None) -> Tensor:  # fmt: skip
-        """``geon.mean`` of it."""
+        """Return ``geon.mean`` of the tensor."""
         return _built("mean", self, reduction_axes, out_axes=out_axes, name=name)
 
     @explained
     def max(self, reduction_axes: AxesLike | None = None, *, out_axes: AxesLike | None = None,
             name: str | None = None) -> Tensor:  # fmt: skip
-        """``geon.max`` of it."""
+        """Return ``geon.max`` of the tensor."""
         return _built("max", self, reduction_axes, out_axes=out_axes, name=name)
 
     @explained
     def min(self, reduction_axes: AxesLike | None = None, *, out_axes: AxesLike | None = None,
             name: str | None = None) -> Tensor:  # fmt: skip
-        """``geon.min`` of it."""
+        """Return ``geon.min`` of the tensor."""
         return _built("min", self, reduction_axes, out_axes=out_axes, name=name)
 
     @explained
     def dot(self, y: TensorLike, over: AxesLike | None = None, *,
             name: str | None = None) -> Tensor:  # fmt: skip
-        """``geon.dot`` of it and ``y``."""
+        """Return ``geon.dot`` of the tensor and ``y``."""
         return _built("dot", self, y, over, name=name)
 
     @explained
     def cast(self, dtype: DTypeLike, *, name: str | None = None) -> Tensor:
-        """``geon.cast`` of it."""
+        """Return ``geon.cast`` of the tensor."""
         return _built("cast", self, dtype, name=name)
 
     @explained
     def rename(self, names: Mapping[AxisLike, Axis | str], *, name: str | None = None) -> Tensor:
-        """``geon.rename`` of it."""
+        """Return ``geon.rename`` of the tensor."""
         return _built("rename", self, names, name=name)
 
     @explained
     def reorder(self, axes: AxesLike, *, name: str | None = None) -> Tensor:
-        """``geon.reorder`` of it."""
+        """Return ``geon.reorder`` of the tensor."""
         return _built("reorder", self, axes, name=name)
 
     @explained
     def broadcast(self, axes: AxesLike, *, name: str | None = None) -> Tensor:
-        """``geon.broadcast`` of it."""
+        """Return ``geon.broadcast`` of the tensor."""
         return _built("broadcast", self, axes, name=name)
 
     @explained
     def deriv(self, x: Any, *, seed: TensorLike | None = None, unreached: str = "raise") -> Any:
-        """``geon.deriv`` of it with respect to ``x``."""
+        """Return ``geon.deriv`` of the tensor with respect to ``x``."""
         return LATE_BOUND["deriv"](self, x, seed=seed, unreached=unreached)
 
 

@@ -1,4 +1,4 @@
-"""Python operators of tensors, and errors for conversions that symbolic tensors cannot do."""
+"""Python operators of tensors, and errors for conversions that symbolic tensors do not support."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _getframe = sys._getframe
 
-# Functions that lower modules call and higher modules define; `geon/__init__.py` binds all of them.
+# Functions that lower modules call and higher modules define; `geon/__init__.py` fills the table.
 LATE_BOUND: dict[str, Callable[..., Any]] = {}
 
 
@@ -31,12 +31,12 @@ def _apply(name: str, *operands: Any) -> Tensor:
 
 
 def _binary(name: str, depth: int = 1) -> Callable[[Any, TensorLike], Tensor]:
-    """The method of an operator; the op that is alive already is found with one look-up.
+    """Return the method of an operator; it finds an existing op with one table lookup.
 
-    The operator was written ``depth`` frames above the method.
+    The operator is in the user's code ``depth`` frames above the method.
     """
     find = table.get
-    row: Any = None  # rows are made after the class of tensors
+    row: Any = None  # set at the first call: primitives are defined after the tensor class
 
     def method(x: Any, y: Any) -> Tensor:
         nonlocal row
@@ -45,7 +45,7 @@ def _binary(name: str, depth: int = 1) -> Callable[[Any, TensorLike], Tensor]:
         entry = find((row, id(x), id(y)))
         if entry is not None:
             op: Any = entry()
-            # An op built by geon.outer lacks the check that its operands share an axis.
+            # An op built by geon.outer was not checked for a shared axis of its operands.
             if op is not None and op.axes is x.axes:
                 frame = _getframe(depth)
                 site = op._site
@@ -60,7 +60,7 @@ def _binary(name: str, depth: int = 1) -> Callable[[Any, TensorLike], Tensor]:
 
 
 def _reflected(name: str) -> Callable[[Any, TensorLike], Tensor]:
-    """The method of an operator whose left operand is no tensor."""
+    """Return the method of an operator whose left operand is no tensor."""
     return lambda y, x: _apply(name, x, y)
 
 
@@ -71,7 +71,7 @@ IDENTITY = (
 
 
 def _equality(name: str) -> Callable[[Any, object], Any]:
-    """The method of ``==`` or ``!=``, whose errors also say how to ask for identity."""
+    """Return the method of ``==`` or ``!=``, whose errors also explain how to test identity."""
     build = _binary(name, depth=2)
 
     def method(x: Any, y: Any) -> Tensor:
@@ -85,17 +85,17 @@ def _equality(name: str) -> Callable[[Any, object], Any]:
     return method
 
 
-if TYPE_CHECKING:  # a checker knows what callable tells apart
+if TYPE_CHECKING:  # type checkers understand `callable`
     is_function = callable
 else:
 
     def is_function(value: object) -> bool:
-        """Whether ``value`` can be called; ops have a ``__call__`` that only refuses."""
+        """Return True if ``value`` can be called; ops have a ``__call__`` that only raises."""
         return callable(value) and not hasattr(type(value), "_called_op")
 
 
 def refuse_call(op: Any, *given: Any, **named: Any) -> NoReturn:
-    """The ``__call__`` of ops: say how an op is computed, or indexed."""
+    """Raise ``ArgumentError``, as the ``__call__`` of ops: say how to compute or index an op."""
     names = [leaf.name or f"input {n}" for n, leaf in enumerate(op.placeholders())]
     shown = op.name or ("result" if "x" in names else "x")
     leaves = ", ".join([shown, *names])
@@ -120,10 +120,10 @@ BINARY = (
 
 
 class TensorOperators:
-    """What Python syntax means for a symbolic tensor: each operator builds an op."""
+    """Python's operators for symbolic tensors: each builds an op."""
 
     __slots__ = ()
-    __pandas_priority__ = 10_000  # above that of every class of pandas, whose operators then defer
+    __pandas_priority__ = 10_000  # above that of all pandas classes, so their operators defer
 
     __add__ = _binary("add")
     __radd__ = _reflected("add")
@@ -161,7 +161,7 @@ class TensorOperators:
     def __abs__(self) -> Tensor:
         return _apply("absolute", self)
 
-    # What they return is a tensor; `object` promises a bool, and only Any fits both.
+    # They return tensors, while `object` declares bool; only Any fits both.
     __eq__ = _equality("equal")
     __ne__ = _equality("not_equal")
     __hash__ = object.__hash__
@@ -259,7 +259,7 @@ class TensorOperators:
         return _apply("round", self)
 
     def _computed(self) -> str:
-        """What to write for the value of it, which may depend on placeholders."""
+        """Return the advice how to compute the tensor, with its placeholders."""
         op: Any = self
         names = [leaf.name or f"input {n}" for n, leaf in enumerate(op.placeholders())]
         given = "".join(f", {name}" for name in names)
@@ -277,11 +277,11 @@ class TensorOperators:
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: Any, keywords: dict[str, Any]
     ) -> Any:
-        """Let ``np.sum(x, axis=A)`` build an op."""
+        """Build an op for ``np.sum(x, axis=A)`` and other NumPy functions."""
         return LATE_BOUND["numpy"](function, args, keywords)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        """Let ``np.tanh(x)`` and ``array * x`` build ops."""
+        """Build an op for ``np.tanh(x)``, ``array * x`` and other ufuncs."""
         if ufunc is np.matmul and method == "__call__" and not options:
             return LATE_BOUND["matmul"](*inputs)
         row: Any = UFUNCS.get(ufunc.__name__)
@@ -294,7 +294,7 @@ class TensorOperators:
         return made
 
 
-# The methods of arithmetic, order and indexing, which effects refuse.
+# The methods of arithmetic, comparison and indexing, which effects refuse.
 OPERATORS = ("__getitem__", "__neg__", "__pos__", "__abs__", "__invert__") + tuple(
     name
     for name in vars(TensorOperators)

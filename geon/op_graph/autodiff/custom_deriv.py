@@ -166,14 +166,14 @@ def _takes_inputs(rule: Any) -> bool:
 
 @explained
 def custom_deriv(rule: Backward) -> Callable[[Callable[..., Tensor]], CustomDeriv]:
-    """A decorator that gives a function of tensors the derivative that ``rule`` says.
+    """Return a decorator that gives a function of tensors the derivative rule ``rule``.
 
     ``rule(g, out, *inputs)`` returns a list with the cotangent of each input, over that input's
-    axes, from the cotangent ``g`` of the result ``out``; None stands for zero. Reverse mode calls
-    it; forward mode transposes it, for which it must be linear in ``g``. The inputs are the
-    positional arguments: tensors that the function reads otherwise are constants to derivatives.
-    A rule that returns anything else raises ``DerivativeError`` when a derivative is taken, and
-    what is no function raises ``ArgumentError`` at once::
+    axes, from the cotangent ``g`` of the result ``out``; None means zero. Reverse mode calls it;
+    forward mode transposes it, for which it must be linear in ``g``. The inputs are the positional
+    arguments: other tensors that the function reads are constants for derivatives. A rule that
+    returns anything else raises ``DerivativeError`` when a derivative is taken. A ``rule`` that is
+    no function raises ``ArgumentError`` at once::
 
         @geon.custom_deriv(lambda g, out, x: [g])
         def rounded(x):

@@ -18,8 +18,8 @@ Size = int | Length
 class Affine:
     """An affine expression: ``constant`` plus the sum of ``terms``, each an atom times a length.
 
-    Equal sums compare equal. A quotient and a remainder of the same division are merged: ``(i // n)
-    * n + i % n`` is ``i``.
+    Equal sums compare equal. A quotient and a remainder of the same division are merged, so that
+    ``(i // n) * n + i % n`` is ``i``.
     """
 
     __slots__ = ("_hash", "constant", "terms")

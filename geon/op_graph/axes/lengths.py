@@ -359,8 +359,8 @@ def _from_terms(terms: Iterable[tuple[Monomial, int]]) -> int | Length:
 def floor_divide(numerator: int | Length, denominator: int | Length) -> int | Length:
     """Return ``numerator // denominator`` rounded down, in normal form.
 
-    Terms that an integer denominator divides exactly leave the division: ``(4*N + 5)//2`` is ``2*N
-    + 2``. Raises ``ZeroDivisionError`` for a zero denominator.
+    Terms that an integer denominator divides exactly leave the division, so that ``(4*N + 5)//2``
+    is ``2*N + 2``. Raises ``ZeroDivisionError`` for a zero denominator.
     """
     if isinstance(numerator, int) and isinstance(denominator, int):
         return numerator // denominator

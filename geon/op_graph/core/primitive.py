@@ -65,17 +65,17 @@ class Primitive:
 
     A differentiable primitive has exactly one of these derivative rules, others have none:
 
-        - ``partials``: of an elementwise primitive, d out / d arg for each argument: a number, None
-          (zero everywhere) or a function of (out, \\*args);
-        - ``transpose``: of a primitive that is linear in some arguments: ``transpose(g, op, i)`` is
-          the cotangent of argument i, or None if the result does not depend on it differentiably.
-          It is linear in those arguments jointly, or, if ``multilinear``, in each one alone;
-        - ``linearise``: ``linearise(op, i, t)`` is the tangent of the result for the tangent t of
-          argument i, built from linear primitives; the driver transposes it;
-        - ``vjp`` and ``jvp``: of a primitive whose ops carry a user's rule: ``vjp(g, op)`` is the
-          cotangent of every argument, and ``jvp(op, moving, found)`` the tangent of the result from
-          the tangents ``found`` of the arguments at the positions ``moving``. A primitive with a
-          transpose may have a ``jvp`` as well.
+    - ``partials``: of an elementwise primitive, d out / d arg for each argument: a number, None
+      (zero everywhere) or a function of (out, \\*args);
+    - ``transpose``: of a primitive that is linear in some arguments: ``transpose(g, op, i)`` is
+      the cotangent of argument i, or None if the result does not depend on it differentiably.
+      It is linear in those arguments jointly, or, if ``multilinear``, in each one alone;
+    - ``linearise``: ``linearise(op, i, t)`` is the tangent of the result for the tangent t of
+      argument i, built from linear primitives; the driver transposes it;
+    - ``vjp`` and ``jvp``: of a primitive whose ops carry a user's rule: ``vjp(g, op)`` is the
+      cotangent of every argument, and ``jvp(op, moving, found)`` the tangent of the result from
+      the tangents ``found`` of the arguments at the positions ``moving``. A primitive with a
+      transpose may have a ``jvp`` as well.
 
     ``infer(args, attrs)`` returns the axes and dtype of the result, and raises the user's error if
     the primitive does not take these arguments. Building an op and reading one from a dump share

@@ -67,9 +67,9 @@ def transposed_convolution(
     """Return the transpose of a convolution with these windows: elements are spread by filters.
 
     ``x`` has the axes of that convolution's result, so ``over`` are the axes that the convolution
-    adds (all that both have, if not given). Along H the result has (H - 1) * stride + dilation * (R
-    - 1) + 1 - before - after elements, or as many as ``lengths`` give. With a stride, several
-    lengths give the same number of windows; any other length raises ``AxisError``.
+    adds (all that both have, if not given). The number of elements of the result along H is (H - 1)
+    * stride + dilation * (R - 1) + 1 - before - after, or given by ``lengths``. With a stride,
+    several lengths give the same number of windows; any other length raises ``AxisError``.
     """
     x, w = as_tensor(x, near=w), as_tensor(w, near=x)
     what = "transposed_convolution"

@@ -1,8 +1,10 @@
 """Rewrites the derivative of softmax in terms of its result alone.
 
-With y = exp(z) / s, where s = sum(exp(z)), and a cotangent g, the chain rule gives exp(z) * (g / s
-- sum(g * y / s)). This reads both exp(z) and y, and divides for each element. It equals y * (g -
-sum(g * y)).
+With y = exp(z) / s, where s = sum(exp(z)), and a cotangent g, the chain rule gives
+
+    exp(z) * (g / s - sum(g * y / s)) = y * (g - sum(g * y)).
+
+The left side reads both exp(z) and y, and divides for each element.
 """
 
 from __future__ import annotations

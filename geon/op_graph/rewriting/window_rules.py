@@ -19,7 +19,7 @@ from ..rows.windows import unwindow
 from .driver import Rules
 from .matching import is_of, over_axes, tensor
 
-POSITIONS = 64  # window positions: sums over at most so many are left to targets, where
+POSITIONS = 64  # window positions: sums over at most this many are left to targets if
 STEPS = 8  # the stride of windows, in elements, is at most this
 
 simpler = Rules("simpler windows")

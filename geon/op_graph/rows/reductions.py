@@ -349,7 +349,7 @@ def sum(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """Return the sum over ``reduction_axes``, or over all axes but ``out_axes``, or over all.
+    """The sum over ``reduction_axes``, or over all axes but ``out_axes``, or over all.
 
     bool and small integers give int64; float16 and bfloat16 accumulate in float32. The sum of no
     elements is 0.

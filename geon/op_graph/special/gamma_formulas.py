@@ -149,8 +149,8 @@ _BERNOULLI = (
     Fraction(-174611, 330),
     Fraction(854513, 138),
 )
-_SUMMED_TERMS = 7  # with B_2 to B_22, what is left out is below 2^-56 of the value for every order
-_LARGEST_ORDER = 120  # above it, coefficients of the reflection come near the end of float64
+_SUMMED_TERMS = 7  # with B_2 to B_22 the truncation error is below 2^-56 of the value
+_LARGEST_ORDER = 120  # above it, coefficients of the reflection come near the float64 maximum
 
 
 def erf(x: Any, ops: Any) -> Any:

@@ -10,8 +10,8 @@ from ..errors import ArgumentError
 from .core.source_info import Site, describe, resolve
 from .names import NameableValue, checked_name
 
-SITES_KEPT = 8
-NAMES_SHOWN = 4
+SITES_KEPT = 8  # maximum source lines of a node besides the first
+NAMES_SHOWN = 4  # maximum names of a node in messages
 
 
 def slot_setter(cls: type, slot: str) -> Callable[[Any, Any], None]:

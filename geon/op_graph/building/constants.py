@@ -39,7 +39,7 @@ from .coordinates import keep_coordinates, let_xarray_defer
 if TYPE_CHECKING:
     from .typing import DTypeLike, Follows, NewAxes, Tags, TensorLike
 
-SMALL_BYTES = 256
+SMALL_BYTES = 256  # constants up to this size are interned by value
 
 
 def _reference(op: Op) -> np.ndarray[Any, Any]:
@@ -76,7 +76,7 @@ CONSTANT = Primitive(
 )
 
 _numbers: dict[tuple[Any, ...], Tensor] = {}
-NUMBERS_KEPT = 4096
+NUMBERS_KEPT = 4096  # maximum cached scalar constants
 
 
 def number(value: bool | int | float, dtype: DType, weak: bool = False) -> Tensor:

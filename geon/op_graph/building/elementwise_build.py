@@ -245,7 +245,7 @@ def refuse_unshared(what: str, args: Sequence[Any]) -> None:
 
 
 _joined: dict[tuple[Axes, ...], Axes] = {}
-JOINED_KEPT = 4096
+JOINED_KEPT = 4096  # maximum cached unions of axes
 
 
 def join(what: str, tensors: Sequence[Tensor]) -> tuple[Axes, tuple[Guard, ...]]:

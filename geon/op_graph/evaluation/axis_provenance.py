@@ -327,7 +327,7 @@ class _Search:
         return number
 
 
-RUNNING = ("cumsum", "cumprod")
+RUNNING = ("cumsum", "cumprod")  # keep the axis along which they run
 UNKNOWN = Made(((None,),))
 
 

@@ -65,7 +65,7 @@ def bind(value: Any, lengths: Mapping[str, int]) -> Any:
     return with_lengths(value, lambda length: length.evaluate(lengths))
 
 
-COMPUTING = ("elementwise", "reduction", "ordered", "contraction")
+COMPUTING = ("elementwise", "reduction", "ordered", "contraction")  # kinds that widen halves
 
 
 def evaluate(op: Op, bound: Bound, args: list[Array]) -> Array:
@@ -96,7 +96,7 @@ def _widened(arrays: list[Array]) -> list[Array]:
 
 
 Evaluate = Callable[[Op, Bound, list[Array]], Array]
-ENDING = ("while", "fixed_point")
+ENDING = ("while", "fixed_point")  # loops that end by a condition
 
 
 @dataclass(frozen=True, eq=False, slots=True)

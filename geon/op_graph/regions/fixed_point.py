@@ -244,7 +244,7 @@ def _converged_reference(op: Op, x: Array, moves: Array, *more: Array) -> Array:
     return x
 
 
-# A primitive of its own, not a composition: it maps elements of x to elements along every axis.
+# One primitive instead of a composition, so that rules see that the result has the elements of x.
 CONVERGED = Primitive(
     "converged",
     "indexing",

@@ -183,7 +183,7 @@ def _or_zeros(value: Tensor | None, like: Op) -> Tensor:
 
 DEEP = 32  # terms: a product of so many or more takes longer than a store and load of its result
 NOMINAL = 64  # elements assumed for an open length
-BOUNDLESS = 1 << 62
+BOUNDLESS = 1 << 62  # capacity of edges that must not be cut
 
 
 def kept_of(results: Sequence[Op], moving: Iterable[Op], read: Set[Op]) -> list[Op]:

@@ -20,7 +20,7 @@ from ..nodes import carry_lines, carry_notes
 from ..op_graph import Op, post_order
 
 Rule = Callable[[Op], "Op | None"]
-LOOP_GUARD = 50
+LOOP_GUARD = 50  # maximum successive replacements of one op
 
 
 @dataclass(frozen=True)

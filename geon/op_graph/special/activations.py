@@ -16,7 +16,7 @@ from ..op_graph import Tensor
 from ..rows.elementwise import maximum, minimum, sigmoid, sigmoid_slope, square
 from .special_functions import density, normal_below, precise
 
-SCALE = 2 * math.sqrt(2 / math.pi)
+SCALE = 2 * math.sqrt(2 / math.pi)  # gelu_tanh(x) = x sigmoid(SCALE (x + CUBE x^3))
 CUBE = 0.044715
 
 

@@ -11,8 +11,8 @@ from ..building.constants import CONSTANT, scalar_value
 from ..core.argument_hints import explained
 from ..op_graph import NO_AXES, Leaf, Op, Tensor
 
-LEVELS = 4
-ARGUMENTS = 6
+LEVELS = 4  # default number of levels of an expression below the first
+ARGUMENTS = 6  # maximum arguments of an op that are listed
 LINES = 24  # an expression of more lines is folded
 ROWS = ("results", "placeholders", "variables", "peak_bytes")
 

@@ -22,7 +22,7 @@ from ..values.dtypes import DTYPES, DType, named_dtype
 
 Array = np.ndarray[Any, Any]
 
-FORMAT = 1
+FORMAT = 1  # version of the dump format
 
 # Maximum exponent in a length that is read, because powers are multiplied out; real graphs have
 # far smaller ones.

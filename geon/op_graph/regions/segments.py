@@ -163,7 +163,7 @@ def in_segments(
     """Divide scans into segments; return the new roots without marks, and the recomputed scans.
 
     If ``division`` is None, only the marks are removed. ``tidied`` simplifies the bodies of the
-    outer scans. New ops are in the interning table ``own``.
+    outer scans. New ops are in the intern table ``own``.
     """
     again: dict[RegionOp, None] = {}
     with building(own):

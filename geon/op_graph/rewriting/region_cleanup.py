@@ -24,7 +24,7 @@ from .while_cleanup import smaller_while, while_key
 def tidied(
     roots: Sequence[Op], own: OwnTable, hoist: bool = True, division: Division | None = MARKED
 ) -> list[Op]:
-    """Return the roots with fewer and smaller regions; new ops are in the interning table ``own``.
+    """Return the roots with fewer and smaller regions; new ops are in the intern table ``own``.
 
     Scans that share carries are merged into one. Carries, stacks, captures and results that nothing
     reads are removed. The step number becomes a stacked input if the body reads it. With ``hoist``,

@@ -93,7 +93,7 @@ class Functional:
 def functional(results: Iterable[Op], own: OwnTable | None = None) -> Functional:
     """Return the pure form of running ``results`` together, with counters of streams advanced.
 
-    New ops are in the interning table ``own``, if given. Raises ``OrderError`` for two unordered
+    New ops are in the intern table ``own``, if given. Raises ``OrderError`` for two unordered
     assignments to overlapping parts of a variable.
     """
     with building(own):

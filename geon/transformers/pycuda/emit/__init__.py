@@ -1,1 +1,1 @@
-"""Stage 6: a plan as a CUDA module and its launches."""
+"""CUDA module emission: converts a plan to kernels' source text and the steps that launch them."""

@@ -1,4 +1,4 @@
-"""Which entries of its tables CUDA has not, of those that an op needs."""
+"""Check that the CUDA target's tables cover a lowered op."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..kernels.library_kernels import LIBRARY
 
 
 def lacks(op: Op) -> list[str]:
-    """The entries that an op of a lowered program needs and tables do not have."""
+    """Return the table entries that a lowered op needs and that are missing."""
     if op.primitive.name in completeness.REGIONS:
         return []
     return completeness.lacks(

@@ -1,4 +1,4 @@
-"""Stage 6 for CUDA: a plan as the text of a module of kernels, and the steps that launch them."""
+"""Emit the CUDA source of a plan: the module's kernels and the steps that launch them."""
 
 from __future__ import annotations
 
@@ -79,14 +79,16 @@ PRELUDE = "prelude.cuh"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Module:
-    """A CUDA module and how a program runs it.
+    """A CUDA module and the steps that run it.
 
-    Steps name pointers by their number in a table: inputs, results, variables, large constants,
-    buffers of the arena, then ``small`` constants. Number -1 is the report of what failed,
-    where any kernel ``raises``. ``origins`` has the number of each step's kernel in the plan, the
-    first one of several that are one launch, and ``waves`` that of what runs at one time: steps of
-    one wave and of different origins run side by side. No variable is written before the wave
-    ``written``.
+    Steps name pointers by their index in one table, in this order: inputs, results, variables,
+    large constants, arena buffers, then the constants in ``small``. Index -1 is the error report;
+    ``raises`` is True if any kernel can write it.
+
+    ``origins[k]`` is the plan number of the kernel of step ``k``; for a joined launch, that of its
+    first kernel. ``waves[k]`` is the wave of step ``k``: steps of one wave with different origins
+    run concurrently. No variable is written before wave ``written``. ``lengths`` names the open
+    lengths.
     """
 
     source: Source
@@ -110,10 +112,10 @@ def kernel_parts(
     chosen: Sequence[Chosen] = (),
     looped: bool = False,
 ) -> list[Part]:
-    """The functions of kernel ``number`` of a plan, and what else it does, in order.
+    """Return the functions and other parts of kernel ``number`` of a plan, in execution order.
 
-    What is large is left to ``libraries``, as ``library_work`` says; ``apart``, ``chosen`` and
-    ``looped`` are as for ``KernelNames``.
+    Large products and convolutions go to ``libraries``, see ``library_work``. ``apart``, ``chosen``
+    and ``looped`` are as for ``KernelNames``.
     """
     names = KernelNames(plan, kernel, guarded, apart, chosen, looped)
     work = kernel.work
@@ -136,8 +138,10 @@ def kernel_parts(
 
 
 class Row(NamedTuple):
-    """What has one time in a profile: kernels of a plan by their positions, which are one launch
-    where there are several; ``around`` is the number of the row of the region that they are in.
+    """A row of a profile: the kernels of ``plan`` at ``positions``, which are timed together.
+
+    Several positions are one joined launch. ``around`` is the index of the row of the enclosing
+    region, None at the top level.
     """
 
     plan: Plan
@@ -148,22 +152,26 @@ class Row(NamedTuple):
 def make_module(
     plan: Plan, linking: Linking, annotate: bool, libraries: Set[str] = frozenset()
 ) -> Module:
-    """The module of a plan; with the user's names and lines where ``annotate``."""
+    """Return the module of a plan; with ``annotate``, comments give the user's names and lines."""
     return _Module(plan, linking, annotate, libraries).make()
 
 
 def timed_module(
     plan: Plan, linking: Linking, libraries: Set[str] = frozenset()
 ) -> tuple[Module, list[Row]]:
-    """The module of a plan, in whose steps ``Timed`` says where kernels begin and end; and the rows
-    that these have, each after the one that it is in.
+    """Return the module of a plan with ``Timed`` steps around kernels, and the profile rows of
+    these.
+
+    A row follows the row of its enclosing region.
     """
     rows: list[Row] = []
     return _Module(plan, linking, False, libraries, rows).make(), rows
 
 
 class _Module:
-    """Writes a module; with ``rows`` a timed one, whose rows are put there."""
+    """Builder of a module. If ``rows`` is a list, the module is timed and the list receives its
+    rows.
+    """
 
     def __init__(
         self,
@@ -175,7 +183,7 @@ class _Module:
     ) -> None:
         self.plan, self.annotate, self.libraries = plan, annotate, libraries
         self.rows = rows
-        self.row: int | None = None  # of the region that is written
+        self.row: int | None = None  # index of the profile row of the enclosing region
         self.table = pointer_table(plan, linking.inputs, linking.variables, linking.constants)
         self.numbers = {place: k for k, place in enumerate(self.table)}
         self.small: list[Array] = []
@@ -183,15 +191,16 @@ class _Module:
         self.names: dict[str, str] = {}
         self.kernels: list[Signature] = []
         self.pieces: list[Piece] = []
-        self.functions: dict[str, Function] = {}  # the kernels by name, and the texts of
-        self.inner: dict[str, str] = {}  # parts of others that they are too
+        self.functions: dict[str, Function] = {}  # emitted kernels by name
+        # inner function's text of each kernel that is also called from another kernel
+        self.inner: dict[str, str] = {}
         self.calls: dict[str, None] = {}
         self.files: dict[str, None] = {}
         self.top = self.scope = Scope(plan)
         self.virtual = count(CLOCKS - 1, -1)
 
     def make(self) -> Module:
-        """All of it."""
+        """Return the complete module."""
         steps: list[Step] = []
         origins: list[int] = []
         waves: list[int] = []
@@ -217,7 +226,7 @@ class _Module:
         return Module(source, kernels, all_steps, by, at, small, lengths, self.guarded, written)
 
     def wave(self, positions: Sequence[int]) -> list[tuple[int, list[Step]]]:
-        """The steps of kernels that run at one time: the number of one, and what follows it."""
+        """Return the steps of kernels of one wave as pairs (origin, steps)."""
         scope = self.top
         if len(positions) == 1:
             return [(scope.step(positions[0]), self.kernel(scope, positions[0]))]
@@ -235,13 +244,15 @@ class _Module:
         return found
 
     def new_row(self, plan: Plan, positions: Sequence[int]) -> int:
-        """The number of a new row of a profile, within that of the region that is written."""
+        """Append a profile row inside the current region's row and return its index."""
         assert self.rows is not None
         self.rows.append(Row(plan, tuple(positions), self.row))
         return len(self.rows) - 1
 
     def kernel(self, scope: Scope, position: int) -> list[Step]:
-        """The steps of the kernel at this position of a plan; as one that is timed, with rows."""
+        """Return the steps of the kernel at ``position``, wrapped in ``Timed`` if the module is
+        timed.
+        """
         if self.rows is None:
             return self.own_steps(scope, position)
         around, self.row = self.row, self.new_row(scope.plan, [position])
@@ -254,7 +265,7 @@ class _Module:
         return [Timed(number, tuple(steps), pairs_of(scope), index)]
 
     def own_steps(self, scope: Scope, position: int) -> list[Step]:
-        """The steps of the kernel at this position of a plan."""
+        """Return the steps of the kernel at ``position``, without timing."""
         plan = scope.plan
         kernel, number = plan.schedule.kernels[position], scope.step(position)
         self.note(kernel)
@@ -275,7 +286,7 @@ class _Module:
         return self.steps(self.parts(scope, position))
 
     def parts(self, scope: Scope, position: int) -> list[Part]:
-        """The functions of a kernel, and what looks at its results where they are checked."""
+        """Return the parts of a kernel, and of the finite checks of its result if these are on."""
         plan = scope.plan
         kernel, number = plan.schedule.kernels[position], scope.step(position)
         libraries = self.libraries if scope is self.top else frozenset()
@@ -287,7 +298,7 @@ class _Module:
         return parts
 
     def steps(self, parts: Sequence[Part]) -> list[Step]:
-        """Parts of kernels with numbers for places."""
+        """Convert parts to steps: replace memory places by pointer indices."""
         found: list[Step] = []
         for part in parts:
             if isinstance(part, Function):
@@ -306,21 +317,24 @@ class _Module:
         return found
 
     def turns(self, scope: Scope, kernel: Kernel) -> list[Step]:
-        """The steps of a scan, whose body's kernels are written here."""
+        """Emit the kernels of a scan's body and return the steps of the scan."""
         made = Turning(kernel, scope, self.pointer, self.virtual)
         before = self.steps(made.before)
         steps, origins = self.inside(made.scope)
         return [*before, self.whole(made.turns(tuple(steps), tuple(origins)))]
 
     def until(self, scope: Scope, kernel: Kernel) -> list[Step]:
-        """The steps of a while loop, whose bodies' kernels are written here."""
+        """Emit the kernels of a while loop's bodies and return the steps of the loop."""
         made = Repeating(kernel, scope, self.pointer, self.virtual)
         before = self.steps(made.before)
         test, step = map(self.inside, made.scopes)
         return [*before, self.whole(made.until(test, step))]
 
     def whole(self, loop: Turns | Until | Branches) -> Step:
-        """A loop, or branches, as one launch where it is small enough, which lengths may say."""
+        """Return a loop or a case as one launch if it is small enough, else as separate launches.
+
+        If that depends on open lengths, return a ``Choice`` between both.
+        """
         made = whole_loop(loop, self.functions, self.inner_name, self.row)
         if made is None:
             return loop
@@ -332,14 +346,16 @@ class _Module:
         return Choice(holds, (step,), (loop,)) if holds else step
 
     def inner_name(self, kernel: str) -> str:
-        """The name of the function that is a part of others, and computes what this kernel does."""
+        """Return the name of the device function that does the work of ``kernel`` inside other
+        kernels.
+        """
         if kernel not in self.inner:
             name = f"{kernel}_inside"
             self.inner[kernel] = self.functions[kernel].inner.replace(NAME, name)
         return f"{kernel}_inside"
 
     def drop_unused(self, steps: Sequence[Step]) -> None:
-        """Leave out kernels that are parts of others alone."""
+        """Remove kernels that are called only from inside other kernels."""
         launched, found = set(kernels_in(steps)), list[Piece]()
         for piece in self.pieces:
             if piece.kernel in self.inner:
@@ -350,7 +366,7 @@ class _Module:
         self.kernels = [kernel for kernel in self.kernels if kernel.name in launched]
 
     def inside(self, scope: Scope) -> tuple[list[Step], list[int]]:
-        """The steps of a body, and the numbers of their kernels."""
+        """Return the steps of a region's body and the origin of each."""
         around = self.scope
         steps: list[Step] = []
         origins: list[int] = []
@@ -361,12 +377,12 @@ class _Module:
         return steps, origins
 
     def ask(self, part: Asked) -> Ask:
-        """What a library is asked for, with numbers for places."""
+        """Convert a library request to a step with pointer indices."""
         values = [None if place is None else self.pointer(place) for place in part.values]
         return Ask(part.work, tuple(values), self.pointer(part.works), part.after)
 
     def launch(self, function: Function) -> Launch:
-        """The launch of a function; equal ones are one."""
+        """Return the launch of a function; functions with equal text share one kernel."""
         known = function.text in self.names
         name = self.kernel_name(function.text, [function])
         if not known:
@@ -378,7 +394,7 @@ class _Module:
         return Launch(name, function.grid, function.threads, tuple(arguments))
 
     def kernel_name(self, text: str, functions: Sequence[Function]) -> str:
-        """The name of a kernel of the module, which consists of functions; equal ones are one."""
+        """Return the name of the kernel with this text, emitting it at its first use."""
         if text not in self.names:
             name = self.names[text] = f"kernel_{len(self.names)}"
             files = {file for function in functions for file in function.files}
@@ -388,19 +404,19 @@ class _Module:
         return self.names[text]
 
     def part_name(self, text: str) -> str:
-        """The name of a function of the module that kernels call; equal ones are one."""
+        """Return the name of the device function with this text, emitting it at its first use."""
         if text not in self.names:
             name = self.names[text] = f"part_{len(self.names)}"
             self.pieces.append(Piece(text.replace(NAME, name)))
         return self.names[text]
 
     def needs(self, function: Function) -> None:
-        """Have in the module what a function calls."""
+        """Add the helpers and header files that a function uses to the module."""
         self.calls.update(dict.fromkeys(c for c in function.calls if c != "geon_floor_div"))
         self.files.update(dict.fromkeys(function.files))
 
     def launch_joined(self, part: Joined) -> Launch:
-        """The launch of several functions, each of which has a part of the blocks."""
+        """Return one launch that runs several functions, each on its own range of blocks."""
         functions = part.functions
         for function in functions:
             assert function.stages is None, "blocks of one launch share memory of one size"
@@ -417,14 +433,14 @@ class _Module:
         return Launch(name, Grids(grids), functions[0].threads, (*arguments, *grids))
 
     def argument(self, parameter: Parameter) -> Argument:
-        """The number of a parameter's pointer, or the name of its length."""
+        """Return the pointer index of a parameter, or the value that the host evaluates for it."""
         if not parameter.pointer:
             assert isinstance(parameter.place, (str, Parts, Fixed, Grid, Turn, Round))
             return parameter.place
         return self.pointer(parameter.place)  # type: ignore[arg-type]
 
     def pointer(self, place: Place) -> int:
-        """The number of a place of the scope that is written, in the table."""
+        """Return the table index of a place in the current scope."""
         if place[0] == "report":
             return REPORT
         if place[0] == "number":
@@ -447,7 +463,7 @@ class _Module:
     def order(
         self, steps: Sequence[Step], origins: Sequence[int], waves: Sequence[int]
     ) -> list[str]:
-        """A comment that says what runs, in order, where it is for people."""
+        """Return comment lines that list the steps in execution order; none unless ``annotate``."""
         if not self.annotate:
             return []
         names = [shown_place(place) for place in self.table]
@@ -467,7 +483,7 @@ class _Module:
         return ["/*", *lines, "*/", ""]
 
     def note(self, kernel: Kernel) -> None:
-        """Comments that say what a kernel computes."""
+        """Add comments that name the kernel's results with axes, dtype and the user's line."""
         if not self.annotate:
             return
         for op in kernel.results or (kernel.op,):
@@ -477,7 +493,7 @@ class _Module:
 
 
 def shown_place(place: Place) -> str:
-    """What a place is called in a comment."""
+    """Return the name of a place in comments."""
     kind, whose = place
     if kind == "leaf":
         return comment(str(whose.op))  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Which ops one CUDA kernel computes: as of all targets that print loops, and attention as one."""
+"""Fusion groups of the CUDA target: the shared loop fusion plus fused attention."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..products.attention import fits
 
 
 def is_attention(work: Blocked) -> bool:
-    """Whether a chain is attention that one kernel computes."""
+    """Return True if a fused chain is attention that one CUDA kernel can compute."""
     found = attention_of(work)
     return found is not None and fits(found)
 
@@ -23,6 +23,6 @@ ATTENTION = Worth(large=0, fewest=1, more=0, accepts=is_attention)
 
 
 def groups(laid_out: LaidOut, target: Target, ops: list[Op], check: bool) -> list[Group]:
-    """The kernels of a program."""
+    """Return the fusion groups of a program, one per kernel."""
     found = loop_groups(laid_out, target, ops, check)
     return found if check or len(ops) == 1 else by_blocks(laid_out, found, ops, ATTENTION)

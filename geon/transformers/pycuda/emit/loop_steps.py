@@ -1,4 +1,4 @@
-"""Loops and branches on a device: the kernels of bodies launched turn after turn."""
+"""Steps of scans, while loops and cases whose body kernels are launched once per iteration."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from ..launches.naming import Chosen, Moved
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Scope:
-    """A plan whose kernels are launched: which numbers its places have, beside the program's own.
+    """The plan of a region's body and how its places map to pointer indices.
 
-    Its buffers are those of the program from ``first_buffer`` on, its steps from ``first_step`` on;
-    what is at places ``apart`` may begin at any element, and what is done is that of the branches
-    ``chosen``. What is ``looped`` is done in turns.
+    ``known`` maps places to pointer indices of the program. ``first_buffer`` and ``first_step`` are
+    the offsets of its buffers and steps in those of the program. Values at places ``apart`` may
+    have any element alignment. The body runs only if all branches in ``chosen`` are taken.
+    ``looped`` is True for the body of a loop.
     """
 
     plan: Plan
@@ -37,20 +38,20 @@ class Scope:
     looped: bool = False
 
     def step(self, position: int) -> int:
-        """The step of the kernel at a position."""
+        """Return the program's number of the kernel at ``position``."""
         return self.first_step + self.plan.steps[position][0]
 
 
 def lying(region: Op, around: Scope) -> list[Op]:
-    """The values in whose memory the arguments of a region lie."""
+    """Return the values that own the memory of a region's arguments."""
     return [around.plan.schedule.base[arg] for arg in region.args]
 
 
 class Turning:
-    """What the turns of a scan read and write.
+    """Pointers of a scan: carries, stacked operands and results, and the scope of its body.
 
-    ``pointer`` gives the number of a place of the plan ``around``, ``virtual`` numbers that stand
-    for other places in each turn.
+    ``pointer`` returns the index of a place of the plan ``around``. ``virtual`` yields indices for
+    pointers that change in each iteration.
     """
 
     def __init__(
@@ -89,9 +90,9 @@ class Turning:
             size, stays = bytes_of(op), k in results
             if (
                 stays and k not in self.work.held and around.chosen and not a.counted
-            ):  # where there is no turn, it is as it was before
+            ):  # with zero iterations the result must equal the initial value
                 self.before.append(Moved(("number", (0, last)), ("number", (0, given[k])), size))
-            if k in self.work.held:  # it is changed where the last step leaves it
+            if k in self.work.held:  # the carry is updated in place in the result's memory
                 self.before.append(Moved(("number", (0, last)), ("number", (0, given[k])), size))
                 self.carries.append(Carry(reads, known[place], last, last, last, size, False))
                 continue
@@ -102,7 +103,7 @@ class Turning:
         first_buffer = around.first_buffer + inside.first[0]
         first_step = around.first_step + inside.steps[0]
         self.given = given[-1] if a.counted else None
-        # A turn that is counted is taken in the branch alone, so that its kernels need not look.
+        # A counted loop tests its branch itself, so its kernels need not test it.
         self.chosen = pairs_of(around) if a.counted else ()
         inner = () if a.counted else around.chosen
         self.scope = Scope(plan, known, first_buffer, first_step, apart, inner, True)
@@ -116,14 +117,16 @@ class Turning:
         stride: Size,
         written: bool = False,
     ) -> None:
-        """Note that a place is part of a stack."""
+        """Record that a place is one slice of a stacked value, at ``stride`` bytes per
+        iteration.
+        """
         self.stacks.append(Stack(known[place], pointer, stride, written))
         aligned = self.alignment
         if not isinstance(stride, int) or stride % aligned:
             apart.add(place)
 
     def turns(self, steps: tuple[Step, ...], origins: tuple[int, ...]) -> Turns:
-        """The step of the scan, whose turns take these steps."""
+        """Return the scan's loop step, whose iterations run ``steps``."""
         a = self.a
         return Turns(
             a.axis.expression, a.reverse, tuple(self.stacks), tuple(self.carries), steps, origins,
@@ -139,10 +142,10 @@ def anywhere(
     carries: int,
     around: Scope,
 ) -> set[Place]:
-    """The places of a body that may begin at any element, since they are in parts of stacks.
+    """Return the places of a body that may have any element alignment, being slices of stacks.
 
-    ``numbers`` are those that the body has for the results of the kernel. The first results are
-    ``carries``, which later turns read where they were written.
+    ``numbers`` are the body's indices of the kernel's results. The first ``carries`` results are
+    carries: the next iteration reads them where they were written.
     """
     found: set[Place] = set()
     for leaf, arg in zip(leaves, lies, strict=False):
@@ -157,12 +160,14 @@ def anywhere(
 
 
 def pairs_of(around: Scope) -> tuple[tuple[int, int], ...]:
-    """The branches that are chosen where a scope is run: pointers of indices, and these."""
+    """Return (pointer index of the case's index, branch) for each branch that encloses a scope."""
     return tuple([(each.number, each.branch) for each in around.chosen])
 
 
 class Repeating:
-    """What the turns of a while loop read and write; see ``Turning``."""
+    """Pointers of a while loop: carries, stacked results and the scopes of its bodies; see
+    ``Turning``.
+    """
 
     def __init__(
         self, kernel: Kernel, around: Scope, pointer: Callable[[Place], int], virtual: Iterator[int]
@@ -183,7 +188,8 @@ class Repeating:
             for body in work.bodies
         ]  # fmt: skip
         known[0]["result", 0] = self.truth
-        numbers = [k - (k > a.carries) for k in work.numbers]  # no body gives the number of steps
+        # the number of iterations is no output of the body
+        numbers = [k - (k > a.carries) for k in work.numbers]
         apart: set[Place] = set()
         for body in work.bodies:
             apart |= anywhere(lies, body.leaves, kernel, numbers, a.carries, around)
@@ -203,7 +209,7 @@ class Repeating:
             ways = [results[k]] if k in results else []
             ways += [pointer(("arena", each)) for each in inside.spare[k]]
             first, stays = given[k], k in results
-            if k in work.held:  # it is changed where the last step leaves it
+            if k in work.held:  # the carry is updated in place in the result's memory
                 self.before.append(Moved(("number", (0, ways[0])), ("number", (0, first)), size))
                 first, stays = ways[0], False
             self.carries.append(Carry(carried[k], written, first, ways[0], ways[-1], size, stays))
@@ -223,7 +229,7 @@ class Repeating:
     def until(
         self, test: tuple[list[Step], list[int]], step: tuple[list[Step], list[int]]
     ) -> Until:
-        """The step of the loop, of the steps of both bodies with their kernels."""
+        """Return the loop step, given steps and origins of the condition and of the body."""
         (tests, test_origins), (steps, origins) = test, step
         return Until(
             self.a.limit, tuple(self.stacks), tuple(self.carries), self.truth,
@@ -232,7 +238,9 @@ class Repeating:
 
 
 def branches(kernel: Kernel, around: Scope, pointer: Callable[[Place], int]) -> list[Scope]:
-    """The scopes of the branches of a case: each does nothing where another was chosen."""
+    """Return the scopes of the branches of a case; kernels of a branch that is not taken do
+    nothing.
+    """
     assert isinstance(kernel.work, Region)
     work, inside = kernel.work, around.plan.inside[kernel.op]
     lies = lying(work.op, around)

@@ -1,9 +1,9 @@
-"""A loop with a small body, or small branches, as one kernel: a block that goes through all turns.
+"""Persistent-block kernels: a small loop or case as one launch of one thread block.
 
-The kernels of its body are parts of it, run one after another by the threads of one block, which
-meet after each. So there is one launch in place of one for each kernel in each turn, and nobody
-waits for a condition. A launch takes about as long as some few blocks of small kernels do. Branches
-that are not taken are passed by.
+The body's kernels become device functions that the block runs one after another, with a barrier
+after each. This replaces one launch per kernel and iteration, and the host does not wait for the
+loop's condition. A launch takes about as long as a few blocks of small kernels. Branches that are
+not taken are skipped.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from ..launches.launch_ir import (
 )
 from ..launches.naming import Function, declaration, indented
 
-FEW = 4  # blocks of a kernel that one block may do one after another
+FEW = 4  # max. blocks of a body's kernel that the block runs one after another
 THREADS = 256
-SHARED = 48 << 10  # bytes of shared memory that the parts of a kernel may have together
-COPIED = 1 << 14  # bytes that a block copies
-LONGEST = 1 << 20  # turns of a loop with a condition that nobody interrupts
+SHARED = 48 << 10  # max. bytes of shared memory of all functions of a kernel
+COPIED = 1 << 14  # max. bytes of a copy that the block does
+LONGEST = 1 << 20  # max. iterations of a while loop in one launch; longer loops take several
 
 
 class NotWhole(Exception):
-    """A loop that is not one kernel."""
+    """Raised for a loop that cannot be one kernel."""
 
 
 def whole_loop(
@@ -58,15 +58,15 @@ def whole_loop(
     part_of: Callable[[str], str],
     row: int | None = None,
 ) -> tuple[Function, tuple[Size, ...]] | None:
-    """The kernel of a loop, or of branches, and sizes of which none is negative where it is small.
+    """Return the kernel of a loop or case, and sizes that must all be >= 0 for it to be used.
 
-    None where it never is, or only the host can do something in it. ``functions`` has the body's
-    kernels by name, and ``part_of`` gives for such a name that of the function which is its part.
-    Where the loop is timed, it has the ``row`` of a profile.
+    Return None if it never fits or if the host must act in it. ``functions`` has the body's kernels
+    by name; ``part_of`` returns the name of the device function of such a kernel. ``row`` is the
+    index of the loop's profile row, None if it is not timed.
     """
     branching = isinstance(step, Branches)
     if branching and len(list(kernels_in([step]))) == 1:
-        return None  # which would be a launch too
+        return None  # one kernel needs one launch anyway
     fits = _Fits(functions, branching)
     try:
         fits.loop(step)
@@ -76,15 +76,16 @@ def whole_loop(
 
 
 def is_long(step: Until) -> bool:
-    """Whether a loop has so many turns that several launches share them."""
+    """Return True if a while loop may have so many iterations that it takes several launches."""
     return step.limit is None or step.limit > LONGEST
 
 
 class _Fits:
-    """Finds under which lengths a loop is small enough; raises ``NotWhole`` where it never is.
+    """Collects the conditions on lengths under which a loop fits one block; else raises
+    ``NotWhole``.
 
-    Of what is ``once``, a kernel whose threads meet has one block: several would take longer one
-    after another than they save of launches.
+    With ``once`` (a case outside of a loop), a kernel with barriers may have one block only:
+    running several in sequence takes longer than the launches that it saves.
     """
 
     def __init__(self, functions: Mapping[str, Function], once: bool) -> None:
@@ -93,7 +94,7 @@ class _Fits:
         self.shared: dict[str, int] = {}
 
     def loop(self, step: Turns | Until | Branches) -> None:
-        """Look at all that a loop does, or what branches do."""
+        """Check all steps of a loop or case, and their total shared memory."""
         if isinstance(step, Branches):
             self.steps([step])
         else:
@@ -102,7 +103,7 @@ class _Fits:
             raise NotWhole
 
     def turns(self, step: Turns | Until) -> None:
-        """Look at all that a loop does."""
+        """Check the steps and carries of a loop."""
         if isinstance(step, Until) and is_long(step) and step.stacks:
             raise NotWhole
         self.steps(step.steps)
@@ -112,7 +113,7 @@ class _Fits:
             self.need(COPIED - carry.size)
 
     def steps(self, steps: Iterable[Step]) -> None:
-        """Look at some steps."""
+        """Check a list of steps."""
         for step in steps:
             if isinstance(step, Launch):
                 self.launch(step)
@@ -134,7 +135,7 @@ class _Fits:
                 raise NotWhole
 
     def launch(self, launch: Launch) -> None:
-        """Look at a kernel: its blocks, its threads and their memory."""
+        """Check a launch: number of blocks, threads per block and shared memory."""
         function, grid = self.functions.get(launch.kernel), launch.grid
         if function is None or not isinstance(grid, Grid) or function.shared is None:
             raise NotWhole
@@ -148,7 +149,7 @@ class _Fits:
             self.need(grid.parts.least - grid.parts.count)
 
     def need(self, size: Size) -> None:
-        """Let a size be no less than 0."""
+        """Require ``size`` >= 0: at once if it is known, else as a condition."""
         if not isinstance(size, int):
             self.holds[size] = None
         elif size < 0:
@@ -156,12 +157,14 @@ class _Fits:
 
 
 def is_loop_by_size(step: Choice) -> bool:
-    """Whether it chooses between a loop, or branches, as one kernel and the same in several."""
+    """Return True if ``step`` chooses between one kernel and separate launches of a loop or
+    case.
+    """
     return any(isinstance(each, Turns | Until | Branches) for each in step.others)
 
 
 class _Writer:
-    """Writes the kernel of a loop. ``local`` are the texts of pointers that a loop in it makes."""
+    """Writer of a loop's kernel. ``named`` has the C names of pointers that loops define."""
 
     def __init__(self, functions: Mapping[str, Function], part_of: Callable[[str], str]) -> None:
         self.functions, self.part_of = functions, part_of
@@ -172,11 +175,11 @@ class _Writer:
         self.files: dict[str, None] = {"loops.cuh": None}
         self.shared: dict[str, int] = {}
         self.loops = 0
-        self.turn = ""  # the text of the turn, counted through all loops around
-        self.turns = False  # whether anything has asked for it
+        self.turn = ""  # C text of the iteration number, counted over all enclosing loops
+        self.turns = False  # True once a statement uses ``turn``
 
     def function(self, step: Turns | Until | Branches, row: int | None) -> Function:
-        """The kernel."""
+        """Return the kernel function of a loop or case."""
         body = self.branches(step) if isinstance(step, Branches) else self.loop(step)
         if row is not None:
             body = self.timed(row, body, LAUNCHED)  # the host counts launches
@@ -193,7 +196,7 @@ class _Writer:
     # Texts --------------------------------------------------------------------------------------
 
     def pointer(self, number: int) -> str:
-        """The text of a pointer, of ``char *``."""
+        """Return the C text of a ``char *`` pointer, adding a parameter at its first use."""
         if number in self.named:
             return self.named[number]
         if number not in self.pointers:
@@ -202,19 +205,19 @@ class _Writer:
         return self.pointers[number].name
 
     def number(self, argument: Argument) -> str:
-        """The text of a number that the host finds for the launch."""
+        """Return the name of an integer parameter that the host evaluates at launch."""
         if argument not in self.numbers:
             name = f"m{len(self.numbers)}"
             self.numbers[argument] = Parameter(name, "int64_t", argument, False)
         return self.numbers[argument].name
 
     def size(self, size: Size) -> str:
-        """The text of a size, as a factor."""
+        """Return the C text of a size, in parentheses unless it is one token."""
         text = self.sizes.length(size)
         return text if text.isalnum() else f"({text})"
 
     def argument(self, argument: Argument, parameter: Parameter) -> str:
-        """The text of what a part is given."""
+        """Return the C text of an argument of a device function."""
         if isinstance(argument, int):
             return f"({parameter.ctype} *){self.pointer(argument)}"
         if isinstance(argument, Turn):
@@ -230,7 +233,7 @@ class _Writer:
     # Steps --------------------------------------------------------------------------------------
 
     def steps(self, steps: Iterable[Step]) -> Lines:
-        """The statements of some steps; all threads meet after each."""
+        """Return the statements of steps, with a barrier after each kernel."""
         found: Lines = []
         for step in steps:
             if isinstance(step, Launch):
@@ -250,7 +253,9 @@ class _Writer:
         return found
 
     def timed(self, row: int, lines: Lines, what: int) -> Lines:
-        """Statements whose time is added to one of those of a row of a profile."""
+        """Return ``lines`` with clock reads around them; the ticks are added at offset ``what`` of
+        a row.
+        """
         clocks, place = self.pointer(CLOCKS), CLOCKED * row + what
         return [
             "{",
@@ -261,13 +266,16 @@ class _Writer:
         ]
 
     def taken(self, chosen: Sequence[tuple[int, int]]) -> Lines:
-        """The texts of the conditions that branches are chosen."""
+        """Return the C conditions that the branches ``chosen`` are taken."""
         return [
             f"*(const int64_t *){self.pointer(number)} == {branch}" for number, branch in chosen
         ]
 
     def choice(self, step: Choice) -> Lines:
-        """The steps of one of two sides; a loop in this one is small wherever this one is."""
+        """Return the statements of a ``Choice``.
+
+        A nested loop always runs inside this kernel; other choices become an ``if``.
+        """
         if is_loop_by_size(step):
             return self.steps(step.steps)
         holds = " && ".join([f"{self.sizes.length(size)} >= 0" for size in step.holds])
@@ -276,7 +284,7 @@ class _Writer:
         return [*found[:-1], "} else {", *indented(others), "}"] if others else found
 
     def branches(self, step: Branches) -> Lines:
-        """The steps of the branch that is taken, which is the same for all threads."""
+        """Return the statements of a case; all threads take the same branch."""
         found = ["{", f"    const int64_t branch = *(const int64_t *){self.pointer(step.index)};"]
         for number, branch in enumerate(step.steps):
             lines = self.steps(branch)
@@ -286,12 +294,12 @@ class _Writer:
         return [*found, "}"]
 
     def copy(self, target: int, source: int, size: Size) -> str:
-        """The statement that copies."""
+        """Return the statement of a copy."""
         to, of = self.pointer(target), self.pointer(source)
         return f"geon_copy_bytes({to}, {of}, {self.sizes.length(size)});"
 
     def launch(self, launch: Launch) -> Lines:
-        """A kernel, whose blocks are done one after another."""
+        """Return the call of a kernel's function, in a loop over its blocks."""
         function = self.functions[launch.kernel]
         self.files |= dict.fromkeys(function.files)
         self.sizes.calls(function.calls)
@@ -321,7 +329,7 @@ class _Writer:
     # Loops --------------------------------------------------------------------------------------
 
     def loop(self, step: Turns | Until) -> Lines:
-        """All turns of a loop, where its branch was chosen."""
+        """Return the statements of a loop, inside a test of its enclosing branches."""
         n = self.loops
         self.loops += 1
         lines = self.counted(step, n) if isinstance(step, Turns) else self.until(step, n)
@@ -330,7 +338,9 @@ class _Writer:
         return [f"if ({' && '.join(self.taken(step.chosen))}) {{", *indented(lines), "}"]
 
     def counted(self, step: Turns, n: int) -> Lines:
-        """As many turns as a length says, or an int64 in memory."""
+        """Return a loop with a fixed or given number of iterations; ``given`` is an int64 in
+        memory.
+        """
         count, most = f"count{n}", self.size(step.count)
         if step.given is None:
             before = [f"const int64_t {count} = {most};"]
@@ -356,7 +366,7 @@ class _Writer:
         return [*before, head, *indented(inner), "}", *end]
 
     def until(self, step: Until, n: int) -> Lines:
-        """Turns while a bool in memory is true, which is found before each."""
+        """Return a loop that evaluates its condition, a bool in memory, before each iteration."""
         first, limit = "0", str(step.limit)
         before: Lines = []
         if is_long(step):
@@ -390,7 +400,12 @@ class _Writer:
         return [*before, begun, head, *indented(inner), "}", *end]
 
     def begun(self, carries: Sequence[Carry], n: int, done: str) -> Lines:
-        """Where carries are read first; where some turns are ``done`` already, where they lie."""
+        """Declare the read pointers of carries: the initial values, or the last ones if a launch
+        resumes.
+
+        ``done`` is the C text of the number of iterations of earlier launches, empty if there are
+        none.
+        """
         found = []
         for k, carry in enumerate(carries):
             first = self.pointer(carry.first)
@@ -404,7 +419,7 @@ class _Writer:
     def turn_of(
         self, steps: Sequence[Step], loop: Turns | Until, n: int, writes: str, most: str
     ) -> Lines:
-        """One turn: where its parts of stacks and its carries lie, and its steps."""
+        """Return one iteration: pointers to slices of stacks and to carries, then its steps."""
         found = []
         for k, stack in enumerate(loop.stacks):
             start = f"{self.pointer(stack.pointer)} + part{n} * {self.size(stack.stride)}"
@@ -421,8 +436,9 @@ class _Writer:
         return [*found, *inner, *on]
 
     def within(self, n: int, most: str, write: Callable[[], Lines]) -> Lines:
-        """Statements of a turn, after the number that it has among those of all loops, if any asks
-        for it."""
+        """Return the statements that ``write`` makes, preceded by the overall iteration number if
+        used.
+        """
         around, asked = self.turn, self.turns
         self.turn, self.turns = f"at{n}", False
         lines = write()
@@ -439,7 +455,9 @@ class _Writer:
         ]
 
     def unreached(self, stacks: Sequence[Stack], count: str, most: str) -> Lines:
-        """The statements that clear the parts behind those of all turns."""
+        """Return the statements that zero the slices of stacked results after the last
+        iteration.
+        """
         found = []
         for stack in stacks:
             if stack.written:

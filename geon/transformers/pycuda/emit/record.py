@@ -1,7 +1,7 @@
-"""What a call needs to know of a compiled program: its module, memory and results; no op is in it.
+"""Serialised form of a compiled CUDA program: module, memory layout and results, without ops.
 
-It is kept on disk under the key of the program. The text of its kernels is part of it, by which
-their machine code is found.
+It is stored in the disk cache under the program's key. It includes the source of the kernels, by
+which their machine code is looked up.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from .cuda_module import Module
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Record:
-    """Of a program: its module, the arena, results, and what can fail.
+    """All that a call needs of a compiled program.
 
-    ``beside`` has the bytes of results, ``results`` their lengths and dtypes; ``spaces`` the axes
-    over which kernels go; ``checks``, for each kernel that can report an error, the length that
-    positions are checked against, or None where a value is not finite; ``loops`` the loops around
-    those that are in any.
+    ``beside`` has the sizes of results in bytes, ``results`` their lengths and dtypes. ``buffers``
+    and ``lifetimes`` describe the arena. ``spaces`` has the iteration spaces of kernels. ``checks``
+    maps the number of each kernel that can fail to the length that indices are checked against, or
+    to None for a finite check. ``loops`` maps the number of such a kernel to its enclosing loops.
     """
 
     module: Module
@@ -48,7 +48,7 @@ class Record:
 
 
 def record_of(plan: Plan, module: Module) -> Record:
-    """The record of a plan and its module."""
+    """Return the record of a plan and its module."""
     outputs, kernels = plan.schedule.program.outputs, list(kernels_of(plan))
     raising = {number for number, kernel in kernels if kernel.raises}
     return Record(
@@ -68,24 +68,24 @@ def record_of(plan: Plan, module: Module) -> Record:
 
 
 def load(key: str) -> Record | None:
-    """The record under a program's key; None where there is none."""
+    """Return the record stored under a program's key, or None."""
     content = disk.load(_name(key))
     found: Record | None = None if content is None else made(json.loads(content))
     return found
 
 
 def save(key: str, record: Record) -> None:
-    """Keep a record under its program's key."""
+    """Store a record under its program's key."""
     disk.keep_bytes(_name(key), json.dumps(plain(record)).encode("ascii"))
 
 
 def plain(value: Any) -> Any:
-    """A record, or a part of one, as JSON has values."""
+    """Convert a record, or a part of one, to JSON values."""
     return serialization.plain(value, PARTS)
 
 
 def made(value: Any) -> Any:
-    """What ``plain`` wrote."""
+    """Convert JSON values from ``plain`` back."""
     return serialization.made(value, PARTS)
 
 

@@ -1,1 +1,1 @@
-"""Loop nests, reductions, sorts and scatters as CUDA text."""
+"""CUDA text of loop nests, reductions, sorts and scatters."""

@@ -1,7 +1,7 @@
-"""Reductions of rows that adjoin in memory, where these are few and each goes over much.
+"""Split column reductions: few output columns, adjacent in memory, each over many elements.
 
-Blocks take parts of what a row goes over; then a thread for each row puts the parts together in
-their order, and does what follows.
+Blocks reduce parts of the reduced extent. Then one thread per column combines the partial values in
+order and runs the statements that follow.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from ..launches.launch_ir import LEAST, WANTED, Grid, Parts
 from ..launches.naming import Function, KernelNames, indented
 from .cooperative_threads import SCALAR, WARP, Lines, Team, ended, places, turns, values_of
 
-TEAM = Team(8, 256, WARP)  # threads that share a row in a block
+TEAM = Team(8, 256, WARP)  # 8 threads per column, 32 adjacent columns per block
 THREADS = 256
 
 
 def cut(nest: Nest) -> Parts | None:
-    """How the one pass of a nest is cut into parts; None where it is not."""
+    """Return how the single pass of a nest is split into parts, or None if it is not split."""
     first, *others = nest.steps
     if nest.across is None or nest.arrays or not isinstance(first, Pass):
         return None
@@ -33,26 +33,26 @@ def cut(nest: Nest) -> Parts | None:
 
 
 def blocks_of(nest: Nest) -> Size:
-    """How many blocks the rows of a nest take."""
+    """Return the number of blocks for all columns of a nest, per part."""
     assert nest.across is not None
     side = (nest.across.extent + TEAM.beside - 1) // TEAM.beside
     return product(loop.extent for loop in nest.rows) * side
 
 
 def states(nest: Nest) -> int:
-    """How many scalars the states of a nest's reductions have."""
+    """Return the number of scalars in the states of all reductions of a nest."""
     return sum(len(r.states) for step in nest.passes for r in step.reductions)
 
 
 def most_bytes(nest: Nest) -> int:
-    """Never less than the bytes of all parts, where there is more than one."""
+    """Return an upper bound of the bytes of all partial values, if there are several parts."""
     return states(nest) * WANTED * TEAM.beside * SCALAR
 
 
 def column_functions(
     nest: Nest, printed: PrintedNest, parts: Parts, names: KernelNames
 ) -> tuple[Function, Function]:
-    """The function that finds parts, and the one that puts them together."""
+    """Return the function that computes partial values and the one that combines them."""
     work = _Columns(nest, printed, parts, names)
     return work.finding(), work.joining()
 
@@ -75,11 +75,11 @@ class _Columns:
         self.after = [*map(str, printed.row.lines[at + 1 :])]
 
     def place(self, index: int, ctype: str, part: str) -> str:
-        """Where a part's value of a line lies."""
+        """Return the C lvalue of partial value ``index`` of the current column."""
         return f"(({ctype} *){self.scratch})[({index} * parts + {part}) * ({self.lines}) + line]"
 
     def begun(self) -> Lines:
-        """The statements of a line before its first element."""
+        """Return the statements of a column before its first element."""
         rows: Lines = []
         if self.nest.rows:
             row = f"const int64_t row = block / ({self.width});"
@@ -88,7 +88,9 @@ class _Columns:
         return [*rows, *self.known, *first]
 
     def finding(self) -> Function:
-        """What finds a part of each line, by blocks of neighbouring lines."""
+        """Return the function that reduces one part of each column; a block has adjacent
+        columns.
+        """
         extent, count = self.names.length, self.count
         held = [part for value in self.values for part in value.parts]
         body = [
@@ -115,7 +117,7 @@ class _Columns:
         return self.names.function(body, grid, THREADS, True, [self.number], shared=shared)
 
     def joining(self) -> Function:
-        """What puts the parts of each line together, a thread for a line."""
+        """Return the function that combines the parts of each column, one thread per column."""
         joined: Lines = []
         held = [name for value in self.values for name, _ in value.parts]
         numbers = {name: k for k, name in enumerate(held)}

@@ -1,8 +1,8 @@
-"""Threads that share a row: how they divide its passes and put their parts together.
+"""Thread teams: threads that share a row divide its passes and combine their partial values.
 
-The threads of a team take the elements of a pass in turns. Each adds at most ``CHAIN`` terms one
-after another in a sum's own dtype and such sums in float64, and parts are put together in the order
-of threads, so bits follow from lengths alone.
+The threads take elements of a pass in turn. In float sums, each adds at most ``CHAIN`` terms in the
+sum's own dtype and adds such partial sums in float64. Partial values are combined in thread order,
+so the result's bits depend on lengths alone.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from ...kernels.ir.nest import Loop
 from ...printing.nests.pass_text import Accumulator, PrintedPass
 from ..launches.naming import indented
 
-CHAIN = 32  # terms of a sum that one thread adds in its own dtype
+CHAIN = 32  # max. terms that one thread adds in the sum's own dtype
 WARP = 32
-THREADS = 256  # of a block
-SCALAR = 8  # bytes that one takes, at most
-SHORT = 1024  # elements of a row that a warp takes
+THREADS = 256  # threads per block
+SCALAR = 8  # max. bytes of a scalar
+SHORT = 1024  # max. elements of a row that one warp handles; longer rows take a block
 Lines = list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """``size`` threads of a block that share a row; with ``beside`` rows that adjoin, one for each
-    of so many neighbouring threads.
+    """A team of ``size`` threads that share a row, in a block of ``threads``.
 
-    Rows are taken by whole warps, by the block, or by threads that lie ``beside`` apart.
+    If ``beside`` is not 0, a block has ``beside`` adjacent rows, and neighbouring threads belong to
+    neighbouring rows. Otherwise a team is one thread, a warp or the block.
     """
 
     size: int
@@ -38,21 +38,23 @@ class Team:
 
     @property
     def rows(self) -> int:
-        """How many rows a block has."""
+        """Return the number of rows per block."""
         return self.threads // self.size
 
     @property
     def meets(self) -> bool:
-        """Whether its threads meet."""
+        """Return True if the team's threads synchronise."""
         return self.size > 1
 
     def shared(self, scalars: int) -> int:
-        """The bytes of shared memory by which so many scalars are put together."""
+        """Return the bytes of shared memory in which a block combines this many scalars per
+        team.
+        """
         members = self.size * self.beside if self.beside else self.size // WARP
         return scalars * members * SCALAR if self.size > WARP or self.beside else 0
 
     def start(self) -> Lines:
-        """The statements that say which thread this is."""
+        """Return the statement that defines ``rank``, the thread's index in its team."""
         if self.size == 1:
             return ["const int rank = 0;"]
         if self.beside:
@@ -62,14 +64,16 @@ class Team:
         return [f"const int rank = threadIdx.x % {self.size};"]
 
     def meet(self) -> Lines:
-        """The statement at which the threads of a team wait for each other."""
+        """Return the statement of the team's barrier; none for one thread."""
         if self.size == 1:
             return []
         alone = self.size == WARP and not self.beside
         return ["__syncwarp(0xffffffffu);" if alone else "__syncthreads();"]
 
     def joined(self, values: Sequence[Value]) -> Lines:
-        """The statements that give each thread what all of its team have found."""
+        """Return the statements that combine the values of a team and give each thread the
+        result.
+        """
         if self.size == 1 or not values:
             return []
         if self.beside:
@@ -93,7 +97,9 @@ class Team:
     def through_memory(
         self, values: Sequence[Value], count: int, shape: str, who: str, place: str, put: str = ""
     ) -> Lines:
-        """Values of ``count`` members put together in their order, by way of shared memory."""
+        """Return the statements that combine values of ``count`` members in order, via shared
+        memory.
+        """
         parts = [part for value in values for part in value.parts]
         lines = [f"__shared__ {t} {n}_shared[{count}]{shape};" for n, t in parts]
         condition = f"if ({put}) " if put else ""
@@ -115,8 +121,11 @@ class Team:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """Variables, by name and type, that are one state; ``combine(ending)`` puts in another one,
-    whose names end so. One that just ``adds`` has functions for that."""
+    """The C variables (name, type) of one reduction state.
+
+    ``combine(ending)`` returns the statements that merge a second state, whose names have that
+    suffix. ``first`` has the initial values. ``adds`` is True for a plain sum, which has helpers.
+    """
 
     parts: tuple[tuple[str, str], ...]
     combine: Callable[[str], Lines]
@@ -124,18 +133,18 @@ class Value:
     adds: bool = False
 
     def begun(self) -> Lines:
-        """The variables as they are when nothing was seen."""
+        """Return the declarations of the variables with their initial values."""
         pairs = zip(self.parts, self.first, strict=True)
         return [f"{ctype} {name} = {first};" for (name, ctype), first in pairs]
 
 
 def is_float_sum(total: Accumulator) -> bool:
-    """Whether rounding makes the result of a reduction depend on how its terms are grouped."""
+    """Return True for float sums, whose rounding depends on how terms are grouped."""
     return total.row == "add" and total.dtype in ("float32", "float64")
 
 
 def values_of(made: PrintedPass) -> list[Value]:
-    """What a pass has found, as threads hold it."""
+    """Return the values that a pass reduces, as variables of a thread."""
     found = []
     for total in made.sums:
         if is_float_sum(total):
@@ -158,7 +167,7 @@ def _folding(total: Accumulator) -> Callable[[str], Lines]:
 
 
 def ended(made: PrintedPass) -> Lines:
-    """Sums of floats in their own dtype, when all parts were put together."""
+    """Return the statements that convert combined float sums to their own dtype."""
     return [
         f"const {t.ctype} {t.name} = ({t.ctype}){t.name}_wide;"
         for t in made.sums
@@ -174,10 +183,10 @@ def turns(
     few: bool,
     unrolled: bool = False,
 ) -> Lines:
-    """The loop over a pass's elements from one bound to the other, every ``step``-th of them.
+    """Return a loop over every ``step``-th element of a pass between two bounds.
 
-    Its variables were begun before. ``few`` says that a thread has no more than ``CHAIN`` turns.
-    Those of known number are ``unrolled`` where asked for, so that arrays lie in registers.
+    Its variables are declared before. ``few`` is True if a thread has at most ``CHAIN`` iterations.
+    With ``unrolled``, a loop of known length is unrolled, so that arrays stay in registers.
     """
     low, high = bounds
     body = [*places(made.loops, "at", extent), *element(made, list(map(str, made.stores)))]
@@ -200,12 +209,12 @@ def turns(
 
 
 def is_few(count: Size, step: int) -> bool:
-    """Whether each of so many threads has no more than ``CHAIN`` of so many elements."""
+    """Return True if each of ``step`` threads has at most ``CHAIN`` of ``count`` elements."""
     return isinstance(count, int) and count <= CHAIN * step
 
 
 def element(made: PrintedPass, stores: Lines) -> Lines:
-    """What a pass does with one element, its ``stores`` before what it reduces."""
+    """Return the statements of one element of a pass: ``stores``, then the reduction steps."""
     body = [*map(str, made.body.lines), *stores]
     for total in made.sums:
         body.append(f"{_held(total)} = {total.step(_held(total), total.text)};")
@@ -215,25 +224,25 @@ def element(made: PrintedPass, stores: Lines) -> Lines:
 
 
 def chains(made: PrintedPass, loop: Lines) -> Lines:
-    """A loop of few turns, with sums of floats that are begun before it and added up after it."""
+    """Return a short loop with float sums initialised before it and added to totals after it."""
     chained = [t for t in made.sums if is_float_sum(t)]
     begun = [f"{t.ctype} {_held(t)} = 0;" for t in chained]
     return [*begun, *loop, *[f"{t.name}_wide += {_held(t)};" for t in chained]]
 
 
 def _held(total: Accumulator) -> str:
-    """The variable to which a thread adds."""
+    """Return the variable to which a thread adds."""
     return f"{total.name}_chain" if is_float_sum(total) else total.name
 
 
 def places(loops: Sequence[Loop], at: str, extent: Callable[[Size], str]) -> Lines:
-    """Loops' variables of element number ``at``, the innermost ones first."""
+    """Return the declarations of the loop variables of element number ``at``, innermost first."""
     size = product(loop.extent for loop in loops)
     small = isinstance(size, int) and size < 1 << 31 and len(loops) > 1
-    type = "(uint32_t)" if small else ""  # divided sooner
+    type = "(uint32_t)" if small else ""  # 32-bit division is faster
     lines, rest = [], f"{type}{at}"
     for loop in reversed(loops[1:]):
-        length = extent(loop.extent) if loop.extent != 0 else "1"  # never run, but compiled
+        length = extent(loop.extent) if loop.extent != 0 else "1"  # never runs, but must compile
         lines.append(f"const int64_t {loop.name} = {rest} % {type}({length});")
         rest = f"({rest} / {type}({length}))"
     return [*lines, *(f"const int64_t {loop.name} = {rest};" for loop in loops[:1])]

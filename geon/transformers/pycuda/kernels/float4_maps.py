@@ -1,7 +1,7 @@
-"""Passes over memory as it lies: a thread takes neighbouring elements, read and written at once.
+"""Vectorised elementwise kernels: each thread loads and stores four adjacent elements at once.
 
-Every value begins at a multiple of 256 bytes, so whole groups of elements are aligned; parts of
-stacks that a loop goes over may not.
+Every value begins at a multiple of 256 bytes, so groups of four are aligned. Slices of stacks in a
+loop may not be.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from ..launches.launch_ir import Grid
 from ..launches.naming import Function, KernelNames, indented
 from .cooperative_threads import Lines
 
-TOGETHER = 4  # elements that a thread takes
+TOGETHER = 4  # elements per thread
 THREADS = 256
-HEAVY = 96  # statements of an element from which on a thread has enough with one
+HEAVY = 96  # max. statements per element; above it, a thread takes one element
 
 
 def vector_function(nest: Nest, names: KernelNames) -> Function | None:
-    """The function of a nest that is one such pass; None for other nests."""
+    """Return the vectorised function of a nest with one contiguous pass; None for other nests."""
     if nest.rows or nest.across is not None or len(nest.steps) != 1:
         return None
     if any(map(names.is_apart, range(len(names.operands)))):
@@ -42,7 +42,7 @@ def vector_function(nest: Nest, names: KernelNames) -> Function | None:
 
 
 def is_in_order(offset: Affine, loop: Loop) -> bool:
-    """Whether neighbouring turns of a loop take neighbouring elements, from an aligned one on."""
+    """Return True if a loop accesses adjacent elements, the first at an aligned offset."""
     constant = offset.constant
     aligned = isinstance(constant, int) and constant % TOGETHER == 0
     return aligned and dict(offset.terms) == {loop.name: 1}
@@ -96,6 +96,6 @@ def _made(nest: Nest, step: Pass, loads: list[Load], names: KernelNames) -> Func
 
 
 def known(nest: PrintedNest) -> Lines:
-    """The statements of what is the same for all elements."""
+    """Return the statements that do not depend on the element."""
     rows = [line for line in nest.row.lines if not isinstance(line, PrintedPass)]
     return [*map(str, nest.top.lines), *map(str, rows)]

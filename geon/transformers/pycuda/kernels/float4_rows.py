@@ -1,8 +1,8 @@
-"""Rows by fours: a thread takes four neighbouring elements, which are read and written at once.
+"""Vectorised rows: each thread loads and stores four adjacent elements of a row at once.
 
-Every value begins at a multiple of 256 bytes, but for parts of stacks in a loop; so do rows whose
-length is a multiple of four, as far as four elements need. What several passes read of a row is
-read once, into registers.
+Every value begins at a multiple of 256 bytes, except slices of stacks in a loop. So rows whose
+length is a multiple of four are aligned for four elements. Values that several passes read are
+loaded once, into registers.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from .row_storage import HELD, values_in
 
 @dataclass(slots=True)
 class Fours:
-    """How the passes of a nest are done by fours, by ``step`` threads.
+    """The vector loads of a nest's passes for a team of ``step`` threads.
 
-    ``texts`` are those of elements that were read before, ``row`` the statements that read what
-    several passes use; ``read`` has for each pass, by its number, those that read its own. Where
-    passes are cut anywhere, as far as four elements go, the last four may be ``partial``.
+    ``passes`` has the vectorised passes by number. ``texts`` maps loads to the C text of elements
+    in registers. ``row`` loads what several passes use; ``read`` has, by number of the pass, the
+    loads of one pass. If ``partial``, parts end at any element, so the last group may be
+    incomplete.
     """
 
     step: int
@@ -41,20 +42,23 @@ class Fours:
 
 
 def fits(count: Size, step: int) -> bool:
-    """Whether passes of so many elements are divided into fours for so many threads."""
+    """Return True if ``count`` is a known multiple of four and gives each of ``step`` threads a
+    group.
+    """
     return isinstance(count, int) and count % TOGETHER == 0 and count >= TOGETHER * step
 
 
 def elements_of(count: int, step: int) -> int:
-    """How many elements of so many each thread has."""
+    """Return the number of elements per thread, rounded up to whole groups."""
     return -(-count // (TOGETHER * step)) * TOGETHER
 
 
 def fours_of(
     nest: Nest, names: KernelNames, step: int, partial: bool = False, held: int = 0
 ) -> Fours | None:
-    """How a nest's rows are done by fours, None where nothing adjoins; rows have ``held`` elements
-    of arrays in registers.
+    """Return the vectorised form of a nest's rows, or None if no access is contiguous.
+
+    ``held`` is the number of elements of row arrays that a thread already keeps in registers.
     """
     found = Fours(step, partial)
     others: list[Scalar] = []
@@ -87,14 +91,14 @@ class _Loads:
         self.uses: dict[tuple[object, ...], dict[int, Load]] = {}
 
     def take(self, number: int, loop: str, loads: Sequence[Load]) -> None:
-        """Note what a pass reads, by operand and place."""
+        """Record the loads of a pass, keyed by operand and offset."""
         for load in loads:
             terms = sorted((str(k), v) for k, v in load.offset.terms.items() if str(k) != loop)
             key = (load.operand, tuple(terms), load.offset.constant)
             self.uses.setdefault(key, {})[number] = load
 
     def print(self) -> None:
-        """The statements that read, and the texts of what was read."""
+        """Write the statements that load, and the C texts of the loaded elements."""
         for count, uses in enumerate(self.uses.values()):
             name, load = f"in{count}", next(iter(uses.values()))
             extents = [self.found.passes[number].loops[0].extent for number in uses]
@@ -116,7 +120,9 @@ class _Loads:
                 self.found.read.setdefault(number, []).append(line)
 
     def has_room(self, load: Load, extent: Size) -> bool:
-        """Whether the elements of a thread go to registers until the row is done."""
+        """Return True if a load's elements stay in registers for the whole row, and reserve
+        these.
+        """
         if self.found.partial or load.operand in self.stored or load.dtype.itemsize > 4:
             return False
         count = elements_of(int(extent), self.found.step)
@@ -126,7 +132,7 @@ class _Loads:
         return True
 
     def pointed(self, load: Load, uses: dict[int, Load], ctype: str) -> str:
-        """Four elements from the first one on."""
+        """Return the C text of a load of four elements."""
         number = next(n for n, each in uses.items() if each is load)
         loop = self.found.passes[number].loops[0].name
         pointer = place_text(self.names.operand(load.operand), load.offset, loop)
@@ -136,12 +142,12 @@ class _Loads:
 
 
 def loads_in(values: Sequence[Scalar]) -> list[Load]:
-    """The loads of some values."""
+    """Return the loads in scalar expressions."""
     return [value for value in walk(*values) if isinstance(value, Load)]
 
 
 def adjoins(access: Load | Store, loop: str, nest: Nest, names: KernelNames) -> bool:
-    """Whether four neighbouring turns of a loop take neighbouring elements, aligned ones first."""
+    """Return True if four iterations of a loop access four adjacent, aligned elements."""
     if names.is_apart(access.operand):
         return False
     rows, offset = {each.name for each in nest.rows}, access.offset
@@ -155,25 +161,25 @@ def adjoins(access: Load | Store, loop: str, nest: Nest, names: KernelNames) -> 
 
 
 def is_fourfold(size: Size) -> bool:
-    """Whether a size is known as a multiple of four."""
+    """Return True if a size is known to be a multiple of four."""
     return isinstance(size, int) and size % TOGETHER == 0
 
 
 def place_text(operand: str, offset: Affine, loop: str) -> str:
-    """The pointer to the first of four elements."""
+    """Return the C text of the pointer to the first of four elements."""
     rows = [f"{atom} * {step}" for atom, step in offset.terms.items() if atom != loop]
     constant = [str(offset.constant)] if offset.constant != 0 else []
     return " + ".join([operand, *rows, *constant, "four"])
 
 
 def element_type(dtype: DType) -> str:
-    """The type of elements in memory."""
+    """Return the C type of elements in memory."""
     name = name_of(dtype)
     return "uint8_t" if name == "bool" else C_TYPES[name]
 
 
 def over_known(count: int, step: int, body: Lines) -> Lines:
-    """An unrolled loop over the fours of a thread, of a known number of elements."""
+    """Return an unrolled loop over a thread's groups of four of ``count`` elements."""
     begun = [f"const int64_t four = ((int64_t)group * {step} + rank) * {TOGETHER};"]
     if count % (TOGETHER * step):
         begun.append(f"if (four >= {count}) break;")
@@ -190,7 +196,7 @@ def turns_by_fours(
     extent: Callable[[Size], str],
     bounds: tuple[str, str] = ("0", ""),
 ) -> Lines:
-    """The loop over a pass's elements, four at a time; for those that are cut, between bounds."""
+    """Return the loop over a pass in groups of four; ``bounds`` delimit a part of a split pass."""
     step = fours.step
     count = product(each.extent for each in made.loops)
     body = group_body(made, number, fours, nest, names)
@@ -212,7 +218,7 @@ def turns_by_fours(
 def group_body(
     made: PrintedPass, number: int, fours: Fours, nest: Nest, names: KernelNames
 ) -> Lines:
-    """The statements of four elements."""
+    """Return the statements of one group of four elements."""
     (loop,) = made.loops
     stores: Sequence[Store] = fours.passes[number].stores
     before: Lines = []

@@ -1,4 +1,4 @@
-"""Reductions over all elements in two stages: parts by many blocks, put together by one."""
+"""Two-stage reductions over all elements: many blocks reduce parts, one block combines these."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ..launches.launch_ir import Grid
 from ..launches.naming import KernelNames, Part, indented
 from .cooperative_threads import CHAIN, THREADS, Lines, Team, Value, ended, values_of
 
-PIECE = CHAIN * THREADS  # elements of a block's part of what is reduced over all
-PARTS = 1024  # blocks that find parts, at most
+PIECE = CHAIN * THREADS  # elements that one block reduces
+PARTS = 1024  # max. blocks that reduce parts
 TEAM = Team(THREADS, THREADS)
 
 
@@ -23,9 +23,11 @@ def all_functions(
     ending: Lines,
     shared: int,
 ) -> list[Part]:
-    """A function for each pass, which finds parts, and one that puts them together and ends.
+    """Return a function for each pass that computes partial values, and the one that combines
+    these.
 
-    ``share`` gives the text of a block's part of so many elements, ``turns`` the loop over it.
+    ``share`` returns the C text of the number of elements per block, ``turns`` the loop over them.
+    The last function also runs the statements ``ending``.
     """
     scratch = names.scratch()
     top = [*map(str, printed.top.lines)]
@@ -70,7 +72,7 @@ def all_functions(
 
 
 def _together(values: list[Value], places: dict[str, str], size: str) -> Lines:
-    """The loop in which each thread puts some of the parts together."""
+    """Return the loop in which each thread combines some of the partial values."""
     inner: Lines = []
     for value in values:
         inner += [f"const {t} {n}_other = ({places[n]})[part];" for n, t in value.parts]

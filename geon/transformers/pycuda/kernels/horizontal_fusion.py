@@ -1,4 +1,4 @@
-"""Small kernels over unrelated data as one launch, whose blocks are divided among them."""
+"""Horizontal fusion: small independent kernels as one launch that divides its blocks among them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from ...lowering.fusion.kernel import Kernel
 from ..launches.launch_ir import Grid
 from ..launches.naming import NAME, Either, Function, Joined, Part, indented, kernel_head
 
-FEW = 1024  # blocks, as far as they are known, of a kernel that is joined with others
-SHARED = 1 << 15  # bytes of shared memory that all of one launch may take
-PARAMETERS = 448  # of 8 bytes each, of one launch: CUDA has room for 512
+FEW = 1024  # max. blocks, if known, of a kernel that is joined with others
+SHARED = 1 << 15  # max. bytes of shared memory of all functions of a launch
+PARAMETERS = 448  # max. 8-byte parameters of a launch; CUDA allows 512
 
 
 def joined(chains: Sequence[tuple[Kernel, list[Part]]]) -> list[tuple[list[int], list[Part]]]:
-    """The parts of kernels that run side by side, those of one shape as one kernel; each with the
-    numbers of the kernels.
-    """
+    """Join concurrent kernels of equal shape; return pairs (numbers of the kernels, parts)."""
     shapes: dict[Hashable, list[int]] = {}
     for number, (kernel, parts) in enumerate(chains):
         shape = shape_of(parts) if kernel.kind == "nest" else None
@@ -33,7 +31,7 @@ def joined(chains: Sequence[tuple[Kernel, list[Part]]]) -> list[tuple[list[int],
 
 
 def joined_text(functions: Sequence[Function], names: Sequence[str]) -> str:
-    """A kernel that divides its blocks among parts of these names."""
+    """Return a kernel's text that divides its blocks among the device functions ``names``."""
     declared, body = [], ["int64_t first = 0, block = blockIdx.x;"]
     for number, (function, name) in enumerate(zip(functions, names, strict=True)):
         given = [f"x{number}_{k}" for k in range(len(function.parameters))]
@@ -54,7 +52,7 @@ def joined_text(functions: Sequence[Function], names: Sequence[str]) -> str:
 
 
 def shape_of(parts: Sequence[Part]) -> Hashable:
-    """Parts of one shape are joined, each with its like; None for those that are not."""
+    """Return a key that is equal for parts that can be joined; None for parts that cannot."""
     found: list[Hashable] = []
     for part in parts:
         if isinstance(part, Function):
@@ -72,14 +70,16 @@ def shape_of(parts: Sequence[Part]) -> Hashable:
 
 
 def is_small(grid: Grid) -> bool:
-    """Whether a launch has few blocks, or it depends on lengths."""
+    """Return True if a launch has at most ``FEW`` blocks, or a number that depends on open
+    lengths.
+    """
     if not isinstance(grid.units, int):
         return True
     return min(-(-grid.units // grid.each), grid.most) <= FEW
 
 
 def fitting(group: Sequence[Sequence[Part]]) -> int:
-    """How many of a group one launch may have, for the shared memory and parameters they take."""
+    """Return how many kernels of a group fit one launch, by shared memory and parameters."""
     functions = [function for parts in group for function in _functions(parts)]
     shared = max([function.shared or 0 for function in functions], default=0)
     parameters = max([len(function.parameters) + 1 for function in functions], default=1)
@@ -88,7 +88,7 @@ def fitting(group: Sequence[Sequence[Part]]) -> int:
 
 
 def _functions(parts: Sequence[Part]) -> list[Function]:
-    """The functions of parts, those of choices too."""
+    """Return all functions in parts, including both sides of choices."""
     found: list[Function] = []
     for part in parts:
         if isinstance(part, Function):
@@ -99,7 +99,7 @@ def _functions(parts: Sequence[Part]) -> list[Function]:
 
 
 def _zipped(group: Sequence[Sequence[Part]]) -> list[Part]:
-    """Each part with its like."""
+    """Join the parts at equal positions of several kernels."""
     found: list[Part] = []
     for like in zip(*group, strict=True):
         first = like[0]

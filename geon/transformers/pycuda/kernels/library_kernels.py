@@ -1,6 +1,6 @@
-"""Kernels that are no loop nests: sorting, prefix sums, scatter and checks.
+"""Kernels that are no loop nests: arg-reductions, prefix sums and checks; sorts and scatters.
 
-Values are contiguous and seen as (outer, n, inner), the work being along the middle one.
+Values are contiguous and seen as (outer, n, inner), with the work along the middle axis.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ THREADS = 256
 
 
 def library_parts(op: Op, names: KernelNames, number: int) -> list[Part]:
-    """The functions of kernel ``number``, which is an op of the library."""
+    """Return the parts of kernel ``number``, an op of ``LIBRARY``."""
     return LIBRARY[name_in_library(op)](op, names, number)
 
 
 def name_in_library(op: Op) -> str:
-    """What the library knows an op by."""
+    """Return the key of an op in ``LIBRARY``."""
     name = op.primitive.name
     return f"{name}_{op.attrs[1]}" if name == "scatter" else name
 
@@ -39,7 +39,7 @@ def name_in_library(op: Op) -> str:
 
 
 def _checked(op: Op, names: KernelNames, number: int) -> list[Part]:
-    """Whether the smallest or the largest position lies outside."""
+    """Check that the smallest and the largest index lie in range."""
     found = examined(op)
     length = names.length(op.attrs[0])
     lowest = f"-({length})" if op.attrs[1] else "0"
@@ -56,7 +56,9 @@ def _checked(op: Op, names: KernelNames, number: int) -> list[Part]:
 
 
 def finite_parts(op: Op, names: KernelNames, number: int, infinite: bool) -> list[Part]:
-    """A check that a result of kernel ``number`` is finite, or where ``infinite`` no NaN."""
+    """Check that a result of kernel ``number`` is finite, or has no NaN if ``infinite`` is
+    allowed.
+    """
     dtype, count = name_of(op.dtype), names.length(op.axes.size)
     x = names.pointer(op)
     names.calls(c_expressions.cast_calls(dtype, "float64"))
@@ -86,7 +88,7 @@ def finite_parts(op: Op, names: KernelNames, number: int, infinite: bool) -> lis
 
 
 def _prefix(op: Op, names: KernelNames, number: int) -> list[Part]:
-    """Running totals: a block scans a line, or one thread goes along it where order matters."""
+    """Prefix sums and products: a block scans a line; one thread does if order affects rounding."""
     x, name, result = op.args[0], op.primitive.name, name_of(op.dtype)
     outer, n, inner = around(op, op.axes.names.index(op.attrs[0]))
     exclusive, reverse = bool(op.attrs[1]), bool(op.attrs[2])
@@ -152,7 +154,7 @@ def _prefix(op: Op, names: KernelNames, number: int) -> list[Part]:
 
 
 def _extreme(op: Op, names: KernelNames, number: int) -> list[Part]:
-    """The position of each line's extreme, the first of those equal: a block looks at a line."""
+    """Index of each line's first extreme element, one block per line."""
     x, least = op.args[0], op.primitive.name == "argmin"
     outer, n, inner = around(x, positions(op)[0])
     x_name, out = names.memory(x), names.memory(op)

@@ -1,7 +1,7 @@
-"""A loop nest as CUDA: a thread for each element, or a team of threads for each row.
+"""CUDA text of a loop nest: one thread per element, or a team of threads per row.
 
-What is reduced over all elements is found in two stages where there are many: parts by blocks, put
-together in their order by one block. How work is divided follows from lengths alone.
+A large reduction over all elements takes two stages: many blocks reduce parts, then one block
+combines these in order. The division of work depends on lengths alone.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from .split_row_reduction import cut_rows, is_known, row_functions
 from .split_row_reduction import holds as cut_holds
 from .transpose_tiles import tiled_function
 
-FEW = 4  # elements of a row that one thread takes
-SLOTS = 512  # blocks that have a part of scratch memory, at most
+FEW = 4  # max. elements of a row that one thread handles alone
+SLOTS = 512  # max. blocks, each with its own slot of scratch memory
 
 
 def nest_parts(work: Nest, names: KernelNames) -> list[Part]:
-    """The functions of a nest, in the order in which they run."""
+    """Return the functions of a nest in execution order."""
     if work.pieces:
         pieces = [part for piece in work.pieces for part in nest_parts(piece, names)]
         if not work.holds:
@@ -65,7 +65,9 @@ def nest_parts(work: Nest, names: KernelNames) -> list[Part]:
 
 
 def parts_bytes(nest: Nest) -> Size:
-    """The bytes of the partial values of a nest without rows, one line of them for each state."""
+    """Return the bytes of scratch memory for partial values of a full reduction; 0 if it is not
+    split.
+    """
     if nest.rows or nest.across is not None or not is_divided(nest):
         return 0
     found = [r for step in nest.steps if isinstance(step, Pass) for r in step.reductions]
@@ -73,7 +75,9 @@ def parts_bytes(nest: Nest) -> Size:
 
 
 def is_divided(nest: Nest) -> bool:
-    """Whether a nest without rows reduces so much that several blocks find parts."""
+    """Return True if a nest without rows reduces so many elements that several blocks share
+    them.
+    """
     if nest.rows or nest.across is not None:
         return False
     passes = [step for step in nest.steps if isinstance(step, Pass)]
@@ -99,10 +103,10 @@ class _Writer:
         for loop in [*loops, nest.across] if nest.across is not None else loops:
             self.extent(
                 loop.extent
-            )  # all lengths are parameters before the first function is written
+            )  # Declares all lengths as parameters before the first function is written.
 
     def parts(self) -> list[Part]:
-        """The functions."""
+        """Return the functions."""
         if is_by_elements(self.nest):
             return self.by_elements()
         if is_divided(self.nest):
@@ -111,12 +115,12 @@ class _Writer:
 
     @property
     def loops(self) -> list[Loop]:
-        """The loops over rows, those side by side too."""
+        """Return the loops over rows, including the one over adjacent rows."""
         across = [] if self.nest.across is None else [self.nest.across]
         return [*self.nest.rows, *across]
 
     def by_fours(self) -> Fours | None:
-        """How passes take four elements at a time, where they do."""
+        """Return the vectorised form of the passes, or None."""
         nest = self.nest
         if is_by_elements(nest) or nest.across is not None:
             return None
@@ -129,16 +133,16 @@ class _Writer:
         return fours_of(nest, self.names, team.size, held=held)
 
     def held_elements(self, size: Size, team: Team) -> int:
-        """How many elements of an array of a row a thread holds."""
+        """Return the number of elements of a row array that one thread holds."""
         assert isinstance(size, int)
         return elements_of(size, team.size) if fits(size, team.size) else turns_of(size, team)
 
     def counts(self) -> list[Size]:
-        """How many elements of a row each pass goes over."""
+        """Return the number of elements of each pass of a row."""
         return [product(loop.extent for loop in step.loops) for step in self.nest.passes]
 
     def known_team(self) -> Team | None:
-        """The team of a row where lengths say which; None where several texts are made."""
+        """Return the team of a row if known lengths determine it; else None."""
         counts = self.counts()
         known = [n for n in counts if isinstance(n, int)]
         most = max(known, default=1)
@@ -152,10 +156,10 @@ class _Writer:
     # Elements -----------------------------------------------------------------------------------
 
     def by_elements(self) -> list[Part]:
-        """A thread for each element of each pass; what crosses memory goes by tiles.
+        """Return functions with one thread per element of each pass; transposed passes use tiles.
 
-        What is stored of rows has threads of its own: it may lie where they read, and others'
-        threads know no order.
+        Stores per row get threads of their own: they may overwrite memory that other threads read,
+        and threads of one launch have no order.
         """
         before: list[str] = [*self.printed.top.lines]
         known, of_rows = list[str](), list[str]()
@@ -176,7 +180,9 @@ class _Writer:
         return [*found, self.elements(cases)] if cases else found
 
     def elements(self, cases: Sequence[tuple[list[Loop], Lines]]) -> Function:
-        """A thread for each element of loops, one after the other, with its statements."""
+        """Return a function with one thread per element of each case, a pair (loops,
+        statements).
+        """
         body: Lines = [f"int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;"]
         units: Size = 0
         for loops, statements in cases:
@@ -188,12 +194,14 @@ class _Writer:
         return self.names.function(body[:-1], Grid(units, THREADS), THREADS, False)
 
     def first(self, statements: Lines) -> Lines:
-        """What stores of rows ask: whether this thread is the one that does it."""
+        """Return the definition of ``first``, which guards stores per row; none if there
+        are none.
+        """
         stored = any(isinstance(statement, RowStore) for statement in statements)
         return ["const bool first = true;"] if stored else []
 
     def indices(self, loops: Sequence[Loop], at: str) -> Lines:
-        """The loops' variables of element number ``at``."""
+        """Return the declarations of the loop variables of element number ``at``."""
         found = places(loops, at, self.extent)
         if self.nest.across is not None:
             found.append("const int64_t first_lane = 0;")
@@ -202,7 +210,7 @@ class _Writer:
     # Rows ---------------------------------------------------------------------------------------
 
     def by_rows(self) -> list[Part]:
-        """A team for each row: open lengths decide when they are known."""
+        """Return functions with a team per row; open lengths choose among variants at run time."""
         counts = self.counts()
         open_counts = [n for n in counts if not isinstance(n, int)]
         known = max((n for n in counts if isinstance(n, int)), default=1)
@@ -229,7 +237,7 @@ class _Writer:
         return [Either(cut_holds(self.cut_rows), several, tuple(self.whole_rows()))]
 
     def whole_rows(self) -> list[Part]:
-        """A team for each row, which does all of it."""
+        """Return functions in which one team does all of a row."""
         open_counts = [n for n in self.counts() if not isinstance(n, int)]
         threads = THREADS if self.nest.rows else 0
         block, warp = Team(THREADS, THREADS), Team(WARP, threads or WARP)
@@ -240,7 +248,7 @@ class _Writer:
         return [Either(holds, (self.each_row(warp),), (self.each_row(block),))]
 
     def each_row(self, team: Team) -> Function:
-        """A team for each row."""
+        """Return the function with one team per row."""
         nest = self.nest
         rows = product(loop.extent for loop in nest.rows)
         arrays, slots = self.arrays(team)
@@ -270,7 +278,7 @@ class _Writer:
         return self.names.function(body, grid, team.threads, team.meets, shared=shared)
 
     def side_by_side(self, team: Team) -> Function:
-        """A block for some neighbouring rows."""
+        """Return the function in which a block handles some adjacent rows."""
         nest = self.nest
         rows = product(loop.extent for loop in nest.rows)
         assert nest.across is not None
@@ -283,7 +291,7 @@ class _Writer:
             f"int64_t lane = threadIdx.x % {team.beside};",
             f"const bool inside = first_lane + lane < {size};",
             "const bool first = inside && rank == 0;",
-            # Who has no row reads the first one's on its way to where others wait, or is done.
+            # Threads without a row read the first row on the way to the barriers, or return.
             "if (!inside) lane = 0;" if team.meets else "if (!inside) return;",
         ]
         if nest.rows:
@@ -295,7 +303,9 @@ class _Writer:
         return self.names.function(body, grid, team.threads, team.meets, shared=shared)
 
     def shared_bytes(self, team: Team) -> int:
-        """The bytes of shared memory of a block: what its teams exchange, and arrays of its row."""
+        """Return the bytes of shared memory per block: values that teams exchange, and row
+        arrays.
+        """
         arrays = self.nest.arrays
         held = 0
         if self.held is None and arrays and arrays_shared(arrays):
@@ -303,7 +313,7 @@ class _Writer:
         return held + team.shared(states(self.nest))
 
     def arrays(self, team: Team) -> tuple[Lines, bool]:
-        """The arrays that a row fills, and whether they lie in scratch memory."""
+        """Return the declarations of row arrays, and True if these lie in scratch memory."""
         if not self.nest.arrays:
             return [], False
         made = self.printed.arrays
@@ -326,9 +336,10 @@ class _Writer:
     def statements(
         self, team: Team, lines: Sequence[object], inside: bool = False, again: bool = False
     ) -> Lines:
-        """The statements of a row, its passes shared by the team; with ``again`` others follow.
+        """Return the statements of a row; ``again`` is True if the block continues with another
+        row.
 
-        The team meets where what one thread stores lies where others read, before and after.
+        A barrier stands before and after stores that other threads of the team may read.
         """
         found: Lines = []
         met, stored = True, False
@@ -347,7 +358,7 @@ class _Writer:
         return found + (team.meet() if again and stored else [])
 
     def shared(self, team: Team, made: PrintedPass, inside: bool, last: bool) -> Lines:
-        """A pass shared by a team, which has met when it ends, unless it is the last one."""
+        """Return a pass shared by a team, with a barrier at its end unless it is the last one."""
         count = product(loop.extent for loop in made.loops)
         size = self.extent(count)
         high = f"(inside ? {size} : 0)" if inside else size
@@ -367,7 +378,9 @@ class _Writer:
     # All elements -------------------------------------------------------------------------------
 
     def in_parts(self) -> list[Part]:
-        """Parts of each pass by many blocks, then what comes of them by one."""
+        """Return functions that reduce parts of each pass by many blocks, then combine them
+        by one.
+        """
         team = Team(THREADS, THREADS)
         ending = self.statements(team, self.printed.ending.lines)
         shared = self.shared_bytes(team)
@@ -376,14 +389,16 @@ class _Writer:
         )
 
     def share(self, size: str, parts: str = "gridDim.x") -> str:
-        """How many of so many elements a block has: fours, where they are taken so."""
+        """Return the C text of the number of elements per block, a multiple of four if
+        vectorised.
+        """
         each = f"({size} + {parts} - 1) / {parts}"
         return (
             each if self.fours is None else f"({each} + {TOGETHER - 1}) / {TOGETHER} * {TOGETHER}"
         )
 
     def turns_of_part(self, made: PrintedPass) -> Lines:
-        """The loop over a block's part of a pass."""
+        """Return the loop over a block's part of a pass."""
         fours, number = self.fours, self.numbers[id(made)]
         if fours is None or number not in fours.passes:
             return turns(made, self.extent, ("begin + rank", "end"), THREADS, False)

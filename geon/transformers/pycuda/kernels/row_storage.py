@@ -1,4 +1,4 @@
-"""Where the arrays of a row lie: in registers, in shared memory, or in a part of scratch memory."""
+"""Storage of row arrays: registers, shared memory, or a slot of scratch memory."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ...kernels.ir.scalar_code import Kept, Scalar, walk
 from ...sizes.scratch import lines as up_to_lines
 from .cooperative_threads import CHAIN, SHORT, THREADS, WARP, Team
 
-HELD = CHAIN  # elements of an array of a row that a thread holds in registers
-SHARED = 32 << 10  # bytes of a block's shared memory that arrays of rows may take
+HELD = CHAIN  # max. elements of a row array that a thread holds in registers
+SHARED = 32 << 10  # max. bytes of a block's shared memory for row arrays
 
 
 def slot_bytes(arrays: Sequence[RowArray]) -> Size:
-    """The bytes of scratch memory that arrays of a row take, where they are not shared memory."""
+    """Return the bytes of scratch memory per row for its arrays; 0 if they lie in shared memory."""
     if arrays_shared(arrays):
         return 0
     total: Size = 0
@@ -26,7 +26,7 @@ def slot_bytes(arrays: Sequence[RowArray]) -> Size:
 
 
 def arrays_shared(arrays: Sequence[RowArray]) -> bool:
-    """Whether the arrays of a row lie in shared memory."""
+    """Return True if the row arrays lie in shared memory."""
     total: Size = 0
     for array in arrays:
         total = total + array.size * array.dtype.itemsize
@@ -34,10 +34,9 @@ def arrays_shared(arrays: Sequence[RowArray]) -> bool:
 
 
 def holding_team(nest: Nest) -> Team | None:
-    """The team whose threads hold the elements of a row's arrays that they make themselves; None
-    where arrays lie elsewhere.
+    """Return the team whose threads hold row arrays in registers; None if they lie elsewhere.
 
-    A warp has up to ``SHORT`` elements of each pass, a block more.
+    A warp handles passes of up to ``SHORT`` elements, a block longer ones.
     """
     if not nest.arrays or nest.across is not None or nest.pieces:
         return None
@@ -51,13 +50,15 @@ def holding_team(nest: Nest) -> Team | None:
 
 
 def turns_of(size: int, team: Team) -> int:
-    """How many elements a thread has of so many."""
+    """Return the maximum number of elements per thread."""
     return -(-size // team.size)
 
 
 def holds_arrays(nest: Nest, team: Team) -> bool:
-    """Whether the elements of arrays are read by none but the thread that makes them: all are at
-    the index of the one loop of their pass; and whether they have room in registers.
+    """Return True if row arrays fit registers and each element is read only by the thread that made
+    it.
+
+    For that, all accesses are at the index of the single loop of their pass.
     """
     count = 0
     for array in nest.arrays:
@@ -89,6 +90,6 @@ def holds_arrays(nest: Nest, team: Team) -> bool:
 
 
 def values_in(step: Pass) -> list[Scalar]:
-    """What a pass computes of each element."""
+    """Return the scalar expressions that a pass evaluates per element."""
     positions = [each.position for each in step.reductions if each.position is not None]
     return [*step.computed, *positions]

@@ -1,4 +1,4 @@
-"""An ordered loop as CUDA: a thread for each row, which goes through all turns in one launch."""
+"""CUDA text of a sequential loop: one thread per row runs all iterations in one launch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .cooperative_threads import WARP
 
 
 def ordered_function(work: OrderedLoop, names: KernelNames) -> Function:
-    """The function of an ordered loop."""
+    """Return the function of a sequential loop."""
     printed = print_ordered(work, names, lambda name: name)
     rows, count = names.length(work.rows), names.length(work.turns)
     part = f"{count} - 1 - turn" if work.reverse else "turn"

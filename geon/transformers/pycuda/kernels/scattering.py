@@ -1,7 +1,7 @@
-"""Scatter: values set at positions or combined with what is there, in the order of these.
+"""Scatter: set or combine values at indices, in the order of the indices.
 
-A few positions are gone through by a thread for each column. More are sorted first, so that equal
-ones adjoin: then each run of these is a thread's for each column, which goes through it in order.
+Up to ``FEW`` indices are handled by one thread per column. More are sorted first, so that equal
+ones are adjacent; then one thread per run and column applies a run in order.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from ..launches.launch_ir import Grid
 from ..launches.naming import Either, Function, KernelNames, Moved, Part
 from .sorting import FILES, SHORT, THREADS, DigitSort, SortMemory, around
 
-FEW = 8  # positions that are not sorted
+FEW = 8  # max. indices that are not sorted
 
 
 def position_memory(op: Op) -> SortMemory:
-    """What the sort of positions works in."""
+    """Return the scratch memory of the sort of the indices."""
     return SortMemory(1, op.args[1].axes.size, 4, FEW)
 
 
 def scatter_parts(op: Op, names: KernelNames, number: int) -> list[Part]:
-    """The functions of a scatter: open numbers of positions decide when they are known."""
+    """Return the parts of a scatter; an open number of indices chooses a variant at run time."""
     writer = _Writer(op, names)
     base = names.plan.schedule.base
     target, source = names.place_of(op), names.place_of(base[op.args[0]])
@@ -60,12 +60,12 @@ class _Writer:
         )
 
     def position(self, place: str) -> str:
-        """The position of a place, counted from the start of the axis."""
+        """Return the C text of index number ``place``, with negative indices wrapped."""
         found = f"(int64_t){self.index}[{place}]"
         return f"{found} < 0 ? {found} + {self.n} : {found}"
 
     def taken(self, place: str) -> list[str]:
-        """The statements that put the value of ``place`` at ``line``."""
+        """Return the statements that combine value number ``place`` into index ``line``."""
         held = held_type(self.dtype)
         return [
             f"const int64_t to = (before * ({self.n}) + line) * inner + column;",
@@ -76,7 +76,7 @@ class _Writer:
         ]
 
     def few(self) -> list[Part]:
-        """A thread for each column."""
+        """Return the variant with one thread per column."""
         size: Size = self.outer * self.inner
         body = [
             f"const int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
@@ -90,11 +90,11 @@ class _Writer:
         return [self.names.function(body, Grid(size, THREADS), THREADS, False)]
 
     def many(self, short: bool) -> list[Part]:
-        """Positions sorted, then their runs."""
+        """Return the variant that sorts indices, then applies runs of equal ones."""
         return [*self.sort(short), self.by_runs()]
 
     def sort(self, short: bool) -> list[Part]:
-        """The functions that sort positions."""
+        """Return the functions that sort the indices."""
         sort = self.sorting
         assert sort is not None
         line = [f"const int64_t n = {self.m_text}, line = 0;"]
@@ -112,12 +112,12 @@ class _Writer:
         return [self.names.function(body, Grid(1), THREADS, True, files=FILES)]
 
     def by_runs(self) -> Function:
-        """A thread for each column of each run of equal positions."""
+        """Return the function with one thread per column of each run of equal indices."""
         sort = self.sorting
         assert sort is not None
         size: Size = self.outer * self.m * self.inner
         goes_on = f"k < {self.m_text} && sorted[k] == sorted[first]"
-        if self.sets:  # the last one stays
+        if self.sets:  # the last value of a run wins
             run = [f"if (first + 1 < {self.m_text} && sorted[first + 1] == sorted[first]) return;",
                    *self.taken("order[first]")]  # fmt: skip
         else:
@@ -143,7 +143,7 @@ class _Writer:
 
 
 def _combined(mode: str, dtype: str, names: KernelNames) -> str:
-    """The expression of ``old`` and ``element`` combined."""
+    """Return the C expression that combines ``old`` and ``element``."""
     if dtype in HALVES:
         names.calls([*c_expressions.cast_calls(dtype, "float32"),
                      *c_expressions.cast_calls("float32", dtype)])  # fmt: skip
@@ -151,5 +151,5 @@ def _combined(mode: str, dtype: str, names: KernelNames) -> str:
 
 
 def held_type(dtype: str) -> str:
-    """The C type of elements as they lie in memory."""
+    """Return the C type of elements in memory."""
     return "uint8_t" if dtype == "bool" else C_TYPES[dtype]

@@ -1,7 +1,7 @@
-"""Lines in order: sort, argsort and top-k.
+"""Sort, argsort and top-k along lines.
 
-Lines of a few elements are put in order by a thread for each, longer ones by a block for each in
-shared memory, long ones by the digits of their keys, tile by tile.
+Lines up to ``FEW`` elements are ranked by one thread per element. Lines up to ``SHORT`` elements
+are sorted by one block each, in shared memory. Longer lines take a tiled radix sort of keys.
 """
 
 from __future__ import annotations
@@ -21,30 +21,32 @@ from ..launches.naming import Either, Function, KernelNames, Part
 
 SORTS = frozenset(("sort", "argsort", "top_k"))
 THREADS = 256
-FEW = 32  # elements of a line that are compared all with all
-SHORT = 1024  # elements of a line in shared memory
-TILE = 2048  # elements of a long line that a block moves
+FEW = 32  # max. elements of a line that is sorted by comparing all pairs
+SHORT = 1024  # max. elements of a line that is sorted in shared memory
+TILE = 2048  # elements of a long line per block
 DIGITS = 256
 FILES = ("sort.cuh",)
 
 
 def key_of(x: Op, names: KernelNames, text: str) -> tuple[str, str]:
-    """The type of an element's key, and its text."""
+    """Return the C type of an element's unsigned sort key, and the C text of the key."""
     helper = f"geon_key_{SUFFIXES[name_of(x.dtype)]}"
     names.calls([helper])
     return f"uint{8 * x.dtype.itemsize}_t", f"{helper}({text})"
 
 
 def around(op: Op, at: int) -> tuple[Size, Size, Size]:
-    """The lengths of a contiguous value seen as (outer, axis, inner)."""
+    """Return the shape of a contiguous value as (outer, axis, inner)."""
     lengths = op.axes.lengths
     return product(lengths[:at]), lengths[at], product(lengths[at + 1 :])
 
 
 @dataclass(frozen=True, slots=True)
 class SortMemory:
-    """What a sort of ``lines`` of ``n`` elements works in, where these are more than ``free``:
-    counts of digits by tile and in all, twice the elements' positions, and keys of ``key`` bytes.
+    """Scratch memory of a radix sort of ``lines`` lines of ``n`` elements; none if n <= ``free``.
+
+    It holds digit counts by tile and in total, two arrays of indices, and two arrays of keys of
+    ``key`` bytes each.
     """
 
     lines: Size
@@ -55,39 +57,39 @@ class SortMemory:
 
     @property
     def tiles(self) -> Size:
-        """The tiles of a line."""
+        """Return the number of tiles per line."""
         return (self.n + TILE - 1) // TILE
 
     @property
     def parts(self) -> tuple[Size, ...]:
-        """The bytes of counts, sums of counts, positions and keys, these twice."""
+        """Return the bytes of counts, count totals, two arrays of indices and two of keys."""
         counts = self.lines * DIGITS * 4
         elements = self.lines * self.n
         sizes = (counts * self.tiles, counts, *[elements * 4] * 2, *[elements * self.key] * 2)
         return tuple([up_to_lines(size) for size in sizes])
 
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """The bytes of all; none where lines are short."""
+        """Return the total bytes for given lengths; 0 for short lines."""
         if evaluate(self.n, lengths) <= self.free:
             return 0
         return sum(evaluate(size, lengths) for size in self.parts)
 
     def most(self, threads: int) -> Size:
-        """An expression over open lengths that is never less than ``bytes``."""
+        """Return an expression of open lengths that is an upper bound of ``bytes``."""
         if isinstance(self.n, int) and self.n <= self.free:
             return 0
         return sum(self.parts[1:], self.parts[0])
 
 
 def memory_of(op: Op) -> SortMemory:
-    """The scratch memory of a sort."""
+    """Return the scratch memory of a sort."""
     x = op.args[0]
     outer, n, inner = around(x, x.axes.index(op.attrs[0]))
     return SortMemory(outer * inner, n, x.dtype.itemsize)
 
 
 def sort_parts(op: Op, names: KernelNames, number: int) -> list[Part]:
-    """The functions of a sort: open lengths of lines decide when they are known."""
+    """Return the parts of a sort; an open length chooses a variant at run time."""
     writer = _Writer(op, names)
     n = writer.memory.n
     if isinstance(n, int):
@@ -110,7 +112,7 @@ class _Writer:
         self.key = f"({self.key_type})~{key}" if op.primitive.name == "top_k" else key
 
     def line(self, number: str) -> list[str]:
-        """The statements that say where a line lies, and where in the result."""
+        """Return the statements that define a line's offsets in the operand and in the result."""
         return [
             f"const int64_t n = {self.n_text}, inner = {self.inner_text};",
             f"const int64_t line = {number}, column = line % inner;",
@@ -119,7 +121,7 @@ class _Writer:
         ]
 
     def stored(self, place: str, position: str) -> str:
-        """The statement that stores what comes to a place."""
+        """Return the statement that stores the element at ``position`` to rank ``place``."""
         value = position
         if self.op.primitive.name == "sort":
             value = f"{self.x_name}[line_start + ({position}) * inner]"
@@ -127,12 +129,12 @@ class _Writer:
 
     def made(self, body: list[str], units: Size, each: int, meets: bool,
              further: tuple[Parameter, ...] = ()) -> Function:  # fmt: skip
-        """A function whose blocks have ``each`` of the units."""
+        """Return a function whose blocks take ``each`` of the units."""
         files = FILES if meets else ()
         return self.names.function(body, Grid(units, each), THREADS, meets, further, files)
 
     def few(self) -> list[Part]:
-        """A thread for each element, which counts what comes before it."""
+        """Return the variant with one thread per element, which counts the smaller elements."""
         size = self.x.axes.size
         body = [
             f"const int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
@@ -152,7 +154,7 @@ class _Writer:
         return [self.made(body, size, THREADS, False)]
 
     def short(self) -> list[Part]:
-        """A block for each line."""
+        """Return the variant with one block per line."""
         body = [
             *self.line("blockIdx.x"),
             f"geon_sort_line<{self.key_type}>((int)n,",
@@ -164,7 +166,7 @@ class _Writer:
         return [self.made(body, self.memory.lines, 1, True)]
 
     def long(self) -> list[Part]:
-        """By the digits of keys, then what comes to each place."""
+        """Return the radix sort, followed by the stores of the result."""
         digits = self.x.dtype.itemsize
         sort = DigitSort(self.names, self.memory, self.key_type, self.key, digits)
         body = [
@@ -183,9 +185,9 @@ class _Writer:
 
 
 class DigitSort:
-    """Sorts lines by ``digits`` bytes of keys, the lowest first; ``key`` is that of a ``place``.
+    """LSD radix sort of lines by ``digits`` bytes; ``key`` is the C text of the key at ``place``.
 
-    In the end positions and keys are in the arrays of number ``last``, as ``arrays`` declare them.
+    The sorted indices and keys end up in the arrays with index ``last`` of those in ``arrays``.
     """
 
     def __init__(
@@ -212,12 +214,14 @@ class DigitSort:
         ]
 
     def parts(self, line: list[str]) -> list[Part]:
-        """For each digit counts by tile, their sums, and moves; ``line`` are the statements that
-        say which ``line`` a block has, and where it lies."""
+        """Return, for each digit, the kernels that count by tile, sum the counts and move elements.
+
+        ``line`` has the statements that define a block's ``line`` and its offset.
+        """
         return [part for digit in range(self.digits) for part in self.digit(digit, line)]
 
     def digit(self, digit: int, line: list[str]) -> list[Part]:
-        """The functions of one digit."""
+        """Return the functions of one digit."""
         lines, tiles = self.memory.lines, self.memory.tiles
         tiled = [
             f"const int64_t tiles = {self.tiles}, tile = (int64_t)blockIdx.x % tiles;",

@@ -1,5 +1,6 @@
-"""Reductions of rows that are few and long: several blocks find parts of each, put together by one
-thread in their order, which then does what follows.
+"""Split row reductions: for few long rows, several blocks reduce parts of each row.
+
+One thread per row then combines the parts in order and runs the statements that follow.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from ..launches.naming import Function, KernelNames, indented
 from .column_reduction import states
 from .cooperative_threads import CHAIN, THREADS, Lines, Team, ended, places, values_of
 
-LONG = CHAIN * THREADS  # elements of a row that are worth a block of their own
+LONG = CHAIN * THREADS  # min. elements of a row per block
 TEAM = Team(THREADS, THREADS)
 
 
 def cut_rows(nest: Nest) -> Parts | None:
-    """How the one pass of a nest's rows is cut into parts; None where it never is."""
+    """Return how the single pass of a nest's rows is split into parts, or None if it never is."""
     if not nest.rows or nest.across is not None or nest.arrays or nest.pieces:
         return None
     first, *others = nest.steps
@@ -34,17 +35,17 @@ def cut_rows(nest: Nest) -> Parts | None:
 
 
 def rows_of(nest: Nest) -> Size:
-    """How many rows there are."""
+    """Return the number of rows."""
     return product(loop.extent for loop in nest.rows)
 
 
 def holds(parts: Parts) -> tuple[Size, Size]:
-    """Sizes none of which is negative where there is more than one part."""
+    """Return two sizes that are both >= 0 if there is more than one part."""
     return parts.count - parts.least - 1, parts.wanted // 2 - parts.blocks
 
 
 def is_known(parts: Parts) -> bool:
-    """Whether it depends on no length whether rows are cut."""
+    """Return True if the choice to split does not depend on open lengths."""
     return all(isinstance(size, int) for size in holds(parts))
 
 
@@ -56,7 +57,10 @@ def row_functions(
     share: str,
     turns: Callable[[PrintedPass], Lines],
 ) -> tuple[Function, Function]:
-    """What finds parts of ``share`` elements, by ``turns``, and what puts them together."""
+    """Return the function that reduces parts of ``share`` elements and the one that combines them.
+
+    ``turns`` returns the loop over a part.
+    """
     (made,) = printed.passes
     number = Parameter("parts", "int64_t", parts, False)
     at = printed.row.lines.index(made)

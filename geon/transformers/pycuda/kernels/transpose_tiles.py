@@ -1,7 +1,7 @@
-"""Passes that cross memory: they read along one axis and store along another, by square tiles.
+"""Transposing passes: loads along one axis and stores along another, by square tiles.
 
-A block brings a tile into shared memory along the axis that adjoins where it is read, and stores
-along the one that adjoins there.
+A block loads a tile into shared memory along the axis that is contiguous in the operand, and stores
+along the axis that is contiguous in the result.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ..launches.launch_ir import Grid
 from ..launches.naming import Function, KernelNames, indented
 from .cooperative_threads import Lines, places
 
-SIDE = 32  # elements along a tile
-APART = 1  # elements between its rows, so that a column lies in as many banks as it has elements
+SIDE = 32  # elements per side of a tile
+APART = 1  # padding elements per tile row, so that the elements of a column lie in different banks
 THREADS = 256
 
 
 def tiled_function(nest: Nest, made: PrintedPass, before: Lines, names: KernelNames) -> Function:
-    """The function of a pass over rows side by side; ``before`` are the statements of a row."""
+    """Return the function of a transposing pass; ``before`` has the statements of a row."""
     lanes = nest.across
     assert lanes is not None
     last = made.loops[-1]
@@ -56,6 +56,6 @@ def tiled_function(nest: Nest, made: PrintedPass, before: Lines, names: KernelNa
 
 
 def over(inside: str, statements: Sequence[str]) -> Lines:
-    """Statements for each element of a tile that a thread has, ``k`` rows down, if ``inside``."""
+    """Return ``statements`` in a loop over a thread's elements of a tile, guarded by ``inside``."""
     body = [f"if ({inside}) {{", *indented(statements), "}"]
     return [f"for (int k = far; k < {SIDE}; k += {THREADS // SIDE}) {{", *indented(body), "}"]

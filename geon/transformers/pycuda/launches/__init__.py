@@ -1,1 +1,1 @@
-"""Launches, devices, and names of emitted CUDA."""
+"""Launch steps, device interface, and naming in emitted CUDA."""

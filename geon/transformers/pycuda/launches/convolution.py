@@ -1,9 +1,9 @@
-"""A convolution as data: an image, a filter and a response, one of which the others make.
+"""Convolutions as data: image, filter and response, one of which is computed from the others.
 
-Element ``i`` of an image belongs to place ``r`` of the filter at position ``p`` of the response
-where ``i = stride * p + dilation * r - before``, along each spatial axis. The response is a sum
-over what an image and a filter have in common, the filter one over images and positions, and the
-image one over filters and what positions each element is seen from.
+Image element ``i`` meets filter element ``r`` at output position ``p`` where ``i = stride * p +
+dilation * r - before`` along each spatial axis. The response sums over channels and filter elements
+(forward), the filter over images and positions (weight gradient), and the image over filters and
+the positions whose windows contain it (input gradient).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PARTS = ("image", "filter", "response")
 
 @dataclass(frozen=True, slots=True)
 class Spatial:
-    """A spatial axis: its lengths and steps in image, filter and response, in this order."""
+    """A spatial axis; lengths and element strides are in the order image, filter, response."""
 
     lengths: tuple[Size, Size, Size]
     steps: tuple[Size, Size, Size]
@@ -31,14 +31,14 @@ class Spatial:
 
 @dataclass(frozen=True, slots=True)
 class Convolution:
-    """``images`` and ``filters`` of each of ``groups``, with ``channels`` of each group.
+    """A convolution of ``images`` with ``filters`` filters per group and ``channels`` per group.
 
-    ``made`` is what is computed, one of ``PARTS``; ``operands`` are those of a contraction, in
-    this order. ``outer`` are the steps from image to image and filter to filter, those of the
-    response from image to image; ``inner`` those from channel to channel, of the response from
-    filter to filter. ``dtype`` is that of both factors, ``result`` that of what is stored. ``ends``
-    says that this is all; else a pass over the sums follows, which lie in scratch memory where they
-    are put ``apart``.
+    ``made`` names what is computed, one of ``PARTS``. ``operands`` are the operand numbers of the
+    contraction in the order of ``PARTS``. ``outer`` has the strides between images, between filters
+    and between images of the response; ``inner`` those between channels, between channels of a
+    filter, and between filters in the response. ``dtype`` is the dtype of both factors, ``result``
+    that of the stored value. ``ends`` is True if no pass over the sums follows. ``apart`` is True
+    if the sums lie in scratch memory until that pass.
     """
 
     made: str
@@ -57,12 +57,12 @@ class Convolution:
 
     @property
     def out(self) -> int:
-        """The number of what is computed in ``operands``."""
+        """Return the index of what is computed in ``PARTS`` and ``operands``."""
         return PARTS.index(self.made)
 
     @property
     def terms(self) -> Size:
-        """How many products a sum has, at most."""
+        """Return the maximum number of products per sum."""
         image, window, positions = (
             product(axis.lengths[k] for axis in self.spatial) for k in range(3)
         )
@@ -74,18 +74,18 @@ class Convolution:
 
     @property
     def results(self) -> Size:
-        """How many sums there are."""
+        """Return the number of sums."""
         shape = self._shapes()[self.out]
         return product(shape)
 
     @property
     def multiplications(self) -> Size:
-        """How many products there are; those beyond an image's borders are counted."""
+        """Return the number of multiplications, including those with padding."""
         sizes = [length for axis in self.spatial for length in axis.lengths[1:]]
         return product([self.images, self.groups, self.channels, self.filters, *sizes])
 
     def _shapes(self) -> tuple[tuple[Size, ...], ...]:
-        """The lengths of all three: outer, inner, and along spatial axes."""
+        """Return the shapes of image, filter and response: outer, inner, then spatial axes."""
         of_group = (
             (self.images, self.groups * self.channels),
             (self.groups * self.filters, self.channels),
@@ -96,17 +96,18 @@ class Convolution:
         )
 
     def under(self, lengths: Mapping[str, int], works: int, size: int) -> Convolving | None:
-        """The convolution under these lengths, without addresses; None where a library takes none.
+        """Return the library call for these lengths, without addresses; None if no library supports
+        it.
 
-        Spatial axes are in the order in which an image lies in memory, which libraries look for.
-        What is beyond the last position of a window is padding, or no part of an image: an image
-        that is computed has none, since it is 0 there.
+        Spatial axes are in the image's memory order, which libraries expect. Elements beyond the
+        last window are padding, or are cut from the image. A computed image cannot be cut, since it
+        is 0 there.
         """
         axes = sorted(self.spatial, key=lambda axis: -evaluate(axis.steps[0], lengths))
         return replace(self, spatial=tuple(axes))._ordered(lengths, works, size)
 
     def _ordered(self, lengths: Mapping[str, int], works: int, size: int) -> Convolving | None:
-        """The same, with spatial axes as they are."""
+        """Return the library call with spatial axes in the present order."""
         shapes = [[evaluate(n, lengths) for n in shape] for shape in self._shapes()]
         steps = [
             [evaluate(step, lengths) for step in (outer, inner, *along)]
@@ -134,11 +135,11 @@ class Convolution:
         )  # fmt: skip
 
     def _along(self) -> Iterator[list[Size]]:
-        """The steps along spatial axes, of all three."""
+        """Yield the spatial strides of image, filter and response."""
         return ([axis.steps[k] for axis in self.spatial] for k in range(3))
 
 
 def _distinct(steps: list[int], shape: list[int]) -> Iterator[int]:
-    """Steps, with one that goes over all where there is no more than one element."""
+    """Yield strides, replacing that of each axis of length 1 by the stride over the whole value."""
     whole = max(step * n for step, n in zip(steps, shape, strict=True))
     return (whole if n == 1 else step for step, n in zip(steps, shape, strict=True))

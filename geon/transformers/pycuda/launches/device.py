@@ -1,6 +1,6 @@
-"""What a device can do for programs: memory by address, modules of kernels, launches in order.
+"""Device interface: memory by address, kernel modules, and launches in order.
 
-PyCUDA does it on a GPU (``gpu``); ``host`` runs the same text on a CPU, where tests need no GPU.
+``gpu`` implements it with PyCUDA. ``host`` runs the same CUDA text on a CPU, for tests.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ STAGES = 4
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """Parts of a block's shared memory that are filled in turn, of so many ``bytes`` each.
+    """Pipeline stages in a block's shared memory, of ``bytes`` each.
 
-    A kernel is given as many as there is room for, ``most`` at most and no fewer than ``least``:
-    room for as many blocks ``together`` on a processor as have registers, if that leaves the least.
-    Where a block ``goes_on``, to what further blocks would do, there are no more of them than there
-    are processors.
+    A kernel gets between ``least`` and ``most`` stages: as many as let ``together`` blocks share a
+    multiprocessor, but never fewer than ``least``. If ``goes_on``, a block loops over the work of
+    further blocks, and there are at most as many blocks as multiprocessors.
     """
 
     bytes: int
@@ -36,8 +35,10 @@ class Stages:
     goes_on: bool = False
 
     def number(self, of_block: int, of_processor: int) -> int:
-        """How many a kernel is given where a block may share so many bytes, and all blocks of a
-        processor together; less than ``least`` where there is no room.
+        """Return the number of stages, given the bytes of shared memory per block and
+        multiprocessor.
+
+        The result is less than ``least`` if the device has too little memory.
         """
         beside = max(of_processor // self.together // self.bytes, self.least)
         return min(self.most, beside, of_block // self.bytes)
@@ -45,9 +46,9 @@ class Stages:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A kernel of a module: its name, the types of its parameters, and whether its threads meet.
+    """A kernel of a module: name, C types of its parameters, and whether its threads synchronise.
 
-    Every parameter is a pointer or an ``int64_t``. ``stages`` are those of a kernel that has any.
+    Every parameter is a pointer or an ``int64_t``. ``stages`` is None for kernels without any.
     """
 
     name: str
@@ -57,17 +58,20 @@ class Signature:
 
 
 def most_blocks(kernel: Signature, processors: int) -> int:
-    """How many blocks of a kernel a device has at most: what each finds hangs on no other one."""
+    """Return the maximum number of blocks that a launch of ``kernel`` may have on a device.
+
+    ``processors`` is the number of multiprocessors.
+    """
     goes_on = kernel.stages is not None and kernel.stages.goes_on
     return processors if goes_on else sys.maxsize
 
 
 class Multiplication(NamedTuple):
-    """A product of matrices: addresses, lengths, and steps from batch to batch, down and across.
+    """A matrix product for a library: addresses, lengths, and strides (batch, row, column).
 
-    ``dtype`` is that of both factors, ``result`` that of ``out`` and of ``bias``, which is added
-    along columns (0 where there is none). Sums of halves are made in float32. The library works in
-    ``size`` bytes at ``works``.
+    ``dtype`` is the dtype of both factors, ``result`` that of ``out`` and ``bias``. ``bias`` is
+    added along columns; its address is 0 if there is none. Half-precision products accumulate in
+    float32. The library's workspace has ``size`` bytes at ``works``.
     """
 
     left: int
@@ -87,19 +91,20 @@ class Multiplication(NamedTuple):
     result: str
 
     def placed(self, addresses: Sequence[int], works: int) -> Multiplication:
-        """The same at these addresses, of both factors, the result and the bias."""
+        """Return the same call with the addresses of both factors, result and bias."""
         left, right, out, bias = addresses
         return self._replace(left=left, right=right, out=out, bias=bias, works=works)
 
 
 class Convolving(NamedTuple):
-    """A convolution: the addresses of image, filter and response, ``made`` being what is computed.
+    """A convolution for a library; ``made`` names what is computed.
 
-    Shapes and steps are those of the three, each outer, inner and along spatial axes: images and
-    channels, filters and channels of a group, images and filters. Numbers of each spatial axis
-    follow: how far apart positions and places of a window are, and the elements of padding before
-    and after an image. ``dtype`` is that of both factors, ``result`` that of what is made. Sums of
-    halves are made in float32. The library works in ``size`` bytes at ``works``.
+    ``addresses``, ``shapes`` and ``steps`` (strides) are in the order image, filter, response; each
+    shape is outer, inner, then spatial axes, where outer and inner are images and channels, filters
+    and channels of a group, or images and filters. ``strides``, ``dilations`` and the padding
+    ``before`` and ``after`` have one number per spatial axis. ``dtype`` is the dtype of both
+    factors, ``result`` that of the result. Half-precision sums accumulate in float32. The library's
+    workspace has ``size`` bytes at ``works``.
     """
 
     addresses: tuple[int, int, int]
@@ -117,7 +122,9 @@ class Convolving(NamedTuple):
     result: str
 
     def placed(self, addresses: Sequence[int], works: int) -> Convolving:
-        """The same at these addresses."""
+        """Return the same call with the addresses of image, filter and response, and of the
+        workspace.
+        """
         image, window, response = addresses
         return self._replace(addresses=(image, window, response), works=works)
 
@@ -126,13 +133,13 @@ LibraryCall = Multiplication | Convolving
 
 
 class Device(Protocol):
-    """A device; what is begun on it is done in the order in which it was begun, but in lanes.
+    """A device that runs work in the order of submission, except in concurrent lanes.
 
-    All raise ``DeviceError`` where it fails, or has failed before; its ``lost`` says that nothing
-    can be done with the device any more. ``name`` tells devices apart whose modules differ;
-    ``dlpack`` is what DLPack calls it, its kind and number, and ``stream_number`` that of the
-    stream on which all is done, where others can wait for it. Kernels are told that what has no
-    elements lies at ``nothing``, and look at none of it.
+    All methods raise ``DeviceError`` if the device fails or has failed before; the error's ``lost``
+    is True if the device is unusable from then on. ``name`` distinguishes devices whose modules
+    differ. ``dlpack`` is the DLPack device type and number. ``stream_number`` is the number of the
+    stream that runs all work, or None. ``nothing`` is the address passed for values without
+    elements.
     """
 
     name: str
@@ -141,86 +148,90 @@ class Device(Protocol):
     nothing: int
 
     def allocate(self, size: int) -> int:
-        """The address of so many bytes; ``DeviceError`` where there is no room."""
+        """Return the address of ``size`` new bytes; raise ``DeviceError`` if memory is
+        exhausted.
+        """
 
     def room(self) -> int:
-        """How many bytes are free."""
+        """Return the number of free bytes."""
 
     def free(self, address: int) -> None:
-        """Give memory back, once all that was begun is done."""
+        """Free memory after all submitted work is done."""
 
     def pin(self, size: int) -> int:
-        """The address of so many bytes of the host, which copies reach while Python goes on."""
+        """Return the address of ``size`` bytes of pinned host memory, for asynchronous copies."""
 
     def unpin(self, address: int) -> None:
-        """Give such memory back, once all that was begun is done."""
+        """Free pinned memory after all submitted work is done."""
 
     def copy_in(self, address: int, array: Array) -> None:
-        """Put the bytes of a contiguous array at an address.
+        """Copy a contiguous array to an address.
 
-        The array may change from then on, unless it is of pinned memory.
+        The array may change after the call, unless it is in pinned memory.
         """
 
     def copy_out(self, array: Array, address: int) -> None:
-        """Fill a contiguous array with the bytes at an address; ``synchronise`` waits for it."""
+        """Copy from an address to a contiguous array; ``synchronise`` waits for the data."""
 
     def copy(self, target: int, source: int, size: int) -> None:
-        """Copy bytes from address to address; both may be the same."""
+        """Copy bytes between addresses; source and target may be equal."""
 
     def clear(self, address: int, size: int) -> None:
         """Set bytes to zero."""
 
     def load(self, source: Source, kernels: Sequence[Signature]) -> Mapping[str, Any]:
-        """The compiled kernels of a module, by name."""
+        """Compile and load a module; return its kernels by name."""
 
     def launch(self, kernel: Any, blocks: int, threads: int, words: Sequence[int]) -> None:
-        """Run a kernel; ``words`` are its arguments, addresses and lengths."""
+        """Launch a kernel; ``words`` are its arguments, addresses and lengths."""
 
     def takes(self, call: LibraryCall) -> bool:
-        """Whether a library computes a product or a convolution, whatever its addresses."""
+        """Return True if a library supports this product or convolution, at any addresses."""
 
     def call(self, call: LibraryCall) -> None:
-        """Begin a product of matrices or a convolution by a library."""
+        """Submit a matrix product or convolution to a library."""
 
     def synchronise(self) -> None:
-        """Wait for all that was begun."""
+        """Wait for all submitted work."""
 
     def mark(self, again: Any = None) -> Any:
-        """What is passed when all that was begun until now is done.
+        """Return an event that completes when all work submitted so far is done.
 
-        It may be ``again`` the one of before, which nobody waits for any more.
+        ``again`` is an older event that may be reused, since nobody waits for it any more.
         """
 
     def clock(self) -> Any:
-        """A mark that also tells when it is passed; it is not captured."""
+        """Return a timing event; it is not captured."""
 
     def seconds(self, first: Any, last: Any) -> float:
-        """How many seconds after a ``clock`` another was passed, once both are."""
+        """Return the seconds between two completed ``clock`` events."""
 
     def passed(self, mark: Any) -> bool:
-        """Whether a mark is passed; does not wait."""
+        """Return True if an event has completed, without waiting."""
 
     def wait(self, mark: Any) -> None:
-        """Wait until a mark is passed."""
+        """Wait for an event."""
 
     def wait_for(self, stream: int) -> None:
-        """Wait for what others have begun on a stream of this number."""
+        """Wait for the work submitted so far to another stream."""
 
     def beside(self, lanes: int) -> AbstractContextManager[Callable[[int], None]]:
-        """Lanes that may run at one time, after all that was begun before and before what follows.
+        """Return a context of ``lanes`` concurrent lanes, after all earlier and before all later
+        work.
 
-        It gives what chooses the lane, from 0 on, of all that is begun from then on.
+        It yields a function that selects the lane, from 0 on, of the work that follows.
         """
 
     def capture(self, run: Callable[[], None]) -> Callable[[], None]:
-        """What begins again all that ``run`` would, without Python and with the same addresses.
+        """Return a function that resubmits all work of ``run`` with the same addresses (a CUDA
+        graph).
 
-        ``run`` begins nothing now. It launches, clears, and copies between the device and pinned
-        memory; anything else is a ``DeviceError``.
+        ``run`` is called but executes nothing now. It may launch, clear, and copy between device
+        and pinned memory; anything else raises ``DeviceError``.
         """
 
     def replay(self, graphs: Sequence[Callable[[], None]], again: Any = None) -> Any:
-        """Begin what was captured, one after another, and ``mark`` the end of it."""
+        """Submit captured graphs in order, then return an event as ``mark`` does."""
 
     def steady(
         self,
@@ -229,10 +240,11 @@ class Device(Protocol):
         report: Array | None,
         graphs: Sequence[Callable[[], None]],
     ) -> Any | None:
-        """A shorter way into what was captured, as ``steady.c`` has it; None where there is none.
+        """Return a fast path for captured graphs, implemented in ``steady.c``; None if there is
+        none.
 
-        ``inputs`` and ``results`` have shapes, dtypes, and arrays of pinned memory.
+        ``inputs`` and ``results`` have shapes, dtypes and arrays in pinned memory.
         """
 
     def fail(self, status: int) -> NoReturn:
-        """Raise ``DeviceError`` for a status that the shorter way gave."""
+        """Raise ``DeviceError`` for a status that the fast path returned."""

@@ -1,4 +1,4 @@
-"""What CUDA says in its own way: the text that modules begin with, and rows side by side."""
+"""CUDA dialect of the C printer: helper definitions, and rows mapped to neighbouring threads."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ FOLDER = Path(__file__).parents[1] / "cuda"
 
 @cache
 def cuda_text(name: str) -> str:
-    """A file of ``cuda/``."""
+    """Return the text of a file in ``cuda/``."""
     return (FOLDER / name).read_text("utf-8")
 
 
-# What devices have an instruction for: the types of result and operand, and the instruction.
+# Helpers that have a PTX instruction: types of result and operand, and the instruction.
 INSTRUCTIONS = {
     "geon_half_to_f32": ("float", "geon_half", 'asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));'),
     "geon_f32_to_half": ("geon_half", "float", 'asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));'),
@@ -35,7 +35,7 @@ INSTRUCTIONS = {
 
 
 def by_instruction(name: str, text: str) -> str:
-    """The definition of a helper: by an instruction on devices that have it, else as it is."""
+    """Return the definition of a helper, using its PTX instruction on devices that have it."""
     if name not in INSTRUCTIONS:
         return text
     result, operand, instruction = INSTRUCTIONS[name]
@@ -45,40 +45,40 @@ def by_instruction(name: str, text: str) -> str:
 
 
 class ThreadLanes:
-    """Rows side by side are those of neighbouring threads: each thread has one of them.
+    """Dialect in which adjacent rows belong to neighbouring threads, one row per thread.
 
-    Passes by elements read what lies across from ``tiles`` in shared memory.
+    With ``tiles``, transposed loads read from tiles in shared memory.
     """
 
     number = "1"
     windows = stages = together = hides = fetches = False
     flat = False
-    wraps = False  # nvcc takes x + 1 > x for true
-    spares = True  # an array without elements lies nowhere
+    wraps = False  # nvcc assumes that signed overflow does not occur: x + 1 > x is true
+    spares = True  # arrays without elements have no memory
 
     def __init__(self, tiles: bool = False) -> None:
         self.tiles = tiles
 
     def held(self, name: str, ctype: str) -> str:
-        """The value called ``name``, which each thread has of its row."""
+        """Return the name of a row's value; each thread has its own."""
         return name
 
     def array_of(self, text: str) -> str | None:
-        """What each thread has is no array; its name is all there is."""
+        """Return the text itself: values of a thread are scalars, not arrays of lanes."""
         return text
 
     def alone(self, name: str) -> str:
-        """The same where a row is by itself."""
+        """Return the name of the same value outside of adjacent rows."""
         return name
 
     def let(self, ctype: str, name: str, text: str) -> list[str]:
-        """The statement that makes ``name`` the value ``text``."""
+        """Return the statement that defines ``name`` as ``text``."""
         return [f"const {ctype} {name} = {text};"]
 
     def stored(self, statement: str, side_by_side: bool) -> str:
-        """The statement that stores a value of the row, by one thread of those that share it."""
+        """Return a row's store, guarded so that one thread of the team executes it."""
         return f"if (first) {statement}"
 
     def all(self, statements: list[str]) -> list[str]:
-        """The statements: a thread has one row."""
+        """Return the statements unchanged: a thread has one row."""
         return statements

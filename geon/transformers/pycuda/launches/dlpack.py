@@ -1,6 +1,6 @@
-"""DLPack: arrays on a device as capsules that other libraries take, and theirs as addresses.
+"""DLPack exchange: export device arrays as capsules and import those of other libraries.
 
-The layout is that of version 0 of DLPack's C structures, which every library takes and gives.
+The layout is that of version 0 of DLPack's C structures, which every library supports.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 
 from ....op_graph.values.dtypes import SIGNED, UNSIGNED, name_of, named_dtype
 
-CUDA = 2  # DLPack's kind of an NVIDIA GPU
+CUDA = 2  # DLPack's device type kDLCUDA
 NAME, USED = b"dltensor", b"used_dltensor"
-# DLPack's kind of a number and its bits, by the name of a dtype.
+# DLPack's type code and bits, by name of the dtype.
 WORDS = {
     "bool": (6, 8),
     **{name: (0, named_dtype(name).itemsize * 8) for name in SIGNED},
@@ -67,7 +67,7 @@ _pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer.restype, _pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
 _named = ctypes.pythonapi.PyCapsule_IsValid
 _named.restype, _named.argtypes = ctypes.c_int, (ctypes.py_object, ctypes.c_char_p)
-# The same for a capsule that is being destroyed, which nobody may count references to.
+# Variants for capsules that are being destroyed, whose reference count must not change.
 _address = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
 )
@@ -75,18 +75,19 @@ _waits = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
     ("PyCapsule_IsValid", ctypes.pythonapi)
 )
 
-_lent: dict[int, Any] = {}  # what others hold, by the address of its structure
+# exported tensors that others still use, by address of the managed structure
+_lent: dict[int, Any] = {}
 
 
 @_Deleter
 def _give_back(address: int) -> None:
-    """What another library calls when it needs the memory no longer."""
+    """Release an exported tensor: the deleter that the consumer calls."""
     _lent.pop(address, None)
 
 
 @_Destructor
 def _never_taken(capsule: int) -> None:
-    """What Python calls for a capsule that is destroyed; one that was taken is not ours."""
+    """Release a capsule that nobody consumed; consumed ones are left alone."""
     if _waits(capsule, NAME):
         _lent.pop(_address(capsule, NAME), None)
 
@@ -94,9 +95,9 @@ def _never_taken(capsule: int) -> None:
 def exported(
     owner: Any, address: int, shape: tuple[int, ...], dtype: Any, device: tuple[int, int]
 ) -> Any:
-    """A capsule that shows contiguous memory on a device, which ``owner`` keeps while it is held.
+    """Return a capsule of contiguous device memory; it keeps ``owner`` alive while in use.
 
-    Raises ``BufferError`` for a dtype that DLPack has no word for.
+    Raise ``BufferError`` for a dtype that DLPack does not have.
     """
     ndim = len(shape)
     lengths = (ctypes.c_int64 * max(ndim, 1))(*shape)
@@ -113,7 +114,7 @@ def exported(
 
 
 class Imported(NamedTuple):
-    """What another library shows: ``strides`` in elements, None where it lies in order."""
+    """A tensor from another library; ``strides`` are in elements, None for row-major order."""
 
     owner: Any
     address: int
@@ -124,11 +125,11 @@ class Imported(NamedTuple):
 
 
 class _Owner:
-    """Keeps another library's memory until nobody needs it."""
+    """Keeps another library's memory alive until it is garbage-collected."""
 
 
 def imported(capsule: Any) -> Imported | None:
-    """What a capsule shows; None where its dtype is none of geon's."""
+    """Return the tensor of a capsule; None if geon does not have its dtype."""
     if not _named(capsule, NAME):
         raise BufferError("the capsule of __dlpack__ is no unused one of DLPack's")
     place = _pointer(capsule, NAME)
@@ -150,7 +151,7 @@ def imported(capsule: Any) -> Imported | None:
 
 
 def _type_of(dtype: np.dtype[Any]) -> _Type:
-    """DLPack's word for a dtype."""
+    """Return DLPack's type of a dtype."""
     word = WORDS.get(name_of(dtype))
     if word is None:
         raise BufferError(f"DLPack has no word for {dtype}")
@@ -158,6 +159,6 @@ def _type_of(dtype: np.dtype[Any]) -> _Type:
 
 
 def _dtype_of(told: _Type) -> np.dtype[Any] | None:
-    """The dtype of DLPack's word; None for those that geon does not have."""
+    """Return the dtype of DLPack's type; None if geon does not have it."""
     found = [name for name, word in WORDS.items() if word == (told.code, told.bits)]
     return named_dtype(found[0]) if found and told.lanes == 1 else None

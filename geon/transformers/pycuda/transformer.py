@@ -1,4 +1,4 @@
-"""The PyCUDA transformer: a computation becomes CUDA kernels over one planned arena."""
+"""PyCUDA transformer: compiles a computation to CUDA kernels over one planned arena."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from .runtime.calls import CudaCall
 from .runtime.pinned_buffers import bytes_of_result
 from .runtime.program import CudaProgram
 
-PRODUCTS = ("generated", "cublaslt")  # what computes large products of matrices
-CONVOLUTIONS = ("generated", "cudnn")  # and what large convolutions
-BESIDE = ("nest", "contraction", "blocked", "call")  # kinds of kernels that run side by side
+PRODUCTS = ("generated", "cublaslt")  # implementations of large matrix products
+CONVOLUTIONS = ("generated", "cudnn")  # implementations of large convolutions
+BESIDE = ("nest", "contraction", "blocked", "call")  # kinds of kernels that may run concurrently
 
 
 def arrange(op: Op, x: Layout, y: Layout) -> Arrangement:
-    """Operands as they lie, the result in the order of its axes."""
+    """Return the arrangement of an op: operands in any order, the result in its axes' order."""
     return Arrangement((None, None), op.axes.names)
 
 
-# Statements of a turn of a loop whose small tensors are taken apart: a loop of kernels would launch
-# each of them in each turn, which takes longer than any text of so many.
+# Max. statements of an iteration of a loop whose small tensors are scalarised: as separate kernels,
+# each would be launched in each iteration, which takes longer than any text of this size.
 TURNS = TurnBounds(single=6000, lanes=6000)
 TARGET = CudaTarget(
     name="pycuda",
@@ -53,7 +53,7 @@ TARGET = CudaTarget(
     in_place={
         name: row.in_place
         for name, row in PRIMITIVES.items()
-        if row.in_place and name not in SORTS  # what is sorted is read to the end
+        if row.in_place and name not in SORTS  # sorts read their operand to the end
     },
     hidden={},
     contiguous={
@@ -105,7 +105,8 @@ class CudaTransformer(Transformer):
         if self.libraries:
             by = [f"{name} by {asked[name]}" for name in sorted(self.libraries)]
             name = ", ".join([self.target.name, *by])
-            # What libraries compute has one memory to work in, and fills the device.
+            # Library calls share one workspace and fill the device, so they do not run
+            # concurrently.
             beside = tuple([kind for kind in BESIDE if kind != "contraction"])
             scratch = scratch_with(self.libraries)
             self.target = dataclasses.replace(
@@ -113,25 +114,25 @@ class CudaTransformer(Transformer):
             )
 
     def make_memory(self) -> DeviceMemory:
-        """The memory of the device."""
+        """Return the memory of the device."""
         return DeviceMemory(self.device)
 
     def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
-        """The CUDA text of a plan."""
+        """Return the CUDA text of a plan."""
         return make_module(plan, linking, annotate, self.libraries).source.whole
 
     def compile(self, plan: Plan, linking: Linking) -> CudaProgram:
-        """The module of a plan, compiled and loaded."""
+        """Compile and load the module of a plan."""
         module = make_module(plan, linking, annotate=False, libraries=self.libraries)
         return CudaProgram(record_of(plan, module), self.device)
 
     def recall(self, key: str) -> CudaProgram | None:
-        """The program that some process compiled under this key."""
+        """Return the program from the disk cache, or None."""
         found = load(key)
         return None if found is None else CudaProgram(found, self.device)
 
     def keep(self, key: str, program: CudaProgram) -> None:
-        """Let other processes have the program."""
+        """Write the compiled program to the disk cache."""
         save(key, program.record)
 
     def profile(
@@ -141,11 +142,13 @@ class CudaTransformer(Transformer):
         keywords: Mapping[str, Any],
         repeats: int,
     ) -> Any:
-        """The time of each kernel on the device, and how often it runs."""
+        """Return the time of each kernel on the device, and how often it runs."""
         return profile(self, self.libraries, computation, args, keywords, repeats)
 
     def make_call(self, stages: Stages) -> Any:
-        """A callable from arrays to arrays, which the program moves to the device and back."""
+        """Return a callable from arrays to arrays; the program copies them to the device
+        and back.
+        """
         call = self.link(stages.compiled.functions, stages, kind=CudaCall)
         assert isinstance(call, CudaCall)
         call.on_device = stages.request.on_device
@@ -153,14 +156,14 @@ class CudaTransformer(Transformer):
 
 
 class PyCudaTransformer(CudaTransformer):
-    """Runs computations on an NVIDIA GPU, that of number ``device``.
+    """Runs computations on the NVIDIA GPU number ``device``.
 
-    ``products`` says what computes large products of matrices: "cublaslt", NVIDIA's library, which
-    is asked where its binding is installed, or "generated" kernels. ``convolutions`` says what
-    computes large convolutions and their derivatives: "cudnn", likewise, or "generated". With
-    ``tf32`` products of float32 are rounded to 10 bits behind the point before they are multiplied,
-    by tensor cores; sums stay float32, so does attention, and no library is asked. Raises
-    ``DeviceError`` where there is no GPU, or a package is missing.
+    ``products`` selects the implementation of large matrix products: "cublaslt", NVIDIA's library,
+    which is the default if its binding is installed, or "generated" kernels. ``convolutions``
+    selects that of large convolutions and their derivatives: "cudnn", likewise, or "generated".
+    With ``tf32``, tensor cores multiply float32 rounded to 10 bits of mantissa; sums and attention
+    stay float32, and no library is used. Raises ``DeviceError`` if there is no GPU or a package is
+    missing.
     """
 
     def __init__(
@@ -189,16 +192,18 @@ class PyCudaTransformer(CudaTransformer):
 
     @classmethod
     def unavailable(cls) -> str | None:
-        """None where there is a GPU; else what is missing, with the command that mends it."""
+        """Return None if a GPU is available, else what is missing and the command that
+        installs it.
+        """
         return gpu.missing()
 
 
 class CudaOnHost(CudaTransformer):
-    """Runs CUDA's kernels on the CPU: slow, and the same as on a GPU. For tests.
+    """Runs CUDA kernels on the CPU, for tests: slow, with the same results as on a GPU.
 
     ``checks`` are those of ``HostDevice``: "races", "loads" or "memory". With
-    ``products="cublaslt"`` and ``convolutions="cudnn"`` NumPy does what those libraries do on a
-    GPU; ``tf32`` is as on one.
+    ``products="cublaslt"`` and ``convolutions="cudnn"``, NumPy replaces those libraries; ``tf32``
+    is as on a GPU.
     """
 
     target = dataclasses.replace(TARGET, name="cuda-on-host")
@@ -218,5 +223,5 @@ class CudaOnHost(CudaTransformer):
 
     @classmethod
     def unavailable(cls) -> str | None:
-        """None where there is a C++ compiler; else how to get one."""
+        """Return None if there is a C++ compiler, else how to install one."""
         return None if host.find_compiler() is not None else host.CURE

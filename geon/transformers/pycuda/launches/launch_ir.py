@@ -1,7 +1,7 @@
-"""A program on a device as data: launches, copies and what is shown, in order.
+"""Launch IR: a CUDA program as a sequence of launches, copies, loops and prints.
 
-How many blocks a launch has follows from lengths alone, so that results have the same bits on
-every device.
+The number of blocks of a launch depends on lengths alone, so results have the same bits on every
+device.
 """
 
 from __future__ import annotations
@@ -14,20 +14,23 @@ from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import evaluate
 from .library_requests import Ask, Names, asked
 
-MOST = (1 << 31) - 1  # blocks of a launch
-REPORT = -1  # the number of the pointer to the report
-CLOCKS = -2  # and of that to the clocks of what a launch does inside, where that is timed
-TICKS, RUNS, LAUNCHED, CLOCKED = range(4)  # what a row has there, and how much
+MOST = (1 << 31) - 1  # max. blocks of a launch
+REPORT = -1  # pointer index of the error report
+CLOCKS = -2  # pointer index of the clocks of work inside a launch, in a timed program
+# offsets in a row of these clocks, and its length in int64 words
+TICKS, RUNS, LAUNCHED, CLOCKED = range(4)
 
 WANTED = 512  # blocks that fill a device
-LEAST = 256  # turns of a loop that are worth a part of their own
-ROUND = 1 << 14  # turns of a loop with a condition that one launch takes, where there may be more
+LEAST = 256  # min. iterations per part of a split loop
+ROUND = 1 << 14  # iterations per launch of a while loop that takes several launches
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """How many parts ``count`` turns are cut into where there are so many ``blocks`` of them: as
-    many as make ``wanted`` blocks, which fill a device, of ``least`` turns at least.
+    """Split of ``count`` iterations of ``blocks`` blocks into parts.
+
+    There are as many parts as give ``wanted`` blocks in total, with at least ``least`` iterations
+    each.
     """
 
     count: Size
@@ -36,16 +39,15 @@ class Parts:
     least: int = LEAST
 
     def number(self, lengths: Mapping[str, int]) -> int:
-        """The number of parts, from lengths alone."""
+        """Return the number of parts; it depends on lengths alone."""
         blocks = max(evaluate(self.blocks, lengths), 1)
         return max(min(-(-evaluate(self.count, lengths) // self.least), self.wanted // blocks), 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A block for every ``each`` of ``units``, and no more than ``most`` blocks.
-
-    Where work is cut into ``parts``, there are as many for each of them.
+    """A grid with one block per ``each`` units, at most ``most`` blocks, times the number of
+    ``parts``.
     """
 
     units: Size
@@ -54,46 +56,50 @@ class Grid:
     parts: Parts | None = None
 
     def blocks(self, lengths: Mapping[str, int]) -> int:
-        """How many blocks there are; none where there are no units."""
+        """Return the number of blocks; 0 if there are no units."""
         found = min(-(-evaluate(self.units, lengths) // self.each), self.most)
         return found if self.parts is None else found * self.parts.number(lengths)
 
 
 @dataclass(frozen=True, slots=True)
 class Grids:
-    """The blocks of several launches that are one."""
+    """The grids of several launches joined into one."""
 
     grids: tuple[Grid, ...]
 
     def blocks(self, lengths: Mapping[str, int]) -> int:
-        """How many blocks there are together."""
+        """Return the total number of blocks."""
         return sum(grid.blocks(lengths) for grid in self.grids)
 
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """A number that is the same for all lengths, and another one in another launch."""
+    """An integer argument that is constant for a launch, but differs between launches of a
+    kernel.
+    """
 
     value: int
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The turn of the loops around a launch, counted through their nest."""
+    """The iteration number of the loops around a launch, counted over all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """How many turns of a loop were taken by the launches before, where one does not take all."""
+    """The number of iterations that earlier launches of a while loop have done."""
 
 
-# The number of a pointer in the program's table, the name of an open length, or a number.
+# A pointer index, the name of an open length, or a number that the host evaluates.
 Argument = int | str | Parts | Fixed | Grid | Turn | Round
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A kernel run by ``threads`` threads in each block; ``arguments`` are pointers and lengths."""
+    """A kernel launch with ``threads`` threads per block; ``arguments`` are pointers and
+    lengths.
+    """
 
     kernel: str
     grid: Grid | Grids
@@ -103,7 +109,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """``size`` bytes copied from one pointer to another, from so many bytes behind each on."""
+    """A copy of ``size`` bytes between two pointers, at the given byte offsets."""
 
     target: int
     source: int
@@ -114,7 +120,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """A value that is printed under a label, by kernel ``number``."""
+    """A print of a value under a label, by kernel ``number``."""
 
     number: int
     label: str
@@ -125,7 +131,7 @@ class Show:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Steps that are taken where none of the sizes in ``holds`` is negative, else others."""
+    """A choice: ``steps`` if all sizes in ``holds`` are >= 0, else ``others``."""
 
     holds: tuple[Size, ...]
     steps: tuple[Step, ...]
@@ -134,8 +140,11 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """The part of each turn of what lies at ``pointer``, ``stride`` bytes from part to part; steps
-    know it by the number ``inside``, and write it where it is ``written``."""
+    """A stacked value at ``pointer``, of which each iteration uses one slice.
+
+    ``stride`` is the bytes from slice to slice. Steps of the body name the slice by the pointer
+    index ``inside``. ``written`` is True for results.
+    """
 
     inside: int
     pointer: int
@@ -145,10 +154,11 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class Carry:
-    """What goes from turn to turn: read at the number ``reads``, written at ``writes``.
+    """A loop carry, which steps read at pointer index ``reads`` and write at ``writes``.
 
-    It lies at ``first`` before all turns; the last one puts it at ``last``, the one before at
-    ``other``. ``size`` bytes are copied where there is no turn, and it ``stays``.
+    Its initial value is at ``first``. The last iteration writes to ``last``, the one before to
+    ``other``. ``size`` is in bytes. If ``stays``, the carry is a result: without iterations, the
+    initial value is copied to ``last``.
     """
 
     reads: int
@@ -162,11 +172,11 @@ class Carry:
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """Steps that are taken ``count`` times, from the last part of stacks on where ``reverse``.
+    """A loop of ``count`` iterations; if ``reverse``, from the last slice of stacks to the first.
 
-    ``origins`` has the number of each step's kernel in the plan. Where ``given`` is the number of a
-    pointer, an int64 there says how many of the turns are taken, of the branches ``chosen`` alone:
-    pairs of the pointer of an index and of what it must be.
+    ``origins`` has the plan number of the kernel of each step. If ``given`` is not None, the int64
+    at that pointer is the number of iterations, at most ``count``. The loop runs only if all
+    ``chosen`` hold: pairs (pointer of a case's index, branch).
     """
 
     count: Size
@@ -181,11 +191,12 @@ class Turns:
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """Turns that end where the bool at ``truth``, which the steps ``test`` put there, is false.
+    """A while loop: iterate while the bool at ``truth``, computed by the steps ``test``, is true.
 
-    There are no more than ``limit``, if that is given. Carries go to and fro between ``last`` and
-    ``other``; those that stay are at ``last`` in the end. Else as ``Turns``. Where the launch
-    ``whole`` takes ``ROUND`` turns, or those that are left, it is repeated while the bool is true.
+    There are at most ``limit`` iterations, unless it is None. Carries alternate between ``last``
+    and ``other``; results among them end up at ``last``. Other fields are as in ``Turns``. If
+    ``whole`` is not None, that launch does up to ``ROUND`` iterations and is repeated while the
+    bool is true.
     """
 
     limit: int | None
@@ -202,10 +213,10 @@ class Until:
 
 @dataclass(frozen=True, slots=True)
 class Branches:
-    """The steps of branches, of which that is taken whose number the int64 at ``index`` is.
+    """A case: the int64 at ``index`` selects which of ``steps`` takes effect.
 
-    ``origins`` has the numbers of their kernels in the plan. Each kernel looks at the index itself,
-    so that all can be launched.
+    ``origins`` has the plan numbers of the kernels of each branch. All branches are launched; each
+    kernel tests the index itself.
     """
 
     index: int
@@ -215,10 +226,10 @@ class Branches:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """The steps of what has the row ``number`` of a profile.
+    """Steps whose time is added to row ``number`` of a profile.
 
-    It is done in the branches ``chosen`` alone: pairs of the pointer of an index and of what it
-    must be. Of branches, ``index`` is the pointer of theirs.
+    They run only if all ``chosen`` hold: pairs (pointer of a case's index, branch). For a case,
+    ``index`` is the pointer of its own index.
     """
 
     number: int
@@ -231,7 +242,7 @@ Step = Launch | Copy | Show | Choice | Ask | Turns | Until | Branches | Timed
 
 
 def kernels_in(steps: Iterable[Step]) -> Iterator[str]:
-    """The kernels that steps launch, those of loops and of choices too."""
+    """Yield the names of the kernels that steps launch, including those in loops and choices."""
     for step in steps:
         if isinstance(step, Launch):
             yield step.kernel
@@ -250,11 +261,12 @@ def kernels_in(steps: Iterable[Step]) -> Iterator[str]:
             yield from kernels_in((*step.test, *step.steps))
 
 
-# As text ------------------------------------------------------------------------------------------
+# Text
+# -----------------------------------------------------------------------------------------------
 
 
 def described(steps: Sequence[Step], names: Names, indent: str = "") -> list[str]:
-    """Steps as lines for people; ``names`` are those of pointers."""
+    """Return lines of text that describe steps; ``names`` are the names of pointers."""
     found: list[str] = []
     for step in steps:
         if isinstance(step, Launch):
@@ -296,7 +308,7 @@ def described(steps: Sequence[Step], names: Names, indent: str = "") -> list[str
 
 
 def turning(step: Turns | Until, names: Names) -> dict[int, str]:
-    """The names of pointers inside of turns."""
+    """Return the names of pointers inside a loop."""
     found = dict(enumerate(names)) if not isinstance(names, dict) else dict(names)
     found[-1] = found.get(-1, "the report")
     for k, stack in enumerate(step.stacks):
@@ -308,7 +320,7 @@ def turning(step: Turns | Until, names: Names) -> dict[int, str]:
 
 
 def launched(launch: Launch, names: Names) -> str:
-    """A launch as CUDA writes it."""
+    """Return a launch in CUDA's notation."""
     grids = launch.grid.grids if isinstance(launch.grid, Grids) else (launch.grid,)
     blocks = " + ".join(map(shown_blocks, grids))
     arguments = [shown_argument(a, names) for a in launch.arguments]
@@ -316,7 +328,7 @@ def launched(launch: Launch, names: Names) -> str:
 
 
 def shown_blocks(grid: Grid) -> str:
-    """The number of blocks for people."""
+    """Return the text of the number of blocks."""
     blocks = str(grid.units)
     if grid.each > 1:
         blocks = f"ceil(({blocks}) / {grid.each})"
@@ -326,7 +338,7 @@ def shown_blocks(grid: Grid) -> str:
 
 
 def shown_argument(argument: Argument, names: Names) -> str:
-    """An argument for people."""
+    """Return the text of an argument."""
     if isinstance(argument, Parts):
         return f"parts of {argument.count}"
     if isinstance(argument, Grid):

@@ -1,4 +1,4 @@
-"""What a library is asked to compute, as data: products of matrices, and convolutions."""
+"""Library requests as data: matrix products, and convolutions from ``convolution``."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from ....op_graph.axes.lengths import evaluate
 from .convolution import Convolution
 from .device import Multiplication
 
-Names = Sequence[str] | dict[int, str]  # of pointers, by number
+Names = Sequence[str] | dict[int, str]  # names of pointers, by index
 
 
 @dataclass(frozen=True, slots=True)
 class Strides:
-    """How far apart elements of a matrix are: from batch to batch, down, and across."""
+    """Element strides of a matrix: between batches, rows (``down``) and columns (``across``)."""
 
     batch: Size
     down: Size
     across: Size
 
     def under(self, lengths: Mapping[str, int]) -> tuple[int, int, int]:
-        """The three as integers."""
+        """Return the three strides for given lengths."""
         return (
             evaluate(self.batch, lengths),
             evaluate(self.down, lengths),
@@ -32,12 +32,12 @@ class Strides:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """``rows`` times ``columns`` sums of ``deep`` products, ``batch`` times.
+    """A batched matrix product: (batch, rows, deep) times (batch, deep, columns).
 
-    ``left``, ``right``, ``out_operand`` and ``bias``, which is added along columns, are operands of
-    a contraction. ``dtype`` is that of both factors, ``result`` that of what is stored. ``ends``
-    says that this is all; else a pass over the sums follows, which lie in scratch memory where they
-    are put ``apart``.
+    ``left``, ``right``, ``out_operand`` and ``bias`` are operand numbers of a contraction; ``bias``
+    is added along columns, None if there is none. ``dtype`` is the dtype of both factors,
+    ``result`` that of the stored value. ``ends`` is True if no pass over the sums follows.
+    ``apart`` is True if the sums lie in scratch memory until that pass.
     """
 
     batch: Size
@@ -58,36 +58,37 @@ class Product:
 
     @property
     def operands(self) -> tuple[int | None, ...]:
-        """What it is given, in the order of ``Multiplication``."""
+        """Return the operand numbers in the order of the addresses of ``Multiplication``."""
         return self.left, self.right, self.out_operand, self.bias
 
     @property
     def out(self) -> int:
-        """The number of what is computed in ``operands``."""
+        """Return the index of the result in ``operands``."""
         return 2
 
     @property
     def terms(self) -> Size:
-        """How many products a sum has."""
+        """Return the number of products per sum."""
         return self.deep
 
     @property
     def results(self) -> Size:
-        """How many sums there are."""
+        """Return the number of sums."""
         return self.batch * self.rows * self.columns
 
     @property
     def multiplications(self) -> Size:
-        """How many products there are."""
+        """Return the number of multiplications."""
         return self.results * self.deep
 
     def under(self, lengths: Mapping[str, int], works: int, size: int) -> Multiplication:
-        """The product under these lengths, without addresses."""
+        """Return the library call for given lengths, without addresses."""
         return Multiplication(
             left=0,
             right=0,
             out=0,
-            bias=0 if self.bias is None else 1,  # there is one, whose address comes later
+            # 1 says that there is a bias, whose address is set later
+            bias=0 if self.bias is None else 1,
             works=works,
             size=size,
             batch=evaluate(self.batch, lengths),
@@ -107,9 +108,10 @@ LibraryWork = Product | Convolution
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What a library is asked to compute; ``values`` are pointers to its operands, in order.
+    """A step in which a library computes ``work``; ``values`` are the pointers of its operands.
 
-    The sums are at ``works`` where they are put apart, and its working memory ``after`` them.
+    ``works`` is the pointer of scratch memory: sums that lie apart, then at byte offset ``after``
+    the library's workspace.
     """
 
     work: LibraryWork
@@ -119,7 +121,7 @@ class Ask:
 
 
 def asked(step: Ask, names: Names) -> str:
-    """What a library computes."""
+    """Return the text that describes a library request."""
     at, made = step.work.out, ["" if each is None else names[each] for each in step.values]
     into, others = made[at], [*made[:at], *made[at + 1 :]]
     if isinstance(step.work, Convolution):

@@ -1,4 +1,4 @@
-"""The memory of a device as ``runtime.memory`` wants it: values are addresses with a shape."""
+"""Device memory behind the interface of ``runtime.memory``: device arrays and copies."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from ...runtime.dims import Room
 from . import dlpack
 from .device import Array, Device
 
-ALIGNMENT = 256  # bytes: what programs may take every value to begin at a multiple of
+ALIGNMENT = 256  # alignment of all values in bytes, which programs rely on
 
 
 class Held:
-    """Memory that is given back once; what others may still look at is waited for."""
+    """A block of device memory that is freed once."""
 
     def __init__(self, device: Device, size: int) -> None:
         self.device, self.address = device, device.allocate(size)
         self.lent = False
 
     def give_back(self) -> None:
-        """Give it back."""
+        """Free the block, after waiting for other libraries if it was exported."""
         if self.lent:
             self.device.wait_for(0)
         self.device.free(self.address)
 
 
 class DeviceArray:
-    """A value in the memory of a device; the bytes are free when nothing refers to it.
+    """An array in device memory; its memory is freed when nothing refers to it.
 
-    Other libraries take it without a copy, by DLPack or by CUDA's array interface; NumPy gets a
-    copy. What they take stays while they hold it.
+    Other libraries import it without a copy, by DLPack or CUDA's array interface; NumPy gets a
+    copy. An importer keeps the memory alive.
     """
 
     def __init__(self, device: Device, shape: tuple[int, ...], dtype: Any) -> None:
@@ -48,26 +48,26 @@ class DeviceArray:
 
     @property
     def address(self) -> int:
-        """Where it begins; 0 for what has no elements, which nobody looks at."""
+        """Return the address of the first element; 0 for an array without elements."""
         return 0 if self.held is None else self.held.address
 
     @property
     def size(self) -> int:
-        """How many elements it has."""
+        """Return the number of elements."""
         return math.prod(self.shape)
 
     @property
     def ndim(self) -> int:
-        """How many dimensions it has."""
+        """Return the number of dimensions."""
         return len(self.shape)
 
     @property
     def nbytes(self) -> int:
-        """The bytes of its elements."""
+        """Return the size in bytes."""
         return self.size * self.dtype.itemsize
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        """The elements as an array of NumPy, which is a copy."""
+        """Return a NumPy array with a copy of the elements."""
         if copy is False:
             raise ValueError("what lies on a device is an array of NumPy by a copy alone")
         memory = DeviceMemory(self.device)
@@ -95,9 +95,9 @@ class DeviceArray:
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
         copy: bool | None = None,
     ) -> Any:  # fmt: skip
-        """A capsule without a copy: what it shows was computed before anyone had this value.
+        """Return a DLPack capsule without a copy; the value is already computed.
 
-        Raises ``BufferError`` where a copy is asked for, or another device.
+        Raise ``BufferError`` if a copy or another device is asked for.
         """
         if copy or dl_device not in (None, self.device.dlpack):
             raise BufferError("it is shown where it lies, without a copy; NumPy's way is a copy")
@@ -105,7 +105,7 @@ class DeviceArray:
         return dlpack.exported(self, self.address, self.shape, self.dtype, self.device.dlpack)
 
     def lend(self) -> None:
-        """Note that others look at it, on streams of theirs."""
+        """Record that other libraries may use the memory on their own streams."""
         if self.held is not None:
             self.held.lent = True
 
@@ -114,7 +114,7 @@ class DeviceArray:
 
 
 class Shown:
-    """What another library has in the memory of a device, which ``owner`` keeps there."""
+    """An array of another library in device memory; ``owner`` keeps it alive."""
 
     def __init__(self, owner: Any, address: int, shape: tuple[int, ...], dtype: Any) -> None:
         self.owner, self.address = owner, address
@@ -122,7 +122,7 @@ class Shown:
 
 
 class Pinned:
-    """Bytes of the host that copies reach while Python goes on; arrays of it keep it."""
+    """Pinned host memory for asynchronous copies; views of ``bytes`` keep it alive."""
 
     def __init__(self, device: Device, size: int) -> None:
         self.bytes = np.empty(0, np.uint8)
@@ -134,7 +134,7 @@ class Pinned:
 
 
 class DeviceMemory:
-    """The memory of one device, whose values begin at multiples of 256 bytes."""
+    """The memory of one device; all values are aligned to ``ALIGNMENT`` bytes."""
 
     on_host = False
 
@@ -142,11 +142,11 @@ class DeviceMemory:
         self.device = device
 
     def allocate(self, shape: tuple[int, ...], dtype: Any, alignment: int = 1) -> DeviceArray:
-        """A value of any contents."""
+        """Return an uninitialised array."""
         return DeviceArray(self.device, shape, dtype)
 
     def copy_in(self, array: Array | Shown, value: DeviceArray | None = None) -> DeviceArray:
-        """``value`` with the elements of an array, of the host or shown, or a new one."""
+        """Copy a host or imported array to ``value``, or to a new device array."""
         into = self.allocate(array.shape, array.dtype) if value is None else value
         if not into.nbytes:
             return into
@@ -157,21 +157,22 @@ class DeviceMemory:
         return into
 
     def copy_out(self, value: DeviceArray) -> Array:
-        """The elements as a new array, which has them when ``synchronise`` was called."""
+        """Return a new host array that has the elements after the next ``synchronise``."""
         found = np.empty(value.shape, value.dtype)
         if value.nbytes:
             self.device.copy_out(found, value.address)
         return found
 
     def synchronise(self) -> None:
-        """Wait for all that was begun."""
+        """Wait for all submitted work."""
         self.device.synchronise()
 
     def shown(self, value: Any) -> Shown | None:
-        """What lies on the device; None for what does not, or does not lie in order.
+        """Return a value of another library as a ``Shown``, if it is contiguous and on this device.
 
-        It is asked for CUDA's array interface, then for DLPack; what its owner has begun on a
-        stream is waited for. ``FeedError`` for what lies on another device.
+        Otherwise return None. CUDA's array interface is tried first, then DLPack; work that the
+        owner has submitted to a stream is waited for. Raise ``FeedError`` for an array on another
+        device.
         """
         if isinstance(value, np.ndarray):
             return None
@@ -180,10 +181,10 @@ class DeviceMemory:
         return self.by_interface(value) or self.by_dlpack(value)
 
     def by_interface(self, value: Any) -> Shown | None:
-        """What ``__cuda_array_interface__`` shows."""
+        """Import a value by ``__cuda_array_interface__``; None if that fails."""
         try:
             told = value.__cuda_array_interface__
-        except Exception:  # libraries raise what they like for dtypes that it has no word for
+        except Exception:  # libraries raise different errors for dtypes that the interface lacks
             return None
         dtype = np.dtype(told["typestr"])
         strides = told.get("strides")
@@ -194,7 +195,7 @@ class DeviceMemory:
         return Shown(value, told["data"][0], told["shape"], dtype)
 
     def by_dlpack(self, value: Any) -> Shown | None:
-        """What ``__dlpack__`` shows; what it refuses goes by the host, or says there why not."""
+        """Import a value by ``__dlpack__``; None if that fails or the value is not on a GPU."""
         if not hasattr(value, "__dlpack_device__"):
             return None
         kind, number = value.__dlpack_device__()
@@ -218,7 +219,7 @@ class DeviceMemory:
         return Shown((value, found.owner), found.address, found.shape, found.dtype)
 
     def room(self) -> Room:
-        """What is free on the device."""
+        """Return the free memory of the device."""
         found = self.device.room()
         return Room(
             found,
@@ -229,7 +230,9 @@ class DeviceMemory:
 
 
 def in_order(shape: tuple[int, ...], strides: Any, unit: int) -> bool:
-    """Whether elements lie row by row without gaps; ``strides`` count in units of ``unit``."""
+    """Return True if elements are contiguous in row-major order; ``unit`` is the stride of one
+    element.
+    """
     if strides is None or 0 in shape:
         return True
     found = []

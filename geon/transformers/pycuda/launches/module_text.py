@@ -1,7 +1,7 @@
-"""The text of a module in pieces: some kernels, with what they may need, are a text of their own.
+"""Source text of a module, divisible into several translation units compiled in parallel.
 
-No kernel knows of another one, and no text has memory that kernels share. So compilers take a
-module as several texts at one time.
+Kernels do not refer to each other, and no unit defines global memory, so each group of kernels
+compiles with the shared text alone.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-# The least work of a text that is worth a compiler of its own: some 0.05 s for NVRTC, which takes
-# 0.02 s for nothing.
+# Min. work of a translation unit, in characters: about 0.05 s for NVRTC, which takes 0.02 s for an
+# empty text.
 LEAST = 8000
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a module's text: the kernel of this name, or what any kernel may need.
+    """A piece of a module's source: the kernel ``kernel``, or shared text if that is None.
 
-    Compiling it takes so much ``work``, in characters.
+    ``work`` estimates the cost of compiling it, in characters.
     """
 
     text: str
@@ -28,28 +28,30 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a module begins with, and its pieces in order, each of which may use those before."""
+    """The common prelude of a module, and its pieces in order; a piece may use earlier ones."""
 
     common: str
     pieces: tuple[Piece, ...] = ()
 
     @property
     def whole(self) -> str:
-        """All of the text."""
+        """Return the complete text."""
         return "\n".join([self.common, *(piece.text for piece in self.pieces)])
 
     @property
     def own(self) -> str:
-        """The text of its pieces alone."""
+        """Return the text without the prelude."""
         return "\n".join([piece.text for piece in self.pieces])
 
     def of(self, kernels: Collection[str]) -> str:
-        """The text that has these kernels alone."""
+        """Return the text with these kernels only."""
         kept = [each.text for each in self.pieces if each.kernel is None or each.kernel in kernels]
         return "\n".join([self.common, *kept])
 
     def divided(self, most: int) -> list[list[str]]:
-        """All kernels in groups of about the same work, ``most`` of them or as many as pay."""
+        """Partition the kernels into groups of similar work: at most ``most``, and none too
+        small.
+        """
         kernels = [(piece.work, piece.kernel) for piece in self.pieces if piece.kernel is not None]
         pay = sum(work for work, _ in kernels) // LEAST
         groups: list[list[str]] = [[] for _ in range(min(max(pay, 1), most, len(kernels)))]

@@ -1,4 +1,4 @@
-"""What one kernel calls its memory and its lengths: the parameters of its CUDA functions."""
+"""Parameters and functions of a CUDA kernel: C names of its memory and lengths."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from .dialect import ThreadLanes
 from .launch_ir import Grid, Turn
 from .library_requests import LibraryWork
 
-NAME = "KERNEL"  # stands for the name of a function until the module gives it one
+NAME = "KERNEL"  # placeholder for the name of a function, which the module chooses
 FAILED = Parameter("failed", "int64_t", ("report", None))
 TURN = Parameter("turn", "int64_t", Turn(), False)
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A CUDA function, with ``NAME`` for its name, and how it is launched.
+    """A CUDA function, whose name is the placeholder ``NAME``, and its launch.
 
-    Its threads ``meet`` where they have barriers, and share so many bytes of memory, None where
-    nobody has counted, beside its ``stages``. ``calls`` are the helper functions that it calls,
-    ``files`` those of ``cuda/`` that it needs. So many blocks ``together`` must fit a processor of
-    the device.
+    ``meets`` is True if its threads synchronise. ``shared`` is the bytes of static shared memory,
+    None if unknown. ``stages`` is None without pipeline stages. ``calls`` has the helper functions
+    that it calls, ``files`` the files of ``cuda/`` that it includes. ``together`` blocks must fit a
+    multiprocessor at the same time.
     """
 
     declared: str
@@ -48,21 +48,24 @@ class Function:
 
     @property
     def text(self) -> str:
-        """Its text, as a kernel."""
+        """Return its text as a kernel."""
         divided = self.stages is not None
         head = kernel_head(NAME, self.declared, self.threads, self.together, divided)
         return f"{head}\n{self.body}"
 
     @property
     def part(self) -> str:
-        """Its text, as a part of a kernel: the blocks that it knows of are its own."""
+        """Return its text as a device function, which gets block index and grid size as
+        parameters.
+        """
         own = "const geon_blocks blockIdx, const geon_blocks gridDim"
         return f"GEON_INLINE void {NAME}({self.declared}, {own})\n{self.body}"
 
     @property
     def inner(self) -> str:
-        """Its text, as a part of a kernel that goes through turns: what it reads may be what it
-        has written in another one.
+        """Return its text as a device function without ``__restrict__``, for use inside a loop.
+
+        There, it may read what an earlier iteration wrote.
         """
         declared = ", ".join([declaration(p, False) for p in self.parameters])
         return replace(self, declared=declared).part
@@ -70,7 +73,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """Parts that run where none of the sizes in ``holds`` is negative, else others."""
+    """A choice: ``parts`` if all sizes in ``holds`` are >= 0, else ``others``."""
 
     holds: tuple[Size, ...]
     parts: tuple[Part, ...]
@@ -79,7 +82,7 @@ class Either:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """``size`` bytes copied from place to place."""
+    """A copy of ``size`` bytes between two places."""
 
     target: Place
     source: Place
@@ -88,7 +91,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a library is asked to compute, with the places of its operands: see ``Ask``."""
+    """A library request with the places of its operands; see ``Ask``."""
 
     work: LibraryWork
     values: tuple[Place | None, ...]
@@ -98,24 +101,24 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Functions that are one launch: blocks are divided among them."""
+    """Functions that one launch runs, each on its own range of blocks."""
 
     functions: tuple[Function, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A branch: number ``branch`` of the case whose index is the pointer ``number``."""
+    """Branch ``branch`` of the case whose index is at pointer ``number``."""
 
     number: int
     branch: int
 
     def parameter(self, k: int) -> Parameter:
-        """The parameter of a kernel that has the index."""
+        """Return the kernel parameter that points to the index."""
         return Parameter(f"chosen{k}", "const int64_t", ("number", (k, self.number)))
 
     def text(self, k: int) -> str:
-        """The statement that ends a kernel of another branch."""
+        """Return the statement that ends the kernel if another branch is taken."""
         return f"if (*chosen{k} != {self.branch}) return;"
 
 
@@ -123,11 +126,11 @@ Part = Function | Either | Moved | Asked | Joined
 
 
 class KernelNames(Parameters):
-    """The parameters of one kernel, its scratch memory, and what says that an earlier one failed.
+    """The parameters of one kernel, its scratch memory, and its guards.
 
-    With ``guarded`` nothing is done once a kernel has failed. What is at places ``apart`` may begin
-    at any element. It is done only where all ``chosen`` branches were. What is ``looped`` notes the
-    turn where it fails.
+    With ``guarded``, the kernel does nothing after an earlier one has failed. Values at places
+    ``apart`` may have any element alignment. The kernel runs only if all branches in ``chosen`` are
+    taken. With ``looped``, it reports the iteration in which it fails.
     """
 
     lanes: Lanes
@@ -150,25 +153,27 @@ class KernelNames(Parameters):
         self.lanes = ThreadLanes(is_by_elements(kernel.work))
 
     def is_apart(self, number: int) -> bool:
-        """Whether the operand of this number may begin at any element."""
+        """Return True if an operand may have any element alignment."""
         return self.place_of(self.operands[number]) in self.apart
 
     def scratch(self) -> str:
-        """The name of the memory that the kernel works in."""
+        """Return the name of the kernel's scratch memory and make it a parameter."""
         self.works = Parameter("scratch", "char", ("arena", self.plan.scratch[self.kernel.op]))
         return self.works.name
 
     def noted_turn(self) -> list[str]:
-        """The statement that puts the turn into the report, for a function with ``turns``."""
+        """Return the statement that stores the iteration in the error report; none outside of
+        loops.
+        """
         return ["failed[5] = turn;"] if self.turns else []
 
     def memory(self, op: Op) -> str:
-        """The typed pointer to the memory that ``op`` looks at as a whole."""
+        """Return the pointer to the memory of the value of which ``op`` is a view."""
         return self.pointer(self.plan.schedule.base[op])
 
     @property
     def parameters(self) -> list[Parameter]:
-        """All parameters, pointers first."""
+        """Return all parameters, pointers first."""
         further = [] if self.works is None else [self.works]
         guard = [FAILED] if self.guarded else []
         guard += [each.parameter(k) for k, each in enumerate(self.chosen)]
@@ -186,8 +191,10 @@ class KernelNames(Parameters):
         shared: int | None = None,
         stages: Stages | None = None,
     ) -> Function:
-        """The function that runs these statements; its threads share ``shared`` bytes, 0 where
-        they do not meet, beside ``stages``.
+        """Return the function with these statements; ``shared`` is its bytes of static shared
+        memory.
+
+        It counts as 0 if threads do not synchronise. ``stages`` come in addition.
         """
         parameters = [*self.parameters, *further]
         places = [p.place for p in parameters if p.pointer]
@@ -202,7 +209,7 @@ class KernelNames(Parameters):
 
 
 def types_of(functions: Sequence[Function]) -> tuple[str, ...]:
-    """The types of the parameters of functions, one after the other."""
+    """Return the C types of the parameters of functions, concatenated."""
     parameters = [p for function in functions for p in function.parameters]
     return tuple([f"{p.ctype} *" if p.pointer else p.ctype for p in parameters])
 
@@ -210,37 +217,41 @@ def types_of(functions: Sequence[Function]) -> tuple[str, ...]:
 def kernel_head(
     name: str, declared: str, threads: int, together: int = 1, divided: bool = False
 ) -> str:
-    """The head of a kernel's text; where registers are ``divided`` among its threads, it says how
-    many blocks there are together even of one.
+    """Return the head of a kernel's text with its launch bounds.
+
+    If ``divided``, the bounds name the blocks per multiprocessor even if that is 1: the kernel
+    reassigns registers among its warps.
     """
     bounds = f"{threads}, {together}" if together > 1 or divided else f"{threads}"
     return f'extern "C" __global__ void __launch_bounds__({bounds}) {name}({declared})'
 
 
 def is_by_elements(work: Work) -> bool:
-    """Whether a nest does nothing but store elements, each by a thread."""
+    """Return True for a nest that only stores elements, so that each has a thread of its own."""
     if not isinstance(work, Nest):
         return False
     return not work.ending and not any(step.reductions or step.keeps for step in work.passes)
 
 
 def declaration(parameter: Parameter, alone: bool) -> str:
-    """The declaration of a parameter; ``alone`` where no other one is in its place."""
+    """Return a parameter's declaration; ``alone`` adds ``__restrict__``: no other one
+    aliases it.
+    """
     if not parameter.pointer:
         return f"{parameter.ctype} {parameter.name}"
     return f"{parameter.ctype} *{'__restrict__ ' if alone else ''}{parameter.name}"
 
 
 def indented(lines: Sequence[str]) -> list[str]:
-    """Lines of a block; those of the preprocessor stay at the margin."""
+    """Indent lines, except preprocessor directives."""
     return ["    " + line if line[:1] != "#" else line for line in lines]
 
 
-COPIED = 256  # threads of a block that copies, a byte each at a time
+COPIED = 256  # threads per block of a copy; each copies one byte
 
 
 def copy_function(moved: Moved, chosen: Sequence[Chosen]) -> Function:
-    """A copy that is made only where all ``chosen`` branches were."""
+    """Return the function of a copy that happens only if all ``chosen`` branches are taken."""
     names = Parameters(lambda op: ("none", None), (), ())
     size = names.length(moved.size)
     pointers = [Parameter("to", "char", moved.target), Parameter("of", "const char", moved.source)]

@@ -1,4 +1,4 @@
-"""What CUDA's stages are told beside what all targets are."""
+"""Target description of the CUDA transformer."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ...lowering.facts.target import Target
 
 @dataclass(frozen=True, eq=False)
 class CudaTarget(Target):
-    """A target that multiplies float32 by tensor cores where ``tf32`` is set."""
+    """A CUDA target; with ``tf32``, tensor cores multiply float32."""
 
     tf32: bool = False
 
 
 def takes_tf32(target: Target) -> bool:
-    """Whether products of float32 are rounded to tf32."""
+    """Return True if products of float32 are rounded to tf32."""
     return isinstance(target, CudaTarget) and target.tf32

@@ -1,1 +1,1 @@
-"""Contractions, attention and convolutions as CUDA text or library calls."""
+"""Contractions, attention and convolutions as CUDA kernels or library calls."""

@@ -1,9 +1,9 @@
-"""Attention as one kernel: no square of weights is in memory, however long rows are.
+"""Fused attention kernels (flash attention): the matrix of weights is never in memory.
 
-A block has some rows, and goes over keys tile by tile: weights are powers of scores less the
-largest so far, and what was found before shrinks where a larger one comes. Halves are multiplied by
-tensor cores, which hold queries and weights in registers; float32 by tiles in shared memory. Where
-results are wide, blocks have a part of them each, and the same scores.
+A block has some rows of queries and iterates over tiles of keys. It keeps a running maximum of
+scores and rescales its partial results when the maximum grows. Half-precision inputs use tensor
+cores, with queries and weights in registers; float32 uses tiles in shared memory. Wide results are
+divided among blocks, each of which computes all scores.
 """
 
 from __future__ import annotations
@@ -16,17 +16,19 @@ from .attention_tiles import ByTiles
 from .attention_wmma import ByMatrices
 from .tile_loads import multiplied, narrow
 
-MOST = 4 * WIDEST  # results of a row, of which each block finds a part and all scores anew
+MOST = 4 * WIDEST  # max. results per row; blocks divide them, and each recomputes all scores
 
 
 def fits(work: Attention) -> bool:
-    """Whether a few blocks have room for the sums of a row's results."""
+    """Return True if a few blocks can hold the sums of a row's results."""
     size = size_of(work.results)
     return isinstance(size, int) and 0 < size <= MOST
 
 
 def half_of(work: Attention) -> str | None:
-    """The half that tensor cores multiply; None where they do not."""
+    """Return the half-precision dtype that tensor cores multiply, or None if they cannot be
+    used.
+    """
     found = multiplied(work.first)[2]
     deep = size_of(work.first.summed)
     if work.rounded is None or found != name_of(work.rounded):
@@ -37,7 +39,7 @@ def half_of(work: Attention) -> str | None:
 
 
 def attention_function(work: Attention, names: KernelNames) -> Function:
-    """The function of attention: a block for so many rows."""
+    """Return the attention kernel."""
     half = half_of(work)
     if half is None:
         return ByTiles(work, names, "float32").function()

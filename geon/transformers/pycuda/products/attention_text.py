@@ -1,4 +1,4 @@
-"""The text of attention but for how it multiplies: what is known of rows, scores, and stores."""
+"""Shared part of the attention kernels: block indices, scores and stores."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from ..launches.naming import Function, KernelNames, indented
 from .product_tiles import NARROW, THREADS, Tiles
 from .tile_loads import Fill, narrow
 
-KEYS = NARROW  # of a tile
-WIDEST = 128  # results of a row that threads have sums for, and halves of a query they hold
+KEYS = NARROW  # keys per tile
+WIDEST = 128  # max. results per row and block, and max. elements of a query in registers
 
 
 class StepNames:
-    """The names of a kernel for a step of it, whose ``operands`` have numbers of their own."""
+    """The parameters of a kernel, as seen by one of its steps, whose operands have own numbers."""
 
     lanes: Lanes
 
@@ -37,34 +37,34 @@ class StepNames:
         self.names, self.operands, self.lanes = names, operands, names.lanes
 
     def operand(self, number: int) -> str:
-        """The pointer to the memory of an operand of the step."""
+        """Return the pointer to an operand of the step."""
         return self.names.pointer(self.operands[number])
 
     def length(self, length: Size) -> str:
-        """A length as C."""
+        """Return the C text of a length."""
         return self.names.length(length)
 
     def calls(self, helpers: Iterable[str]) -> None:
-        """Note that the kernel calls these helper functions."""
+        """Record that the kernel calls these helpers."""
         self.names.calls(helpers)
 
 
 def size_of(loops: Sequence[Loop]) -> Size:
-    """The number of indices of some loops together."""
+    """Return the product of the loops' extents."""
     return product(loop.extent for loop in loops)
 
 
 def up(size: int, each: int) -> int:
-    """The next multiple."""
+    """Round up to a multiple of ``each``."""
     return -(-size // each) * each
 
 
 class AttentionWriter(ABC):
-    """Writes the function; ways of multiplying say how."""
+    """Base class of the writers of attention kernels; subclasses differ in how they multiply."""
 
-    rows: int  # of a block
-    held: str  # the sums of results
-    tiles: Tiles  # of queries and keys
+    rows: int  # rows per block
+    held: str  # C name of the results' sums
+    tiles: Tiles  # tiles of queries and keys
     files: tuple[str, ...]
     threads: int = THREADS
     stages: Stages | None = None
@@ -100,7 +100,7 @@ class AttentionWriter(ABC):
         turned: bool | None = None,
         threads: int = THREADS,
     ) -> Fill:
-        """An operand on its way to its tile, which so many threads fill."""
+        """Return the loads of the operand ``name`` to its tile, which ``threads`` threads fill."""
         work = self.work
         plain = self.dtype == "float32"
         if name == "value":
@@ -116,7 +116,7 @@ class AttentionWriter(ABC):
                     self.first_batch, threads)  # fmt: skip
 
     def function(self) -> Function:
-        """The text."""
+        """Return the kernel."""
         grid = Grid(self.blocks)
         return self.names.function(
             self.body(), grid, self.threads, True, (), self.files, 1, stages=self.stages
@@ -124,12 +124,12 @@ class AttentionWriter(ABC):
 
     @property
     def blocks(self) -> Size:
-        """How many parts of rows and results there are."""
+        """Return the number of blocks: batches, times tiles of rows, times parts of results."""
         high = (size_of(self.work.rows) + self.rows - 1) // self.rows
         return size_of(self.work.first.batch) * high * self.parts
 
     def which(self, block: str) -> Lines:
-        """The statements that say which rows, and which part of wide results, are a block's."""
+        """Return the statements that compute a block's rows, batch and part of wide results."""
         tall = self.names.length((size_of(self.work.rows) + self.rows - 1) // self.rows)
         batch = places(self.batch, "batch", self.names.length)
         head = f"const unsigned tall = (unsigned)({tall})"  # no launch has more blocks
@@ -149,7 +149,7 @@ class AttentionWriter(ABC):
         ]
 
     def score(self) -> Lines:
-        """The statements that give the score of the product ``sum`` of a row and a key."""
+        """Return the statements that turn the product ``sum`` of a query and a key into a score."""
         work, length = self.work, self.names.length
         printer = self.first_printer
         block = printer.block({})
@@ -172,12 +172,12 @@ class AttentionWriter(ABC):
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing is done with results but that they are stored."""
+        """Return True if results are stored without further computation."""
         stores = self.work.second.stores
         return len(stores) == 1 and isinstance(bare(stores[0].value), Contracted)
 
     def stored(self) -> Lines:
-        """The statements that store what is made of the results of a thread."""
+        """Return the statements that compute and store a thread's results."""
         work, length = self.work, self.names.length
         rows = [replace(loop, name=f"row_{k}") for k, loop in enumerate(work.rows)]
         known = {**self.first_batch, **{old.name: new.name
@@ -205,8 +205,8 @@ class AttentionWriter(ABC):
             "});",
         ]  # fmt: skip
 
-    # What differs -------------------------------------------------------------------------------
+    # For subclasses -------------------------------------------------------------------------------
 
     @abstractmethod
     def body(self) -> Lines:
-        """The statements of the function."""
+        """Return the statements of the kernel."""

@@ -1,4 +1,4 @@
-"""Attention in float32, by tiles in shared memory and each thread's own sums."""
+"""Attention kernel for float32: tiles in shared memory, sums in registers."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from .tile_loads import Fill
 
 @dataclass(slots=True)
 class Space:
-    """Shared memory that tiles share with what comes when they are done with."""
+    """Shared memory whose arrays may overlap when their lifetimes do not."""
 
     bytes: int = 0
 
     def placed(self, ctype: str, itemsize: int, name: str, shape: Sequence[int], at: int) -> str:
-        """The declaration of an array from byte ``at`` on."""
+        """Return the declaration of an array that begins at byte ``at``."""
         self.bytes = max(self.bytes, at + itemsize * math.prod(shape))
         dims = "".join([f"[{n}]" for n in shape])
         return f"{ctype} (&{name}){dims} = *({ctype} (*){dims})(space + {at});"
 
 
 class ByTiles(AttentionWriter):
-    """By each thread's own sums: it has four rows."""
+    """Writer of attention without tensor cores: each thread has four rows."""
 
-    rows, held, lanes = NARROW, "totals", 16  # threads that share a row
+    rows, held, lanes = NARROW, "totals", 16  # ``lanes`` is the number of threads that share a row
     files = ("chunks.cuh", "product.cuh", "attention.cuh")
 
     def __init__(self, work: Attention, names: KernelNames, dtype: str) -> None:
@@ -41,7 +41,7 @@ class ByTiles(AttentionWriter):
         self.space = Space()
 
     def body(self) -> Lines:
-        """All of it: what tiles share, the loop over keys, and the results."""
+        """Return the complete kernel: shared memory, the loop over keys, and the stores."""
         inner = self.inner()
         own = self.space.placed("float", 4, "own_sums", (self.value_tiles.wide, THREADS), 0)
         return [
@@ -56,13 +56,13 @@ class ByTiles(AttentionWriter):
         ]
 
     def placed(self, fill: Fill, at: int) -> tuple[str, int]:
-        """The declaration of a tile from byte ``at`` on, and where the next one begins."""
+        """Return the declaration of a tile that begins at byte ``at``, and the byte after it."""
         shape = fill.tiles.shape(fill.lines, fill.turned)
         end = up(at + 4 * shape[0] * shape[1], 16)
         return self.space.placed(fill.tiles.ctype, 4, f"{fill.name}_tile", shape, at), end
 
     def inner(self) -> Lines:
-        """The statements of one block of keys."""
+        """Return the loop over tiles of keys."""
         query = self.fill("query", self.tiles, NARROW)
         key = self.fill("key", self.tiles, KEYS)
         value = self.fill("value", self.value_tiles, self.value_tiles.columns)
@@ -116,7 +116,7 @@ class ByTiles(AttentionWriter):
         ]  # fmt: skip
 
     def sliced(self, low: str, high: str, ahead: Lines, multiply: Lines, put: Lines) -> Lines:
-        """A loop over summed indices: tiles are filled while those before are multiplied."""
+        """Return a software-pipelined loop: load the next tiles, multiply the current ones."""
         body = [
             *([f"if (first_deep < {high}) {{", *indented(ahead), "}"] if ahead else []),
             f"if (first_deep > {low}) {{",
@@ -130,7 +130,7 @@ class ByTiles(AttentionWriter):
         return [head, *indented(body), "}"]
 
     def weighed(self, key: str) -> Lines:
-        """The statements that make weights of the sums of a tile."""
+        """Return the statements that convert a tile of products to softmax weights."""
         row, _ = self.tiles.places()
         power = c_expressions.expression("exp", ("float32",), "float32", ("x",))
         self.names.calls(c_expressions.calls("exp", ("float32",), "float32"))

@@ -1,7 +1,7 @@
-"""Attention by tensor cores, which hold queries and weights in registers.
+"""Attention kernel on tensor cores, with queries and weights in registers.
 
-A block goes on from rows to further rows, since four of its warps bring keys and values, those of
-the next rows while the last results are stored.
+It is persistent and warp-specialised: a block loops over units of rows, and four of its warps load
+keys and values, those of the next unit during the last stores of the present one.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from .attention_text import KEYS, AttentionWriter, size_of, up
 from .large_products import BRINGING, bringing, step
 from .product_tiles import NARROW, TALL, Tiles
 
-STEP = 16  # summed indices that tensor cores take at once, and rows of a warp
-GROUPS = {True: 3, False: 2}  # of four warps that multiply, where a thread holds little, or much
+STEP = 16  # reduced elements per tensor core operation, and rows per warp
+# number of groups of four multiplying warps, by whether a thread needs few registers
+GROUPS = {True: 3, False: 2}
 MOST_STAGES = 8
 EACH = "for (unsigned block = blockIdx.x; block < units; block += gridDim.x) {"
 
 
 class ByMatrices(AttentionWriter):
-    """By tensor cores: a warp has 16 rows."""
+    """Writer of attention on tensor cores; a warp has 16 rows."""
 
     held = "found"
     files = ("chunks.cuh", "matrices.cuh", "stages.cuh", "attention.cuh", "attend.cuh")
@@ -44,13 +45,14 @@ class ByMatrices(AttentionWriter):
         self.stages = Stages(size, least=3, most=MOST_STAGES, goes_on=True)
 
     def body(self) -> Lines:
-        """All of it, for those that bring tiles and for those that multiply."""
+        """Return the complete kernel, for loading and for multiplying warps."""
         assert self.stages is not None
         units = self.names.length(self.blocks)
         warps = self.multiplying // WARP
         return [
             f"GEON_STAGES({self.stages.bytes})",
-            f"const unsigned units = (unsigned)({units});",  # blocks of a launch, but for these
+            # blocks of an equivalent launch that is not persistent
+            f"const unsigned units = (unsigned)({units});",
             f"stages.begin({warps});",
             *bringing(self.multiplying, [EACH, *indented(self.bring()), "}"]),
             *indented([*self.own(warps), EACH, *indented(self.inner()), "}"]),
@@ -58,7 +60,7 @@ class ByMatrices(AttentionWriter):
         ]
 
     def bring(self) -> Lines:
-        """The statements that bring the keys and values for a block's rows."""
+        """Return the statements that load keys and values for a unit of rows."""
         behind = self.key.panels().bytes
         key = self.key.brought("tiles", "0", self.deep)
         value = self.value.brought(f"tiles + {behind}", "first_key", self.key_count)
@@ -71,7 +73,7 @@ class ByMatrices(AttentionWriter):
         ]
 
     def own(self, warps: int) -> Lines:
-        """What a warp knows of itself, and its shared memory: of queries, then of results."""
+        """Return a warp's indices and its shared memory, used for queries, then for results."""
         high, deep = self.tiles.shape(STEP, turned=False)
         wide = self.value_tiles.columns // 4
         space = max(2 * high * deep, 4 * wide * WARP)
@@ -85,7 +87,7 @@ class ByMatrices(AttentionWriter):
         ]
 
     def inner(self) -> Lines:
-        """The statements of the rows of a block."""
+        """Return the statements that compute the rows of a unit."""
         query = self.fill("query", self.tiles, STEP, turned=False, threads=WARP)
         key, value = self.key, self.value
         kind, deep = f"geon_{self.dtype}", self.deep
@@ -138,7 +140,7 @@ class ByMatrices(AttentionWriter):
         ]
 
     def weighed(self) -> Lines:
-        """The statements that make weights of the sums of a tile."""
+        """Return the statements that convert a tile of products to softmax weights."""
         scale = scale_of(self.work)
         ending: Lines = []
         codes = (self.work.score, self.work.first.stores[0].value)

@@ -1,8 +1,8 @@
-"""A contraction as CUDA: tiles of the result by blocks, operands by way of shared memory.
+"""Tiled contraction kernels: a block computes a tile of the result, via shared memory.
 
-Operands are any scalar code. Float32 sums of more than ``LONG`` terms are put together with what
-rounding takes from them; those of halves are summed by tensor cores in float32. Where there are few
-results of long sums, blocks find parts of them, which are put together in their order.
+Operands may be any scalar expressions. Float32 sums of more than ``LONG`` terms use compensated
+summation; half-precision products accumulate in float32 on tensor cores. For few results of long
+sums, blocks compute parts of a sum (split-K), which are added in order.
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ from .large_products import BLOCKS, large_function, large_holds
 from .product_tiles import THREADS, Tiles, large_tiles, tiles_for
 from .tile_loads import Fill, multiplied
 
-LONG = 64  # terms that are added in float32: equal ones are right to 1e-6
-SHORTEST = 2 * LONG  # terms of sums that large tiles of float32 are worth it for
-FILLING = 256  # blocks that fill a device: fewer are cut
+LONG = 64  # max. terms that are added plainly in float32: error about 1e-6 for equal terms
+SHORTEST = 2 * LONG  # min. terms for which large float32 tiles pay
+FILLING = 256  # blocks that fill a device; with fewer, sums are split
 
 
 def size_of(loops: Sequence[Loop]) -> Size:
-    """The number of indices of some loops together."""
+    """Return the product of the loops' extents."""
     return product(loop.extent for loop in loops)
 
 
 def tiles_of(work: Contraction, tf32: bool) -> Tiles:
-    """The tiles of a contraction; with ``tf32`` tensor cores take float32 too."""
+    """Return the tiles of a contraction; with ``tf32``, tensor cores multiply float32."""
     return tiles_for(multiplied(work)[2], size_of(work.rows), size_of(work.columns), tf32)
 
 
 def blocks_of(work: Contraction, tiles: Tiles) -> Size:
-    """How many tiles its results take."""
+    """Return the number of tiles of the result."""
     tall = (size_of(work.rows) + tiles.rows - 1) // tiles.rows
     wide = (size_of(work.columns) + tiles.columns - 1) // tiles.columns
     return size_of(work.batch) * tall * wide
 
 
 def results(work: Contraction) -> Size:
-    """How many sums there are."""
+    """Return the number of sums."""
     return size_of([*work.batch, *work.rows, *work.columns])
 
 
 def cut_deep(work: Contraction, tiles: Tiles) -> Parts | None:
-    """How long sums are cut into parts; None where they are never."""
+    """Return how long sums are split into parts, or None if they never are."""
     deep, blocks = size_of(work.summed), blocks_of(work, tiles)
     if isinstance(deep, int) and deep <= LEAST:
         return None
@@ -63,7 +63,7 @@ def cut_deep(work: Contraction, tiles: Tiles) -> Parts | None:
 
 
 def contraction_parts(work: Contraction, names: KernelNames) -> list[Part]:
-    """The functions of a contraction."""
+    """Return the parts of a contraction."""
     small = tiles_of(work, takes_tf32(names.plan.schedule.target))
     large = large_function(work, names)
     if large is not None:
@@ -81,15 +81,19 @@ def contraction_parts(work: Contraction, names: KernelNames) -> list[Part]:
 def chosen(
     holds: Sequence[Size], large: Sequence[Part], small: Callable[[], Sequence[Part]]
 ) -> list[Part]:
-    """Large tiles where none of these sizes is negative, else small ones."""
+    """Return the large tiles if all ``holds`` are >= 0, else the small ones.
+
+    Known sizes have been tested before.
+    """
     open_sizes = tuple([size for size in holds if not isinstance(size, int)])
     return [Either(open_sizes, tuple(large), tuple(small()))] if open_sizes else [*large]
 
 
 def wide_holds(work: Contraction, tiles: Tiles) -> tuple[Size, ...]:
-    """Sizes none of which is negative where large tiles of float32 are worth it, of operands that
-    lie in memory: they are full by half at least, sums take more time than what is done with them,
-    and most of a large device has one.
+    """Return sizes that are all >= 0 if large float32 tiles pay.
+
+    Tiles must be at least half full, sums long enough to dominate the stores, and there must be
+    enough tiles for most of a large device.
     """
     rows, columns = size_of(work.rows), size_of(work.columns)
     full = rows - tiles.rows // 2 - 1, columns - tiles.columns // 2 - 1
@@ -115,11 +119,11 @@ class _Writer:
 
     @property
     def further(self) -> list[Parameter]:
-        """The parameter that has the number of parts."""
+        """Return the parameter with the number of parts, if sums are split."""
         return [] if self.cut is None else [self.number]
 
     def parts(self) -> list[Part]:
-        """The function of tiles, and the one that puts parts of sums together."""
+        """Return the tile kernel, and the kernel that adds the parts of split sums."""
         scratch = self.names.scratch() if self.cut is not None else ""
         found: list[Part] = [self.by_tiles(scratch)]
         if self.cut is not None:
@@ -134,7 +138,7 @@ class _Writer:
         return found
 
     def by_tiles(self, scratch: str) -> Function:
-        """A block for each tile, or for each part of its sums."""
+        """Return the kernel with a block per tile, or per part of a tile's sums."""
         work, names, tiles = self.work, self.names, self.tiles
         tall, wide = (
             names.length((size_of(loops) + each - 1) // each)
@@ -179,14 +183,16 @@ class _Writer:
         )
 
     def shared(self) -> int:
-        """The bytes of shared memory: the tiles of both operands, and sums on their way."""
+        """Return the bytes of shared memory: tiles of both operands, and sums before their
+        store.
+        """
         tiles = self.tiles
         found = tiles.wide * THREADS * self.work.dtype.itemsize
         return found + sum(tiles.bytes(fill.lines, fill.turned) for fill in (self.left, self.right))
 
     @property
     def long(self) -> bool:
-        """Whether sums are so long that what rounding takes from them is kept."""
+        """Return True if sums are so long that compensated summation is used."""
         deep = size_of(self.work.summed)
         tiles = self.tiles
         return (
@@ -197,23 +203,23 @@ class _Writer:
 
     @property
     def held(self) -> str:
-        """What a thread has its sums in at the end."""
+        """Return the C name of a thread's final sums."""
         return "totals" if self.long else "sums"
 
     @property
     def count(self) -> str:
-        """How many sums there are, as text."""
+        """Return the C text of the number of sums."""
         return self.names.length(results(self.work))
 
     @property
     def place(self) -> str:
-        """Where the sum of a row and column lies among all, as text."""
+        """Return the C text of the index of a sum among all."""
         rows, columns, _ = self.sizes
         line = f"(batch * ({rows}) + row)" if self.work.batch else "row"
         return f"{line} * ({columns}) + column"
 
     def summed(self) -> Lines:
-        """The statements that find a thread's sums from ``begin`` to ``end``."""
+        """Return the loop that computes a thread's sums from ``begin`` to ``end``."""
         tiles = self.tiles
         names, flush, ending = ["sums"], [], []
         if self.long:
@@ -236,14 +242,17 @@ class _Writer:
             *self.right.put("first_deep", "end"),
             "__syncthreads();",
         ]
-        if tiles.turns:  # nobody reads any more what is filled next: all have met since
+        # double buffering: a barrier has passed since the tile that is filled next was read
+        if tiles.turns:
             begun.append("int at = 0;")
             body.append("at ^= 1;")
         head = f"for (int64_t first_deep = begin;; first_deep += {tiles.depth}) {{"
         return [*begun, head, *indented(body), "}", *ending]
 
     def each(self, statements: Lines) -> Lines:
-        """Statements for each ``sum`` of a thread, of a ``row`` and ``column``."""
+        """Return ``statements`` in a loop over each ``sum`` of a thread, with its ``row`` and
+        ``column``.
+        """
         rows, columns, _ = self.sizes
         row, column = self.tiles.places()
         return [
@@ -255,7 +264,7 @@ class _Writer:
         ]
 
     def stored(self) -> Lines:
-        """The statements that store all results of the ``sum`` of a row and column."""
+        """Return the statements that compute and store the results of one ``sum``."""
         return [
             *places(self.work.rows, "row", self.names.length),
             *places(self.work.columns, "column", self.names.length),
@@ -263,7 +272,7 @@ class _Writer:
         ]
 
     def joined(self, scratch: str) -> Function:
-        """A thread for each result, which adds the parts of its sum."""
+        """Return the kernel that adds the parts of each sum, one thread per result."""
         rows, columns, _ = self.sizes
         wide = "double" if self.type == "float" else self.type
         body = [

@@ -1,9 +1,9 @@
-"""Convolutions that a library computes: which contractions are one, whichever way it is asked.
+"""Recognise contractions that are convolutions: forward, weight gradient or input gradient.
 
-A factor is read through windows where two loops share an axis of it: one over what is kept, one
-over what is summed. Borders show it, and where windows lie inside, steps that overlap. By the signs
-and divisions of such an index, and by which of its loops is shorter, it is the response, the
-filter or the image that is computed. Windows that do not overlap and have no border are none.
+A factor is read through windows if a kept and a summed loop share one of its axes. Guards at
+borders show this; without borders, overlapping strides do. The signs and divisors of the index, and
+the relative length of the two loops, tell whether the response, the filter or the image is
+computed. Windows that neither overlap nor have borders are not matched.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from .gemm_matching import joined
 from .operand_access import Factor, Steps, Walk, factor_of
 
 Value = TypeVar("Value")
-MOST_AXES = 3  # spatial ones
-# What is read through windows, what else is read, and what is computed.
+MOST_AXES = 3  # max. spatial axes
+# The factor that is read through windows, the other factor, and what is computed.
 WAYS = {
     "response": ("image", "filter", "response"),
     "filter": ("image", "response", "filter"),
     "image": ("response", "filter", "image"),
 }
-SHARED = {  # what loops go over that are not spatial, by whose axes they are
+SHARED = {  # non-spatial loops, by the values that have their axis
     "images": {"image", "response"},
     "channels": {"image", "filter"},
     "filters": {"filter", "response"},
@@ -42,10 +42,10 @@ INNER = {"image": "channels", "filter": "channels", "response": "filters"}
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A spatial axis: loops over ``kept`` and ``summed`` indices, None for one element.
+    """A spatial axis, with its loops over ``kept`` and ``summed`` indices; None for extent 1.
 
-    The element that is read is ``each_kept`` and ``each_summed`` times these and ``constant``,
-    divided by ``by``, of ``length`` elements that are ``step`` apart.
+    The index is (``each_kept`` * kept + ``each_summed`` * summed + ``constant``) / ``by``, into
+    ``length`` elements with stride ``step``.
     """
 
     kept: Loop | None
@@ -59,7 +59,7 @@ class Window:
 
 
 def convolution_of(work: Contraction, writes: bool) -> Convolution | None:
-    """The convolution that a contraction is, which ``writes`` a variable or not."""
+    """Return the convolution that a contraction is, or None; ``writes`` if it writes a variable."""
     store = work.stores[0]
     value = store.value
     if isinstance(value, Apply) and value.row.name == "cast" and name_of(store.dtype) in HALVES:
@@ -84,7 +84,7 @@ def convolution_of(work: Contraction, writes: bool) -> Convolution | None:
 
 
 def _stored(work: Contraction, apart: bool) -> Steps | None:
-    """The steps of the result; of sums that are put apart, one after the other."""
+    """Return the result's strides by loop; for sums in scratch memory, contiguous ones."""
     if apart:
         kept = (*work.batch, *work.rows, *work.columns)
         return {
@@ -98,7 +98,7 @@ def _stored(work: Contraction, apart: bool) -> Steps | None:
 
 
 class _Reading:
-    """A contraction of a factor that is read through windows, and another one."""
+    """A contraction of a factor that is read through windows with another factor."""
 
     def __init__(self, work: Contraction, windowed: Factor, other: Factor, out: Steps) -> None:
         self.windowed, self.other = windowed, other
@@ -106,13 +106,13 @@ class _Reading:
             loop.name: loop for loop in (*work.batch, *work.rows, *work.columns, *work.summed)
         }
         self.summed = {loop.name for loop in work.summed}
-        self.plain = dict(windowed.steps)  # of loops with an axis to themselves
+        self.plain = dict(windowed.steps)  # strides of loops that do not share an axis
         self.found = (self.plain, dict(other.steps), dict(out))
         self.operands = windowed.operand, other.operand, work.stores[0].operand
         self.dtype = windowed.dtype
 
     def convolution(self) -> Convolution | None:
-        """The convolution, if it is one."""
+        """Return the convolution, or None if the contraction is none."""
         windows = self.windows()
         if not windows:
             return None
@@ -123,7 +123,7 @@ class _Reading:
         return None if others or made is None else self.said(made, windows)
 
     def windows(self) -> list[Window]:
-        """The spatial axes; none where one is more than that."""
+        """Return the spatial axes; empty if one does not match."""
         found = []
         for walk in self.windowed.walks:
             names = {str(name) for name in walk.of.terms}
@@ -134,7 +134,7 @@ class _Reading:
         return found + self.inside()
 
     def window(self, walk: Walk, kept: Sequence[str], summed: Sequence[str]) -> Window:
-        """A spatial axis along borders, with the summed loop as it goes through the filter."""
+        """Return a spatial axis with borders; its summed loop is reversed if the filter's is."""
         each = {name: step for name, step in walk.of.terms.items() if isinstance(step, int)}
         constant, step = walk.of.constant, sum(each[name] for name in summed)
         if self.other.turned.issuperset(summed) and summed:
@@ -144,7 +144,7 @@ class _Reading:
         return Window(loops[0], loops[1], own, step, constant, walk.by, walk.length, walk.step)
 
     def inside(self) -> list[Window]:
-        """The spatial axes without borders: loops of steps that overlap; they leave ``plain``."""
+        """Return the spatial axes without borders and remove their loops from ``plain``."""
         found = []
         alone = [name for name in self.plain if name not in self.other.turned]
         kept = [n for n in alone if n not in self.summed and n not in self.other.steps]
@@ -158,7 +158,7 @@ class _Reading:
         return found
 
     def overlapping(self, kept: Loop, summed: Loop) -> Window | None:
-        """Two loops as one spatial axis, where each goes further than a step of the other."""
+        """Return two loops as one spatial axis if their index ranges overlap, else None."""
         steps = self.plain[kept.name], self.plain[summed.name]
         if steps[0] == steps[1]:
             least, own, inner = steps[0], 1, 1
@@ -179,7 +179,7 @@ class _Reading:
         return Window(kept, summed, own, inner, 0, 1, reach[0] + reach[1] + 1, least)
 
     def said(self, made: str, windows: Sequence[Window]) -> Convolution | None:
-        """The convolution that computes this, with all that is done to its sums left out."""
+        """Return the convolution that computes ``made``, without operations on its sums."""
         steps = dict(zip(WAYS[made], self.found, strict=True))
         spatial = [_spatial(made, window, steps) for window in windows]
         sizes: dict[str, Size] = {}
@@ -201,7 +201,7 @@ class _Reading:
             return None
         walked = [each for axis in spatial for each in zip(axis.lengths, axis.steps, strict=True)]
         if any(step == 0 and length != 1 for length, step in walked):
-            return None  # one element stands for many
+            return None  # a broadcast operand
         operands = dict(zip(WAYS[made], self.operands, strict=True))
         return Convolution(
             made, in_order(operands),
@@ -214,36 +214,36 @@ class _Reading:
     def together(
         self, names: Sequence[str], whose: set[str], steps: Mapping[str, Steps]
     ) -> tuple[list[Loop], list[Steps]]:
-        """Loops and their steps in each of these."""
+        """Return loops, and their strides in each value of ``whose``."""
         return [self.loops[n] for n in names], [steps[part] for part in sorted(whose)]
 
     def untouched(self, name: str, steps: Mapping[str, Steps]) -> Spatial:
-        """A spatial axis along which a window is one element."""
+        """Return a spatial axis along which the filter has one element."""
         extent = self.loops[name].extent
         image, response = steps["image"].pop(name), steps["response"].pop(name)
         return Spatial((extent, 1, extent), (image, 0, response), 1, 1, 0)
 
 
 def in_order(values: Mapping[str, Value]) -> tuple[Value, Value, Value]:
-    """What there is of image, filter and response."""
+    """Return the values of image, filter and response, in this order."""
     return values["image"], values["filter"], values["response"]
 
 
 def _kind(window: Window) -> str | None:
-    """What is computed along an axis: the response, which may be the filter, or the image."""
+    """Return what is computed along an axis: "image", or "response", which may be a filter."""
     if window.by > 1 or window.each_summed < 0:
         return "image" if window.each_kept in (0, 1) and window.each_summed <= 0 else None
     return "response" if window.each_kept >= 0 else None
 
 
 def _makes_filter(window: Window) -> bool:
-    """Whether what is kept is shorter than what is summed."""
+    """Return True if the kept extent is shorter than the summed one."""
     kept, summed = (1 if each is None else each.extent for each in (window.kept, window.summed))
     return isinstance(kept, int) and not (isinstance(summed, int) and summed <= kept)
 
 
 def _spatial(made: str, window: Window, steps: Mapping[str, Steps]) -> Spatial:
-    """A spatial axis of what computes this; its loops leave ``steps``."""
+    """Return a spatial axis and remove its loops from ``steps``."""
     kept, summed = window.each_kept or 1, abs(window.each_summed) or 1
     along: dict[str, tuple[Size, Size]] = {WAYS[made][0]: (window.length, window.step)}
     for loop, part in ((window.summed, WAYS[made][1]), (window.kept, made)):
@@ -258,7 +258,10 @@ def _spatial(made: str, window: Window, steps: Mapping[str, Steps]) -> Spatial:
 
 
 def _grouped(sizes: Mapping[str, Size], strides: Mapping[str, dict[str, Size]]) -> bool:
-    """Whether channels of groups follow each other; where one is all, its step is the group's."""
+    """Return True if the channels of successive groups are contiguous.
+
+    If a group has one channel, its stride becomes that of the group.
+    """
     if sizes["groups"] == 1:
         return True
     for part, name in (("image", "channels"), ("response", "filters"), ("filter", "filters")):

@@ -1,8 +1,8 @@
-"""Products of matrices by cuBLASLt, through the bindings of nvmath-python on PyCUDA's context.
+"""Matrix products by cuBLASLt, through nvmath-python's bindings, on PyCUDA's context.
 
-The library takes columns for rows, so the transposed product is asked for: the right factor stands
-on the left, and what is a row here is a column there. Descriptions and the algorithm that its
-heuristic names are kept by lengths and strides, so a product is one call from then on.
+The library is column-major, so it computes the transposed product: the right factor is its first
+operand, and rows are its columns. Descriptors and the heuristic's algorithm are cached by lengths
+and strides, so a repeated product is one library call.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from ....errors import DeviceError
 from ..launches.device import Multiplication
 
 PACKAGE = "pip install 'geon[cublaslt]'"
-KEPT = 256  # descriptions of products
-RESULT_BYTES = 96  # of what the heuristic says of one algorithm, which it begins with
+KEPT = 256  # max. cached descriptors
+RESULT_BYTES = 96  # bytes of the heuristic's result struct, which begins with the algorithm
 DATA = {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 14}  # cudaDataType
 
 
 class Described:
-    """A product as the library knows it: its descriptions, and what the heuristic chose."""
+    """The library's descriptors of a product, and the algorithm that the heuristic chose."""
 
     def __init__(self, description: int, layouts: tuple[int, int, int], algorithm: Any) -> None:
         self.description, self.layouts, self.algorithm = description, layouts, algorithm
 
 
 class CublasLt:
-    """The library on one device; used where the device's context is entered."""
+    """cuBLASLt on one device; callers must have entered the device's context."""
 
     def __init__(self, device: str) -> None:
         cure = f'{PACKAGE}, or products="generated"'
@@ -44,7 +44,7 @@ class CublasLt:
             from nvmath.bindings import cublas, cublasLt
 
             self.handle = cublasLt.create()
-        except Exception as error:  # what the binding raises without the library differs
+        except Exception as error:  # without the library, the binding raises different errors
             raise DeviceError(
                 f'products="cublaslt" on {device}: cuBLASLt does not start ({error}): {cure}'
             ) from None
@@ -52,11 +52,11 @@ class CublasLt:
         self.known: OrderedDict[tuple[Any, ...], Described | None] = OrderedDict()
 
     def takes(self, product: Multiplication) -> bool:
-        """Whether it has an algorithm for a product."""
+        """Return True if the library has an algorithm for a product."""
         return self.described(product) is not None
 
     def multiply(self, product: Multiplication, stream: int) -> None:
-        """Begin a product on a stream."""
+        """Submit a product to a stream."""
         lt, p = self.lt, product
         found = self.described(product)
         if found is None:
@@ -77,8 +77,9 @@ class CublasLt:
         )  # fmt: skip
 
     def described(self, product: Multiplication) -> Described | None:
-        """The descriptions of a product, which do not depend on addresses; None for one that the
-        library has no algorithm for.
+        """Return the cached descriptors of a product, independent of addresses.
+
+        None if the library has no algorithm for it.
         """
         p = product
         key = (bool(p.bias), *p[p._fields.index("size") :])
@@ -91,7 +92,7 @@ class CublasLt:
         return found
 
     def describe(self, product: Multiplication) -> Described | None:
-        """New descriptions; None where the library has no algorithm for them."""
+        """Create descriptors; None if the library has no algorithm."""
         lt, p = self.lt, product
         compute = self.cublas.ComputeType
         doubles = p.dtype == "float64"
@@ -122,7 +123,7 @@ class CublasLt:
     def layout(
         self, dtype: str, down: int, across: int, strides: tuple[int, int, int], batch: int
     ) -> int:
-        """A matrix of ``down`` rows, as the library sees it: rows that adjoin are its columns."""
+        """Return a matrix layout; contiguous rows are columns to the library."""
         rows, columns, step = across, down, strides[1]
         if turned(strides, across):
             rows, columns, step = down, across, strides[2]
@@ -135,9 +136,9 @@ class CublasLt:
     def chosen(
         self, product: Multiplication, description: int, layouts: tuple[int, int, int]
     ) -> Any:
-        """The algorithm that the heuristic puts first; None where it knows none.
+        """Return the heuristic's first algorithm, or None.
 
-        Parts of a sum are put together in the dtype in which it is computed, not in a half.
+        Split sums are combined in the compute dtype, not in half precision.
         """
         lt = self.lt
         preference, schemes = lt.matmul_preference_create(), lt.ReductionScheme
@@ -146,7 +147,8 @@ class CublasLt:
         self.set_preference(preference, "REDUCTION_SCHEME_MASK", int(exact))
         result, count = np.zeros(RESULT_BYTES, np.uint8), np.zeros(1, np.int32)
         left, right, out = layouts
-        with contextlib.suppress(lt.cuBLASLtError):  # "not supported" is one of its errors
+        # the library reports "not supported" as an error
+        with contextlib.suppress(lt.cuBLASLtError):
             lt.matmul_algo_get_heuristic(
                 self.handle, description, left, right, out, out, preference, 1,
                 result.ctypes.data, count.ctypes.data,
@@ -155,19 +157,19 @@ class CublasLt:
         return result if count[0] else None
 
     def set_description(self, description: int, name: str, value: int) -> None:
-        """Set an attribute of a product."""
+        """Set an attribute of a product's descriptor."""
         attribute = self.lt.MatmulDescAttribute[name]
         given = np.array([value], self.lt.get_matmul_desc_attribute_dtype(attribute))
         self.lt.matmul_desc_set_attribute(description, attribute, given.ctypes.data, given.nbytes)
 
     def set_layout(self, layout: int, name: str, value: int) -> None:
-        """Set an attribute of a matrix."""
+        """Set an attribute of a matrix layout."""
         attribute = self.lt.MatrixLayoutAttribute[name]
         given = np.array([value], self.lt.get_matrix_layout_attribute_dtype(attribute))
         self.lt.matrix_layout_set_attribute(layout, attribute, given.ctypes.data, given.nbytes)
 
     def set_preference(self, preference: int, name: str, value: int) -> None:
-        """Set an attribute of what the heuristic is asked for."""
+        """Set an attribute of the heuristic's preferences."""
         attribute = self.lt.MatmulPreferenceAttribute[name]
         given = np.array([value], self.lt.get_matmul_preference_attribute_dtype(attribute))
         self.lt.matmul_preference_set_attribute(
@@ -175,12 +177,14 @@ class CublasLt:
         )
 
     def forget(self, described: Described) -> None:
-        """Give descriptions back."""
+        """Destroy descriptors."""
         for layout in described.layouts:
             self.lt.matrix_layout_destroy(layout)
         self.lt.matmul_desc_destroy(described.description)
 
 
 def turned(strides: tuple[int, int, int], across: int) -> bool:
-    """Whether it is columns that adjoin in a matrix; where it is both, its rows must have room."""
+    """Return True if a matrix is column-major; if both fit, row-major needs a sufficient row
+    stride.
+    """
     return strides[2] != 1 or strides[1] < across

@@ -1,8 +1,8 @@
-"""Convolutions by cuDNN, through its frontend for Python, on PyCUDA's context.
+"""Convolutions by cuDNN, through its Python frontend, on PyCUDA's context.
 
-A convolution is a graph of one operation. Plans that round more than float32 sums do, or that give
-other bits in another run, are left out. Graphs are kept by lengths and strides, so a convolution is
-one call from then on; so is what no plan was found for.
+A convolution is a graph of one operation. Plans that round more than float32 sums, or that are not
+deterministic, are excluded. Graphs are cached by lengths and strides, so a repeated convolution is
+one library call; convolutions without a plan are cached too.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from ..launches.convolution import PARTS
 from ..launches.device import Convolving
 
 PACKAGE = "pip install 'geon[cudnn]'"
-KEPT = 256  # graphs
+KEPT = 256  # max. cached graphs
 DATA = {"float32": "FLOAT", "float64": "DOUBLE", "float16": "HALF", "bfloat16": "BFLOAT16"}
-# What plans do that geon does not, by the names of the library's notes.
+# Numerical notes of plans that are excluded: they round differently.
 ROUNDING = (
     "DOWN_CONVERT_INPUTS", "REDUCED_PRECISION_REDUCTION", "FFT", "NONDETERMINISTIC", "WINOGRAD",
     "WINOGRAD_TILE_4x4", "WINOGRAD_TILE_6x6", "WINOGRAD_TILE_13x13",
 )  # fmt: skip
-TF32 = "TENSOR_CORE"  # of float32, which it rounds to 10 bits
+TF32 = "TENSOR_CORE"  # excluded for float32: it rounds to 10 bits of mantissa
 
 
 class Planned(NamedTuple):
-    """A graph with its plan, and its image, filter and response."""
+    """A graph with its plan, and its tensors: image, filter, response."""
 
     graph: Any
     tensors: tuple[Any, Any, Any]
 
 
 def is_installed() -> bool:
-    """Whether the binding is."""
+    """Return True if cuDNN's frontend is installed."""
     return importlib.util.find_spec("cudnn") is not None
 
 
 class CuDnn:
-    """The library on one device; used where the device's context is entered."""
+    """cuDNN on one device; callers must have entered the device's context."""
 
     def __init__(self, device: str) -> None:
         cure = f'{PACKAGE}, or convolutions="generated"'
@@ -53,7 +53,7 @@ class CuDnn:
 
             self.cudnn = cudnn
             self.handle = cudnn.create_handle()
-        except Exception as error:  # what the binding raises without the library differs
+        except Exception as error:  # without the library, the binding raises different errors
             raise DeviceError(
                 f'convolutions="cudnn" on {device}: cuDNN does not start ({error}): {cure}'
             ) from None
@@ -61,11 +61,11 @@ class CuDnn:
         self.known: OrderedDict[Convolving, Planned | None] = OrderedDict()
 
     def takes(self, convolution: Convolving) -> bool:
-        """Whether it has a plan for a convolution."""
+        """Return True if the library has a plan for a convolution."""
         return self.planned(convolution) is not None
 
     def call(self, convolution: Convolving, stream: int) -> None:
-        """Begin a convolution on a stream."""
+        """Submit a convolution to a stream."""
         c = convolution
         planned = self.planned(c)
         if planned is None:
@@ -75,7 +75,9 @@ class CuDnn:
         planned.graph.execute(pack, c.works, handle=self.handle)
 
     def planned(self, convolution: Convolving) -> Planned | None:
-        """The graph of a convolution, which does not depend on addresses; None without a plan."""
+        """Return the cached graph of a convolution, independent of addresses; None without
+        a plan.
+        """
         key = convolution._replace(addresses=(0, 0, 0), works=0)
         found = self.known.pop(key) if key in self.known else self.plan(key)
         self.known[key] = found
@@ -84,7 +86,7 @@ class CuDnn:
         return found
 
     def plan(self, convolution: Convolving) -> Planned | None:
-        """A new graph, and a plan that works in the memory there is; None where there is none."""
+        """Build a graph with a plan that fits the workspace; None if there is none."""
         c, cudnn = convolution, self.cudnn
         planned = graph_of(cudnn, c, self.handle)
         graph = planned.graph
@@ -98,14 +100,14 @@ class CuDnn:
             graph.check_support()
             graph.build_plans()
         except (cudnn.cudnnGraphNotSupportedError, RuntimeError):
-            return None  # which of both it is differs from version to version
+            return None  # which error is raised depends on the library's version
         return planned if graph.get_workspace_size() <= c.size else None
 
 
 def graph_of(cudnn: Any, convolution: Convolving, handle: Any = None) -> Planned:
-    """The graph of a convolution, by the binding, without a plan.
+    """Return the graph of a convolution, without a plan.
 
-    The library knows two spatial axes or three: one more of one element stands before one alone.
+    The library needs two or three spatial axes, so a single one is preceded by an axis of length 1.
     """
     c, data = convolution, cudnn.data_type
     sums = data.DOUBLE if c.dtype == "float64" else data.FLOAT

@@ -1,7 +1,7 @@
-"""Products that a library computes: which contractions are plain ones of matrices.
+"""Recognise contractions that are plain matrix products, which a library can compute.
 
-The library gives sums of products, and adds a bias along columns. Whatever else is done with the
-sums is a pass over the result that follows, so that it means what it means in every other kernel.
+The library computes sums of products and adds a bias along columns. All other operations on the
+sums run as a pass over the result, so that they round as in every other kernel.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from .operand_access import MATRICES, factor_of
 
 
 def product_of(work: Contraction, writes: bool) -> Product | None:
-    """The product that a contraction is, which ``writes`` a variable or not."""
+    """Return the matrix product that a contraction is, or None; ``writes`` if it writes a
+    variable.
+    """
     loops = (*work.batch, *work.rows, *work.columns, *work.summed)
     left, right = factor_of(work.left, loops), factor_of(work.right, loops)
     if left is None or right is None or left.dtype != right.dtype:
@@ -43,7 +45,7 @@ def product_of(work: Contraction, writes: bool) -> Product | None:
         bias, ends = ending(store, work.columns, name_of(work.dtype))
     apart = not ends and (writes or store.dtype != work.dtype)
     result = name_of(work.dtype if apart else store.dtype)
-    if apart:  # row by row
+    if apart:  # scratch memory is row-major
         out_strides = Strides(rows * columns, columns, 1)
     if not (_is_matrix(left_strides) and _is_matrix(right_strides) and out_strides.across == 1):
         return None
@@ -58,7 +60,7 @@ def product_of(work: Contraction, writes: bool) -> Product | None:
 def joined(
     loops: Sequence[Loop], strides: Sequence[Mapping[str, Size]]
 ) -> tuple[Size, list[Size]] | None:
-    """Several loops as one, with its step in each matrix; None where one cannot tell it so."""
+    """Collapse loops to one; return its extent and its stride in each matrix, or None."""
     total: Size = 1
     steps: list[Size] = [0] * len(strides)
     for loop in reversed(loops):
@@ -74,14 +76,14 @@ def joined(
 
 
 def _is_matrix(strides: Strides) -> bool:
-    """Whether elements adjoin along rows or columns."""
+    """Return True if elements are contiguous along rows or along columns."""
     if strides.across == 1:
         return strides.down != 0
     return strides.down == 1 and strides.across != 0
 
 
 def ending(store: Store, columns: Sequence[Loop], dtype: str) -> tuple[int | None, bool]:
-    """The operand that is added along columns, and whether the sums are done then."""
+    """Return the bias operand, and True if nothing else is done with the sums."""
     value = store.value
     if isinstance(value, Apply) and value.row.name == "cast" and name_of(store.dtype) in HALVES:
         return None, isinstance(value.args[0], Contracted)
@@ -97,7 +99,7 @@ def ending(store: Store, columns: Sequence[Loop], dtype: str) -> tuple[int | Non
 
 
 def _is_line(offset: Affine, columns: Sequence[Loop]) -> bool:
-    """Whether an offset goes over all columns, one by one."""
+    """Return True if an offset is contiguous over all columns."""
     terms = {str(atom): step for atom, step in offset.terms.items()}
     named = {loop.name for loop in columns if loop.extent != 1}
     found = joined(columns, [terms])

@@ -1,8 +1,8 @@
-"""Large products of halves as CUDA: tiles come to shared memory steps before they are multiplied.
+"""Large half-precision products: warp-specialised kernels with multi-stage pipelines.
 
-A block makes 128 rows by 256 columns: so large that what it reads again and again from the cache
-of the device is a third less than with tiles of 128 by 128. Four warps of it bring tiles, as many
-steps ahead as a device has room for, while eight multiply.
+A block computes a tile of 128 x 256, which reads a third less from the device's cache than tiles of
+128 x 128. Four of its warps load tiles, as many stages ahead as shared memory allows, while eight
+warps multiply.
 """
 
 from __future__ import annotations
@@ -23,20 +23,21 @@ from .product_tiles import THREADS, Tiles
 from .tile_loads import Fill, multiplied
 
 ROWS, COLUMNS, STEP = 128, 256, 64
-STAGES = Stages(2 * STEP * (ROWS + COLUMNS), least=2)  # of both tiles of a step
-BLOCKS = 96  # tiles that use most of a large device
-DEEP = 4 * STEP  # summed indices from which on copies are ahead most of the time
-# Tiles of a batch of small matrices would be mostly empty: half of each way is to be full.
+STAGES = Stages(2 * STEP * (ROWS + COLUMNS), least=2)  # bytes of both operands' tiles per stage
+BLOCKS = 96  # min. tiles, so that most of a large device is busy
+DEEP = 4 * STEP  # min. reduced elements, so that the pipeline is full most of the time
+# Tiles of small matrices in a batch would be mostly empty: require half of each side.
 LEAST_ROWS, LEAST_COLUMNS = ROWS // 2, COLUMNS // 2
-BRINGING = 128  # threads that bring tiles
-# Of a thread that brings, and of one that multiplies, where so many multiply: as many as there are.
+BRINGING = 128  # threads that load tiles
+# Registers per loading and per multiplying thread, by the number of multiplying threads; together
+# they use all registers.
 REGISTERS = {256: (96, 200), 384: (72, 144)}
-BAND = 8  # rows of tiles that are made together, so that they find their columns in the cache
+BAND = 8  # rows of tiles that run concurrently, so that they share columns in the cache
 FILES = ("chunks.cuh", "matrices.cuh", "stages.cuh", "large.cuh")
 
 
 def large_holds(work: Contraction) -> tuple[Size, ...]:
-    """Sizes none of which is negative where large tiles are worth it."""
+    """Return sizes that are all >= 0 if large tiles pay."""
     tall, wide = tiles_along(work.rows, ROWS), tiles_along(work.columns, COLUMNS)
     batch, deep = (product(loop.extent for loop in loops) for loops in (work.batch, work.summed))
     rows, columns = (product(loop.extent for loop in loops) for loops in (work.rows, work.columns))
@@ -44,12 +45,14 @@ def large_holds(work: Contraction) -> tuple[Size, ...]:
 
 
 def tiles_along(loops: Sequence[Loop], each: int) -> Size:
-    """How many tiles lie along some loops."""
+    """Return the number of tiles along loops."""
     return (product(loop.extent for loop in loops) + each - 1) // each
 
 
 def large_function(work: Contraction, names: KernelNames) -> Function | None:
-    """The function of a product of halves that lie in memory; None for others, and small ones."""
+    """Return the kernel of a half-precision product of operands in memory; None if it does not
+    apply.
+    """
     left, right, dtype = multiplied(work)
     if dtype not in HALVES or any(isinstance(n, int) and n < 0 for n in large_holds(work)):
         return None
@@ -89,13 +92,14 @@ def large_function(work: Contraction, names: KernelNames) -> Function | None:
 
 
 def turned_of(fills: Sequence[Fill]) -> str:
-    """Which tiles are turned, as text."""
+    """Return the C text of which tiles are transposed."""
     return ", ".join([str(fill.turned).lower() for fill in fills])
 
 
 def bringing(multiply: int, body: Lines) -> Lines:
-    """The statements for the threads that bring tiles to those that ``multiply``, and the beginning
-    of what these do: the others' registers are theirs.
+    """Return the branch of the loading threads, and the start of that of the multiplying threads.
+
+    ``multiply`` is the number of the latter. The loading threads give them registers.
     """
     give, take = REGISTERS[multiply]
     return [
@@ -109,13 +113,13 @@ def bringing(multiply: int, body: Lines) -> Lines:
 
 
 def step(first: Lines, second: Lines) -> Lines:
-    """The statements of a step, of those that bring its two tiles to where ``tiles`` lie."""
+    """Return the statements of one pipeline stage, which load its two tiles to ``tiles``."""
     head = ["stages.wait_to_fill();", "unsigned char *const tiles = stages.tiles();"]
     return [*head, *first, *second, "stages.pass();"]
 
 
 def placed(work: Contraction, names: KernelNames) -> Lines:
-    """The statements that say which tile is a block's: bands of rows, column by column."""
+    """Return the statements that compute a block's tile: bands of rows, column by column."""
     tall, wide = (
         names.length(tiles_along(loops, each))
         for loops, each in ((work.rows, ROWS), (work.columns, COLUMNS))
@@ -136,7 +140,7 @@ def placed(work: Contraction, names: KernelNames) -> Lines:
 
 
 def stored(work: Contraction, names: KernelNames, printer: ContractionPrinter) -> Lines:
-    """The statements that store what is made of the sums."""
+    """Return the statements that compute and store the results."""
     rows, columns = (
         names.length(product(loop.extent for loop in loops)) for loops in (work.rows, work.columns)
     )

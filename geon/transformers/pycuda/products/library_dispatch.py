@@ -1,7 +1,7 @@
-"""Contractions that a library computes: which it is asked for, with what memory, and what follows.
+"""Dispatch of contractions to libraries: conditions, scratch memory, and the pass that follows.
 
-Kernels of a program that can fail do nothing once one has failed, which a library does not: it is
-asked for nothing there.
+Kernels of a program that can fail are skipped after a failure. A library call cannot be skipped, so
+such programs do not use libraries.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ from .convolution_matching import convolution_of
 from .gemm_matching import product_of
 from .scratch import scratch_of
 
-LARGE = 1 << 24  # multiplications from which on a library is asked
-DEEPEST = 8192  # float32 terms, beyond which sums are to be more exact than float32 adds them
-WORKSPACE = 1 << 25  # bytes that a library works in
+LARGE = 1 << 24  # min. multiplications for a library call
+# max. terms of a float32 sum; longer ones need more accuracy than float32 accumulation
+DEEPEST = 8192
+WORKSPACE = 1 << 25  # bytes of a library's workspace
 THREADS = 256
 
 
 def holds(work: LibraryWork) -> tuple[Size, ...]:
-    """Sizes none of which is negative where a library is asked."""
+    """Return sizes that are all >= 0 if a library call pays and is accurate enough."""
     enough = work.multiplications - LARGE
     if work.dtype != "float32":
         return (enough,)
@@ -50,8 +51,9 @@ def holds(work: LibraryWork) -> tuple[Size, ...]:
 def library_work(
     schedule: Schedule, kernel: Kernel, libraries: AbstractSet[str]
 ) -> LibraryWork | None:
-    """What one of these ``libraries``, "products" and "convolutions", is asked for; None where
-    none can, or need, compute a kernel.
+    """Return the library request for a kernel, or None if none applies or it is not worth it.
+
+    ``libraries`` is a subset of "products" and "convolutions".
     """
     work = kernel.work
     if not isinstance(work, Contraction) or any(each.raises for each in schedule.kernels):
@@ -67,7 +69,7 @@ def library_work(
 
 
 def sums_bytes(work: LibraryWork) -> Size:
-    """The bytes of sums that are put apart, up to where the library may work."""
+    """Return the bytes of sums in scratch memory, rounded up to the workspace's alignment."""
     if not work.apart:
         return 0
     return (work.results * named_dtype(work.result).itemsize + ALIGNED - 1) // ALIGNED * ALIGNED
@@ -75,8 +77,9 @@ def sums_bytes(work: LibraryWork) -> Size:
 
 @dataclass(frozen=True, slots=True)
 class LibraryScratch:
-    """What a library works in, and sums that are put apart; what the ``generated`` functions work
-    in has room too, since the places of values decide in the end which of them it is.
+    """Scratch memory for a library's workspace and sums, or for the ``generated`` kernels.
+
+    It fits both, since the places of values decide late which of them runs.
     """
 
     work: LibraryWork
@@ -84,14 +87,14 @@ class LibraryScratch:
     lasting: bool = False
 
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """The bytes under these lengths."""
+        """Return the bytes for given lengths."""
         generated = 0 if self.generated is None else self.generated.bytes(lengths, threads)
         if any(evaluate(size, lengths) < 0 for size in holds(self.work)):
             return generated
         return max(evaluate(sums_bytes(self.work), lengths) + WORKSPACE, generated)
 
     def most(self, threads: int) -> Size:
-        """An expression over open lengths that is never less than ``bytes``."""
+        """Return an expression of open lengths that is an upper bound of ``bytes``."""
         most = sums_bytes(self.work) + WORKSPACE
         return most if self.generated is None else most + self.generated.most(threads)
 
@@ -100,12 +103,14 @@ class LibraryScratch:
 def scratch_with(
     libraries: AbstractSet[str],
 ) -> Callable[[Schedule], dict[Op, Scratch]]:
-    """What gives the scratch memory of a schedule's kernels where these are asked."""
+    """Return the function that computes the scratch memory of a schedule that uses these
+    libraries.
+    """
     return partial(_scratch, libraries)
 
 
 def _scratch(libraries: AbstractSet[str], schedule: Schedule) -> dict[Op, Scratch]:
-    """The scratch memory of a schedule's kernels, with what libraries work in."""
+    """Return the scratch memory of a schedule's kernels, including libraries' workspaces."""
     found = scratch_of(schedule)
     for kernel in schedule.kernels:
         work = library_work(schedule, kernel, libraries)
@@ -117,9 +122,9 @@ def _scratch(libraries: AbstractSet[str], schedule: Schedule) -> dict[Op, Scratc
 def parts_by_library(
     kernel: Kernel, names: KernelNames, asked: LibraryWork, generated: list[Part]
 ) -> list[Part]:
-    """What asks a library where lengths make the work large; else the generated functions.
+    """Return a choice between a library request and the generated kernels, by open lengths.
 
-    Where the result lies in the place of what is read, these are all.
+    If the result overwrites an operand in place, return the generated kernels only.
     """
     work, plan = kernel.work, names.plan
     assert isinstance(work, Contraction)
@@ -139,7 +144,9 @@ def parts_by_library(
 
 
 def _rest(work: Contraction, names: KernelNames, asked: LibraryWork) -> Function:
-    """What is done with the sums, which lie where results are stored, or apart."""
+    """Return the pass over a library's sums, which lie in the result's memory or in scratch
+    memory.
+    """
     printer = ContractionPrinter(work, names)
     loops = (*work.batch, *work.rows, *work.columns)
     store = work.stores[0]

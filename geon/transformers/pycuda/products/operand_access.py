@@ -1,4 +1,4 @@
-"""Factors in memory, read along axes that have a loop to themselves, and along borders."""
+"""Memory access of a contraction's factors: strides of loops, and guarded window axes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Steps = dict[str, Size]
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """An axis of ``length``, ``step`` apart in memory, read at ``of`` divided by ``by``.
+    """An axis of ``length`` elements with stride ``step``, read at index ``of`` / ``by``.
 
-    Outside of it, and where the division leaves a rest, there is 0.
+    Outside of it, and where the division has a remainder, the value is 0.
     """
 
     of: Affine
@@ -31,9 +31,10 @@ class Walk:
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """A factor: the operand, where its first element lies, the steps of loops, and walks.
+    """A factor in memory: operand, start offset, strides by loop, and window axes ``walks``.
 
-    Loops in ``turned`` go backwards through it; ``start`` and ``steps`` are as if they did not.
+    Loops in ``turned`` have negative strides; ``start`` and ``steps`` are as if these were
+    positive.
     """
 
     operand: int
@@ -45,14 +46,14 @@ class Factor:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is an array that is read forwards from its first element on."""
+        """Return True if the factor is an array read forwards from its first element."""
         return self.start == 0 and not self.walks and not self.turned
 
 
 def factor_of(value: Scalar, loops: Sequence[Loop]) -> Factor | None:
-    """How a factor is read; None where it is computed, or is 0 for more than its borders.
+    """Return the access of a factor, or None if it is computed or has guards other than borders.
 
-    Halves are made float32 on their way.
+    Casts from half precision to float32 are removed.
     """
     found, guards = inside_borders(_before_cast(value))
     left = set(guards)
@@ -85,14 +86,16 @@ def factor_of(value: Scalar, loops: Sequence[Loop]) -> Factor | None:
 
 
 def _before_cast(value: Scalar) -> Scalar:
-    """What is made float32, or the value."""
+    """Return the operand of a cast to float32, else the value."""
     if isinstance(value, Apply) and value.row.name == "cast" and name_of(value.dtype) == "float32":
         return value.args[0]
     return value
 
 
 def _walk(atom: Clamped, step: Size) -> Walk | None:
-    """The axis that is read where guards hold, which must be those of its borders alone."""
+    """Return the window axis of a guarded index; None if guards are not exactly those of its
+    borders.
+    """
     index, by = atom.of, 1
     inner = next(iter(index.terms), None)
     if isinstance(inner, Quotient):

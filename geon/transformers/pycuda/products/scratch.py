@@ -1,4 +1,6 @@
-"""What scratch memory CUDA kernels work in."""
+"""Scratch memory of CUDA kernels: sizes by kernel, exact for given lengths and bounded for open
+ones.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,7 @@ from .contractions import cut_deep, results, tiles_of
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """``each`` bytes for each block that works at one time: one for a row, and no more than
-    there are ``slots``."""
+    """``each`` bytes per concurrent block: one slot per row, at most ``slots``."""
 
     each: Size
     rows: Size
@@ -36,34 +37,34 @@ class Slots:
     lasting: bool = False
 
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """The bytes of all slots."""
+        """Return the bytes of all slots."""
         return evaluate(self.each, lengths) * max(1, min(self.slots, evaluate(self.rows, lengths)))
 
     def most(self, threads: int) -> Size:
-        """An expression over open lengths that is never less than ``bytes``."""
+        """Return an expression of open lengths that is an upper bound of ``bytes``."""
         rows = self.rows if isinstance(self.rows, int) else self.slots
         return self.each * max(1, min(self.slots, rows))
 
 
 @dataclass(frozen=True, slots=True)
 class Bytes:
-    """So many bytes."""
+    """A fixed number of bytes."""
 
     size: Size
     lasting: bool = False
 
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """That many."""
+        """Return the size."""
         return evaluate(self.size, lengths)
 
     def most(self, threads: int) -> Size:
-        """That many."""
+        """Return the size."""
         return self.size
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """A line of scalars for each of the ``parts`` and scalars of states."""
+    """Partial values of a split column reduction: ``lines`` scalars per part and state."""
 
     parts: Parts
     lines: Size
@@ -72,37 +73,39 @@ class Columns:
     lasting: bool = False
 
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """The bytes of all lines; none where the rows are not cut."""
+        """Return the bytes of all partial values; 0 if the reduction is not split."""
         if evaluate(self.parts.count, lengths) <= LEAST:
             return 0
         return self.states * self.parts.number(lengths) * evaluate(self.lines, lengths) * SCALAR
 
     def most(self, threads: int) -> Size:
-        """An expression over open lengths that is never less than ``bytes``."""
+        """Return an expression of open lengths that is an upper bound of ``bytes``."""
         return self.states * self.lines * SCALAR + self.bound
 
 
 @dataclass(frozen=True, slots=True)
 class RowParts:
-    """A scalar for each part of a row and of ``states``, where rows are cut."""
+    """Partial values of a split row reduction: one scalar per part, row and state."""
 
     parts: Parts
     states: int
     lasting: bool = False
 
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """The bytes of all parts."""
+        """Return the bytes of all partial values; 0 if rows are not split."""
         number = self.parts.number(lengths)
         return self.states * number * evaluate(self.parts.blocks, lengths) * SCALAR * (number > 1)
 
     def most(self, threads: int) -> Size:
-        """Never less than ``bytes``: there are no more parts than blocks are wanted."""
+        """Return an upper bound of ``bytes``: parts and rows together are at most the wanted
+        blocks.
+        """
         return self.states * self.parts.wanted * SCALAR
 
 
 @dataclass(frozen=True, slots=True)
 class PartSums:
-    """So many ``bytes`` for each of the parts that long sums are cut into, where there are some."""
+    """Partial sums of a split contraction: ``size`` bytes per part."""
 
     parts: Parts
     size: Size
@@ -110,12 +113,12 @@ class PartSums:
     lasting: bool = False
 
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """The bytes of all parts; none where sums are not cut."""
+        """Return the bytes of all parts; 0 if sums are not split."""
         number = self.parts.number(lengths)
         return number * evaluate(self.size, lengths) if number > 1 else 0
 
     def most(self, threads: int) -> Size:
-        """An expression over open lengths that is never less than ``bytes``."""
+        """Return an expression of open lengths that is an upper bound of ``bytes``."""
         if isinstance(self.size, int):
             return min(self.bound, self.parts.wanted * self.size)
         return self.bound
@@ -123,17 +126,17 @@ class PartSums:
 
 @dataclass(frozen=True, slots=True)
 class Largest:
-    """What functions that run one after another work in: as much as one of them takes."""
+    """Scratch memory of functions that run one after another: the maximum of theirs."""
 
     parts: tuple[Scratch, ...]
     lasting: bool = False
 
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """The bytes of all parts; lengths at which pieces do not run make none of them."""
+        """Return the largest size; negative sizes of variants that do not run count as 0."""
         return max(0, *[part.bytes(lengths, threads) for part in self.parts])
 
     def most(self, threads: int) -> Size:
-        """Never less than ``bytes``: which of open sizes is the largest is not known."""
+        """Return an upper bound of ``bytes``: the sum, since open sizes cannot be compared."""
         known = [part.most(threads) for part in self.parts]
         found: Size = max([size for size in known if isinstance(size, int)], default=0)
         for size in known:
@@ -142,7 +145,7 @@ class Largest:
 
 
 def scratch_of(schedule: Schedule) -> dict[Op, Scratch]:
-    """The scratch memory of a schedule's kernels, by their op."""
+    """Return the scratch memory of a schedule's kernels, by their op."""
     found: dict[Op, Scratch] = {}
     for kernel in schedule.kernels:
         scratch = _of(kernel.work, takes_tf32(schedule.target))
@@ -164,7 +167,7 @@ def _of(work: Work, tf32: bool) -> Scratch | None:
 
 
 def _of_contraction(work: Contraction, tf32: bool) -> Scratch | None:
-    """The parts of long sums."""
+    """Return the scratch memory of a contraction's partial sums."""
     tiles = tiles_of(work, tf32)
     parts = cut_deep(work, tiles)
     if parts is None:
@@ -174,7 +177,7 @@ def _of_contraction(work: Contraction, tf32: bool) -> Scratch | None:
 
 
 def _of_nest(nest: Nest) -> Scratch | None:
-    """The arrays of rows that do not lie in shared memory, or the parts of what is reduced."""
+    """Return the scratch memory of a nest's row arrays or of its partial values."""
     if nest.pieces:
         each = [_of_nest(piece) for piece in (replace(nest, pieces=()), *nest.pieces)]
         found = tuple([scratch for scratch in each if scratch is not None])

@@ -1,6 +1,6 @@
-"""How an operand of a product comes to a tile in shared memory.
+"""Loads of a product's operand to a tile in shared memory.
 
-What adjoins in memory is read some neighbours at once, ahead of the tile that it is for; other
+Operands that are contiguous in memory are loaded in chunks, ahead of the tile that uses them. Other
 operands are computed element by element when the tile is filled.
 """
 
@@ -22,14 +22,14 @@ from ..kernels.cooperative_threads import Lines, places
 from ..launches.naming import indented
 from .product_tiles import THREADS, Tiles
 
-LINE = 64  # halves
-CHUNK = 16  # bytes that a thread reads at once, of no more than so many elements:
+LINE = 64  # half-precision elements per line of a panel
+CHUNK = 16  # max. bytes per load of a thread; the limits in elements follow
 MOST = {"float16": 8, "bfloat16": 8}
 FEW = 4
 
 
 def narrow(value: Scalar) -> Scalar:
-    """The half that an operand is of which the product takes the float32; else the operand."""
+    """Return the half-precision operand of a cast to float32, else the operand itself."""
     if isinstance(value, Apply) and value.row is CAST and value.dtype is FLOAT32:
         (inner,) = value.args
         if name_of(inner.dtype) in HALVES:
@@ -38,7 +38,7 @@ def narrow(value: Scalar) -> Scalar:
 
 
 def multiplied(work: Contraction) -> tuple[Scalar, Scalar, str]:
-    """Both operands as they are multiplied, and their dtype: halves as such where both are."""
+    """Return both operands as they are multiplied, and their dtype; half precision if both are."""
     left, right = narrow(work.left), narrow(work.right)
     if left.dtype is right.dtype and name_of(left.dtype) in HALVES:
         return left, right, name_of(left.dtype)
@@ -47,10 +47,11 @@ def multiplied(work: Contraction) -> tuple[Scalar, Scalar, str]:
 
 @dataclass(frozen=True, slots=True)
 class Chunks:
-    """Neighbouring elements of an operand in memory, ``each`` of them read at once.
+    """A contiguous operand, loaded in chunks of ``each`` elements.
 
-    ``along`` are the loops along which they adjoin, ``across`` those of the tile's other side;
-    ``steps`` are the operand's strides, of these loops and of the ``batch``.
+    ``along`` are the loops along contiguous memory, ``across`` those of the tile's other side.
+    ``steps`` has the C texts of the operand's strides by loop, and ``batch`` those of batch
+    indices.
     """
 
     each: int
@@ -62,18 +63,20 @@ class Chunks:
 
 
 class Panels(NamedTuple):
-    """A tile in panels: its bytes, and as text whether it is turned, and the lines of a panel."""
+    """A tile in panels: its bytes, and C text of whether it is transposed and of lines per
+    panel.
+    """
 
     bytes: int
     text: str
 
 
 class Fill:
-    """The operand ``name``, whose ``lines`` are over ``side`` loops, on its way to a tile.
+    """Loads of the operand ``name`` to a tile of ``lines`` lines, which the loops ``side`` index.
 
-    ``index`` is what the number of a line is called. ``turned`` says how the tile lies, where that
-    is not as its operand would have it; ``batch`` has the texts of indices of batch loops. So many
-    ``threads`` fill a tile that is no panel.
+    ``index`` is the C name of a line's number. ``turned`` overrides the tile's orientation.
+    ``batch`` has the C texts of batch indices. ``threads`` is the number of threads that fill the
+    tile, unless it is in panels.
     """
 
     def __init__(
@@ -102,12 +105,12 @@ class Fill:
 
     @property
     def extents(self) -> tuple[int, int]:
-        """The elements of the tile along memory, and across."""
+        """Return the extents of the tile along contiguous memory, and across."""
         pair = (self.tiles.depth, self.lines)
         return pair if self.deep_adjoins else (pair[1], pair[0])
 
     def chunked(self) -> Chunks | None:
-        """How the operand is read some elements at once; None where it is computed."""
+        """Return how the operand is loaded in chunks, or None if it is computed."""
         found = access(self.value, self.printer.loops)
         if found is None or name_of(self.value.dtype) != self.tiles.dtype:
             return None
@@ -133,11 +136,13 @@ class Fill:
         return Chunks(each, start, along, across, tuple(batch), texts)
 
     def declared(self) -> Lines:
-        """The tile, what is on its way to it, and where the operand begins."""
+        """Return the declarations of the tile, the registers and the operand's start."""
         return [self.tiles.declared(self.name, self.lines, self.turned), *self.begun()]
 
     def begun(self) -> Lines:
-        """What is on its way to the tile, and where the operand begins."""
+        """Return the declarations of the registers and the operand's start; none if it is
+        computed.
+        """
         found: Lines = []
         chunks = self.chunks
         if chunks is not None:
@@ -150,13 +155,13 @@ class Fill:
         return found
 
     def started(self) -> str:
-        """The declaration of where an operand begins that is read some elements at once."""
+        """Return the declaration of the pointer to the operand's start."""
         assert self.chunks is not None
         batch = "".join([f" + {name} * ({step})" for name, step in self.chunks.batch])
         return f"const auto *const {self.name}_start = {self.chunks.start}{batch};"
 
     def ahead(self, deep: str, end: str) -> Lines:
-        """The statements that read the elements from the summed index ``deep`` on."""
+        """Return the loads to registers, from the reduced index ``deep`` on."""
         chunks = self.chunks
         if chunks is None:
             return []
@@ -164,9 +169,7 @@ class Fill:
         return self.read("geon_read", self.teamed, into, chunks, deep, end)
 
     def brought(self, tile: str, deep: str, end: str) -> Lines:
-        """The statements that begin to copy the elements from the summed index ``deep`` on into a
-        tile in panels, or that compute them.
-        """
+        """Return the asynchronous copies to a tile in panels, or the statements that compute it."""
         chunks = self.chunks
         if chunks is None:
             return self.filled(f"geon_fill_panels<{self.shape}>({tile}", deep, end)
@@ -175,7 +178,7 @@ class Fill:
     def read(
         self, function: str, shape: str, into: str, chunks: Chunks, deep: str, end: str
     ) -> Lines:
-        """The call of what reads chunks, whose lines may be as far from each other everywhere."""
+        """Return the call that loads chunks; it is simpler if lines have a constant stride."""
         near, far, bounds = self.bounds(deep, end)
         start = f"<{shape}>({into}, {self.name}_start,"
         if len(chunks.along) == len(chunks.across) == 1:
@@ -191,28 +194,30 @@ class Fill:
 
     @property
     def shape(self) -> str:
-        """The elements of the tile along memory, and across, as text."""
+        """Return the C text of the tile's extents."""
         return "{}, {}".format(*self.extents)
 
     @property
     def teamed(self) -> str:
-        """The same, and how many threads fill the tile where that is no whole block."""
+        """Return the same, with the number of threads if it is not the whole block."""
         return self.shape if self.threads == THREADS else f"{self.shape}, {self.threads}"
 
     def panels(self) -> Panels:
-        """The tile in panels of lines of 64 halves."""
+        """Return the tile's layout in panels with lines of 64 half-precision elements."""
         near, far = self.extents
         turned = str(not self.deep_adjoins).lower()
         return Panels(-(-near // LINE) * far * LINE * 2, f"{turned}, {far}")
 
     def bounds(self, deep: str, end: str) -> tuple[str, str, str]:
-        """What the indices along memory and across are called, and from where to where they go."""
+        """Return the names of the indices along memory and across, and the C text of their
+        bounds.
+        """
         pairs = {"deep": f"{deep}, {end}", self.index: f"first_{self.index}, {self.size}"}
         near, far = ("deep", self.index) if self.deep_adjoins else (self.index, "deep")
         return near, far, f"{pairs[near]}, {pairs[far]}"
 
     def offset(self, chunks: Chunks) -> str:
-        """Where the first element of a chunk lies behind the operand's start."""
+        """Return the C text of a chunk's offset from the operand's start."""
         terms = []
         for loop in (*chunks.across, *chunks.along):
             step = chunks.steps[loop.name]
@@ -221,27 +226,27 @@ class Fill:
         return " + ".join(terms) or "0"
 
     def put(self, deep: str, end: str) -> Lines:
-        """The statements that fill the tile from the summed index ``deep`` on."""
+        """Return the statements that fill the tile, from the reduced index ``deep`` on."""
         if self.chunks is None:
             return self.computed(deep, end)
-        straight = self.turned != self.deep_adjoins  # as it lies in memory
+        straight = self.turned != self.deep_adjoins  # same orientation as in memory
         function = "geon_put_tile" if straight else "geon_put_tile_turned"
         return [f"{function}<{self.teamed}>({self.filled_tile}, {self.name}_next);"]
 
     @property
     def filled_tile(self) -> str:
-        """The tile that is filled, as text."""
+        """Return the C text of the tile that is filled."""
         return f"{self.name}_tile[at]" if self.tiles.turns else f"{self.name}_tile"
 
     def computed(self, deep: str, end: str) -> Lines:
-        """The statements that compute each element of the tile."""
+        """Return the statements that compute each element of the tile."""
         turned = str(self.turned == self.deep_adjoins).lower()
         team = "" if self.threads == THREADS else f", {self.threads}"
         head = f"geon_fill_tile<{self.shape}, {turned}{team}>({self.filled_tile}"
         return self.filled(head, deep, end)
 
     def filled(self, head: str, deep: str, end: str) -> Lines:
-        """The call of what asks for each element, which begins so."""
+        """Return the call, beginning with ``head``, of a helper that evaluates each element."""
         near, far, bounds = self.bounds(deep, end)
         made = self.printer.element(self.value)({}, None)
         lines, text = made.lines, made.value
@@ -261,5 +266,5 @@ class Fill:
 
 
 def whole_chunks(along: Sequence[Loop], each: int) -> bool:
-    """Whether the elements of a chunk that begins at a multiple of ``each`` adjoin."""
+    """Return True if chunks that begin at multiples of ``each`` are contiguous."""
     return len(along) == 1 or (isinstance(along[-1].extent, int) and along[-1].extent % each == 0)

@@ -1,1 +1,1 @@
-"""Profiles, and what a GPU needs."""
+"""Profiles, and diagnosis of a GPU's software."""

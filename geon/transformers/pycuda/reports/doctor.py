@@ -1,4 +1,4 @@
-"""What a GPU needs, and what of it is here: lines for ``python -m geon doctor``."""
+"""GPU section of ``python -m geon doctor``: required packages, compiler, driver and devices."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ..products.cudnn import PACKAGE as CUDNN
 from ..runtime.gpu import DRIVER, OLDEST, PACKAGES
 from ..runtime.nvrtc import CURE, compiler
 
-MAJOR, MINOR = 75, 76  # CUDA's numbers of the attributes of a device that are its architecture
+MAJOR, MINOR = 75, 76  # driver attributes with a device's compute capability
 NAME_BYTES = 256
-# What each package is called for people, and by pip, and how to get it.
+# Display name and pip name of each package, and how to install it.
 NEEDED = (
     ("PyCUDA", "pycuda", PACKAGES),
     ("cuda-bindings", "cuda-bindings", PACKAGES),
@@ -24,7 +24,7 @@ NEEDED = (
 
 
 class Finding(NamedTuple):
-    """Whether something is there, what it is called, and its version or how to get it."""
+    """A checked item: True if it is there, its name, and its version or how to get it."""
 
     there: bool
     name: str
@@ -32,7 +32,7 @@ class Finding(NamedTuple):
 
 
 def findings() -> Iterator[Finding]:
-    """Packages, compiler, driver and devices, each there or with what mends it."""
+    """Yield findings about packages, compiler, driver and devices."""
     for name, package, cure in NEEDED:
         try:
             yield Finding(True, name, importlib.metadata.version(package))
@@ -49,7 +49,7 @@ def findings() -> Iterator[Finding]:
 
 
 def of_driver(library: Any) -> Iterator[Finding]:
-    """What a driver says of itself and of its devices."""
+    """Yield the driver's version and its devices."""
     status = library.cuInit(0)
     if status != 0:
         yield Finding(False, "NVIDIA driver", f"does not start (error {status}): {DRIVER}")
@@ -66,7 +66,7 @@ def of_driver(library: Any) -> Iterator[Finding]:
 
 
 def of_device(library: Any, number: int) -> Finding:
-    """A device: its name, memory and architecture."""
+    """Return a device's name, memory and compute capability."""
     handle, size = ctypes.c_int(0), ctypes.c_size_t(0)
     major, minor = ctypes.c_int(0), ctypes.c_int(0)
     name = ctypes.create_string_buffer(NAME_BYTES)

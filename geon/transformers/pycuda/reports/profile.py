@@ -1,4 +1,4 @@
-"""``f.profile`` of a device: how long each kernel takes, how often it runs, and what it moves."""
+"""``f.profile`` on a device: time, number of runs and memory traffic of each kernel."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def profile(
     keywords: Mapping[str, Any],
     repeats: int,
 ) -> Profile:
-    """The profile of a computation for these values of its placeholders.
+    """Return the profile of a computation for these values of its placeholders.
 
-    Of what ``libraries`` compute, the time is theirs too.
+    Times include what ``libraries`` compute.
     """
     checked_repeats(repeats)
     values = (*computation.arranged(args, keywords), *computation.given.values())
@@ -60,8 +60,9 @@ def profile(
 
 
 class _Work:
-    """Two programs over one arena and one set of copies of the variables: the one that calls run,
-    and one with the same kernels whose steps are timed."""
+    """The program of ordinary calls and a timed one, over one arena and one set of variables'
+    copies.
+    """
 
     def __init__(
         self,
@@ -79,7 +80,7 @@ class _Work:
         self.clocked: Clocked
 
     def call(self) -> Callable[..., Any]:
-        """A call as the computation makes it, but on copies of the variables."""
+        """Return a call as the computation makes it, but on copies of the variables."""
         bind, run, sizes = self.program.functions
 
         def bind_both(
@@ -94,7 +95,7 @@ class _Work:
         return made
 
     def inputs(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        """These values as the arrays that a call reads."""
+        """Return these values as the arrays that a call reads."""
 
         def run(bound: None, *inputs: Any) -> tuple[Any, ...]:
             return inputs
@@ -107,7 +108,7 @@ class _Work:
         return self.transformer.link(functions, self.stages, writes=False, **kind)
 
     def profile(self, values: Sequence[Any], repeats: int) -> Profile:
-        """Medians of so many calls, whole and by kernel."""
+        """Return the medians over ``repeats`` calls, of whole calls and of each kernel."""
         call = self.call()
         calls: list[float] = []
         found: list[Clocks] = []
@@ -128,7 +129,7 @@ class _Work:
         with quiet(shows):
             call(*values)
             inputs = self.inputs(values)
-            for _ in range(2):  # from then on a call is a graph
+            for _ in range(2):  # from the third call on, a call is a CUDA graph
                 call(*values)
             for turn in range(repeats):
                 for run in (timed, whole) if turn % 2 else (whole, timed):
@@ -143,13 +144,13 @@ class _Work:
 def timed_program(
     device: Device, stages: Stages, libraries: frozenset[str]
 ) -> tuple[CudaProgram, list[Row]]:
-    """The program of a plan in whose steps it is said what is timed, and the rows of these."""
+    """Return the timed program of a plan, and its profile rows."""
     module, rows = timed_module(stages.plan, stages.linking, libraries)
     return CudaProgram(record_of(stages.plan, module), device), rows
 
 
 def copied(device: Device, value: DeviceArray) -> DeviceArray:
-    """A copy of a value on the device."""
+    """Return a copy of a value on the device."""
     made = DeviceMemory(device).allocate(value.shape, value.dtype)
     if made.nbytes:
         device.copy(made.address, value.address, made.nbytes)
@@ -157,20 +158,20 @@ def copied(device: Device, value: DeviceArray) -> DeviceArray:
 
 
 def tops(rows: Sequence[Row]) -> list[int]:
-    """The numbers of the rows that are in no other."""
+    """Return the indices of rows that are not inside of others."""
     return [number for number, row in enumerate(rows) if row.around is None]
 
 
 class _RowCosts:
-    """What elementwise rows count as in C's text, which is the same."""
+    """Operation counts of elementwise primitives; those of the C target apply."""
 
     def row(self, row: str, dtype: str) -> RowCost:
-        """What one element of a row takes."""
+        """Return the cost of one element of a primitive."""
         return row_cost(ROW_COSTS, row, dtype)
 
 
 class _Profiles:
-    """The profiles of rows, from what was timed in some calls."""
+    """Converts the times of some calls to the profiles of rows."""
 
     def __init__(
         self, rows: Sequence[Row], times: Sequence[Clocks], lengths: Mapping[str, int]
@@ -178,12 +179,12 @@ class _Profiles:
         self.rows, self.times, self.lengths = rows, times, lengths
 
     def inside(self, around: int | None) -> tuple[KernelProfile, ...]:
-        """Those of the rows that are in this one."""
+        """Return the profiles of the rows inside the row ``around``."""
         numbers = [k for k, row in enumerate(self.rows) if row.around == around]
         return tuple([self.profile(number) for number in numbers])
 
     def profile(self, number: int) -> KernelProfile:
-        """That of a row, of all kernels that are one launch."""
+        """Return the profile of a row: all kernels of one launch."""
         row = self.rows[number]
         schedule, where = row.plan.schedule, partial(place_of, row.plan)
         kernels = [schedule.kernels[position] for position in row.positions]

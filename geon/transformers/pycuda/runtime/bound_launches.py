@@ -1,8 +1,7 @@
-"""The steps of a program under given lengths: launches with numbers of blocks, and words.
+"""Resolve a module's steps for given lengths: grids, kernel arguments and concurrent lanes.
 
-What has nothing to do is left out; pointers are put in when a call begins. Kernels that need
-nothing of each other are in lanes, which run side by side where that pays: lanes of their own have
-those that leave a part of the device idle.
+Empty steps are removed; addresses are filled in per call. Independent kernels run in concurrent
+lanes if they leave a part of the device idle.
 """
 
 from __future__ import annotations
@@ -40,16 +39,16 @@ from ..launches.launch_ir import (
 from ..launches.library_requests import Ask
 from ..products.library_dispatch import WORKSPACE
 
-FILLING = 256  # blocks that leave nothing of a device idle
-LANES = 8  # beside those that fill it
-LOOKED = 1 << 10  # steps of a loop after which the host looks whether the call is to go on
+FILLING = 256  # min. blocks that fill the device
+LANES = 8  # lanes, in addition to that of kernels that fill the device
+LOOKED = 1 << 10  # steps of a loop between two tests for interruption by the host
 
 
 class Begun(NamedTuple):
-    """A launch for given lengths: arguments that are known, and the numbers of those that are not.
+    """A launch for given lengths.
 
-    ``pointers`` has for some of the ``words`` the number of the pointer that is added to them;
-    ``origin`` is the number of the kernel in the plan.
+    ``words`` are the arguments. ``pointers`` lists (position in ``words``, pointer index) of the
+    addresses to be added. ``origin`` is the kernel's number in the plan.
     """
 
     kernel: Any
@@ -61,8 +60,8 @@ class Begun(NamedTuple):
 
 
 class Calling(NamedTuple):
-    """A call of a library for given lengths, whose addresses ``step`` says; ``origin`` is its
-    kernel.
+    """A library call for given lengths; ``step`` has its pointers, ``origin`` its kernel's
+    number.
     """
 
     made: LibraryCall
@@ -71,7 +70,7 @@ class Calling(NamedTuple):
 
 
 class Clear(NamedTuple):
-    """Bytes that are set to zero: ``size`` of them, so many bytes behind a pointer."""
+    """Zeroing of ``size`` bytes at byte offset ``target_at`` of a pointer."""
 
     target: int
     target_at: int
@@ -79,10 +78,10 @@ class Clear(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A loop of which only a call shows how many turns it takes, of the kernel ``origin``.
+    """A loop whose number of iterations is known only during the call, of the kernel ``origin``.
 
-    ``inside`` says of numbers that stand for others which these are where it begins, ``turn`` which
-    turn of the loops around it that is.
+    ``inside`` maps virtual pointer indices to (pointer index, byte offset) at its start. ``turn``
+    is the iteration number of the enclosing loops.
     """
 
     loop: Turns | Until
@@ -92,8 +91,10 @@ class Waiting(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """Where what is timed begins or ends. Indices lie so many bytes behind pointers of the table:
-    those of ``chosen`` branches, and that of what has branches.
+    """The start or end of a timed step.
+
+    ``chosen`` has ((pointer index, byte offset) of a case's index, branch) for each enclosing
+    branch. ``number_at`` is the same pair for the index of a case, None for other steps.
     """
 
     number: int
@@ -102,18 +103,18 @@ class Edge(NamedTuple):
     number_at: tuple[int, int] | None
 
 
-# What is left of a step under given lengths.
+# A step under given lengths.
 Bare = Begun | Calling | Copy | Show | Clear | Waiting | Edge
-# What lies at a pointer, so many bytes behind it, of a dtype, once all that was begun is done.
+# Wait for submitted work, then read a number: (pointer index, byte offset, dtype) -> int.
 Read = Callable[[int, int, type], int]
 Lanes = list[list[Bare]]
-Takes = Callable[[LibraryCall], bool]  # whether a library computes it
+Takes = Callable[[LibraryCall], bool]  # True if a library supports the call
 
 
 class Wave(NamedTuple):
-    """Lanes that may run at one time, which begin when the wave before is done.
+    """Lanes that may run concurrently, after the previous wave.
 
-    Where it ``may_end`` the call, no variable is written before its end, nor at its end.
+    If ``may_end``, the call may be interrupted after it: no variable was written until then.
     """
 
     lanes: Lanes
@@ -123,10 +124,10 @@ class Wave(NamedTuple):
 def bare_waves(
     module: Module, loaded: Mapping[str, Any], lengths: Mapping[str, int], takes: Takes
 ) -> list[Wave]:
-    """What is left of the steps of a module, whose kernels are ``loaded``, in order.
+    """Return the waves of a module, whose kernels are ``loaded``, for given lengths.
 
-    What no library ``takes`` are generated kernels. Of a loop with many steps, waves
-    have some each.
+    Requests that no library ``takes`` use generated kernels. A loop with many steps is divided into
+    several waves.
     """
     made = _Bare(loaded, lengths, takes)
     steps = zip(module.waves, module.origins, module.steps, strict=True)
@@ -147,7 +148,7 @@ def bare_waves(
 
 
 def lanes_of(chains: Lanes) -> Lanes:
-    """Chains of steps in lanes: those that fill the device by themselves share one."""
+    """Assign chains of steps to lanes; chains that fill the device share one lane."""
     large = [step for chain in chains if fills(chain) for step in chain]
     small = [chain for chain in chains if not fills(chain)]
     lanes = [[step for chain in small[k::LANES] for step in chain] for k in range(LANES)]
@@ -155,7 +156,7 @@ def lanes_of(chains: Lanes) -> Lanes:
 
 
 def fills(chain: Sequence[Bare]) -> bool:
-    """Whether one of some steps has work for the whole device, or is nothing to be moved."""
+    """Return True if a step of a chain fills the device, or is neither a launch nor a copy."""
     return any(
         step.blocks >= FILLING if isinstance(step, Begun) else not isinstance(step, (Copy, Clear))
         for step in chain
@@ -165,7 +166,7 @@ def fills(chain: Sequence[Bare]) -> bool:
 def turns_of(
     waiting: Waiting, loaded: Mapping[str, Any], lengths: Mapping[str, int], read: Read
 ) -> Iterator[Bare]:
-    """The steps of a loop, turn after turn: each is to be begun before the next is asked for."""
+    """Yield the steps of a loop; each must be submitted before the next one is requested."""
     made = _Bare(loaded, lengths)
     made.inside, made.turn = dict(waiting.inside), waiting.turn
     loop = waiting.loop
@@ -185,8 +186,9 @@ def turns_of(
 
 
 class _Bare:
-    """What is left of steps; in turns, ``inside`` says which pointer a number is, and how many
-    bytes behind it."""
+    """Resolver of steps; ``inside`` maps virtual pointer indices to (pointer index, byte
+    offset).
+    """
 
     def __init__(
         self, loaded: Mapping[str, Any], lengths: Mapping[str, int], takes: Takes | None = None
@@ -196,11 +198,11 @@ class _Bare:
         self.turn = self.round = 0
 
     def at(self, pointer: int) -> tuple[int, int]:
-        """The number of a pointer in the program's table, and how many bytes behind it."""
+        """Return (pointer index, byte offset) of a pointer."""
         return self.inside.get(pointer, (pointer, 0))
 
     def bare(self, steps: Iterable[Step], origin: int) -> Iterator[Bare]:
-        """Steps under the lengths; what has nothing to do is left out."""
+        """Yield steps for given lengths, without empty ones."""
         for step in steps:
             if isinstance(step, Launch):
                 if step.grid.blocks(self.lengths):
@@ -231,18 +233,18 @@ class _Bare:
                 yield self.copy(step.target, step.source, step.size)
 
     def edge(self, step: Timed) -> Edge:
-        """Where a step begins that is timed."""
+        """Return the start of a timed step."""
         chosen = tuple([(self.at(index), branch) for index, branch in step.chosen])
         index = None if step.index is None else self.at(step.index)
         return Edge(step.number, True, chosen, index)
 
     def copy(self, target: int, source: int, size: Size) -> Copy:
-        """A copy between two of the program's pointers."""
+        """Return a copy between two pointers of the program's table."""
         (to, to_at), (of, of_at) = self.at(target), self.at(source)
         return Copy(to, of, size, to_at, of_at)
 
     def turns(self, loop: Turns, count: int) -> Iterator[Bare]:
-        """The steps of so many turns, one turn after another."""
+        """Yield the steps of ``count`` iterations."""
         most, before = evaluate(loop.count, self.lengths), self.turn
         for carry in loop.carries:
             self.inside[carry.reads] = self.at(carry.first)
@@ -262,7 +264,7 @@ class _Bare:
                 yield self.copy(carry.last, carry.first, carry.size)
 
     def until(self, loop: Until, read: Read) -> Iterator[Bare]:
-        """The steps of turns until the condition is false."""
+        """Yield the steps of iterations until the condition is false."""
         for carry in loop.carries:
             self.inside[carry.reads] = self.at(carry.first)
         turn, before = 0, self.turn
@@ -287,7 +289,7 @@ class _Bare:
             yield from self.unreached(loop.stacks, turn, loop.limit)
 
     def rounds(self, loop: Until, whole: Launch, origin: int, read: Read) -> Iterator[Bare]:
-        """Launches that take some turns each, until one has found the condition false."""
+        """Yield launches of some iterations each, until the condition is false."""
         while loop.limit is None or self.round < loop.limit:
             yield self.begun(whole, origin)
             if not read(*self.at(loop.truth), np.bool_):
@@ -295,18 +297,18 @@ class _Bare:
             self.round += ROUND
 
     def each(self, steps: Iterable[Step], origins: Iterable[int]) -> Iterator[Bare]:
-        """Steps of the kernels ``origins``."""
+        """Yield resolved steps, each with its origin."""
         for step, origin in zip(steps, origins, strict=True):
             yield from self.bare([step], origin)
 
     def parts_of(self, stacks: Iterable[Stack], part: int) -> None:
-        """Let steps find the part of this number of each stack."""
+        """Map the pointers of slices of stacks to those of iteration ``part``."""
         for stack in stacks:
             number, start = self.at(stack.pointer)
             self.inside[stack.inside] = number, start + part * evaluate(stack.stride, self.lengths)
 
     def unreached(self, stacks: Iterable[Stack], turns: int, most: int) -> Iterator[Bare]:
-        """What clears the parts behind those of all turns."""
+        """Yield the clears of stacked results after the last iteration."""
         for stack in stacks:
             stride = evaluate(stack.stride, self.lengths)
             number, start = self.at(stack.pointer)
@@ -314,7 +316,7 @@ class _Bare:
                 yield Clear(number, start + turns * stride, (most - turns) * stride)
 
     def begun(self, launch: Launch, origin: int) -> Begun:
-        """A launch with the words that are known."""
+        """Return a launch with the known argument words."""
         words = [self.word(a) for a in launch.arguments]
         at = [(k, self.at(a)[0]) for k, a in enumerate(launch.arguments) if isinstance(a, int)]
         kernel = self.loaded[launch.kernel]
@@ -322,7 +324,7 @@ class _Bare:
         return Begun(kernel, blocks, launch.threads, words, tuple(at), origin)
 
     def word(self, argument: Argument) -> int:
-        """The word of an argument that is known, else 0."""
+        """Return the word of a known argument; for a pointer, its byte offset."""
         if isinstance(argument, Parts):
             return argument.number(self.lengths)
         if isinstance(argument, Grid):
@@ -336,11 +338,11 @@ class _Bare:
         return self.lengths[argument] if isinstance(argument, str) else self.at(argument)[1]
 
     def asked(self, step: Ask) -> LibraryCall | None:
-        """What a library is asked for under the lengths; None where it cannot be said."""
+        """Return the library call for the lengths, or None if the library cannot express it."""
         return step.work.under(self.lengths, evaluate(step.after, self.lengths), WORKSPACE)
 
     def can(self, step: Step) -> bool:
-        """Whether a step can be taken: it is no library's, or asks for what one takes."""
+        """Return True unless a step is a library request that no library takes."""
         if not isinstance(step, Ask):
             return True
         made = self.asked(step)

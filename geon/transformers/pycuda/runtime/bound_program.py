@@ -1,8 +1,8 @@
-"""A program under given lengths in one arena: what a call begins on the device, and its end.
+"""A program bound to lengths and an arena: submission of a call to the device, and its errors.
 
-Inputs come by way of pinned memory and results leave so, that the device moves them while Python
-goes on. All that a call begins with the same addresses is captured the second time, and begun as
-one graph from then on: the copies, the kernels, and the report of what failed.
+Inputs and results pass through pinned memory, so that the device copies them asynchronously. The
+second call with the same addresses is captured as a CUDA graph, with copies, kernels and error
+report; later calls replay it.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from .bound_launches import Bare, Begun, Calling, Clear, Lanes, Read, Waiting, b
 from .in_flight import Run, SteadyRun
 from .pinned_buffers import WORDS, Block, Result, Staging
 
-GRAPHS = 4  # that are kept of a binding, for calls with other addresses
+GRAPHS = 4  # max. cached graphs per binding, one per set of addresses
 
 
 class Program(Protocol):
-    """What a binding needs of a compiled module.
+    """Interface of a compiled module that ``Bound`` uses.
 
-    ``buffers`` are those of the arena, ``results`` has lengths and dtypes; ``checks``, for each
-    kernel that can report an error, the length that positions are checked against, or None where a
-    value is not finite; ``loops`` has the loops around it.
+    ``buffers`` are those of the arena. ``results`` has lengths and dtypes. ``checks`` maps the
+    number of each kernel that can fail to the length that indices are checked against, or to None
+    for a finite check. ``loops`` maps it to its enclosing loops.
     """
 
     device: Device
@@ -51,17 +51,18 @@ class Program(Protocol):
 
     @property
     def small(self) -> list[DeviceArray]:
-        """The small constants on the device."""
+        """Return the small constants on the device."""
 
     def staging(self, arena: DeviceArray) -> Staging:
-        """The places of inputs and results of calls in an arena."""
+        """Return the staging memory of calls in an arena."""
 
 
 class Steady(NamedTuple):
-    """The graphs of a call for inputs of the host, which are put into pinned memory first, where
-    they have any elements; they are right while the places are of this ``generation``.
+    """The captured graphs of a call with host inputs.
 
-    ``short`` is the device's shorter way into them, where it has one.
+    ``inputs`` are pinned arrays to fill first, None for inputs without elements. The graphs are
+    valid while the staging memory has this ``generation``. ``short`` is the device's fast path, or
+    None.
     """
 
     generation: int
@@ -100,7 +101,7 @@ class Bound:
         self.tail += [value.address for value in program.small]
         waves = bare_waves(module, program.loaded, lengths, self.device.takes)
         self.steps = [step for wave in waves for lane in wave.lanes for step in lane]
-        self.pieces: list[list[Lanes]] = [[]]  # between which a call may be ended
+        self.pieces: list[list[Lanes]] = [[]]  # a call may be interrupted between two of these
         for wave in waves:
             self.pieces[-1].append(wave.lanes)
             if wave.may_end:
@@ -113,13 +114,13 @@ class Bound:
         self.graphs = OrderedDict()
 
     def run(self, *arrays: Any) -> tuple[Any, ...]:
-        """The results for these inputs, as new arrays of the host."""
+        """Return the results for these inputs as new host arrays."""
         return self.start(arrays, False, True).finish()
 
     def start(self, arrays: Sequence[Any], on_device: bool, waited: bool) -> Run | SteadyRun:
-        """Begin a call; its results are left on the device, or brought to the host.
+        """Submit a call; its results stay on the device or are copied to the host.
 
-        Where it is ``waited`` for, Ctrl-C may end it.
+        If it is ``waited`` for, Ctrl-C may interrupt it.
         """
         steady = self.steady
         if steady is not None and steady.generation == self.staging.generation:
@@ -138,9 +139,9 @@ class Bound:
     def begun_shortly(
         self, short: Any, state: Any, epoch: int, arrays: Sequence[Any]
     ) -> SteadyRun | None:
-        """A call that was begun the shorter way; None where that does not take these arrays.
+        """Submit a call by the fast path; None if that does not accept these arrays.
 
-        With a ``state`` it is begun only while nobody is at work on the variables of this epoch.
+        With a ``state``, this requires that no other call uses the variables of that ``epoch``.
         """
         status = short.begin(self.device, state, epoch, *arrays)
         if status is NotImplemented:
@@ -151,7 +152,10 @@ class Bound:
         return SteadyRun(self, short)
 
     def refused(self, found: int | None, begun: Sequence[Any] = ()) -> Exception:
-        """The error where the shorter way gave no results, or did not begin these graphs."""
+        """Return the error for a status of the fast path; ``begun`` are the graphs of the call.
+
+        None as status means that a kernel reported an error.
+        """
         if found is None:
             return self.reported(self.report())
         try:
@@ -160,7 +164,7 @@ class Bound:
             return self.begun_in_part(error, begun)
 
     def short(self, steady: Steady, arrays: Sequence[Array]) -> Any:
-        """The device's shorter way into a captured call whose results come by pinned memory."""
+        """Return the device's fast path into a captured call; None if results are not pinned."""
         results = [(each.shape, each.dtype, each.pinned) for each in steady.results]
         if any(each.address and each.pinned is None for each in steady.results):
             return None
@@ -173,14 +177,14 @@ class Bound:
 
     @property
     def entry(self) -> Any:
-        """The shorter way in, where the last call went by a graph that has one and is whole."""
+        """Return the fast path if it is valid and the whole call is one graph, else None."""
         steady = self.steady
         if steady is None or steady.generation != self.staging.generation:
             return None
         return steady.short if len(steady.graphs) == 1 else None
 
     def first(self, arrays: Sequence[Any], on_device: bool, waited: bool) -> Run:
-        """Begin a call whose addresses are to be found out."""
+        """Submit a call whose addresses are not known yet."""
         inputs, brought = self.staging.sources(arrays)
         left = [self.memory.allocate(*each) for each in self.shapes] if on_device else []
         shapes = [] if on_device else self.shapes
@@ -208,10 +212,7 @@ class Bound:
     def again(
         self, key: tuple[int, ...], parts: Sequence[Callable[[], None]], waited: bool
     ) -> Sequence[Callable[[], None]] | None:
-        """Begin what was begun with these addresses before as graphs, which it gives.
-
-        The first time it is just begun.
-        """
+        """Submit a call; return its graphs if the same addresses were used before, else None."""
         if key not in self.graphs:
             self.at_once(parts, waited)
             self.graphs[key] = None
@@ -219,12 +220,12 @@ class Bound:
                 self.graphs.popitem(last=False)
             return None
         graphs = self.graphs.pop(key) or [self.device.capture(part) for part in parts]
-        self.graphs[key] = graphs  # the last that go
+        self.graphs[key] = graphs  # moved to the end: evicted last
         self.replay(graphs, waited)
         return graphs
 
     def at_once(self, parts: Sequence[Callable[[], None]], waited: bool) -> None:
-        """Begin a call step by step; where one fails, those before it may have written already."""
+        """Submit a call step by step; a failure counts as lost: earlier steps may have written."""
         try:
             self.in_turn(parts, waited)
         except DeviceError as error:
@@ -232,7 +233,7 @@ class Bound:
             raise
 
     def replay(self, graphs: Sequence[Callable[[], None]], waited: bool) -> None:
-        """Begin what was captured."""
+        """Launch captured graphs."""
         try:
             if waited and len(graphs) > 1:
                 self.in_turn(graphs, waited)
@@ -242,15 +243,15 @@ class Bound:
             raise self.begun_in_part(error, graphs) from None
 
     def begun_in_part(self, error: DeviceError, graphs: Sequence[Any]) -> DeviceError:
-        """An error of a graph that was not begun; those before it may have written already."""
+        """Mark an error as lost if earlier graphs of the call may have written, and return it."""
         error.lost = error.lost or len(graphs) > 1
         return self.blamed(error)
 
     def in_turn(self, parts: Sequence[Callable[[], None]], waited: bool) -> None:
-        """Begin the parts of a call, and mark its end: calls here are one after another.
+        """Submit the parts of a call and mark its end; calls of one binding do not overlap.
 
-        Of one that is ``waited`` for, the host looks after each but the last whether it is to go
-        on, while the device has the next.
+        If it is ``waited`` for, the host tests for interruption after each part but the last, while
+        the device works on the next one.
         """
         before: Any = None
         for number, part in enumerate(parts):
@@ -264,8 +265,7 @@ class Bound:
         self.marked = self.device.mark(self.marked)
 
     def stop_if_interrupted(self) -> None:
-        """Raise ``KeyboardInterrupt`` where Ctrl-C waits for the end of the call, once nothing is
-        on its way."""
+        """Raise ``KeyboardInterrupt`` if Ctrl-C was pressed, after all submitted work is done."""
         try:
             stop_if_interrupted()
         except KeyboardInterrupt:
@@ -277,7 +277,7 @@ class Bound:
     def parts(
         self, brought: Sequence[Block], taken: Sequence[Block], table: Sequence[int]
     ) -> list[Callable[[], None]]:
-        """What begins a call, part after part: between them it may be ended."""
+        """Return functions that submit the parts of a call; it may be interrupted between them."""
 
         def begin(number: int) -> None:
             if number == 0:
@@ -290,24 +290,24 @@ class Bound:
         return [partial(begin, number) for number in range(len(self.pieces))]
 
     def begin(self, brought: Sequence[Block], table: Sequence[int]) -> None:
-        """Begin the copies of inputs, before all steps."""
+        """Submit the copies of inputs, and clear the error report."""
         for address, pinned in brought:
             self.device.copy_in(address, pinned)
         if self.program.module.raises:
             self.device.clear(table[REPORT], WORDS * 8)
 
     def leave(self, taken: Sequence[Block]) -> None:
-        """Begin the copies of what leaves the device, after all steps."""
+        """Submit the copies of results to the host."""
         for address, pinned in taken:
             self.device.copy_out(pinned, address)
 
     def report(self) -> Array:
-        """The pinned memory that has what a kernel has reported, once a call is done."""
+        """Return the pinned memory that has the error report after a call."""
         assert self.reported_in is not None, "only what can fail is asked"
         return self.reported_in
 
     def run_wave(self, wave: Lanes, table: Sequence[int]) -> None:
-        """Begin what may run at one time: side by side, unless steps are waited for."""
+        """Submit a wave: concurrently, unless a step needs the host."""
         waits = any(isinstance(step, Waiting) for lane in wave for step in lane)
         if len(wave) == 1 or waits or debugging("launches"):
             for lane in wave:
@@ -321,7 +321,7 @@ class Bound:
                     self.take(step, table)
 
     def take(self, step: Bare, table: Sequence[int]) -> None:
-        """Begin a step."""
+        """Submit a step."""
         if isinstance(step, (Begun, Calling)):
             try:
                 self.launch(step, table)
@@ -344,10 +344,10 @@ class Bound:
             self.show(step, table)
 
     def reader(self, table: Sequence[int]) -> Read:
-        """What waits for all that was begun and gives a number that lies on the device.
+        """Return a function that waits for submitted work and reads a number from the device.
 
-        It gives 0, which ends every loop, where a kernel has reported an error. Raises
-        ``KeyboardInterrupt`` where Ctrl-C waits for the end of the call.
+        It returns 0, which ends every loop, after a kernel has reported an error. It raises
+        ``KeyboardInterrupt`` if Ctrl-C was pressed.
         """
 
         def read(pointer: int, behind: int, dtype: type) -> int:
@@ -357,13 +357,13 @@ class Bound:
             if raises:
                 self.device.copy_out(self.report(), table[REPORT])
             self.device.synchronise()
-            stop_if_interrupted()  # nothing is on its way, and no variable was written
+            stop_if_interrupted()  # no work is submitted, and no variable was written
             return 0 if raises and self.report()[0] else int(found)
 
         return read
 
     def launch(self, step: Begun | Calling, table: Sequence[int]) -> None:
-        """Begin a kernel, or what a library is asked for."""
+        """Submit a kernel or a library call."""
         if isinstance(step, Begun):
             words = step.words.copy()
             for at, number in step.pointers:
@@ -390,23 +390,23 @@ class Bound:
     # Errors -------------------------------------------------------------------------------------
 
     def blamed(self, error: DeviceError) -> DeviceError:
-        """An error of the device while kernels ran, with the number of the only one there is."""
+        """Set an error's kernel if the program has only one."""
         origins = {step.origin for step in self.steps if isinstance(step, (Begun, Calling))}
         if error.lost and error.kernel is None and len(origins) == 1:
             (error.kernel,) = origins
         return error
 
     def look(self, report: Array) -> None:
-        """Raise what a kernel has reported."""
+        """Raise the error that a kernel has reported, if any."""
         if report[0]:
             raise self.reported(report)
 
     def reported(self, report: Array) -> Exception:
-        """The error of the kernel that has reported one."""
+        """Return the error of the kernel named in the report."""
         return self.failure(int(report[0]) - 1, report)
 
     def failure(self, kernel: int, report: Any) -> Exception:
-        """The error that a kernel reported."""
+        """Return the error that kernel number ``kernel`` reported."""
         inside = self.program.checks[kernel]
         error: GeonError
         if inside is None:

@@ -1,4 +1,4 @@
-"""Calls of programs on a device: begun in order, and waited for when results are asked for."""
+"""Asynchronous calls of programs on a device."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ...runtime.rwlock import Reading, Writing
 from ...runtime.state import State
 from .in_flight import Run, SteadyRun
 
-IN_FLIGHT = 2  # calls of one computation that are on their way, each in memory of its own
+IN_FLIGHT = 2  # max. calls of one computation in flight, each in its own workspace
 
 
 class PendingRun:
-    """A call on its way; its workspace is free again when it has ended."""
+    """A submitted call; its workspace is free again when it has ended."""
 
     def __init__(
         self, run: Run | SteadyRun, space: Workspace, free: deque[Workspace], state: State, out: Any
@@ -34,12 +34,12 @@ class PendingRun:
         self.error: Exception | None = None
 
     def done(self) -> bool:
-        """Whether it has ended; does not wait."""
+        """Return True if the call has ended, without waiting."""
         run = self.run
         return run is None or run.done()
 
     def settle(self) -> None:
-        """Wait until it has ended, keep what it gave, and free its workspace."""
+        """Wait for the end, keep results or error, and free the workspace."""
         with self.lock:
             if self.run is None:
                 return
@@ -53,7 +53,7 @@ class PendingRun:
             self.free.append(self.space)
 
     def finish(self) -> tuple[Any, ...]:
-        """Wait, and give the values, or raise what went wrong."""
+        """Wait and return the results, or raise the call's error."""
         self.asked = True
         self.settle()
         if self.error is not None:
@@ -62,7 +62,7 @@ class PendingRun:
 
     def __del__(self) -> None:
         if not sys.is_finalizing():
-            self.settle()  # where waiting was interrupted
+            self.settle()  # if waiting was interrupted
         if self.error is not None and not self.asked:
             warnings.warn(
                 f"a call that was started failed, and nobody asked for its result: {self.error}",
@@ -72,7 +72,7 @@ class PendingRun:
 
 
 class CudaCall(Call):
-    """A call whose work the device does by itself; ``on_device`` leaves its results there."""
+    """A call that the device executes asynchronously; with ``on_device``, results stay there."""
 
     on_device = False
 
@@ -82,10 +82,10 @@ class CudaCall(Call):
         weakref.finalize(self, settle_all, self.in_flight)
 
     def start(self, *values: Any, out: Any = None) -> Pending:
-        """Begin a call.
+        """Submit a call.
 
-        The first one, and one of a variable that has no value yet, has ended when this returns: it
-        may have to take back what it gave variables.
+        The first call, and one of a variable without a value, is complete when this returns: it may
+        have to undo the assignment of variables.
         """
         arrays = self.fed(values)
         binding = self.binding(
@@ -105,8 +105,9 @@ class CudaCall(Call):
         return Ended(lambda: self(*values, out=out))
 
     def enter(self, *values: Any) -> Any:
-        """The results for arrays as those of the last call in a workspace that is free; else
-        NotImplemented."""
+        """Run the fast path of a free workspace on ``values``; NotImplemented if it does
+        not apply.
+        """
         try:
             space = self.free.pop()
         except IndexError:
@@ -126,7 +127,9 @@ class CudaCall(Call):
             self.free.append(space)
 
     def begin(self, *values: Any) -> Any:
-        """The same for a call that is begun and waited for later."""
+        """Submit the fast path of a free workspace without waiting; NotImplemented if it does not
+        apply.
+        """
         self.make_room()
         try:
             space = self.free.pop()
@@ -150,18 +153,18 @@ class CudaCall(Call):
         return pending
 
     def remember_steady(self, space: Workspace, bound: Any, binding: Binding) -> None:
-        """Let calls with such arrays take the shorter way from now on, where there is one."""
+        """Use the fast path for further calls with such arrays, if there is one."""
         if bound.entry is not None:
             space.steady = bound, bound.entry, binding.epoch if self.slots else -1
 
     def reusable(self, space: Workspace) -> int:
-        """The bytes of an arena, and of the places of inputs and results beside it."""
-        bindings = list(space.bound.values())  # other threads add to it and take from it
+        """Return the bytes of an arena and of its staging memory."""
+        bindings = list(space.bound.values())  # a copy: other threads change the dict
         staged = max([bound.staging.bytes for bound in bindings], default=0)
         return space.size + staged
 
     def make_room(self) -> None:
-        """Wait for the oldest calls that were started, where as many are on their way as may be."""
+        """Wait for the oldest calls until fewer than ``IN_FLIGHT`` are in flight."""
         while True:
             with self.lock:
                 if len(self.in_flight) < IN_FLIGHT:
@@ -170,13 +173,13 @@ class CudaCall(Call):
             oldest.settle()
 
     def execute(self, binding: Binding, arrays: Sequence[Any], out: Any = None) -> Any:
-        """Run the program in an arena that no other call is using."""
+        """Run the program in a free arena and return its results."""
         return self.begun(binding, arrays, out, waited=True).finish()
 
     def begun(
         self, binding: Binding, arrays: Sequence[Any], out: Any, *, waited: bool
     ) -> PendingRun:
-        """The program, begun in an arena that no other call is using; ``waited`` for at once."""
+        """Submit the program in a free arena; ``waited`` if the caller waits for it at once."""
         self.state.usable()
         if out is not None:
             out.check(binding.lengths)
@@ -186,7 +189,7 @@ class CudaCall(Call):
             bound = space.bound.pop(binding, None)
             if bound is None:
                 if len(space.bound) >= BINDINGS_KEPT - 1:
-                    del space.bound[next(iter(space.bound))]  # the one not used for longest
+                    del space.bound[next(iter(space.bound))]  # the least recently used
                 bound = self.bind_in(space, binding)
             space.bound[binding] = bound
             run = space.context.run(bound.start, arrays, self.on_device, waited)
@@ -208,6 +211,6 @@ def lose(state: State, error: BaseException) -> None:
 
 
 def settle_all(pending: deque[PendingRun]) -> None:
-    """Wait for all calls that were started."""
+    """Wait for all submitted calls."""
     while pending:
         pending.popleft().settle()

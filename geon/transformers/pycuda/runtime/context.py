@@ -1,6 +1,6 @@
-"""What belongs to a GPU's context: blocks of code in it, and what is given back in it.
+"""CUDA context handling: entering it, and objects that must be freed inside of it.
 
-A ``device`` is a ``gpu.GpuDevice`` here, which is made of these.
+A ``device`` here is a ``gpu.GpuDevice``.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from ..launches.device import Array
 
 
 class Entered:
-    """A block in which the context of a device is that of this thread.
+    """A ``with`` block in which a device's context is current for this thread.
 
-    What the driver raises in it becomes the error of ``what``, which is put together with
-    ``values`` only then.
+    Errors of the driver become device errors with the text ``what``, formatted with ``values`` only
+    then.
     """
 
     __slots__ = ("device", "values", "what")
@@ -52,7 +52,7 @@ class Entered:
 
 
 class Owned:
-    """What PyCUDA made, given back in its device's context: in another one it stays for ever."""
+    """A PyCUDA object that is freed in its device's context; elsewhere it would leak."""
 
     __slots__ = ("device", "made")
 
@@ -66,7 +66,7 @@ class Owned:
 
 
 class Graph:
-    """A captured graph: called, it is launched."""
+    """A captured CUDA graph; calling it launches it."""
 
     def __init__(self, device: Any, bindings: Any, made: Any) -> None:
         self.device, self.bindings, self.made = device, bindings, made
@@ -82,7 +82,7 @@ class Graph:
 
 
 class PinnedBlock:
-    """Page-locked memory as ``Spares`` keeps it: its number is its address."""
+    """Page-locked memory for ``Spares``; as an int, it is its address."""
 
     def __init__(self, array: Array) -> None:
         self.array = array
@@ -93,7 +93,7 @@ class PinnedBlock:
 
 @contextlib.contextmanager
 def without_collecting() -> Iterator[None]:
-    """Keep Python from collecting meanwhile: what that frees could be what no capture allows."""
+    """Disable garbage collection meanwhile: a finaliser could do what graph capture forbids."""
     collects = gc.isenabled()
     gc.disable()
     try:

@@ -1,7 +1,7 @@
-"""Memory that was given back, kept for what asks for the same size again.
+"""Free lists of memory blocks by exact size.
 
-Asking a driver for memory takes as long as many kernels, and giving it back waits for all of them.
-Sizes are exact, so what a device has to hold is what was asked for, and no more.
+Allocating from a driver takes as long as many kernels, and freeing waits for all of them. Sizes are
+exact, so the device holds no more than was asked for.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from typing import Any
 
 
 class Spares:
-    """Blocks by address, made by ``make(size)``; those given back are made anew only when full.
+    """Blocks by address, allocated by ``make(size)`` and reused after they are given back.
 
-    ``full`` is the error that ``make`` raises where there is no room: then all spare blocks are
-    dropped, and it is asked once more.
+    ``full`` is the error of ``make`` when memory is exhausted: then all spare blocks are dropped
+    and it is tried once more.
     """
 
     def __init__(self, make: Callable[[int], Any], full: type[Exception]) -> None:
         self.make, self.full = make, full
         self.used: dict[int, tuple[int, Any]] = {}
         self.spare: dict[int, list[Any]] = {}
-        self.bytes = 0  # of spare blocks
+        self.bytes = 0  # total bytes of spare blocks
 
     def take(self, size: int) -> int:
-        """The address of a block of this size."""
+        """Return the address of a block of this size."""
         if self.spare.get(size):
             made = self.spare[size].pop()
             self.bytes -= size
@@ -35,7 +35,7 @@ class Spares:
         return address
 
     def made(self, size: int) -> Any:
-        """A new block."""
+        """Allocate a block."""
         try:
             return self.make(size)
         except self.full:
@@ -44,7 +44,7 @@ class Spares:
             return self.make(size)
 
     def give_back(self, address: int) -> None:
-        """Keep a block for later."""
+        """Keep a block for reuse."""
         size, made = self.used.pop(address)
         self.spare.setdefault(size, []).append(made)
         self.bytes += size

@@ -1,8 +1,8 @@
-"""A GPU behind the interface of a device, by PyCUDA; NVRTC and graphs are cuda-bindings'.
+"""NVIDIA GPU as a ``Device``: PyCUDA for memory and launches, cuda-bindings for NVRTC and graphs.
 
-Both packages are imported when a device is first asked for. All is done on one stream, so in the
-order in which it was begun; what runs side by side is on others, which that one waits for. What
-fails in a kernel makes the context useless: everything after it is refused with the first error.
+Both packages are imported at first use. All work runs in order on one stream; concurrent lanes have
+streams of their own, with which it synchronises. A failed kernel makes the context unusable: every
+later operation is refused with the first error.
 """
 
 from __future__ import annotations
@@ -33,18 +33,19 @@ from .nvrtc import compiled_together, identity, processors
 
 PACKAGES = "pip install 'geon[cuda]'"
 REBUILD = "pip install --force-reinstall --no-cache-dir --no-binary pycuda pycuda"
-SPINS = 2e-3  # seconds for which an event is looked at again and again
-TOGETHER = 8  # texts that are compiled at one time
-PAUSE = 5e-5  # seconds between looks from then on
-ALIGNED = 1024  # bytes, at multiples of which stages begin
-RESERVED = 1024  # bytes of each block that the driver keeps for itself
-OLDEST = (7, 0)  # the architecture from which on warps meet where kernels ask them to
+SPINS = 2e-3  # seconds of busy waiting for an event
+TOGETHER = 8  # max. texts that are compiled in parallel
+PAUSE = 5e-5  # seconds between polls of an event after that
+ALIGNED = 1024  # alignment of pipeline stages in bytes
+RESERVED = 1024  # bytes of shared memory per block that the driver reserves
+# oldest compute capability: it has independent thread scheduling with warp barriers
+OLDEST = (7, 0)
 DRIVER = "install the NVIDIA driver: nvidia-smi must list a device"
 
 
 @cache
 def missing() -> str | None:
-    """What a GPU needs that is not here, with the command that mends it; None where all is here."""
+    """Return what a GPU lacks here, with the command that installs it; None if nothing."""
     for name in ("pycuda", "cuda"):
         if importlib.util.find_spec(name) is None:
             package = "PyCUDA" if name == "pycuda" else "cuda-bindings"
@@ -67,7 +68,7 @@ def missing() -> str | None:
 
 @cache
 def device(number: int) -> GpuDevice:
-    """The GPU of this number; ``DeviceError`` where it is missing."""
+    """Return the GPU of this number; raise ``DeviceError`` if it is unavailable."""
     needed = missing()
     if needed is not None:
         raise DeviceError(f"there is no GPU to use: {needed}")
@@ -75,7 +76,7 @@ def device(number: int) -> GpuDevice:
 
 
 class GpuDevice:
-    """One GPU: its primary context, a stream, and memory that is kept for later."""
+    """One GPU: its primary context, a stream, and free lists of memory."""
 
     def __init__(self, number: int) -> None:
         import pycuda.driver as driver
@@ -111,11 +112,13 @@ class GpuDevice:
         self.short = graph_replay.driver(int(self.context.handle), self.stream_number)
 
     def entered(self, what: str, *values: Any) -> Entered:
-        """Make the context that of this thread while something is done; its errors say what."""
+        """Return a ``with`` block in which the context is current; errors name ``what`` was
+        done.
+        """
         return Entered(self, what, values)
 
     def refuse_lost(self) -> None:
-        """Raise ``DeviceError`` where the device has failed before."""
+        """Raise ``DeviceError`` if the device has failed before."""
         if self.lost is not None:
             error = DeviceError(
                 f"{self.name} failed before, and does nothing any more: {self.lost}; start a new "
@@ -125,12 +128,12 @@ class GpuDevice:
             raise error
 
     def translated(self, what: str, error: Exception) -> DeviceError:
-        """The error for one of the driver's."""
+        """Return the device error for an error of the driver."""
         full = isinstance(error, self.driver.MemoryError)
         return self.full(what, error) if full else self.failure(what, error)
 
     def full(self, what: str, error: Exception) -> DeviceError:
-        """The error where there is no room, with what there is."""
+        """Return the out-of-memory error, with the free and total bytes."""
         free, total = self.driver.mem_get_info()
         return DeviceMemoryError(
             f"{self.name} has no room where {what} ({error}): {free:,} of {total:,} bytes are "
@@ -138,7 +141,9 @@ class GpuDevice:
         )
 
     def failure(self, what: str, error: Exception) -> DeviceError:
-        """The error for one of the driver's; the device is lost where it goes on to fail."""
+        """Return the device error for an error of the driver; mark the device lost if it is
+        unusable.
+        """
         made = DeviceError(f"{self.name} failed while {what}: {error}")
         if isinstance(error, self.driver.LaunchError) or self.goes_on_to_fail():
             self.lost = f"while {what}: {error}"
@@ -147,8 +152,8 @@ class GpuDevice:
         return made
 
     def goes_on_to_fail(self) -> bool:
-        """Whether the device is of no use any more: then whatever is asked of it fails."""
-        if self.capturing:  # nothing may be waited for
+        """Return True if the device is unusable: then every operation fails."""
+        if self.capturing:  # waiting is forbidden
             return False
         try:
             self.stream.synchronize()
@@ -159,38 +164,38 @@ class GpuDevice:
     # Memory -------------------------------------------------------------------------------------
 
     def allocate(self, size: int) -> int:
-        """The address of memory of exactly this size."""
+        """Return the address of memory of exactly this size."""
         with self.entered("{:,} bytes are allocated", size):
             return self.memory.take(size)
 
     def room(self) -> int:
-        """What the driver has free, and what is kept for later."""
+        """Return the bytes that are free in the driver and in the free list."""
         with self.entered("free memory is asked for"):
             free, _ = self.driver.mem_get_info()
             return int(free) + self.memory.bytes
 
     def free(self, address: int) -> None:
-        """Keep memory for later: what is begun from now on may have it."""
+        """Put memory in the free list; work submitted later may use it."""
         with self.lock:
             self.memory.give_back(address)
 
     def pin(self, size: int) -> int:
-        """The address of page-locked memory of the host."""
+        """Return the address of page-locked host memory."""
         with self.entered("{:,} bytes of the host are pinned", size):
             return self.pinned.take(size)
 
     def unpin(self, address: int) -> None:
-        """Keep such memory for later."""
+        """Put page-locked memory in its free list."""
         with self.lock:
             self.pinned.give_back(address)
 
     def copy_in(self, address: int, array: Array) -> None:
-        """Put the bytes of an array at an address; those that are not pinned were read by now."""
+        """Copy an array to an address; pageable memory has been read when this returns."""
         with self.entered("{} bytes are copied in", array.nbytes):
             self.driver.memcpy_htod_async(address, bytes_of(array), self.stream)
 
     def copy_out(self, array: Array, address: int) -> None:
-        """Fill an array with the bytes at an address."""
+        """Copy from an address to an array."""
         with self.entered("{} bytes are copied out", array.nbytes):
             self.driver.memcpy_dtoh_async(bytes_of(array), address, self.stream)
 
@@ -207,9 +212,9 @@ class GpuDevice:
     # Kernels ------------------------------------------------------------------------------------
 
     def load(self, source: Source, kernels: Sequence[Signature]) -> Mapping[str, Any]:
-        """The kernels of a module, compiled for this architecture or found compiled.
+        """Return the kernels of a module, compiled for this architecture or from the disk cache.
 
-        What takes long to compile is several modules of the driver, compiled at one time.
+        A module that takes long to compile is divided into several, compiled in parallel.
         """
         groups = source.divided(min(processors(), TOGETHER))
         binaries = self.binaries([source.of(group) for group in groups])
@@ -228,7 +233,7 @@ class GpuDevice:
             return found
 
     def binaries(self, sources: Sequence[str]) -> list[bytes]:
-        """The cubins of texts, those compiled that are not found."""
+        """Return the cubins of texts, compiling those that are not in the disk cache."""
         names = [f"cubin-{disk.digest(source, *identity(self.architecture))}" for source in sources]
         texts = dict(zip(names, sources, strict=True))
         found = {name: made for name in names if (made := disk.load(name)) is not None}
@@ -240,7 +245,7 @@ class GpuDevice:
         return [found[name] for name in names]
 
     def room_for_stages(self, function: Any, kernel: Signature) -> int:
-        """The bytes of shared memory that a kernel's stages take, and what aligns them."""
+        """Return the bytes of dynamic shared memory of a kernel: pipeline stages and alignment."""
         stages = kernel.stages
         if stages is None:
             return 0
@@ -259,42 +264,42 @@ class GpuDevice:
         return size
 
     def launch(self, kernel: Any, blocks: int, threads: int, words: Sequence[int]) -> None:
-        """Begin a kernel."""
+        """Launch a kernel."""
         name, owned, size, most = kernel
         with self.entered("{} is launched", name):
             grid, block = (min(blocks, most), 1), (threads, 1, 1)
             owned.made[0].prepared_async_call(grid, block, self.current, *words, shared_size=size)
 
     def has_products(self) -> bool:
-        """Whether the library of products is here, and starts."""
+        """Return True if cuBLASLt is installed and starts."""
         try:
             return bool(self.load_products())
         except DeviceError:
             return False
 
     def load_products(self) -> CublasLt:
-        """The library that multiplies matrices; ``DeviceError`` where it is missing."""
+        """Return cuBLASLt, loading it at first use; raise ``DeviceError`` if it is unavailable."""
         with self.entered("cuBLASLt is loaded"):
             if self.products is None:
                 self.products = CublasLt(self.name)
             return self.products
 
     def has_convolutions(self) -> bool:
-        """Whether the library of convolutions is here, and starts."""
+        """Return True if cuDNN is installed and starts."""
         try:
             return is_installed() and bool(self.load_convolutions())
         except DeviceError:
             return False
 
     def load_convolutions(self) -> CuDnn:
-        """The library that computes convolutions; ``DeviceError`` where it is missing."""
+        """Return cuDNN, loading it at first use; raise ``DeviceError`` if it is unavailable."""
         with self.entered("cuDNN is loaded"):
             if self.convolutions is None:
                 self.convolutions = CuDnn(self.name)
             return self.convolutions
 
     def takes(self, call: LibraryCall) -> bool:
-        """Whether cuBLASLt has an algorithm, or cuDNN a plan."""
+        """Return True if cuBLASLt has an algorithm, or cuDNN a plan."""
         if isinstance(call, Multiplication):
             products = self.load_products()
             with self.asking("cuBLASLt chooses an algorithm", products.lt.cuBLASLtError):
@@ -304,7 +309,7 @@ class GpuDevice:
             return library.takes(call)
 
     def call(self, call: LibraryCall) -> None:
-        """Begin a product of matrices by cuBLASLt, or a convolution by cuDNN."""
+        """Submit a matrix product to cuBLASLt, or a convolution to cuDNN."""
         stream = int(self.current.handle)
         if isinstance(call, Multiplication):
             products = self.load_products()
@@ -318,7 +323,9 @@ class GpuDevice:
 
     @contextlib.contextmanager
     def asking(self, what: str, fails: type[Exception]) -> Iterator[None]:
-        """A library is asked in this device's context; its errors say what was done."""
+        """Return a ``with`` block for library calls in the context; errors name ``what``
+        was done.
+        """
         with self.entered(what):
             try:
                 yield
@@ -333,7 +340,7 @@ class GpuDevice:
             self.stream.synchronize()
 
     def mark(self, again: Any = None) -> Any:
-        """An event on the stream."""
+        """Record an event on the stream."""
         with self.entered("an event is recorded"):
             flags = self.driver.event_flags.DISABLE_TIMING
             event = again or Owned(self, self.driver.Event(flags))
@@ -341,34 +348,36 @@ class GpuDevice:
             return event
 
     def clock(self) -> Any:
-        """An event on the stream that has a time."""
+        """Record a timing event on the stream."""
         with self.entered("an event is recorded"):
             return Owned(self, self.driver.Event().record(self.stream))
 
     def seconds(self, first: Any, last: Any) -> float:
-        """What the driver says, which counts milliseconds."""
+        """Return the seconds between two events; the driver counts milliseconds."""
         with self.entered("kernels run"):
             return float(first.made.time_till(last.made)) * 1e-3
 
     def passed(self, mark: Any) -> bool:
-        """Whether an event has come; one that cannot be asked has, and waiting for it says why."""
+        """Return True if an event has completed, or its query fails: waiting then raises
+        the error.
+        """
         try:
             return self.come(mark)
         except DeviceError:
             return True
 
     def come(self, mark: Any) -> bool:
-        """Whether an event has come; raises what went wrong before it."""
+        """Return True if an event has completed; raise the error of earlier work."""
         if self.lost is not None:
             self.refuse_lost()
         try:
-            return bool(mark.made.query())  # which needs no context
+            return bool(mark.made.query())  # needs no context
         except self.driver.Error:
             with self.entered("kernels run"):
                 raise
 
     def wait(self, mark: Any) -> None:
-        """Wait for an event; between looks other threads begin what they have."""
+        """Poll an event until it completes, letting other threads run."""
         if self.come(mark):
             return
         start = time.perf_counter()
@@ -376,13 +385,13 @@ class GpuDevice:
             time.sleep(0 if time.perf_counter() - start < SPINS else PAUSE)
 
     def wait_for(self, stream: int) -> None:
-        """Wait for all of the context: whose a stream is cannot be told from its number."""
+        """Wait for the whole context, since a stream's number does not tell its owner."""
         with self.entered("another stream is waited for"):
             self.context.synchronize()
 
     @contextlib.contextmanager
     def beside(self, lanes: int) -> Iterator[Callable[[int], None]]:
-        """A stream for each lane but the first; events keep their order, in graphs too."""
+        """Run each lane but the first on a stream of its own; events order them, in graphs too."""
         with self.entered("kernels are begun side by side"):
             self.make_lanes(lanes)
             streams = [self.stream, *self.lanes[: lanes - 1]]
@@ -401,14 +410,14 @@ class GpuDevice:
                 self.stream.wait_for_event(mark.record(stream))
 
     def make_lanes(self, lanes: int) -> None:
-        """Have streams for lanes, and an event for each and for what was before."""
+        """Create streams and events for this many lanes."""
         while len(self.marks) < lanes:
             self.marks.append(self.driver.Event(self.driver.event_flags.DISABLE_TIMING))
         while len(self.lanes) < lanes - 1:
             self.lanes.append(self.driver.Stream())
 
     def capture(self, run: Callable[[], None]) -> Graph:
-        """All that ``run`` begins as one CUDA graph, which is launched as a whole."""
+        """Capture the work of ``run`` as a CUDA graph."""
         from cuda.bindings import driver as bindings
 
         handle = self.stream.handle
@@ -419,7 +428,7 @@ class GpuDevice:
             try:
                 run()
             except BaseException:
-                bindings.cuStreamEndCapture(handle)  # what it gives is of no use
+                bindings.cuStreamEndCapture(handle)  # its result is not used
                 raise
             finally:
                 self.capturing = False
@@ -429,7 +438,7 @@ class GpuDevice:
         return Graph(self, bindings, made)
 
     def replay(self, graphs: Sequence[Callable[[], None]], again: Any = None) -> Any:
-        """Launch graphs, and record an event behind them."""
+        """Launch graphs and record an event after them."""
         with self.entered("a graph is launched"):
             for graph in graphs:
                 graph()
@@ -442,23 +451,26 @@ class GpuDevice:
         report: Array | None,
         graphs: Sequence[Callable[[], None]],
     ) -> Any | None:
-        """The way into graphs that takes one call of C; None without the extension."""
+        """Return the fast path into graphs, one C call; None without the extension."""
         if self.short is None:
             return None
         numbers = [int(graph.made) for graph in graphs if isinstance(graph, Graph)]
         held = inputs, results, report, graphs
         try:
             return graph_replay.steady(self.short, inputs, results, report, numbers, held)
-        except (RuntimeError, MemoryError):  # the driver makes no event, or there is no room
+        # the driver cannot create an event, or memory is exhausted
+        except (RuntimeError, MemoryError):
             return None
 
     def fail(self, status: int) -> NoReturn:
-        """Raise the error for a status that this way gave, less than 0 where nothing was begun."""
+        """Raise the error for a status of the fast path; it is negative if nothing was
+        submitted.
+        """
         with self.entered("a graph is launched" if status < 0 else "kernels run"):
             raise self.driver.Error(status_name(abs(status)))
 
     def done(self, answer: Any) -> tuple[Any, ...]:
-        """What a function of cuda-bindings gave, unless it failed."""
+        """Return the values of a cuda-bindings call, or raise its error."""
         status, *values = answer
         if int(status) != 0:
             error = DeviceError(f"{self.name} failed: {status}")
@@ -469,8 +481,9 @@ class GpuDevice:
 
 
 def architecture(name: str, major: int, minor: int) -> str:
-    """What compilers call an architecture, with what is its alone; ``DeviceError`` for one that is
-    too old.
+    """Return the compiler's name of an architecture, including architecture-specific features.
+
+    Raise ``DeviceError`` if it is too old.
     """
     if (major, minor) < OLDEST:
         raise DeviceError(
@@ -478,20 +491,20 @@ def architecture(name: str, major: int, minor: int) -> str:
             f"{OLDEST[0]}.{OLDEST[1]} or newer: choose another with device=, or "
             'geon.make_transformer("native")'
         )
-    alone = "a" if (major, minor) == (9, 0) else ""  # groups of warps that multiply together
+    alone = "a" if (major, minor) == (9, 0) else ""  # enables warp-group matrix instructions
     return f"sm_{major}{minor}{alone}"
 
 
 def status_name(status: int) -> str:
-    """What CUDA calls a status of its driver."""
+    """Return CUDA's name of a driver status."""
     from cuda.bindings import driver as bindings
 
     try:
         return str(bindings.CUresult(status).name)
-    except ValueError:  # which is newer than the bindings
+    except ValueError:  # newer than the bindings
         return f"status {status}"
 
 
 def bytes_of(array: Array) -> Array:
-    """The memory of a contiguous array: not every dtype can be handed over as it is."""
+    """Return the bytes of a contiguous array, since not every dtype has a buffer interface."""
     return array.reshape(-1).view(np.uint8)

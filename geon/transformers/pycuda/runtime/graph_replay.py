@@ -1,7 +1,7 @@
-"""The way from Python into captured graphs that takes one call of a C function.
+"""Fast path from Python to captured graphs, by the C extension ``steady.c``.
 
-``steady.c`` says what is done there; it is an extension that is built when geon is installed, where
-there are a C compiler and Python's headers. Without it all calls go the long way.
+The extension is built when geon is installed, if a C compiler and Python's headers are available.
+Without it, all calls take the general path.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from ...loading.c_extensions import built
 from ..launches.device import Array
 
 LIBRARY = "libcuda.so.1"
-# Functions of the driver, in the order in which the extension wants their addresses.
+# Functions of the driver, in the order in which the extension expects their addresses.
 FUNCTIONS = ("cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuGraphLaunch", "cuEventRecord",
              "cuEventQuery", "cuEventCreate")  # fmt: skip
 
-Row = tuple[Sequence[int], Any, Array | None]  # shape, dtype, and array of pinned memory
+Row = tuple[Sequence[int], Any, Array | None]  # shape, dtype, and pinned array
 
 
 def extension() -> Any | None:
-    """The extension; None where there is none: ``extensions.built`` says when."""
+    """Return the extension, or None if it was not built."""
     return built("geon.transformers.pycuda._steady")
 
 
 def addresses() -> tuple[int, ...] | None:
-    """Where the functions of the driver begin; None where it is not here, or lacks one."""
+    """Return the addresses of the driver's functions; None if it is missing or lacks one."""
     try:
         library = ctypes.CDLL(LIBRARY)
         found = [ctypes.cast(library[name], ctypes.c_void_p).value for name in FUNCTIONS]
@@ -39,7 +39,7 @@ def addresses() -> tuple[int, ...] | None:
 
 
 def driver(context: int, stream: int) -> Any | None:
-    """The driver as the extension has it, for work in a context on a stream; None without one."""
+    """Return the extension's driver object for a context and a stream, or None."""
     made, found = extension(), addresses()
     if made is None or found is None or len(found) < len(FUNCTIONS):
         return None
@@ -47,14 +47,14 @@ def driver(context: int, stream: int) -> Any | None:
 
 
 def seen(row: Row) -> tuple[Any, ...]:
-    """An input or a result as the extension has it."""
+    """Return an input or result in the extension's format."""
     shape, dtype, pinned = row
-    plain = np.dtype(np.dtype(dtype).type)  # the one that arrays have
+    plain = np.dtype(np.dtype(dtype).type)  # the canonical dtype object, which arrays have
     return plain, tuple(shape), 0 if pinned is None else place(pinned)
 
 
 def place(array: Array) -> int:
-    """Where the elements of an array lie."""
+    """Return the address of an array's elements."""
     return int(array.ctypes.data)
 
 
@@ -66,7 +66,9 @@ def steady(
     graphs: Sequence[int],
     held: Any,
 ) -> Any:
-    """A captured call as the extension has it: ``steady.c`` says what can be done with it."""
+    """Return the extension's object of a captured call; its methods are described in
+    ``steady.c``.
+    """
     made = extension()
     assert made is not None, "there is a driver"
     word = 0 if report is None else place(report)

@@ -1,7 +1,7 @@
-"""A device that is the CPU: the text of kernels compiled as C++, with CUDA's names from a header.
+"""CPU as a ``Device``: kernels compiled as C++, with CUDA's names from a header.
 
-It is for tests and for looking at what a program does; the blocks of a launch run one after
-another. Two threads of Python launch one after another too.
+It serves tests and inspection of programs. The blocks of a launch run one after another, and so do
+launches of different Python threads.
 """
 
 from __future__ import annotations
@@ -30,13 +30,15 @@ COMPILERS = ("g++", "clang++", "c++")
 CURE = "install g++ (apt install g++)"
 FLAGS = ("-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-fwrapv", "-fno-math-errno",
          "-fno-trapping-math", "-fPIC", "-w", "-pipe")  # fmt: skip
-ALIGNMENT = 256  # of what a GPU allocates
-OTHER = 12  # DLPack's kind of a device that only those know who ask for it
-PROCESSORS = 3  # that kernels are told of: so few that a block goes on
+ALIGNMENT = 256  # alignment of allocations in bytes, as on a GPU
+OTHER = 12  # DLPack's kDLExtDev: other libraries do not import from it
+PROCESSORS = 3  # multiprocessors that kernels are told of: few, so that persistent blocks loop
 
 
 class Kernel(NamedTuple):
-    """A kernel in this process: where it begins, whether its threads meet, and the most blocks."""
+    """A kernel in this process: address, whether its threads synchronise, and its maximum of
+    blocks.
+    """
 
     address: int
     meets: bool
@@ -45,7 +47,7 @@ class Kernel(NamedTuple):
 
 @cache
 def find_compiler() -> tuple[str, str] | None:
-    """The C++ compiler and what it says of itself; None where there is none."""
+    """Return the C++ compiler's path and version text; None if there is none."""
     for name in COMPILERS:
         path = shutil.which(name)
         if path is not None:
@@ -56,7 +58,7 @@ def find_compiler() -> tuple[str, str] | None:
 
 
 def shared_object(source: str, flags: Sequence[str] = (), linked: Sequence[str] = ()) -> str:
-    """The path of the shared object of a C++ text; made once for all processes.
+    """Return the path of the shared object of a C++ text, from the disk cache or newly compiled.
 
     ``flags`` are for compiling, ``linked`` for linking.
     """
@@ -81,7 +83,7 @@ def shared_object(source: str, flags: Sequence[str] = (), linked: Sequence[str] 
 
 @cache
 def runtime() -> Any:
-    """The library that runs kernels; their modules find its functions by name."""
+    """Return the library that runs kernels; modules find its functions by name."""
     text = cuda_text("host.cpp").replace('#include "races.hpp"\n', cuda_text("races.hpp"))
     library = ctypes.CDLL(shared_object(text), ctypes.RTLD_GLOBAL)
     library.geon_host_launch.restype = ctypes.c_char_p
@@ -93,13 +95,13 @@ def runtime() -> Any:
 
 
 def sanitizer(what: str, address: int, size: int) -> None:
-    """Let nobody, or everybody, use some memory."""
+    """Poison or unpoison memory for AddressSanitizer, by ``what``."""
     function = getattr(ctypes.CDLL(None), f"__asan_{what}_memory_region")
     function(ctypes.c_void_p(address), ctypes.c_size_t(size))
 
 
 def entries(kernels: Sequence[Signature]) -> str:
-    """Functions that call kernels with words as arguments."""
+    """Return C functions that call kernels with arguments from an array of words."""
     lines = []
     for kernel in kernels:
         words = ", ".join(f"({ctype})words[{k}]" for k, ctype in enumerate(kernel.ctypes))
@@ -108,8 +110,9 @@ def entries(kernels: Sequence[Signature]) -> str:
     return "\n".join(lines) + "\n"
 
 
-ALONE = ("-nodefaultlibs", "-lm", "-lc", "-lgcc")  # C++'s library takes longer to look through
-# What ``checks`` of a host device are: flags for compiling a module, and for linking it.
+# searching C++'s library at load time takes longer
+ALONE = ("-nodefaultlibs", "-lm", "-lc", "-lgcc")
+# Flags by the value of ``checks``: for compiling a module, and for linking it.
 CHECKS = {
     "": ((), ALONE),
     "races": (("-fsanitize=thread",), ()),
@@ -122,13 +125,13 @@ CHECKS = {
 
 
 class HostDevice:
-    """The CPU behind the interface of a device.
+    """The CPU behind the device interface, for tests.
 
-    With ``checks="races"`` a kernel fails where two threads use one place, one of them to write it,
-    without a barrier between them. With ``"memory"`` the process ends at the first access outside
-    of what was allocated, or undefined operation; it must have been started with the sanitizer.
-    A kernel that looks at an array without elements fails with all of them, but compilers may leave
-    out a load that nothing takes; with ``"loads"`` they do not, so all is read that the text reads.
+    With ``checks="races"``, a kernel fails if two threads access the same address without a barrier
+    in between and one of them writes. With ``"memory"``, the process ends at the first access
+    outside of allocated memory, or undefined operation; it must have been started with the
+    sanitizer. A kernel that reads an array without elements fails in all modes, but compilers may
+    remove an unused load; with ``"loads"`` they do not.
     """
 
     dlpack: tuple[int, int] = (OTHER, 0)
@@ -146,7 +149,7 @@ class HostDevice:
         self.recorded: list[Callable[[], Any]] | None = None
 
     def do(self, begun: Callable[[], Any]) -> None:
-        """Do what was begun, or record it where it is captured."""
+        """Execute an operation, or record it during capture."""
         with self.lock:
             if self.recorded is None:
                 begun()
@@ -154,59 +157,59 @@ class HostDevice:
                 self.recorded.append(begun)
 
     def not_captured(self, what: str) -> None:
-        """Raise ``DeviceError`` while something is captured, as a GPU does."""
-        with self.lock:  # what another thread captures is waited for
+        """Raise ``DeviceError`` during capture, as a GPU does."""
+        with self.lock:  # waits for a capture by another thread
             if self.recorded is not None:
                 raise DeviceError(f"{what} is nothing that can be captured")
 
     def allocate(self, size: int) -> int:
-        """The address of new memory."""
+        """Return the address of new memory."""
         self.not_captured("allocating memory")
         raw = np.empty(size + ALIGNMENT, np.uint8)
         start = raw.ctypes.data
         address = start + -start % ALIGNMENT
         self.blocks[address] = raw
-        if self.checks == "memory":  # what lies before and behind is no one's
+        if self.checks == "memory":  # poison the bytes before and behind
             sanitizer("poison", start, address - start)
             sanitizer("poison", address + size, start + ALIGNMENT - address)
         return address
 
     def room(self) -> int:
-        """The memory of the machine."""
+        """Return the available memory of the machine."""
         return HOST.room()[0]
 
     def free(self, address: int) -> None:
-        """Give memory back."""
+        """Free memory."""
         raw = self.blocks.pop(address)
         if self.checks == "memory":
             sanitizer("unpoison", raw.ctypes.data, raw.nbytes)
 
     def pin(self, size: int) -> int:
-        """The address of memory of which it is noted that it is pinned."""
+        """Return the address of new memory that is registered as pinned."""
         self.not_captured("pinning memory")
         made = np.empty(size, np.uint8)
         self.pinned[made.ctypes.data] = made
         return made.ctypes.data
 
     def unpin(self, address: int) -> None:
-        """Give it back."""
+        """Free pinned memory."""
         del self.pinned[address]
 
     def is_pinned(self, array: Array) -> bool:
-        """Whether an array is of pinned memory."""
+        """Return True if an array lies in pinned memory."""
         at = array.ctypes.data
-        blocks = list(self.pinned.items())  # which other threads change meanwhile
+        blocks = list(self.pinned.items())  # a copy: other threads change the dict
         return any(start <= at < start + made.nbytes for start, made in blocks)
 
     def copy_in(self, address: int, array: Array) -> None:
-        """Put the bytes of an array at an address."""
+        """Copy an array to an address."""
         if not self.is_pinned(array):
             self.not_captured("a copy from memory that is not pinned")
         source, size = array.ctypes.data, array.nbytes
         self.do(lambda: ctypes.memmove(address, source, size))
 
     def copy_out(self, array: Array, address: int) -> None:
-        """Fill an array with the bytes at an address."""
+        """Copy from an address to an array."""
         if not self.is_pinned(array):
             self.not_captured("a copy to memory that is not pinned")
         target, size = array.ctypes.data, array.nbytes
@@ -221,7 +224,7 @@ class HostDevice:
         self.do(lambda: ctypes.memset(address, 0, size))
 
     def load(self, source: Source, kernels: Sequence[Signature]) -> Mapping[str, Kernel]:
-        """The kernels of a module, compiled as C++."""
+        """Return the kernels of a module, compiled as C++."""
         runtime()
         text = cuda_text("host.hpp") + source.whole + entries(kernels)
         library = ctypes.CDLL(shared_object(text, *self.flags))
@@ -234,12 +237,12 @@ class HostDevice:
         return found
 
     def launch(self, kernel: Kernel, blocks: int, threads: int, words: Sequence[int]) -> None:
-        """Run a kernel to its end."""
+        """Run a kernel."""
         given = (ctypes.c_uint64 * max(len(words), 1))(*words)
         self.do(lambda: self.run(kernel, given, min(blocks, kernel.most), threads))
 
     def run(self, kernel: Kernel, given: Any, blocks: int, threads: int) -> None:
-        """Run a kernel; its failure loses the device for the transformer, as a GPU's would."""
+        """Run a kernel; its failure makes the device unusable for the transformer, as on a GPU."""
         wrong = runtime().geon_host_launch(kernel.address, given, blocks, threads, kernel.meets)
         if wrong is not None:
             error = DeviceError(f"a kernel failed: {wrong.decode()}")
@@ -247,48 +250,48 @@ class HostDevice:
             raise error
 
     def takes(self, call: LibraryCall) -> bool:
-        """NumPy computes all."""
+        """Return True: NumPy computes all library calls."""
         return True
 
     def call(self, call: LibraryCall) -> None:
-        """Compute by NumPy."""
+        """Compute a library call by NumPy."""
         if isinstance(call, Multiplication):
             self.do(lambda: multiplied(call))
         else:
             self.do(lambda: convolved(call))
 
     def synchronise(self) -> None:
-        """Nothing to wait for."""
+        """Do nothing: work is complete when submitted."""
         self.not_captured("waiting")
 
     def mark(self, again: Any = None) -> None:
-        """All is done at once."""
+        """Return None: work is complete when submitted."""
         self.not_captured("a mark")
 
     def clock(self) -> list[float]:
-        """The time, which is there when what was begun before is done."""
+        """Return a list that receives the time when earlier work is done."""
         self.not_captured("a clock")
         made: list[float] = []
         self.do(lambda: made.append(time.perf_counter()))
         return made
 
     def seconds(self, first: list[float], last: list[float]) -> float:
-        """The time between both."""
+        """Return the time between two clocks in seconds."""
         return last[0] - first[0]
 
     def passed(self, mark: Any) -> bool:
-        """All is done at once."""
+        """Return True: work is complete when submitted."""
         return True
 
     def wait(self, mark: Any) -> None:
-        """Nothing to wait for."""
+        """Do nothing: work is complete when submitted."""
 
     def wait_for(self, stream: int) -> None:
-        """Nothing to wait for."""
+        """Do nothing: work is complete when submitted."""
 
     @contextlib.contextmanager
     def beside(self, lanes: int) -> Iterator[Callable[[int], None]]:
-        """Lanes one after the other, the last one first: what needs their order is found so."""
+        """Run lanes one after another, the last one first, to reveal dependences on their order."""
         with self.lock:
             before, begun = self.recorded, [list[Callable[[], Any]]() for _ in range(lanes)]
 
@@ -305,7 +308,7 @@ class HostDevice:
                     self.do(each)
 
     def capture(self, run: Callable[[], None]) -> Callable[[], None]:
-        """The same work again: kernels and copies with the addresses that they were given."""
+        """Return a function that repeats the recorded operations with the same addresses."""
         with self.lock:
             recorded: list[Callable[[], Any]] = []
             self.recorded = recorded
@@ -321,20 +324,20 @@ class HostDevice:
         return replay
 
     def replay(self, graphs: Sequence[Callable[[], None]], again: Any = None) -> Any:
-        """The same work again, and the mark of its end."""
+        """Repeat the recorded operations."""
         for graph in graphs:
             graph()
         return self.mark(again)
 
     def steady(self, *_: Any) -> None:
-        """There is no shorter way."""
+        """Return None: there is no fast path."""
 
     def fail(self, status: int) -> NoReturn:
-        """Nothing gives a status."""
+        """Raise NotImplementedError: there is no fast path."""
         raise NotImplementedError(status)
 
 
 @cache
 def device(checks: str = "") -> HostDevice:
-    """The one host device of these checks."""
+    """Return the host device with these checks, one per process."""
     return HostDevice(checks)

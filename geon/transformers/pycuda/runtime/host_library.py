@@ -1,4 +1,4 @@
-"""What a GPU's libraries compute, by NumPy on the host."""
+"""NumPy emulation of GPU library calls: matrix products and convolutions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..launches.device import Array, Convolving, Multiplication
 
 
 def multiplied(product: Multiplication) -> None:
-    """Compute a product where its matrices lie."""
+    """Compute a matrix product in place."""
     p = product
     wide = np.float64 if p.dtype == "float64" else np.float32
     left = matrices(p.left, p.dtype, (p.batch, p.rows, p.deep), p.left_strides)
@@ -26,7 +26,7 @@ def multiplied(product: Multiplication) -> None:
 
 
 def matrices(address: int, dtype: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
-    """What lies at an address, with strides in elements."""
+    """Return a view of memory at an address; strides are in elements."""
     found = named_dtype(dtype)
     last = sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
     raw = (ctypes.c_uint8 * ((last + 1) * found.itemsize)).from_address(address)
@@ -35,7 +35,7 @@ def matrices(address: int, dtype: str, shape: tuple[int, ...], strides: tuple[in
 
 
 def convolved(call: Convolving) -> None:
-    """Compute a convolution where its parts lie, a place of the filter after another."""
+    """Compute a convolution in place, one filter element after another."""
     c = call
     wide = np.float64 if c.dtype == "float64" else np.float32
     dtypes = [c.result if part == c.made else c.dtype for part in ("image", "filter", "response")]
@@ -45,7 +45,7 @@ def convolved(call: Convolving) -> None:
     )
     widths = [(0, 0), (0, 0), *zip(c.before, c.after, strict=True)]
     padded: Array = np.pad(image.astype(wide), widths)
-    # Groups are an axis of their own: images, groups, channels or filters, and spatial axes.
+    # Shape: images, groups, channels or filters per group, then spatial axes.
     seen: Array = padded.reshape(len(padded), c.groups, -1, *padded.shape[2:])
     taps: Array = window.astype(wide).reshape(c.groups, -1, *window.shape[1:])
     answer: Array = response.astype(wide).reshape(len(response), c.groups, -1, *response.shape[2:])

@@ -1,4 +1,4 @@
-"""Calls that a program has begun on a device, each with what is bound there, and how they end."""
+"""Calls in flight on a device: waiting for them and collecting results."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from .pinned_buffers import Result
 
 
 class Run:
-    """A call that a bound program has begun: ``finish`` waits for it, once.
+    """A submitted call of a bound program; ``finish`` waits for it and must be called once.
 
-    What ``inputs`` are of others is read until then. ``left`` are results on the device, where they
-    stay there.
+    ``inputs`` are kept alive until then. ``left`` are results that stay on the device.
     """
 
     def __init__(
@@ -31,11 +30,11 @@ class Run:
         self.mark = mark
 
     def done(self) -> bool:
-        """Whether it has ended; does not wait."""
+        """Return True if the call has ended, without waiting."""
         return self.bound.device.passed(self.mark)
 
     def finish(self) -> tuple[Any, ...]:
-        """The results; raises what a kernel reported, and ``DeviceError`` where one failed."""
+        """Return the results; raise the error that a kernel reported, or ``DeviceError``."""
         bound, device = self.bound, self.bound.device
         try:
             device.wait(self.mark)
@@ -60,18 +59,18 @@ class Run:
 
 
 class SteadyRun:
-    """A call that was begun the shorter way, as a ``Run``."""
+    """A call submitted by the fast path, with the interface of ``Run``."""
 
     def __init__(self, bound: Any, short: Any) -> None:
         self.bound, self.short = bound, short
 
     def done(self) -> bool:
-        """Whether it has ended; does not wait."""
+        """Return True if the call has ended, without waiting."""
         ended: bool = self.short.done()
         return ended
 
     def finish(self) -> tuple[Any, ...]:
-        """The results; raises what a ``Run`` raises."""
+        """Return the results; raise the same errors as ``Run``."""
         found = self.short.finish()
         if found.__class__ is tuple:
             results: tuple[Any, ...] = found

@@ -1,4 +1,4 @@
-"""CUDA text as machine code for an architecture: by NVRTC, or by nvcc where that is missing."""
+"""Compile CUDA text to cubins, by NVRTC, or by nvcc if that is missing."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from typing import Any
 
 from ....errors import DeviceError
 
-# A product and a sum round twice, as on every other target: so random numbers have the same bits.
+# No contraction to FMA, as on every other target: so random numbers have the same bits.
 FLAGS = ("--fmad=false", "--std=c++17")
-# Integers of 128 bits, which nvcc knows unasked, and no warnings of unused helpers before errors.
+# 128-bit integers, which nvcc enables by default, and no warnings of unused helpers before errors.
 NVRTC_FLAGS = ("--device-int128", "--disable-warnings")
 CURE = "pip install 'geon[cuda]', or install the CUDA toolkit"
 
 
 @cache
 def find_nvrtc() -> tuple[Any, str] | None:
-    """cuda-bindings' NVRTC and its version; None where there is none, or its library is missing."""
+    """Return cuda-bindings' NVRTC module and version; None if it or its library is missing."""
     try:
         from cuda.bindings import nvrtc
 
         status, *version = nvrtc.nvrtcVersion()
-    except Exception:  # what the bindings raise where the library is not found is not documented
+    except Exception:  # the bindings do not document what they raise without the library
         return None
     return (nvrtc, ".".join(map(str, version))) if int(status) == 0 else None
 
 
 @cache
 def compiler() -> str:
-    """What compiles, with its version; empty where there is nothing."""
+    """Return the name and version of the compiler; empty if there is none."""
     found, nvcc = find_nvrtc(), find_nvcc()
     if found is not None:
         return f"NVRTC {found[1]}"
@@ -48,12 +48,14 @@ def compiler() -> str:
 
 
 def identity(architecture: str) -> tuple[str, ...]:
-    """What a binary depends on beside its text."""
+    """Return all that a cubin depends on, except its text."""
     return architecture, compiler(), *FLAGS, *NVRTC_FLAGS
 
 
 def compiled(source: str, architecture: str) -> bytes:
-    """The cubin of a module; ``DeviceError`` where there is no compiler, or it refuses the text."""
+    """Compile a module to a cubin; raise ``DeviceError`` without a compiler or for errors in the
+    text.
+    """
     found = find_nvrtc()
     if found is None:
         return by_nvcc(source, architecture)
@@ -61,7 +63,7 @@ def compiled(source: str, architecture: str) -> bytes:
 
 
 def compiled_together(sources: Sequence[str], architecture: str) -> list[bytes]:
-    """The cubins of several texts, which are compiled at one time; raises as ``compiled`` does."""
+    """Compile several texts in parallel; raise as ``compiled`` does."""
     if len(sources) < 2:
         return [compiled(source, architecture) for source in sources]
     with ThreadPoolExecutor(min(len(sources), processors())) as pool:
@@ -69,12 +71,12 @@ def compiled_together(sources: Sequence[str], architecture: str) -> list[bytes]:
 
 
 def processors() -> int:
-    """How many processors this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def find_nvcc() -> str | None:
-    """Where nvcc is: on the path, or brought by NVIDIA's wheels; None where it is not."""
+    """Return the path of nvcc, from PATH or NVIDIA's wheels; None if there is none."""
     found = shutil.which("nvcc")
     if found is None:
         for folder in map(Path, site.getsitepackages()):
@@ -84,7 +86,7 @@ def find_nvcc() -> str | None:
 
 
 def by_nvrtc(nvrtc: Any, source: str, architecture: str) -> bytes:
-    """The cubin by NVRTC."""
+    """Compile by NVRTC."""
 
     def done(answer: Any) -> Any:
         status, *values = answer
@@ -114,7 +116,7 @@ def by_nvrtc(nvrtc: Any, source: str, architecture: str) -> bytes:
 
 
 def by_nvcc(source: str, architecture: str, *flags: str) -> bytes:
-    """The cubin by nvcc."""
+    """Compile by nvcc."""
     nvcc = find_nvcc()
     if nvcc is None:
         raise DeviceError(f"there is no compiler for CUDA, neither NVRTC nor nvcc: {CURE}")
@@ -122,7 +124,8 @@ def by_nvcc(source: str, architecture: str, *flags: str) -> bytes:
         text, made = Path(folder, "geon.cu"), Path(folder, "geon.cubin")
         text.write_text(source, "utf-8")
         number = architecture.removeprefix("sm_")
-        target = f"-gencode=arch=compute_{number},code={architecture}"  # the short form adds others
+        # the short form adds other targets
+        target = f"-gencode=arch=compute_{number},code={architecture}"
         command = [nvcc, "-cubin", target, *FLAGS, *flags]
         command += ["-o", str(made), str(text)]
         done = subprocess.run(command, capture_output=True, text=True)

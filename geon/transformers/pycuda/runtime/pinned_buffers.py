@@ -1,4 +1,4 @@
-"""Where inputs and results of calls lie on the device, and in what pinned memory of the host."""
+"""Staging memory of calls: device buffers and pinned host buffers of inputs and results."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import numpy as np
 from ..launches.device import Array, Device
 from ..launches.memory import ALIGNMENT, DeviceArray, Pinned, Shown
 
-WORDS = 8  # of a report
-SMALL = 1 << 16  # bytes of a value up to which it shares a copy with others
-STAGED = 1 << 26  # bytes of an input or result from which on none are kept pinned for it
+WORDS = 8  # int64 words of an error report
+SMALL = 1 << 16  # max. bytes of a value that is copied together with others
+STAGED = 1 << 26  # bytes from which on an input or result has no pinned memory
 
 
 class Source(NamedTuple):
-    """Where an input is read, and the pinned memory from which it is brought there, if it is."""
+    """The device address of an input, and the pinned memory it is copied from, if any."""
 
     address: int
     pinned: Array | None
 
 
 class Result(NamedTuple):
-    """A result of a call: where it lies, and the pinned memory by which it leaves, if it does."""
+    """A result: device address, shape, dtype, and the pinned memory it is copied to, if any."""
 
     address: int
     shape: tuple[int, ...]
@@ -33,19 +33,20 @@ class Result(NamedTuple):
 
 
 class Block(NamedTuple):
-    """What one copy moves: its address on the device, and its bytes in pinned memory."""
+    """One copy: device address and the bytes in pinned memory."""
 
     address: int
     pinned: Array
 
     def part(self, offset: int, shape: tuple[int, ...], dtype: Any) -> tuple[int, Array]:
-        """A value in it: its address, and its array of pinned memory."""
+        """Return the address and the pinned array of a value at a byte offset of the block."""
         return self.address + offset, array_in(self.pinned[offset:], shape, dtype)
 
 
 class Leaving(NamedTuple):
-    """Results, what is ``taken`` to the host, and the report of a call that has one: its address,
-    and the pinned memory by which it leaves.
+    """The results of a call, the copies ``taken`` to the host, and the error report.
+
+    ``report`` is its device address, ``reported`` its pinned memory; 0 and None if there is none.
     """
 
     results: Sequence[Result]
@@ -55,10 +56,10 @@ class Leaving(NamedTuple):
 
 
 class Staging:
-    """Places by what they are for, each as large as any call has needed it.
+    """Buffers by their use, each as large as the largest call needed.
 
-    One call at a time uses them. ``generation`` grows whenever a place has become another: what was
-    captured before has old addresses.
+    One call at a time uses them. ``generation`` increases whenever a buffer moves, which
+    invalidates captured graphs.
     """
 
     def __init__(self, device: Device) -> None:
@@ -69,24 +70,24 @@ class Staging:
 
     @property
     def bytes(self) -> int:
-        """The bytes on the device."""
-        blocks = list(self.blocks.values())  # other threads add to it and take from it
+        """Return the bytes on the device."""
+        blocks = list(self.blocks.values())  # a copy: other threads change the dict
         return sum(block.nbytes for block in blocks)
 
     def place(self, whose: object, size: int) -> int:
-        """The address of at least so many bytes on the device; 0 for none."""
+        """Return the device address of a buffer of at least ``size`` bytes; 0 if that is 0."""
         if not size:
             return 0
         found = self.blocks.get(whose)
         if found is None or found.nbytes < size:
             found = None
-            self.blocks.pop(whose, None)  # given back before more is asked for
+            self.blocks.pop(whose, None)  # freed before more is allocated
             self.generation += 1
             found = self.blocks[whose] = DeviceArray(self.device, (size,), np.uint8)
         return found.address
 
     def pinned(self, whose: object, shape: tuple[int, ...], dtype: Any) -> Array:
-        """An array of pinned memory."""
+        """Return an array in pinned memory."""
         size = bytes_in(shape, dtype)
         found = self.pins.get(whose)
         if found is None or found.bytes.nbytes < size:
@@ -96,11 +97,14 @@ class Staging:
         return array_in(found.bytes, shape, dtype)
 
     def block(self, whose: object, size: int) -> Block:
-        """Both for bytes that are copied at once."""
+        """Return a device buffer with pinned memory, for one copy."""
         return Block(self.place(whose, size), self.pinned(whose, (size,), np.uint8))
 
     def sources(self, arrays: Sequence[Any]) -> tuple[list[Source], list[Block]]:
-        """Where inputs are read, and what a call brings there: small ones are one copy."""
+        """Return the sources of inputs, and the copies of a call; small inputs share one copy.
+
+        Host inputs are written to their pinned memory.
+        """
         small = [k for k, array in enumerate(arrays) if is_small(array)]
         offsets, size = laid_out([arrays[k].nbytes for k in small])
         block = self.block("inputs", size)
@@ -119,10 +123,10 @@ class Staging:
         return inputs, brought
 
     def source(self, number: int, array: Any) -> Source:
-        """Where an input of its own place is read; what is of the host is to be put into pinned
-        memory, or on its way already.
+        """Return the source of an input that has its own buffer.
 
-        What lies on the device at an aligned address is read there.
+        An aligned array on the device is used in place. A host array is to be put into the source's
+        pinned memory; if that is None, its copy is already submitted.
         """
         if isinstance(array, Shown) and array.address % ALIGNMENT == 0:
             return Source(array.address, None)
@@ -137,8 +141,10 @@ class Staging:
         return Source(address, None)
 
     def leaving(self, shapes: Sequence[tuple[tuple[int, ...], Any]], reports: bool) -> Leaving:
-        """Where results are computed that are brought to the host, and what a call takes there:
-        small ones are one copy, with the report behind them."""
+        """Return the buffers of results that are copied to the host, and these copies.
+
+        Small results share one copy, with the error report at its end.
+        """
         sizes = [bytes_in(*each) for each in shapes]
         small = [k for k, size in enumerate(sizes) if 0 < size <= SMALL]
         offsets, _ = laid_out([sizes[k] for k in small])
@@ -161,23 +167,23 @@ class Staging:
 
 
 def bytes_in(shape: tuple[int, ...], dtype: Any) -> int:
-    """The bytes of a value."""
+    """Return the bytes of a value."""
     return math.prod(shape) * np.dtype(dtype).itemsize
 
 
 def array_in(raw: Array, shape: tuple[int, ...], dtype: Any) -> Array:
-    """The array at the beginning of some bytes."""
+    """Return an array at the start of a byte buffer."""
     made: Array = raw[: bytes_in(shape, dtype)].view(dtype).reshape(shape)
     return made
 
 
 def padded(size: int) -> int:
-    """The bytes that a value takes in a block, where the next one begins behind it."""
+    """Return the bytes of a value, rounded up to the alignment of the next one."""
     return size + -size % ALIGNMENT
 
 
 def laid_out(sizes: Iterable[int]) -> tuple[list[int], int]:
-    """Where values of these bytes begin in a block, and where the last one ends."""
+    """Return aligned offsets of values of these sizes in a block, and its total size."""
     offsets, end = [], 0
     for size in sizes:
         offsets.append(padded(end))
@@ -186,10 +192,10 @@ def laid_out(sizes: Iterable[int]) -> tuple[list[int], int]:
 
 
 def bytes_of_result(size: int) -> int:
-    """What a result of so many bytes takes of the device where it is brought to the host."""
+    """Return the device bytes that a result takes if it is copied to the host."""
     return padded(size) if size <= SMALL else size
 
 
 def is_small(array: Any) -> bool:
-    """Whether an input is of the host, and shares a copy with others."""
+    """Return True for a small host array, which shares a copy with others."""
     return isinstance(array, np.ndarray) and 0 < array.nbytes <= SMALL

@@ -1,4 +1,4 @@
-"""Compiled CUDA modules as the functions that a call binds and runs."""
+"""Compiled CUDA programs: the functions that ``Transformer.link`` binds and runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .pinned_buffers import Staging, bytes_of_result
 
 
 class CudaProgram:
-    """A module on its device; ``functions`` are what ``Transformer.link`` takes."""
+    """A module loaded on its device; ``functions`` are what ``Transformer.link`` takes."""
 
     def __init__(self, record: Record, device: Device) -> None:
         self.record, self.module, self.device = record, record.module, device
@@ -30,23 +30,23 @@ class CudaProgram:
         self.stagings: WeakKeyDictionary[DeviceArray, Staging] = WeakKeyDictionary()
 
     def staging(self, arena: DeviceArray) -> Staging:
-        """The places of inputs and results of calls in an arena, for all lengths together."""
+        """Return the staging memory of calls in an arena, shared by all lengths."""
         return self.stagings.setdefault(arena, Staging(self.device))
 
     @cached_property
     def small(self) -> list[DeviceArray]:
-        """The small constants on the device."""
+        """Return the small constants on the device."""
         memory = DeviceMemory(self.device)
         return [memory.copy_in(array) for array in self.module.small]
 
     def sizes(self, lengths: Mapping[str, int]) -> tuple[list[int], list[tuple[int, int]], int]:
-        """Bytes and lifetimes of arena buffers, and the bytes of results."""
+        """Return sizes and lifetimes of arena buffers, and the bytes of results."""
         record = self.record
         sizes = [buffer.bytes(lengths, 1) for buffer in record.buffers]
         beside = sum(bytes_of_result(evaluate(size, lengths)) for size in record.beside)
         return sizes, list(record.lifetimes), beside + beyond_counting(record.spaces, lengths)
 
     def bind(self, *args: Any) -> Bound:
-        """The program for one arena and given lengths."""
+        """Bind the program to an arena and lengths."""
         with self.lock:
             return Bound(self, *args)

@@ -1,8 +1,8 @@
-"""A program whose steps say what is timed: how long each row of a profile takes, how often it runs.
+"""Timed execution of a program: seconds and number of runs of each profile row.
 
-Marks of the device stand around each kernel, which are begun one after another. A loop that is one
-launch looks at the device's clock itself. Which branch is taken only the device knows: its index is
-put into a log there before the kernels of the branches are begun, and read in the end.
+Events surround each kernel, and kernels run one after another. A loop that is one launch reads the
+device's clock itself. The taken branch of a case is known only on the device: its index is copied
+to a log before the branches are launched, and read at the end.
 """
 
 from __future__ import annotations
@@ -20,35 +20,36 @@ from ..launches.memory import DeviceArray
 from .bound_launches import Bare, Edge
 from .bound_program import Bound, Program
 
-LOGGED = 1 << 15  # indices of branches, and marks, until those that there are were waited for
+LOGGED = 1 << 15  # max. logged branch indices, and events, before the host waits and collects them
 
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """What rows took in one call, in seconds, and how often each ran."""
+    """Seconds of each row in one call, and how often each ran."""
 
     seconds: Sequence[float]
     runs: Sequence[int]
 
 
 class Clocked(Bound):
-    """A program with as many ``rows``, bound for one call at a time, whose calls are timed."""
+    """A bound program whose calls are timed, with ``rows`` profile rows."""
 
     def __init__(self, program: Program, rows: int, *bound: Any) -> None:
         super().__init__(program, *bound)
         self.own = DeviceArray(self.device, (CLOCKED * rows,), np.int64)
         self.log = DeviceArray(self.device, (LOGGED,), np.int64)
         self.tail.append(self.own.address)
-        self.waits = True  # nothing that is timed is captured
+        self.waits = True  # timed work is not captured
 
     def clocks(self, inputs: Sequence[Any], rows: Sequence[Row]) -> Clocks:
-        """What rows took in a call with these inputs; raises what a call raises."""
+        """Run a call with these inputs and return the clocks of rows; raise what a call raises."""
         self.seconds, self.runs = [0.0] * len(rows), [0] * len(rows)
         self.open: list[Any] = []
         self.spans: list[tuple[int, Any, Any]] = []
-        self.places: dict[int, int] = {}  # where an index lies, to its last place in the log
+        # address of a case's index -> position of its latest copy in the log
+        self.places: dict[int, int] = {}
         self.indices: list[int] = []
-        self.waiting = 0  # of the log
+        self.waiting = 0  # used entries of the log
         self.begun: list[tuple[int, list[tuple[int, int]]]] = []
         self.device.clear(self.own.address, self.own.nbytes)
         self.run(*inputs)
@@ -60,7 +61,7 @@ class Clocked(Bound):
         return self.shared(rows, inside.reshape(-1, CLOCKED))
 
     def shared(self, rows: Sequence[Row], inside: Array) -> Clocks:
-        """All that was timed: of what a launch did inside, the part of its time that was so."""
+        """Return all clocks; time inside of a launch is divided by the device's tick counts."""
         seconds, runs = list(self.seconds), list(self.runs)
         launched = {number for number, _ in self.begun}
         for number, row in enumerate(rows):
@@ -74,7 +75,7 @@ class Clocked(Bound):
         return Clocks(seconds, runs)
 
     def take(self, step: Bare, table: Sequence[int]) -> None:
-        """Begin a step, or time one."""
+        """Submit a step, or record the start or end of a timed one."""
         if not isinstance(step, Edge):
             super().take(step, table)
         elif step.begins:
@@ -85,7 +86,7 @@ class Clocked(Bound):
                 self.collect()
 
     def begin_row(self, step: Edge, table: Sequence[int]) -> None:
-        """Note that a row begins, and in which branches."""
+        """Record the start of a row and the branches that enclose it."""
         if step.number_at is not None:
             if self.waiting == LOGGED:
                 self.collect()
@@ -102,7 +103,7 @@ class Clocked(Bound):
         self.open.append(self.device.clock())
 
     def collect(self) -> None:
-        """Wait for what was begun, and add up what it took."""
+        """Wait for submitted work and add up its times."""
         found = np.empty(self.waiting, np.int64)
         if self.waiting:
             self.device.copy_out(found, self.log.address)
@@ -114,7 +115,7 @@ class Clocked(Bound):
         self.spans.clear()
 
     def show(self, step: Show, table: Sequence[int]) -> None:
-        """What is printed is printed by calls."""
+        """Do nothing: only ordinary calls print."""
 
 
 assert CLOCKS == -2, "the pointer before the last one of a table"

@@ -1,7 +1,6 @@
-"""Stages 3 to 6, in order: from the pure graph of a computation to a program.
+"""Compilation of one computation: stages 3 to 6, each run lazily and once.
 
-Each stage is run once for a graph, when what it makes is first asked for, by a call or by a person.
-The modules of stages 3 to 5 are imported when one of them is first run.
+The modules of stages 3 to 5 are imported when one of them first runs.
 """
 
 from __future__ import annotations
@@ -25,36 +24,39 @@ if TYPE_CHECKING:
     from .request import Request
     from .sizes.budget import Budget
 else:
-    pipeline = LaterModule(".pipeline", __package__)  # a program that is recalled runs no stage
+    # loaded at first use: a recalled program runs no stage
+    pipeline = LaterModule(".pipeline", __package__)
 
 
 class Compiler(Protocol):
-    """What the stages need of a transformer."""
+    """Interface of a transformer that the stages use."""
 
     target: Target
 
     @property
     def threads(self) -> int:
-        """How many threads a call may use."""
+        """Return the number of threads that a call may use."""
 
     def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
-        """The text of a compiled plan."""
+        """Return the text of a compiled plan."""
 
     def begin(self, program: Program) -> None:
-        """Begin what compiling a program is known to need, beside the stages that follow."""
+        """Start work that compiling a program will need, in parallel with the stages that
+        follow.
+        """
 
     def compile(self, plan: Plan, linking: Linking) -> Any:
-        """The program of a plan."""
+        """Return the program of a plan."""
 
     def recall(self, key: str) -> Any:
-        """A program that was kept under this key; else None."""
+        """Return the program stored under this key, or None."""
 
     def keep(self, key: str, program: Any) -> None:
-        """Keep a program under this key."""
+        """Store a program under this key."""
 
 
 class Stages:
-    """What the stages make of ``pure``, a graph of a request, fed by ``inputs``."""
+    """The stages' results for ``pure``, a graph of a request, fed by ``inputs``."""
 
     def __init__(
         self, request: Request, pure: Functional, inputs: Sequence[Leaf], compiler: Compiler
@@ -64,7 +66,9 @@ class Stages:
 
     @property
     def program(self) -> Program:
-        """Stage 3: the simplified graph, of the request's own copies, fitted to its memory."""
+        """Stage 3: the simplified graph, of the request's own copies, fitted to its memory
+        budget.
+        """
         made: Program = self.once(
             "program",
             lambda: pipeline.simplified(self.request, self.pure, self.compiler.target, self.budget),
@@ -73,7 +77,7 @@ class Stages:
 
     @property
     def budget(self) -> Budget | None:
-        """The bytes that a call may take, and what they are meant for."""
+        """Return the memory budget of a call, with the lengths it applies to; None without one."""
         made: Budget | None = self.once(
             "budget", lambda: self.request.budget(self.compiler.threads)
         )
@@ -81,7 +85,7 @@ class Stages:
 
     @property
     def kept(self) -> Plan:
-        """The plan in which nothing is computed again."""
+        """Return the plan without recomputation."""
         made: Plan = self.once("kept", self._kept)
         return made
 
@@ -101,7 +105,7 @@ class Stages:
 
     @property
     def plan(self) -> Plan:
-        """Stage 5: the home of each value."""
+        """Stage 5: the memory plan, which assigns each value its home."""
         made: Plan = self.once(
             "plan", lambda: pipeline.verified(pipeline.planned(self.request, self.schedule))
         )
@@ -109,7 +113,7 @@ class Stages:
 
     @property
     def compiled(self) -> Any:
-        """Stage 6: the program, which all graphs of this structure share."""
+        """Stage 6: the program, shared by all graphs of this structure."""
         key = programs.structure_key(
             self.linking.text,
             outline_of(self.compiler).name,
@@ -121,10 +125,11 @@ class Stages:
         return programs.program(key, lambda: self._compiled(key))
 
     def _compiled(self, key: str) -> Any:
-        """The program under this key: one that was kept, found before stages 3 to 6 run.
+        """Return the program for this key, from the disk cache before stages 3 to 6 run, or
+        compiled.
 
-        What users' rows compute is in their code, which no key knows. Plans are checked, where that
-        is asked for, so they are made.
+        Programs with users' primitives are not cached: the key does not cover the code of these. If
+        plans are to be verified, the cache is not used either.
         """
         keeps = self.linking.of_own_rows and not debugging("verify")
         found = self.compiler.recall(key) if keeps else None
@@ -137,19 +142,19 @@ class Stages:
 
     @property
     def source(self) -> str:
-        """The program as text, with the user's names, axes and lines as comments."""
+        """Return the program as text, with the user's names, axes and lines as comments."""
         return self.compiler.emit(self.plan, self.linking, annotate=True)
 
     @property
     def linking(self) -> Linking:
-        """What the program is linked with: inputs, variables, constants."""
+        """Return the inputs, variables and constants that the program is linked with."""
         made: Linking = self.once(
             "linking", lambda: Linking(self.pure, self.inputs, self.request.storage)
         )
         return made
 
     def once(self, name: str, make: Callable[[], Any]) -> Any:
-        """What ``make`` gives, made when it is first asked for under this name."""
+        """Return the value of ``make()``, computed at the first request for this name."""
         with self.request.lock:
             if name not in self._made:
                 self._made[name] = make()

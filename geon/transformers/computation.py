@@ -1,4 +1,4 @@
-"""``Computation``: requested values and effects, and the placeholders that feed them; callable."""
+"""``Computation``: a callable from values of placeholders to requested results and effects."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ if TYPE_CHECKING:
     from .reports import explain as explaining
     from .reports import trace as tracing
     from .reports.trace import TraceEntry
-else:  # what people ask for, and what errors say
+else:  # loaded at first use: reports and error messages
     explaining = LaterModule(".reports.explain", __package__)
     call_errors = LaterModule(".reports.call_errors", __package__)
     dump_and_peak = LaterModule(".reports.dump_and_peak", __package__)
     tracing = LaterModule(".reports.trace", __package__)
 
-# Errors of a call that say which ops, and which of its values, they are about.
+# Errors of a call whose messages are extended with the ops and values concerned.
 ABOUT_OPS = (AxisError, DeviceError, IndexRangeError, NonFiniteError, SizeError)
 
 
 class Computation:
     """A callable made by ``transformer.computation``: data in, results out.
 
-    Call it with one value for each placeholder, by position, or by name where the placeholder has
-    one. It returns the value of the one result, or a tuple for a list of results, with None for an
+    Call it with one value for each placeholder, by position, or by name if the placeholder has one.
+    It returns the value of a single result, or a tuple for a list of results, with None for an
     effect; for another structure of results, such as a dictionary or a dataclass, the same
     structure of values. Values are NumPy arrays that belong to the caller.
     """
@@ -95,21 +95,22 @@ class Computation:
         self.moved = Moved(self.request, transformer)
         self.kept: dict[Op, Any] = {}
         self.given: dict[Op, Any] = {}
-        self._plain_results: list[Result] = []  # once out= was given
-        # Both by the ids of the ops of keep= that are given.
+        self._plain_results: list[Result] = []  # filled at the first use of out=
+        # Both are keyed by the ids of the overridden ops of keep=.
         self._calls: dict[tuple[int, ...], Any] = {}
         self._stages: dict[tuple[int, ...], Stages] = {}
 
     # Calling ------------------------------------------------------------------------------------
 
     def __call__(self, *args: FeedLike, **keywords: FeedLike) -> Any:
-        """The results for these values of the placeholders.
+        """Return the results for these values of the placeholders.
 
-        ``out=`` is an array that the result is put into and that is returned, of its shape and
-        dtype; for several results the same structure of them, with None for effects and for results
-        that are to be new arrays. It may be an array that is fed. Arrays that share memory get
-        their results one after another, so the last one stays. A call that raises before it
-        computes leaves all as they were. Where a placeholder is named out, ``out=`` is its value.
+        ``out=`` is an array that receives the result and is returned; it must have the result's
+        shape and dtype. For several results, it is the same structure of arrays, with None for
+        effects and for results that are to be new arrays. It may be an array that is fed. Arrays
+        that share memory are written one after another, in the order of results. A call that raises
+        before it computes leaves them unchanged. If a placeholder is named out, ``out=`` is its
+        value.
         """
         call = self._calls.get(())
         if call is not None and call.enter is not None and not (keywords or self.given):
@@ -125,7 +126,7 @@ class Computation:
         return self._called(args, keywords)
 
     def _called(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """The results, where they take more than one look at the values."""
+        """Slow path of ``__call__``: keywords, ``out=``, overridden values, or a first call."""
         call, args, out, given = self._prepared(args, keywords)
         with self._about(given, args):
             values = call(*args) if out is None else call(*args, out=out)
@@ -133,13 +134,15 @@ class Computation:
         return self._structured(values)
 
     def start(self, *args: FeedLike, **keywords: FeedLike) -> Started:
-        """Begin a call, and go on: its ``result()`` is what the call gives, ``done()`` asks.
+        """Start a call and return: its ``result()`` returns what the call returns, ``done()`` polls
+        it.
 
-        Takes what a call takes, whose arrays may change once it returns; only what lies on a device
-        is read there until the call is done. Calls take effect in the order in which they were
-        begun. Wrong arguments raise here; what depends on computed values is raised by
-        ``result()``. Where a transformer runs nothing beside Python (NumPy, native code), the call
-        has run when this returns. ``out=`` is filled when ``result()`` returns, at the latest.
+        It takes the arguments of a call, whose arrays may change once it returns; only arrays on a
+        device are read until the call is done. Calls take effect in the order in which they were
+        started. Invalid arguments raise here; errors that depend on computed values are raised by
+        ``result()``. If a transformer runs nothing concurrently with Python (NumPy, native code),
+        the call has run when this returns. ``out=`` is filled when ``result()`` returns, at the
+        latest.
         """
         pending = self._begun(args, keywords)
         if pending is not NotImplemented:
@@ -159,7 +162,7 @@ class Computation:
         return Started(pending.done, partial(self._finished, pending, given))
 
     def _begun(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """A call that takes one look at the values, on its way; NotImplemented for others."""
+        """Start a call by the fast path; return NotImplemented if that does not apply."""
         call = self._calls.get(())
         if call is None or call.begin is None or keywords or self.given:
             return NotImplemented
@@ -169,7 +172,7 @@ class Computation:
             raise call_errors.about_ops(error, self.stages(), args) from None
 
     def _finished(self, pending: Pending, given: tuple[Op, ...]) -> Any:
-        """What a call gives that was begun; its arrays may have other values by now."""
+        """Return the results of a started call; its argument arrays may have changed by now."""
         try:
             values = pending.finish()
         except ABOUT_OPS as error:
@@ -179,7 +182,9 @@ class Computation:
     def _prepared(
         self, args: tuple[Any, ...], keywords: dict[str, Any]
     ) -> tuple[Any, tuple[Any, ...], Destinations | None, tuple[Op, ...]]:
-        """What a call runs, the values it is given, and the ops of ``keep`` that stand for some."""
+        """Return the callable to run, its values, the destinations of ``out=``, and
+        overridden ops.
+        """
         out = None
         if "out" in keywords and "out" not in self.names:
             given_out = keywords.pop("out")
@@ -199,14 +204,14 @@ class Computation:
 
     @contextmanager
     def _about(self, given: tuple[Op, ...], args: tuple[Any, ...] | None) -> Iterator[None]:
-        """Let errors of a call say which ops, and which of its values, they are about."""
+        """Extend errors of a call with the ops and values that they concern."""
         try:
             yield
         except ABOUT_OPS as error:
             raise call_errors.about_ops(error, self.stages(given), args) from None
 
     def arranged(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
-        """The arguments of a call as one value for each placeholder, in order."""
+        """Return the arguments of a call as one value for each placeholder, in order."""
         try:
             return tuple(arrange(self.names, len(self.placeholders), args, keywords))
         except ArgumentError as error:
@@ -227,16 +232,16 @@ class Computation:
 
     @property
     def asked(self) -> Any:
-        """The results as they were asked for, in their structure."""
+        """Return the results as requested, in their structure."""
         if self.layout is not None:
             return self.layout.filled(iter(self.results))
         return self.results[0] if self.single else list(self.results)
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options that make the same computation of another transformer.
+        """Return the options that make the same computation of another transformer.
 
-        Not ``memory``: another one takes other bytes for the same values.
+        ``memory`` is not among them: other transformers need other bytes for the same values.
         """
         request = self.request
         return {
@@ -250,14 +255,16 @@ class Computation:
 
     @property
     def axes(self) -> Any:
-        """The axes of the result, or of each in the structure of the results; None for effects."""
+        """Return the axes of the result, or of each in the structure of results; None for
+        effects.
+        """
         found = tuple([op.axes if isinstance(op, Tensor) else None for op in self.results])
         if self.layout is not None:
             return self.layout.filled(iter(found))
         return found[0] if self.single else found
 
     def value(self, op: Tensor) -> Any:
-        """The value that the last call computed for an op of ``keep``."""
+        """Return the value that the last call computed for an op of ``keep``."""
         if not isinstance(op, Op):
             raise ArgumentError(f"value takes a tensor of keep=[...], not {op!r}")
         if op not in self.kept:
@@ -269,7 +276,7 @@ class Computation:
         return self.kept[op]
 
     def override(self, op: Tensor, value: FeedLike | None) -> None:
-        """Let calls use ``value`` (over op's axes) where they would compute ``op``; None ends that.
+        """Use ``value`` (over op's axes) in calls instead of computing ``op``; None ends that.
 
         ``op`` must be in ``keep``.
         """
@@ -286,7 +293,8 @@ class Computation:
         self.given[op] = value
 
     def _call_for(self, given: tuple[Op, ...]) -> Any:
-        # No lock: linking takes the transformer's, which whoever initializes variables holds.
+        # No lock: linking takes the transformer's lock, which a thread that initializes variables
+        # holds.
         key = tuple(map(id, given))
         found = self._calls.get(key)
         if found is None:
@@ -294,10 +302,12 @@ class Computation:
             found = self._calls.setdefault(key, made)
         return found
 
-    # What it is compiled from -------------------------------------------------------------------
+    # Compilation --------------------------------------------------------------------------------
 
     def stages(self, given: tuple[Op, ...] = ()) -> Stages:
-        """What it is compiled from, with placeholders for these ops of ``keep``."""
+        """Return the stages of the computation, with placeholders for the ops ``given`` of
+        ``keep``.
+        """
         key = tuple(map(id, given))
         with self.request.lock:
             found = self._stages.get(key)
@@ -308,7 +318,7 @@ class Computation:
 
     @property
     def pure(self) -> Functional:
-        """The graph of the results and of the new value of each variable."""
+        """Return the graph of the results and of the new value of each variable."""
         return self.request.pure
 
     @property
@@ -323,63 +333,69 @@ class Computation:
 
     @property
     def linking(self) -> Linking:
-        """What the program is linked with: inputs, variables, constants."""
+        """Return the inputs, variables and constants that the program is linked with."""
         return self.stages().linking
 
     @property
     def source(self) -> str:
-        """The compiled program as text, with the user's names, axes and lines as comments."""
+        """Return the compiled program as text, with the user's names, axes and lines as
+        comments.
+        """
         return self.stages().source
 
     def explain(self, stage: str = "plan") -> str:
-        """What a stage made, as text: one of build, functional, simplify, schedule, plan, emit."""
+        """Return a stage's result as text: build, functional, simplify, schedule, plan or emit."""
         return explaining.explain(self.stages(), stage, self.transformer.threads)
 
     def peak_bytes(self, lengths: Lengths | None = None) -> int | Length:
-        """Bytes that a call takes beside its inputs and the variables: arena, results, kept copies.
+        """Return the bytes that a call needs beside its inputs and the variables.
 
-        Where ``lengths``, defaults or the axes give every length it is what is allocated: the arena
-        as it is laid out, with the scratch memory of kernels for all threads of a call, the
-        results, and the copies that NumPy is known to make by itself.
-        Otherwise it is an expression over the open names: the sum of all buffers and results, as if
-        no buffer shared memory with another, without alignment.
+        These are the arena, results and kept copies. If ``lengths``, defaults or the axes give
+        every length, the number is what is allocated: the arena as it is laid out, with the scratch
+        memory of kernels for all threads of a call, the results, and the copies that NumPy is known
+        to make internally. Otherwise it is an expression over the open names: the sum of all
+        buffers and results, as if no buffer shared memory with another, without alignment.
         """
         return dump_and_peak.peak_bytes(self.stages(), lengths, self.transformer.threads)
 
     @explained
     def trace(self, *args: FeedLike, steps: bool = False, **keywords: FeedLike) -> list[TraceEntry]:
-        """Every op's value for these inputs, from the naive interpreter: ``TraceEntry`` rows.
+        """Return every op's value for these inputs, from the reference interpreter.
 
-        With ``steps`` there is a row for each op in a loop at each of its steps too, and for those
-        in the branch that is taken. A placeholder named ``steps`` is given by position.
+        They are ``TraceEntry`` rows. With ``steps``, there is also a row for each op in a loop at
+        each of its steps, and for those in the branch that is taken. A placeholder named ``steps``
+        is given by position.
         """
         known, lengths = self._at_entry(args, keywords)
         return tracing.trace(self.pure, known, lengths, self.given, steps)
 
     def profile(self, *args: FeedLike, repeats: int = 20, **keywords: FeedLike) -> Sequence[Any]:
-        """How long each kernel takes, what it moves and computes, and how near that is to what the
-        machine can do: a sequence of rows whose ``str`` is a table.
+        """Measure each kernel: its time, memory traffic and operations, relative to the machine's
+        limits.
 
-        Takes what a call takes, computes ``2 * repeats`` times and a few to begin with, on copies
-        of the variables, and shows nothing that the computation prints; a placeholder named
-        ``repeats`` is given by position. Raises what a call raises, and ``UnavailableError`` where
-        the transformer has no kernels of its own.
+        The result is a sequence of rows whose ``str`` is a table. It takes the arguments of a call,
+        computes ``2 * repeats`` times plus a few warm-up calls, on copies of the variables, and
+        shows nothing that the computation prints; a placeholder named ``repeats`` is given by
+        position. Raises what a call raises, and ``UnavailableError`` if the transformer has no
+        kernels of its own.
         """
         return self.transformer.profile(self, args, keywords, repeats)
 
     @property
     def c_function(self) -> Any:
-        """The C function that calls run: its address, signature, and what its arguments are.
+        """Return the C function that calls run: its address, signature and description of
+        arguments.
 
-        Raises ``UnavailableError`` where the transformer does not compile to C.
+        Raises ``UnavailableError`` if the transformer does not compile to C.
         """
         return self.transformer.c_function(self)
 
     def dumps(self, *args: FeedLike, **keywords: FeedLike) -> str:
-        """One text with the graph, these inputs, the variables' values and open lengths.
+        """Return one text with the graph, these inputs, the variables' values and open lengths.
 
-        ``python -m geon replay FILE`` computes it again, ``geon.loads`` reads the graph. Takes what
-        a call takes, and raises what a call raises before it computes; changes no variable.
+        ``python -m geon replay FILE`` computes it again, ``geon.loads`` reads the graph. It takes
+        the arguments of a call, raises what a call raises before it computes, and changes no
+        variable.
         """
         return dump_and_peak.dumped(self.request, *self._at_entry(args, keywords))
 
@@ -399,7 +415,7 @@ class Computation:
             "transformer.computation again, or keep the graph with dumps and geon.loads"
         )
 
-    if not TYPE_CHECKING:  # a checker knows what there is
+    if not TYPE_CHECKING:  # hidden from type checkers, which report missing members themselves
 
         def __getattr__(self, name: str) -> NoReturn:
             raise missing_member(self, name, COMPUTATIONS)

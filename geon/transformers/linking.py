@@ -1,4 +1,4 @@
-"""``Linking``: what ties a program, which knows no leaves, to the storage of one computation."""
+"""``Linking``: the storage that a program, which contains no leaves, is linked with."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ NOTHING: dict[Leaf, Leaf] = {}
 
 
 class Linking:
-    """The canonical text of a pure graph, and names for the storage it is linked with.
+    """The canonical text of a pure graph, and names of the inputs, variables and constants in it.
 
-    ``of_own_rows`` tells whether all rows in it are geon's. Inputs are ``x<n>``, variables
-    ``v<n>``; large constants are numbered. ``storage`` says which variable a leaf stands for, where
-    it is another.
+    ``of_own_rows`` is True if all primitives are geon's. Inputs are named ``x<n>``, variables
+    ``v<n>``; large constants are numbered. ``storage`` maps leaves to the variables that they stand
+    for, if these are others.
     """
 
     def __init__(
@@ -44,11 +44,11 @@ class Linking:
         self._numbers = {leaf: k for k, leaf in enumerate(self.order)}
 
     def stored(self, leaves: Iterable[Leaf]) -> list[Leaf]:
-        """The variables that these leaves of the program are."""
+        """Return the variables that these leaves of the program stand for."""
         return [self.storage.get(leaf, leaf) for leaf in leaves]
 
     def signature(self) -> tuple[Any, ...]:
-        """What of the linking the program's text depends on."""
+        """Return the part of the linking that the program's text depends on."""
         inputs = tuple(self._numbers.get(leaf, -1) for leaf in self.inputs)
         written = tuple(
             (self._numbers[leaf], leaf.dtype.name, str(leaf.axes)) for leaf in self.written

@@ -1,4 +1,4 @@
-"""What a computation needs of the transformer that it belongs to."""
+"""Interface of a transformer that its computations use."""
 
 from __future__ import annotations
 
@@ -13,33 +13,35 @@ from .runtime.variable_slot import Slot
 
 
 class Owner(Compiler, Protocol):
-    """A transformer as its computations see it; ``Transformer`` says what each of these does."""
+    """A transformer as its computations see it; see ``Transformer`` for each method."""
 
     memory: Memory
     coordinates: dict[Slot, Any]
 
     @property
     def threads(self) -> int:
-        """How many threads a call may use."""
+        """Return the number of threads that a call may use."""
 
     def coordinates_of(self, variable: Leaf) -> Any:
-        """The coordinates of the labelled data that a variable was set to."""
+        """Return the coordinates of the labelled data that a variable was set to."""
 
     def keep_coordinates(self, variable: Leaf, coordinates: Any) -> None:
-        """Note the coordinates that a variable has from now on."""
+        """Set the coordinates of a variable."""
 
     def make_call(self, stages: Stages) -> Any:
-        """A callable from one value for each input to the tuple of results."""
+        """Return a callable from one value for each input to the tuple of results."""
 
     def link(
         self, functions: Any, stages: Stages, *, writes: bool = True, kind: type[Call] = Call
     ) -> Call:
-        """A callable that feeds, binds lengths, checks guards and runs ``functions``."""
+        """Return a callable that feeds inputs, binds lengths, checks guards and runs
+        ``functions``.
+        """
 
     def profile(
         self, computation: Any, args: Sequence[Any], keywords: Mapping[str, Any], repeats: int
     ) -> Any:
-        """What ``profile`` of a computation gives."""
+        """Return the profile of a computation."""
 
     def c_function(self, computation: Any) -> Any:
-        """The C function of a computation."""
+        """Return the C function of a computation."""

@@ -1,4 +1,4 @@
-"""Stages 3 to 5 of a request, as functions from frozen values to the next.
+"""Stages 3 to 5 of a request, as functions from immutable values to the next stage's.
 
 ``Stages`` imports this module when it first runs a stage. Nothing else that a call of a recalled
 program needs imports a stage.
@@ -25,8 +25,7 @@ def simplified(
 ) -> Program:
     """Return the simplified graph of a request, of the request's own copies.
 
-    With a ``budget`` values are computed again as far as the budget asks for; ``SizeError`` where
-    nothing fits into it.
+    With a ``budget``, values are recomputed as far as needed; raise ``SizeError`` if nothing fits.
     """
     made = built(request, pure, target, again=True)
     if budget is None:
@@ -46,7 +45,7 @@ def built(
     again: bool,
     division: Division = MARKED,
 ) -> Program:
-    """Return the simplified graph; ``again`` allows values to be computed again."""
+    """Return the simplified graph; ``again`` allows values to be recomputed."""
     copied = request.copied(pure)
     return build_program(copied, target, request.own, again, request.check, division)
 
@@ -63,9 +62,10 @@ def planned(request: Request, kernels: Schedule) -> Plan:
 
 
 def verified(plan: Plan) -> Plan:
-    """Return the plan, which the verifier checks where GEON_DEBUG has the word ``verify``."""
+    """Return the plan, after verification if GEON_DEBUG contains ``verify``."""
     if debugging("verify"):
-        from .lowering.planning.plan_verifier import verify_plan  # here because only tests need it
+        # imported here because only tests need it
+        from .lowering.planning.plan_verifier import verify_plan
 
         verify_plan(plan)
     return plan

@@ -1,4 +1,4 @@
-"""``Request``: what a computation was asked for, checked, and its pure graph."""
+"""``Request``: the checked arguments of a computation, and its pure graph."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ RESERVED = frozenset("allocate initialize save restore get set np rt bfloat16 ma
 class Request:
     """Results and the placeholders that feed them, as a pure graph with its guards and lengths.
 
-    What is made of the user's ops is in tables of the request's: first what has their meaning, in
-    which they stand as they are, then in ``own`` copies, with the names and lines they have now.
-    ``lengths`` are those that every call has, ``specialized`` those of them that the program is
-    made for; then ``inputs`` and ``storage`` say which leaves stand for the placeholders, and for
-    which variables.
+    Ops derived from the user's live in the request's own tables: first functionalised ones, which
+    refer to the user's ops, then copies in ``own`` with the present names and lines. ``lengths``
+    are those of every call. ``specialized`` are those among them that the program is compiled for;
+    then ``inputs`` are the leaves that replace the placeholders, and ``storage`` maps leaves to
+    variables.
     """
 
     def __init__(
@@ -97,7 +97,9 @@ class Request:
                 )
 
     def _specialize(self) -> None:
-        """Make the lengths of ``specialize=`` integers everywhere: in ops, leaves and guards."""
+        """Replace the lengths of ``specialize=`` by integers everywhere: in ops, leaves and
+        guards.
+        """
         for guard in self.guards:
             guard.refuse_broken(self.specialized, self.specialization)
         self.guards = bound_guards(self.guards, self.specialized)
@@ -111,7 +113,7 @@ class Request:
         self.notes.update(notes_of(self.pure.roots))
 
     def budget(self, threads: int) -> Budget | None:
-        """The bytes that a call on so many threads may take, of the lengths known now."""
+        """Return the memory budget of a call on ``threads`` threads, for the lengths known now."""
         if self.memory is None:
             return None
         known = {**default_lengths(), **self.lengths}
@@ -120,23 +122,27 @@ class Request:
 
     @property
     def specialization(self) -> str:
-        """What ``specialize=`` fixed, and the line that did, for messages; empty without."""
+        """Return text for messages: what ``specialize=`` fixed, and its line; empty without."""
         fixed = ", ".join(f"{name} = {length}" for name, length in self.specialized.items())
         return f"{fixed}, specialized at {self.specialized_at}" if fixed else ""
 
     # Graphs of its own --------------------------------------------------------------------------
 
     def copied(self, pure: Functional) -> Functional:
-        """A pure graph of the request's own copies."""
+        """Return a pure graph of the request's own copies."""
         made: Any = self.copies([*pure.roots, *pure.updates])
         return pure.mapped(made.__getitem__, made.__getitem__)
 
     def copies(self, roots: Iterable[Op]) -> dict[Op, Op]:
-        """The request's own copy of each op below ``roots``: names and lines as they were."""
+        """Return the request's own copy of each op below ``roots``, with names and lines at its
+        creation.
+        """
         return adopt(roots, self.notes, self.own)
 
     def overridden(self, given: tuple[Op, ...]) -> tuple[Functional, tuple[Leaf, ...]]:
-        """The pure graph in which placeholders stand for these ops of ``keep``, and all inputs."""
+        """Return the pure graph in which placeholders replace these ops of ``keep``, and all
+        inputs.
+        """
         if not given:
             return self.pure, self.inputs
         kept: dict[Op, Any] = dict(
@@ -178,7 +184,7 @@ class Request:
 
 
 def _guards(ops: Iterable[Op]) -> tuple[Guard, ...]:
-    """The guards of every op, as written and as made functional; each condition once."""
+    """Return the guards of all ops, before and after functionalisation; each condition once."""
     seen: dict[tuple[Any, ...], Guard] = {}
     for op in ops:
         for guard in op.guards:
@@ -198,7 +204,7 @@ def _placeholder(given: Any) -> Leaf:
 
 
 def checked_name(name: str | None) -> str | None:
-    """A name that a written module's function may have; ``ArgumentError`` for others."""
+    """Return ``name`` if a written module's function can have it; else raise ``ArgumentError``."""
     if name is None:
         return None
     if not isinstance(name, str):

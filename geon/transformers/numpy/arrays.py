@@ -1,4 +1,4 @@
-"""The arrays that NumPy statements read and write: their names, and where each is made."""
+"""Arrays of emitted NumPy programs: their Python names, and the statements that make them."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ NAMED_BY_VALUE = 8
 
 @lru_cache(maxsize=4096)
 def length_text(length: int | Length) -> str:
-    """A length as Python over ``L``, the integer of each open name."""
+    """Return a length as Python over ``L``, the integers of open names."""
     return as_text(length, name="L[{0!r}]") if isinstance(length, Length) else str(length)
 
 
 def dtype_text(dtype: Any) -> str:
-    """A dtype as Python."""
+    """Return a dtype as Python."""
     name = name_of(dtype)
     return name if name == "bfloat16" else f"np.{name}"
 
@@ -40,11 +40,10 @@ def dtype_text(dtype: Any) -> str:
 class Operands:
     """Names the arrays that the statements of a plan use, and makes them.
 
-    A name is *global* (a scalar constant), made in *bind* (once for each binding) or made in *run*
-    (once for each call, where it shows an input or a result).
-
-    The plan of a body is ``around`` others: its buffers are theirs from ``first_buffer`` on, and
-    its steps from ``first_step`` on. ``functions`` are those of bodies inside.
+    A name is *global* (a scalar constant), made in *bind* (once per binding) or made in *run* (once
+    per call, for views of an input or a result). For the plan of a region's body, ``around`` is the
+    enclosing one; ``first_buffer`` and ``first_step`` are offsets of its buffers and steps in those
+    of the program. ``functions`` are those of nested bodies.
     """
 
     def __init__(
@@ -58,7 +57,7 @@ class Operands:
         self.first_buffer: int = first_buffer + (0 if around is None else around.first_buffer)
         self.plan, self.leaves, self.constants = plan, leaves, constants
         self.layouts, self.base = plan.schedule.layouts, plan.schedule.base
-        # What all functions of a module share.
+        # Shared by all functions of a module.
         self.globals: dict[str, str] = {} if around is None else around.globals
         self.taken: set[str] = set() if around is None else around.taken
         self.shared_counts: dict[str, int] = {"step": 0} if around is None else around.shared_counts
@@ -78,7 +77,9 @@ class Operands:
     # Names ------------------------------------------------------------------------------------
 
     def make(self, stem: str, text: str, scope: str) -> str:
-        """The name of an array that ``text`` makes; the same text in a scope has one name."""
+        """Return the name of an array that ``text`` makes; equal texts in a scope share one
+        name.
+        """
         found = self.texts.get((scope, text))
         if found is None:
             first = int(stem[-1:].isdigit())
@@ -91,10 +92,10 @@ class Operands:
         return found
 
     def array(self, op: Op) -> str:
-        """The name of the array of ``op``, over its axes in their order."""
+        """Return the name of the array of ``op``, over its axes in their order."""
         found = self.names.get(op)
         if found is None:
-            views = []  # innermost first below: views of views may be many thousands deep
+            views = []  # iterative: views of views may be nested many thousands deep
             while op not in self.names and self.base[op] is not op:
                 views.append(op)
                 op = op.args[0]
@@ -106,7 +107,7 @@ class Operands:
         return found
 
     def own(self, op: Op) -> str:
-        """The array of a value with memory of its own."""
+        """Return the array of a value with memory of its own."""
         if isinstance(op, Leaf):
             return self.leaves[op]
         if is_bound(op):
@@ -129,28 +130,28 @@ class Operands:
         return name
 
     def arena_view(self, home: Home, op: Op) -> str:
-        """A view into the arena; those of one shape and dtype are made together."""
+        """Return a view into the arena; those of one shape and dtype are made together."""
         shape = self.shape([op.axes[n].expression for n in self.layouts[op].order])
         return self.carved(home.number, shape, op.dtype)
 
     def carry_buffer(self, number: int, op: Op) -> str:
-        """The array of a buffer in which a carry like ``op`` lies."""
+        """Return the array of a buffer that holds a carry like ``op``."""
         return self.carved(number, self.shape(op.axes.lengths), op.dtype)
 
     def carved(self, number: int, shape: str, dtype: Any) -> str:
-        """The view of a buffer that has this shape and dtype."""
+        """Return the view of a buffer with this shape and dtype."""
         key = (number, f"{shape}, {dtype_text(dtype)}")
         found = self.arena_buffers.get(key)
         if found is None:
             found = f"b{number}"
             while found in self.scopes:
-                found += "x"  # the same memory under another shape or dtype
+                found += "x"  # the same memory with another shape or dtype
             self.arena_buffers[key] = found
             self.scopes[found] = "bind"
         return found
 
     def carve_lines(self) -> list[Line]:
-        """The statements that make all views into the arena."""
+        """Return the statements that make all views into the arena."""
         groups: dict[str, list[tuple[int, str]]] = {}
         for (number, form), name in self.arena_buffers.items():
             groups.setdefault(form, []).append((number, name))
@@ -172,14 +173,16 @@ class Operands:
         return name
 
     def known(self, op: Op) -> str:
-        """A constant, or a length."""
+        """Return the array of a constant or a length."""
         if op.primitive.name == "constant":
             return self.constant(op)
         length = op.attrs[0] if op.primitive.name == "length" else op.args[0].attrs[0]
         return self.make("n", f"np.asarray({length_text(length)}, {dtype_text(op.dtype)})", "bind")
 
     def constant(self, op: Op) -> str:
-        """The name of a constant: an array that is handed over, a scalar, or one in the module."""
+        """Return the name of a constant: an array passed to ``bind``, a scalar, or a global
+        array.
+        """
         value = op.attrs[0]
         if isinstance(value, Frozen):
             name = f"k{self.constants[value]}"
@@ -194,7 +197,7 @@ class Operands:
         return self.shared(text, f"c_{len(self.globals)}")
 
     def scalar(self, value: Any, dtype: Any) -> str:
-        """A scalar constant, named by its value where that reads well."""
+        """Return the name of a scalar constant, formed from its value if that is short."""
         literal = _literal(value)
         if name_of(dtype) == "float32" and "np" not in literal:
             literal = str(np.float32(value))  # the shortest text that is this float32
@@ -207,7 +210,9 @@ class Operands:
         return self.shared(text, name)
 
     def shared(self, text: str, name: str) -> str:
-        """The name of the constant that ``text`` makes: ``name``, unless another one has it."""
+        """Return the name of the global constant that ``text`` makes: ``name``, or a variant if
+        taken.
+        """
         if text not in self.globals:
             while name in self.taken:
                 name += "x"
@@ -216,18 +221,18 @@ class Operands:
         return self.globals[text]
 
     def view_of(self, name: str, suffix: str) -> str:
-        """A view of the memory of a named array."""
+        """Return a view of a named array."""
         if not suffix:
             return name
         return self.wrapped(name, f"{name}{suffix}")
 
     def wrapped(self, name: str, text: str) -> str:
-        """The result of a call of NumPy's that is a view of ``name``."""
+        """Return the result of a NumPy call that is a view of ``name``."""
         scope = self.scopes.get(name, "bind" if name.startswith("c_") else "run")
         return self.make(name.split("_")[0], text, scope)
 
     def shown(self, op: Op) -> str:
-        """The array of an op that only looks at the memory of its argument."""
+        """Return the array of an op that is a view of its argument."""
         source = self.array(op.args[0])
         if op.primitive.waits:
             return source
@@ -258,7 +263,9 @@ class Operands:
         return self.view_of(source, self.index(op, 1))
 
     def index(self, op: Op, first: int) -> str:
-        """The index of a slice or update; run-time positions are read as integers."""
+        """Return the index expression of a slice or update; run-time positions are read as
+        integers.
+        """
         parts = []
         for item in op.attrs[0]:
             if item is None:
@@ -274,7 +281,7 @@ class Operands:
         return f"[{', '.join([*parts, '...'])}]"
 
     def aligned(self, op: Op, axes: Axes) -> str:
-        """The array of ``op`` with its dimensions where NumPy's broadcasting meets ``axes``."""
+        """Return the array of ``op``, transposed and expanded so that it broadcasts to ``axes``."""
         name, have, want = self.array(op), op.axes.names, axes.names
         if have == want[len(want) - len(have) :]:
             return name
@@ -286,25 +293,25 @@ class Operands:
         return self.view_of(name, f"[{', '.join(marks)}]") if "None" in marks else name
 
     def operand(self, op: Op, axes: Axes | None = None) -> str:
-        """An operand as ``run`` reads it, aligned with ``axes`` where given."""
+        """Return an operand as ``run`` reads it, aligned with ``axes`` if given."""
         return self.array(op) if axes is None else self.aligned(op, axes)
 
     def shape(self, lengths: Any) -> str:
-        """A shape as a tuple."""
+        """Return a shape as a tuple."""
         return _tuple([length_text(n) for n in lengths])
 
     def length_text(self, length: int | Length) -> str:
-        """A length as Python, where it is read."""
+        """Return a length as Python, evaluated in place."""
         return length_text(length)
 
     def length(self, length: int | Length) -> str:
-        """A length as ``run`` reads it."""
+        """Return a length as ``run`` reads it."""
         if isinstance(length, int):
             return str(length)
         return self.make("n", length_text(length), "bind")
 
 
-# The array of each op that only looks at the memory of its argument's.
+# The array of each op that is a view of its argument.
 SHOWN: dict[str, Callable[[Operands, Op, str], str]] = {
     **dict.fromkeys(("rename", "print", "checked"), Operands._itself),
     "reorder": Operands._turned,
@@ -328,6 +335,6 @@ def _literal(value: Any) -> str:
 
 
 def _spread(op: Op) -> str:
-    """What broadcasts a view: NumPy, where its size is known to be one that NumPy can say."""
+    """Return the broadcast function: NumPy's, if the size is known to be below its limit."""
     size = bytes_of(op)
     return "np.broadcast_to" if isinstance(size, int) and size < 2**63 else "rt.broadcast"

@@ -1,4 +1,4 @@
-"""What the NumPy target needs to compute a row, by kind: no row is half known."""
+"""Check that the NumPy target's tables cover a primitive, by kind."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from ...op_graph.core.traversal import is_bound
 from ...op_graph.op_graph import Op
 from . import arrays, kernels, table
 
-# What statements of loops are written for.
+# Primitives that the statements of loops handle.
 REGIONS = frozenset({"scan", "while", "case", "region_result", "parameter"})
 
 
 def lacks(op: Op) -> list[str]:
-    """The entries that an op of a lowered program needs and tables do not have."""
+    """Return the table entries that a lowered op needs and that are missing."""
     name, kind = op.primitive.name, op.primitive.kind
     if name in REGIONS or is_bound(op) or op.primitive.index_map is not None:
         return []

@@ -1,10 +1,9 @@
-"""Stage 6 for NumPy: a plan as the text of a Python module.
+"""Emit a plan as a Python module that calls NumPy.
 
-The text has three functions. ``sizes`` gives the arena's buffers under given lengths, ``bind``
-makes every array that can be made before a call (views into the arena and the variables), ``run``
-computes.
-Of the user's names it contains those of axes that loops step along, and no line numbers;
-``annotate`` adds all of them as comments.
+The module has three functions. ``sizes`` returns the arena's buffers for given lengths, ``bind``
+makes every array that can be made before a call (views of the arena and the variables), ``run``
+computes. Of the user's names it contains those of axes that loops iterate over, and no line
+numbers; ``annotate`` adds all of them as comments.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ ADDED_UP = 20
 def emit(
     plan: Plan, leaves: dict[Leaf, str], constants: dict[Frozen, int], annotate: bool = False
 ) -> str:
-    """The module of a plan; ``leaves`` name inputs ``x<n>`` and variables ``v<n>``."""
+    """Return the module of a plan; ``leaves`` name inputs ``x<n>`` and variables ``v<n>``."""
     work = Operands(plan, leaves, constants)
     for name in leaves.values():
         work.scopes[name] = "bind" if name.startswith("v") else "run"
@@ -40,7 +39,7 @@ def emit(
         lines.append(("from ml_dtypes import bfloat16", None))
     named = [(f"{name} = {text}", None) for text, name in work.globals.items()]
     lines += [("", None), *named, *([("", None)] if named else []), *_sizes(plan), ("", None)]
-    work.scopes["L"] = "bind"  # looks at an input or a result need lengths in each call
+    work.scopes["L"] = "bind"  # views of an input or a result need lengths in each call
     lines += [(text, op) for text, op in work.functions]
     results = [f"r{k}" for k in range(len(plan.schedule.program.outputs))]
     bound, functions = computing(work.run, work.scopes, inputs, results)
@@ -54,7 +53,7 @@ def emit(
 
 
 def _write(work: Operands) -> None:
-    """Write all kernels, and what makes the arrays of results."""
+    """Write all kernels, and the statements that make the arrays of results."""
     outputs = work.plan.schedule.program.outputs
     for k, op in enumerate(outputs):
         lengths = op.axes.lengths
@@ -87,7 +86,9 @@ _RUNTIME = "from geon.transformers.numpy import runtime as rt"
 
 
 def _sizes(plan: Plan) -> list[Line]:
-    """The function that gives sizes and lifetimes of buffers, and the bytes beside the arena."""
+    """Return the function that computes buffers' sizes and lifetimes, and the bytes beside the
+    arena.
+    """
     sizes = ", ".join(length_text(buffer.size) for buffer in plan.buffers)
     lifetimes = ", ".join(f"({first}, {last})" for first, last in plan.lifetimes)
     beside = [length_text(bytes_of(op)) for op in plan.schedule.program.outputs]

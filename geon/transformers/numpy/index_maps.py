@@ -1,4 +1,4 @@
-"""Index maps as NumPy: views by strides, and other rows that move elements by arrays of indices."""
+"""Index maps as NumPy: strided views, and movement ops by index arrays."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from ..lowering.facts.target import Layout
 
 
 class Names(Protocol):
-    """What a program calls its arrays and its lengths."""
+    """Interface of the arrays and lengths of a program."""
 
     @property
     def layouts(self) -> Mapping[Op, Layout]:
-        """How values lie in memory."""
+        """Return the memory layouts of values."""
 
     def operand(self, op: Op) -> str:
-        """The array of a value."""
+        """Return the array of a value."""
 
     def make(self, stem: str, text: str, scope: str) -> str:
-        """The name of an array that ``text`` makes."""
+        """Return the name of an array that ``text`` makes."""
 
     def shape(self, lengths: Iterable[int | Length]) -> str:
-        """A shape."""
+        """Return a shape as text."""
 
     def length_text(self, length: int | Length) -> str:
-        """A length where it is read."""
+        """Return a length, evaluated in place."""
 
 
 def map_of(op: Op) -> Map:
-    """The index map of an op, at the variables that its axes are."""
+    """Return the index map of an op, as a function of its axes."""
     assert op.primitive.index_map is not None
     return op.primitive.index_map(op, identity(op.axes.names))
 
 
 def view_text(work: Names, op: Op, source: str) -> str:
-    """The view of an op's argument, the array ``source``, that its index map says."""
+    """Return the text of the strided view of an op's argument ``source``, from its index map."""
     (piece,) = map_of(op)
     x = op.args[0]
     starts = [work.length_text(piece.index[name].constant) for name in x.axes.names]
     indices = [piece.index[name] for name in x.axes.names]
     if all(isinstance(atom, str) for index in indices for atom in index.terms):
         units = [f"{source}.strides[{k}]" for k in range(len(indices))]
-    else:  # parts of divisions, which make up one index: the argument's axes adjoin in memory
+    else:  # quotients and remainders of one index: the argument's axes are contiguous
         order = work.layouts[x].order
         lengths = tuple([x.axes[name].expression for name in order])
         offset = Affine()
@@ -58,7 +58,7 @@ def view_text(work: Names, op: Op, source: str) -> str:
 
 
 def _stride(work: Names, name: str, indices: list[Affine], units: list[str]) -> str:
-    """The bytes from one element of a view to the next along an axis."""
+    """Return the stride of a view along an axis, in bytes."""
     parts = [
         _times(unit, work.length_text(index.step(name)))
         for index, unit in zip(indices, units, strict=True)
@@ -72,7 +72,7 @@ def _times(text: str, factor: str) -> str:
 
 
 def moved_text(work: Names, op: Op) -> list[str]:
-    """The statements that fill an op's array from its index map, the last piece first."""
+    """Return the statements that fill an op's array from its index map, the last piece first."""
     out = work.operand(op)
     grid = work.make("g", f"rt.grid({work.shape(op.axes.lengths)})", "bind")
     axes = {name: f"{grid}[{k}]" for k, name in enumerate(op.axes.names)}
@@ -98,7 +98,7 @@ def _inside(index: str, low: str, high: str) -> str:
 
 
 def _index(work: Names, op: Op, index: Affine, axes: dict[str, str]) -> str:
-    """An affine index as Python, over the arrays that ``axes`` name, in parentheses."""
+    """Return an affine index as Python over the arrays named in ``axes``, in parentheses."""
     parts = []
     for atom, step in index.terms.items():
         if isinstance(atom, (Quotient, Remainder)):

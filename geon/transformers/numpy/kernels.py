@@ -1,4 +1,4 @@
-"""The NumPy statements of one kernel, for every kind of row."""
+"""NumPy statements of one kernel, for every kind of primitive."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .table import INTEGER_TABLE, REDUCTIONS, TABLE
 
 
 def statements(work: Operands, kernel: Kernel) -> list[str]:
-    """The statements that compute a kernel."""
+    """Return the statements that compute a kernel."""
     name = kernel.op.primitive.name
     if name in REDUCTIONS:
         return _reduction(work, kernel.op)
@@ -74,7 +74,7 @@ def _reduction(work: Operands, op: Op) -> list[str]:
 
 
 def _few(work: Operands, x: Op, axis: tuple[int, ...]) -> bool:
-    """Whether NumPy's own sum is right: of few terms, of one run of memory, or of no floats."""
+    """Return True if NumPy's own sum is accurate: few terms, one contiguous run, or no floats."""
     terms = product(x.axes.lengths[k] for k in axis)
     together = len(axis) == len(x.axes) and work.base[x] is x
     few = isinstance(terms, int) and terms <= CHAIN
@@ -147,7 +147,7 @@ def _dot(work: Operands, op: Op) -> list[str]:
 
 
 def _matrix(work: Operands, op: Op, batch: list[str], pair: list[list[str]], drop: bool) -> str:
-    """``op`` with its axes as (batch, first of pair, second); empty ones dropped where ``drop``."""
+    """Return ``op`` with axes (batch, first of pair, second); with ``drop``, without empty ones."""
     name = work.array(op)
     order = [op.axes.index(n) for n in [*batch, *pair[0], *pair[1]]]
     if order != sorted(order):
@@ -170,7 +170,7 @@ def _update(work: Operands, op: Op) -> list[str]:
 
 
 def _slice(work: Operands, op: Op) -> list[str]:
-    """A slice at run-time positions: the only kind that is a kernel."""
+    """Return the statements of a slice at run-time positions; other slices are views."""
     x, out = work.operand(op.args[0]), work.operand(op)
     return [f"np.copyto({out}, {x}{work.index(op, 1)})"]
 

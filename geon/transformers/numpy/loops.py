@@ -1,4 +1,4 @@
-"""The NumPy statements of a loop: Python's own, around a function that computes one step."""
+"""NumPy statements of regions: Python loops and branches around functions of their bodies."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Write = Callable[[Operands], None]  # writes the statements of all kernels of a 
 
 
 def region_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
-    """The statements that run a region; its bodies become functions of the module."""
+    """Return the statements that run a region; its bodies become functions of the module."""
     assert isinstance(kernel.work, Region)
     return REGIONS[kernel.work.op.primitive.name](work, kernel, write)
 
 
 def case_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
-    """The statements that run one of several branches."""
+    """Return the statements that run one of several branches."""
     assert isinstance(kernel.work, Region)
     region, inside = kernel.work, work.plan.inside[kernel.op]
     given = [work.operand(arg) for arg in region.op.args]
@@ -38,7 +38,7 @@ def case_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
 
 
 def loop_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
-    """The statements that run a scan."""
+    """Return the statements that run a scan."""
     assert isinstance(kernel.work, Region)
     region, inside = kernel.work, work.plan.inside[kernel.op]
     a = ScanAttributes(region.op.attrs)
@@ -90,7 +90,7 @@ def loop_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
 
 
 def while_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
-    """The statements that run a while loop."""
+    """Return the statements that run a while loop."""
     assert isinstance(kernel.work, Region)
     region, inside = kernel.work, work.plan.inside[kernel.op]
     a = WhileAttributes(region.op.attrs)
@@ -133,7 +133,7 @@ def while_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
 
 
 def _told(kernel: Kernel, axis: str, turn: str, loop: list[str]) -> list[str]:
-    """A loop whose errors know the step, where a step can raise."""
+    """Return a loop that adds its step to errors, if its body can raise."""
     if not kernel.raises:
         return loop
     failed = f"    raise rt.at_step(error, {axis!r}, {turn}) from None"
@@ -146,7 +146,7 @@ REGIONS = {"scan": loop_statements, "while": while_statements, "case": case_stat
 def body_functions(
     work: Operands, inside: Inside, k: int, leaves: Sequence[Leaf], write: Write
 ) -> tuple[int, str]:
-    """The number of the functions of body ``k``, and the name of what is bound for it."""
+    """Emit the functions of body ``k``; return their number and the name of its bound arrays."""
     number = work.shared_counts["step"]
     work.shared_counts["step"] = number + 1
     inner = Operands(inside.plans[k], {}, work.constants, work, inside.first[k])
@@ -159,7 +159,7 @@ def body_functions(
 def step_functions(
     inner: Operands, leaves: Sequence[Leaf], number: int, write: Write
 ) -> list[Line]:
-    """The function that makes the arrays of a body, and the one that computes it."""
+    """Return the function that makes the arrays of a body, and the one that computes it."""
     plan: Plan = inner.plan
     for k, leaf in enumerate(leaves):
         inner.leaves[leaf] = f"x{k}"

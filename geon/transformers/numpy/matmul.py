@@ -1,8 +1,8 @@
-"""How ``np.matmul`` takes a contraction: as stacks of matrices, without needless copies.
+"""Contractions as ``np.matmul``: stacks of matrices, with as few copies as possible.
 
 The result of x over (batch, M, K) and y over (batch, K, N) is laid out (batch, M, N). An operand is
-read as it lies when its M (or N) axes and its K axes each walk as one axis and one of the two is
-adjacent in memory, which is what BLAS takes; otherwise it is copied into that form first.
+read in place if its M (or N) axes and its K axes each collapse to one axis and one of the two is
+contiguous, which is what BLAS accepts; otherwise it is copied into that form first.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..lowering.facts.target import Arrangement, Layout
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The axes of a contraction by their part: kept by x alone, by y alone, summed, batch."""
+    """The axes of a contraction by role: batch, rows (in x only), columns (in y only), summed."""
 
     batch: tuple[str, ...]
     rows: tuple[str, ...]
@@ -24,7 +24,7 @@ class Groups:
 
 
 def groups(op: Op) -> Groups:
-    """The parts of the axes of a contraction, in the order of its operands."""
+    """Return the axes of a contraction by role, in the order of its operands."""
     x, y = op.args[0].axes, op.args[1].axes
     summed = op.attrs[0]
     return Groups(
@@ -36,12 +36,12 @@ def groups(op: Op) -> Groups:
 
 
 def arrange(op: Op, x: Layout, y: Layout) -> Arrangement:
-    """Which operands to copy, and the order of the result in memory."""
+    """Return which operands to copy, and the memory order of the result."""
     parts = groups(op)
     along = [_within(layout, parts.summed) for layout in (x, y)]
     fits = [_readable(x, parts.rows, parts), _readable(y, parts.columns, parts)]
     if fits[0] and fits[1] and along[0] != along[1]:
-        fits[1] = False  # the two walk the summed axes differently: y follows x
+        fits[1] = False  # the operands order the summed axes differently: y follows x
     summed = along[0] if fits[0] else along[1] if fits[1] else parts.summed
     if not fits[1] and fits[0]:
         summed = along[0]
@@ -59,7 +59,7 @@ def _within(layout: Layout, names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _readable(layout: Layout, own: tuple[str, ...], parts: Groups) -> bool:
-    """Whether an operand is a stack of matrices that BLAS reads as they lie."""
+    """Return True if an operand is a stack of matrices that BLAS reads in place."""
     if not layout.unit or (layout.order and layout.order[-1] in parts.batch):
         return False
     return _walkable(layout, own) and _walkable(layout, parts.summed)

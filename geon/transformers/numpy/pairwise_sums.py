@@ -1,7 +1,7 @@
-"""Sums of many floats, whose error hardly grows with their number.
+"""Accurate sums and products of floats: blocked summation with float64 totals.
 
-NumPy adds what lies side by side in pairs, but along other axes one after another; a BLAS adds the
-terms of a product one after another. Here few terms are added in their dtype, their sums in
+NumPy adds pairwise along contiguous memory, but sequentially along other axes; a BLAS adds the
+terms of a product sequentially. Here, short blocks are added in their dtype, and their sums in
 float64. Products of float64 are left to the BLAS.
 
 This file imports NumPy and the standard library alone: its text is part of the modules that
@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, np.dtype[Any]]
-CHAIN = 32  # terms that are added one after another: equal ones are off by 5e-7 at most
-PIECE = 1 << 18  # elements that are worked on at a time, in memory of a few times their size
+CHAIN = 32  # terms that are added sequentially: error at most 5e-7 for equal ones
+PIECE = 1 << 18  # elements per block of work, whose temporaries are a few times that size
 LONG_PRODUCT = 8192  # terms from which on a product is computed in float64
 RUNNING = 1 << 13  # elements of a running sum that are added at a time
-VECTOR = 1024  # terms of a part of a product of vectors: BLAS has at least 16 sums for them
+VECTOR = 1024  # terms per block of a product of vectors: BLAS has at least 16 accumulators for them
 
 
 def add_reduce(x: Array, axis: int | tuple[int, ...], out: Array) -> None:
-    """The sums of float32 or float64 over ``axis``."""
+    """Sum float32 or float64 over ``axis``."""
     axes = (axis,) if isinstance(axis, int) else axis
     terms = math.prod([x.shape[a] for a in axes])
     trailing = min(axes, default=0) >= x.ndim - len(axes)
@@ -36,7 +36,9 @@ def add_reduce(x: Array, axis: int | tuple[int, ...], out: Array) -> None:
 
 
 def _reduce_kept(x: Array, out: Array) -> None:
-    """The sums over the last axes of ``x``, those that ``out`` has not; part by part of ``out``."""
+    """Sum over the last axes of ``x``, those that ``out`` lacks; split large ``out``
+    recursively.
+    """
     if out.size > PIECE // CHAIN:
         axis = int(np.argmax(out.shape))
         middle = out.shape[axis] // 2
@@ -50,7 +52,7 @@ def _reduce_kept(x: Array, out: Array) -> None:
 
 
 def _add_sums(x: Array, total: Array) -> None:
-    """Add the sums over the last axes of ``x`` to ``total``, piece by piece of what is summed."""
+    """Add the sums over the last axes of ``x`` to ``total``, block by block of the summed axes."""
     first = total.ndim
     if x.size > PIECE and x.size > total.size * CHAIN:
         axis = first + int(np.argmax(x.shape[first:]))
@@ -67,13 +69,13 @@ def _add_sums(x: Array, total: Array) -> None:
 
 
 def _few_terms(x: Array, first: int) -> Array:
-    """Sums of few terms each, along the axis that lies closest, else the longest, as float64."""
+    """Return sums of few terms each as float64, along the contiguous axis, else the longest."""
     strides = [abs(s) if n > 1 else 0 for s, n in zip(x.strides, x.shape, strict=True)]
     summed = range(first, x.ndim)
     near = [a for a in summed if x.shape[a] > 1 and strides[a] == x.itemsize]
     axis = near[0] if near else max(summed, key=lambda a: x.shape[a])
     if near and x.shape[axis] >= CHAIN:
-        return np.add.reduce(x, axis=axis).astype(np.float64)  # in pairs
+        return np.add.reduce(x, axis=axis).astype(np.float64)  # NumPy adds pairwise here
     blocks, rest = divmod(x.shape[axis], CHAIN)
     part = (slice(None),) * axis
     if not blocks:
@@ -88,7 +90,7 @@ def _few_terms(x: Array, first: int) -> Array:
 
 
 def add_accumulate(x: Array, axis: int, out: Array) -> None:
-    """Running sums of float32 along ``axis``, each the rounded one of float64."""
+    """Running sums of float32 along ``axis``, accumulated in float64 and rounded."""
     x, out = np.moveaxis(x, axis, 0), np.moveaxis(out, axis, 0)
     if out[:1].size > RUNNING:
         along = 1 + int(np.argmax(out.shape[1:]))
@@ -108,7 +110,7 @@ def add_accumulate(x: Array, axis: int, out: Array) -> None:
 
 
 def matmul(x: Array, y: Array, out: Array) -> None:
-    """The product of (stacks of) matrices of float32 as ``np.matmul`` takes them."""
+    """Product of (stacks of) float32 matrices, with the shapes of ``np.matmul``."""
     terms = x.shape[-1]
     if terms <= LONG_PRODUCT:
         np.matmul(x, y, out=out)
@@ -133,7 +135,7 @@ def matmul(x: Array, y: Array, out: Array) -> None:
 
 
 def _matrices(x: Array, y: Array, out: Array) -> None:
-    """The product of two matrices in float64, by parts of the result and of what is summed."""
+    """Product of two matrices in float64, by blocks of the result and of the summed axis."""
     rows, columns = out.shape
     height = max(1, min(rows, 512))
     width = max(1, min(columns, PIECE // height))

@@ -1,4 +1,4 @@
-"""What emitted NumPy programs call while they run.
+"""Runtime functions that emitted NumPy programs call.
 
 This file imports NumPy, the standard library and geon's errors alone: its text, without the imports
 of geon, is part of the modules that ``Transformer.write`` makes.
@@ -29,14 +29,14 @@ Array = np.ndarray[Any, np.dtype[Any]]
 def arena_views(
     arena: Array, offsets: Sequence[int], numbers: Sequence[int], shape: tuple[int, ...], dtype: Any
 ) -> list[Array]:
-    """The arrays of ``shape`` and ``dtype`` that the buffers of these numbers hold."""
+    """Return the arrays of ``shape`` and ``dtype`` in the buffers of these numbers."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     starts = [offsets[number] for number in numbers]
     return [arena[start : start + size].view(dtype).reshape(shape) for start in starts]
 
 
 def broadcast(x: Array, shape: tuple[int, ...]) -> Array:
-    """The view of ``x`` with this shape; ``SizeError`` where NumPy cannot say how large it is."""
+    """Return ``x`` broadcast to a shape; raise ``SizeError`` if NumPy cannot represent its size."""
     if math.prod(shape) * x.itemsize >= 2**63:
         raise SizeError(
             f"a value of shape {shape} has more bytes than a 64-bit size can say, though it is "
@@ -49,8 +49,9 @@ def broadcast(x: Array, shape: tuple[int, ...]) -> Array:
 
 
 def to_and_fro(pairs: Sequence[tuple[Array, Array]], count: int) -> Iterator[tuple[Array, ...]]:
-    """For each of ``count`` steps the arrays that carries are put into: the first of each pair at
-    the last step, and the other one at the step before.
+    """Yield, for each of ``count`` steps, the arrays that receive the carries.
+
+    They alternate so that the last step writes the first of each pair.
     """
     ways = [tuple([pair[k] for pair in pairs]) for k in (0, 1)]
     for step in range(count):
@@ -59,8 +60,9 @@ def to_and_fro(pairs: Sequence[tuple[Array, Array]], count: int) -> Iterator[tup
 
 
 def turns(pairs: Sequence[tuple[Array, Array]], limit: int | None) -> Iterator[tuple[Array, ...]]:
-    """For each step the arrays that carries are put into, by turns those of each pair; without a
-    limit there are always more steps.
+    """Yield, for each step, the arrays that receive the carries, alternating in each pair.
+
+    Without a limit, there is no end.
     """
     ways = [tuple([pair[k] for pair in pairs]) for k in (0, 1)]
     step = 0
@@ -71,54 +73,54 @@ def turns(pairs: Sequence[tuple[Array, Array]], limit: int | None) -> Iterator[t
 
 
 def steps_of(count: Array, most: int) -> int:
-    """How many steps a loop takes of those that there are at most."""
+    """Return the number of steps of a counted loop: ``count``, clamped to 0 and ``most``."""
     return min(max(int(count), 0), most)
 
 
 def each(steps: range) -> Iterator[int]:
-    """These steps, up to an interrupt."""
+    """Yield these steps, until an interrupt."""
     for step in steps:
         stop_if_interrupted()
         yield step
 
 
 def put_carries(carries: Sequence[Array], results: Sequence[Array | None]) -> None:
-    """Let results, where there are any, have the carries, unless these were put there."""
+    """Copy carries to results that are not None, unless they were computed there."""
     for carry, result in zip(carries, results, strict=True):
         if result is not None and carry is not result:
             np.copyto(result, carry)
 
 
-# Rows that move elements -------------------------------------------------------------------------
+# Primitives that move elements --------------------------------------------------------------------
 
 
 def view(x: Array, starts: Sequence[int], steps: Sequence[int], shape: tuple[int, ...]) -> Array:
-    """The view of ``x`` from the element at ``starts`` on, with these strides in bytes."""
+    """Return the view of ``x`` from the element at ``starts`` on, with these strides in bytes."""
     first = x[tuple([slice(start, None) for start in starts])]
     return np.lib.stride_tricks.as_strided(first, shape, steps)
 
 
 def grid(shape: tuple[int, ...]) -> tuple[Array, ...]:
-    """The indices along each axis of a shape, which broadcast to it."""
+    """Return the indices along each axis of a shape, which broadcast to it."""
     return np.indices(shape, sparse=True)
 
 
 def wrapped(positions: Array, length: int) -> Array:
-    """Positions that count from the end where they are negative."""
+    """Return indices with negative ones counted from the end."""
     return np.where(positions < 0, positions + length, positions)
 
 
 def put_piece(out: Array, x: Array, inside: Array, index: tuple[Any, ...]) -> None:
-    """Put the elements of ``x`` at ``index`` into ``out`` where ``inside`` is true."""
+    """Set ``out`` to the elements of ``x`` at ``index`` where ``inside`` is true."""
     chosen = np.broadcast_to(inside, out.shape)
     out[chosen] = x[tuple([np.broadcast_to(at, out.shape)[chosen] for at in index])]
 
 
-# Rows that need more than one ufunc -------------------------------------------------------------
+# Primitives that need more than one ufunc ---------------------------------------------------------
 
 
 def _blocks(out: Array, *operands: Array) -> Iterator[Any]:
-    """Views of bounded size over ``out`` and the operands broadcast to it, for work by block."""
+    """Yield blocks of bounded size of ``out`` and of the operands broadcast to it."""
     shape = out.shape
     arrays = [out, *(np.broadcast_to(x, shape) for x in operands)]
     if out.size == 0:
@@ -129,7 +131,7 @@ def _blocks(out: Array, *operands: Array) -> Iterator[Any]:
 
 
 def to_integer(x: Array, out: Array) -> None:
-    """Floats truncated to integers, held at the ends of the range; NaN becomes 0."""
+    """Truncate floats to integers, saturating at the ends of the range; NaN becomes 0."""
     info = np.iinfo(out.dtype)
     for target, block in _blocks(out, x):
         wide = np.trunc(np.nan_to_num(block.astype(np.float64), nan=0.0))
@@ -141,20 +143,20 @@ def to_integer(x: Array, out: Array) -> None:
 
 
 def sigmoid(x: Array, out: Array) -> None:
-    """1 / (1 + exp(-x)) by the exponential that cannot overflow."""
+    """Compute 1 / (1 + exp(-x)) by the exponential that cannot overflow."""
     for target, a in _blocks(out, x):
         small = np.exp(-np.abs(a))
         np.divide(np.where(a > 0, a.dtype.type(1), small), 1 + small, out=target)
 
 
 def weighted_product(weight: Array, x: Array, out: Array) -> None:
-    """weight * x; 0 where weight is 0, also for an infinite or NaN x."""
+    """Compute weight * x; 0 where weight is 0, also for an infinite or NaN x."""
     for target, w, a in _blocks(out, weight, x):
         np.multiply(w, np.where(w == 0, a.dtype.type(0), a), out=target)
 
 
 def left_shift(x: Array, count: Array, out: Array) -> None:
-    """x << count; 0 where count is negative or at least the width."""
+    """Compute x << count; 0 where count is negative or at least the width."""
     bits = 8 * out.dtype.itemsize
     for target, a, n in _blocks(out, x, count):
         outside = (n < 0) | (n >= bits)
@@ -162,7 +164,9 @@ def left_shift(x: Array, count: Array, out: Array) -> None:
 
 
 def right_shift(x: Array, count: Array, out: Array) -> None:
-    """x >> count keeping the sign; 0 or -1 where count is negative or at least the width."""
+    """Compute x >> count keeping the sign; 0 or -1 where count is negative or at least the
+    width.
+    """
     bits = 8 * out.dtype.itemsize
     for target, a, n in _blocks(out, x, count):
         outside = (n < 0) | (n >= bits)
@@ -171,7 +175,7 @@ def right_shift(x: Array, count: Array, out: Array) -> None:
 
 
 def integer_power(x: Array, exponent: Array, out: Array) -> None:
-    """Integers to integer powers; a negative power is 0 unless the base is 1 or -1."""
+    """Raise integers to integer powers; a negative power is 0 unless the base is 1 or -1."""
     if out.dtype.kind == "u":
         np.power(x, exponent, out=out)
         return
@@ -181,7 +185,7 @@ def integer_power(x: Array, exponent: Array, out: Array) -> None:
 
 
 def iota(out: Array) -> None:
-    """0, 1, 2, ... into the only dimension of ``out``."""
+    """Write 0, 1, 2, ... into the only dimension of ``out``."""
     if len(out):
         out.fill(1)
         out[0] = 0
@@ -189,16 +193,16 @@ def iota(out: Array) -> None:
 
 
 def top_k(x: Array, axis: int, k: int, out: Array) -> None:
-    """Positions of the k largest, largest first, NaN above all, equal elements in order."""
+    """Indices of the k largest elements, largest first, NaN above all, equal elements in order."""
     backwards = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
     order = np.flip(backwards, axis)
     np.subtract(x.shape[axis] - 1, np.take(order, np.arange(k), axis=axis), out=out)
 
 
 def check_positions(index: Array, length: int, kernel: int, lowest: int | None = None) -> None:
-    """Raise ``IndexRangeError`` when a position lies outside an axis of ``length``.
+    """Raise ``IndexRangeError`` if an index lies outside an axis of ``length``.
 
-    They may count from the end of the axis, unless ``lowest`` says where they begin.
+    Negative indices count from the end of the axis, unless ``lowest`` is the smallest valid index.
     """
     if index.size:
         low, high = int(index.min()), int(index.max())
@@ -208,7 +212,7 @@ def check_positions(index: Array, length: int, kernel: int, lowest: int | None =
 
 
 def check_finite(x: Array, kernel: int) -> None:
-    """Raise ``NonFiniteError`` when ``x`` holds NaN or an infinity."""
+    """Raise ``NonFiniteError`` if ``x`` contains NaN or an infinity."""
     finite = np.isfinite(x)
     if not finite.all():
         wrong = x[~finite]
@@ -216,18 +220,18 @@ def check_finite(x: Array, kernel: int) -> None:
 
 
 def check_numbers(x: Array, kernel: int) -> None:
-    """Raise ``NonFiniteError`` when ``x`` holds NaN; infinities in it were written by somebody."""
+    """Raise ``NonFiniteError`` if ``x`` contains NaN; infinities come from the user's constants."""
     wrong = np.isnan(x)
     if wrong.any():
         raise _at(kernel, not_finite(int(wrong.sum()), x.size, x[wrong][0]))
 
 
 def _at(kernel: int, error: GeonError) -> GeonError:
-    """An error that knows its kernel, for whoever can name it."""
+    """Set the kernel number of an error, for code that can name its op."""
     error.kernel = kernel  # type: ignore[attr-defined]  # read where the graph is known
     return error
 
 
 def show(label: str, x: Array) -> None:
-    """Print a value as ``geon.print`` promises."""
+    """Print a value as ``geon.print`` specifies."""
     print(f"{label} = {x}")

@@ -1,6 +1,6 @@
-"""What a call needs when nothing is compiled any more: feeding, state, calls, checkpoints.
+"""Runtime of compiled programs: feeding, state, calls and checkpoints.
 
-Nothing here knows ops: it imports NumPy, the standard library and geon's errors, and of the graph
-the reading of labelled data, which needs no more than that. So its text is part of the modules that
-``Transformer.write`` makes.
+It does not depend on ops: it imports NumPy, the standard library, geon's errors, and from the graph
+package only the reading of labelled data, which depends on nothing else. So its text can be part of
+the modules that ``Transformer.write`` makes.
 """

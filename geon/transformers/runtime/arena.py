@@ -1,4 +1,4 @@
-"""Offsets of buffers in an arena: a pure function of sizes and lifetimes, on plain integers."""
+"""Memory planner: offsets of buffers in an arena from their sizes and lifetimes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ Placed = tuple[list[int], int]
 
 
 def place(sizes: Sequence[int], lifetimes: Lifetimes, alignment: int) -> Placed:
-    """Offsets for buffers of these sizes in bytes, and the bytes of the arena.
+    """Return offsets for buffers of these sizes in bytes, and the bytes of the arena.
 
-    ``lifetimes`` has for each buffer the first and last step it is alive at; two that are alive at
-    one step do not overlap. Two greedy orders are tried, by size and by time, and the smaller arena
-    is taken; large plans use the second alone, whose cost is linear in the number of buffers.
+    ``lifetimes`` has for each buffer the first and last step at which it is live; buffers that are
+    live at one step do not overlap. Two greedy orders are tried, by size and by time, and the
+    smaller arena is used; large plans use the second alone, whose cost is nearly linear in the
+    number of buffers.
     """
     rounded = [-(-size // alignment) * alignment for size in sizes]
     best = _by_time(rounded, lifetimes)
@@ -27,7 +28,7 @@ def place(sizes: Sequence[int], lifetimes: Lifetimes, alignment: int) -> Placed:
 
 
 def _by_size(sizes: Sequence[int], lifetimes: Lifetimes) -> Placed:
-    """Largest first, each at the lowest offset free for its whole life."""
+    """Place the largest buffers first, each at the lowest offset that is free for its lifetime."""
     offsets = [0] * len(sizes)
     placed: list[tuple[int, int, int, int]] = []
     total = 0
@@ -45,7 +46,9 @@ def _by_size(sizes: Sequence[int], lifetimes: Lifetimes) -> Placed:
 
 
 def _by_time(sizes: Sequence[int], lifetimes: Lifetimes) -> Placed:
-    """In order of birth, each in the smallest hole that fits; holes of the dead are joined."""
+    """Place buffers in order of birth, each in the smallest free block that fits; merge freed
+    blocks.
+    """
     offsets = [0] * len(sizes)
     order = sorted(range(len(sizes)), key=lambda k: lifetimes[k])
     deaths = sorted(range(len(sizes)), key=lambda k: lifetimes[k][1])
@@ -61,23 +64,27 @@ def _by_time(sizes: Sequence[int], lifetimes: Lifetimes) -> Placed:
 
 
 class _Holes:
-    """The free parts of an arena, found by size, by start and by end; ``total`` is its bytes."""
+    """The free blocks of an arena, indexed by size, start and end; ``total`` is the arena's
+    bytes.
+    """
 
     def __init__(self) -> None:
         self.total = 0
-        self.by_size: list[tuple[int, int]] = []  # (size, start), in order
-        self.ends: dict[int, int] = {}  # start to end
-        self.starts: dict[int, int] = {}  # end to start
+        self.by_size: list[tuple[int, int]] = []  # (size, start), sorted
+        self.ends: dict[int, int] = {}  # start -> end
+        self.starts: dict[int, int] = {}  # end -> start
 
     def take(self, size: int) -> int:
-        """The start of ``size`` free bytes: of the smallest hole that fits, else at the end."""
+        """Return the start of ``size`` free bytes: in the smallest block that fits, else at the
+        end.
+        """
         if not size:
             return self.total
         place = bisect_left(self.by_size, (size, 0))
         if place < len(self.by_size):
             start = self.by_size[place][1]
         else:
-            start = self.starts.get(self.total, self.total)  # a hole at the end grows
+            start = self.starts.get(self.total, self.total)  # a free block at the end grows
             self.total = start + size
         end = self._remove(start) if start in self.ends else start
         if start + size < end:
@@ -85,7 +92,7 @@ class _Holes:
         return start
 
     def free(self, start: int, end: int) -> None:
-        """Make a hole, joined with its neighbours."""
+        """Free a block and merge it with its free neighbours."""
         if start == end:
             return
         if start in self.starts:

@@ -1,4 +1,4 @@
-"""The arguments of a call, by position and by name, as one value for each placeholder."""
+"""Arrangement of a call's positional and keyword arguments, one value per placeholder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...errors import ArgumentError
 def arrange(
     names: Sequence[str | None], count: int, args: Sequence[Any], keywords: Mapping[str, Any]
 ) -> list[Any]:
-    """Positional and keyword arguments as one value for each placeholder, in order."""
+    """Return positional and keyword arguments as one value for each placeholder, in order."""
     if len(args) > count:
         raise ArgumentError(f"{needed(names)}, and {len(args)} were given; give one for each")
     values = list(args)
@@ -44,7 +44,7 @@ def arrange(
 
 
 def needed(names: Sequence[str | None]) -> str:
-    """How many values a call needs, for a message."""
+    """Return text for messages: how many values a call needs."""
     shown = ", ".join(name or f"#{k + 1}" for k, name in enumerate(names)) or "none"
     count = len(names)
     return f"{count} value{' is' if count == 1 else 's are'} needed ({shown})"

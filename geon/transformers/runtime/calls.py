@@ -1,4 +1,4 @@
-"""Calls: feeding arrays, binding lengths, choosing an arena, running the program."""
+"""Calls of compiled programs: feed arrays, bind lengths, choose an arena, run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Binding:
-    """A program under given lengths: where its arena is laid out."""
+    """The arena layout of a program for given lengths."""
 
     def __init__(
         self, lengths: dict[str, int], offsets: Sequence[int], arena_bytes: int, epoch: int
@@ -35,10 +35,10 @@ class Binding:
 
 
 class Workspace:
-    """Arena memory that one call at a time uses, and what the program has bound in it.
+    """Arena memory that one call at a time uses, and the program's bound state in it.
 
-    ``entry`` is the program's short way into what is bound here, where it has one; ``steady`` is
-    what the last call here left for one like it, which a kind of call may keep.
+    ``entry`` is the program's fast path into this workspace, or None. ``steady`` is state that a
+    kind of call may keep for its next call.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Workspace:
         self.context.run(np.seterr, all="ignore")
 
     def clear(self) -> None:
-        """Forget all that is bound here."""
+        """Drop all bound state."""
         self.bound.clear()
         self.steady = None
         if self.entry is not None:
@@ -59,22 +59,21 @@ class Workspace:
 
 
 class Call:
-    """A compiled computation with its storage: call it with one value for each placeholder.
+    """A compiled computation with its storage; call it with one value for each placeholder.
 
-    ``functions`` are the program's bind, run and sizes. A program that has a shorter way in has
-    two more: one that makes this way, an ``entry`` for inputs of given dtypes (or None), and one
-    that runs it with arrays for its results. ``inputs`` has (label, dtype, axis names, dims) for
-    each placeholder; ``slots`` are the variables, and ``read`` and ``writes`` those of them whose
-    old value counts and those that get a new one; ``constants`` the large arrays, in the
-    memory of ``state``; ``guards`` has
-    (relation, left, right, message) to check for each new binding; ``fixed`` are the lengths that
-    were asked for, and ``specialization`` says which of them are all that the program can do;
-    ``alignment`` is that of the arena and its buffers, in bytes. Default lengths are read at the
-    first binding.
+    ``functions`` are the program's bind, run and sizes. A program with a fast path has two more:
+    one that makes an ``entry`` for inputs of given dtypes (or None), and one that runs the program
+    with arrays for its results. ``inputs`` has (label, dtype, axis names, dims) for each
+    placeholder. ``slots`` are the variables; ``read`` are those whose old value is used, ``writes``
+    those that get a new value. ``constants`` are the large arrays, in the memory of ``state``.
+    ``guards`` has (relation, left, right, message) to check for each new binding. ``fixed`` are the
+    lengths that were requested, and ``specialization`` describes those that the program is compiled
+    for. ``alignment`` is that of the arena and its buffers, in bytes. Default lengths are read at
+    the first binding.
 
-    ``enter`` is None until there is an entry; it then gives the tuple of results, or NotImplemented
-    for values that need a closer look. ``begin`` is the same for calls that are begun and waited
-    for later.
+    ``enter`` is None until there is an entry; it then returns the tuple of results, or
+    NotImplemented for values that need the general path. ``begin`` is the same for asynchronous
+    calls.
     """
 
     enter: Any = None
@@ -112,12 +111,12 @@ class Call:
         self.open = any(not isinstance(d, int) for *_, dims in inputs for d in dims)
         self.lock = threading.Lock()
         self.defaults: dict[str, int] | None = None
-        self.origins: dict[str, str] = {}  # what set each of these
+        self.origins: dict[str, str] = {}  # source of each default length
         self.bindings: dict[tuple[Any, ...], Binding] = {}
         self.free: deque[Workspace] = deque()
 
     def __call__(self, *values: Any, out: Any = None) -> Any:
-        """The results for these values, one for each placeholder; in the arrays of ``out``.
+        """Return the results for these values, one for each placeholder; in the arrays of ``out``.
 
         ``out`` has ``arrays`` (one for each result, or None), ``check(lengths)``,
         ``direct(inputs)`` (those that can be written while the inputs are read) and
@@ -141,7 +140,7 @@ class Call:
                 with (Writing if self.writes else Reading)(self.state.access):
                     self.state.usable()
                     if binding.epoch != self.state.epoch:
-                        continue  # another call failed, and took back what this one found
+                        continue  # another call failed and released the memory that this one found
                     results = self.execute(binding, arrays, out)
                     for slot in self.writes:
                         slot.ready = True
@@ -154,7 +153,7 @@ class Call:
             raise
 
     def fed(self, values: Sequence[Any]) -> tuple[Array, ...]:
-        """These values as arrays; ``FeedError`` where they do not fit."""
+        """Return these values as arrays; raise ``FeedError`` if they do not fit."""
         try:
             return tuple([feed(value) for feed, value in zip(self.feeds, values, strict=True)])
         except FeedError as error:
@@ -162,7 +161,7 @@ class Call:
             raise
 
     def note_specialization(self, error: AxisError | FeedError) -> None:
-        """Add to an error about lengths those that the program was made for."""
+        """Extend an error about lengths by those that the program was compiled for."""
         if self.specialization:
             error.args = (
                 f"{error}\nthis computation is for {self.specialization}; give such data, or leave "
@@ -170,31 +169,33 @@ class Call:
             )
 
     def entered(self, values: Sequence[Any], out: Any) -> Any:
-        """The results by way of the entry; NotImplemented where it does not take these values."""
+        """Return the results by the fast path; NotImplemented if it does not accept these
+        values.
+        """
         if not self.slots:
             return self.tried(values, out)
         with (Writing if self.writes else Reading)(self.state.access):
             if self.entry_epoch != self.state.epoch:
-                return NotImplemented  # variables lie elsewhere, or there are none any more
+                return NotImplemented  # variables have moved or were freed
             results = self.tried(values, out)
             if self.state.tentative and results is not NotImplemented:
                 self.state.tentative = []
             return results
 
     def tried(self, values: Sequence[Any], out: Any) -> Any:
-        """What the entry gives for these values."""
+        """Return the entry's results for these values."""
         entry = self.entry
         return entry.enter(*values) if out is None else entry.enter_into(out.arrays, *values)
 
     def binding(self, key: tuple[Any, ...], arrays: Sequence[Array]) -> Binding:
-        """What the program is bound to for these shapes, found or made."""
+        """Return the binding for these shapes, cached or new."""
         binding = self.bindings.get(key)
         if binding is None or binding.epoch != self.state.epoch:
             binding = self.new_binding(key, arrays)
         return binding
 
     def execute(self, binding: Binding, arrays: Sequence[Array], out: Any = None) -> Any:
-        """Run the program in an arena that no other call is using."""
+        """Run the program in a free workspace."""
         if out is not None:
             out.check(binding.lengths)
         space = self.claimed()
@@ -216,7 +217,7 @@ class Call:
             self.released(space)
 
     def claimed(self) -> Workspace:
-        """Memory that no other call is using."""
+        """Return a free workspace, or a new one."""
         entered = None
         try:
             space = self.free.pop()
@@ -230,7 +231,7 @@ class Call:
         return space
 
     def released(self, space: Workspace) -> None:
-        """Let other calls use this memory; what has an entry is taken first."""
+        """Return a workspace to the free list; one with an entry is reused first."""
         if space.entry is not None:
             space.entry.release()
             self.free.append(space)
@@ -242,9 +243,9 @@ class Call:
     def remember(
         self, space: Workspace, bound: Any, binding: Binding, arrays: Sequence[Array]
     ) -> None:
-        """Let calls with inputs of these shapes enter ``space`` the short way from now on.
+        """Enable the fast path in ``space`` for calls with inputs of these shapes.
 
-        What makes that way is asked for with the second call: many programs are called once.
+        The entry is made at the second call, since many programs are called once.
         """
         with self.lock:
             if self.entry is None and self.make_entry is not None:
@@ -263,13 +264,15 @@ class Call:
             self.enter = partial(entry.enter_unlocked, self.state) if self.slots else entry.enter
 
     def bind_in(self, space: Workspace, binding: Binding) -> Any:
-        """What the program needs under ``binding``, in an arena of at least its size."""
+        """Bind the program in a workspace, growing its arena if needed, and return the
+        bound state.
+        """
         size = binding.arena_bytes
         if any(other.epoch != binding.epoch for other in space.bound):
-            space.clear()  # it keeps memory that variables had
+            space.clear()  # it refers to memory that variables had
         if space.size < size:
             space.clear()
-            space.arena, space.size = None, -1  # freed first, and whole where there is no memory
+            space.arena, space.size = None, -1  # freed first; valid if the allocation fails
             space.arena = self.state.memory.allocate((size,), np.uint8, self.alignment)
             space.size = size
         elif len(space.bound) >= BINDINGS_KEPT:
@@ -280,7 +283,7 @@ class Call:
         return bound
 
     def new_binding(self, key: tuple[Any, ...], arrays: Sequence[Array]) -> Binding:
-        """Lengths from the data, the variables and what was asked for; then offsets."""
+        """Return a new binding; lengths come from the data, the variables and the options."""
         try:
             return self.made_binding(key, arrays)
         except (AxisError, FeedError) as error:
@@ -288,12 +291,12 @@ class Call:
             raise
 
     def made_binding(self, key: tuple[Any, ...], arrays: Sequence[Array]) -> Binding:
-        """The binding for these shapes, with all that it needs in place."""
+        """Return a new binding, after allocating and initializing the variables."""
         self.state.usable()
         lengths = self.bind_lengths(arrays)
         self.check_guards(lengths)
         lengths.update(self.state.foreseen(self.slots, lengths))
-        self.laid_out(lengths, arrays)  # before anything is allocated
+        self.laid_out(lengths, arrays)  # checks the size before anything is allocated
         self.state.ensure(self.slots, self.read, lengths)
         epoch = self.state.epoch
         lengths = self.bind_lengths(arrays)
@@ -309,13 +312,15 @@ class Call:
     def laid_out(
         self, lengths: dict[str, int], arrays: Sequence[Array]
     ) -> tuple[Sequence[int], int]:
-        """The offsets of arena buffers, and the bytes of the arena; ``SizeError`` if too many."""
+        """Return the offsets of arena buffers and the bytes of the arena; raise ``SizeError`` if
+        too many.
+        """
         sizes, lifetimes, rest = self.sizes(lengths)
         offsets, total = place(sizes, lifetimes, self.alignment)
         try:
             room = self.state.memory.room()
             held = max([self.reusable(space) for space in list(self.free)], default=0)
-            if not self.state.memory.on_host:  # where inputs of the host are copied to
+            if not self.state.memory.on_host:  # host inputs are copied to the device
                 rest += sum([array.nbytes for array in arrays if isinstance(array, np.ndarray)])
             room = room._replace(most=room.most + max(held, 0))
             check_size(total + rest, "this computation", room)
@@ -325,11 +330,11 @@ class Call:
         return offsets, total
 
     def reusable(self, space: Workspace) -> int:
-        """The bytes that a call in this workspace need not ask for again."""
+        """Return the bytes of a workspace that a call need not allocate again."""
         return space.size
 
     def bind_lengths(self, arrays: Sequence[Array]) -> dict[str, int]:
-        """The integer of every open name; ``FeedError`` where two places disagree."""
+        """Return the integer of every open name; raise ``FeedError`` if two sources disagree."""
         with self.lock:
             if self.defaults is None:
                 self.defaults = dict(self.state.defaults())
@@ -368,7 +373,7 @@ class Call:
         return lengths
 
     def check_guards(self, lengths: Mapping[str, int]) -> None:
-        """Raise ``GuardError`` for an assumption made while building that does not hold."""
+        """Raise ``GuardError`` if an assumption made while building the graph does not hold."""
         for relation, left, right, message in self.guards:
             if not (known(left, lengths) and known(right, lengths)):
                 continue
@@ -384,9 +389,9 @@ class Call:
 
 
 def explained(error: Exception, describe: Callable[[int], str | None]) -> Exception:
-    """An error of a kernel with its op, as ``describe(kernel)`` says it, and the steps of loops.
+    """Return a kernel's error extended by its op, from ``describe(kernel)``, and its loop steps.
 
-    Others are as they were.
+    Other errors are returned unchanged.
     """
     kernel = getattr(error, "kernel", None)
     if kernel is None:

@@ -1,4 +1,4 @@
-"""Checkpoints: the persistent variables of a transformer, saved to and loaded from one file."""
+"""Checkpoints: save and load the persistent variables of a transformer, in one file."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ _HOME = ", or restore into the model that saved the file"
 
 @dataclass(frozen=True)
 class Entry:
-    """One persistent variable as a checkpoint sees it.
+    """Description of one persistent variable for a checkpoint.
 
-    ``axes`` are names and lengths, ``None`` for a length that is open and not yet fixed; ``label``
-    is what messages call the variable: its name, axes and the user's file:line.
+    ``key`` is its name in the file; ``automatic`` is True if that was made by counting. ``kind``
+    begins automatic keys. ``axes`` are names and lengths, ``None`` for a length that is open and
+    not yet fixed. ``label`` is for messages: its name, axes and the user's file:line.
     """
 
     key: str
@@ -50,10 +51,10 @@ class Entry:
 
 
 def keys_for(variables: Iterable[tuple[str | None, str, tuple[str, ...], str]]) -> list[str]:
-    """The key of each variable: (user's name or ``None``, kind, names of its axes, label).
+    """Return the key of each variable: (user's name or ``None``, kind, names of its axes, label).
 
-    A user's name is its own key; the others are counted per kind and axes among the unnamed, as in
-    ``variable(C,N).0``. Raises ``CheckpointError`` where two variables would have one key.
+    A user's name is its own key; other variables are counted per kind and axes, as in
+    ``variable(C,N).0``. Raises ``CheckpointError`` if two variables would have one key.
     """
     counts: Counter[str] = Counter()
     owners: dict[str, str] = {}
@@ -72,9 +73,9 @@ def keys_for(variables: Iterable[tuple[str | None, str, tuple[str, ...], str]]) 
 
 
 def as_saved(entries: Sequence[Entry], automatic: Sequence[str]) -> Sequence[Entry]:
-    """The entries under the keys that a file with these automatic ones has for them.
+    """Return the entries with the keys that a file with these automatic keys uses for them.
 
-    Files were written in which the counts of random streams were counted among other variables.
+    Older files count the counters of random streams among other variables.
     """
     unnamed = {entry.kind for entry in entries if entry.automatic} - {"variable"}
     forms = {_form_of(key).partition("(")[0] for key in automatic}
@@ -91,7 +92,7 @@ def as_saved(entries: Sequence[Entry], automatic: Sequence[str]) -> Sequence[Ent
 
 
 def _form_of(key: str) -> str:
-    """What an automatic key counts."""
+    """Return an automatic key without its number."""
     return key.rpartition(".")[0]
 
 
@@ -101,12 +102,12 @@ def _form_of(key: str) -> str:
 def save(
     path: str | os.PathLike[str], entries: Sequence[Entry], arrays: Sequence[np.ndarray]
 ) -> None:
-    """Writes ``arrays``, in the order of ``entries``, as the checkpoint at ``path``.
+    """Write ``arrays``, in the order of ``entries``, as the checkpoint at ``path``.
 
-    Killed at any instant, the old file or the new one is whole (a ``.geon-*.tmp`` may stay beside
-    it until the next save there); after an exception no temporary stays. A replaced file keeps its
-    permission bits, a link stays a link. Memory holds the file's bytes beside the arrays. Raises
-    ``CheckpointError``.
+    If the process is killed, the old file or the new one is complete (a ``.geon-*.tmp`` may stay
+    beside it until the next save there); after an exception no temporary file stays. A replaced
+    file keeps its permission bits, a link stays a link. The file's bytes are in memory in addition
+    to the arrays. Raises ``CheckpointError``.
     """
     shown = path_text(path)
     target, mode = writable(f"checkpoint {shown!r}", shown)
@@ -120,7 +121,7 @@ def save(
 
 
 def _checked_value(shown: str, entry: Entry, array: np.ndarray) -> np.ndarray:
-    """``array`` as the file holds it: its axes and dtype are the entry's, its bytes in order."""
+    """Return ``array`` in row-major order, after checking its axes and dtype against the entry."""
     expected = _dtype(entry.dtype)
     sizes = [size for _, size in entry.axes]
     same_axes = len(sizes) == array.ndim and all(
@@ -136,7 +137,7 @@ def _checked_value(shown: str, entry: Entry, array: np.ndarray) -> np.ndarray:
 
 
 def _dtype(name: str) -> np.dtype[Any]:
-    """The dtype of that name; NumPy itself does not know bfloat16."""
+    """Return the dtype of this name; NumPy itself lacks bfloat16."""
     if name != "bfloat16":
         return np.dtype(name)
     import ml_dtypes
@@ -151,11 +152,11 @@ def _dtype(name: str) -> np.dtype[Any]:
 def load(
     path: str | os.PathLike[str], entries: Sequence[Entry], choice: Choice
 ) -> tuple[list[np.ndarray | None], Restored]:
-    """The arrays of the file at ``path`` in the order of ``entries``, fresh, and what was taken.
+    """Return new arrays from the file at ``path`` in the order of ``entries``, and a report.
 
-    None stands for those that are not set. Everything is checked before anything is returned.
-    Raises ``CheckpointError`` for a file that is missing, damaged, cut off or of a newer version,
-    and, as ``choice`` asks, for an entry that is missing, extra, ambiguous, or has other axes,
+    Variables that are not set have None. Everything is checked before anything is returned. Raises
+    ``CheckpointError`` for a file that is missing, damaged, truncated or of a newer version, and,
+    depending on ``choice``, for an entry that is missing, extra, ambiguous, or has other axes,
     lengths or dtype than its variable.
     """
     found: tuple[list[np.ndarray | None], Restored] = with_file(
@@ -165,7 +166,7 @@ def load(
 
 
 class _Loading:
-    """One file, the variables that it may go into, and what was asked for."""
+    """Loads one file into the given variables, as ``choice`` asks."""
 
     def __init__(self, contents: Contents, entries: Sequence[Entry], choice: Choice) -> None:
         self.contents, self.choice = contents, choice
@@ -176,7 +177,7 @@ class _Loading:
         self.kept: dict[str, str] = {}
 
     def done(self) -> tuple[list[np.ndarray | None], Restored]:
-        """The arrays and the report."""
+        """Return the arrays and the report."""
         chosen = [entry for entry in self.entries if entry.key in self.wanted]
         self.kept = {e.key: "not among only=" for e in self.entries if e.key not in self.wanted}
         self.check_ambiguity(chosen)
@@ -206,7 +207,7 @@ class _Loading:
         return found, Restored(self.shown, taken, kept, left)
 
     def why_left(self, name: str | None) -> str:
-        """Why an entry that has this name here was not used."""
+        """Return why an entry, which maps to the variable ``name``, was not used."""
         if name is None:
             return "rename= gave None"
         if name not in self.kept:
@@ -214,16 +215,19 @@ class _Loading:
         return "it did not fit" if name in self.wanted else "its variable is not among only="
 
     def refuse(self, entry: Entry, why: str, rest: str) -> None:
-        """Raise for an entry that cannot be taken, or note why it was not."""
+        """Raise for an entry that cannot be used, or record why it was not if loading is not
+        strict.
+        """
         if self.choice.strict:
             raise CheckpointError(f"checkpoint {self.shown!r}: {why}; {rest}")
         self.kept[entry.key] = why
 
     def check_ambiguity(self, chosen: Sequence[Entry]) -> None:
-        """Refuses unnamed variables that another's entry would fit: counting could have swapped
-        them. Two entries of one value are no matter, as of streams that first values drew from.
+        """Refuse unnamed variables whose entries could be swapped, since their keys only count
+        them.
 
-        Where a file is taken in part, the counts in it must be those of the variables here.
+        Two entries of equal value do no harm, such as streams that initial values drew from. If a
+        file is loaded in part, it must have as many such entries as there are variables.
         """
         unnamed = [entry for entry in self.entries if entry.automatic]
         both = {entry.key for entry in chosen}
@@ -260,7 +264,7 @@ class _Loading:
                     )
 
     def same_value(self, first: Entry, second: Entry) -> bool:
-        """Whether the file has one value for both, so that it does not matter whose each is."""
+        """Return True if the file has equal values for both, so that swapping them does no harm."""
         names = [self.names.get(entry.key) for entry in (first, second)]
         arrays = [self.contents.read(name) for name in names if name is not None]
         if len(arrays) < 2 or arrays[0].dtype != arrays[1].dtype:
@@ -269,12 +273,12 @@ class _Loading:
         return one.shape == other.shape and one.tobytes() == other.tobytes()
 
     def _matching(self, chosen: Sequence[Entry]) -> str:
-        """Why none of the chosen variables was set, where that is known; else what matches them."""
+        """Return why no chosen variable was set, if known; else a hint how to match them."""
         reasons = [self.kept[entry.key] for entry in chosen if entry.key in self.names]
         return reasons[0] if reasons else "rename= matches them"
 
     def check_presence(self, chosen: Sequence[Entry]) -> None:
-        """Every chosen variable has an entry, and, of a whole file, every entry a variable."""
+        """Check that every chosen variable has an entry, and for a whole file, vice versa."""
         expected = {entry.key for entry in self.entries}
         extra = [entry for name, entry in self.names.items() if name not in expected]
         missing = [entry for entry in chosen if entry.key not in self.names]
@@ -310,7 +314,7 @@ class _Loading:
             )
 
     def array(self, entry: Entry) -> np.ndarray | None:
-        """The value of one variable; None where it does not fit and need not."""
+        """Return the value of a variable; None if it does not fit and loading is not strict."""
         name = self.names[entry.key]
         saved = self.saved[name]
         wrong = _misfit(name, entry, saved)
@@ -328,7 +332,7 @@ class _Loading:
 
 
 def _fresh(array: np.ndarray) -> np.ndarray:
-    """An own copy; a byte that is no proper bool, in another program's file, counts as true."""
+    """Return a copy; in files of other programs, any non-zero byte of a bool counts as true."""
     return own(array.view(np.uint8) != 0 if array.dtype == np.bool_ else array)
 
 
@@ -341,7 +345,7 @@ def _same_form(first: Entry, second: Entry) -> bool:
 
 
 def _misfit(name: str, entry: Entry, saved: Saved) -> tuple[str, str] | None:
-    """What an entry of the file has that its variable has not, and the cure; None where it fits."""
+    """Return why an entry of the file does not fit its variable, and the cure; None if it fits."""
 
     def told(has: str, expected: str, cure: str) -> tuple[str, str]:
         return f"entry {name!r} has {has}, but {expected} is expected for {entry.label}", cure
@@ -373,7 +377,7 @@ def _names(axes: Sequence[tuple[str, int | None]]) -> list[str]:
 
 
 def _listing(what: str, keys: Sequence[str]) -> str:
-    """``what: keys``, or nothing where there are none."""
+    """Return ``what: keys``, or empty text without keys."""
     if not keys:
         return ""
     rest = f" and {len(keys) - _ENTRIES_LISTED} more" if len(keys) > _ENTRIES_LISTED else ""

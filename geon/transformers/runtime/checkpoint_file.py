@@ -1,9 +1,10 @@
-"""The file of a checkpoint: its metadata, its digest, and what is read of it.
+"""Checkpoint file format: metadata, digest, and reading of entries.
 
-A file has one entry per variable under its key. Its metadata hold ``format`` (``geon``),
-``version``, ``entries``, JSON that gives for each key its axes (names and lengths) and whether the
-key is automatic, that is, made by counting, and ``digest``, by which damage is found. Files without
-these are another program's: their entries have a shape, and no names of axes.
+A file is in safetensors format and has one entry per variable under its key. Its metadata have
+``format`` (``geon``), ``version``, ``entries`` and ``digest``. ``entries`` is JSON with the axes of
+each key (names and lengths) and whether the key is automatic, that is, made by counting. ``digest``
+detects damage. Files without these are other programs': their entries have a shape, and no names of
+axes.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ CHECKPOINT_VERSION = 2
 RESERVED_KEY = "__metadata__"
 _OURS = ("entries", "digest")
 
-# What safetensors calls each dtype, and its name here.
+# safetensors' name of each dtype, and geon's.
 _DTYPES = {
     "BOOL": "bool",
     "BF16": "bfloat16",
@@ -38,7 +39,7 @@ _DTYPES = {
 
 @dataclass(frozen=True)
 class Saved:
-    """One entry as a file has it; ``named`` says whether the axes have names there."""
+    """One entry of a file; ``named`` is True if its axes have names."""
 
     axes: tuple[tuple[str, int], ...]
     dtype: str
@@ -47,13 +48,13 @@ class Saved:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The lengths of the axes."""
+        """Return the lengths of the axes."""
         return tuple(size for _, size in self.axes)
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What a file has: its entries, and how one of them is read."""
+    """The contents of an open file: its path, entries, and a function that reads one of them."""
 
     shown: str
     saved: Mapping[str, Saved]
@@ -66,7 +67,7 @@ class Contents:
 def file_pieces(
     tensors: Mapping[str, np.ndarray[Any, Any]], notes: Mapping[str, Saved]
 ) -> list[Any]:
-    """The bytes of the file of these arrays, in pieces; equal arrays and notes are equal bytes."""
+    """Return the bytes of a checkpoint file, in pieces; equal arrays and notes give equal bytes."""
     from safetensors.numpy import save as serialized
 
     entries = {
@@ -80,7 +81,7 @@ def file_pieces(
         "digest": digest(notes, tensors.__getitem__),
     }
     content = serialized(dict(tensors))
-    # safetensors puts metadata in no fixed order, so they are written into the header here.
+    # safetensors has no fixed order of metadata, so they are written into the header here.
     end = 8 + int.from_bytes(content[:8], "little")
     header = content[8:end].rstrip(b" ")
     rest = b"}" if header == b"{}" else b"," + header[1:]
@@ -90,7 +91,7 @@ def file_pieces(
 
 
 def digest(notes: Mapping[str, Saved], read: Callable[[str], np.ndarray[Any, Any]]) -> str:
-    """What stands for all that a file says: keys, axes, dtypes and the bytes of the arrays."""
+    """Return a digest of keys, axes, dtypes and the bytes of the arrays."""
     import hashlib  # loads OpenSSL, which nothing else here needs
 
     made = hashlib.sha256()
@@ -106,9 +107,10 @@ def digest(notes: Mapping[str, Saved], read: Callable[[str], np.ndarray[Any, Any
 
 
 def with_file(path: str | os.PathLike[str], use: Callable[[Contents], Any]) -> Any:
-    """What ``use`` gives for the contents of the file at ``path``, which is open meanwhile.
+    """Call ``use`` with the contents of the file at ``path``, and return its result.
 
-    Raises ``CheckpointError`` for a file that is missing, damaged, cut off, or of a newer version.
+    The file is open during the call. Raises ``CheckpointError`` for a file that is missing,
+    damaged, truncated, or of a newer version.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -119,7 +121,7 @@ def with_file(path: str | os.PathLike[str], use: Callable[[Contents], Any]) -> A
                 f"checkpoint {shown!r} cannot be read: that is a folder or a device, not a file; "
                 "give the path that save was given"
             )
-        # Opened here too: safe_open says of a file without permission that it does not exist.
+        # Opened here too: safe_open reports a file without permission as missing.
         with open(shown, "rb"), safe_open(shown, framework="numpy") as file:
             saved = _saved_entries(shown, file)
             return use(Contents(shown, saved, file.get_tensor))
@@ -140,7 +142,7 @@ def with_file(path: str | os.PathLike[str], use: Callable[[Contents], Any]) -> A
 
 
 def _saved_entries(shown: str, file: Any) -> dict[str, Saved]:
-    """What the header says of each entry, checked against the metadata and the digest."""
+    """Return the entries in the header, checked against the metadata and the digest."""
     metadata = file.metadata() or {}
     if metadata.get("format") != CHECKPOINT_FORMAT:
         if any(key in metadata for key in _OURS):
@@ -165,7 +167,7 @@ def _saved_entries(shown: str, file: Any) -> dict[str, Saved]:
         key: _saved_entry(shown, key, note, file.get_slice(key)) for key, note in notes.items()
     }
     _readable(saved)
-    if version == "1" and "digest" not in metadata:  # as files were before they had one
+    if version == "1" and "digest" not in metadata:  # older files have no digest
         return saved
     if version == "1" or metadata.get("digest") != digest(saved, file.get_tensor):
         raise _damaged(shown, "its digest is not that of what it holds")
@@ -173,14 +175,14 @@ def _saved_entries(shown: str, file: Any) -> dict[str, Saved]:
 
 
 def _readable(saved: dict[str, Saved]) -> dict[str, Saved]:
-    """The entries, with NumPy knowing all dtypes that it is to read."""
+    """Return the entries, after registering their dtypes with NumPy."""
     if any(entry.dtype == "bfloat16" for entry in saved.values()):
         import ml_dtypes  # noqa: F401  # it tells NumPy of bfloat16
     return saved
 
 
 def _saved_entry(shown: str, key: str, note: Any, tensor: Any) -> Saved:
-    """One entry: the axes that the metadata state must have the lengths of the stored shape."""
+    """Return one entry, after checking the axes in the metadata against the stored shape."""
     match note:
         case {"axes": list(pairs), "automatic": bool(automatic)} if all(
             isinstance(pair, list) and list(map(type, pair)) == [str, int] for pair in pairs
@@ -198,13 +200,13 @@ def _saved_entry(shown: str, key: str, note: Any, tensor: Any) -> Saved:
 
 
 def _plain_entry(tensor: Any) -> Saved:
-    """One entry of another program's file."""
+    """Return one entry of another program's file."""
     axes = tuple((f"#{k}", size) for k, size in enumerate(tensor.get_shape()))
     return Saved(axes, _dtype_name(tensor), automatic=False, named=False)
 
 
 def is_known(dtype: str) -> bool:
-    """Whether a dtype of a file is one that variables have."""
+    """Return True if variables can have this dtype of a file."""
     return dtype in _DTYPES.values()
 
 
@@ -218,5 +220,5 @@ def _damaged(shown: str, what: str) -> CheckpointError:
 
 
 def axes_text(axes: Sequence[tuple[str, int | None]]) -> str:
-    """Axes with their lengths, for a message."""
+    """Return axes with their lengths as text, for messages."""
     return f"({', '.join(name if size is None else f'{name}={size}' for name, size in axes)})"

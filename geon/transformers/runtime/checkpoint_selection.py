@@ -1,4 +1,4 @@
-"""Which entries of a file go into which variables, and the report of what was taken."""
+"""Selection and renaming of checkpoint entries for ``restore``, and its report."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _LINES = 40
 
 @dataclass(frozen=True)
 class Restored:
-    """What ``restore`` took of a file: as text, a line for each variable and each entry.
+    """Report of ``restore``; as text, it has a line for each variable and each entry.
 
-    ``taken`` has the entry of each variable that was set, ``kept`` why another variable stayed as
-    it was, and ``left`` why an entry of the file was not used.
+    ``taken`` maps each variable that was set to its entry. ``kept`` has, for each other variable,
+    why it is unchanged. ``left`` has, for each unused entry of the file, why it was not used.
     """
 
     path: str
@@ -41,11 +41,11 @@ class Restored:
 
 
 class Choice:
-    """What ``restore`` was asked for.
+    """The options of ``restore``.
 
-    ``only`` are patterns of names of variables, ``rename`` patterns of names in the file with the
-    names that they have here, or a function from one to the other (or None, for an entry to
-    leave). In a pattern ``*`` is any text, and in the name behind it what stood there.
+    ``only`` are patterns of variables' names. ``rename`` maps patterns of names in the file to
+    names here, or is a function that does (None for an entry to ignore). In a pattern, ``*``
+    matches any text; in the new name, it stands for the matched text.
     """
 
     def __init__(
@@ -75,11 +75,13 @@ class Choice:
 
     @property
     def whole(self) -> bool:
-        """Whether every variable and every entry must find its own."""
+        """Return True if every variable and every entry must match one of the other."""
         return self.strict and self.only is None
 
     def chosen(self, shown: str, keys: Iterable[str]) -> set[str]:
-        """The keys of variables that are to be set; ``CheckpointError`` for a pattern of none."""
+        """Return the keys of variables to be set; raise ``CheckpointError`` for a pattern without
+        match.
+        """
         names = list(keys)
         if self.only is None:
             return set(names)
@@ -95,7 +97,9 @@ class Choice:
         return found
 
     def names(self, shown: str, entries: Iterable[str]) -> dict[str, str]:
-        """The entry for each name of a variable; ``CheckpointError`` where two have one name."""
+        """Return a dict from variables' names to entries; raise ``CheckpointError`` for equal
+        names.
+        """
         found: dict[str, str] = {}
         used: set[str] = set()
         listed = list(entries)
@@ -142,7 +146,7 @@ def _checked(option: str, pattern: Any) -> str:
 
 
 def _texts(pattern: str, name: str) -> list[str] | None:
-    """The text of each ``*`` where ``name`` is such a name, as short as can be; else None."""
+    """Return the shortest text that each ``*`` matches in ``name``; None if it does not match."""
     first, *rest = pattern.split("*")
     if not rest:
         return [] if name == first else None

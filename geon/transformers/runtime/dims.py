@@ -1,4 +1,4 @@
-"""Lengths as calls see them: integers, or ``Dim`` for what depends on open names; size limits."""
+"""Lengths at run time: integers, or ``Dim`` for expressions of open names; size checks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAX_BYTES = 2**63 - 1
 
 
 class Dim:
-    """A length that depends on open names: ``of`` computes it, ``text`` shows it."""
+    """A length that depends on open names: ``of`` evaluates it, ``text`` displays it."""
 
     def __init__(
         self, text: str, names: Iterable[str], of: Callable[[Mapping[str, int]], int]
@@ -23,7 +23,7 @@ class Dim:
 
 
 class Lengths(dict[str, int]):
-    """The integers of open names; one that is missing raises ``AxisError``."""
+    """The integers of open names; a missing one raises ``AxisError``."""
 
     def __missing__(self, name: str) -> int:
         error = AxisError(ungiven(name))
@@ -32,7 +32,7 @@ class Lengths(dict[str, int]):
 
 
 def ungiven(name: str) -> str:
-    """What to say where nothing gives an open length."""
+    """Return the error message for an open length that nothing determines."""
     return (
         f"nothing gives the open length {name}: no data of this call have it; set the axis's "
         f"length, or give lengths={{{name}: ...}} to transformer.computation"
@@ -40,24 +40,26 @@ def ungiven(name: str) -> str:
 
 
 def known(dim: Any, lengths: Mapping[str, int]) -> bool:
-    """Whether ``lengths`` has every open name of ``dim``."""
+    """Return True if ``lengths`` has every open name of ``dim``."""
     return isinstance(dim, int) or all(name in lengths for name in dim.names)
 
 
 def resolve(dim: Any, lengths: Mapping[str, int]) -> int:
-    """The integer that ``dim`` is under ``lengths``."""
+    """Return the integer value of ``dim`` under ``lengths``."""
     return dim if isinstance(dim, int) else int(dim.of(lengths))
 
 
 def open_sizes(dims: Sequence[Any], shape: Sequence[int]) -> Iterator[tuple[str, int]]:
-    """(open name, size) for each dimension of ``shape`` whose length is one open name."""
+    """Yield (open name, size) for each dimension of ``shape`` whose length is one open name."""
     for dim, size in zip(dims, shape, strict=True):
         if not isinstance(dim, int) and dim.text in dim.names:
             yield dim.text, size
 
 
 class Room(NamedTuple):
-    """How many bytes a memory has, that in words, the error for more, and what further helps."""
+    """Capacity of a memory: bytes, text that states it, error type for larger requests,
+    extra cure.
+    """
 
     most: int
     has: str
@@ -66,7 +68,7 @@ class Room(NamedTuple):
 
 
 def check_size(size: int, what: str, room: Room) -> None:
-    """Raise ``SizeError`` for a size beyond 63 bits or beyond the room that a memory has."""
+    """Raise ``SizeError`` for a size beyond 63 bits or beyond the capacity of a memory."""
     if size > MAX_BYTES:
         raise SizeError(
             f"{what} needs {size:,} bytes, more than a 64-bit size can say; nothing was allocated. "

@@ -1,4 +1,4 @@
-"""Feeding: a user's value becomes an array of the placeholder's dtype, or an error says why not."""
+"""Feeding: convert a user's value to an array of the placeholder's dtype and axes, or raise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .memory import Memory
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-LONGEST = 30  # digits of a number that a message shows
+LONGEST = 30  # max. digits of a number that a message shows
 READABLE = 0x0001 | 0x0100  # NumPy's flags of an array that is contiguous and aligned
 
 
@@ -23,7 +23,9 @@ def _kind(dtype: np.dtype[Any]) -> int:
 
 
 def scalar_range(dtype: np.dtype[Any]) -> tuple[tuple[type, ...], float, float]:
-    """The Python numbers that ``dtype`` holds without a look at the array: (type, low, high)."""
+    """Return the types and the range of Python numbers that ``dtype`` accepts: (types, low,
+    high).
+    """
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         return (int,), int(info.min), int(info.max)
@@ -36,12 +38,12 @@ def scalar_range(dtype: np.dtype[Any]) -> tuple[tuple[type, ...], float, float]:
 def make_feed(
     dtype: np.dtype[Any], names: Sequence[str], dims: Sequence[Any], label: str
 ) -> Callable[[Any], Array]:
-    """A function that takes a user's value to an array of ``dtype`` with ``len(dims)`` dimensions.
+    """Return a function from a user's value to an array of ``dtype`` with ``len(dims)`` dimensions.
 
-    Labelled data are brought into the order of ``names``, those of the axes; bare arrays go by
-    position. Integers in ``dims`` are lengths to have; others are taken from the data. A contiguous
-    array of the dtype is used as it is. ``FeedError`` names ``label``, what was given and what is
-    needed.
+    Labelled data are transposed to the order of ``names``, the axes' names; bare arrays are matched
+    by position. Integers in ``dims`` are required lengths; others are taken from the data. A
+    contiguous array of the dtype is used without a copy. ``FeedError`` names ``label``, what was
+    given and what is needed.
     """
     ndim = len(dims)
     fixed = [(position, n) for position, n in enumerate(dims) if isinstance(n, int)]
@@ -69,9 +71,10 @@ def make_feed(
 def make_feed_of(
     memory: Memory, dtype: np.dtype[Any], names: Sequence[str], dims: Sequence[Any], label: str
 ) -> Callable[[Any], Any]:
-    """The same for any memory: what lies already in one that is not the host's is taken as it is.
+    """Return the same function for any memory; values that lie in a device's memory are used in
+    place.
 
-    ``FeedError`` where that has another dtype or shape.
+    ``FeedError`` if such a value has another dtype or shape.
     """
     feed = make_feed(dtype, names, dims, label)
     if memory.on_host:
@@ -95,22 +98,23 @@ def make_feed_of(
 
 
 def shown(dims: Sequence[Any]) -> str:
-    """Dimensions as text, open ones by their expression."""
+    """Return dimensions as text, open ones by their expression."""
     return "(" + ", ".join(str(n) for n in dims) + ("," if len(dims) == 1 else "") + ")"
 
 
 def convert(value: Any, dtype: np.dtype[Any], label: str) -> Array:
-    """``value`` as an array of ``dtype``; ``FeedError`` where more than precision would be lost.
+    """Return ``value`` as an array of ``dtype``; raise ``FeedError`` if more than precision is
+    lost.
 
-    What has memory to show, by NumPy's array interface, the buffer protocol or ``__dlpack__``, is
-    not copied where it has the dtype.
+    A value with NumPy's array interface, the buffer protocol or ``__dlpack__`` is not copied if it
+    has the dtype.
     """
     given = array_of(value, label)
     if given.dtype == dtype:
         return given
     if isinstance(value, (list, tuple, int)):
         if not given.size:
-            return given.astype(dtype)  # with no elements, it has no dtype of its own
+            return given.astype(dtype)  # without elements, the array has no dtype of its own
         given = _numbers(value, given, dtype, label)
     refuse_kind(given, label, dtype, FeedError)
     if _kind(given.dtype) > _kind(dtype):
@@ -132,11 +136,12 @@ def convert(value: Any, dtype: np.dtype[Any], label: str) -> Array:
 
 
 def _written(number: Any) -> str:
-    """A number as a message shows it: of a long one how long it is."""
+    """Return a number as text for messages; for a long one, its magnitude."""
     size = abs(number) if isinstance(number, int) else 0
     if size < 10**LONGEST:
         return str(number)
-    digits = size.bit_length() * 30103 // 100000  # no text: Python makes none of very long ones
+    # without str(): Python refuses to convert very long integers
+    digits = size.bit_length() * 30103 // 100000
     return f"about {'-' if number < 0 else ''}10**{digits}"
 
 
@@ -154,9 +159,10 @@ def _within(low: int, high: int, dtype: np.dtype[Any], label: str) -> None:
 
 
 def _numbers(value: Any, given: Array, dtype: np.dtype[Any], label: str) -> Array:
-    """Python's numbers in a dtype that has them, where NumPy reads integers as floats or objects.
+    """Return Python numbers exactly, if NumPy converts integers to floats or objects.
 
-    ``given`` is what NumPy makes of ``value``. Integers are uint64, or floats where ``dtype`` is.
+    ``given`` is NumPy's conversion of ``value``. The result is uint64 or int64, or float64 if
+    ``dtype`` is a float.
     """
     if given.dtype != object and (given.dtype != np.float64 or _kind(dtype) != 1):
         return given

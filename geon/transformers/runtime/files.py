@@ -1,4 +1,4 @@
-"""Files: what a user gives as a path, and writing a file in one step."""
+"""File access: validation of paths, and atomic replacement of files."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ try:
 except ImportError:  # a system without file locks
     fcntl = None  # type: ignore[assignment]  # a module, or none
 
-BEGIN = ".geon-"  # of the name of a temporary file; then come digits
+BEGIN = ".geon-"  # temporary files are named BEGIN, 16 hexadecimal digits, END
 END = ".tmp"
 
 
 def path_text(path: Any) -> str:
-    """A path as text; ``ArgumentError`` for what is none, ``CheckpointError`` for one no file has.
+    """Return a path as text.
 
-    Numbers are no paths, though the operating system's functions take them.
+    Raise ``ArgumentError`` for other types, ``CheckpointError`` for text that no path can have.
+    Integers are refused, though the operating system's functions take them as descriptors.
     """
     if not isinstance(path, str | bytes | os.PathLike):
         raise ArgumentError(
@@ -45,9 +46,9 @@ def path_text(path: Any) -> str:
 
 
 def writable(what: str, path: str) -> tuple[str, int | None]:
-    """Where a file of this path is written, and the permission bits of the file that is replaced.
+    """Return the resolved path of a file to be written, and the permission bits of an existing one.
 
-    Raises ``CheckpointError``, which calls the file ``what``, where it cannot be.
+    Raises ``CheckpointError``, which calls the file ``what``, if it cannot be written.
     """
     target = os.path.realpath(path)
     try:
@@ -70,10 +71,10 @@ def writable(what: str, path: str) -> tuple[str, int | None]:
 
 
 def replace(what: str, target: str, pieces: Iterable[Any], mode: int | None) -> None:
-    """Puts the bytes of ``pieces`` at ``target`` in one step: a temporary file, flushed, renamed.
+    """Write ``pieces`` to ``target`` atomically: to a temporary file, flushed, then renamed.
 
-    Temporary files that killed writers left in the folder are removed, where the system has locks
-    by which those that are still written are known.
+    Temporary files that killed writers left in the folder are removed, if the system has file locks
+    to recognise those still in use.
     """
     folder = os.path.dirname(target)
     remove_left(folder)
@@ -87,7 +88,8 @@ def replace(what: str, target: str, pieces: Iterable[Any], mode: int | None) -> 
             if mode is not None:
                 os.chmod(temporary, mode)
             os.fsync(file.fileno())
-            if fcntl is not None:  # while it is locked: nobody may take it for one that was left
+            # renamed while locked: no other process may remove it as a stale file
+            if fcntl is not None:
                 os.replace(temporary, target)
         if fcntl is None:
             os.replace(temporary, target)
@@ -108,7 +110,7 @@ def replace(what: str, target: str, pieces: Iterable[Any], mode: int | None) -> 
 
 
 def _new_file(folder: str) -> tuple[Any, str]:
-    """A new file, locked as long as it is open, and its path."""
+    """Create a file, locked while it is open, and return it with its path."""
     import secrets  # loads OpenSSL, which nothing else here needs
 
     while True:
@@ -116,23 +118,23 @@ def _new_file(folder: str) -> tuple[Any, str]:
         file = open(path, "xb")  # noqa: SIM115  # whoever asked for it closes it
         if fcntl is None or _locked(file.fileno(), path):
             return file, path
-        file.close()  # another writer took it for one that was left, and removes it
+        file.close()  # another writer took it for stale and removes it
 
 
 def _locked(descriptor: int, path: str) -> bool:
-    """Lock a file; whether that was possible, and the path is still its own."""
+    """Lock a file; return True if that succeeded and the path still refers to it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:
         return False
     except OSError as error:
-        # Some network file systems have no locks; then nothing there counts as left either.
+        # Some network file systems have no locks; then no file there is removed as stale either.
         return error.errno not in (errno.EWOULDBLOCK, errno.EACCES)
 
 
 def remove_left(folder: str) -> None:
-    """Remove temporary files that no process has open any more; what cannot be is left there."""
+    """Remove temporary files that no process has open; ignore those that cannot be removed."""
     if fcntl is None:
         return
     with contextlib.suppress(OSError):
@@ -153,7 +155,7 @@ def _remove_unlocked(path: str) -> None:
 
 
 def _sync_folder(folder: str) -> None:
-    """Makes the rename durable, on systems where a folder can be flushed."""
+    """Make the rename durable, on systems where a folder can be flushed."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -168,7 +170,7 @@ def _sync_folder(folder: str) -> None:
 
 
 def _unwritable(what: str, target: str, error: OSError) -> CheckpointError:
-    """What to raise for a refusal of the operating system, with the cure it suggests."""
+    """Return the error for a refusal of the operating system, with a cure."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         cure = "free space there or give another path"
     elif isinstance(error, FileNotFoundError | NotADirectoryError):

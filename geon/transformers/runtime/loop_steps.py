@@ -1,4 +1,4 @@
-"""At which steps of loops a call failed: errors have them as ``steps``, outermost loop first."""
+"""Loop steps in errors: ``error.steps`` has (axis, step) pairs, outermost loop first."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ Failed = TypeVar("Failed", bound=Exception)
 
 
 def at_step(error: Failed, axis: str, step: int) -> Failed:
-    """An error from inside a step of a loop along an axis, which knows that step too."""
+    """Prepend a loop's axis and step to an error's ``steps``, and return the error."""
     inner = getattr(error, "steps", ())
     error.steps = ((axis, step), *inner)  # type: ignore[attr-defined]  # read by shown_steps
     return error
 
 
 def at_steps(error: Failed, loops: Sequence[tuple[str, int]], number: int) -> Failed:
-    """An error from loops along axes of these lengths, the outermost first, which knows its steps.
+    """Set an error's ``steps`` for loops along axes of these lengths, outermost first.
 
-    ``number`` counts the steps of all loops in their nest, as positions of an array are counted.
+    ``number`` is the flat index of the step over all loops, in row-major order.
     """
     for axis, length in reversed(loops):
         number, step = divmod(number, length)
@@ -27,7 +27,7 @@ def at_steps(error: Failed, loops: Sequence[tuple[str, int]], number: int) -> Fa
 
 
 def shown_steps(error: Exception) -> str:
-    """The steps that an error knows, as a part of a message; empty where there are none."""
+    """Return an error's loop steps as text; empty if there are none."""
     steps: Iterable[tuple[str, int]] = getattr(error, "steps", ())
     listed = ", ".join([f"step {step} along {axis}" for axis, step in steps])
     return f", at {listed}" if listed else ""

@@ -1,7 +1,7 @@
-"""Where values lie: the memory of a device behind four operations, and that of the host.
+"""Memory of variables, constants and arenas: the interface for devices, and the host's memory.
 
-Variables, constants and arenas are values of a memory. Only it and the programs that were compiled
-for it look into them; all else moves whole arrays in and out. What nothing refers to is freed.
+Only a memory and the programs compiled for it access its values; all other code copies whole arrays
+in and out. Values without references are freed.
 """
 
 from __future__ import annotations
@@ -30,48 +30,49 @@ ADVISED = 1 << 22
 class Memory(Protocol):
     """The memory of one transformer.
 
-    Copies may still be on their way when they return, and are made in the order in which they and
-    programs were begun. ``on_host`` says whether values are NumPy arrays: then programs take the
-    arrays that are fed, and give their results, as they are.
+    Copies may be asynchronous; they are ordered with programs by submission. ``on_host`` is True if
+    values are NumPy arrays: then programs use fed arrays, and return results, without copies.
     """
 
     on_host: bool
 
     def allocate(self, shape: tuple[int, ...], dtype: Any, alignment: int = LINE) -> Any:
-        """A value of any contents, at a multiple of ``alignment`` bytes; may be without elements.
+        """Return an uninitialised value, aligned to ``alignment`` bytes; it may have no elements.
 
-        Raises ``MemoryError`` where there is no room.
+        Raises ``MemoryError`` if memory is exhausted.
         """
 
     def copy_in(self, array: Array, value: Any = None) -> Any:
-        """The value that has the elements of a contiguous array: ``value``, or a new one.
+        """Copy a contiguous array to ``value``, or to a new one, and return it.
 
-        A new one may be the array itself, so only programs write that from then on.
+        A new one may be the array itself, so only programs may write to that from then on.
         """
 
     def copy_out(self, value: Any) -> Array:
-        """The elements of a value as a new array, which is the caller's own."""
+        """Return the elements of a value as a new array, owned by the caller."""
 
     def synchronise(self) -> None:
-        """Wait for all that was begun; raises where it failed."""
+        """Wait for all submitted work; raise if it failed."""
 
     def shown(self, value: Any) -> Any:
-        """What a user feeds, as a value with ``shape`` and ``dtype``, where it lies here already.
+        """Return a user's value that already lies in this memory, with ``shape`` and ``dtype``.
 
-        None where it does not: then it is fed as an array.
+        Return None otherwise: then it is fed as an array.
         """
 
     def room(self) -> Room:
-        """How many bytes may be asked for, and that in words: "this machine has ..."."""
+        """Return the number of bytes that may be requested, and text such as "this machine has
+        ...".
+        """
 
 
 class HostMemory:
-    """The memory that NumPy has."""
+    """Host memory; values are NumPy arrays."""
 
     on_host = True
 
     def allocate(self, shape: tuple[int, ...], dtype: Any, alignment: int = LINE) -> Array:
-        """A new array."""
+        """Return a new array."""
         size = math.prod(shape) * np.dtype(dtype).itemsize
         raw = (
             in_pages(size + alignment) if size >= ADVISED else np.empty(size + alignment, np.uint8)
@@ -80,24 +81,24 @@ class HostMemory:
         return raw[start : start + size].view(dtype).reshape(shape)
 
     def copy_in(self, array: Array, value: Array | None = None) -> Array:
-        """The array itself, or ``value`` with its elements."""
+        """Return the array itself, or ``value`` with its elements."""
         if value is None:
             return array
         np.copyto(value, array)
         return value
 
     def copy_out(self, value: Array) -> Array:
-        """A copy."""
+        """Return a copy."""
         return np.array(value)
 
     def synchronise(self) -> None:
-        """Nothing to wait for."""
+        """Do nothing: copies are synchronous."""
 
     def shown(self, value: Any) -> None:
-        """Arrays are fed as they are."""
+        """Return None: arrays are fed directly."""
 
     def room(self) -> Room:
-        """All of the machine's memory: what others have of it may be given back, or swapped."""
+        """Return all of the machine's memory: what other processes use may be freed or swapped."""
         found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         return Room(found, f"this machine has {found:,}")
 
@@ -106,10 +107,10 @@ HOST = HostMemory()
 
 
 def in_pages(size: int) -> Array:
-    """Memory in the pages that the system gives unasked: NumPy's elsewhere than on Linux.
+    """Allocate in the system's default pages; by NumPy, except on Linux.
 
-    And NumPy's under the address sanitizer, which knows the ends of what its own allocator gives,
-    and lets it be used when it is given again.
+    NumPy also allocates under the address sanitizer, which knows the bounds of blocks from its own
+    allocator and tracks their reuse.
     """
     if sys.platform != "linux" or has_sanitizer():
         return np.empty(size, np.uint8)
@@ -122,21 +123,21 @@ def in_pages(size: int) -> Array:
 
 @cache
 def has_sanitizer() -> bool:
-    """Whether this process was started with the address sanitizer."""
+    """Return True if this process runs under the address sanitizer."""
     return hasattr(ctypes.CDLL(None), "__asan_poison_memory_region")
 
 
 def own(array: Array) -> Array:
-    """A copy that may be a value on the host."""
+    """Return a copy in host memory with its alignment."""
     made = HOST.allocate(array.shape, array.dtype)
     np.copyto(made, array)
     return made
 
 
 def carried(memory: Memory, functions: Sequence[Callable[..., Any]]) -> Sequence[Any]:
-    """A program's bind, run and sizes, with a ``run`` from arrays to arrays.
+    """Return a program's bind, run and sizes, where ``run`` maps arrays to arrays.
 
-    On the host they are what they are, with the shorter way in where there is one.
+    On the host, these are the functions themselves, with the fast path if there is one.
     """
     if memory.on_host:
         return functions

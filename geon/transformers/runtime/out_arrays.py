@@ -1,4 +1,4 @@
-"""``out=``: arrays of the user's that the results of a call are put into."""
+"""``out=`` arguments: checks of the user's arrays, and copies of results into them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ DIRECT = 0x0001 | 0x0100  # NumPy's flags of an array that is contiguous and ali
 
 
 class Result:
-    """A result of a computation, as messages show it: its text, and the user's line.
+    """Description of a computation's result for messages: its text and the user's line.
 
-    ``axes`` are their names, ``dims`` their lengths; an effect has neither these nor a dtype.
+    ``axes`` are its axes' names, ``dims`` their lengths; an effect has neither, and no dtype.
     """
 
     def __init__(
@@ -34,19 +34,18 @@ class Result:
 
     @property
     def label(self) -> str:
-        """What messages call it."""
+        """Return its description in messages."""
         kind = "effect" if self.dims is None else "result"
         return f"the {kind} {self.shown} (made at {self.line_info})"
 
 
 class Destinations:
-    """The arrays that were given with ``out=``, for each value that a program computes.
+    """The arrays given with ``out=``, for each value that a program computes.
 
-    There are ``kept`` values after those of the results, for which none can be given.
-    ``arrays`` has None where a new array is to be made. Raises ``ArgumentError`` for what is no
-    array, or not one for each result, and ``FeedError`` for an array of another dtype, or one
-    that cannot be written, or of which several elements lie in one place. Arrays that share memory
-    with others are filled one after another, in the order of the results.
+    After the results there are ``kept`` values, for which no array can be given. ``arrays`` has
+    None for a new array. Raises ``ArgumentError`` for a value that is no array, or not one for each
+    result, and ``FeedError`` for an array of another dtype, a read-only one, or one whose elements
+    overlap. Arrays that share memory are written one after another, in the order of results.
     """
 
     def __init__(self, results: Sequence[Result], kept: int, single: bool, given: Any) -> None:
@@ -79,7 +78,7 @@ class Destinations:
                 )
 
     def direct(self, inputs: Sequence[Array]) -> tuple[Array | None, ...]:
-        """Those arrays that can be written while the inputs are read; None for the others."""
+        """Return the arrays that can be written while the inputs are read; None for the others."""
         found: list[Array | None] = []
         for array in self.arrays:
             used = [*inputs, *(other for other in found if other is not None)]
@@ -94,7 +93,7 @@ class Destinations:
         return tuple(found)
 
     def filled(self, values: Sequence[Array]) -> tuple[Array, ...]:
-        """The values, in the arrays that were given for them."""
+        """Return the values, copied to the given arrays."""
         results = []
         for array, value in zip(self.arrays, values, strict=True):
             if array is not None and value is not array:
@@ -137,8 +136,10 @@ def _check(result: Result, array: Any) -> None:
 
 
 def _may_overlap(array: Array) -> bool:
-    """Whether elements of an array may lie in one place, as where it is broadcast: each axis is to
-    go over all that the nearer ones take."""
+    """Return True if elements of an array may overlap, as in a broadcast array.
+
+    Sorted by stride, each axis must step over all elements of the previous ones.
+    """
     taken = array.itemsize
     steps = [(abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1]
     for step, length in sorted(steps):

@@ -1,4 +1,4 @@
-"""The structure of results: tuples, dictionaries and objects with fields, around single values."""
+"""Structures of results: nested tuples, dictionaries and objects with fields."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Part = Any  # a Layout, or None for a single value
 
 
 class Layout:
-    """How the parts of one thing are joined; ``None`` for a part is a single value.
+    """A structure with parts, each a nested layout or ``None`` for a single value.
 
-    ``steps`` are what messages write behind the whole to name a part, such as ``['loss']``.
+    ``steps`` are the suffixes that name the parts in messages, such as ``['loss']``.
     """
 
     steps: Sequence[str] = ()
@@ -24,24 +24,26 @@ class Layout:
         self.parts = tuple(parts)
 
     def made(self, found: list[Any]) -> Any:
-        """The thing, of these parts."""
+        """Build the structure from its parts."""
         raise NotImplementedError
 
     def taken(self, given: Any, where: str) -> Sequence[Any]:
-        """The parts of such a thing; ``ArgumentError`` for another."""
+        """Return the parts of ``given``; raise ``ArgumentError`` if it has another structure."""
         raise NotImplementedError
 
     def filled(self, values: Iterator[Any]) -> Any:
-        """The thing, with these single values in order."""
+        """Build the structure from an iterator over its single values."""
         return self.made([next(values) if p is None else p.filled(values) for p in self.parts])
 
     def mapped(self, values: Iterator[Any], make: Callable[[Any, list[Any]], Any]) -> Any:
-        """The same where ``make`` joins the parts of each layout."""
+        """Build the same with ``make(layout, parts)`` instead of ``made``."""
         found = [next(values) if p is None else p.mapped(values, make) for p in self.parts]
         return make(self, found)
 
     def flat(self, given: Any, where: str) -> list[Any]:
-        """The single values of such a thing in order; None stands for all of its parts."""
+        """Return the single values of ``given`` in order; a part that is None gives None for all of
+        its.
+        """
         found: list[Any] = []
         pieces = [None] * len(self.parts) if given is None else self.taken(given, where)
         for part, piece, step in zip(self.parts, pieces, self.steps, strict=True):
@@ -50,7 +52,7 @@ class Layout:
 
 
 class Items(Layout):
-    """A tuple, or one of the named kind whose ``_make`` is given."""
+    """A tuple, or a named tuple by its ``_make``."""
 
     def __init__(
         self,
@@ -66,7 +68,7 @@ class Items(Layout):
         return self.make(found)
 
     def taken(self, given: Any, where: str) -> Sequence[Any]:
-        """The items."""
+        """Return the items."""
         if not isinstance(given, (list, tuple)) or len(given) != len(self.parts):
             raise ArgumentError(
                 f"{where} was given {_shown(given)} for {len(self.parts)} results; give a list "
@@ -87,7 +89,7 @@ class Table(Layout):
         return dict(zip(self.keys, found, strict=True))
 
     def taken(self, given: Any, where: str) -> Sequence[Any]:
-        """The values by key; None for one that is not there."""
+        """Return the values by key; None for a missing one."""
         if not isinstance(given, Mapping) or not set(given) <= set(self.keys):
             keys = ", ".join(map(repr, self.keys))
             raise ArgumentError(
@@ -98,7 +100,7 @@ class Table(Layout):
 
 
 class Fields(Layout):
-    """An object with these fields: a copy of ``like``, or a plain namespace where there is none."""
+    """An object with these fields: a copy of ``like``, or a plain namespace if that is None."""
 
     def __init__(self, names: Sequence[str], parts: Sequence[Part], like: Any = None) -> None:
         super().__init__(parts)
@@ -106,16 +108,16 @@ class Fields(Layout):
         self.steps = [f".{name}" for name in names]
 
     def made(self, found: list[Any]) -> Any:
-        """The object with these values."""
+        """Return an object with these values."""
         if self.like is None:
             return SimpleNamespace(**dict(zip(self.names, found, strict=True)))
         thing = copy.copy(self.like)
         for name, value in zip(self.names, found, strict=True):
-            object.__setattr__(thing, name, value)  # a frozen dataclass is filled too
+            object.__setattr__(thing, name, value)  # also works for a frozen dataclass
         return thing
 
     def taken(self, given: Any, where: str) -> Sequence[Any]:
-        """The values of the fields."""
+        """Return the values of the fields."""
         if not all(hasattr(given, name) for name in self.names):
             raise ArgumentError(
                 f"{where} was given {_shown(given)} for results with the fields "

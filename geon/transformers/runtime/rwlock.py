@@ -1,4 +1,4 @@
-"""The lock that calls take: those that write variables exclude all others."""
+"""Readers-writer lock of calls: a call that writes variables excludes all others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from ...errors import UnavailableError
 
-try:  # what is below the functions of signal, which take ten times as long for their enumerations
+try:  # the functions of signal take ten times as long, for their enumerations
     # A module of CPython without type stubs, hence the ignored error of the checker.
     from _signal import getsignal, signal  # type: ignore[import-not-found]
 except ImportError:
@@ -17,15 +17,15 @@ except ImportError:
 
 
 class ReadersWriterLock:
-    """Many readers or one writer; nobody who waits is passed by for ever.
+    """A lock for many readers or one writer, without starvation.
 
-    Whoever waits holds ``_turn``, so that those who come later queue behind. A thread may enter
-    again what it is in: a handler of a signal that calls does, between any two steps of what is
-    below, and leaves before these go on. So the locks are such that one thread may take them twice.
+    A waiting thread holds ``_turn``, so that later ones queue behind it. It is reentrant: a signal
+    handler may make a call between any two steps of the methods below, and completes before they
+    continue. So the inner locks are reentrant too.
     """
 
     def __init__(self) -> None:
-        self._held: dict[int, int] = {}  # how often each thread reads
+        self._held: dict[int, int] = {}  # number of read locks per thread
         self._readers = 0
         self._writer: int | None = None
         self._depth = 0
@@ -37,12 +37,12 @@ class ReadersWriterLock:
         self._condition = threading.Condition(self._lock)
 
     def enter_read(self) -> None:
-        """Wait until nobody else writes."""
+        """Wait until no other thread writes."""
         own = threading.get_ident()
         if self._writer == own:
             self._depth += 1
             return
-        if own in self._held:  # whoever waits to write waits for this thread
+        if own in self._held:  # a waiting writer waits for this thread
             with self._lock:
                 self._count(own, 1)
             return
@@ -52,7 +52,7 @@ class ReadersWriterLock:
             self._count(own, 1)
 
     def leave_read(self) -> None:
-        """Let writers in, where this was the last reader."""
+        """Release a read lock; wake writers after the last one."""
         own = threading.get_ident()
         if self._writer == own:
             self.leave_write()
@@ -63,7 +63,7 @@ class ReadersWriterLock:
                 self._condition.notify_all()
 
     def _count(self, thread: int, more: int) -> None:
-        """One more reader or one fewer; a thread is known to read for as long as it is counted."""
+        """Add ``more`` to a thread's read locks; the thread is registered as long as it has any."""
         count = self._held.get(thread, 0) + more
         if more > 0:
             self._held[thread] = count
@@ -74,7 +74,9 @@ class ReadersWriterLock:
             del self._held[thread]
 
     def enter_write(self) -> None:
-        """Wait until nobody else reads or writes; ``UnavailableError`` in a thread that reads."""
+        """Wait until no other thread reads or writes; raise ``UnavailableError`` in a reading
+        thread.
+        """
         own = threading.get_ident()
         if self._writer == own:
             self._depth += 1
@@ -92,7 +94,7 @@ class ReadersWriterLock:
             self._depth = 1
 
     def leave_write(self) -> None:
-        """Let others in, where this was the outermost block."""
+        """Release a write lock; wake others after the outermost one."""
         with self._lock:
             self._depth -= 1
             if not self._depth:
@@ -100,21 +102,23 @@ class ReadersWriterLock:
                 self._condition.notify_all()
 
     def forget_others(self) -> None:
-        """In a forked child: no other thread reads or waits; none writes, as a fork reads."""
+        """Reset the lock in a forked child, whose only thread is this one; no thread writes during
+        a fork.
+        """
         own = threading.get_ident()
         self._held = {thread: n for thread, n in self._held.items() if thread == own}
         self._readers = sum(self._held.values())
         self._renew()
 
 
-_noted: list[Reading] = []  # blocks in which Ctrl-C came, and is an error at their end
+_noted: list[Reading] = []  # blocks during which Ctrl-C was pressed, to be raised at their end
 
 
 class Reading:
-    """A block that reads variables, while nobody writes; Ctrl-C waits for its end.
+    """A ``with`` block that reads variables; no thread writes meanwhile, and Ctrl-C is deferred.
 
-    The handler of the main thread is replaced before the lock is taken and put back after it is
-    released: an interrupt in between would leave it taken.
+    The handler of the main thread is replaced before the lock is taken and restored after it is
+    released: an interrupt in between would leave it locked.
     """
 
     __slots__ = ("lock", "pending", "previous")
@@ -125,7 +129,7 @@ class Reading:
         self.pending: tuple[int, Any] | None = None
 
     def enter(self) -> None:
-        """Take the lock with others that read."""
+        """Take the lock, shared with other readers."""
         self.lock.enter_read()
 
     def leave(self) -> None:
@@ -163,12 +167,12 @@ class Reading:
 
 
 class Writing(Reading):
-    """A block that writes variables: alone, and Ctrl-C waits for its end."""
+    """A ``with`` block that writes variables exclusively; Ctrl-C is deferred."""
 
     __slots__ = ()
 
     def enter(self) -> None:
-        """Take the lock alone."""
+        """Take the lock exclusively."""
         self.lock.enter_write()
 
     def leave(self) -> None:
@@ -177,9 +181,9 @@ class Writing(Reading):
 
 
 def raises_at_once() -> bool:
-    """Whether Ctrl-C raises ``KeyboardInterrupt`` in this thread, now or at the end of a block.
+    """Return True if Ctrl-C raises ``KeyboardInterrupt`` in this thread, now or deferred.
 
-    It does in the main thread, unless the user has a handler of his own.
+    This holds for the main thread, unless the user has installed another handler.
     """
     if threading.current_thread() is not threading.main_thread():
         return False
@@ -190,6 +194,6 @@ def raises_at_once() -> bool:
 
 
 def stop_if_interrupted() -> None:
-    """Raise ``KeyboardInterrupt`` where Ctrl-C waits for the end of a block of this thread."""
+    """Raise ``KeyboardInterrupt`` if a deferred Ctrl-C is pending in this thread."""
     if _noted and threading.current_thread() is threading.main_thread():
         raise KeyboardInterrupt

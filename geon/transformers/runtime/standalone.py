@@ -1,4 +1,4 @@
-"""What only written modules use: functions of theirs, first values, and arrays in the text."""
+"""Functions, initial values and embedded arrays of modules made by ``Transformer.write``."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .state import Slot, State
 
 
 class Function:
-    """A call as a written module has it: arguments by name, errors that name ops, one result.
+    """A computation's function in a written module.
 
-    ``names`` are those of the placeholders, ``values`` says for each result whether it is a value
-    (an effect gives None), ``single`` whether it is given as it is rather than in a tuple;
-    ``kernels`` describes those that can raise; ``layout`` is the structure of the results where
+    ``names`` are those of the placeholders. ``values`` has for each result whether it is a value
+    (an effect gives None). ``single`` is True if the result is returned alone rather than in a
+    tuple. ``kernels`` describes those that can raise. ``layout`` is the structure of the results if
     that is no tuple.
     """
 
@@ -37,7 +37,7 @@ class Function:
         self.kernels, self.layout = kernels, layout
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        """The results for these values of the placeholders."""
+        """Return the results for these values of the placeholders."""
         arranged = arrange(self.names, len(self.names), args, keywords)
         try:
             computed = iter(self.call(*arranged))
@@ -52,7 +52,9 @@ class Function:
 def starter(
     state: State, slot: Slot, value: Any, call: Callable[[], Any] | None
 ) -> Callable[[], None]:
-    """What gives a variable its first value: an array or None, then a call or None."""
+    """Return a function that sets a variable's initial value: an array or None, then a call or
+    None.
+    """
 
     def start() -> None:
         if value is not None:
@@ -64,5 +66,5 @@ def starter(
 
 
 def decoded(dtype: Any, shape: tuple[int, ...], text: str) -> Any:
-    """The read-only array whose bytes ``text`` holds in base 64."""
+    """Return a read-only array from its bytes in base 64."""
     return np.frombuffer(base64.b64decode(text), dtype).reshape(shape)

@@ -1,4 +1,4 @@
-"""Variables between calls: their memory, first values, reading and writing, checkpoints."""
+"""State of a transformer: variables' memory, initial values and locking between calls."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ from .rwlock import ReadersWriterLock, Reading, Writing
 from .variable_slot import Slot as Slot
 
 _alive: WeakSet[State] = WeakSet()
-_fork = threading.RLock()  # taken by a thread that forks, before all others
-_forking: list[State] = []  # those that it holds
+_fork = threading.RLock()  # taken first, by a thread that forks
+_forking: list[State] = []  # states locked by the fork
 
 
 def _hold_all() -> None:
-    """A fork waits for calls of other threads that write, and none begins: so a child has values
-    of one instant, and no lock of a thread that it does not have.
+    """Before a fork, wait for writing calls of other threads and block new ones.
+
+    So a child has a consistent state, and no lock is held by a thread that it lacks.
     """
     _fork.acquire()
     for state in sorted(_alive, key=id):
@@ -62,8 +63,8 @@ os.register_at_fork(
 class State:
     """The storage of a transformer: one value for each variable, and the lock that calls take.
 
-    ``defaults`` gives the default lengths of open names, ``default_origin`` what set one of them,
-    ``memory`` is where values lie. Locks are taken in this order: ``lock``, then ``access``.
+    ``defaults`` returns the default lengths of open names, ``default_origin`` the source of one of
+    them; ``memory`` holds the values. Locks are taken in this order: ``lock``, then ``access``.
     """
 
     def __init__(
@@ -78,16 +79,16 @@ class State:
         self.defaults, self.default_origin = defaults, default_origin
         self.slots: list[Slot] = []
         self.starting: list[Slot] = []
-        self.tentative: list[Slot] = []  # got memory in a call that has not succeeded yet
+        self.tentative: list[Slot] = []  # allocated by a call that has not succeeded yet
         self.epoch = 0
-        self.version = np.zeros(1, np.int64)  # grows whenever a variable is written
-        # As a plain number: a first sum of NumPy's in a while takes as long as all else in a set.
+        self.version = np.zeros(1, np.int64)  # incremented whenever a variable is written
+        # A memoryview: incrementing the NumPy array takes as long as the rest of a set.
         self._version = self.version.data
         self.lost: str | None = None
         _alive.add(self)
 
     def usable(self) -> None:
-        """Raise ``ClosedError`` when the transformer was closed or its state was lost."""
+        """Raise ``ClosedError`` if the transformer was closed or its state was lost."""
         if self.lost is not None:
             raise ClosedError(self.lost)
 
@@ -103,7 +104,7 @@ class State:
     # Memory -------------------------------------------------------------------------------------
 
     def holders(self, name: str) -> dict[int, Slot]:
-        """The lengths that variables have for an open name, each with the first that has it."""
+        """Return the lengths that variables have for an open name, each with its first variable."""
         found: dict[int, Slot] = {}
         for slot in self.slots:
             if name in slot.lengths:
@@ -111,7 +112,7 @@ class State:
         return found
 
     def lengths(self) -> dict[str, int]:
-        """The open lengths on which all variables agree that have them."""
+        """Return the open lengths that are equal in all variables that have them."""
         found: dict[str, int] = {}
         differing: set[str] = set()
         for slot in self.slots:
@@ -121,11 +122,11 @@ class State:
         return {name: size for name, size in found.items() if name not in differing}
 
     def chosen(self, slot: Slot, lengths: Mapping[str, int]) -> dict[str, int]:
-        """The open lengths of a variable that has none yet.
+        """Return the open lengths of a variable that has none yet.
 
         Each variable has its own. A length is that of its initial value and of ``lengths``, else
-        the one that all other variables have, else the default. Raises ``AxisError`` for one that
-        is not known, where the others have several, and where two places disagree.
+        the one that all other variables have, else the default. Raises ``AxisError`` if it is
+        unknown, if others have several, and if two sources disagree.
         """
         chosen: dict[str, int] = {}
         for dim in slot.dims:
@@ -156,7 +157,7 @@ class State:
         return chosen
 
     def _refuse_several(self, slot: Slot, name: str, held: Mapping[int, Slot]) -> None:
-        """Raise ``AxisError`` where other variables have several lengths for a name."""
+        """Raise ``AxisError`` if other variables have several lengths for a name."""
         if len(held) > 1:
             (size, one), (second, other) = list(held.items())[:2]
             raise AxisError(
@@ -166,12 +167,12 @@ class State:
             )
 
     def shape(self, slot: Slot, lengths: Mapping[str, int]) -> tuple[int, ...]:
-        """The shape that a variable has, or gets with these lengths; raises as ``chosen``."""
+        """Return the shape that a variable has, or gets with these lengths; raise as ``chosen``."""
         chosen = self.chosen(slot, lengths)
         return tuple([resolve(dim, chosen) for dim in slot.dims])
 
     def allocate(self, slot: Slot, lengths: Mapping[str, int]) -> None:
-        """Give ``slot`` memory, its open lengths taken from ``lengths`` or what is known."""
+        """Allocate ``slot``, taking open lengths from ``lengths`` or known ones."""
         if slot.value is None:
             shape = self.shape(slot, lengths)
             check_size(slot.dtype.itemsize * math.prod(shape), slot.label, self.memory.room())
@@ -180,7 +181,9 @@ class State:
             slot.lengths = self.chosen(slot, lengths)
 
     def foreseen(self, slots: Iterable[Slot], lengths: Mapping[str, int]) -> dict[str, int]:
-        """The open lengths that ``slots`` have or would get; raises what ``allocate`` would."""
+        """Return the open lengths that ``slots`` have or would get; raise what ``allocate``
+        would.
+        """
         with self.lock:
             found: dict[str, int] = {}
             for slot in slots:
@@ -192,9 +195,9 @@ class State:
             return found
 
     def allocatable(self, slot: Slot) -> bool:
-        """Whether ``slot`` has memory, or fits and has lengths that need no call's data.
+        """Return True if ``slot`` has memory, or fits and has lengths that need no call's data.
 
-        What other variables have is no reason to have it, too: a call may bring another length.
+        Lengths of other variables do not count: a call may bring another length.
         """
         try:
             if slot.value is None:
@@ -209,17 +212,17 @@ class State:
         return True
 
     def allocate_all(self, lengths: Mapping[str, int]) -> None:
-        """Give every variable memory."""
+        """Allocate every variable."""
         with self.lock:
             self.usable()
             self.tentative = []
             for slot in self.slots:
                 self.allocate(slot, lengths)
 
-    # First values -------------------------------------------------------------------------------
+    # Initial values -----------------------------------------------------------------------------
 
     def initialize(self, lengths: Mapping[str, int], force: bool = False) -> None:
-        """Set each variable not yet set to its first value; with ``force`` all that have one."""
+        """Set each variable not yet set to its initial value; with ``force``, all that have one."""
         with self.lock:
             self.allocate_all(lengths)
             self.begin(self.slots, force)
@@ -229,9 +232,9 @@ class State:
     ) -> None:
         """Allocate ``needed`` with these lengths; set those in ``read`` that are not set yet.
 
-        Other variables whose lengths are known get their first values too, so that these do not
-        depend on which computation is called first; one of them that fails stays unset. Where this
-        raises, no variable has got an open length.
+        Other variables whose lengths are known are initialized too, so that their values do not
+        depend on which computation is called first; one of them that fails stays unset. If this
+        raises, no variable has received an open length.
         """
         with self.lock:
             self.usable()
@@ -256,7 +259,7 @@ class State:
             self.tentative = fresh
 
     def with_reads(self, slots: Iterable[Slot]) -> dict[Slot, None]:
-        """These slots, and those that must be set before them."""
+        """Return these slots, and those that must be set before them."""
         found = dict.fromkeys(slots)
         stack = list(found)
         while stack:
@@ -267,7 +270,7 @@ class State:
         return found
 
     def undo(self, slots: Iterable[Slot] | None = None) -> None:
-        """Take back the open lengths, and the memory, that a call which failed gave variables."""
+        """Undo the memory and open lengths that a failed call gave variables."""
         with self.lock, Writing(self.access):
             slots = self.tentative if slots is None else slots
             self.tentative = []
@@ -278,7 +281,7 @@ class State:
                     self.epoch += 1
 
     def require(self, slot: Slot) -> None:
-        """Raise ``ArgumentError`` when ``slot`` has no value."""
+        """Raise ``ArgumentError`` if ``slot`` has no value."""
         if slot.ready:
             return
         if slot in self.starting:
@@ -289,7 +292,7 @@ class State:
         )
 
     def refuse_cycle(self, slots: Iterable[Slot]) -> NoReturn:
-        """Raise for first values that need each other."""
+        """Raise for initial values that depend on each other."""
         raise ArgumentError(
             f"the initial values of {', '.join(s.label for s in slots)} depend on each other; "
             "give one of them a value that reads none of the others"
@@ -298,10 +301,10 @@ class State:
     def begin(
         self, slots: Iterable[Slot], force: bool = False, strict: Iterable[Slot] | None = None
     ) -> None:
-        """Set variables to their first values, those that others read first.
+        """Set variables to their initial values, in order of dependence.
 
-        Variables that are set already stay as they are, unless ``force`` is given. One that fails
-        raises, or stays unset where ``strict`` is given and does not have it.
+        Variables that are set already stay unchanged, unless ``force`` is given. A failure raises;
+        if ``strict`` is given and does not contain the variable, it stays unset instead.
         """
 
         def due(slot: Slot) -> bool:
@@ -317,7 +320,7 @@ class State:
                 return
             for slot in turn:
                 if not due(slot):
-                    continue  # a callable first value asked for it
+                    continue  # already set by another's callable initial value
                 try:
                     self.begin_one(slot)
                 except Exception:
@@ -326,7 +329,7 @@ class State:
             waiting = [slot for slot in waiting if slot not in turn]
 
     def begin_one(self, slot: Slot) -> None:
-        """Set a variable to its first value; what that reads must have a value."""
+        """Set a variable to its initial value; the variables that this reads must have a value."""
         for other in slot.reads:
             self.require(other)
         self.starting.append(slot)
@@ -340,7 +343,7 @@ class State:
     # Values -------------------------------------------------------------------------------------
 
     def get(self, slot: Slot) -> Any:
-        """A copy of a variable's value; it is initialized where it is not yet set."""
+        """Return a copy of a variable's value, initializing it if it is not yet set."""
         while True:
             if not slot.ready:
                 self.ensure([slot], [slot], {})
@@ -353,9 +356,9 @@ class State:
                     return array
 
     def put(self, slot: Slot, value: Any) -> None:
-        """Set a variable from a user's array; ``FeedError`` where that does not fit.
+        """Set a variable from a user's array; raise ``FeedError`` if it does not fit.
 
-        Its open axes get the lengths of the array, whichever they had.
+        Its open axes take the lengths of the array, whatever they had before.
         """
         with self.lock:
             self.usable()
@@ -368,7 +371,9 @@ class State:
                 self._write(slot, array)
 
     def _fitted(self, slot: Slot, value: Any) -> tuple[Any, Mapping[str, int]]:
-        """A user's array for a variable, and the open lengths that the variable has with it."""
+        """Return a user's array converted for a variable, and the variable's open lengths
+        with it.
+        """
         dims = slot.dims if slot.value is None or slot.lengths else slot.shape
         if slot.feed is None or slot.feed[:2] != (slot.label, dims):
             feed = make_feed_of(self.memory, slot.dtype, slot.axes, dims, slot.label)
@@ -387,7 +392,7 @@ class State:
         return array, given
 
     def _other_memory(self, slot: Slot, array: Any) -> Any:
-        """Memory for a variable that gets another shape; None for one that keeps its own."""
+        """Return new memory for a variable that changes its shape; None if it keeps its own."""
         if array.shape == slot.shape:
             return None
         size = slot.dtype.itemsize * math.prod(array.shape)
@@ -395,16 +400,16 @@ class State:
         return self.memory.allocate(array.shape, slot.dtype)
 
     def _move(self, slot: Slot, memory: Any, lengths: Mapping[str, int]) -> None:
-        """Let a variable lie in other memory, if any, of these lengths; calls find it anew.
+        """Move a variable to other memory with these lengths, if any; calls rebind to it.
 
-        The caller is alone with the variables, and writes it next.
+        The caller has exclusive access, and writes the variable next.
         """
         if memory is not None:
             slot.value, slot.shape, slot.lengths = memory, tuple(memory.shape), dict(lengths)
             self.epoch += 1
 
     def exchange(self, slot: Slot, value: Any) -> Any:
-        """A copy of a variable's value, which is set to a user's array before anybody sees it."""
+        """Return a copy of a variable's value and set it to a user's array, atomically."""
         while True:
             if not slot.ready:
                 self.ensure([slot], [slot], {})
@@ -417,17 +422,17 @@ class State:
                 with Writing(self.access):
                     old = self.memory.copy_out(slot.value)
                     if other is not None:
-                        self.memory.synchronise()  # before the memory that is copied goes
+                        self.memory.synchronise()  # wait for the copy before its source is freed
                     self._move(slot, other, given)
                     self._write(slot, array)
                 return old
 
     def wrote(self) -> None:
-        """Note that a variable was written."""
+        """Record that a variable was written."""
         self._version[0] += 1
 
     def _write(self, slot: Slot, array: Any) -> None:
-        """Put what fits into a variable; the caller is alone with the variables."""
+        """Write a fitting array to a variable; the caller has exclusive access."""
         self.tentative = []
         self.wrote()
         self.memory.copy_in(array, slot.value)

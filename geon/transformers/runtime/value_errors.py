@@ -1,4 +1,4 @@
-"""What kernels find wrong in values, as errors."""
+"""Errors about computed values: non-finite values, indices out of range, divergence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ...errors import ConvergenceError, IndexRangeError, NonFiniteError
 
 
 def not_finite(count: int, total: int, first: Any) -> NonFiniteError:
-    """The error about so many of ``total`` values, of which ``first`` is the first."""
+    """Return the error for ``count`` non-finite values of ``total``; ``first`` is the first one."""
     return NonFiniteError(
         f"{count} of {total} values are not finite, the first is {first}; variables "
         "are as they were, and trace of the computation shows the values of all ops"
@@ -17,7 +17,7 @@ def not_finite(count: int, total: int, first: Any) -> NonFiniteError:
 
 CURE = "check the data, make the axis longer, or geon.clip them"
 INT64_MAX = 2**63 - 1
-# The last words about a kernel that checks whether a loop converged, by which errors know it.
+# Ends the description of a kernel that checks convergence; errors recognise it by this.
 UNCONVERGED = "did not converge"
 
 
@@ -33,9 +33,9 @@ def unconverged(shown: str) -> ConvergenceError:
 def outside(
     low: int, high: int, first: int, length: int, cure: str = CURE, held: bool = False
 ) -> IndexRangeError:
-    """The error about positions ``low`` to ``high`` along an axis, whose first is ``first``.
+    """Return the error for indices ``low`` to ``high`` along an axis with indices from ``first``.
 
-    Where they are ``held``, the largest of int64 stands for all that are larger.
+    If they are ``held`` (saturated), the largest int64 stands for all larger ones.
     """
     found = f"{low} to {high}" if low < high else str(low)
     if held and high == INT64_MAX:
@@ -45,6 +45,6 @@ def outside(
     error = IndexRangeError(
         f"{found} where the axis has length {length}; {lie if length else empty}"
     )
-    # By these whoever knows the op can say more.
+    # Lets code that knows the op add details.
     error.positions = (low, high, first, length)  # type: ignore[attr-defined]
     return error

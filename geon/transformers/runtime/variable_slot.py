@@ -1,4 +1,4 @@
-"""``Slot``: a variable as the runtime sees it."""
+"""``Slot``: a variable in the runtime."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ import numpy as np
 
 
 class Slot:
-    """A variable as the runtime sees it.
+    """A variable in the runtime.
 
-    ``label`` is what messages call it, ``name`` the user's name or None, and ``kind`` what its key
-    in checkpoints begins with where it has no name. ``learned`` has the open lengths that an
-    initial array fixes. ``start`` puts its first value in, for which the slots in ``reads`` must
-    have theirs; a variable without a first value has none. ``alone`` says whether that changes no
-    other variable. ``value`` lies in the memory of the transformer, and has ``shape``; it is None
-    where there is none yet. ``lengths`` are those of its open names, which other variables may
-    have otherwise. ``feed`` is what makes a user's arrays ones that fit, and the label and the
-    shape or ``dims`` that it is for.
+    ``label`` is its description in messages, ``name`` the user's name or None. ``kind`` begins its
+    key in checkpoints if it has no name. ``learned`` has the open lengths that an initial array
+    fixes. ``start`` sets its initial value, None if there is none; the slots in ``reads`` must be
+    set before. ``alone`` is True if that changes no other variable. ``value`` lies in the
+    transformer's memory and has ``shape``; None if not allocated. ``lengths`` are those of its open
+    names; other variables may have different ones. ``feed`` is (label, dims or shape, function):
+    the cached conversion of users' arrays.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""All variables of a state together: found by name, as a dictionary, saved and restored."""
+"""Operations on all variables of a state: lookup by name, copies, save and restore."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .variable_slot import Slot
 
 
 def slot_named(state: State, name: str) -> Slot:
-    """The slot of that name, or of that key in checkpoints."""
+    """Return the slot with that name, or with that key in checkpoints."""
     found = [slot for slot in state.slots if slot.name == name]
     if not found:
         unnamed = [slot for slot in state.slots if slot.name is None and slot.persistent]
@@ -35,9 +35,9 @@ def slot_named(state: State, name: str) -> Slot:
 
 
 def entries_of(state: State, given: bool = False) -> tuple[list[Slot], list[Entry]]:
-    """The persistent variables, and each as a checkpoint sees it.
+    """Return the persistent variables, and a checkpoint entry for each.
 
-    Of variables that are to be ``given`` arrays, open lengths are those of initial values alone.
+    With ``given``, arrays are to be loaded: then open lengths are those of initial values alone.
     """
     slots = [slot for slot in state.slots if slot.persistent]
     keys = keys_for([(s.name, s.kind, s.axes, s.label) for s in slots])
@@ -56,7 +56,7 @@ def entries_of(state: State, given: bool = False) -> tuple[list[Slot], list[Entr
 
 
 def values_of(state: State) -> tuple[list[Entry], list[np.ndarray[Any, Any]]]:
-    """Copies of all persistent variables at one instant; those not yet set are initialized."""
+    """Return copies of all persistent variables atomically; those not yet set are initialized."""
     with state.lock:
         state.usable()
         slots, _ = entries_of(state)
@@ -76,7 +76,7 @@ def save_state(state: State, path: str | os.PathLike[str]) -> None:
 
 
 def restore_state(state: State, path: str | os.PathLike[str], choice: Choice) -> Restored:
-    """Read persistent variables from a file; everything is checked before any changes."""
+    """Read persistent variables from a file; everything is checked before anything changes."""
     with state.lock:
         state.usable()
         slots, entries = entries_of(state, given=True)
@@ -89,7 +89,7 @@ def restore_state(state: State, path: str | os.PathLike[str], choice: Choice) ->
                 if slot.value is None or slot.shape != array.shape
                 else None
                 for slot, array in pairs
-            ]  # before any changes: there may be no memory for one
+            ]  # allocated before any variable changes: memory may be exhausted
             state.tentative = []
             state.wrote()
             for (slot, array), copy, found in zip(pairs, copies, lengths, strict=True):
@@ -104,9 +104,9 @@ def restore_state(state: State, path: str | os.PathLike[str], choice: Choice) ->
 
 
 def _lengths(path: str | os.PathLike[str], slot: Slot, shape: tuple[int, ...]) -> dict[str, int]:
-    """The lengths of a variable's open names in a file.
+    """Return the lengths of a variable's open names in a file.
 
-    Raises ``CheckpointError`` where they do not fit each other.
+    Raises ``CheckpointError`` if they contradict each other.
     """
     found = dict(open_sizes(slot.dims, shape))
     for dim, size in zip(slot.dims, shape, strict=True):

@@ -1,14 +1,15 @@
 """Common axes, all of open length: ``import geon.frontends.base.axis as ax``, then ``ax.C``.
 
-An axis is its name: ``ax.N`` and ``geon.Axis("N")`` are equal. ``ax.C.length = 3`` gives the open
-name C a default length; ``geon.Axis("C", 3)`` is another axis, of fixed length, that matches it.
+An axis is identified by its name: ``ax.N`` and ``geon.Axis("N")`` are equal. ``ax.C.length = 3``
+gives the open name C a default length; ``geon.Axis("C", 3)`` is another axis, of fixed length, that
+matches it.
 """
 
 from __future__ import annotations
 
 from ...op_graph.axes.axes import Axis
 
-B = Axis("B")  # examples of a batch, where the time axis is called T
+B = Axis("B")  # examples of a batch, if the time axis is called T
 C = Axis("C")  # channels or features
 D = Axis("D")  # depth of a volume
 E = Axis("E")  # features of an embedding

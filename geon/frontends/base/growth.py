@@ -1,4 +1,4 @@
-"""``Growth``: a warning about a cache of programs that gets another program for each value."""
+"""``Growth``: warns if a cache of programs gets a new program for each value of a setting."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Hashable, Mapping
 
 from ...op_graph.core.source_info import describe, resolve, user_site
 
-MANY_PROGRAMS = 10  # programs that differ in values alone before a warning tells of them
+MANY_PROGRAMS = 10  # number of programs that differ in values alone at which the warning is given
 
 
 class Growth:
-    """Counts the programs that a cache has for one form of arguments.
+    """Counts the programs of a cache by the form of their arguments.
 
     ``what`` is the owner of the cache in messages, and ``cure`` the last sentence of the warning.
     """
@@ -21,7 +21,7 @@ class Growth:
         self._values: dict[Hashable, list[Mapping[str, Hashable]]] = {}
 
     def add(self, form: Hashable, values: Mapping[str, Hashable]) -> None:
-        """Note a program for these values of settings; warn where it is one of many of its form."""
+        """Record a program for these values of settings; warn if there are many of its form."""
         known = self._values.setdefault(form, [])
         known.append(values)
         if len(known) != MANY_PROGRAMS:

@@ -1,7 +1,7 @@
-"""Networks of layers over named axes: ``from geon.frontends import neon``.
+"""Neural networks of layers over named axes: ``from geon.frontends import neon``.
 
-``neon.axis`` has the axes, ``neon.activations`` functions for between layers, ``neon.costs`` and
-``neon.metrics`` how good results are, ``neon.schedules`` rates for optimisers.
+``neon.axis`` has the axes, ``neon.activations`` activation functions, ``neon.costs`` loss
+functions, ``neon.metrics`` measures of accuracy, ``neon.schedules`` learning-rate schedules.
 """
 
 import sys as _sys

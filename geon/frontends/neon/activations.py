@@ -1,4 +1,4 @@
-"""Activations: functions of a tensor; geon's own, and those that it has not."""
+"""Activation functions: geon's own, and further ones."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ __all__ = [
     "relu", "selu", "sigmoid", "silu", "softmax", "softplus", "softsign", "tanh",
 ]  # fmt: skip
 
-# For which mean 0 and variance 1 are a fixed point: G. Klambauer, T. Unterthiner, A. Mayr and
-# S. Hochreiter, "Self-normalizing neural networks", NIPS 2017.
+# Mean 0 and variance 1 are a fixed point for these: G. Klambauer, T. Unterthiner, A. Mayr and S.
+# Hochreiter, "Self-normalizing neural networks", NIPS 2017.
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
 def identity(x: TensorLike) -> Tensor:
-    """``x`` as it is."""
+    """``x`` unchanged."""
     return as_tensor(x)
 
 
@@ -36,12 +36,12 @@ def selu(x: TensorLike) -> Tensor:
 
 
 def hard_sigmoid(x: TensorLike) -> Tensor:
-    """x / 6 + 1/2, between 0 and 1."""
+    """x / 6 + 1/2, clipped to 0 and 1."""
     return clip(as_tensor(x) / 6 + 0.5, 0, 1)
 
 
 def hard_tanh(x: TensorLike) -> Tensor:
-    """x between -1 and 1."""
+    """x, clipped to -1 and 1."""
     return clip(x, -1, 1)
 
 

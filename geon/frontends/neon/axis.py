@@ -1,7 +1,8 @@
 """Axes of networks and their roles: ``from geon.frontends.neon import axis as ax``, then ``ax.N``.
 
-All are of open length: each is its name, and ``geon.Axis("C", 3)`` takes the place of ``ax.C``.
-What a layer takes for features follows from the roles; ``over=`` of the layer says otherwise.
+All are of open length: each is identified by its name, and ``geon.Axis("C", 3)`` can be used
+instead of ``ax.C``. The axes that a layer treats as features follow from the roles; ``over=`` of
+the layer overrides this.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ BATCH, RECURRENT, SPATIAL = Axes(N), Axes(T), Axes(D, H, W)
 
 
 def feature_axes(axes: Axes) -> Axes:
-    """What describes one example at one time: the axes but N, the batch, and T, the time."""
+    """The features of an example: all axes but N, the batch, and T, the time."""
     return axes.without(BATCH.names + RECURRENT.names)
 
 
 def channel_axes(axes: Axes) -> Axes:
-    """What describes one place of an image: the axes but N and T, and D, H and W, the places."""
+    """The channels of an image: all axes but N and T, and the spatial axes D, H and W."""
     return feature_axes(axes).without(SPATIAL.names)

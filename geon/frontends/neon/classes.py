@@ -1,4 +1,4 @@
-"""Scores of classes and the numbers of the right ones: which axis is meant, what fits."""
+"""Class scores and class numbers: the axis of classes, and checks of targets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PURPOSES[CLASS_NUMBER] = Purpose(
 
 
 def class_axis(scores: Tensor, over: AxisLike | None, what: str) -> Axis:
-    """The axis of the classes: ``over``, or the one left without N, T, D, H and W."""
+    """Return the axis of the classes: ``over``, or the only one beside N, T, D, H and W."""
     if over is not None:
         return own_axis(scores, over, what)
     found = channel_axes(scores.axes)
@@ -41,12 +41,12 @@ def class_axis(scores: Tensor, over: AxisLike | None, what: str) -> Axis:
 
 
 def numbers(t: Tensor, axis: Axis) -> bool:
-    """Whether targets are class numbers."""
+    """Return True if targets are class numbers."""
     return kind(t.dtype) == "i" and axis not in t.axes
 
 
 def a_class(what: str, name: str, number: int | None, axis: Axis) -> None:
-    """Raise ``ArgumentError`` for an argument that is the number of no class; None is none."""
+    """Raise ``ArgumentError`` unless the argument is the number of a class, or None."""
     count = axis.expression
     if number is None or (
         whole(number) and number >= 0 and not (isinstance(count, int) and number >= count)
@@ -58,9 +58,9 @@ def a_class(what: str, name: str, number: int | None, axis: Axis) -> None:
 
 
 def known(scores: Tensor, t: Tensor, axis: Axis, what: str) -> Tensor:
-    """Class numbers for scores, which raise ``IndexRangeError`` where one is of no class.
+    """Return class numbers that raise ``IndexRangeError`` if one is out of range.
 
-    Raises ``AxisError`` where ``t`` are no class numbers.
+    Raises ``AxisError`` if ``t`` are no class numbers for the scores.
     """
     check_numbers(scores, t, axis, what)
     found: Tensor = make(CHECKED, (held_by_int64(t),), (axis.expression, False))
@@ -69,12 +69,14 @@ def known(scores: Tensor, t: Tensor, axis: Axis, what: str) -> Tensor:
 
 
 def hits(scores: Tensor, t: Tensor, axis: Axis, what: str) -> Tensor:
-    """Where the right class is; ``AxisError`` where ``t`` are no class numbers for the scores."""
+    """Return a one-hot mask of the right classes; raise ``AxisError`` if ``t`` don't fit the
+    scores.
+    """
     return onehot(known(scores, t, axis, what), axis, "bool")
 
 
 def check_numbers(scores: Tensor, t: Tensor, axis: Axis, what: str) -> None:
-    """Raise ``AxisError`` where ``t`` are no class numbers for the scores."""
+    """Raise ``AxisError`` if ``t`` are no class numbers for the scores."""
     rest = scores.axes.without([axis])
     if not numbers(t, axis) or not t.axes.same_set(rest):
         raise AxisError(

@@ -1,9 +1,9 @@
-"""Costs: how far results are from targets, for each example.
+"""Costs (loss functions) of results and targets, for each example.
 
-Costs of classes take scores, before any softmax, and so are exact however far out. Their targets
-are class numbers, over the axes of the scores without that of the classes, or probabilities over
-all of them. The others take a target over the axes of the result, and are means over its features:
-all axes but N and T. What is trained is the mean of a cost.
+Costs of classes take scores before any softmax, so they are accurate for extreme scores, too. Their
+targets are class numbers, over the axes of the scores without the class axis, or probabilities over
+all of them. The other costs take a target over the axes of the result, and are means over its
+features: all axes but N and T. Training minimises the mean of a cost.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 def cross_entropy(
     scores: TensorLike, t: TensorLike, over: AxisLike | None = None, *, smoothing: float = 0.0
 ) -> Tensor:
-    """-log of the probability of the right class, in nats, or that mean under probabilities ``t``.
+    """-log of the probability of the right class, in nats, or its mean under probabilities ``t``.
 
-    The classes are ``over``, or the axis left without N, T, D, H and W. With ``smoothing`` that
-    share of the target is spread over all classes. A class number outside raises
+    The class axis is ``over``, or the only one beside N, T, D, H and W. With ``smoothing``, that
+    share of the target is spread over all classes. A class number out of range raises
     ``IndexRangeError`` when it is computed.
     """
     if not finite(smoothing) or not 0 <= smoothing <= 1:
@@ -71,7 +71,7 @@ def cross_entropy(
         right = sum(weighted(t, logs), axis)
     if smoothing:
         right = weighted(1 - smoothing, right) + smoothing * mean(logs, axis)
-    return 0 - right  # no cost is -0.0
+    return 0 - right  # never returns -0.0
 
 
 def binary_cross_entropy(scores: TensorLike, t: TensorLike) -> Tensor:
@@ -87,13 +87,13 @@ def squared_error(y: TensorLike, t: TensorLike) -> Tensor:
 
 
 def absolute_error(y: TensorLike, t: TensorLike) -> Tensor:
-    """The size of the difference."""
+    """The absolute difference."""
     y, t = _pair(y, t, "absolute_error")
     return _each(absolute(y - t))
 
 
 def huber(y: TensorLike, t: TensorLike, delta: float = 1.0) -> Tensor:
-    """Half the square of the difference d; delta (|d| - delta / 2) where |d| is more than delta.
+    """Half the square of the difference d; delta (|d| - delta / 2) if |d| is more than delta.
 
     P. Huber, "Robust estimation of a location parameter", Annals of Mathematical Statistics, 1964.
     """
@@ -101,14 +101,14 @@ def huber(y: TensorLike, t: TensorLike, delta: float = 1.0) -> Tensor:
     y, t = _pair(y, t, "huber")
     far = absolute(y - t)
     near = far <= delta
-    # Without the inner choice the slope for an infinite distance would be 0 times an infinity.
+    # Without the inner where, the gradient for an infinite distance would be 0 times an infinity.
     return _each(where(near, square(where(near, far, 0)) / 2, delta * (far - delta / 2)))
 
 
 def hinge(
     scores: TensorLike, t: TensorLike, over: AxisLike | None = None, *, margin: float = 1.0
 ) -> Tensor:
-    """By how much scores of other classes come nearer than ``margin`` to the right one's, summed.
+    """Sum over other classes of max(0, score - right score + ``margin``).
 
     ``t`` are class numbers; ``over`` is as in ``cross_entropy``.
     """
@@ -120,7 +120,7 @@ def hinge(
 
 
 def binary_hinge(scores: TensorLike, t: TensorLike, *, margin: float = 1.0) -> Tensor:
-    """By how much each score times its target, 1 or -1, is below ``margin``."""
+    """max(0, ``margin`` - score * target), for targets 1 or -1."""
     x, t = _pair(scores, t, "binary_hinge")
     return _each(maximum(margin - x * t, 0))
 
@@ -138,11 +138,12 @@ def focal(
     axis = class_axis(scores, over, "focal")
     hit = hits(scores, as_tensor(t), axis, "focal")
     right = sum(where(hit, log_softmax(scores, axis), 0), axis)
-    # Below 1, a power's slope at 0 is infinite; at the least number it is not, and makes 0 of 0.
+    # For gamma below 1, the power's derivative at 0 is infinite; at the smallest normal number it
+    # is finite, and times 0 it is 0.
     others = maximum(-expm1(right), least(right.dtype))
-    # The slope of this factor vanishes where the logarithm is infinite.
+    # The derivative of this factor vanishes if the logarithm is infinite.
     others = where(isinf(right), 1, others)
-    return 0 - power(others, gamma) * right  # no cost is -0.0
+    return 0 - power(others, gamma) * right  # never returns -0.0
 
 
 def ctc(
@@ -155,15 +156,15 @@ def ctc(
     along: AxisLike = T,
     blank: int = 0,
 ) -> Tensor:
-    """-log of the probability of a row of labels, whatever the times at which each is said.
+    """-log of the probability of a label sequence, summed over all alignments in time (CTC).
 
-    At each time along ``along`` a class is said, and what is said has the labels in their order:
-    repeats of a class are one, and ``blank`` between them is nothing. ``labels`` are class numbers
-    over the axes of the batch and one of their own. ``lengths`` and ``label_lengths``, integers
-    over the batch, say how many times and labels count, all where not given. ``over`` is as in
-    ``cross_entropy``. Where no alignment gives the labels, for want of times or because a label is
-    ``blank``, or a length is one that there is not, the cost is infinite and its derivative 0. A
-    class number outside raises ``IndexRangeError`` when it is computed.
+    At each time along ``along``, one class is emitted. An alignment yields the labels if repeated
+    classes are merged and ``blank`` is then removed. ``labels`` are class numbers over the axes of
+    the batch and one of their own. ``lengths`` and ``label_lengths``, integers over the batch, are
+    the numbers of valid times and labels; by default, all are valid. ``over`` is as in
+    ``cross_entropy``. If no alignment yields the labels, because there are too few times or a label
+    is ``blank``, or if a length is out of range, the cost is infinite and its derivative 0. A class
+    number out of range raises ``IndexRangeError`` when it is computed.
 
     A. Graves, S. Fernández, F. Gomez and J. Schmidhuber, "Connectionist temporal classification",
     ICML 2006.
@@ -175,12 +176,12 @@ def ctc(
 
 
 def least(dtype: DType) -> float:
-    """The smallest number of a float dtype that has all of its digits."""
+    """Return the smallest normal number of a float dtype."""
     return float(np.finfo(dtype).tiny) if dtype.kind == "f" else 2.0**-126  # bfloat16
 
 
 def _pair(y: TensorLike, t: TensorLike, what: str) -> tuple[Tensor, Tensor]:
-    """A result and its target as floats over axes of one set."""
+    """Return a result and its target as floats; raise unless they have the same axes."""
     y = as_tensor(y)
     t = as_tensor(t, near=y)
     y, t = (x if kind(x.dtype) == "f" else cast(x, "float32") for x in (y, t))
@@ -197,5 +198,5 @@ def _same_axes(y: Tensor, t: Tensor, what: str) -> None:
 
 
 def _each(cost: Tensor) -> Tensor:
-    """The mean over the features."""
+    """Return the mean over the features."""
     return mean(cost, feature_axes(cost.axes))

@@ -1,8 +1,8 @@
-"""The probability of a row of labels over all of its alignments, as one loop over time.
+"""CTC forward algorithm: the probability of a label sequence over all alignments, as one scan.
 
-States stand for how far the row was said: state 2 i for the blank before label i, state 2 i + 1 for
-the label. All is in logarithms; ``NEVER`` stands for that of 0, finite so that the derivative of
-what cannot be is 0 and not NaN.
+A state is the progress in the sequence: state 2 i is the blank before label i, state 2 i + 1 the
+label itself. All probabilities are logarithms; ``NEVER`` stands for log 0 and is finite, so that
+the derivative of an impossible alignment is 0 and not NaN.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
 
     from ...op_graph.building.typing import AxisLike
 
-NEVER = -1e30  # times any number of steps in reach it is finite in float32
+NEVER = -1e30  # stays finite in float32 when added over any feasible number of steps
 
 
 class Alignment:
-    """Scores over times and classes, and labels, that are to be aligned."""
+    """Scores over times and classes, and labels to be aligned with them."""
 
     def __init__(
         self, scores: Tensor, labels: Tensor, over: AxisLike | None, along: AxisLike, blank: int
@@ -76,7 +76,7 @@ class Alignment:
         self.state = Axis(f"{self.row.name}.state", 2 * self.row.expression + 1)
 
     def cost(self, lengths: Tensor | None, label_lengths: Tensor | None) -> Tensor:
-        """The cost over the batch, where so many times and labels count."""
+        """Return the cost over the batch, given the numbers of valid times and labels."""
         lengths, label_lengths = self.counted(lengths), self.counted(label_lengths)
         times = tensor_size(self.scores, [self.along])
         known = tensor_size(self.labels, [self.row])
@@ -90,10 +90,10 @@ class Alignment:
             if given is not None:
                 wrong = logical_or(less(given, 0), greater.apply(given, most))
                 never = logical_or.apply(never, wrong)
-        return where(never, np.inf, 0 - total)  # no cost is -0.0
+        return where(never, np.inf, 0 - total)  # never returns -0.0
 
     def reached(self, lengths: Tensor | None, label_lengths: Tensor | None) -> Tensor:
-        """The log-probability of each state after the last time."""
+        """Return the log-probability of each state after the last time."""
         said, skips = self.said(label_lengths)
         logs = log_softmax(widened(floating(self.scores)), self.classes)
         state = iota(self.state)
@@ -116,7 +116,9 @@ class Alignment:
         return end
 
     def said(self, label_lengths: Tensor | None) -> tuple[Tensor, Tensor]:
-        """What each state says; whether it may come two states after another, with no blank."""
+        """Return the class of each state, and True for states that may follow the one two
+        before.
+        """
         place = iota(self.state) // 2
         labels = self.counted_labels(label_lengths)
         padded = [pad(labels, {self.row: widths}, value=self.blank) for widths in ((0, 1), (1, 0))]
@@ -126,7 +128,7 @@ class Alignment:
         return where.apply(odd, here, self.blank), skips
 
     def counted_labels(self, label_lengths: Tensor | None) -> Tensor:
-        """The labels that count, which are class numbers, and blanks for the others."""
+        """Return the valid labels, checked to be class numbers, and blanks for the others."""
         held: Any = held_by_int64(self.labels)
         labels = cast(held, "int64")
         if label_lengths is not None:
@@ -138,11 +140,11 @@ class Alignment:
         return known
 
     def shifted(self, x: Tensor, by: int) -> Tensor:
-        """What was in the state so many before."""
+        """Return ``x`` shifted by this many states."""
         return pad(x, {self.state: (by, 0)}, value=NEVER)[{self.state.name: slice(0, -by)}]
 
     def counted(self, given: Tensor | None) -> Tensor | None:
-        """Lengths as integers over the batch."""
+        """Return lengths as integers over the batch."""
         if given is None:
             return None
         if kind(given.dtype) != "i" or len(given.axes.without(self.batch)):
@@ -154,7 +156,7 @@ class Alignment:
 
 
 def log_sum(xs: Sequence[Tensor]) -> Tensor:
-    """The logarithm of the sum of what these are the logarithms of."""
+    """Return the log of the sum of exponentials, elementwise over the list."""
     largest = xs[0]
     for x in xs[1:]:
         largest = maximum(largest, x)

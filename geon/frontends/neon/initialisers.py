@@ -1,9 +1,10 @@
-"""Initialisers: what a variable of a layer begins with.
+"""Initialisers of layers' variables.
 
-Each is called with the axes of the variable, those that its layer sums over (``inputs``) and those
-that it makes (``outputs``), and gives an ``initial_value``. Other axes, such as groups of filters,
-gates or experts, have a matrix each. Numbers and arrays serve as well. What is random takes a
-``geon.Random``, which numbers its draws, so no two variables begin alike.
+An initialiser is called with the axes of the variable, those that its layer sums over (``inputs``)
+and those that it produces (``outputs``), and returns an ``initial_value``. Each index of other
+axes, such as groups of filters, gates or experts, has a matrix of its own. Numbers and arrays can
+be used instead. Random initialisers take a ``geon.Random``, which numbers its draws, so no two
+variables start equal.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Drawn:
-    """What draws from a stream; ``ArgumentError`` for what is none, and for other than numbers."""
+    """Base of random initialisers; raises ``ArgumentError`` for invalid streams and parameters."""
 
     random: Random
 
@@ -58,7 +59,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Uniform(Drawn):
-    """Numbers spread evenly from ``low`` to ``high``."""
+    """Uniformly distributed numbers from ``low`` to ``high``."""
 
     low: float = -0.1
     high: float = 0.1
@@ -80,7 +81,7 @@ class Gaussian(Drawn):
 
 @dataclass(frozen=True)
 class Glorot(Drawn):
-    """Even between ±gain sqrt(6 / (inputs + outputs)).
+    """Uniform in ±gain sqrt(6 / (inputs + outputs)).
 
     X. Glorot and Y. Bengio, "Understanding the difficulty of training deep feedforward neural
     networks", AISTATS 2010.
@@ -96,7 +97,7 @@ class Glorot(Drawn):
 
 @dataclass(frozen=True)
 class Xavier(Drawn):
-    """Even between ±gain sqrt(3 / inputs): variance 1 / inputs, the form that Caffe has."""
+    """Uniform in ±gain sqrt(3 / inputs): variance gain² / inputs, Caffe's form."""
 
     gain: float = 1.0
 
@@ -107,7 +108,7 @@ class Xavier(Drawn):
 
 @dataclass(frozen=True)
 class Kaiming(Drawn):
-    """Normal of variance 2 / ((1 + slope²) inputs), for relu or leaky relu of that ``slope``.
+    """Normal with variance 2 / ((1 + slope²) inputs), for relu or leaky relu of that ``slope``.
 
     K. He, X. Zhang, S. Ren and J. Sun, "Delving deep into rectifiers", ICCV 2015.
     """
@@ -121,7 +122,7 @@ class Kaiming(Drawn):
 
 @dataclass(frozen=True)
 class Identity:
-    """``gain`` from each input to the output of the same number, 0 elsewhere, in each group."""
+    """``gain`` times the identity matrix from inputs to outputs, in each group."""
 
     gain: float = 1.0
 
@@ -140,6 +141,7 @@ class Orthogonal(Drawn):
     """A random matrix of inputs by outputs with orthonormal rows or columns, times ``gain``.
 
     Each group of filters, gate or expert has a matrix of its own.
+
     A. Saxe, J. McClelland and S. Ganguli, "Exact solutions to the nonlinear dynamics of learning in
     deep linear neural networks", ICLR 2014.
     """
@@ -156,7 +158,7 @@ class Orthogonal(Drawn):
                 return _placed(np.zeros((count, rows, columns)), axes, inputs, groups)
             drawn = numbers().normal(size=(count, max(rows, columns), min(rows, columns)))
             basis, upper = np.linalg.qr(drawn)
-            # With these signs all orthogonal matrices are equally likely.
+            # With these signs, all orthogonal matrices are equally likely.
             basis = basis * np.where(np.diagonal(upper, axis1=1, axis2=2) < 0, -1, 1)[:, None]
             if rows < columns:
                 basis = basis.transpose(0, 2, 1)
@@ -167,7 +169,7 @@ class Orthogonal(Drawn):
 
 @dataclass(frozen=True)
 class Sparse(Drawn):
-    """Normal numbers from some inputs to each output, 0 from a ``share`` of them, rounded up.
+    """Normal numbers, with a ``share`` of each output's inputs, rounded up, set to 0.
 
     J. Martens, "Deep learning via Hessian-free optimization", ICML 2010.
     """
@@ -195,13 +197,13 @@ class Sparse(Drawn):
 
 
 def _numbers(random: Random) -> Callable[[], np.random.Generator]:
-    """A maker of generators, all alike, for what NumPy draws: of a draw of the stream's own."""
+    """Return a function that makes equal NumPy generators, seeded by one draw of the stream."""
     seed, draw = random.bits().attrs[:2]
     return lambda: np.random.default_rng([seed, draw])
 
 
 def _groups(axes: Axes, inputs: Axes, outputs: Axes) -> Axes:
-    """Return the axes that are neither summed nor made; all are made where none is given."""
+    """Return the axes that are neither inputs nor outputs; none if ``outputs`` is empty."""
     rest = axes.without(inputs)
     return rest.without(outputs) if len(outputs) else Axes()
 
@@ -209,7 +211,8 @@ def _groups(axes: Axes, inputs: Axes, outputs: Axes) -> Axes:
 def _sizes(axes: Axes, inputs: Axes, groups: Axes) -> tuple[int, int, int]:
     """Return the number of matrices in a variable over ``axes``, their rows and their columns.
 
-    There is one for each of the ``groups``; its rows are the inputs and its columns all else.
+    There is one for each index of the ``groups``; its rows are the inputs, its columns all other
+    axes.
     """
     columns = axes.without(inputs).without(groups)
     return int(groups.size), int(axes.only(inputs).size), int(columns.size)

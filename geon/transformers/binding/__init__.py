@@ -1,1 +1,1 @@
-"""Values of calls for the ops of a computation: options, results, variables, open lengths."""
+"""Conversion of a computation's options, results, variables and open lengths for calls."""

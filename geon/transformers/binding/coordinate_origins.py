@@ -1,4 +1,4 @@
-"""Which inputs the positions along axes come from, and what that says of variables' coordinates."""
+"""Origins of axes' positions in a request's inputs, and variables' coordinates after calls."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 else:
     keeping = LaterModule(
         "...op_graph.evaluation.axis_provenance", __package__
-    )  # where data had coordinates
+    )  # loaded at first use: only labelled data need it
 
 Kept = Mapping[str, frozenset[Op]]
 
 
 class Origins:
-    """Which inputs of a request the positions along the axes of its ops come from.
+    """The inputs of a request from which positions along axes of its ops come.
 
-    ``holding`` are the variables and constants below that may have coordinates.
+    ``holding`` are the variables and constants of its graph that may have coordinates.
     """
 
     def __init__(self, request: Request) -> None:
@@ -37,14 +37,14 @@ class Origins:
         ]
 
     def of(self, op: Tensor) -> Kept:
-        """By the name of each axis that ``op`` keeps the ops that it keeps it from."""
+        """Return, by name of each axis that ``op`` preserves, the ops that it comes from."""
         return {
             name: frozenset([self._made.get(leaf, leaf) for leaf in leaves])
             for name, leaves in keeping.kept_axes(op).items()
         }
 
     def cut(self, op: Tensor, kept: Kept) -> dict[str, keeping.Cut]:
-        """By the name of each axis along which ``op`` is a slice, or one place, what it is of."""
+        """Return, by name of each axis along which ``op`` is a slice or one index, that slice."""
         found = {**keeping.indexed_axes(op), **keeping.cut_axes(op, kept)}
         return {
             name: cut._replace(leaves=frozenset([self._made.get(x, x) for x in cut.leaves]))
@@ -52,12 +52,12 @@ class Origins:
         }
 
     def below(self, op: Tensor) -> set[Op]:
-        """The inputs, variables and constants that ``op`` is computed from."""
+        """Return the inputs, variables and constants that ``op`` depends on."""
         return {self._made.get(each, each) for each in post_order([op])}
 
 
 class Moved:
-    """The variables with axes that a request assigns: what they keep of their coordinates."""
+    """The variables with axes that a request assigns, and the coordinates that they keep."""
 
     def __init__(self, request: Request, transformer: Owner) -> None:
         updates = request.pure.updates.items()
@@ -67,12 +67,14 @@ class Moved:
 
     @cached_property
     def kept(self) -> dict[Leaf, Kept]:
-        """For each variable the axes that its new value keeps, and from where."""
+        """Return, for each variable, the axes that its new value preserves, and their origins."""
         origins = Origins(self._request)
         return {variable: origins.of(value) for variable, value in self._values.items()}
 
     def forget(self) -> None:
-        """After a call: the coordinates of an axis that a new value does not keep are gone."""
+        """Remove coordinates of axes that a variable's new value does not preserve, after a
+        call.
+        """
         if not self._values or not (self._first or self._transformer.coordinates):
             return
         for variable in self._values:
@@ -86,7 +88,7 @@ class Moved:
 
 
 def _may_hold(op: Op) -> bool:
-    """Whether an op may have been made of labelled data: a variable, or a constant."""
+    """Return True if an op may have labels: a variable, or a constant with coordinates."""
     if isinstance(op, Leaf):
         return op.info.stored
     return op.primitive is CONSTANT and op.notes().coordinates is not None

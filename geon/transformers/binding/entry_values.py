@@ -1,4 +1,4 @@
-"""What a call reads before it computes: inputs, variables, lengths; for those who only look."""
+"""Values that a call reads before it computes, for traces and dumps."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Array = np.ndarray[Any, Any]
 def at_entry(
     owner: Owner, stages: Stages, values: Sequence[Any]
 ) -> tuple[dict[Leaf, Array], dict[str, int]]:
-    """Copies of what a call with these inputs reads, by leaf, and the integer of each open name.
+    """Return copies of what a call with these inputs reads, by leaf, and the open lengths.
 
-    Feeds, lengths and guards are checked as for a call, and variables get their initial values.
+    Feeds, lengths and guards are checked as for a call, and variables are initialized.
     """
     linking, memory = stages.linking, owner.memory
 

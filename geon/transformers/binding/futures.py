@@ -1,4 +1,4 @@
-"""A call that was begun and is waited for later: what ``start`` of a computation gives."""
+"""Futures: calls that were started and are waited for later."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from ...errors import IndexRangeError, NonFiniteError
 
 
 class Pending(Protocol):
-    """A call on its way, as a target has it."""
+    """A call in flight; each target has its own implementation."""
 
     def done(self) -> bool:
-        """Whether it has ended; does not wait."""
+        """Return True if the call has ended, without waiting."""
 
     def finish(self) -> tuple[Any, ...]:
-        """Wait, and give the values, or raise what went wrong; asked once."""
+        """Wait, and return the values or raise the call's error; called once."""
 
 
 class Started:
-    """A call that was begun: ``result()`` waits for what the call would have given."""
+    """A started call: ``result()`` waits for it and returns what the call returns."""
 
     def __init__(self, ended: Callable[[], bool], finished: Callable[[], Any]) -> None:
         self._ended, self._finished = ended, finished
@@ -30,14 +30,14 @@ class Started:
         self._error: Exception | None = None
 
     def done(self) -> bool:
-        """Whether the call has ended, so that ``result`` does not wait."""
+        """Return True if the call has ended, so that ``result`` does not wait."""
         return self._asked or self._ended()
 
     def result(self) -> Any:
-        """What the call gives, the same objects each time; waits until it has ended.
+        """Wait for the end of the call and return its results, the same objects each time.
 
-        Raises what depends on values that were computed: ``IndexRangeError``, ``NonFiniteError``,
-        and ``DeviceError`` where the device failed meanwhile.
+        Raises errors that depend on computed values: ``IndexRangeError``, ``NonFiniteError``, and
+        ``DeviceError`` if the device failed meanwhile.
         """
         with self._lock:
             if not self._asked:
@@ -51,7 +51,7 @@ class Started:
             return self._value
 
     def then(self, make: Callable[[Any], Any]) -> Started:
-        """The same call, whose result is what ``make`` makes of this one's."""
+        """Return the same call with ``make`` applied to its result."""
         return Started(self.done, lambda: make(self.result()))
 
     def __repr__(self) -> str:
@@ -59,7 +59,7 @@ class Started:
 
 
 class Ended:
-    """A call that ran when it was begun."""
+    """A call that ran when it was started."""
 
     def __init__(self, run: Callable[[], tuple[Any, ...]]) -> None:
         self.values: tuple[Any, ...] = ()
@@ -70,11 +70,11 @@ class Ended:
             self.error = error
 
     def done(self) -> bool:
-        """It has ended."""
+        """Return True."""
         return True
 
     def finish(self) -> tuple[Any, ...]:
-        """The values; raises what was wrong with them."""
+        """Return the values, or raise the call's error."""
         if self.error is not None:
             raise self.error
         return self.values

@@ -1,4 +1,4 @@
-"""``memory=`` of a computation: bytes as a user gives them, for lengths that must be known."""
+"""The ``memory=`` option of a computation: parsing of byte counts, check for open lengths."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNITS = {
 
 
 def bytes_given(memory: Any) -> int:
-    """The bytes that a number, or a text such as "512MB" or "1.5 GiB", stands for.
+    """Return the bytes given as a number, or as text such as "512MB" or "1.5 GiB".
 
     Raises ``ArgumentError`` for anything else.
     """
@@ -40,9 +40,7 @@ def bytes_given(memory: Any) -> int:
 
 
 def refuse_open(ops: Iterable[Op], lengths: Collection[str]) -> None:
-    """Raise ``ArgumentError`` for an op of an open length that nothing gives: its bytes depend on
-    it.
-    """
+    """Raise ``ArgumentError`` for an op with an unknown open length, on which its bytes depend."""
     known = {*lengths, *default_lengths()}
     for op in ops:
         for name in open_names([op]):

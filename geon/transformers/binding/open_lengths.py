@@ -1,4 +1,4 @@
-"""Lengths of open axes as a user gives them: ``lengths=`` and ``specialize=``."""
+"""Lengths of open axes given by users: ``lengths=`` and ``specialize=``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..runtime.dims import ungiven
 
 
 def open_names(ops: Iterable[Op]) -> tuple[str, ...]:
-    """The open names that the axes and lengths of these ops and of what is in them have, sorted."""
+    """Return the sorted open names in axes and lengths of these ops, including region bodies."""
     found: set[str] = set()
     for op in ops:
         for length in [*op.axes.lengths, *(op.attrs if op.primitive.name == "length" else ())]:
@@ -33,10 +33,10 @@ def open_names(ops: Iterable[Op]) -> tuple[str, ...]:
 
 
 def refuse_ungiven(ops: Iterable[Op], leaves: Iterable[Leaf], lengths: Collection[str]) -> None:
-    """Raise ``AxisError`` where ``ops`` have an open length that no call can know.
+    """Raise ``AxisError`` if ``ops`` have an open length that no call can determine.
 
-    Data of placeholders say the open names that are whole lengths of theirs; variables keep theirs;
-    the others must be among ``lengths`` or the defaults.
+    Data of placeholders determine the open names that are whole lengths of theirs; variables keep
+    theirs; the others must be among ``lengths`` or the defaults.
     """
     found = {*lengths, *default_lengths()}
     for leaf in leaves:
@@ -52,10 +52,10 @@ def refuse_ungiven(ops: Iterable[Op], leaves: Iterable[Leaf], lengths: Collectio
 
 
 def named_lengths(lengths: Any, known: Collection[str] | None, option: str) -> dict[str, int]:
-    """What a user gives as lengths of open axes, by open name.
+    """Return a user's lengths of open axes, by open name.
 
     Keys are open axes or their names. Raises ``ArgumentError`` for anything else, for a name that
-    is not in ``known`` (None: any is), and for what is no length.
+    is not in ``known`` (None: any name), and for an invalid length.
     """
     if lengths is None:
         return {}

@@ -1,4 +1,4 @@
-"""Results of a computation: any structure of ops, as a flat list and the way back."""
+"""Flatten structures of ops: any nesting as a flat list, and a layout to rebuild it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..runtime.result_structure import Fields, Items, Layout, Table
 
 
 def flattened(results: Any) -> tuple[list[Op], bool, Layout | None]:
-    """The ops of a structure in order, whether it is a single one, and its layout.
+    """Return the ops of a structure in order, True if it is a single one, and its layout.
 
-    Lists and tuples are tuples in what a call returns; a layout that is one flat tuple is None, as
-    is that of a single op. Raises ``ArgumentError`` for a structure that contains itself, and
-    ``DTypeError`` for what is no op, number or array, with its place.
+    Lists and tuples are tuples in what a call returns. The layout is None for one flat tuple and
+    for a single op. Raises ``ArgumentError`` for a structure that contains itself, and
+    ``DTypeError`` for a leaf that is no op, number or array, with its position.
     """
     ops: list[Op] = []
     layout = _arranged(results, "results", ops, ())
@@ -26,7 +26,7 @@ def flattened(results: Any) -> tuple[list[Op], bool, Layout | None]:
 
 
 def _arranged(value: Any, where: str, ops: list[Op], inside: tuple[int, ...]) -> Layout | None:
-    """The layout of a value, with its ops put behind ``ops``; None for a single one."""
+    """Append the ops of a value to ``ops`` and return its layout; None for a single one."""
     if isinstance(value, Op):
         ops.append(value)
         return None

@@ -1,4 +1,4 @@
-"""Variables of a transformer: the slot of each storage leaf, and how its first value is made."""
+"""Variables of a transformer: the slot of each storage leaf, and its initialization."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ SET = "or give a value with transformer.set(variable, array)"
 
 
 class Variables(Generic[First]):
-    """Storage leaves in the order a transformer met them, each with its slot in ``state``.
+    """Storage leaves in the order a transformer registered them, each with its slot in ``state``.
 
-    ``compute`` makes a computation of an effect, for first values that are ops.
+    ``compute`` makes a computation of an effect, for initial values that are ops.
     """
 
     def __init__(self, state: State, compute: Callable[[Op], First]) -> None:
@@ -45,13 +45,13 @@ class Variables(Generic[First]):
 
     @property
     def leaves(self) -> list[Leaf]:
-        """The variables known so far, in order."""
+        """Return the registered variables, in order."""
         return list(self._slots)
 
     def add(self, leaves: Iterable[Leaf]) -> None:
         """Register these variables, and those that their initial values use.
 
-        Raises ``ArgumentError``, and registers none, where two variables have one name.
+        Raises ``ArgumentError``, and registers none, if two variables have one name.
         """
         waiting = list(leaves)
         new: dict[Leaf, None] = {}
@@ -101,24 +101,24 @@ class Variables(Generic[First]):
                 )
 
     def rename(self) -> None:
-        """Take over the names that variables were given since they were met."""
+        """Update the slots with names that variables received since they were registered."""
         for leaf, slot in self._slots.items():
             slot.name, slot.label = leaf.name, _label(leaf)
 
     def known(self, leaf: Leaf) -> Slot | None:
-        """The slot of a variable that was met; None for any other leaf."""
+        """Return the slot of a registered variable; None for any other leaf."""
         return self._slots.get(leaf)
 
     def slot(self, leaf: Leaf) -> Slot:
-        """The slot of a variable."""
+        """Return the slot of a variable."""
         return self._slots[leaf]
 
     def clear(self) -> None:
-        """Forget all variables."""
+        """Remove all variables."""
         self._slots.clear()
         self._firsts.clear()
 
-    # First values -------------------------------------------------------------------------------
+    # Initial values -----------------------------------------------------------------------------
 
     def _starter(self, leaf: Leaf) -> Callable[[], None]:
         def start() -> None:
@@ -141,7 +141,9 @@ class Variables(Generic[First]):
         return start
 
     def called(self, leaf: Leaf, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-        """The array that a callable initial value gives for the variable's axes and shape."""
+        """Return the array that a callable initial value makes for the variable's axes and
+        shape.
+        """
         axes = Axes(*(a.with_length(n) for a, n in zip(leaf.axes, shape, strict=True)))
         make: Any = leaf.initial_value
         what = _called_what(leaf)
@@ -170,7 +172,7 @@ class Variables(Generic[First]):
         return np.broadcast_to(array, shape)
 
     def first(self, leaf: Leaf) -> First | None:
-        """The computation of the ops that give a variable its first value; None without ops."""
+        """Return the computation of the ops that initialize a variable; None without ops."""
         if leaf not in self._firsts and leaf.initializers:
             effects = leaf.initializers
             with building(OwnTable(open=True)):
@@ -181,7 +183,7 @@ class Variables(Generic[First]):
 
 
 def _held(leaf: Leaf) -> np.ndarray[Any, Any] | None:
-    """The constant that is all of a variable's first value; None where one must be computed."""
+    """Return the constant that is a variable's whole initial value; None if it must be computed."""
     if len(leaf.initializers) != 1 or leaf.initializers[0].primitive.name != "assign":
         return None
     target, value = leaf.initializers[0].args
@@ -193,7 +195,9 @@ def _held(leaf: Leaf) -> np.ndarray[Any, Any] | None:
 
 
 def _uncounted(op: Op) -> Op:
-    """``op`` with draws that read a call counter of 0, so that they depend on no call before."""
+    """Return ``op`` with call counters of its draws replaced by 0, so that earlier calls don't
+    matter.
+    """
     ops = post_order([op])
     assigned = {o.args[0] for o in ops if o.primitive.name == "assign"}
     counters = {o.args[0] for o in ops if o.primitive.name == "random_bits"} - assigned
@@ -202,7 +206,7 @@ def _uncounted(op: Op) -> Op:
 
 
 def _is_named(leaf: Leaf) -> bool:
-    """Whether the user gave a variable its name."""
+    """Return True if the user named a variable."""
     return leaf.name is not None and DEFAULT_NAME not in leaf.tags
 
 
@@ -220,7 +224,7 @@ def _first_ops(leaf: Leaf) -> list[Op]:
 
 
 def _reads(leaf: Leaf) -> list[Leaf]:
-    """The variables that must be set before ``leaf`` can be initialized."""
+    """Return the variables that must be set before ``leaf`` can be initialized."""
     roots: list[Op] = []
     if isinstance(leaf.initial_value, Tensor):
         roots.append(leaf.initial_value)
@@ -229,7 +233,7 @@ def _reads(leaf: Leaf) -> list[Leaf]:
 
 
 def learned(leaf: Leaf) -> dict[str, int]:
-    """Open names that the shape of an initial array fixes."""
+    """Return the open lengths that the shape of an initial array fixes."""
     first = leaf.initial_value
     found: dict[str, int] = {}
     if isinstance(first, Tensor):

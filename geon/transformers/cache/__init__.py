@@ -1,1 +1,1 @@
-"""Compiled programs in memory and on disk."""
+"""Caches of compiled programs, in memory and on disk."""

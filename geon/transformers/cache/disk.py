@@ -1,10 +1,10 @@
-"""The cache folder: files that any process of the user may find again, each sealed by a digest.
+"""Disk cache: files shared by all processes of a user, each sealed by a digest.
 
-A file is written elsewhere, sealed and moved into place in one step, so a reader sees a whole file
-or none, and two writers of one name do no harm. The seal is the last ``SEAL_BYTES`` of a file: a
-mark and the digest of its name and content. What was cut short, changed, renamed or put there by
-another user is found before it is used, taken away and made again. Object files and shared objects
-may have bytes behind their end, so a sealed one is linked and loaded as it is.
+A file is written under a temporary name, sealed and renamed, so a reader sees a whole file or none,
+and two writers of one name do no harm. The seal is the last ``SEAL_BYTES`` of a file: a mark and
+the digest of its name and content. Files that were truncated, changed, renamed or put there by
+another user are detected before use, removed and made again. Object files and shared objects may
+have bytes behind their end, so a sealed one is linked and loaded unchanged.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ MARK = b"\ngeon seal\n"
 SEAL_BYTES = len(MARK) + hashlib.sha256().digest_size
 # A file used this recently is not removed: another process may be between finding and loading it.
 GRACE_SECONDS = 60.0
-# With less room than this there may be none for what a program is compiled to.
+# Min. free bytes on the file system; with less, a private folder is used.
 LEAST_ROOM = 4 << 20
-# How often the size of the folder is looked at where little is written.
+# Seconds between checks of the folder's size if little is written.
 TRIM_SECONDS = 600.0
 TRIM_STAMP = "trimmed"
 
 
 def fork_safe_lock() -> threading.RLock:
-    """A lock that a forked child finds free: a fork waits for the other thread that holds it."""
+    """Return a lock that is free in a forked child: a fork waits for the thread that holds it."""
     lock = threading.RLock()
     os.register_at_fork(
         before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
@@ -53,17 +53,17 @@ _written = 0
 
 
 def cache_path() -> Path:
-    """Where files are kept: ``GEON_CACHE``, ``$XDG_CACHE_HOME/geon`` or ``~/.cache/geon``."""
+    """Return the cache folder: ``GEON_CACHE``, ``$XDG_CACHE_HOME/geon`` or ``~/.cache/geon``."""
     given = setting(CACHE)
     if given:
         return Path(given).absolute()
     base = setting(USER_CACHES)
-    # The XDG specification has relative paths ignored.
+    # The XDG specification requires relative paths to be ignored.
     return (Path(base) if os.path.isabs(base) else Path("~/.cache").expanduser()) / "geon"
 
 
 def cache_bytes() -> int:
-    """How large the cache folder may grow: ``GEON_CACHE_BYTES``, else 1 GiB.
+    """Return the size limit of the cache folder in bytes: ``GEON_CACHE_BYTES``, else 1 GiB.
 
     Raises ``ArgumentError`` for a value that is no whole number of bytes.
     """
@@ -79,15 +79,15 @@ def cache_bytes() -> int:
 
 
 def folder() -> Path:
-    """The cache folder, made with mode 0700 where it is missing.
+    """Return the cache folder, created with mode 0700 if it is missing.
 
-    A folder that cannot be made, written to or loaded from, or has no room, is replaced by a
-    private one that ends with the process. Raises ``UnavailableError`` for one that other users
-    could write to.
+    A folder that cannot be created, written to or loaded from, or whose file system is full, is
+    replaced by a private one that is removed when the process ends. Raises ``UnavailableError`` for
+    one that other users could write to.
     """
     path = cache_path()
     known = _checked.get(str(path))
-    # Asked each time: a folder may be removed while the process runs.
+    # Checked each time: the folder may be removed while the process runs.
     if known is not None and known.is_dir():
         return known
     with _lock:
@@ -113,7 +113,7 @@ def folder() -> Path:
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Raises ``UnavailableError`` where another user owns the folder or could write to it."""
+    """Raise ``UnavailableError`` if another user owns the folder or could write to it."""
     status = path.stat()
     if not stat.S_ISDIR(status.st_mode):
         raise NotADirectoryError(f"{path} is no folder")
@@ -131,8 +131,8 @@ def _refuse_foreign(path: Path) -> None:
 
 
 def _private_folder(reason: Exception) -> Path:
-    """A folder of this process alone, removed when it ends; says why in the log."""
-    import tempfile  # not needed where the cache folder is sound
+    """Return a folder of this process, removed when it ends; log the reason."""
+    import tempfile  # imported here: rarely needed
 
     process = os.getpid()
     found = _private.get(process)
@@ -151,7 +151,7 @@ def _private_folder(reason: Exception) -> Path:
 
 
 def _remove_private(process: int, path: Path) -> None:
-    # A forked child must not take its parent's folder away.
+    # A forked child must not remove its parent's folder.
     if os.getpid() == process:
         import shutil
 
@@ -159,7 +159,7 @@ def _remove_private(process: int, path: Path) -> None:
 
 
 def digest(*parts: str) -> str:
-    """The name of a result made from these texts: 128 bits, as 32 hexadecimal digits."""
+    """Return a cache key of these texts: 128 bits, as 32 hexadecimal digits."""
     made = hashlib.sha256(f"geon {FORMAT}".encode())
     for part in parts:
         data = part.encode("utf-8", "surrogateescape")
@@ -173,16 +173,16 @@ def _seal(name: str, content: bytes) -> bytes:
 
 
 def is_whole(name: str, sealed: bytes) -> bool:
-    """Whether these are all bytes of a file of this name, its seal included."""
+    """Return True if ``sealed`` is the complete file of this name, with a valid seal."""
     content = sealed[:-SEAL_BYTES]
     return len(sealed) >= SEAL_BYTES and sealed[-SEAL_BYTES:] == _seal(name, content)
 
 
 def load(name: str) -> bytes | None:
-    """The content of a file, without its seal; ``None`` where there is none that is whole."""
+    """Return the content of a file, without its seal; ``None`` if it is missing or damaged."""
     path = folder() / name
     try:
-        # A link is nobody's entry, and opening a pipe would wait.
+        # Links are never cache entries, and opening a pipe would block.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
@@ -193,7 +193,7 @@ def load(name: str) -> bytes | None:
         sealed = _own_bytes(descriptor)
         content = sealed[:-SEAL_BYTES]
         if is_whole(name, sealed):
-            with contextlib.suppress(OSError):  # a folder that became read-only serves as it is
+            with contextlib.suppress(OSError):  # a folder that became read-only can still be read
                 os.utime(descriptor)
             return content
     finally:
@@ -203,7 +203,7 @@ def load(name: str) -> bytes | None:
 
 
 def _own_bytes(descriptor: int) -> bytes:
-    """What is in a file of this user; nothing for what another could change after it was read."""
+    """Return the bytes of a file of this user; empty if another user could change it."""
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
         return b""
@@ -212,12 +212,12 @@ def _own_bytes(descriptor: int) -> bytes:
 
 
 def find(name: str) -> Path | None:
-    """The path of a file that is whole; ``None`` where there is none."""
+    """Return the path of a valid file, or ``None``."""
     return None if load(name) is None else folder() / name
 
 
 def _discard(path: Path) -> None:
-    """Takes away what is no entry, whatever it is."""
+    """Remove an invalid entry, be it a file, link or folder."""
     with contextlib.suppress(OSError):
         if path.is_dir() and not path.is_symlink():
             import shutil
@@ -229,7 +229,7 @@ def _discard(path: Path) -> None:
 
 @contextlib.contextmanager
 def scratch_file(suffix: str) -> Iterator[Path]:
-    """A path in the cache folder that nobody has; what is there at the end is removed."""
+    """Yield a unique path in the cache folder; a file left there is removed at the end."""
     path = folder() / f"new-{os.getpid()}-{os.urandom(8).hex()}{suffix}"
     try:
         yield path
@@ -238,7 +238,7 @@ def scratch_file(suffix: str) -> Iterator[Path]:
 
 
 def keep(name: str, made: Path) -> Path:
-    """Seals a finished file and moves it to its name; returns where it is."""
+    """Seal a finished file, rename it to ``name``, and return its path."""
     with open(made, "r+b") as file:
         content = file.read()
         file.write(_seal(name, content))
@@ -254,14 +254,16 @@ def keep(name: str, made: Path) -> Path:
 
 
 def keep_bytes(name: str, content: bytes) -> Path:
-    """Writes, seals and names a file of this content; returns where it is."""
+    """Write, seal and name a file with this content; return its path."""
     with scratch_file(".tmp") as made:
         made.write_bytes(content)
         return keep(name, made)
 
 
 def _count(size: int) -> None:
-    """Trims the folder when enough was written since: by this process, or by others over time."""
+    """Add to the bytes written; trim the folder if they exceed a threshold or some time has
+    passed.
+    """
     global _written
     with _lock:
         _written += size
@@ -276,10 +278,9 @@ def _count(size: int) -> None:
 
 
 def trim(limit: int | None = None) -> None:
-    """Removes the files used least recently until the folder has at most ``limit`` bytes.
+    """Remove the least recently used files until the folder has at most ``limit`` bytes.
 
-    Files used within the last ``GRACE_SECONDS`` stay. Nothing else in the folder is looked into:
-    folders there are not ours.
+    Files used within the last ``GRACE_SECONDS`` stay, and so do subfolders, which are not geon's.
     """
     global _written
     where = folder()

@@ -1,4 +1,4 @@
-"""Compiled programs by structure: two computations of the same form share one.
+"""In-memory cache of compiled programs, shared by computations of equal structure.
 
 The key is the canonical text of the pure graph, which has no names, no line numbers and no
 addresses, so it is the same in every process.
@@ -19,15 +19,16 @@ _lock = threading.RLock()
 
 
 def structure_key(text: str, *options: object) -> str:
-    """The hash of a canonical text and the options that change what is made of it."""
+    """Return the hash of a canonical text and of the options that change its program."""
     whole = "\n".join([text, *map(repr, options)])
     return hashlib.sha256(whole.encode()).hexdigest()
 
 
 def program(key: str, make: Callable[[], Any]) -> Any:
-    """The program compiled under ``key``, made when it is not there; the least used go first.
+    """Return the program for ``key``, compiled if it is not cached; the least recently used is
+    evicted.
 
-    Threads that ask for one that is being made wait for it.
+    Threads that request a program that is being compiled wait for it.
     """
     found = _kept(key)
     if found is None:
@@ -57,5 +58,5 @@ def _kept(key: str) -> Any:
 
 
 def cached_programs() -> int:
-    """How many programs are kept."""
+    """Return the number of cached programs."""
     return 0 if _programs is None else len(_programs)

@@ -1,6 +1,6 @@
-"""What targets keep of compiled programs, as JSON: frozen values of known classes, and no ops.
+"""JSON serialisation of compiled programs: immutable values of known classes, without ops.
 
-A process that asks for a program that was compiled before reads it, and runs no stage of it.
+A process that requests a program that was compiled before reads it, and runs no stage.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ SOURCES = (".py", ".c", ".h", ".cuh", ".hpp", ".cpp")
 
 
 def plain(value: Any, parts: Mapping[str, str]) -> Any:
-    """A value as JSON has values; ``parts`` has the modules of the classes that it is made of."""
+    """Convert a value to JSON values; ``parts`` maps the names of allowed classes to their
+    modules.
+    """
     if isinstance(value, Length):
         return {"length": write_length(value)}
     if isinstance(value, np.dtype):
@@ -48,7 +50,7 @@ def plain(value: Any, parts: Mapping[str, str]) -> Any:
 
 
 def made(value: Any, parts: Mapping[str, str]) -> Any:
-    """What ``plain`` wrote."""
+    """Convert JSON values from ``plain`` back."""
     if isinstance(value, list):
         return tuple([made(each, parts) for each in value])
     if not isinstance(value, dict):
@@ -70,15 +72,15 @@ def made(value: Any, parts: Mapping[str, str]) -> Any:
 
 @functools.cache
 def made_by() -> str:
-    """What tells one state of geon's own files from another: their paths, sizes and times."""
+    """Return a digest of the paths, sizes and times of geon's own files."""
     return disk.digest(*sorted(_stats(str(Path(__file__).parents[2]), "")))
 
 
 def changed_texts() -> str:
-    """Return the rows of C expressions that a user added or changed, as text; "" for none.
+    """Return the table entries of C expressions that a user added or changed, as text; "" for none.
 
-    The text of geon's own rows is part of ``made_by``. A program that changes rows has imported the
-    module that has them: where nothing has imported it, no row was changed.
+    The text of geon's own entries is part of ``made_by``. A program that changes entries has
+    imported the module that has them: if it is not imported, none was changed.
     """
     if EXPRESSIONS not in sys.modules:
         return ""
@@ -87,7 +89,7 @@ def changed_texts() -> str:
 
 
 def _stats(folder: str, within: str) -> Iterator[str]:
-    """The path, the size and the time of each file of geon's own in a folder that can be read."""
+    """Yield the path, size and time of each source file in a folder that can be read."""
     try:
         entries = os.scandir(folder)
     except PermissionError:

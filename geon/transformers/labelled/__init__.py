@@ -1,1 +1,1 @@
-"""Results as labelled arrays of xarray."""
+"""Results as labelled xarray arrays."""

@@ -1,4 +1,4 @@
-"""``labels=True``: results as arrays of xarray, with the coordinates of the inputs."""
+"""``labels=True``: results as xarray arrays, with the coordinates of the inputs."""
 
 from __future__ import annotations
 
@@ -19,23 +19,21 @@ from ..runtime.result_structure import Layout, Table
 
 Source = tuple[Tensor, Any]  # an op, and data with its coordinates
 
-SHOWN = 4  # coordinates in messages
+SHOWN = 4  # max. coordinates in messages
 
 
 class LabelledComputation(Computation):
-    """A computation whose results are of xarray: a ``DataArray``, of a dictionary a ``Dataset``.
+    """A computation whose results are xarray arrays; a dictionary of results is a ``Dataset``.
 
     A result has the dims of its axes, the name of its op, and the coordinates of those inputs whose
-    axes it keeps: position i of the result is computed from position i of the input, or along one
-    slice of constant bounds, which has the part of the coordinates that it takes, as has one place
-    along an axis that is left out. Unless xarray's
-    option ``keep_attrs`` is False a result has those attrs on which all labelled inputs agree that
-    have them, of the inputs that it is computed from. Variables and
-    constants that were made of labelled data count as inputs, and a variable has after a call the
-    coordinates that a result of its new value would have. Effects are None, or left out of a
-    dataset. Raises ``FeedError`` where two inputs have other coordinates along one dim, since geon
-    goes by position within an axis, and where a dataset would have a result and a coordinate of one
-    name.
+    axes it preserves: position i of the result is computed from position i of the input. A slice
+    with constant bounds has the corresponding part of the coordinates, and so has a constant index
+    along an axis that is removed. Unless xarray's option ``keep_attrs`` is False, a result has the
+    attrs that are equal in all labelled inputs that it depends on and that have them. Variables and
+    constants made from labelled data count as inputs. After a call, a variable has the coordinates
+    that a result of its new value would have. Effects are None, or omitted from a dataset. Raises
+    ``FeedError`` if two inputs have different coordinates along one dim, since geon matches
+    positions within an axis, and if a dataset would have a result and a coordinate of one name.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -55,17 +53,19 @@ class LabelledComputation(Computation):
             self.layout.mapped(iter(range(len(self.results))), self._noted)
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        """The results for these values of the placeholders, with dims and coordinates."""
+        """Return the results for these values of the placeholders, with dims and coordinates."""
         sources = self._sources(args, keywords)
         return self._with_labels(super().__call__(*args, **keywords), sources)
 
     def start(self, *args: Any, **keywords: Any) -> Started:
-        """Begin a call whose result has dims and coordinates."""
+        """Start a call whose result has dims and coordinates."""
         sources = self._sources(args, keywords)
         return super().start(*args, **keywords).then(lambda it: self._with_labels(it, sources))
 
     def _with_labels(self, found: Any, sources: Sequence[Source]) -> Any:
-        """The results of a call, labelled, and the variables that it assigned."""
+        """Return the labelled results of a call; update coordinates of variables that it
+        assigned.
+        """
         for leaf, kept in self.moved.kept.items():
             before = self.transformer.coordinates_of(leaf)
             after = self.xarray.Dataset() if before is None else before
@@ -83,7 +83,9 @@ class LabelledComputation(Computation):
         return self.layout.mapped(iter(made), self._joined)
 
     def _sources(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> list[Source]:
-        """What has coordinates: inputs, then variables and constants made of labelled data."""
+        """Return data with coordinates: inputs, then variables and constants made from labelled
+        data.
+        """
         named = {k: v for k, v in keywords.items() if k != "out" or k in self.names}
         values = self.arranged(args, named)
         found: list[Source] = []
@@ -105,7 +107,7 @@ class LabelledComputation(Computation):
         return agreeing
 
     def _labelled(self, number: int, value: Any, sources: Sequence[Source]) -> Any:
-        """The value of one result, as an array of xarray."""
+        """Return the value of one result as an xarray array."""
         op = self.results[number]
         if not isinstance(op, Tensor):
             return None
@@ -130,7 +132,9 @@ class LabelledComputation(Computation):
         return made
 
     def _joined(self, layout: Layout, found: list[Any]) -> Any:
-        """The results of one part of the structure: a dictionary of arrays is a dataset."""
+        """Return the results of one part of the structure; a dictionary of arrays becomes a
+        dataset.
+        """
         if isinstance(layout, Table) and not any(layout.parts):
             pairs = zip(layout.keys, found, strict=True)
             results = {key: made for key, made in pairs if made is not None}
@@ -138,7 +142,7 @@ class LabelledComputation(Computation):
         return layout.made(found)
 
     def _noted(self, layout: Layout, numbers: list[Any]) -> Any:
-        """Note the keys of a dataset and the numbers of its results."""
+        """Record the keys of a dataset and the numbers of its results."""
         if isinstance(layout, Table) and not any(layout.parts):
             self.datasets.append((list(layout.keys), numbers))
         return layout.made(numbers)
@@ -146,7 +150,7 @@ class LabelledComputation(Computation):
     def _refuse_keys(
         self, keys: Sequence[Any], numbers: Sequence[int], sources: Sequence[Source]
     ) -> None:
-        """Raise ``FeedError`` where a result has the name of a coordinate in the same dataset."""
+        """Raise ``FeedError`` if a result has the name of a coordinate in the same dataset."""
         for number in numbers:
             op = self.results[number]
             if isinstance(op, Tensor):
@@ -165,7 +169,7 @@ class LabelledComputation(Computation):
 
 
 def _taken(op: Tensor, kept: Kept, sources: Sequence[Source]) -> Iterator[tuple[Any, list[Any]]]:
-    """The names of the coordinates that a tensor which keeps these axes has of each source."""
+    """Yield, for each source, the names of coordinates that a tensor preserving these axes has."""
     known: set[Any] = set()
     for leaf, data in sources:
         same = {
@@ -185,7 +189,9 @@ def _taken(op: Tensor, kept: Kept, sources: Sequence[Source]) -> Iterator[tuple[
 def _sliced(
     op: Tensor, kept: Kept, cuts: Mapping[str, Cut], sources: Sequence[Source]
 ) -> Iterator[tuple[Any, list[Any], dict[str, Cut]]]:
-    """The names of the coordinates that a tensor has a part of, of each source, and which part."""
+    """Yield, for each source, the names of coordinates that a tensor has a part of, and the
+    slices.
+    """
     for leaf, data in sources if cuts else ():
         own = {name: cut for name, cut in cuts.items() if leaf in cut.leaves}
         same = {name for name in leaf.axes.names if name in kept and leaf in kept[name]}
@@ -199,9 +205,9 @@ def _sliced(
 
 
 def _without_other_parts(results: dict[Any, Any]) -> dict[Any, Any]:
-    """Arrays for one dataset, without coordinates along a dim of which they have other parts.
+    """Return arrays for one dataset, without coordinates that differ along a dim.
 
-    A dataset would align them, which moves elements.
+    A dataset would align these, which moves elements.
     """
     first: dict[Any, Any] = {}
     wrong = {
@@ -221,7 +227,7 @@ def _without_other_parts(results: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def _attrs(below: set[Op], sources: Sequence[Source]) -> dict[Any, Any]:
-    """The attrs on which all sources agree, of those below, that have them."""
+    """Return the attrs that are equal in all sources among ``below`` that have them."""
     found: dict[Any, Any] = {}
     wrong: set[Any] = set()
     for leaf, data in sources:
@@ -233,7 +239,7 @@ def _attrs(below: set[Op], sources: Sequence[Source]) -> dict[Any, Any]:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Whether two attrs are the same; arrays of numbers too."""
+    """Return True if two attrs are equal; they may be arrays."""
     same = one == other
     return (
         bool(same.all() if hasattr(same, "all") else same)
@@ -243,7 +249,7 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def loaded_xarray() -> Any:
-    """The package xarray; ``UnavailableError`` where there is none."""
+    """Return the package xarray; raise ``UnavailableError`` if it is missing."""
     try:
         import xarray
     except ImportError as error:
@@ -255,7 +261,7 @@ def loaded_xarray() -> Any:
 
 
 def _agreeing(found: list[Source]) -> list[Source]:
-    """The same, without what they disagree on; ``FeedError`` for the positions along a dim."""
+    """Return sources without differing coordinates; raise ``FeedError`` for differing indexes."""
     for number, (leaf, data) in enumerate(found):
         for other, before in found[:number]:
             for dim in data.indexes.keys() & before.indexes.keys():
@@ -265,7 +271,7 @@ def _agreeing(found: list[Source]) -> list[Source]:
 
 
 def _different(data: Any, found: Sequence[Source]) -> list[Any]:
-    """The coordinates without an index that another input has with other values."""
+    """Return the coordinates without an index that differ in another input."""
     return [
         name
         for name in data.coords
@@ -279,7 +285,7 @@ def _different(data: Any, found: Sequence[Source]) -> list[Any]:
 def _contradiction(dim: Any, one: Source, two: Source) -> str:
     ours, theirs = one[1].indexes[dim], two[1].indexes[dim]
     pairs = zip(ours, theirs, strict=False)
-    # NaN is no number, and the same coordinate as another NaN.
+    # NaN is not equal to itself, but the same coordinate as another NaN.
     differ = [k for k, (a, b) in enumerate(pairs) if a != b and not (a != a and b != b)]
     where = f"; they differ from position {differ[0]} on" if differ and differ[0] >= SHOWN else ""
 

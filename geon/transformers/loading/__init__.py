@@ -1,1 +1,1 @@
-"""Lazy imports, optional C extensions, transformers by name, and the environment."""
+"""Lazy imports, optional C extensions, lookup of transformers by name, environment variables."""

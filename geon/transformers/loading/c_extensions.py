@@ -1,6 +1,6 @@
-"""Extensions in C by which calls go a shorter way; without them all calls go the long one.
+"""Optional C extensions for fast calls; without them, calls take the general path.
 
-They are built when geon is installed, where there are a C compiler and Python's headers.
+They are built when geon is installed, if a C compiler and Python's headers are available.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from .environment import debugging
 
 @functools.cache
 def built(name: str) -> Any | None:
-    """The extension of this name; None where it was not built, or does not fit Python or NumPy.
+    """Return an extension module; None if it was not built, or for another Python or NumPy.
 
-    With the word ``long-calls`` in ``GEON_DEBUG`` there is none either.
+    With the word ``long-calls`` in ``GEON_DEBUG``, there is none either.
     """
     if debugging("long-calls"):
         return None
     try:
         return importlib.import_module(name)
-    except (ImportError, RuntimeError):  # the latter says that it was built for another NumPy
+    except (ImportError, RuntimeError):  # RuntimeError: it was built for another NumPy
         return None

@@ -1,4 +1,4 @@
-"""The one place where geon reads the environment."""
+"""Environment variables; the only module that reads the environment."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 DEFAULT_TRANSFORMER = "GEON_TRANSFORMER"
 DEBUG = "GEON_DEBUG"
-# Read by native code: threads, the folder and size of the cache of objects, the compiler.
+# Used by native code: threads, folder and size of the disk cache, compiler.
 THREADS = "GEON_THREADS"
 CACHE = "GEON_CACHE"
 CACHE_BYTES = "GEON_CACHE_BYTES"
@@ -16,25 +16,25 @@ PROGRAMS = "PATH"
 
 
 def setting(name: str) -> str:
-    """The text of one of the variables above; empty where it is not set."""
+    """Return the value of one of the variables above; empty if it is not set."""
     return os.environ.get(name, "")
 
 
 def environment_of_child(**changes: str) -> dict[str, str]:
-    """The variables that a program started by geon gets."""
+    """Return the environment for a child process of geon."""
     return {**os.environ, **changes}
 
 
 def default_transformer() -> str | None:
-    """The transformer that ``GEON_TRANSFORMER`` asks for; None where it asks for none."""
+    """Return the transformer's name in ``GEON_TRANSFORMER``, or None."""
     return os.environ.get(DEFAULT_TRANSFORMER) or None
 
 
 def debugging(what: str) -> bool:
-    """Whether ``GEON_DEBUG`` (words separated by commas) has this word.
+    """Return True if ``GEON_DEBUG`` (words separated by commas) contains this word.
 
-    ``verify`` checks every plan before it is used; with ``long-calls`` native calls do without the
-    extension that enters compiled code; with ``launches`` each kernel of a GPU is waited for, so
-    that an error names the one that failed.
+    ``verify`` checks every plan before it is used; with ``long-calls``, native calls do not use the
+    extension for fast calls; with ``launches``, each GPU kernel is waited for, so that an error
+    names the one that failed.
     """
     return what in os.environ.get(DEBUG, "").split(",")

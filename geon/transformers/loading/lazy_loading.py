@@ -1,4 +1,4 @@
-"""Modules and targets that are loaded when they are first used.
+"""Lazy loading of modules and targets.
 
 A process that recalls a program from the disk cache loads neither the stages nor the reports.
 """
@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 
 class LaterModule:
-    """Stand for the module ``name``, relative to ``package``, and import it when it is first used.
+    """Proxy of the module ``name``, relative to ``package``, which is imported at its first use.
 
-    Type checkers are told of the module itself::
+    Type checkers see the module itself::
 
         if TYPE_CHECKING:
             from . import pipeline
@@ -28,22 +28,22 @@ class LaterModule:
 
 
 class Outline(Protocol):
-    """The facts of a target that a call of a compiled program needs."""
+    """The attributes of a target that a call of a compiled program needs."""
 
     @property
     def name(self) -> str:
-        """The name of the target."""
+        """Return the name of the target."""
 
     @property
     def alignment(self) -> int:
-        """The alignment of the arena and its buffers, in bytes."""
+        """Return the alignment of the arena and its buffers, in bytes."""
 
 
 class LaterTarget:
-    """``target`` of a class of transformers: the value of ``attribute`` in a module.
+    """Lazy ``target`` of a transformer class: the value of ``attribute`` in a module.
 
-    The module is imported when ``target`` is read, of the class or of an instance. ``name`` and
-    ``alignment`` are those of the target, known before.
+    The module is imported when ``target`` is read, from the class or from an instance. ``name`` and
+    ``alignment`` are those of the target, known in advance.
     """
 
     def __init__(self, module: str, attribute: str, name: str, alignment: int) -> None:
@@ -57,19 +57,19 @@ class LaterTarget:
 
 
 def later_target(module: str, name: str, alignment: int, attribute: str = "TARGET") -> Any:
-    """Return a ``LaterTarget``, which type checkers take for the target itself."""
+    """Return a ``LaterTarget``, which type checkers see as the target itself."""
     return LaterTarget(module, attribute, name, alignment)
 
 
 def has_target(transformer: object) -> bool:
-    """Whether a transformer or its class states ``target``, which is not loaded for this."""
+    """Return True if a transformer or its class defines ``target``, without loading it."""
     return any("target" in vars(each) for each in (transformer, *type(transformer).__mro__))
 
 
 def outline_of(transformer: Any) -> Outline:
-    """Return the name and the alignment of a transformer's target, which is not loaded for these.
+    """Return the name and the alignment of a transformer's target, without loading it.
 
-    Any object with a ``target`` will do.
+    It works for any object with a ``target``.
     """
     if "target" not in vars(transformer):
         for each in type(transformer).__mro__:

@@ -1,4 +1,4 @@
-"""Transformers by name: geon's own, and those that other packages provide."""
+"""Registry of transformers by name: geon's own, and those that other packages provide."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ BUILT_IN = {
     "numpy": "geon.transformers.numpy.transformer:NumPyTransformer",
     "pycuda": "geon.transformers.pycuda.transformer:PyCudaTransformer",
 }
-# Found by name, and listed nowhere.
+# Not listed, but found by name.
 FOR_TESTS = {"cuda-on-host": "geon.transformers.pycuda.transformer:CudaOnHost"}
 
 
-GPUS = ("cuda", "gpu", "nvidia", "cupy", "torch", "jax")  # names that people try
+GPUS = ("cuda", "gpu", "nvidia", "cupy", "torch", "jax")  # names that users try for a GPU
 
 
 def transformer_names() -> dict[str, str]:
-    """Names of transformers and where each is: geon's own, and third parties' entry points."""
-    import importlib.metadata  # here because it is slow to load
+    """Return the names of transformers with their locations: geon's own, and entry points."""
+    import importlib.metadata  # imported here because it is slow to load
 
     found = dict(BUILT_IN)
     for point in importlib.metadata.entry_points(group=GROUP):
@@ -31,10 +31,13 @@ def transformer_names() -> dict[str, str]:
 
 
 def transformer_class(name: str) -> type[Any]:
-    """The class of the transformer called ``name``; ``UnavailableError`` when there is none."""
+    """Return the class of the transformer called ``name``; raise ``UnavailableError`` if
+    unknown.
+    """
     own = BUILT_IN | FOR_TESTS
     if isinstance(name, str) and name in own:
-        where = own[name]  # without the packages' metadata, which take longer than the module
+        # without the packages' metadata, which take longer to load than the module
+        where = own[name]
     else:
         where = _entry_point(name)
     module, _, attribute = where.partition(":")
@@ -43,7 +46,7 @@ def transformer_class(name: str) -> type[Any]:
 
 
 def _entry_point(name: str) -> str:
-    """Where a third party's transformer is; ``UnavailableError`` when there is none."""
+    """Return the location of a third party's transformer; raise ``UnavailableError`` if unknown."""
     names = transformer_names()
     if not isinstance(name, str):
         raise ArgumentError(

@@ -1,6 +1,6 @@
-"""The function that computes, cut into parts where it is long.
+"""Split long emitted functions into parts.
 
-Python takes more time for each line of a long function than of a short one, so a program of many
+Python takes more time per line for a long function than for a short one, so a program of many
 thousand statements is written as functions of ``PART`` statements each.
 """
 
@@ -18,18 +18,18 @@ _UNREAD = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|#.*")  # strings a
 
 
 def comment(text: str) -> str:
-    """A comment in which nothing ends the line."""
+    """Return text for a comment, with characters escaped that could end the line."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def names_text(names: Iterable[str]) -> str:
-    """Names as a tuple."""
+    """Return names as a tuple."""
     listed = list(names)
     return f"({', '.join(listed)}{',' * (len(listed) == 1)})"
 
 
 def unpacked(names: Iterable[str], source: str) -> list[Line]:
-    """The statement that takes names from a sequence; none where there are no names."""
+    """Return the statement that unpacks a sequence into names; none without names."""
     listed = list(names)
     return [(f"    {names_text(listed)} = {source}", None)] if listed else []
 
@@ -41,9 +41,10 @@ def computing(
     results: list[str],
     name: str = "run",
 ) -> tuple[str, list[Line]]:
-    """What ``bind`` returns, and the functions that run the statements, of this ``name``.
+    """Return what ``bind`` returns, and the functions called ``name`` that run the statements.
 
-    ``scopes`` tells which names are made in ``bind`` (they are handed over) and which in ``run``.
+    ``scopes`` has for each name whether it is made in ``bind`` (then it is passed on) or in
+    ``run``.
     """
     if len(statements) <= 2 * PART:
         bound = _used(statements, scopes, "bind")
@@ -77,7 +78,7 @@ def _indented(statements: list[Line]) -> list[Line]:
 
 
 def _used(statements: list[Line], scopes: dict[str, str], scope: str) -> list[str]:
-    """The names of a scope that occur in the statements, in order of first use."""
+    """Return the names of a scope that occur in the statements, in order of first use."""
     found: dict[str, None] = {}
     for text, _ in statements:
         for name in _NAME.findall(_UNREAD.sub("", text)):
@@ -87,7 +88,7 @@ def _used(statements: list[Line], scopes: dict[str, str], scope: str) -> list[st
 
 
 def functions(source: str) -> list[str]:
-    """A module's text cut before each top-level function, each piece on its own lines.
+    """Return a module's text split before each top-level function, with unchanged line numbers.
 
     Compiling the pieces one by one costs less than the whole at once.
     """

@@ -1,7 +1,7 @@
-"""``write``: one Python file with all computations and variables of a transformer, without geon.
+"""``Transformer.write``: one Python file with all computations and variables, without geon.
 
-The file has the emitted programs, tables of what links them with variables, and then the text of
-geon's own files that feed, call, store and save; so it runs the same code as the transformer.
+The file has the emitted programs, tables that link them with variables, and then the text of geon's
+own modules for feeding, calls, state and checkpoints; so it runs the same code as the transformer.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def write_module(transformer: Transformer, path: str | os.PathLike[str]) -> None
 
     Callable initial values are called now, and their arrays become part of the file. Raises
     ``AxisError`` for one whose open lengths are not known, ``ArgumentError`` for two computations
-    of one name; ``CheckpointError``, with the old file as it was, for a path that cannot be
+    of one name; ``CheckpointError``, with the old file unchanged, for a path that cannot be
     written.
     """
     shown = path_text(path)
@@ -122,7 +122,7 @@ def write_module(transformer: Transformer, path: str | os.PathLike[str]) -> None
 
 
 class _Module:
-    """The parts of the file, gathered."""
+    """Builder of the file."""
 
     def __init__(self, transformer: Transformer) -> None:
         self.transformer, self.variables = transformer, transformer.variables
@@ -138,7 +138,7 @@ class _Module:
         self.lines: list[str] = []
 
     def text(self) -> str:
-        """The whole file."""
+        """Return the whole file."""
         for number, (name, computation) in enumerate(self.named.items()):
             self.function(number, name, computation)
         self.variable_table()
@@ -162,7 +162,7 @@ class _Module:
     # Computations -------------------------------------------------------------------------------
 
     def function(self, number: int, name: str, computation: Computation) -> None:
-        """The section of one computation: its program, how it is linked, and its function."""
+        """Write the section of one computation: its program, its linking, and its function."""
         shown = ", ".join(map(str, computation.placeholders))
         results = [str(op) if isinstance(op, Tensor) else "None" for op in computation.results]
         self.lines += section(name)
@@ -192,7 +192,7 @@ class _Module:
         ]
 
     def program(self, source: str) -> int:
-        """The number of the program of this source; written out where it is new."""
+        """Return the number of the program with this source, writing it at its first use."""
         found = self.programs.get(source)
         if found is None:
             found = self.programs[source] = len(self.programs)
@@ -206,7 +206,7 @@ class _Module:
         return found
 
     def call(self, program: int, computation: Computation) -> list[str]:
-        """The text that links a program with its inputs, variables and constants."""
+        """Return the text that links a program with its inputs, variables and constants."""
         linking, request = computation.linking, computation.request
         constants = [f"_constants[{self.constant(value)}]" for value in linking.constants]
         guards = [
@@ -235,13 +235,13 @@ class _Module:
         ]
 
     def chosen(self, leaves: Iterable[Leaf]) -> str:
-        """The slots of these variables as text."""
+        """Return the text of a list of these variables' slots."""
         return f"[{', '.join(f'_state.slots[{self.slots[leaf]}]' for leaf in leaves)}]"
 
     # Variables ----------------------------------------------------------------------------------
 
     def variable_table(self) -> None:
-        """The function that makes the slots."""
+        """Write the function that makes the slots."""
         self.lines += [*section("Variables"), "def _variables():", "    return ["]
         for leaf in self.variables.leaves:
             slot = self.variables.slot(leaf)
@@ -265,7 +265,7 @@ class _Module:
         self.lines += ["    ]", ""]
 
     def first_values(self) -> None:
-        """The programs of first values, and the function that gives them to the slots."""
+        """Write the programs of initial values, and the function that assigns them to the slots."""
         starts: list[str] = []
         numbers = {self.variables.slot(leaf): k for leaf, k in self.slots.items()}
         for slot, number in numbers.items():
@@ -284,7 +284,7 @@ class _Module:
         self.lines += ["", "def _first_values(slots):", *indented(starts or ["pass"], 1), ""]
 
     def first_value(self, leaf: Leaf) -> list[str]:
-        """The text of the array and of the call that give a variable its first value."""
+        """Return the text of the array and of the call that set a variable's initial value."""
         slot, array, call = self.variables.slot(leaf), "None,", ["None,"]
         if is_function(leaf.initial_value):
             value = self.variables.called(leaf, self.transformer.state.shape(slot, {}))
@@ -299,11 +299,11 @@ class _Module:
     # Constants ----------------------------------------------------------------------------------
 
     def constant(self, value: Frozen) -> int:
-        """The number of a large constant."""
+        """Return the number of a large constant."""
         return self.constants.setdefault(value, len(self.constants))
 
     def constant_table(self) -> None:
-        """The function that makes the large constants."""
+        """Write the function that makes the large constants."""
         self.lines += ["", "def _constants():", "    return ["]
         for array in (value.array for value in self.constants):
             text = base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
@@ -318,7 +318,7 @@ class _Module:
 
 
 def _named(computations: Sequence[Computation]) -> dict[str, Computation]:
-    """The computations by the name of their function."""
+    """Return the computations by the name of their function."""
     named: dict[str, Computation] = {}
     for number, computation in enumerate(computations):
         name = computation.name or f"computation_{number}"
@@ -342,7 +342,9 @@ def _listed(items: Sequence[str], what: str) -> list[str]:
 
 
 def _layout(layout: Layout | None) -> str:
-    """The structure of results as text; objects of the user's classes are plain namespaces."""
+    """Return the structure of results as text; objects of users' classes become plain
+    namespaces.
+    """
     if layout is None:
         return "None"
     parts = f"[{', '.join(map(_layout, layout.parts))}]"

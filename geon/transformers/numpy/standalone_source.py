@@ -1,4 +1,4 @@
-"""geon's own files that need nothing of geon, as text for the modules that ``write`` makes."""
+"""Source text of geon's runtime modules, for the files that ``Transformer.write`` makes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,9 @@ WIDTH = 100
 
 
 def library() -> str:
-    """The text of geon's own files as one function, whose names ``rt`` has."""
+    """Return the text of the runtime modules as one function, which returns their names as
+    ``rt``.
+    """
     lines = [
         "def _library():",
         '    """What feeds, calls, stores and saves."""',
@@ -84,7 +86,7 @@ def library() -> str:
 
 
 def _embedded(module: ModuleType) -> list[str]:
-    """The lines of a module without its docstring, and without imports of geon."""
+    """Return the lines of a module without its docstring, and without imports of geon."""
     source = inspect.getsource(module)
     lines = source.split("\n")
     for node in ast.parse(source).body:
@@ -98,7 +100,7 @@ def _embedded(module: ModuleType) -> list[str]:
 
 
 def trimmed(lines: list[str]) -> list[str]:
-    """The lines without blank ones at the ends, and never more than two blank ones together."""
+    """Return lines without blank ones at the ends, and with at most two blank ones in a row."""
     kept: list[str] = []
     for line in lines:
         if line or (kept and kept[-2:] != ["", ""]):
@@ -109,10 +111,10 @@ def trimmed(lines: list[str]) -> list[str]:
 
 
 def indented(lines: Iterable[str], levels: int) -> list[str]:
-    """The lines, moved to the right."""
+    """Return lines, indented."""
     return ["    " * levels + line if line else line for line in lines]
 
 
 def section(title: str) -> list[str]:
-    """The lines that head a section."""
+    """Return the lines that head a section."""
     return ["", "", f"# {title} ".ljust(WIDTH - 4, "-"), ""]

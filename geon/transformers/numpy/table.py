@@ -1,7 +1,7 @@
-"""The NumPy table: for each row the statements that compute it into ``{o}``.
+"""NumPy table: for each elementwise primitive, the statements that compute it into ``{o}``.
 
-``{0}``, ``{1}``, ... are the operands, over the result's axes up to broadcasting; ``rt`` is the
-runtime module. Rows whose text needs axes or attributes are in ``emit``.
+``{0}``, ``{1}``, ... are the operands, which broadcast to the result's axes; ``rt`` is the runtime
+module. Primitives whose text depends on axes or attributes are in ``kernels``.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ TABLE: dict[str, tuple[str, ...]] = {
     "right_shift": ("rt.right_shift({0}, {1}, {o})",),
     "copy": ("np.copyto({o}, {0})",),
 }
-# Rows whose float text does not serve integers.
+# Primitives whose float text does not work for integers.
 INTEGER_TABLE: dict[str, tuple[str, ...]] = {
     "power": ("rt.integer_power({0}, {1}, {o})",),
     **dict.fromkeys(("floor", "ceil", "trunc", "round"), ("np.copyto({o}, {0})",)),
@@ -68,18 +68,18 @@ REDUCTIONS = {
 
 
 def _read_first(lines: tuple[str, ...]) -> tuple[int, ...]:
-    """The operands that are read in the first statement alone, which writes what it has read."""
+    """Return the operands that only the first statement reads, which may then overwrite them."""
     later = "".join(lines[1:])
     found = {int(k) for k in re.findall(r"\{(\d)\}", lines[0]) if f"{{{k}}}" not in later}
     return tuple(sorted(found))
 
 
-# The result may take the memory of these operands: each element is read before it is written. A
-# cast is not among them, because NumPy casts within one memory by way of a copy.
+# Operands whose memory the result may take: each element is read before it is written. A cast is
+# not among them, because NumPy casts within one memory by way of a copy.
 IN_PLACE: dict[str, tuple[int, ...]] = {
     **{name: row.in_place for name, row in PRIMITIVES.items() if row.in_place},
     **{name: _read_first(lines) for name, lines in TABLE.items()},
     "where": (2,),
 }
-# Bytes per element of the operand that NumPy takes by itself while the row runs.
+# Bytes per element of the operand that NumPy allocates internally while the primitive runs.
 HIDDEN = {"argsort": 8, "top_k": 16}

@@ -1,4 +1,4 @@
-"""The NumPy transformer: emits a readable Python module and runs it."""
+"""NumPy transformer: emits a readable Python module and runs it."""
 
 from __future__ import annotations
 
@@ -34,34 +34,34 @@ TARGET = Target(
 
 @dataclass(frozen=True, eq=False)
 class NumPyProgram:
-    """An emitted module that was compiled by Python."""
+    """An emitted module, compiled by Python."""
 
     functions: tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]
     source: str
 
 
 class _Source:
-    """Gives tracebacks the lines of an emitted module."""
+    """Loader that gives tracebacks the lines of an emitted module."""
 
     def __init__(self, source: str) -> None:
         self.source = source
 
     def get_source(self, name: str) -> str:
-        """The text of the module."""
+        """Return the text of the module."""
         return self.source
 
 
 class NumPyTransformer(Transformer):
-    """Runs computations as NumPy code: ``out=`` on every call, into a planned arena."""
+    """Runs computations as NumPy code, whose calls write to a planned arena by ``out=``."""
 
     target = TARGET
 
     def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
-        """The module of a plan."""
+        """Return the module of a plan."""
         return emit(plan, linking.names, linking.constants, annotate)
 
     def compile(self, plan: Plan, linking: Linking) -> NumPyProgram:
-        """The module of a plan, executed."""
+        """Return the module of a plan, executed."""
         source = self.emit(plan, linking, annotate=False)
         name = f"<geon numpy program {zlib.crc32(source.encode()):08x}>"
         space: dict[str, Any] = {"__name__": name, "__loader__": _Source(source)}
@@ -70,9 +70,10 @@ class NumPyTransformer(Transformer):
         return NumPyProgram((space["bind"], space["run"], space["sizes"]), source)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write one Python file that needs NumPy and safetensors alone."""
+        """Write a Python file that needs only NumPy and safetensors."""
         from .standalone_module import (
-            write_module,  # with what reads geon's own text, which takes a while
+            # loaded here: it imports the code that reads geon's own text, which is slow
+            write_module,
         )
 
         write_module(self, path)

@@ -1,1 +1,1 @@
-"""Reports about computations: stages, plans, traces, profiles, and errors of calls."""
+"""Reports on computations: stages, plans, traces, profiles, and errors of calls."""

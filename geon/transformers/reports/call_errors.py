@@ -1,4 +1,4 @@
-"""What errors of calls say beyond what the runtime knows: the ops, and the user's lines."""
+"""Error messages of calls, extended by the ops concerned and the user's lines."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from ..runtime.calls import explained
 from ..runtime.loop_steps import shown_steps
 from ..runtime.value_errors import UNCONVERGED, outside
 
-# Ops whose values a kernel may compute without memory for them, beside those that have a home.
+# Kinds of ops that a kernel may compute without memory, beside those that have a home.
 COMPUTED = ("elementwise", "reduction", "contraction")
-KERNELS_SHOWN = 5  # in a message about one of them, which is not known
+KERNELS_SHOWN = 5  # max. kernels listed in a message if the failed one is unknown
 
 
 def described(op: Op) -> str:
-    """What messages about the kernel of an op call it: its place, and in which pass it is."""
+    """Return a kernel's description in messages: its op, line, and forward or derivative pass."""
     remarks = [site[2] for site in sites_of(op)]
     derived = all(remark.startswith(("derivative", "tangent")) for remark in remarks)
     shown = str(op) if op.name is None else f"{op} ({op.primitive.name})"
@@ -54,16 +54,15 @@ def described(op: Op) -> str:
 
 
 def with_placeholders(error: ArgumentError, leaves: Sequence[Leaf]) -> ArgumentError:
-    """An error about the arguments of a call, with the placeholders it takes."""
+    """Return an error about the arguments of a call, extended by the placeholders."""
     lines = [f"  {leaf} {leaf.dtype.name} made at {leaf.line_info}" for leaf in leaves]
     return ArgumentError("\n".join([str(error), *lines]))
 
 
 def about_ops(error: GeonError, stages: Stages, fed: Sequence[Any] | None) -> Exception:
-    """An error of a call, with the op it is about and the user's line.
+    """Return an error of a call, extended by the op that it concerns and the user's line.
 
-    ``fed`` are the values of the placeholders, which may be to blame; None where they are not known
-    any more.
+    ``fed`` are the values of the placeholders, which may be the cause; None if not known any more.
     """
     if isinstance(error, NonFiniteError) and getattr(error, "kernel", None) is not None:
         kernel = error.kernel  # type: ignore[attr-defined]  # a kernel that checked its result
@@ -84,7 +83,7 @@ def about_ops(error: GeonError, stages: Stages, fed: Sequence[Any] | None) -> Ex
 
 
 def with_purpose(error: IndexRangeError, op: Op) -> IndexRangeError:
-    """An error about positions with the cure for what ``op`` checks them for."""
+    """Return an index error with the cure that fits the purpose of the check ``op``."""
     positions = getattr(error, "positions", None)
     if positions is None or op.primitive.name != "checked":
         return error
@@ -95,13 +94,15 @@ def with_purpose(error: IndexRangeError, op: Op) -> IndexRangeError:
 
 
 def around(step: int, plan: Plan) -> Op:
-    """The op of the kernel outside of all loops that a step belongs to."""
+    """Return the op of the kernel, outside of all loops, that contains a step."""
     spans = zip(plan.schedule.kernels, plan.steps, strict=True)
     return next(kernel.op for kernel, (first, last) in spans if first <= step <= last)
 
 
 def not_finite(ops: Iterable[Op], stages: Stages, fed: Sequence[Any]) -> str:
-    """What was fed to a placeholder below ``ops`` and is not finite; empty where all is."""
+    """Return text about a placeholder below ``ops`` with non-finite data; empty if there is
+    none.
+    """
     below = set(post_order(ops))
     leaves = stages.request.placeholders
     inputs = stages.linking.inputs[: len(leaves)]
@@ -120,7 +121,7 @@ def not_finite(ops: Iterable[Op], stages: Stages, fed: Sequence[Any]) -> str:
 
 
 def with_open_axis(error: AxisError, roots: Iterable[Op]) -> AxisError:
-    """An error about an open length that nothing gives, with the first op that has it."""
+    """Return an error about an unknown open length, extended by the first op that has it."""
     for op in post_order(roots):
         lengths = [*op.axes.lengths, *(op.attrs if op.primitive.name == "length" else ())]
         if any(error.open_name in names_of(length) for length in lengths):
@@ -129,7 +130,7 @@ def with_open_axis(error: AxisError, roots: Iterable[Op]) -> AxisError:
 
 
 def with_largest(error: SizeError, plan: Plan) -> SizeError:
-    """An error about the memory of a computation, with the largest value it computes."""
+    """Return an error about the memory of a computation, extended by its largest value."""
     lengths = error.lengths or {}
     ops = post_order(plan.schedule.program.roots)
     passing = [op for op in ops if op.primitive.kind in COMPUTED]
@@ -143,7 +144,9 @@ def with_largest(error: SizeError, plan: Plan) -> SizeError:
 
 
 def beside(step: int, plan: Plan) -> str:
-    """What else ran when the kernel of a step failed, and may have failed instead."""
+    """Return text about the kernels that ran concurrently with a failed step, and may be
+    the cause.
+    """
     times, kernels = plan.schedule.times, plan.schedule.kernels
     failed = next(k for k, (first, last) in enumerate(plan.steps) if first <= step <= last)
     others = [k for k, time in enumerate(times) if time == times[failed] and k != failed]
@@ -152,7 +155,7 @@ def beside(step: int, plan: Plan) -> str:
 
 
 def with_kernels(error: DeviceError, plan: Plan) -> DeviceError:
-    """An error of a device that failed, with the kernel that did, or those that may have."""
+    """Return a device's error, extended by the kernel that failed, or the candidates."""
     kernels = plan.schedule.kernels
     if error.kernel is not None:
         failed = described(plan.kernel_at(error.kernel).op)

@@ -1,4 +1,4 @@
-"""A computation as a text that can be computed again, as a size, and as a picture in notebooks."""
+"""Reports of a computation: replayable dump, peak memory, and HTML for notebooks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from .explain import explain
 
 
 def peak_bytes(stages: Stages, lengths: Lengths | None, threads: int) -> int | Length:
-    """The bytes that a call on so many threads takes beside its inputs and the variables."""
+    """Return the bytes that a call on ``threads`` threads needs beside its inputs and the
+    variables.
+    """
     request = stages.request
     given = named_lengths(lengths, request.open_names, "lengths")
     for name, length in request.specialized.items():
@@ -30,7 +32,7 @@ def peak_bytes(stages: Stages, lengths: Lengths | None, threads: int) -> int | L
 
 
 def dumped(request: Request, known: Mapping[Leaf, Any], lengths: Mapping[str, int]) -> str:
-    """The text of a request with the values of its leaves, and the lengths that its ops have."""
+    """Return the text of a request with the values of its leaves and the lengths of its ops."""
     ops = post_order(request.results)
     stands = dict(zip(request.inputs, request.placeholders, strict=True)) | request.storage
     fed = {stands.get(leaf, leaf): array for leaf, array in known.items()}
@@ -43,8 +45,9 @@ def dumped(request: Request, known: Mapping[Leaf, Any], lengths: Mapping[str, in
 
 
 def html(stages: Stages, transformer: str, threads: int) -> str:
-    """What notebooks show."""
-    from ...op_graph.text.display import computation_html, folded  # with HTML's table of names
+    """Return the HTML of a computation for notebooks."""
+    # imported here: it loads HTML's table of names
+    from ...op_graph.text.display import computation_html, folded
 
     table = computation_html(
         {

@@ -1,4 +1,4 @@
-"""What each stage made, as text that a person reads."""
+"""``explain``: the result of each compilation stage as readable text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STAGES = ("build", "functional", "simplify", "schedule", "plan", "emit")
 
 
 def explain(stages: Stages, stage: str, threads: int) -> str:
-    """The text of one stage, for calls on so many threads where that shows."""
+    """Return the text of one stage, for calls on ``threads`` threads."""
     if stage not in STAGES:
         raise ArgumentError(f"there is no stage {stage!r}; there are {', '.join(STAGES)}")
     if stage == "build":
@@ -42,15 +42,15 @@ def explain(stages: Stages, stage: str, threads: int) -> str:
 
 
 def listing(roots: Iterable[Op]) -> str:
-    """One line for each op, arguments before users: number, expression, axes, dtype, place.
+    """Return one line for each op, arguments before users: number, expression, axes, dtype, line.
 
-    Below a region are the lines of its bodies, and what each gives.
+    Below a region are the lines of its bodies and their results.
     """
     return "\n".join(_listed(roots)[0])
 
 
 def _listed(roots: Iterable[Op]) -> tuple[list[str], dict[Op, str]]:
-    """The lines of a listing, and what each op is called there."""
+    """Return the lines of a listing, and the name of each op in it."""
     numbers: dict[Op, str] = {}
     lines: list[str] = []
     count = itertools.count()
@@ -108,13 +108,13 @@ def _schedule(stages: Stages, threads: int) -> str:
 
 
 def computed(kernel: Kernel) -> tuple[Op, ...]:
-    """The values that a kernel computes, those that only its own steps read among them."""
+    """Return the values that a kernel computes, including those that only its own steps read."""
     chain = kernel.fused.chain if kernel.fused is not None else None
     return kernel.results if chain is None else (*kernel.results, *chain.inner)
 
 
 def _predicted(stages: Stages, machine: Machine, threads: int) -> tuple[list[str], str]:
-    """What each kernel should take, as text, and the sum where all lengths are known."""
+    """Return the predicted time of each kernel as text, and their sum if all lengths are known."""
     schedule = stages.schedule
     lengths = {**default_lengths(), **stages.request.lengths}
     missing = [_missing(kernel, lengths, machine, threads) for kernel in schedule.kernels]
@@ -133,14 +133,14 @@ def _predicted(stages: Stages, machine: Machine, threads: int) -> tuple[list[str
 def _missing(
     kernel: Kernel, lengths: Mapping[str, int], machine: Machine, threads: int
 ) -> list[str]:
-    """The open lengths that a kernel's time depends on and nothing gives."""
+    """Return the unknown open lengths that a kernel's time depends on."""
     asked = _Asked(lengths)
     predict(kernel.work, asked, machine, threads)
     return sorted(asked.missing)
 
 
 class _Asked(dict[str, int]):
-    """Lengths, and which others somebody asked for, who got a 1."""
+    """Lengths that return 1 for an unknown name and record it in ``missing``."""
 
     def __init__(self, lengths: Mapping[str, int]) -> None:
         super().__init__(lengths)
@@ -189,6 +189,6 @@ def _short(op: Op) -> str:
 
 
 def _number(op: Op) -> str | None:
-    """A scalar constant in the digits that its dtype has; None for any other op."""
+    """Return a scalar constant in the digits of its dtype; None for any other op."""
     value = scalar_value(op)
     return None if value is None else str(op.dtype.type(value))

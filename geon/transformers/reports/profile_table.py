@@ -1,4 +1,4 @@
-"""What ``f.profile`` gives: rows of kernels, and their table."""
+"""Profiles: rows of kernels, and their text table."""
 
 from __future__ import annotations
 
@@ -16,25 +16,23 @@ from ...op_graph.values.dtypes import name_of
 from ..kernels.costs.machine import Ceilings
 from ..lowering.fusion.fusion_groups import is_region_result
 
-UNKNOWN = math.nan  # seconds that nobody predicts for a machine
-# What of a kernel's time must go, where subnormal numbers are flushed, for it to be marked.
+UNKNOWN = math.nan  # predicted seconds on a device without a model
+# Min. share and seconds of a kernel's time that flushing subnormals must save for it to be marked.
 MIN_SUBNORMAL_SHARE = 1 / 3
 MIN_SUBNORMAL_SECONDS = 2e-6
 
 
 @dataclass(frozen=True, eq=False)
 class KernelProfile:
-    """One kernel: what it computes, and what was measured and counted; bytes and seconds are those
-    of one call.
+    """One kernel of a profile; bytes and seconds are per call.
 
-    ``computes`` has a text for each result, with its name or op, axes and dtype; ``places`` the
-    user's lines. ``operations`` are by the name of the dtype they are done in. ``predicted`` are
-    the seconds that it should take on this machine (``kernels.predict``); ``least`` those that its
-    traffic or arithmetic take at the machine's ceilings, whichever are more (the roofline model);
-    both are NaN where the machine's ceilings are not known.
-    Of a loop or branch, ``inner`` are the kernels in it, in the order they run; what is said of one
-    is that of its ``runs`` together. ``subnormal`` is the share of the time that goes where
-    subnormal numbers are flushed to zero, NaN where that was not measured.
+    ``computes`` has a text for each result, with its name or op, axes and dtype; ``places`` has the
+    user's lines. ``operations`` are counts by name of the dtype. ``predicted`` is the time that the
+    cost model predicts on this machine (``kernels.predict``), in seconds. ``least`` is the lower
+    bound by the machine's ceilings for its traffic or its arithmetic, whichever is larger (the
+    roofline model). Both are NaN if the ceilings are not known. For a loop or branch, ``inner`` has
+    the kernels in it, in execution order, each summed over its ``runs``. ``subnormal`` is the share
+    of the time saved by flushing subnormal numbers to zero, NaN if it was not measured.
     """
 
     number: int
@@ -54,40 +52,40 @@ class KernelProfile:
 
     @property
     def slowed(self) -> bool:
-        """Whether it spends a third of its time, and 2 us, on subnormal numbers."""
+        """Return True if it spends a third of its time, and 2 us, on subnormal numbers."""
         return self.subnormal >= MIN_SUBNORMAL_SHARE and (
             self.subnormal * self.seconds >= MIN_SUBNORMAL_SECONDS
         )
 
     @property
     def bytes(self) -> int:
-        """Bytes read and written."""
+        """Return the bytes read and written."""
         return self.read + self.written
 
     @property
     def gigabytes_per_second(self) -> float:
-        """The rate of its traffic."""
+        """Return its memory traffic in GB/s."""
         return 1e-9 * self.bytes / self.seconds
 
     @property
     def gigaflops(self) -> float:
-        """Its operations, in thousand millions a second."""
+        """Return its operations in GFLOP/s."""
         return 1e-9 * sum(self.operations.values()) / self.seconds
 
     @property
     def share(self) -> float:
-        """The part of the measured time that the machine needs for it at least."""
+        """Return the share of the measured time that the machine needs at least."""
         return self.least / self.seconds
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Profile(Sequence[KernelProfile]):
-    """What a computation spends its time on: a sequence of kernels in the order they run.
+    """The profile of a computation: a sequence of kernels in execution order.
 
-    ``str`` is a table. ``call_seconds`` is the median time of ``repeats`` whole calls;
-    ``outside_seconds`` what the fastest of them took longer than the kernels of the fastest timed
-    run: feeding, the results' memory, Python. A ``device`` that computes beside Python is named;
-    what ``ceilings`` it has, nobody has measured.
+    ``str`` is a table. ``call_seconds`` is the median time of ``repeats`` whole calls.
+    ``outside_seconds`` is the time of the fastest call minus that of the kernels in the fastest
+    timed run: feeding, the results' memory, Python. ``device`` names a device that computes
+    asynchronously; its ``ceilings`` are not measured and None.
     """
 
     kernels: tuple[KernelProfile, ...]
@@ -106,17 +104,17 @@ class Profile(Sequence[KernelProfile]):
 
     @property
     def kernel_seconds(self) -> float:
-        """The sum over all kernels."""
+        """Return the sum over all kernels, in seconds."""
         return sum(row.seconds for row in self.kernels)
 
     @property
     def predicted(self) -> float:
-        """The seconds that all kernels should take."""
+        """Return the predicted time of all kernels, in seconds."""
         return sum(row.predicted for row in self.kernels)
 
     @property
     def least(self) -> float:
-        """The seconds that all kernels need at least."""
+        """Return the lower bound of the time of all kernels, in seconds."""
         return sum(row.least for row in self.kernels)
 
     def __str__(self) -> str:
@@ -126,14 +124,14 @@ class Profile(Sequence[KernelProfile]):
 
 
 def computed(op: Op) -> str:
-    """What an op computes; of a result of a loop or branch, which of these it is of."""
+    """Return text about what an op computes; a result of a region is named by the region."""
     row = op.args[0].primitive if is_region_result(op) else op.primitive
     label = f"{shown_name(op)}: {row.name}" if op.name else row.name
     return f"{label} {op.axes} {name_of(op.dtype)}"
 
 
 def checked_repeats(repeats: Any) -> int:
-    """A number of calls; ``ArgumentError`` for anything else."""
+    """Return a number of calls; raise ``ArgumentError`` for anything else."""
     if not isinstance(repeats, int) or isinstance(repeats, bool) or repeats < 1:
         raise ArgumentError(f"repeats={repeats!r}: give a number of calls, 1 or more")
     return repeats
@@ -141,7 +139,7 @@ def checked_repeats(repeats: Any) -> int:
 
 @contextlib.contextmanager
 def quiet(prints: bool) -> Iterator[None]:
-    """What a computation prints is not shown while it is profiled."""
+    """Suppress the output of a computation while it is profiled."""
     if prints:
         with contextlib.redirect_stdout(io.StringIO()):
             yield
@@ -151,18 +149,18 @@ def quiet(prints: bool) -> Iterator[None]:
 
 # The table ----------------------------------------------------------------------------------------
 
-INDENT = "  "  # of what is in a loop or branch
-WIDEST = 40  # characters of what a kernel computes
-PLACE = 28  # characters of the place where the first result was made
+INDENT = "  "  # per level of loops and branches
+WIDEST = 40  # max. characters of what a kernel computes
+PLACE = 28  # max. characters of the line of the first result
 HEAD = ("", "kind", "runs", "computes", "at", "us", "time", "bytes", "operations", "GB/s",
         "GFLOP/s", "predicted us", "least us", "of ceiling")  # fmt: skip
-RUNS = 2  # the column that is there where there are loops or branches
-PREDICTED = (11, 12, 13)  # columns that are there where the machine's ceilings are known
-LEFT = (1, 3, 4)  # columns of texts
+RUNS = 2  # column that is shown if there are loops or branches
+PREDICTED = (11, 12, 13)  # columns that are shown if the machine's ceilings are known
+LEFT = (1, 3, 4)  # left-aligned columns
 
 
 def _table(profile: Profile) -> list[str]:
-    """The lines of a table of all kernels, and what they add up to."""
+    """Return the lines of a table of all kernels, with totals."""
     total = profile.kernel_seconds
     lines = [HEAD, *(line for row in profile.kernels for line in _lines(row, total))]
     hidden: tuple[int, ...] = () if any(row.inner for row in profile.kernels) else (RUNS,)
@@ -192,7 +190,7 @@ def _table(profile: Profile) -> list[str]:
 
 
 def _slowed(rows: Sequence[KernelProfile]) -> list[str]:
-    """A line about each kernel that spends its time on subnormal numbers."""
+    """Return a line for each kernel that spends its time on subnormal numbers."""
     return [
         f"kernel {row.number} spends {row.subnormal:.0%} of its time on subnormal numbers: "
         "flush_subnormals=True of the native transformer takes them for 0"
@@ -202,7 +200,7 @@ def _slowed(rows: Sequence[KernelProfile]) -> list[str]:
 
 
 def _ceilings(limits: Ceilings) -> str:
-    """What a machine did at most."""
+    """Return a machine's measured ceilings as text."""
     arithmetic = ", ".join(
         f"{1e-9 * rate:.0f} GFLOP/s float{8 * element}"
         for element, rate in sorted(limits.arithmetic.items())
@@ -215,7 +213,7 @@ def _ceilings(limits: Ceilings) -> str:
 
 
 def _lines(row: KernelProfile, total: float, depth: int = 0) -> Iterator[tuple[str, ...]]:
-    """The line of a kernel, and below it, indented, those of the kernels in it."""
+    """Yield the line of a kernel, and below it, indented, those of the kernels in it."""
     yield _line(row, total, depth)
     for each in row.inner:
         yield from _lines(each, total, depth + 1)

@@ -1,4 +1,4 @@
-"""What a program computes again, what that costs and what it saves, as text."""
+"""Report on recomputation: recomputed ops, their cost, and the memory saved."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from ..lowering.planning.plan import Plan, peak
 
 
 def computed_again(stages: Stages, threads: int) -> list[str]:
-    """Lines for a person: which rows are computed again how often, time and bytes; or none."""
+    """Return lines that list recomputed ops with counts, time and bytes; empty if there are
+    none.
+    """
     again = [op for op in stages.program.again if not op.primitive.view]
     if not again:
         return []
@@ -30,7 +32,7 @@ def computed_again(stages: Stages, threads: int) -> list[str]:
 
 
 def _called(op: Op) -> str:
-    """What an op is called: its row; a scan in segments with the steps that it takes in one."""
+    """Return an op's name: its primitive; for a scan of a segment, with its number of steps."""
     if op.primitive.name != "scan":
         return op.primitive.name
     axis = op.attrs[0]
@@ -38,7 +40,7 @@ def _called(op: Op) -> str:
 
 
 def _seconds(plan: Plan, lengths: dict[str, int], threads: int) -> float | None:
-    """What the kernels of a plan should take; None where that is not known."""
+    """Return the predicted seconds of a plan's kernels; None if not known."""
     made = plan.schedule
     names = {n for k in made.kernels for op in k.reads for a in op.axes for n in names_of(a.length)}
     if made.target.machine is None or names - lengths.keys():

@@ -1,4 +1,4 @@
-"""``trace``: every op's value for given inputs, from the naive interpreter."""
+"""``trace``: every op's value for given inputs, from the reference interpreter."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from ...op_graph.values.labels import by_name
 
 Array = np.ndarray[Any, Any]
 BRANCH = "branch"
-ENDING = {"while": "while_loop", "fixed_point": "fixed_point"}  # loops along no axis
+ENDING = {"while": "while_loop", "fixed_point": "fixed_point"}  # loops without an axis
 
 
 @dataclass(frozen=True, eq=False)
 class TraceEntry:
     """One op with its value: ``str`` shows its axes, dtype, the user's line, and the array.
 
-    ``steps`` are the axes and steps of the loops that it is in, the outermost first; of a loop
-    along no axis "while_loop" or "fixed_point" and the step, of a branch "branch" and its number.
+    ``steps`` are (axis, step) of the loops around it, the outermost first; for a loop without an
+    axis, ("while_loop" or "fixed_point", step); for a branch, ("branch", its number).
     """
 
     op: Op
@@ -45,7 +45,7 @@ class TraceEntry:
 
 
 def titled(op: Op) -> str:
-    """An op for a person: primitive, name, axes, dtype, and the user's line that made it."""
+    """Return a description of an op: primitive, name, axes, dtype, and the user's line."""
     label = f"{op.primitive.name} {op}" if op.name else str(op)
     return f"{label} {op.dtype.name}, made at {op.file_info}"
 
@@ -57,11 +57,11 @@ def trace(
     given: Mapping[Op, Any],
     steps: bool = False,
 ) -> list[TraceEntry]:
-    """The value of every op of a graph, arguments before users; changes no variable.
+    """Return the value of every op of a graph, arguments before users; change no variable.
 
-    ``known`` has the values of its leaves, ``given`` those that override what is computed. Effects
-    are traced as the values they would put into variables. With ``steps`` there is also the value
-    of each op in a loop at each step, and of those in the branch that is taken.
+    ``known`` has the values of its leaves, ``given`` those that override computed ones. Effects are
+    traced as the values they would assign to variables. With ``steps``, there is also the value of
+    each op in a loop at each step, and of those in the branch that is taken.
     """
     overridden = {
         op: array_of(
@@ -80,22 +80,22 @@ def _entries(
     runs: Mapping[Op, list[Run]],
     steps: tuple[tuple[str, int], ...],
 ) -> Iterator[TraceEntry]:
-    """The entries of the ops below ``roots``; of a region, those of its runs in order."""
+    """Yield the entries of the ops below ``roots``; for a region, those of its runs in order."""
     for op in post_order(roots):
         if not isinstance(op, RegionOp):
             yield TraceEntry(op, values[op], steps)
             continue
         known, counts = runs.get(op, []), Counter[Body]()
-        for run in known:  # the condition of a loop, and what it repeats, are counted each
+        for run in known:  # a while loop's condition and body are counted separately
             within = (*steps, _place(op, run, counts[run.body], len(known)))
             counts[run.body] += 1
             yield from _entries(run.body.results, run.values, run.inside, within)
 
 
 def _place(op: RegionOp, run: Run, number: int, count: int) -> tuple[str, int]:
-    """The axis or kind of a loop and the step of one of its ``count`` runs, or which branch it is.
+    """Return the axis or kind of a loop and the step of a run, or ("branch", its number).
 
-    ``number`` counts the runs of its body.
+    ``number`` counts the runs of its body, ``count`` is the total.
     """
     if op.primitive.name == "case":
         return BRANCH, op.bodies.index(run.body)

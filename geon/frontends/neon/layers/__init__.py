@@ -1,4 +1,4 @@
-"""Layers: callables on tensors that make their variables when they are first called."""
+"""Layers: callables on tensors that create their variables at the first call."""
 
 from .attention import MultiHeadAttention
 from .cache import Cache

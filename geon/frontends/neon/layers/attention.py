@@ -1,4 +1,4 @@
-"""``MultiHeadAttention``: each time asks all times, in several heads beside each other."""
+"""``MultiHeadAttention``: self-attention and cross-attention in several heads."""
 
 from __future__ import annotations
 
@@ -34,18 +34,19 @@ if TYPE_CHECKING:
 
 
 class MultiHeadAttention(Layer):
-    """Values of all times, mixed by the softmax of what queries and keys have in common.
+    """Multi-head attention: values weighted by the softmax of products of queries and keys.
 
     ``heads`` is the axis of the heads, ``keys`` that of queries, keys and values in each, and the
-    result is over ``axes``. With ``groups`` there are so many heads of keys and values, and the
-    heads of queries share them, as many each. With ``causal`` a time sees itself and those before
-    it. With ``rotary``, such as 10000, queries and keys are turned by angles that grow with the
-    time: element i and the one half a row after it by t / rotary ** (2 i / keys). The shares of the
-    values go through the layer ``dropout``, such as ``Dropout(0.1, random)``. Variables are
-    ``query``, ``key`` and ``value`` over what is summed, the heads and ``keys``, ``out`` over those
-    two and ``axes``, and with ``bias`` one beside each, such as ``query_bias``. It sums over
-    ``over``, or all axes of ``x`` but N and T, and goes along ``along``, T where not given. What is
-    seen is ``x`` itself, or a second tensor of the call, another sequence along ``seen``.
+    result is over ``axes``. With ``groups``, there are that many heads of keys and values, each
+    shared by equally many heads of queries. With ``causal``, a time attends to itself and earlier
+    times. With ``rotary``, such as 10000, queries and keys are rotated by angles that grow with the
+    time (rotary embeddings): elements i and i + keys / 2 by t / rotary ** (2 i / keys). The
+    attention weights pass through the layer ``dropout``, such as ``Dropout(0.1, random)``.
+    Variables are ``query``, ``key`` and ``value`` over the summed axes, the heads and ``keys``;
+    ``out`` over those two and ``axes``; and with ``bias`` one for each, such as ``query_bias``. The
+    layer sums over ``over``, or all axes of ``x`` but N and T, and the time is ``along``, T by
+    default. It attends to ``x`` itself, or to a second tensor of the call, another sequence along
+    ``seen``.
 
     A. Vaswani and others, "Attention is all you need", NIPS 2017; J. Su and others, "RoFormer",
     2021; J. Ainslie and others, "GQA", EMNLP 2023.
@@ -98,15 +99,15 @@ class MultiHeadAttention(Layer):
         mask: TensorLike | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        """The mixed values: x's axes that are left, then the layer's.
+        """The weighted values: x's remaining axes, then the layer's.
 
-        ``memory`` is what is seen in the place of ``x``, along the layer's ``seen``; it may have
-        other features. The layer is neither ``causal`` nor ``rotary`` then. ``mask``, of truth
-        values over axes of the batch, the heads, the time, and the time that is seen, under the
-        name T' where ``x`` goes along T too, says what is seen; where a time sees none its values
-        are 0. With ``cache`` the times of the calls before are seen too, and the times that are
-        seen are the cache's ``places``; the layer must be ``causal`` then. A call where no time is
-        there to be seen raises ``GuardError``, unless there is a cache.
+        ``memory`` is the sequence to attend to instead of ``x``, along the layer's ``seen``; it may
+        have other features. The layer must be neither ``causal`` nor ``rotary`` then. ``mask`` has
+        truth values over axes of the batch, the heads, the time, and the attended time, which is
+        named T' if ``x`` is along T too; it is True where a time is attended to. A time that
+        attends to none gets values of 0. With ``cache``, the times of earlier calls are attended to
+        as well, and the attended axis is the cache's ``places``; the layer must be ``causal`` then.
+        A call with no time to attend to raises ``GuardError``, unless there is a cache.
         """
         memory = None if memory is None else as_tensor(memory)
         along = axis_of(x, self.along, repr(self))
@@ -138,16 +139,16 @@ class MultiHeadAttention(Layer):
         return reorder(y, Axes(kept, self.axes))
 
     def features(self, x: Tensor, along: Axis) -> Axes:
-        """What is summed of a sequence along an axis."""
+        """Return the summed axes of a sequence along an axis."""
         return chosen(x, self.over, feature_axes(x.axes).without([along]), repr(self))
 
     def asked(self, x: Tensor, along: Axis, place: str, outputs: Axes) -> Tensor:
-        """The queries, keys or values of a sequence."""
+        """Return the queries, keys or values of a sequence."""
         x, inputs = made_apart(x, self.features(x, along), outputs, repr(self))
         return self.projected(x, place, inputs, outputs)
 
     def refuse_order(self, cache: Cache | None) -> None:
-        """Raise ``ArgumentError`` where times of another sequence were to be compared."""
+        """Raise ``ArgumentError`` for options that would compare times of two sequences."""
         if self.causal or self.rotary is not None or cache is not None:
             raise ArgumentError(
                 f"{self} at {describe(user_site())}: sees another sequence, whose times are not "
@@ -156,7 +157,7 @@ class MultiHeadAttention(Layer):
             )
 
     def projected(self, x: Tensor, place: str, inputs: Axes, outputs: Axes) -> Tensor:
-        """A product with weights, and with a bias where there is one."""
+        """Return a product with weights, plus a bias if there is one."""
         w = self.variable(
             place,
             Axes(inputs, outputs),
@@ -173,7 +174,7 @@ class MultiHeadAttention(Layer):
         )
 
     def entered(self, cache: Cache, x: Tensor, along: Axis) -> Tensor:
-        """The times of ``x`` after those in the cache."""
+        """Return the times of ``x``, which follow those in the cache."""
         if not self.causal:
             raise ArgumentError(
                 f"{self} at {describe(user_site())}: a cache goes on after times that saw nothing "
@@ -190,7 +191,7 @@ class MultiHeadAttention(Layer):
         mask: Tensor | None,
         training: Training | None,
     ) -> Tensor:
-        """The values mixed by the softmax of the scores that are allowed."""
+        """Return the values weighted by the softmax of the scores that are allowed."""
         if mask is None:
             if allowed is not None:
                 scores = where(allowed, scores, -np.inf)
@@ -198,12 +199,13 @@ class MultiHeadAttention(Layer):
         self.check(mask, scores, seen)
         allowed = mask if allowed is None else outer(logical_and, mask, allowed)
         some = reductions.any(allowed, [seen])
-        safe = logical_or(allowed, logical_not(some))  # else the derivative of a row is NaN
+        # otherwise the derivative of such a row is NaN
+        safe = logical_or(allowed, logical_not(some))
         shares = self.shares(where(safe, scores, -np.inf), seen, training)
         return where(some, dot(shares, v, over=[seen]), 0)
 
     def shares(self, scores: Tensor, seen: Axis, training: Training | None) -> Tensor:
-        """How much of each value is taken."""
+        """Return the attention weights."""
         found = softmax(scores, seen)
         return found if self.dropout is None else self.dropout(found, training=training)
 
@@ -223,7 +225,9 @@ class MultiHeadAttention(Layer):
 
 
 def turned(x: Tensor, times: Tensor, keys: Axis, base: float) -> Tensor:
-    """``x`` with pairs of elements along ``keys`` turned by angles that grow with the time."""
+    """Return ``x`` with pairs of elements along ``keys`` rotated by angles that grow with
+    the time.
+    """
     half = length_of(keys) // 2
     dtype = "float64" if x.dtype.name == "float64" else "float32"
     rates = constant(float(base) ** -(np.arange(half) / half), [keys.with_length(half)], dtype)
@@ -234,7 +238,7 @@ def turned(x: Tensor, times: Tensor, keys: Axis, base: float) -> Tensor:
 
 
 def of_known_length(axis: Axis, what: str, layer: str = "MultiHeadAttention") -> Axis:
-    """An axis whose length is a number of at least 1; ``ArgumentError`` for another."""
+    """Return an axis of known length of at least 1; raise ``ArgumentError`` for another."""
     axis = new_axis(axis, layer)
     if not isinstance(axis.expression, int) or axis.expression < 1:
         raise ArgumentError(
@@ -245,13 +249,13 @@ def of_known_length(axis: Axis, what: str, layer: str = "MultiHeadAttention") ->
 
 
 def length_of(axis: Axis) -> int:
-    """The number that is the length of an axis."""
+    """Return the integer length of an axis."""
     assert isinstance(axis.expression, int)
     return axis.expression
 
 
 def _grouped(heads: Axis, groups: int | None) -> tuple[Axis, Axes]:
-    """The axis of heads of keys and values, and the axis of queries that share one."""
+    """Return the axis of heads of keys and values, and the axis of queries that share one."""
     if groups is None:
         return heads, Axes()
     if not whole(groups) or groups < 1 or length_of(heads) % groups:
@@ -264,7 +268,7 @@ def _grouped(heads: Axis, groups: int | None) -> tuple[Axis, Axes]:
 
 
 def _primed(axis: Axis, others: tuple[str, ...]) -> Axis:
-    """The axis under a name that is new."""
+    """Return the axis with primes added until its name is unused."""
     axis = axis.prime
     while axis.name in others:
         axis = axis.prime

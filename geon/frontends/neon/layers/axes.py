@@ -1,4 +1,4 @@
-"""Which axes a layer works on, and names for those that it makes."""
+"""Choice of the axes that a layer works on, and unused names for new axes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 def chosen(
     x: Tensor, over: AxesLike | None, default: Axes, what: str, argument: str = "over"
 ) -> Axes:
-    """The axes of ``x`` that ``over`` names, in x's order; those of ``default`` without it.
+    """Return the axes of ``x`` that ``over`` names, in x's order; without it, those of ``default``.
 
-    Raises ``AxisError`` where ``over`` names another axis, or there is no default.
+    Raises ``AxisError`` if ``over`` names another axis, or if there is no default.
     """
     if over is None:
         if not len(default):
@@ -34,9 +34,9 @@ def chosen(
 
 
 def made_apart(x: Tensor, inputs: Axes, outputs: Axes, what: str) -> tuple[Tensor, Axes]:
-    """``x`` and its ``inputs`` with primes where a name of ``outputs`` is the same.
+    """Return ``x`` and its ``inputs``, with primes added to names that ``outputs`` has too.
 
-    Raises ``AxisError`` where an output has the name of an axis that stays.
+    Raises ``AxisError`` if an output has the name of an axis that stays.
     """
     kept = x.axes.without(inputs)
     for axis in outputs:

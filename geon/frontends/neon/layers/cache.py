@@ -1,4 +1,4 @@
-"""``Cache``: what layers keep of the times before, so that a sequence goes on in another call."""
+"""``Cache``: layers' state of earlier times, to continue a sequence in another call."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ PURPOSES[TIME_OF_CACHE] = Purpose(
 
 
 class Cache:
-    """Given to layers as ``cache=``: they go on after the times of the calls before.
+    """Passed to layers as ``cache=``: they continue after the times of earlier calls.
 
-    ``places`` is an axis of how many times fit: attention keeps the keys and values of each, and a
-    recurrent layer its state. All are persistent variables that are not trained, and so is
-    ``position``: how many times were seen; where it is set to 0 the next call is the first.
-    ``updates`` are the effects to be run with the call; a warning tells where they were never asked
-    for. As many examples as the first call has, has each one, until ``variables`` are set to arrays
-    of another number. A time that a layer keeps and for which there is no place raises
-    ``IndexRangeError``, which calls the times ``name.times``: more places are needed, or
-    ``position`` is to be set to 0. A recurrent layer keeps no times, and needs no places.
+    ``places`` is an axis whose length is the capacity in times: attention keeps the keys and values
+    of each, and a recurrent layer its state. All are persistent variables that are not trained, and
+    so is ``position``, the number of times seen; setting it to 0 begins a new sequence. ``updates``
+    are the effects to be run with the call; a warning is given if they were never requested. Every
+    call must have as many examples as the first one, until ``variables`` are set to arrays of
+    another number. A time beyond the capacity raises ``IndexRangeError``, which calls the times
+    ``name.times``: then more places are needed, or ``position`` must be set to 0. A recurrent layer
+    keeps no times, and needs no places.
     """
 
     def __init__(self, places: Axis, *, name: str | None = None) -> None:
@@ -54,10 +54,10 @@ class Cache:
         watch_unread(self, [self._unread])
 
     def enter(self, layer: Layer, x: Tensor, along: Axis) -> Tensor:
-        """The numbers of the times of ``x``, which a layer begins to keep.
+        """Return the numbers of the times of ``x``, and register the layer.
 
-        Raises ``ArgumentError`` where the layer was called with this cache before: what it keeps
-        of one call would take the place of the other's.
+        Raises ``ArgumentError`` if the layer was called with this cache before: the two calls would
+        overwrite each other's state.
         """
         if any(layer is other for other in self._layers):
             raise ArgumentError(
@@ -71,23 +71,23 @@ class Cache:
         return times
 
     def variable(self, axes: Axes, dtype: DTypeLike, place: str) -> Leaf:
-        """A variable for the layer that has entered last."""
+        """Return a variable for the layer that was registered last."""
         layer = self._layers[-1]
         owner = layer.name or str(len(self._layers) - 1)
         return self._kept(axes, dtype, f"{owner}.{place}")
 
     def keep(self, state: Leaf, value: Tensor) -> None:
-        """Let a variable have this value after the call."""
+        """Assign a variable this value after the call."""
         self._updates[state] = value
         self._unread.add(state)
 
     def state(self, axes: Axes, dtype: DTypeLike, place: str) -> tuple[Leaf, Tensor]:
-        """A variable, and its value after the times before: 0 where there were none."""
+        """Return a variable, and its value after the earlier times: 0 if there were none."""
         state = self.variable(axes, dtype, place)
         return state, where(self.position > 0, state, 0)
 
     def extended(self, x: Tensor, along: Axis, times: Tensor, place: str) -> Tensor:
-        """``x`` and what was kept of it before: over places instead of ``along``."""
+        """Return ``x`` together with its earlier values: over places instead of ``along``."""
         axes = Axes([self.places if axis is along else axis for axis in x.axes])
         state = self.variable(axes, x.dtype, place)
         value = scatter(state, times, cast(x, state.dtype), self.places)
@@ -95,7 +95,9 @@ class Cache:
         return value
 
     def filled(self, x: Tensor) -> Tensor:
-        """``x`` over places, and 0 at those after the last time: what was left there may be NaN."""
+        """Return ``x`` over places, with 0 at those after the last time, whose old values may be
+        NaN.
+        """
         return where(less(iota(self.places), self._updates[self.position]), x, 0)
 
     @property

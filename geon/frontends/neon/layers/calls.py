@@ -1,4 +1,4 @@
-"""``Calls``: what a layer was called on and what came of it, for summaries."""
+"""``Calls``: records of a layer's inputs and results, for summaries."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from ....op_graph.op_graph import Tensor
 
 
 class Calls:
-    """The calls of a layer whose results are still used; nothing is kept alive by being here."""
+    """The calls of a layer whose results are still in use; holds weak references only."""
 
     def __init__(self) -> None:
-        # By the id of the result, since tensors are not compared; it leaves with the result.
+        # Keyed by the id of the result, since tensors cannot be compared; removed with the result.
         self._made: dict[int, tuple[ref[Tensor], tuple[ref[Tensor], ...]]] = {}
 
     def add(self, given: Iterable[object], result: Tensor) -> None:
-        """Note a result, and the tensors that the layer was given for it."""
+        """Record a result, and the tensors among the layer's arguments."""
         key, made = id(result), self._made
         inputs = tuple([ref(each) for each in tensors(given)])
         made[key] = ref(result, lambda _: made.pop(key, None) and None), inputs
 
     def __iter__(self) -> Iterator[tuple[Tensor, list[Tensor]]]:
-        """Each result and what was given for it, in the order of the calls."""
+        """Yield each result with its input tensors, in the order of the calls."""
         for result, given in list(self._made.values()):
             y = result()
             if y is not None:
@@ -30,7 +30,7 @@ class Calls:
 
 
 def tensors(values: Iterable[object]) -> Iterator[Tensor]:
-    """The tensors among arguments, also in lists and tuples."""
+    """Yield the tensors among arguments, including those in lists and tuples."""
     for value in values:
         if isinstance(value, Tensor):
             yield value

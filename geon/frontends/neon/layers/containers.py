@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Several(Layer):
-    """Layers in a list, whose places are their numbers; a function is an ``Activation``."""
+    """A list of layers, named by their numbers; a function becomes an ``Activation``."""
 
     def __init__(self, parts: Sequence[Part], *, name: str | None = None) -> None:
         super().__init__(name)
@@ -34,7 +34,7 @@ class Several(Layer):
         self.parts = [as_layer(part) for part in parts]
 
     def layers(self) -> Iterator[tuple[str, Layer]]:
-        """The layers with their numbers."""
+        """Yield the layers with their numbers."""
         for number, layer in enumerate(self.parts):
             yield str(number), layer
 
@@ -52,7 +52,7 @@ class Sequential(Several):
 
 
 class Parallel(Several):
-    """Layers beside each other on one tensor, their results joined along ``axis``."""
+    """Layers applied to one tensor, with their results concatenated along ``axis``."""
 
     def __init__(self, parts: Sequence[Part], axis: AxisLike, *, name: str | None = None) -> None:
         super().__init__(parts, name=name)
@@ -61,12 +61,12 @@ class Parallel(Several):
     def forward(
         self, x: Tensor, training: Training | None = None, cache: Cache | None = None
     ) -> Tensor:
-        """The results one after another along the axis, in the order of axes of the first."""
+        """The results concatenated along the axis, in the order of axes of the first."""
         return concat([layer(x, training=training, cache=cache) for layer in self.parts], self.axis)
 
 
 class Residual(Layer):
-    """``x`` plus a layer of ``x``; with ``shortcut`` a layer of ``x`` in the place of ``x``."""
+    """``x`` plus a layer of ``x``; with ``shortcut``, a layer of ``x`` instead of ``x``."""
 
     def __init__(
         self, layer: Part, shortcut: Part | None = None, *, name: str | None = None
@@ -78,17 +78,17 @@ class Residual(Layer):
     def forward(
         self, x: Tensor, training: Training | None = None, cache: Cache | None = None
     ) -> Tensor:
-        """The sum; ``AxisError`` where both have other axes."""
+        """The sum; raises ``AxisError`` if the axes differ."""
         changed = self.layer(x, training=training, cache=cache)
         kept = x if self.shortcut is None else self.shortcut(x, training=training, cache=cache)
         return of_one_kind(self, kept, changed, "shortcut=") + changed
 
 
 class Highway(Layer):
-    """A layer of ``x`` where a gate is open, ``x`` where it is closed: g layer(x) + (1 - g) x.
+    """A layer of ``x`` mixed with ``x`` by a gate g: g layer(x) + (1 - g) x.
 
-    g is the sigmoid of what the layer ``gate`` gives. R. Srivastava, K. Greff and J. Schmidhuber,
-    "Training very deep networks", NIPS 2015.
+    g is the sigmoid of the result of the layer ``gate``. R. Srivastava, K. Greff and J.
+    Schmidhuber, "Training very deep networks", NIPS 2015.
     """
 
     def __init__(self, layer: Part, gate: Part, *, name: str | None = None) -> None:
@@ -98,7 +98,7 @@ class Highway(Layer):
     def forward(
         self, x: Tensor, training: Training | None = None, cache: Cache | None = None
     ) -> Tensor:
-        """The mixture; ``AxisError`` where the layer or the gate has other axes than ``x``."""
+        """The mixture; raises ``AxisError`` if the layer or the gate has other axes than ``x``."""
         changed = self.layer(x, training=training, cache=cache)
         gate = self.gate(x, training=training, cache=cache)
         changed = of_one_kind(self, changed, x, "another layer")
@@ -107,7 +107,7 @@ class Highway(Layer):
 
 
 def as_layer(part: Part) -> Layer:
-    """A layer, or a function as one."""
+    """Return a layer unchanged, or a function as a layer."""
     if isinstance(part, Layer):
         return part
     given: object = part
@@ -121,7 +121,7 @@ def as_layer(part: Part) -> Layer:
 
 
 def of_one_kind(layer: Layer, made: Tensor, other: Tensor, cure: str) -> Tensor:
-    """``made``, which has the axes of ``other``; ``AxisError`` where it has not."""
+    """Return ``made`` if it has the axes of ``other``; raise ``AxisError`` otherwise."""
     if not made.axes.same_set(other.axes):
         raise AxisError(
             f"{layer} at {describe(user_site())}: {made} (made at {made.line_info}) and {other} "

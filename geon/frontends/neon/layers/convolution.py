@@ -1,4 +1,4 @@
-"""Layers of windows: ``Convolution``, ``Deconvolution`` and ``Pooling``."""
+"""Layers with windows: ``Convolution``, ``Deconvolution`` and ``Pooling``."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ if TYPE_CHECKING:
 
 
 class Convolution(Layer):
-    """Windows times filters ``w``: ``Convolution({H: 3, W: Window(3, pad="same")}, K, init)``.
+    """Convolution with filters ``w``: ``Convolution({H: 3, W: Window(3, pad="same")}, K, init)``.
 
-    Sums over the positions in a window and over ``over``, or all axes without windows but N, T, D,
-    H and W. Axes ``apart``, such as groups, have filters of their own and stay; with ``axes=[]`` a
-    channel is filtered by itself. The filters are over positions, ``apart``, what is summed, then
-    ``axes``. With ``bias`` a bias ``b`` over ``apart`` and ``axes`` is added, then the activation.
+    It sums over the positions in a window and over ``over``, or all axes without windows but N, T,
+    D, H and W. Axes ``apart``, such as groups, have filters of their own and stay; with
+    ``axes=[]``, each channel is filtered separately. The filters are over positions, ``apart``, the
+    summed axes, then ``axes``. With ``bias``, a bias ``b`` over ``apart`` and ``axes`` is added,
+    then the activation is applied.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Convolution(Layer):
         self.bias, self.activation, self.over, self.apart = bias, activation, over, apart
 
     def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
-        """The filtered windows of ``x``: its axes that are left, then the layer's."""
+        """The filtered windows of ``x``: its remaining axes, then the layer's."""
         windows = {
             name: _named(name, w) for name, w in by_own_axis(x, self.windows, repr(self)).items()
         }
@@ -83,15 +84,15 @@ class Convolution(Layer):
         return self.activation(y)
 
     def result(self, x: Tensor, w: Leaf, windows: Mapping[Any, Window], over: Axes) -> Tensor:
-        """The windows of ``x`` times the filters."""
+        """Return the convolution of ``x`` with the filters."""
         return convolution(x, w, windows, over)
 
 
 class Deconvolution(Convolution):
-    """What a convolution with these windows has for a derivative, as a layer: larger images.
+    """Transposed convolution: the derivative of a convolution with these windows, as a layer.
 
-    Arguments are those of ``Convolution``. A stride leaves several lengths for which there are as
-    many windows; ``lengths`` say which of them is meant, the least is taken for others.
+    Arguments are those of ``Convolution``. With a stride, several lengths have the same number of
+    windows; ``lengths`` selects one of them, by default the smallest.
     """
 
     def __init__(
@@ -111,15 +112,15 @@ class Deconvolution(Convolution):
         self.lengths = lengths
 
     def result(self, x: Tensor, w: Leaf, windows: Mapping[Any, Window], over: Axes) -> Tensor:
-        """Each element of ``x`` spread by the filters."""
+        """Return the transposed convolution of ``x`` with the filters."""
         return transposed_convolution(x, w, windows, over, lengths=self.lengths)
 
 
 class Pooling(Layer):
-    """The largest, the mean or the ``p``-norm of each window: ``Pooling({H: 2, W: 2})``.
+    """The maximum, the mean or the ``p``-norm of each window: ``Pooling({H: 2, W: 2})``.
 
-    ``kind`` is "max", "average" or "norm". A number stands for windows that follow each other
-    without a gap. ``count_pad`` counts padding in a mean.
+    ``kind`` is "max", "average" or "norm". An integer stands for adjacent windows that do not
+    overlap. ``count_pad`` counts padding in a mean.
     """
 
     def __init__(
@@ -154,7 +155,7 @@ class Pooling(Layer):
 
 
 def _named(axis: str, window: Any) -> Window:
-    """A window along an axis, with an axis of its own for the positions inside."""
+    """Return a window along an axis, with an axis for the positions inside."""
     given = window if isinstance(window, Window) else Window(window)
     if not isinstance(given.axis, int):
         return given
@@ -163,5 +164,5 @@ def _named(axis: str, window: Any) -> Window:
 
 
 def _own(window: Window) -> Axis:
-    """The axis of the positions inside a window."""
+    """Return the axis of the positions inside a window."""
     return new_axis(window.axis, "Convolution")

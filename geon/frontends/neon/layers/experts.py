@@ -1,4 +1,4 @@
-"""``MixtureOfExperts``: each row goes to a few of many small networks."""
+"""``MixtureOfExperts``: routes each row to a few of many small networks."""
 
 from __future__ import annotations
 
@@ -35,21 +35,22 @@ if TYPE_CHECKING:
 
 
 class MixtureOfExperts(Layer):
-    """The results of the ``k`` likeliest of several networks, in the shares of their likelihoods.
+    """The results of the ``k`` most likely of several networks, weighted by their probabilities.
 
-    Each of ``experts`` is a product with ``w`` and a bias ``b``, the activation, and a product with
-    ``out`` and a bias ``out_bias``, over ``hidden`` in between; the results are over ``axes``. How
-    likely each is for a row is the softmax of a product with ``gate``; the shares of the ``k`` that
-    are taken sum to 1, but where ``k`` is 1 its share is its likelihood. Features are ``over``, or
-    all axes but N and T; the other axes are those of rows.
+    Each of the ``experts`` is a product with ``w`` and a bias ``b``, the activation, and a product
+    with ``out`` and a bias ``out_bias``, over ``hidden`` in between; the results are over ``axes``.
+    The probabilities of experts for a row are the softmax of a product with ``gate``. The weights
+    of the ``k`` selected experts are normalised to sum 1, but if ``k`` is 1, the weight is the
+    probability. Features are ``over``, or all axes but N and T; the other axes are those of rows.
 
-    An expert takes all rows that come, or with ``capacity`` so many times what would be even, and
-    the rest pass it with a result of 0, the later rows first. While training, ``training.costs``
-    gets ``balance`` times a cost that is 1 where rows are even and larger otherwise: the number of
-    experts times the sum over these of their share of rows times their mean likelihood.
+    An expert processes all rows routed to it, or with ``capacity`` at most that multiple of an even
+    share; for further rows, the later ones, its result is 0. While training, ``training.costs``
+    gets ``balance`` times a cost that is 1 for evenly distributed rows and larger otherwise: the
+    number of experts times the sum over experts of their share of rows times their mean
+    probability.
 
-    N. Shazeer and others, "Outrageously large neural networks", ICLR 2017; W. Fedus, B. Zoph and
-    N. Shazeer, "Switch transformers", 2021.
+    N. Shazeer and others, "Outrageously large neural networks", ICLR 2017; W. Fedus, B. Zoph and N.
+    Shazeer, "Switch transformers", 2021.
     """
 
     def __init__(
@@ -82,11 +83,11 @@ class MixtureOfExperts(Layer):
         self.hidden, self.axes, self.init, self.bias = as_axes(hidden), as_axes(axes), init, bias
         self.activation, self.k, self.balance, self.over = activation, k, balance, over
         self.capacity = None
-        if capacity is not None:  # in thousandths, since lengths are computed of integers
+        if capacity is not None:  # a fraction of thousandths, since lengths are integer expressions
             self.capacity = max(Fraction(capacity).limit_denominator(1000), Fraction(1, 1000))
 
     def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
-        """The mixed results: x's axes that are left, then the layer's."""
+        """The weighted results: x's remaining axes, then the layer's."""
         inputs = chosen(x, self.over, feature_axes(x.axes), repr(self))
         kept = x.axes.without(inputs)
         if not len(kept):
@@ -125,7 +126,7 @@ class MixtureOfExperts(Layer):
         return reorder(unflatten(y, row, kept), Axes(kept, self.axes))
 
     def worked(self, sent: Tensor, inputs: Axes) -> Tensor:
-        """What each expert makes of the rows that were sent to it."""
+        """Return the experts' results for the rows routed to them."""
         ours = Axes(self.experts)
         w = self.weights(sent, "w", Axes(ours, inputs, self.hidden), inputs, self.hidden)
         b = self.weights(sent, "b", Axes(ours, self.hidden), Axes(), self.hidden, self.bias)
@@ -144,23 +145,25 @@ class MixtureOfExperts(Layer):
         outputs: Axes,
         first: First | None = None,
     ) -> Tensor:
-        """A variable beside ``x``, with the layer's first value where none is given."""
+        """Return a variable with the dtype of ``x``; ``first`` defaults to the layer's initial
+        value.
+        """
         first = self.init if first is None else first
         return self.variable(
             place, axes, first, inputs=inputs, outputs=outputs, dtype=parameter_dtype(x)
         )
 
     def capacity_of(self, row: Axis) -> int | Length:
-        """How many rows an expert takes."""
+        """Return the number of rows that an expert can process."""
         if self.capacity is None:
             return row.expression
         parts = self.capacity.denominator * length_of(self.experts)
         return (row.expression * (self.k * self.capacity.numerator) + (parts - 1)) // parts
 
     def places(self, which: Tensor, row: Axis, choice: Axis, count: int | Length) -> Tensor:
-        """Where each row goes for each of its experts, all experts' slots in one line.
+        """Return the slot of each row for each of its experts, in one line of all experts' slots.
 
-        What finds no slot goes behind the line.
+        Rows without a slot get the index behind the line.
         """
         pair = Axis("_".join(each.name for each in (row, choice)))
         line = flatten(which, [row, choice], pair)
@@ -175,7 +178,7 @@ class MixtureOfExperts(Layer):
         return unflatten(place, pair.name, [row, choice])
 
     def evenness(self, likely: Tensor, which: Tensor, row: Axis) -> Tensor:
-        """1 where rows are even among the experts, and more where they are not."""
+        """Return the balance cost: 1 for evenly distributed rows, more otherwise."""
         likely = widened(likely)
         count = maximum(cast(tensor_size(likely, [row]), likely.dtype), 1)
         taken = onehot(which, self.experts, likely.dtype)
@@ -184,7 +187,7 @@ class MixtureOfExperts(Layer):
 
 
 def _fresh(name: str, taken: Sequence[str]) -> Axis:
-    """An axis of a name that is new."""
+    """Return an axis with an unused name."""
     axis = Axis(name)
     while axis.name in taken:
         axis = axis.prime

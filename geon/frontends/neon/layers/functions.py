@@ -39,15 +39,15 @@ class Preprocess(Activation):
     """A function of data as floats, such as ``lambda x: x / 255``: integers become float32."""
 
     def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
-        """The function of ``x``, or of ``x`` as float32."""
+        """The function of ``x``, converted to float32 unless it is a float."""
         return self.function(x if kind(x.dtype) == "f" else cast(x, "float32"))
 
 
 class Dropout(Layer):
-    """While training, 0 for a share ``rate`` of the elements, and the rest larger by as much.
+    """While training, sets a share ``rate`` of the elements to 0 and divides the rest by 1 - rate.
 
-    Elements are drawn each by itself, in each example, or with ``axes`` all together that are alike
-    in these. Otherwise, and with a rate of 0, ``x`` as it is.
+    Each element is drawn independently, in each example; with ``axes``, elements with equal indices
+    along these are dropped together. Otherwise, and with a rate of 0, ``x`` is unchanged.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Dropout(Layer):
         self.rate, self.random, self.axes = rate, random, axes
 
     def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
-        """``x``, or with ``training`` what is kept of it."""
+        """``x``, or with ``training`` its elements after dropout."""
         if training is None or self.rate == 0:
             return x
         axes = chosen(x, self.axes, x.axes, repr(self), "axes") if len(x.axes) else x.axes

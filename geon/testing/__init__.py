@@ -1,4 +1,4 @@
-"""What the author of a transformer needs: a conformance suite, and where two transformers part.
+"""Tools for authors of transformers: a conformance suite, and comparison of two transformers.
 
 ``pytest --pyargs geon.testing --transformer NAME`` runs the suite; it needs pytest, this package
 does not.

@@ -1,4 +1,4 @@
-"""``assert_agrees``: a transformer gives the values of the naive interpreter."""
+"""``assert_agrees``: compare a transformer with the reference interpreter."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def assert_agrees(
     floor: float | None = None,
     plan: bool = True,
 ) -> Any:
-    """Compute ``results``, and hold values and changed variables to the naive interpreter's.
+    """Compute ``results``, and compare values and changed variables with the reference interpreter.
 
     ``feeds`` has the array of each placeholder, and of variables that are to be set first. Values
-    may differ by rounding, also of what they are made of (with a ``floor``, as by ``close``), with
-    ``exact`` in no bit. Returns what the computation returned. Raises ``AssertionError`` that names
-    the op, and the first op at which the transformer and the interpreter part; also where an input
-    was written to, or a result is not the caller's own array.
+    may differ by rounding, including that of intermediate values (with a ``floor``, as by
+    ``close``); with ``exact``, not in any bit. Returns what the computation returned. Raises
+    ``AssertionError`` that names the op, and the first op at which the transformer and the
+    interpreter differ; also if an input was written to, or a result is not the caller's own array.
     """
     listed = [results] if isinstance(results, Op) else list(results)
     fed = dict(feeds or {})
@@ -72,7 +72,7 @@ def assert_agrees(
 def assert_own(
     results: Sequence[Op], values: Sequence[Any], inputs: Sequence[Any], before: Sequence[Any]
 ) -> None:
-    """Raise where a result is no writable array of the caller's own, or an input has changed."""
+    """Raise if a result is not a writable array of the caller's own, or an input has changed."""
     for k, (array, copy) in enumerate(zip(inputs, before, strict=True)):
         assert np.asarray(array).tobytes() == copy.tobytes(), f"input number {k + 1} was written to"
     others = [array for array in inputs if isinstance(array, np.ndarray)]

@@ -21,9 +21,9 @@ def for_each(
 ) -> Callable[[Test], Test]:
     """Run a test once for each of ``values`` within one pytest item.
 
-    Takes what ``pytest.mark.parametrize`` takes: ``names`` separated by commas, and for several
-    names tuples of values, or ``pytest.param`` without marks. A table of a thousand cheap cases
-    then costs one set-up and one report. Fixtures are shared by the cases. Raises one
+    Takes the arguments of ``pytest.mark.parametrize``: ``names`` separated by commas, and for
+    several names tuples of values, or ``pytest.param`` without marks. A table of a thousand cheap
+    cases then costs one set-up and one report. Fixtures are shared by the cases. Raises one
     ``AssertionError`` that names each case that failed, with the first one as its cause; skips if
     every case does.
     """
@@ -67,7 +67,7 @@ def for_each(
 def _labels(
     cases: list[tuple[Any, ...]], ids: Callable[[Any], object] | Iterable[object] | None
 ) -> list[object]:
-    """Return what names each case in a report."""
+    """Return the label of each case in a report."""
     if ids is None:
         return ["-".join(map(str, case)) for case in cases]
     if callable(ids):

@@ -1,4 +1,4 @@
-"""When two values are the same but for rounding, and what to say where they are not."""
+"""Comparison of values up to rounding, and error messages for differences."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from ..op_graph.values.dtypes import as_dtype, kind
 
 Array = np.ndarray[Any, Any]
 
-# Relative to the element and to the floor: roundings of sums in another order, and of functions
-# that are accurate to a few units in the last place.
+# Relative to the element and to the floor: for sums in another order, and functions that are
+# accurate to a few units in the last place.
 TOLERANCES = {"float64": 1e-11, "float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}
 
 
 def close(actual: Any, expected: Any, dtype: Any = None, floor: float | None = None) -> Array:
-    """For each element, whether both values differ by no more than rounding in ``dtype``.
+    """Return for each element whether both values differ by no more than rounding in ``dtype``.
 
-    Integers and truth values must be equal, NaN meets NaN and an infinity itself. The error allowed
-    is relative to the element and to ``floor``: where not given, the largest finite magnitude of
+    Integers and truth values must be equal; NaN equals NaN, and an infinity itself. The tolerance
+    is relative to the element and to ``floor``, by default the largest finite magnitude of
     ``expected``, because sums cancel. ``dtype`` is that of ``expected`` unless given. Raises
-    ``ValueError`` for two shapes.
+    ``ValueError`` for different shapes.
     """
     left, right = np.asarray(actual), np.asarray(expected)
     if left.shape != right.shape:
@@ -40,7 +40,7 @@ def close(actual: Any, expected: Any, dtype: Any = None, floor: float | None = N
 
 
 def same_bits(actual: Any, expected: Any) -> Array:
-    """For each element, whether both values are the same bits; any NaN is any other."""
+    """Return for each element whether both values have equal bits; all NaNs are equal."""
     left, right = np.asarray(actual), np.asarray(expected)
     if kind(as_dtype(right.dtype)) != "f":
         return np.asarray(left == right)
@@ -49,7 +49,7 @@ def same_bits(actual: Any, expected: Any) -> Array:
 
 
 def worst(actual: Any, expected: Any, fine: Array) -> tuple[int, ...]:
-    """The index of the element that is not ``fine`` and differs most."""
+    """Return the index of the element with the largest difference among those not ``fine``."""
     left = np.asarray(actual).astype(np.float64)
     right = np.asarray(expected).astype(np.float64)
     with np.errstate(all="ignore"):
@@ -66,10 +66,10 @@ def assert_close(
     exact: bool = False,
     what: str = "the value",
 ) -> None:
-    """Raise ``AssertionError`` where values differ by more than rounding, or their shapes differ.
+    """Raise ``AssertionError`` if values differ by more than rounding, or their shapes differ.
 
-    As ``close``; with ``exact`` every bit must be equal. The message has ``what``, the worst
-    element and how many differ.
+    See ``close``; with ``exact``, every bit must be equal. The message has ``what``, the worst
+    element and the number of differing ones.
     """
     left, right = np.asarray(actual), np.asarray(expected)
     if left.shape != right.shape:

@@ -1,4 +1,4 @@
-"""Fixtures of the conformance suite: transformers of the kind that is tested."""
+"""Fixtures of the conformance suite that apply to every test."""
 
 from __future__ import annotations
 

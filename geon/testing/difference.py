@@ -1,4 +1,4 @@
-"""``first_difference``: the first op at which two computations of one graph part."""
+"""``first_difference``: the first op at which two computations of one graph differ."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ INTERPRETER = "the naive interpreter"
 class Difference:
     """An op whose values differ, though those of its arguments agree.
 
-    ``left`` and ``right`` are the values at the element that differs most, ``at`` its position by
-    axis name, ``count`` how many of ``size`` elements differ; ``names`` are those of the two sides.
+    ``left`` and ``right`` are the values at the element with the largest difference, ``at`` its
+    index by axis name. ``count`` of ``size`` elements differ. ``names`` are those of the two sides.
     """
 
     op: Op
@@ -65,13 +65,13 @@ class Difference:
 def first_difference(
     f: Computation, g: Any = None, *inputs: Any, exact: bool = False
 ) -> Difference | None:
-    """The first op, arguments before users, at which ``f`` and ``g`` give different values.
+    """The first op, arguments before users, for which ``f`` and ``g`` compute different values.
 
-    Both are computations of one graph, made by two transformers; ``inputs`` are those of a call. A
-    ``g`` that is no computation is the first input, and ``f`` is compared with the naive
-    interpreter. Values differ where rounding does not explain it, or with ``exact`` in any bit.
-    Variables count as they are now, and none is changed. None where nothing differs. Raises
-    ``ArgumentError`` for two graphs.
+    Both are computations of one graph, made by two transformers; ``inputs`` are those of a call. If
+    ``g`` is no computation, it is the first input, and ``f`` is compared with the reference
+    interpreter. Values differ if rounding does not explain it, or with ``exact`` in any bit.
+    Variables have their present values, and none is changed. None if nothing differs. Raises
+    ``ArgumentError`` for different graphs.
     """
     other = g if isinstance(g, Computation) else None
     if other is None and g is not None:
@@ -85,7 +85,7 @@ def first_difference(
 
 
 def _tensors_below(op: Op) -> list[Op]:
-    """The values that an op is computed from; a loop between them is none, and has its own."""
+    """Return the values that an op depends on directly; loops are replaced by their arguments."""
     found: list[Op] = []
     for arg in op.args:
         found += [arg] if isinstance(arg, Tensor) else _tensors_below(arg)
@@ -97,7 +97,9 @@ def _form(f: Computation) -> str:
 
 
 class _Naive:
-    """The naive interpreter on the stable form of a graph, from which programs are made too."""
+    """The reference interpreter on the stable form of a graph, from which programs are compiled
+    too.
+    """
 
     name = INTERPRETER
 
@@ -106,25 +108,24 @@ class _Naive:
         self.leaves, self.lengths = leaves, lengths
 
     def compute(self, numbers: Sequence[int]) -> list[Array]:
-        """The values of the ops with these numbers."""
+        """Return the values of the ops with these numbers."""
         roots = self.stable(numbers)
         values = interpret(roots, self.leaves, self.lengths)
         return [values[root] for root in roots]
 
     def spreads(self, numbers: Sequence[int]) -> list[Array]:
-        """How far rounding moves the values of the ops with these numbers."""
+        """Return how far rounding moves the values of the ops with these numbers."""
         return spreads(self.stable(numbers), self.leaves, self.lengths)
 
     def stable(self, numbers: Sequence[int]) -> list[Op]:
-        """The ops with these numbers in their stable form."""
+        """Return the ops with these numbers in their stable form."""
         return rewrite([self.ops[n] for n in numbers], STABLE, {})
 
 
 class _Side:
-    """A computation whose ops can be computed in any selection, by its own transformer.
+    """A computation of which any selection of ops can be computed, by its own transformer.
 
-    Variables become placeholders fed with their values, so that nothing that is computed here
-    changes one.
+    Variables are replaced by placeholders fed with their values, so that none is changed.
     """
 
     def __init__(self, f: Computation, inputs: Sequence[Any]) -> None:
@@ -147,7 +148,7 @@ class _Side:
         self.images = [known[op] for op in self.ops]
 
     def compute(self, numbers: Sequence[int]) -> list[Array]:
-        """The values of the ops with these numbers, from one compiled program."""
+        """Return the values of the ops with these numbers, from one compiled program."""
         wanted = tuple(op for n in numbers if isinstance(op := self.images[n], Tensor))
         pure, owner = Functional(wanted, {}, ()), self.f.transformer
         stages = Stages(self.f.request, pure, list(self.stand_ins.values()), owner)
@@ -156,7 +157,7 @@ class _Side:
 
 
 class _Search:
-    """Finds where two sides part, comparing few programs of many ops before many of few."""
+    """Finds where two sides differ, comparing few programs of many ops before many of few."""
 
     def __init__(self, left: _Side, right: _Side | _Naive, exact: bool) -> None:
         self.left, self.right = left, right
@@ -165,7 +166,7 @@ class _Search:
         self.computed = [
             n
             for n, op in enumerate(self.ops)
-            if isinstance(op, Tensor)  # of a loop it is its results that are compared
+            if isinstance(op, Tensor)  # of a loop, its results are compared
             and not isinstance(op, Leaf)
             and op.primitive.name not in ("constant", "length")
         ]
@@ -174,14 +175,14 @@ class _Search:
 
     @cached_property
     def spreads(self) -> dict[int, Array]:
-        """How far rounding moves the values of all ops that are computed, by number."""
+        """Return how far rounding moves the values of all computed ops, by number."""
         naive = self.right
         if not isinstance(naive, _Naive):
             naive = _Naive(self.left.f, self.left.leaves, self.left.lengths)
         return dict(zip(self.computed, naive.spreads(self.computed), strict=True))
 
     def same(self, n: int, left: Array, right: Array) -> Array:
-        """For each element of the op with this number, whether rounding explains its values."""
+        """Return for each element of an op whether rounding explains its difference."""
         if self.exact:
             return same_bits(left, right)
         fine = close(left, right)
@@ -190,7 +191,7 @@ class _Search:
         return fine | explained(left, right, self.spreads[n])
 
     def difference(self, n: int, left: Array, right: Array) -> Difference | None:
-        """What to say of the op with this number where its values differ."""
+        """Return the difference of the op with this number, or None."""
         fine = self.same(n, left, right)
         if fine.all():
             return None
@@ -207,7 +208,7 @@ class _Search:
         )
 
     def among(self, numbers: Sequence[int]) -> Difference | None:
-        """The first difference where one program gives the values of all these ops."""
+        """Return the first difference if one program computes the values of all these ops."""
         values = zip(self.left.compute(numbers), self.right.compute(numbers), strict=True)
         for n, (left, right) in zip(numbers, values, strict=True):
             found = self.difference(n, left, right)
@@ -216,7 +217,7 @@ class _Search:
         return None
 
     def among_leaves(self) -> Difference | None:
-        """A variable whose values differ before anything is computed."""
+        """Return the first variable whose values differ before anything is computed."""
         others = [op for op in self.right.ops if isinstance(op, Leaf)]
         for leaf, other in zip(self.left.stand_ins, others, strict=True):
             values = self.left.leaves[leaf], self.right.leaves[other]
@@ -226,13 +227,13 @@ class _Search:
         return None
 
     def all_at_once(self) -> Difference | None:
-        """The first difference where every op is a result."""
+        """Return the first difference if every op is a result."""
         return self.among(self.computed) if self.computed else None
 
     def one_by_one(self) -> Difference | None:
-        """The op that differs though its arguments do not, where values that are kept are right.
+        """Return the op that differs though its arguments do not, computed alone.
 
-        A defect of memory sharing shows only where intermediate values are not results.
+        A defect of memory sharing shows only if intermediate values are not results.
         """
         roots = [self.number[op] for op in self.left.f.pure.roots if self.number[op] in
                  set(self.computed)]  # fmt: skip
@@ -247,7 +248,7 @@ class _Search:
         return found
 
     def by_itself(self, n: int) -> Difference | None:
-        """The difference of one op that is the only result."""
+        """Return the difference of one op that is the only result."""
         if n not in self.alone:
             self.alone[n] = self.among([n]) if n in self.computed else None
         return self.alone[n]

@@ -1,7 +1,7 @@
 """Fixtures that give a test each transformer in turn; a ``conftest.py`` imports them by name.
 
 ``make`` is a function that makes transformers of the tested kind, ``transformer`` a new one.
-Without ``--transformer`` a test that uses them runs once for each of geon's own, except for those
+Without ``--transformer``, a test that uses them runs once for each of geon's own, except for those
 whose device this machine does not have.
 """
 
@@ -23,7 +23,7 @@ CHECKED: dict[str, dict[str, object]] = {"cuda-on-host": {"checks": "loads"}}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run what uses a transformer with each of geon's own, unless one was asked for.
+    """Parametrise tests that use a transformer by geon's own, unless ``--transformer`` is given.
 
     A test that has parameters for ``transformer_name`` keeps them.
     """
@@ -40,7 +40,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @functools.cache
 def is_without_device(name: str) -> bool:
-    """Return whether a transformer needs a device that this machine lacks."""
+    """Return True if a transformer needs a device that this machine lacks."""
     return name in NEED_A_DEVICE and transformer_class(name).unavailable() is not None
 
 
@@ -54,14 +54,14 @@ def _parameter(name: str) -> object:
 
 @pytest.fixture
 def transformer_name(request: pytest.FixtureRequest) -> str:
-    """The name of the tested kind."""
+    """Return the name of the tested kind."""
     name: str = request.config.getoption("--transformer")
     return name
 
 
 @pytest.fixture
 def make(transformer_name: str) -> Iterator[MakeTransformer]:
-    """A function that makes a new transformer of the tested kind, closed after the test."""
+    """Yield a function that makes a new transformer of the tested kind, closed after the test."""
     made: list[Transformer] = []
     usual = CHECKED.get(transformer_name, {})
 
@@ -76,5 +76,5 @@ def make(transformer_name: str) -> Iterator[MakeTransformer]:
 
 @pytest.fixture
 def transformer(make: MakeTransformer) -> Transformer:
-    """A new transformer of the tested kind."""
+    """Return a new transformer of the tested kind."""
     return make()

@@ -1,4 +1,4 @@
-"""What pytest loads wherever geon is installed: the option that names a transformer to test."""
+"""pytest plugin, loaded wherever geon is installed: the option ``--transformer``, and markers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse a transformer that is not there or cannot be used here, saying what mends it."""
+    """Refuse an unknown or unavailable transformer, with the command that fixes it."""
     config.addinivalue_line("markers", "gpu: needs an NVIDIA GPU")
     config.addinivalue_line("markers", "slow: one that geon's own `make test` leaves out")
     config.addinivalue_line(

@@ -1,8 +1,8 @@
-"""How far values move where each of them is rounded otherwise: what rounding explains.
+"""Stochastic arithmetic: estimates of how far rounding moves the values of a graph.
 
-Stochastic arithmetic (Vignes 1978, Parker 1997): a graph is computed a few times, and each value
-is moved by a random part of what its own dtype is allowed. So the error of a float32 value shows in
-what float64 makes of it, and that of large terms in a sum where they cancel.
+A graph is computed a few times with each value moved by a random part of its dtype's tolerance
+(Vignes 1978, Parker 1997). So the error of a float32 value is propagated to float64 results, and
+that of large terms to sums in which they cancel.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from ..op_graph.values.dtypes import kind, name_of
 from .comparison import TOLERANCES, close
 
 Array = np.ndarray[Any, Any]
-RUNS = 8  # of which the largest move counts: that all are below a quarter is one in 65,000
-SHARE = 2.0  # of that move is allowed
+RUNS = 8  # the largest move of these counts; all are below a quarter with probability 1/65,000
+SHARE = 2.0  # allowed difference, as a multiple of that move
 WHOLE = {"float64": 2.0**53, "float32": 2.0**24, "float16": 2.0**11, "bfloat16": 2.0**8}
 
 
 def spreads(
     roots: Sequence[Op], known: Mapping[Any, Array], lengths: Mapping[str, int]
 ) -> list[Array]:
-    """For each element of the pure ``roots`` how far it moves; 0 where computing them raises."""
+    """Return how far each element of the pure ``roots`` moves; 0 if computing them raises."""
     random = np.random.default_rng(0)
     plain = interpret(roots, known, lengths)
     found = [np.zeros(plain[root].shape) for root in roots]
     for _ in range(RUNS):
         try:
             moved = interpret(roots, known, lengths, None, otherwise(random))
-        except GeonError:  # a position that was moved out of its axis
+        except GeonError:  # an index that was moved out of range
             continue
         for k, root in enumerate(roots):
             with np.errstate(all="ignore"):
@@ -45,7 +45,7 @@ def spreads(
 
 
 class Expected:
-    """The values of pure ``roots`` by the naive interpreter, and what rounding explains of others.
+    """Reference values of pure ``roots``, and comparison up to rounding.
 
     ``known`` has the arrays of leaves, ``lengths`` the integers of open names.
     """
@@ -58,12 +58,12 @@ class Expected:
 
     @cached_property
     def spreads(self) -> dict[Op, Array]:
-        """How far the value of each root moves."""
+        """Return how far the value of each root moves."""
         found = spreads(self.roots, self.known, self.lengths)
         return dict(zip(self.roots, found, strict=True))
 
     def same(self, root: Op, value: Any) -> Array:
-        """For each element, whether ``value`` is that of a root but for rounding."""
+        """Return for each element whether ``value`` equals that of a root up to rounding."""
         fine = close(value, self.values[root])
         return (
             fine if fine.all() else fine | explained(value, self.values[root], self.spreads[root])
@@ -71,17 +71,16 @@ class Expected:
 
 
 def explained(actual: Any, expected: Any, spread: Array) -> Array:
-    """For each element, whether it differs by at most ``SHARE`` of its ``spread``."""
+    """Return for each element whether it differs by at most ``SHARE`` times its ``spread``."""
     with np.errstate(all="ignore"):
         left, right = (np.asarray(value).astype(np.float64) for value in (actual, expected))
         return np.asarray(np.abs(left - right) <= SHARE * spread)
 
 
 def otherwise(random: np.random.Generator) -> Evaluate:
-    """The value of an op, rounded otherwise.
+    """Return an evaluator of ops that adds random rounding errors.
 
-    What is computed is moved, and of what adds up each term: the error of a sum is relative to
-    these.
+    Computed values are moved, and for sums each term: the error of a sum is relative to these.
     """
 
     def value_of(op: Op, bound: Bound, args: list[Array]) -> Array:
@@ -95,7 +94,7 @@ def otherwise(random: np.random.Generator) -> Evaluate:
 
 
 def adds(op: Op) -> bool:
-    """Whether elements of the op are sums of elements of its arguments."""
+    """Return True if elements of the op are sums of elements of its arguments."""
     row = op.primitive
     if row.kind == "elementwise":
         partials = row.partials or ()
@@ -104,7 +103,9 @@ def adds(op: Op) -> bool:
 
 
 def moved(random: np.random.Generator, value: Array, op: Op) -> Array:
-    """A value of the dtype of ``op`` with a random error, but whole numbers that it has exactly."""
+    """Return a value with a random error for its dtype; whole numbers that it represents stay
+    exact.
+    """
     name = name_of(op.dtype)
     if kind(op.dtype) != "f":
         return value

@@ -1,4 +1,4 @@
-"""How the suite computes samples: all dtypes of one in one computation."""
+"""Computation of samples in the suite: all dtypes of a sample in one computation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from .samples import Array, Sample
 
 
 def compute_samples(transformer: geon.Transformer, sample: Sample, *, plan: bool = True) -> object:
-    """The values of a sample for each of its dtypes, held to the interpreter's."""
+    """Return the values of a sample for each of its dtypes, after comparison with the
+    interpreter.
+    """
     results: list[Tensor] = []
     feeds: dict[Leaf, Array] = {}
     for dtype in sample.dtypes:

@@ -1,4 +1,4 @@
-"""Examples of the rows that are not elementwise, by kind, for the dtypes each takes."""
+"""Sample graphs of primitives that are not elementwise, by kind, with the dtypes each supports."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OPERAND_AXES = ((A, B), (B, C), (C, A))
 
 @dataclass(frozen=True)
 class Sample:
-    """A graph of one row: ``build`` of tensors over ``axes``, for each of ``dtypes``."""
+    """A graph of one primitive: ``build`` of tensors over ``axes``, for each of ``dtypes``."""
 
     row: str
     label: str
@@ -43,7 +43,7 @@ class Sample:
         return f"{self.row}, {self.label}"
 
     def results(self, dtype: str, seed: int = 0) -> tuple[list[Tensor], dict[Leaf, Array]]:
-        """What is built for inputs of this dtype, and the array of each input."""
+        """Return the results for inputs of this dtype, and the array of each input."""
         random = np.random.default_rng(seed)
         xs = [geon.placeholder(axes, dtype) for axes in self.axes]
         built = self.build(*xs)
@@ -52,12 +52,12 @@ class Sample:
 
 
 def shape_of(axes: Iterable[geon.Axis]) -> tuple[int, ...]:
-    """The shape of axes whose lengths are integers."""
+    """Return the shape of axes whose lengths are integers."""
     return tuple(axis.length for axis in axes if isinstance(axis.length, int))
 
 
 def values(random: np.random.Generator, dtype: str, like: Leaf) -> Array:
-    """Small numbers over the axes of a leaf, of both signs where the dtype has them."""
+    """Return small random numbers over the axes of a leaf, of both signs if the dtype has them."""
     shape = shape_of(like.axes)
     if kind(as_dtype(dtype)) == "f":
         return random.normal(size=shape).astype(as_dtype(dtype))
@@ -72,17 +72,17 @@ def sample(
     build: Callable[..., Any],
     **more: Any,
 ) -> Sample:
-    """A sample whose inputs are over these lists of axes."""
+    """Return a sample whose inputs are over these lists of axes."""
     return Sample(row, label, tuple(tuple(a) for a in axes), build, **more)
 
 
 def position(value: int) -> Tensor:
-    """A position that the program knows only when it runs."""
+    """Return an index that is known only at run time."""
     return geon.sum(geon.constant([value, 0], axes=[A], dtype="int64"))
 
 
 def index(numbers: Any, axes: Sequence[geon.Axis]) -> Tensor:
-    """An index tensor."""
+    """Return an index tensor."""
     return geon.constant(np.array(numbers), axes=list(axes))
 
 
@@ -115,7 +115,7 @@ def _reductions() -> list[Sample]:
 
 
 def _taken(row: Primitive) -> tuple[str, ...]:
-    """The dtypes that a reduction takes."""
+    """Return the dtypes that a reduction supports."""
     found = []
     for dtype in DTYPES:
         with suppress(geon.DTypeError):
@@ -125,7 +125,7 @@ def _taken(row: Primitive) -> tuple[str, ...]:
 
 
 def _own(kind: str) -> list[Sample]:
-    """The samples that rows of a kind bring with them."""
+    """Return the samples that primitives of a kind define."""
     return [
         sample(row.name, *own, exact=kind in ("movement", "indexing"))
         for row in PRIMITIVES.values()
@@ -299,7 +299,7 @@ def _indexing() -> list[Sample]:
 
 
 def _scattered_ties(x: Tensor, value: Tensor, mode: str) -> Tensor:
-    """A scatter in which elements are equal, or 0, at values that its derivative follows."""
+    """Return a scatter with ties and zeros, at values that its derivative depends on."""
     flat = [y - geon.stop_gradient(y) for y in (x, value)]
     x = geon.where(geon.equal(geon.iota(D), 1), x, flat[0])
     value = geon.where(geon.equal(geon.iota(C), 2), value, flat[1])
@@ -307,13 +307,13 @@ def _scattered_ties(x: Tensor, value: Tensor, mode: str) -> Tensor:
 
 
 def _recomputed(x: Tensor) -> Tensor:
-    """A derivative that computes what it needs of a function once more."""
+    """Return a derivative that recomputes part of a function."""
     inner = geon.checkpoint(lambda y: geon.tanh(y * geon.tanh(y)))
     return geon.deriv(geon.sum(geon.square(geon.tanh(inner(x)))), x)
 
 
 def _in_segments(x: Tensor, y: Tensor) -> Tensor:
-    """A derivative of a loop that computes its steps once more, segment by segment."""
+    """Return a derivative of a loop that recomputes its steps, segment by segment."""
     last, _ = geon.scan(lambda c, each: (geon.tanh(c * each), None), y, x, over=A, segments=2)
     return geon.deriv(geon.sum(geon.square(last)), y)
 

@@ -1,4 +1,4 @@
-"""Composites where their formulas as written would overflow, cancel or divide by 0."""
+"""Composites for values where their formulas as written would overflow, cancel or divide by 0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contractions: every way that axes can be contracted, batched, kept and lie in memory."""
+"""Contractions: contracted, batch and kept axes in every order and memory layout."""
 
 from __future__ import annotations
 

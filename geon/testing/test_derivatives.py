@@ -1,4 +1,4 @@
-"""Derivatives of every row: equal to the interpreter's, and reverse mode against forward mode."""
+"""Derivatives of every primitive: compared with the interpreter, and reverse with forward mode."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ DIFFERENTIABLE = [
 
 
 def compared(transformer: geon.Transformer, y: Tensor, feeds: dict[Leaf, Array]) -> None:
-    """Hold <u, J t> of forward mode to <t, u J> of reverse mode, and both to the interpreter."""
+    """Compare <u, J t> of forward mode with <t, u J> of reverse mode, and both with the
+    interpreter.
+    """
     random = np.random.default_rng(5)
     xs = list(feeds)
     seed, *tangents = (geon.placeholder(leaf.axes, leaf.dtype) for leaf in (y, *xs))

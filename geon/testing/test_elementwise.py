@@ -1,4 +1,4 @@
-"""Every elementwise row, over every dtype, against the row's reference."""
+"""Every elementwise primitive, for every dtype, compared with its reference."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NARROW = {"lgamma": ("float32", "float64")}
 
 
 def taken(row: Elementwise) -> list[str]:
-    """The dtypes that a row takes."""
+    """Return the dtypes that a primitive supports."""
     found = [name for name in DTYPES if name in NARROW.get(row.name, DTYPES)]
     if row.rule == "integer":
         return [name for name in found if kind(as_dtype(name)) == "i"]
@@ -31,12 +31,12 @@ def taken(row: Elementwise) -> list[str]:
 
 
 def operand_dtype(row: Elementwise, k: int, dtype: str) -> str:
-    """The dtype of operand ``k`` where the row is tested with ``dtype``."""
+    """Return the dtype of operand ``k`` if the primitive is tested with ``dtype``."""
     return "bool" if row.rule == "select" and k == 0 else dtype
 
 
 def in_domain(random: np.random.Generator, interval: tuple[float, float], like: Leaf) -> Array:
-    """Numbers of a row's domain over the axes of a leaf; nothing below 0 for unsigned ones."""
+    """Return numbers of a primitive's domain over the axes of a leaf; none below 0 if unsigned."""
     shape = shape_of(like.axes)
     low, high = interval
     if kind(like.dtype) == "b":
@@ -48,14 +48,14 @@ def in_domain(random: np.random.Generator, interval: tuple[float, float], like: 
 
 
 def special(dtype: str) -> Array:
-    """Numbers of a dtype where functions change, end or fail."""
+    """Return special values of a dtype, where functions change, end or fail."""
     made = as_dtype(dtype)
     if kind(made) == "f":
         return np.array(SPECIAL).astype(made)
     if kind(made) == "b":
         return np.array([False, True])
     info = np.iinfo(made)
-    # The smallest integer has no negative to compute with.
+    # The smallest integer is excluded: it has no negative.
     ends = {0, 1, 2, 3, info.max} | ({-1, -2, 1 - info.max} if info.min else set())
     return np.array(sorted(ends), made)
 
@@ -66,7 +66,7 @@ def compared(
     dtypes: list[str],
     make: Callable[[int, str], tuple[Leaf, Array]],
 ) -> None:
-    """One computation of the row for each of the dtypes."""
+    """Compare the primitive for each of the dtypes, in one computation."""
     results: list[Tensor] = []
     feeds: dict[Leaf, Array] = {}
     for dtype in dtypes:

@@ -1,4 +1,4 @@
-"""What calls refuse: each with its own error, and nothing changed."""
+"""Errors of invalid calls, which must leave variables unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gather and scatter, and the positions that they refuse."""
+"""Gather and scatter, and refusal of indices out of range."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open lengths: one computation for every length, and what guards refuse."""
+"""Open lengths: one computation for every length, and violated guards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ C = geon.Axis("C", 3)
 
 
 def ramp(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
-    """0, 1, 2, ... in this shape."""
+    """Return 0, 1, 2, ... in this shape."""
     return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
 
 
@@ -61,7 +61,7 @@ def test_lengths_that_are_asked_for(transformer: geon.Transformer) -> None:
         with pytest.raises(geon.FeedError, match="of asked lengths"):
             transformer.computation(x + 1, x)(ramp(5))
     finally:
-        n.length = None  # else tests after it would find it
+        n.length = None  # otherwise later tests would see it
 
 
 def test_two_lengths_under_one_name(transformer: geon.Transformer) -> None:

@@ -1,4 +1,4 @@
-"""Movement: broadcasts, orders, slices, joins and borders, bit for bit over every dtype."""
+"""Movement: broadcast, transpose, slice, concatenate and pad, bit for bit in every dtype."""
 
 from __future__ import annotations
 

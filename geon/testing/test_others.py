@@ -1,4 +1,4 @@
-"""Rows of no other file: counting, constants, polygamma, printing."""
+"""Primitives without a file of their own: iota, constants, polygamma, print."""
 
 from __future__ import annotations
 

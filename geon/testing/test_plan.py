@@ -1,4 +1,4 @@
-"""Memory that is shared changes no bit: programs with a plan, and with ``plan=False``."""
+"""Memory sharing changes no bit: programs with a plan, and with ``plan=False``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from geon.testing.samples import A, Array, C, D
 
 
 def long_chain() -> tuple[list[Op], dict[Leaf, Array]]:
-    """Many values of one size, of which few live at a time."""
+    """Return many values of one size, few of which are live at a time."""
     x = geon.placeholder([C, D])
     y: Tensor = x
     for k in range(40):
@@ -22,7 +22,7 @@ def long_chain() -> tuple[list[Op], dict[Leaf, Array]]:
 
 
 def branches() -> tuple[list[Op], dict[Leaf, Array]]:
-    """Values that live long beside others that live short, of several sizes."""
+    """Return values with long and short live ranges, of several sizes."""
     x = geon.placeholder([A, C])
     wide = [geon.exp(geon.broadcast(x * k, [A, C, D])) for k in range(1, 5)]
     total = wide[0]
@@ -33,7 +33,7 @@ def branches() -> tuple[list[Op], dict[Leaf, Array]]:
 
 
 def training() -> tuple[list[Op], dict[Leaf, Array]]:
-    """Updates in place, of variables that are read before and after."""
+    """Return in-place updates of variables that are read before and after."""
     n = geon.Axis("N")
     x = geon.placeholder([n, D])
     random = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Random draws: the same bits on every transformer, for ever."""
+"""Random draws: the same bits on every transformer, in every version."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ GOLDEN = {
 
 
 def draws(stream: geon.Random) -> dict[tuple[str, str], geon.Tensor]:
-    """A draw of every kind and dtype."""
+    """Return a draw of every kind and dtype."""
     found = {}
     for dtype in FLOATS:
         found["uniform", dtype] = stream.uniform([K], dtype=dtype)

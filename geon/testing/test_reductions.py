@@ -1,4 +1,4 @@
-"""Reductions over every dtype and layout, and what they do with NaN, nothing and overflow."""
+"""Reductions in every dtype and layout, with NaN, without elements, and with overflow."""
 
 from __future__ import annotations
 

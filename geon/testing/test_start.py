@@ -1,4 +1,4 @@
-"""Calls that are begun and waited for later give what calls give, on every transformer."""
+"""Asynchronous calls return what ordinary calls return, on every transformer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Effects: what assignments write, what reads see, and in which order."""
+"""Effects: assignments, reads of variables, and their order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from geon.testing.samples import A, C, D, values
 
 
 def zeros(axes: list[geon.Axis]) -> Leaf:
-    """A variable that starts at 0."""
+    """Return a variable that starts at 0."""
     return geon.Variable(axes=axes, initial_value=0)
 
 

@@ -1,4 +1,4 @@
-"""Threads: calls that only read run side by side, calls that write exclude all others."""
+"""Threads: calls that only read run concurrently, calls that write exclude all others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ C = geon.Axis("C", 40)
 
 
 def together(work: Callable[[int], Any]) -> list[Any]:
-    """What ``work`` returns in each of the threads."""
+    """Return the results of ``work`` in each of the threads."""
     with ThreadPoolExecutor(THREADS) as pool:
         return list(pool.map(work, range(THREADS)))
 

@@ -1,4 +1,4 @@
-"""Variables: first values, reading and setting them, checkpoints."""
+"""Variables: initial values, reading and setting them, checkpoints."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Make = Callable[[], geon.Transformer]
 
 
 def model() -> tuple[list[Leaf], geon.Op]:
-    """Variables of three dtypes and an effect that changes them."""
+    """Return variables of three dtypes and an effect that changes them."""
     w = geon.Variable(axes=[A, B], initial_value=0.5, name="w")
     b = geon.Variable(axes=[B], dtype="float64", initial_value=1, name="b")
     steps = geon.persistent_tensor(dtype="int64", initial_value=0, name="steps")

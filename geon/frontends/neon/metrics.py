@@ -1,8 +1,8 @@
-"""Metrics: figures of a data set, computed from what a network says of each example.
+"""Metrics of a data set, computed from a network's results for each example.
 
-``each`` gives tensors for a batch, and ``value`` a number from all batches' arrays of these, one
-after another; so batches may have any lengths. A class number of which there is no class raises
-``IndexRangeError`` when it is computed.
+``each`` returns tensors for a batch, and ``value`` a number from the concatenated arrays of all
+batches; so batches may have any lengths. A class number out of range raises ``IndexRangeError``
+when it is computed.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ Array = np.ndarray
 
 
 class Metric:
-    """A figure of results and targets; a subclass for each.
+    """Base class of metrics of results and targets.
 
-    ``name`` is what reports call it.
+    ``name`` is its name in reports.
     """
 
     name: str
 
     def each(self, y: Tensor, t: Tensor) -> list[Tensor]:
-        """What is needed of a batch: tensors over the same axes in the same order."""
+        """Tensors that are needed of a batch, over the same axes in the same order."""
         raise NotImplementedError
 
     def value(self, *arrays: Array[Any, Any]) -> float:
-        """The figure, from what ``each`` gave for all batches, flat."""
+        """The metric, from the flat arrays of ``each`` for all batches."""
         raise NotImplementedError
 
 
@@ -60,7 +60,7 @@ class Mean(Metric):
         return [self.cost(y, t)]
 
     def value(self, *arrays: Array[Any, Any]) -> float:
-        """The mean; NaN of nothing."""
+        """The mean; NaN without examples."""
         (costs,) = arrays
         return float(np.mean(costs, dtype=np.float64)) if costs.size else float("nan")
 
@@ -73,7 +73,7 @@ class Accuracy(Metric):
     name: str = "accuracy"
 
     def each(self, y: Tensor, t: Tensor) -> list[Tensor]:
-        """Whether each is right."""
+        """True for each example that is right."""
         axis = class_axis(y, self.over, self.name)
         return [equal(argmax(y, axis), known(y, t, axis, self.name))]
 
@@ -84,7 +84,7 @@ class Accuracy(Metric):
 
 @dataclass(frozen=True)
 class TopK(Metric):
-    """The share of examples whose right class is among those of the ``k`` highest scores."""
+    """The share of examples whose right class is among the ``k`` highest scores."""
 
     k: int
     over: AxisLike | None = None
@@ -94,7 +94,7 @@ class TopK(Metric):
         at_least_one("TopK", "k", self.k)
 
     def each(self, y: Tensor, t: Tensor) -> list[Tensor]:
-        """Whether each is among them."""
+        """True for each example whose class is among them."""
         axis = class_axis(y, self.over, self.name)
         _, best = top_k(y, self.k, axis)
         return [any(equal(best, known(y, t, axis, self.name)), axis.name)]
@@ -106,10 +106,10 @@ class TopK(Metric):
 
 @dataclass(frozen=True)
 class F1(Metric):
-    """2 tp / (2 tp + fp + fn), from right (tp), wrong (fp) and missing (fn) answers of a class.
+    """2 tp / (2 tp + fp + fn), from true positives, false positives and false negatives of a class.
 
-    ``average`` is "macro", the mean over the classes that occur, or "micro", of the sums over
-    classes. With ``positive`` it is that of this class.
+    ``average`` is "macro", the mean over the classes that occur, or "micro", that of the sums over
+    classes. With ``positive``, it is that of this class.
     """
 
     average: str = "macro"
@@ -130,7 +130,7 @@ class F1(Metric):
         return [broadcast(argmax(y, axis), t.axes), known(y, t, axis, self.name)]
 
     def value(self, *arrays: Array[Any, Any]) -> float:
-        """The figure; NaN where no class occurs."""
+        """The F1 score; NaN if no class occurs."""
         said, right = arrays
         classes = [self.positive] if self.positive is not None else np.union1d(said, right)
         counts = np.array(
@@ -155,22 +155,23 @@ class Perplexity(Metric):
     name: str = "perplexity"
 
     def each(self, y: Tensor, t: Tensor) -> list[Tensor]:
-        """The cross entropy of each."""
+        """The cross entropy of each example."""
         return [cross_entropy(y, t, self.over)]
 
     def value(self, *arrays: Array[Any, Any]) -> float:
-        """The figure; NaN of nothing."""
+        """The perplexity; NaN without examples."""
         (nats,) = arrays
         return float(np.exp(np.mean(nats, dtype=np.float64))) if nats.size else float("nan")
 
 
 @dataclass(frozen=True)
 class RocArea(Metric):
-    """The chance that a positive example has a higher score than a negative one; ties count half.
+    """The probability that a positive example has a higher score than a negative one; ties count
+    half.
 
-    It is the area below the curve of hits over false alarms, NaN where a score is. With
-    ``positive`` results are scores of classes and the probability of this one counts; else a score
-    for each example, whose target is 1 or 0: others raise ``ArgumentError``.
+    It is the area under the ROC curve, NaN if a score is NaN. With ``positive``, results are scores
+    of classes and the probability of this one is used; else there is a score for each example,
+    whose target is 1 or 0: others raise ``ArgumentError``.
     """
 
     positive: int | None = None
@@ -178,7 +179,7 @@ class RocArea(Metric):
     name: str = "ROC area"
 
     def each(self, y: Tensor, t: Tensor) -> list[Tensor]:
-        """The score of each, and whether it is positive."""
+        """The score of each example, and whether it is positive."""
         if self.positive is None:
             return [broadcast(y, t.axes), t]
         axis = class_axis(y, self.over, self.name)
@@ -188,7 +189,7 @@ class RocArea(Metric):
         return [broadcast(score, t.axes), equal(right, as_tensor(self.positive))]
 
     def value(self, *arrays: Array[Any, Any]) -> float:
-        """The area; NaN where one of the kinds is missing."""
+        """The area; NaN if there are no positive or no negative examples."""
         scores, targets = arrays
         positive = targets.astype(bool)
         others = targets[positive != targets]
@@ -198,17 +199,17 @@ class RocArea(Metric):
                 "each score, or positive= with scores of classes"
             )
         if np.isnan(scores).any():
-            return float("nan")  # it is neither above others nor below
+            return float("nan")  # NaN cannot be ranked
         ups, downs = int(positive.sum()), int((~positive).sum())
         if not ups or not downs:
             return float("nan")
         values, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
-        ranks = np.cumsum(counts) - (counts - 1) / 2  # of ties their mean
+        ranks = np.cumsum(counts) - (counts - 1) / 2  # mean rank of ties
         above = ranks[place.reshape(-1)][positive].sum() - ups * (ups + 1) / 2
         return float(above / (ups * downs))
 
 
 def _share(*arrays: Array[Any, Any]) -> float:
-    """The share of what holds; NaN of nothing."""
+    """Return the share of True; NaN without elements."""
     (right,) = arrays
     return float(right.mean()) if right.size else float("nan")

@@ -1,4 +1,4 @@
-"""Functions of xarray's arrays, compiled: ``compile``."""
+"""``compile``: compiled functions of xarray arrays."""
 
 from .compiled import Compiled, compile
 

@@ -1,4 +1,4 @@
-"""``compile``: a function written with geon's ops, called with arrays of xarray."""
+"""``compile``: call a function written with geon's ops on xarray arrays."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ def compile(
     axes: Any = (),
     **options: Any,
 ) -> Compiled:
-    """A function of xarray's arrays that computes what ``f`` builds from tensors.
+    """A function of xarray arrays that computes what ``f`` builds from tensors.
 
     ``f`` is called once for each combination of dims and dtypes, with a tensor for each
     ``DataArray`` and a dictionary of tensors for each ``Dataset``, and returns an op or a structure
     of ops; the results have dims and coordinates, as with ``labels=True``. Dims are open axes, so
-    one program serves all their lengths; ``axes`` are those that have lengths of their own in
-    ``f``. A float is an input without dims, so one program serves all its values; a Python float
-    takes the dtype that it meets. Where ``f`` cannot be built with a tensor in its place, as where
-    it chooses a branch by it, the float is a setting. Other arguments are settings, given to ``f``
-    as they are and part of the program: each other value makes another one, and the tenth warns.
-    They are what has a hash, such as integers, texts and axes, and tuples, lists, dictionaries and
-    slices of these; arrays without dims raise ``ArgumentError``. ``options`` are those of
-    ``transformer.computation``.
+    one program serves all their lengths; ``axes`` are those that have fixed lengths in ``f``. A
+    float is an input without dims, so one program serves all its values; a Python float takes the
+    dtype of the other operand. If ``f`` cannot be built with a tensor instead of the float, for
+    example because it branches on it, the float is a setting. Other arguments are settings, passed
+    to ``f`` unchanged and part of the program: each new value makes a new program, and the tenth
+    gives a warning. They must be hashable, such as integers, texts and axes, or tuples, lists,
+    dictionaries and slices of these; arrays without dims raise ``ArgumentError``. ``options`` are
+    those of ``transformer.computation``.
     """
     return Compiled(f, transformer, as_axes(axes), options)
 
 
 class Compiled:
-    """What ``compile`` returns; ``computations`` are those made so far."""
+    """Result of ``compile``; ``computations`` are those made so far."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Compiled:
         self.transformer = make_transformer() if transformer is None else transformer
         self.axes = {axis.name: axis for axis in axes}
         self.names = _positional(f)
-        # By forms of arguments; None where floats of that form must be settings.
+        # Keyed by forms of arguments; None if floats of that form must be settings.
         self._made: dict[Any, Any] = {}
         self._lock = threading.Lock()
         self._growth = Growth(
@@ -86,7 +86,7 @@ class Compiled:
         return made(*[array for value in given.values() for array in _fed(value, numbers)])
 
     def _found(self, given: Mapping[Any, Any]) -> tuple[Any, bool]:
-        """The computation for these arguments, and whether floats are among its inputs."""
+        """Return the computation for these arguments, and True if floats are among its inputs."""
         forms = {place: _form(place, value, True) for place, value in given.items()}
         key = tuple(forms.items())
         if key not in self._made:
@@ -96,7 +96,8 @@ class Compiled:
             except Exception:
                 if not numbers:
                     raise
-                made = None  # f needs their values: a second try says what is wrong, if anything
+                # f needs their values; if the error has another cause, the second try raises it
+                made = None
             self._keep(key, made, given, forms)
         if self._made[key] is not None:
             return self._made[key], True
@@ -109,7 +110,7 @@ class Compiled:
     def _keep(
         self, key: Any, made: Any, given: Mapping[Any, Any], forms: Mapping[Any, Any]
     ) -> None:
-        """Keep a computation, and count it among those of arrays of this form."""
+        """Store a computation, and count it among those with arrays of this form."""
         self._made[key] = made
         settings = {
             str(self._name(place) or place): form
@@ -121,7 +122,7 @@ class Compiled:
             self._growth.add((inputs, tuple(settings)), settings)
 
     def _computation(self, given: Mapping[Any, Any], numbers: bool) -> Any:
-        """The computation of ``f``, with an input for each float where ``numbers``."""
+        """Return the computation of ``f``, with an input for each float if ``numbers``."""
         leaves: list[Leaf] = []
         tensors: dict[Any, Any] = {}
         for place, value in given.items():
@@ -142,13 +143,13 @@ class Compiled:
         return self.transformer.computation(self.f(*args, **keywords), *leaves, **self.options)
 
     def _name(self, place: Any) -> str | None:
-        """What messages call an argument: its parameter."""
+        """Return the parameter name of an argument, or None."""
         if isinstance(place, str):
             return place
         return self.names[place] if place < len(self.names) else None
 
     def _leaf(self, data: Any, name: str | None) -> Leaf:
-        """A placeholder for an array: an axis for each of its dims."""
+        """Return a placeholder for an array, with an axis for each of its dims."""
         dims = dim_names(data) or ()
         wrong = [dim for dim in dims if not isinstance(dim, str)]
         if wrong:
@@ -164,11 +165,11 @@ class Compiled:
         return placeholder(axes, dtype, name=name)
 
 
-INPUTS = ("dataset", "array", "number")  # forms of arguments whose values are no part of a program
+INPUTS = ("dataset", "array", "number")  # forms of arguments whose values are not part of a program
 
 
 def _form(place: Any, value: Any, numbers: bool) -> Any:
-    """All of an argument that a program depends on; floats are inputs where ``numbers``."""
+    """Return all of an argument that a program depends on; floats are inputs if ``numbers``."""
     if numbers and _is_number(value):
         return "number", type(value)
     if _is_dataset(value):
@@ -180,12 +181,12 @@ def _form(place: Any, value: Any, numbers: bool) -> Any:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether an argument is a float, of Python or NumPy."""
+    """Return True for a float of Python or NumPy."""
     return type(value) is float or isinstance(value, np.floating)
 
 
 def _setting(place: Any, value: Any) -> Any:
-    """What a program depends on of an argument that is no array; numbers count by their bits."""
+    """Return a hashable key of an argument that is no array; floats are keyed by their bits."""
     kind = type(value)
     if isinstance(value, (tuple, list)):
         return kind, tuple([_setting(place, part) for part in value])
@@ -209,20 +210,20 @@ def _setting(place: Any, value: Any) -> Any:
 
 
 def _wrong(value: Any) -> str:
-    """Why a value is no argument, and what to give."""
+    """Return why a value is no valid argument, and what to give instead."""
     if dim_names(value) is not None or _is_dataset(value):
         return (
             "is no setting of the program, as lists and dictionaries hold; give each array as an "
             "argument of its own, or several as a Dataset"
         )
     neither = "is no array with dims and no setting of the program; give"
-    if hasattr(value, "to_dataset"):  # a tree of datasets
+    if hasattr(value, "to_dataset"):  # a DataTree
         return f'{neither} one of its datasets, tree["path"].to_dataset()'
     return f"{neither} xarray.DataArray(values, dims=[...])"
 
 
 def _fed(value: Any, numbers: bool) -> Iterable[Any]:
-    """What an argument feeds to a computation, which has floats among its inputs or not."""
+    """Return the inputs of a computation that an argument supplies."""
     if numbers and _is_number(value):
         return [value]
     if _is_dataset(value):
@@ -235,13 +236,13 @@ def _is_dataset(value: Any) -> bool:
 
 
 def _dtype(data: Any) -> np.dtype[Any]:
-    """The dtype that NumPy has for data: a table has several, and some of pandas are its own."""
+    """Return NumPy's dtype of data, which tables and pandas' own dtypes lack."""
     dtype = getattr(data, "dtype", None)
     return dtype if isinstance(dtype, np.dtype) else np.asarray(data).dtype
 
 
 def _positional(f: Any) -> list[str]:
-    """The names of the parameters that are given by position."""
+    """Return the names of positional parameters."""
     try:
         parameters = inspect.signature(f).parameters.values()
     except (TypeError, ValueError):

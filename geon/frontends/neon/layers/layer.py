@@ -1,4 +1,4 @@
-"""``Layer``: a callable on tensors that makes its variables when it is first called."""
+"""``Layer``: base class of callables on tensors that create their variables at the first call."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ if TYPE_CHECKING:
 
 
 class Training:
-    """Given to layers as ``training=``: they train, and what they keep of the batch gathers here.
+    """Passed to layers as ``training=``: they are in training mode, and add updates and costs to
+    it.
 
-    ``updates`` are the effects to be run with the step, such as those of running statistics, and
-    ``costs`` are scalars to be added to the cost, such as those of uneven experts. A warning tells
-    of those that were never asked for.
+    ``updates`` are the effects to be run with the step, such as those of running statistics.
+    ``costs`` are scalars to be added to the cost, such as those of unevenly used experts. A warning
+    is given if either was never requested.
     """
 
     def __init__(self) -> None:
@@ -60,7 +61,7 @@ class Training:
         return self._values.get(state, state)
 
     def keep(self, state: Leaf, value: Tensor) -> None:
-        """Let a variable have this value after the step."""
+        """Assign a variable this value after the step."""
         self._values[state] = value
         self._unread.add(state)
 
@@ -72,7 +73,7 @@ class Training:
 
 
 def takes(layer: Layer, option: str) -> bool:
-    """Whether a layer's ``forward`` has an argument of this name, or takes any."""
+    """Return True if a layer's ``forward`` has an argument of this name, or ``**keywords``."""
     forward = layer.forward
     names, others = arguments(getattr(forward, "__func__", forward))
     return others or option in names
@@ -80,18 +81,18 @@ def takes(layer: Layer, option: str) -> bool:
 
 @lru_cache(1024)
 def arguments(function: Callable[..., Any]) -> tuple[frozenset[str], bool]:
-    """The names of a function's arguments, and whether it takes others by name."""
+    """Return the names of a function's arguments, and True if it takes ``**keywords``."""
     taken = inspect.signature(function).parameters
     return frozenset(taken), any(each.kind is each.VAR_KEYWORD for each in taken.values())
 
 
 class Layer:
-    """A callable on tensors with variables of its own, which its first call makes.
+    """A callable on tensors with variables of its own, which its first call creates.
 
-    A subclass has ``forward(*inputs, training)``, which gives one tensor, asks ``variable`` for
-    what it keeps, and calls other layers, its attributes. Called again a layer shares its
-    variables. ``name`` is what their names begin with; layers inside of a layer with a name are
-    named by their places in it, where they have no name of their own.
+    A subclass defines ``forward(*inputs, training)``, which returns one tensor, requests its state
+    by ``variable``, and calls other layers, its attributes. Further calls share the variables.
+    ``name`` is the prefix of their names; layers inside of a named layer are named by their
+    attributes, unless they have a name of their own.
     """
 
     forward: Callable[..., Tensor]
@@ -100,7 +101,7 @@ class Layer:
     calls: Calls
 
     def __new__(cls, *arguments: Any, **keywords: Any) -> Self:
-        """What each layer has, also one whose subclass begins with something else."""
+        """Set the common attributes, so that a subclass need not call ``__init__``."""
         made = super().__new__(cls)
         made.name, made.variables, made.calls = None, {}, Calls()
         return made
@@ -110,7 +111,9 @@ class Layer:
 
     @property
     def remembers(self) -> bool:
-        """Whether the layer, or one inside of it, goes on after earlier calls with a ``cache``."""
+        """Return True if the layer, or one inside of it, continues earlier calls with a
+        ``cache``.
+        """
         return any(layer.remembers for _, layer in self.layers())
 
     def __call__(
@@ -120,12 +123,12 @@ class Layer:
         cache: Cache | None = None,
         **options: Any,
     ) -> Tensor:
-        """The result for these tensors; with ``training`` as it is when the layer trains.
+        """The result for these tensors; with ``training``, in training mode.
 
-        With ``cache`` layers that remember go on after the times of the calls before. ``options``
-        are those of the layer's ``forward``. Raises ``ArgumentError`` for a ``training`` that can
-        hold no updates, for a ``training`` and a ``cache`` that ``forward`` does not hand on, for
-        other options, and for a ``forward`` that gives no tensor.
+        With ``cache``, layers with state continue after the times of earlier calls. ``options`` are
+        those of the layer's ``forward``. Raises ``ArgumentError`` for a ``training`` that is no
+        ``Training``, for a ``training`` or a ``cache`` that ``forward`` does not pass on, for
+        unknown options, and for a ``forward`` that does not return a tensor.
         """
         if training is not None and not isinstance(training, Training):
             raise ArgumentError(
@@ -167,7 +170,9 @@ class Layer:
         return result
 
     def takes_training(self, training: Training | None) -> bool:
-        """Whether ``forward`` is to be told; ``ArgumentError`` where layers inside would not be."""
+        """Return True if ``forward`` takes ``training``; raise ``ArgumentError`` if only inner ones
+        do.
+        """
         if takes(self, "training"):
             return True
         if training is not None and list(self.layers()):
@@ -194,19 +199,21 @@ class Layer:
                 )
 
     def layers(self) -> Iterator[tuple[str, Layer]]:
-        """The layers inside with their places: attributes, and what is in them, as ``all.0``."""
+        """Yield the inner layers with their paths: attributes and their elements, such as
+        ``all.0``.
+        """
         for place, value in vars(self).items():
             yield from inside(place, value)
 
     def all_variables(self) -> list[Leaf]:
-        """The variables made so far: the layer's own, then those of layers inside."""
+        """The variables made so far: the layer's own, then those of inner layers."""
         found = dict.fromkeys(self.variables.values())
         for _, layer in self.layers():
             found |= dict.fromkeys(layer.all_variables())
         return list(found)
 
     def parameters(self) -> list[Leaf]:
-        """Of these variables those that are trained."""
+        """The trainable variables made so far."""
         return [leaf for leaf in self.all_variables() if leaf.trainable]
 
     def variable(
@@ -221,10 +228,11 @@ class Layer:
         tags: str = "",
         trainable: bool = True,
     ) -> Leaf:
-        """The variable of this place over ``axes``: made at the first call, found at others.
+        """The variable of this name over ``axes``: created at the first call, reused later.
 
-        ``first`` is its first value or an initialiser, which is told the ``inputs`` that are summed
-        and the ``outputs`` that are made. Raises ``AxisError`` where it was made over other axes.
+        ``first`` is its initial value or an initialiser, which is called with the summed axes
+        ``inputs`` and the produced axes ``outputs``. Raises ``AxisError`` if it was created over
+        other axes.
         """
         made = self.variables.get(place)
         if made is None:
@@ -262,7 +270,7 @@ class Layer:
 
 
 def inside(place: str, value: Any) -> Iterator[tuple[str, Layer]]:
-    """The layers in a value, each with its place below that of the value."""
+    """Yield the layers in a value, each with its path below that of the value."""
     if isinstance(value, Layer):
         yield place, value
     elif isinstance(value, (list, tuple)):
@@ -274,12 +282,12 @@ def inside(place: str, value: Any) -> Iterator[tuple[str, Layer]]:
 
 
 def shown(result: Any) -> str:
-    """What a forward gave in the place of a tensor, for a message."""
+    """Return text for messages about a result that is no tensor."""
     if isinstance(result, (list, tuple)):
         return f"a {type(result).__name__} of {len(result)}"
     return "None" if result is None else f"{result!r}, which is {type(result).__name__}"
 
 
 def parameter_dtype(x: Tensor) -> str:
-    """The dtype of weights that meet ``x``: its own, or float32 beside integers."""
+    """Return the dtype of weights to be used with ``x``: its own, or float32 for integers."""
     return x.dtype.name if kind(x.dtype) == "f" else "float32"

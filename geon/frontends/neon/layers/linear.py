@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class Linear(Layer):
     """A product with weights ``w``: features in, ``axes`` out.
 
-    Sums over ``over``, or all axes but N and T. The weights are over what is summed, then ``axes``;
-    where a name is in both, the summed one gets a prime.
+    It sums over ``over``, or all axes but N and T. The weights are over the summed axes, then
+    ``axes``; if a name is in both, the summed one gets a prime.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Linear(Layer):
         self.axes, self.init, self.over = as_axes(axes), init, over
 
     def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
-        """``x`` times the weights: its axes that are left, then the layer's."""
+        """``x`` times the weights: its remaining axes, then the layer's."""
         inputs = chosen(x, self.over, feature_axes(x.axes), repr(self))
         x, inputs = made_apart(x, inputs, self.axes, repr(self))
         w = self.variable(
@@ -55,7 +55,7 @@ class Linear(Layer):
 
 
 class Affine(Linear):
-    """A product with weights ``w``, plus a bias ``b`` if it has one, then an activation."""
+    """A product with weights ``w``, plus a bias ``b`` unless it is None, then an activation."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Affine(Linear):
 
 
 class Bias(Layer):
-    """Plus a bias ``b`` over ``axes``, or over the features: all axes but N and T."""
+    """Adds a bias ``b`` over ``axes``, or over the features: all axes but N and T."""
 
     def __init__(
         self, init: First = 0.0, axes: AxesLike | None = None, *, name: str | None = None
@@ -95,7 +95,7 @@ class Bias(Layer):
 
 
 def added(layer: Layer, x: Tensor, axes: Axes, first: First) -> Leaf:
-    """The bias ``b`` of a layer over ``axes``, which are those of ``x``."""
+    """Return the bias ``b`` of a layer over those of ``axes`` that ``x`` has."""
     own = x.axes.only(axes)
     return layer.variable("b", own, first, outputs=own, dtype=parameter_dtype(x))
 
@@ -109,10 +109,10 @@ PURPOSES[ROW_OF_TABLE] = Purpose(
 
 
 class LookupTable(Layer):
-    """A row ``w`` over ``axes`` for each number of ``words``: numbers in, rows out.
+    """An embedding: a row ``w`` over ``axes`` for each number of ``words``.
 
-    Where a number is ``pad`` the result is 0, and its row is not trained. Raises ``DTypeError`` for
-    what are no integers; numbers outside of ``words`` raise when they are looked up.
+    If a number is ``pad``, the result is 0, and its row is not trained. Raises ``DTypeError``
+    unless the numbers are integers; numbers out of range raise when they are looked up.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class LookupTable(Layer):
             outputs=self.axes,
             dtype=self.dtype,
         )
-        # Rows count from the first one alone: a number below 0 is a mistake, such as padding.
+        # Negative numbers do not count from the end: they are mistakes, such as padding.
         places = make(CHECKED, (held_by_int64(x),), (self.words.expression, False))
         places.add_tags(ROW_OF_TABLE)
         rows = broadcast(gather(w, places, self.words), Axes(x.axes, self.axes))

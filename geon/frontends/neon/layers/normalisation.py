@@ -1,6 +1,6 @@
-"""Layers that norm: ``BatchNorm``, ``LayerNorm``, ``RMSNorm`` and ``GroupNorm``.
+"""Normalisation layers: ``BatchNorm``, ``LayerNorm``, ``RMSNorm`` and ``GroupNorm``.
 
-Half formats are normed in float32, in which the running statistics are too.
+Half-precision inputs are normalised in float32, which the running statistics have, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 
 class Norm(Layer):
-    """What layers that norm have in common: a ``scale`` from 1, a ``shift`` from 0, an epsilon."""
+    """Base of normalisation layers: a ``scale`` that starts at 1, a ``shift`` at 0, and an
+    epsilon.
+    """
 
     def __init__(
         self, over: AxesLike | None = None, epsilon: float = 1e-5, *, name: str | None = None
@@ -36,26 +38,26 @@ class Norm(Layer):
         self.over, self.epsilon = over, epsilon
 
     def scale(self, x: Tensor, axes: Axes) -> Leaf:
-        """The scale over ``axes``."""
+        """Return the scale over ``axes``."""
         return self.variable("scale", axes, 1.0, outputs=axes, dtype=parameter_dtype(x))
 
     def shift(self, x: Tensor, axes: Axes) -> Leaf:
-        """The shift over ``axes``."""
+        """Return the shift over ``axes``."""
         return self.variable("shift", axes, 0.0, outputs=axes, dtype=parameter_dtype(x))
 
     def normed(self, x: Tensor, middle: Tensor, spread: Tensor) -> Tensor:
-        """``x`` less its mean, divided by the root of its variance."""
+        """Return ``x`` minus its mean, divided by the root of its variance."""
         return (x - middle) * rsqrt(spread + self.epsilon)
 
 
 class LayerNorm(Norm):
-    """Mean 0 and variance 1 over ``over``, or all axes but N and T; then a scale and a shift.
+    """Normalises to mean 0 and variance 1 over ``over``, or all axes but N and T; scale and shift.
 
     J. Ba, J. Kiros and G. Hinton, "Layer normalization", 2016.
     """
 
     def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
-        """``x`` normed."""
+        """``x`` normalised."""
         axes = chosen(x, self.over, feature_axes(x.axes), repr(self))
         w = widened(floating(x))
         y = self.normed(w, mean(w, axes), variance(w, axes))
@@ -63,13 +65,13 @@ class LayerNorm(Norm):
 
 
 class RMSNorm(Norm):
-    """A mean square of 1 over ``over``, or all axes but N and T; then a scale.
+    """Normalises to mean square 1 over ``over``, or all axes but N and T; then a scale.
 
     B. Zhang and R. Sennrich, "Root mean square layer normalization", NeurIPS 2019.
     """
 
     def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
-        """``x`` normed."""
+        """``x`` normalised."""
         axes = chosen(x, self.over, feature_axes(x.axes), repr(self))
         w = widened(floating(x))
         y = w * rsqrt(mean(square(w), axes) + self.epsilon)
@@ -77,9 +79,9 @@ class RMSNorm(Norm):
 
 
 class GroupNorm(Norm):
-    """Mean 0 and variance 1 in each of ``groups`` of channels; then a scale and a shift for each.
+    """Normalises each of ``groups`` of channels to mean 0 and variance 1; then a scale and a shift.
 
-    The channels are the axis ``over``, or the one left without N, T, D, H and W. Statistics are
+    The channels are the axis ``over``, or the only one beside N, T, D, H and W. Statistics are
     taken over a group and all axes but N and T. Y. Wu and K. He, "Group normalization", ECCV 2018.
     """
 
@@ -96,7 +98,7 @@ class GroupNorm(Norm):
         self.groups = groups
 
     def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
-        """``x`` normed."""
+        """``x`` normalised."""
         axes = chosen(x, self.over, channel_axes(x.axes), repr(self))
         if len(axes) != 1:
             raise AxisError(
@@ -120,13 +122,14 @@ class GroupNorm(Norm):
 
 
 class BatchNorm(Norm):
-    """Mean 0 and variance 1 of each channel, then a scale and a shift.
+    """Normalises each channel to mean 0 and variance 1, then a scale and a shift.
 
-    The channels are ``over``, or all axes but N, T, D, H and W. While training, statistics are
-    those of the batch, over the other axes, and the running ones, ``mean`` and ``variance``, move
-    to them: ``momentum`` is the share that stays, all for a batch of nothing. Otherwise the running
-    ones serve. They are persistent and not trained; the variance that is kept is that of a sample,
-    which one element has not.
+    The channels are ``over``, or all axes but N, T, D, H and W. In training, the statistics are
+    those of the batch, over the other axes, and the running statistics ``mean`` and ``variance``
+    move towards them: ``momentum`` is the share of the old value; an empty batch leaves them
+    unchanged. Otherwise, the running statistics are used. They are persistent and not trained. The
+    running variance is the unbiased one, which a single element does not have.
+
     S. Ioffe and C. Szegedy, "Batch normalization", ICML 2015.
     """
 
@@ -147,7 +150,7 @@ class BatchNorm(Norm):
         self.momentum = momentum
 
     def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
-        """``x`` normed; what the running statistics become is kept in ``training``."""
+        """``x`` normalised; the new running statistics are added to ``training``."""
         axes = chosen(x, self.over, channel_axes(x.axes), repr(self))
         w, others = widened(floating(x)), x.axes.without(axes)
         middle, spread = self.running(w, axes)
@@ -160,7 +163,7 @@ class BatchNorm(Norm):
             batch = mean(w, others), variance(w, others)
             size = cast(tensor_size(w, others), w.dtype)
             sample = batch[1] * (size / maximum(size - 1, 1))
-            # The mean of one element is known, and a variance of a sample from two on.
+            # A mean needs at least one element, an unbiased variance two.
             for state, new, least in ((middle, batch[0], 1), (spread, sample, 2)):
                 old = training.value(state)
                 moved = self.momentum * old + (1 - self.momentum) * new
@@ -171,7 +174,7 @@ class BatchNorm(Norm):
         return cast(y * self.scale(x, axes) + self.shift(x, axes), parameter_dtype(x))
 
     def running(self, x: Tensor, axes: Axes) -> tuple[Leaf, Leaf]:
-        """The running mean and variance, which are not trained."""
+        """Return the running mean and variance, which are not trained."""
         middle, spread = (
             self.variable(place, axes, first, dtype=parameter_dtype(x), trainable=False)
             for place, first in (("mean", 0.0), ("variance", 1.0))

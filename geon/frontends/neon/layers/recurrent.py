@@ -1,4 +1,4 @@
-"""Layers along time: ``Recurrent``, ``LSTM``, ``GRU`` and ``BiRNN``, each one ``geon.scan``."""
+"""Recurrent layers: ``Recurrent``, ``LSTM``, ``GRU`` and ``BiRNN``, each one ``geon.scan``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ State = tuple[Tensor, ...]
 
 @dataclass(frozen=True)
 class ForgetBias:
-    """For the bias of an ``LSTM``: a number for the gate that forgets, 0 for the others.
+    """Initialiser of an ``LSTM``'s bias: ``value`` for the forget gate, 0 for the others.
 
     R. Jozefowicz, W. Zaremba and I. Sutskever, "An empirical exploration of recurrent network
     architectures", ICML 2015.
@@ -53,17 +53,17 @@ class ForgetBias:
 
 
 class Recurrence(Layer):
-    """A layer that goes along an axis with a state over ``axes``; a subclass says ``cell``.
+    """Base of recurrent layers with a state over ``axes``; a subclass defines ``cell``.
 
-    ``x`` is multiplied with weights ``w``, the state with ``u``, and a bias ``b`` is added, of each
-    gate. It sums over ``over``, or all axes of ``x`` but N and T, and goes along ``along``, T where
-    not given, from its end with ``reverse``. The result is the state at all times, or with ``last``
-    that after the last step.
+    For each gate, ``x`` is multiplied by weights ``w``, the state by ``u``, and a bias ``b`` is
+    added. The layer sums over ``over``, or all axes of ``x`` but N and T, and iterates along
+    ``along``, T by default, from its end with ``reverse``. The result is the state at all times, or
+    with ``last`` that after the last step.
     """
 
     remembers = True
     gates: tuple[str, ...]
-    carries = 1  # how many tensors the state is made of
+    carries = 1  # number of tensors in the state
 
     def __init__(
         self,
@@ -95,8 +95,8 @@ class Recurrence(Layer):
     ) -> Tensor:
         """The states at all times, or the last one; ``state`` and ``mask`` as in ``unrolled``.
 
-        With ``cache`` it begins with the state after the calls before. Raises ``ArgumentError``
-        for a cache beside a ``state``, or in a layer that goes from the end.
+        With ``cache``, it starts from the state after the earlier calls. Raises ``ArgumentError``
+        for a cache together with a ``state``, or in a layer with ``reverse``.
         """
         if cache is None:
             y, end = self.unrolled(x, state, mask)
@@ -111,7 +111,7 @@ class Recurrence(Layer):
         mask: TensorLike | None,
         cache: Cache,
     ) -> tuple[Tensor, State]:
-        """``unrolled`` from the state in the cache, where the last one is kept."""
+        """Return ``unrolled`` from the state in the cache, and store the last state there."""
         if state is not None or self.reverse:
             raise ArgumentError(
                 f"{self} at {describe(user_site())}: a cache has the state after the times before, "
@@ -135,10 +135,10 @@ class Recurrence(Layer):
         state: Sequence[TensorLike] | None = None,
         mask: TensorLike | None = None,
     ) -> tuple[Tensor, State]:
-        """The states at all times, and the whole state after the last step.
+        """The states at all times, and the complete state after the last step.
 
-        ``state`` is what it begins with, zeros where not given: such a whole state. Where ``mask``,
-        over the time and axes of the batch, does not hold, the state stays as it was.
+        ``state`` is the initial state, a complete one; zeros by default. Where ``mask``, over the
+        time and axes of the batch, is False, the state stays unchanged.
         """
         along = axis_of(x, self.along, repr(self))
         inputs = chosen(x, self.over, feature_axes(x.axes).without([along]), repr(self))
@@ -146,7 +146,7 @@ class Recurrence(Layer):
         batch = x.axes.without(inputs).without([along])
         counts = None if mask is None else self.fitting_mask(as_tensor(mask), along, batch)
         if counts is not None:
-            # Padding may be NaN, and slopes of w are sums over all times.
+            # Padding may be NaN, and gradients of w are sums over all times.
             x = where(counts, x, 0, axes=x.axes)
         dtype = parameter_dtype(x)
         gates = self.gate_axes()
@@ -182,15 +182,17 @@ class Recurrence(Layer):
         return reorder(y, Axes(x.axes.without(inputs), self.axes)), end
 
     def cell(self, state: State, x: Tensor, h: Tensor, dtype: str) -> State:
-        """The next state: of the state, and what ``x`` and the state give to each gate."""
+        """Return the next state, from the state and from the products of ``x`` and the state per
+        gate.
+        """
         raise NotImplementedError
 
     def gate_axes(self) -> Axes:
-        """The axis of the gates; no axis for a single gate."""
+        """Return the axis of the gates; none for a single gate."""
         return Axes(Axis("gate", len(self.gates))) if len(self.gates) > 1 else Axes()
 
     def old_axes(self, batch: Axes) -> Axes:
-        """The axes of the state under names that are new."""
+        """Return the axes of the state under unused names."""
         found = []
         for axis in self.axes:
             axis = axis.prime
@@ -200,9 +202,9 @@ class Recurrence(Layer):
         return as_axes(found)
 
     def fitting_mask(self, mask: Tensor, along: Axis, batch: Axes) -> Tensor:
-        """A mask of truth values over the time and axes of the batch.
+        """Return a mask of truth values over the time and axes of the batch.
 
-        ``AxisError`` or ``DTypeError`` for another.
+        Raise ``AxisError`` or ``DTypeError`` for another.
         """
         if along not in mask.axes or len(mask.axes.without([along]).without(batch)):
             raise AxisError(
@@ -218,7 +220,7 @@ class Recurrence(Layer):
 
 
 class Recurrent(Recurrence):
-    """h = activation(x w + h u + b), where the activation is tanh unless another is given."""
+    """h = activation(x w + h u + b), where the activation is tanh by default."""
 
     gates = ("state",)
 
@@ -244,12 +246,12 @@ class Recurrent(Recurrence):
         self.activation = activation
 
     def cell(self, state: State, x: Tensor, h: Tensor, dtype: str) -> State:
-        """The activation of the sum."""
+        """Return the activation of the sum."""
         return (self.activation(x + h),)
 
 
 class LSTM(Recurrence):
-    """Long short-term memory: its state is what it shows, h, and what it holds, c.
+    """Long short-term memory; its state is the output h and the cell state c.
 
     c = forget c + input cell and h = output tanh(c), where the gates are sigmoids of their sums and
     cell is a tanh. S. Hochreiter and J. Schmidhuber, "Long short-term memory", Neural Computation,
@@ -260,7 +262,7 @@ class LSTM(Recurrence):
     carries = 2
 
     def cell(self, state: State, x: Tensor, h: Tensor, dtype: str) -> State:
-        """The next h and c."""
+        """Return the next h and c."""
         enter, forget, cell, output = parts_of(x + h, 4)
         held = sigmoid(forget) * state[1] + sigmoid(enter) * tanh(cell)
         return sigmoid(output) * tanh(held), held
@@ -269,15 +271,15 @@ class LSTM(Recurrence):
 class GRU(Recurrence):
     """Gated recurrent units: h = (1 - update) new + update h.
 
-    new is the tanh of what x gives plus reset times what h gives, to which a bias ``bu`` was added;
-    update and reset are sigmoids of their sums. K. Cho and others, "Learning phrase representations
-    using RNN encoder-decoder for statistical machine translation", EMNLP 2014.
+    new = tanh(x part + reset (h part + ``bu``)), with a bias ``bu``; update and reset are sigmoids
+    of their sums. K. Cho and others, "Learning phrase representations using RNN encoder-decoder for
+    statistical machine translation", EMNLP 2014.
     """
 
     gates = ("reset", "update", "new")
 
     def cell(self, state: State, x: Tensor, h: Tensor, dtype: str) -> State:
-        """The next h."""
+        """Return the next h."""
         reset_x, update_x, new_x = parts_of(x, 3)
         reset_h, update_h, new_h = parts_of(h, 3)
         bu: Leaf = self.variable("bu", self.axes, 0.0, outputs=self.axes, dtype=dtype)
@@ -287,9 +289,9 @@ class GRU(Recurrence):
 
 
 class BiRNN(Layer):
-    """Two layers along time, one from each end, their results joined along ``axis``.
+    """Two recurrent layers, one from each end, with their results concatenated along ``axis``.
 
-    The axis is that of the forward layer's state, where it has one.
+    The axis is that of the forward layer's state, if it has only one.
     """
 
     def __init__(
@@ -320,16 +322,16 @@ class BiRNN(Layer):
     def forward(
         self, x: Tensor, training: Training | None = None, mask: TensorLike | None = None
     ) -> Tensor:
-        """The results of both, one after the other; ``mask`` as in the layers."""
+        """The concatenated results of both; ``mask`` as in the layers."""
         both = [layer(x, training=training, mask=mask) for layer in (self.ahead, self.back)]
         return concat(both, self.axis)
 
 
 def parts_of(x: Tensor, count: int) -> list[Tensor]:
-    """What each gate gets."""
+    """Return the part of each gate."""
     return [x[{"gate": number}] for number in range(count)]
 
 
 def start(value: TensorLike, axes: Axes, dtype: str) -> Tensor:
-    """A first state over the axes of the batch and the state."""
+    """Return an initial state over the axes of the batch and the state."""
     return broadcast(cast(as_tensor(value), dtype), axes)

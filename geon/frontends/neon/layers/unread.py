@@ -1,4 +1,4 @@
-"""``Unread``: what layers gather for their user, who is warned where it was never asked for."""
+"""``Unread``: tensors collected for the user, with a warning if they were never requested."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from ....op_graph.building.unused_effects import watch_owner
 from ....op_graph.op_graph import Tensor
 
-SHOWN = 4  # ops that a warning names
+SHOWN = 4  # max. ops that a warning names
 
 
 class Unread:
-    """Tensors that an object gathered and its user has not asked for yet.
+    """Tensors that an object collected and its user has not requested yet.
 
-    ``what`` names the property that the user reads, and ``cure`` says what to write.
+    ``what`` is the name of the property that returns them, and ``cure`` says what to write.
     """
 
     def __init__(self, what: str, cure: str) -> None:
@@ -21,15 +21,15 @@ class Unread:
         self.tensors: dict[Tensor, None] = {}
 
     def add(self, tensor: Tensor) -> None:
-        """Note one more."""
+        """Record a tensor."""
         self.tensors[tensor] = None
 
     def clear(self) -> None:
-        """Note that the user asked for all so far."""
+        """Forget all tensors: the user has requested them."""
         self.tensors.clear()
 
     def warning(self, owner: str) -> str:
-        """The warning about what is left; "" where nothing is."""
+        """Return the warning about unread tensors; "" if there are none."""
         if not self.tensors:
             return ""
         shown = [str(tensor) for tensor in self.tensors]
@@ -41,7 +41,7 @@ class Unread:
 
 
 def watch_unread(owner: object, parts: Iterable[Unread]) -> None:
-    """Warn when ``owner`` becomes garbage while one of its parts has unread tensors."""
+    """Warn when ``owner`` is garbage-collected while one of its parts has unread tensors."""
     listed, kind = list(parts), type(owner).__name__
 
     def message(place: str) -> str:

@@ -1,4 +1,4 @@
-"""Optimisers, their schedules of rates, clipping, and groups of parameters."""
+"""Optimisers, learning-rate schedules, gradient clipping, and groups of parameters."""
 
 from .around import Accumulated, Averaged, Scaled
 from .clipping import ByGlobalNorm, ByNorm, ByValue

@@ -1,4 +1,4 @@
-"""Optimisers around optimisers: steps of several batches, averages of weights, scaled costs."""
+"""Optimiser wrappers: gradient accumulation, averages of weights, loss scaling."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from ....op_graph.values.dtypes import accumulator
 from ..checks import above_zero, at_least_one, share
 from .optimiser import Moves, Optimiser
 
-LEAST_SCALE = 2.0**-24  # from where a scale still comes back in a few dozen growths
-MOST_SCALE = 2.0**127  # the largest power of two of a float32
+LEAST_SCALE = 2.0**-24  # smallest scale, from which it recovers in a few dozen doublings
+MOST_SCALE = 2.0**127  # largest power of two in float32
 
 
 class Around(Optimiser):
-    """An optimiser that says when, and of which slopes, another one makes its steps."""
+    """Base of wrappers, which change when an inner optimiser makes steps, and with which
+    gradients.
+    """
 
     def __init__(self, inner: Optimiser) -> None:
         if not isinstance(inner, Optimiser):
@@ -41,7 +43,7 @@ class Around(Optimiser):
 
     @property
     def name(self) -> str | None:
-        """What names of variables begin with: those of the inner optimiser and its own."""
+        """The prefix of variables' names, for the inner optimiser and its own."""
         return self.inner.name
 
     @name.setter
@@ -56,7 +58,7 @@ class Around(Optimiser):
         return self.inner.chosen(weights)
 
     def seed(self, cost: Tensor) -> Tensor | None:
-        """What the inner optimiser begins slopes with."""
+        """The initial cotangent of the inner optimiser."""
         return self.inner.seed(cost)
 
     def averages(self) -> dict[Leaf, Leaf]:
@@ -65,11 +67,11 @@ class Around(Optimiser):
 
 
 class Accumulated(Around):
-    """A step of ``optimiser`` after each ``batches`` calls, down the mean of their slopes.
+    """A step of ``optimiser`` after every ``batches`` calls, with the mean of their gradients.
 
-    So batches of one size are together what one large batch is, but for the order in which numbers
-    are added. Slopes of calls that no step has been made of yet are kept in checkpoints. Raises
-    ``ArgumentError`` for ``batches`` that are no integer of at least 1.
+    So batches of equal size together are equivalent to one large batch, except for the order of
+    additions. Gradients not yet used in a step are stored in checkpoints. Raises ``ArgumentError``
+    unless ``batches`` is an integer of at least 1.
     """
 
     def __init__(self, optimiser: Optimiser, batches: int) -> None:
@@ -78,7 +80,7 @@ class Accumulated(Around):
         self.batches = batches
 
     def moves(self, weights: Sequence[Leaf], slopes: Sequence[Tensor]) -> Moves:
-        """Sums of slopes, and where they are whole what a step makes."""
+        """Return the sums of gradients, and the inner step when they are complete."""
         count = self.state(None, "batches")
         due = count + 1 >= self.batches
         sums = [
@@ -93,11 +95,11 @@ class Accumulated(Around):
 
 
 class Averaged(Around):
-    """Beside the weights that ``optimiser`` moves, their exponential moving averages.
+    """Keeps exponential moving averages of the weights that ``optimiser`` moves.
 
-    After each step average = smoothing average + (1 - smoothing) weight, from the first value of
-    the weight on. ``model.evaluate`` and ``model.predict`` take them with ``averaged=True``. Raises
-    ``ArgumentError`` for a ``smoothing`` that is not at least 0 and less than 1.
+    After each step, average = smoothing average + (1 - smoothing) weight, starting at the weight's
+    initial value. ``model.evaluate`` and ``model.predict`` use them with ``averaged=True``. Raises
+    ``ArgumentError`` unless ``smoothing`` is at least 0 and less than 1.
     """
 
     def __init__(self, optimiser: Optimiser, smoothing: float = 0.999) -> None:
@@ -107,7 +109,7 @@ class Averaged(Around):
         self.kept: dict[Leaf, Leaf] = {}
 
     def moves(self, weights: Sequence[Leaf], slopes: Sequence[Tensor]) -> Moves:
-        """What a step makes of weights, and of their averages."""
+        """Return the new values of weights and of their averages."""
         moves = self.inner.moves(weights, slopes)
         for w in weights:
             kept = self.state(w, "average", cast(w, accumulator(w.dtype)))
@@ -122,12 +124,13 @@ class Averaged(Around):
 
 
 class Scaled(Around):
-    """``optimiser`` on slopes of the cost times a scale, so that float16 holds the small ones.
+    """Loss scaling: ``optimiser`` with gradients of the cost times a scale, so float16 does not
+    underflow.
 
-    Slopes are divided by the scale again in float32. Where one of them is not finite no variable
-    of ``optimiser`` changes, and the scale is halved; after each ``every`` steps without that it is
-    doubled, from ``first`` on. P. Micikevicius and others, "Mixed precision training", ICLR 2018.
-    Raises ``ArgumentError`` for a ``first`` that is not above 0 and an ``every`` below 1.
+    Gradients are divided by the scale in float32. If one of them is not finite, no variable of
+    ``optimiser`` changes, and the scale is halved; after every ``every`` finite steps, it is
+    doubled. It starts at ``first``. P. Micikevicius and others, "Mixed precision training", ICLR
+    2018. Raises ``ArgumentError`` unless ``first`` is above 0 and ``every`` at least 1.
     """
 
     def __init__(self, optimiser: Optimiser, first: float = 65536.0, every: int = 2000) -> None:
@@ -138,7 +141,7 @@ class Scaled(Around):
 
     @property
     def scale(self) -> Leaf:
-        """What the cost is multiplied by in the next step."""
+        """The factor of the cost in the next step."""
         return self.state(None, "scale", self.first, "float32")
 
     def seed(self, cost: Tensor) -> Tensor | None:
@@ -148,7 +151,7 @@ class Scaled(Around):
         return own if inner is None else inner * own
 
     def moves(self, weights: Sequence[Leaf], slopes: Sequence[Tensor]) -> Moves:
-        """What a step makes where all slopes are finite, and the next scale."""
+        """Return the inner step if all gradients are finite, and the next scale."""
         scale, good = self.scale, self.state(None, "good")
         real = [cast(slope, accumulator(slope.dtype)) / scale for slope in slopes]
         finite = reduce(logical_and, [all(isfinite(slope)) for slope in real], as_tensor(True))

@@ -1,4 +1,4 @@
-"""Clipping of slopes: ``clip=`` of an optimiser."""
+"""Gradient clipping: ``clip=`` of an optimiser."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Clip: TypeAlias = Callable[[Sequence[Tensor]], list[Tensor]]
 
 @dataclass(frozen=True)
 class Clipping:
-    """Makes slopes smaller, by ``largest``; ``ArgumentError`` where that is not above 0."""
+    """Base of clipping by a limit ``largest``; raises ``ArgumentError`` unless that is above 0."""
 
     largest: float
 
@@ -27,28 +27,28 @@ class Clipping:
 
 
 class ByValue(Clipping):
-    """Each element between -largest and largest."""
+    """Clips each element to -largest and largest."""
 
     def __call__(self, slopes: Sequence[Tensor]) -> list[Tensor]:
         return [clip(slope, -self.largest, self.largest) for slope in slopes]
 
 
 class ByNorm(Clipping):
-    """Each slope scaled so that its norm is at most ``largest``."""
+    """Scales each gradient so that its norm is at most ``largest``."""
 
     def __call__(self, slopes: Sequence[Tensor]) -> list[Tensor]:
         return [clipped([slope], self.largest)[0] for slope in slopes]
 
 
 class ByGlobalNorm(Clipping):
-    """All slopes scaled by one factor, so that their common norm is at most ``largest``."""
+    """Scales all gradients by one factor, so that their common norm is at most ``largest``."""
 
     def __call__(self, slopes: Sequence[Tensor]) -> list[Tensor]:
         return clipped(slopes, self.largest)
 
 
 def clipped(slopes: Sequence[Tensor], largest: float) -> list[Tensor]:
-    """Return the slopes times one factor, by which their common norm is at most ``largest``."""
+    """Return the gradients times one factor that makes their common norm at most ``largest``."""
     if not slopes:
         return []
     factor = largest / maximum(wide_norm(slopes, "clip"), largest)

@@ -1,4 +1,4 @@
-"""``Groups``: an optimiser for each group of parameters."""
+"""``Groups``: a separate optimiser for each group of parameters."""
 
 from __future__ import annotations
 
@@ -18,33 +18,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Tag:
-    """The parameters that carry a tag; layers tag theirs by their place, such as ``b``."""
+    """The parameters that have a tag; layers tag theirs by their name in the layer, such as
+    ``b``.
+    """
 
     tag: str
 
     def __call__(self, w: Leaf) -> bool:
-        """Whether a parameter is one of these."""
+        """Return True if a parameter has the tag."""
         return self.tag in w.tags
 
 
 @dataclass(frozen=True)
 class Matrices:
-    """The parameters of two axes."""
+    """The parameters with two axes."""
 
     def __call__(self, w: Leaf) -> bool:
-        """Whether a parameter is one of these."""
+        """Return True if a parameter has two axes."""
         return len(w.axes) == 2
 
 
 class Groups(Optimiser):
-    """An optimiser for the parameters that each key means, and ``rest`` for the others.
+    """An optimiser for the parameters that each key selects, and ``rest`` for the others.
 
-    A key is a pattern of names, in which ``*`` is any text, a ``Tag``, ``Matrices()``, or any
-    function of a parameter that says whether it is meant; the first that fits counts. Parameters
-    whose optimiser is None stay as they are. ``clip`` is for all slopes together, before that of
-    each optimiser. Optimisers without a name are named by their number. Raises ``ArgumentError``
-    in a step for a pattern that fits no parameter, and where one of them waits or skips steps; such
-    ones go around groups.
+    A key is a pattern of names, in which ``*`` matches any text, a ``Tag``, ``Matrices()``, or any
+    predicate of a parameter; the first match counts. Parameters whose optimiser is None stay
+    unchanged. ``clip`` applies to all gradients together, before that of each optimiser. Optimisers
+    without a name are named by their number. Raises ``ArgumentError`` in a step for a pattern that
+    matches no parameter, and if one of the optimisers delays or skips steps; such optimisers must
+    wrap the groups instead.
     """
 
     def __init__(
@@ -80,7 +82,7 @@ class Groups(Optimiser):
                 optimiser.name = f"{name}.{number}"
 
     def optimiser_of(self, w: Leaf) -> Optimiser | None:
-        """The optimiser that moves a weight, if any does."""
+        """Return the optimiser that moves a weight, or None."""
         for key, optimiser in zip(self.keys, self.optimisers[:-1], strict=True):
             if fnmatchcase(w.name or "", key) if isinstance(key, str) else key(w):
                 return optimiser
@@ -105,7 +107,7 @@ class Groups(Optimiser):
         return found
 
     def moves(self, weights: Sequence[Leaf], slopes: Sequence[Tensor]) -> Moves:
-        """What one step of each optimiser makes of its own."""
+        """Return the new values of one step of each optimiser on its group."""
         pairs = zip(weights, self.clip(slopes) if self.clip else slopes, strict=True)
         own: dict[Optimiser, list[tuple[Leaf, Tensor]]] = {}
         for w, slope in pairs:

@@ -1,4 +1,4 @@
-"""``LBFGS``: steps by an estimate of curvature, as far as a search along the cost says."""
+"""``LBFGS``: quasi-Newton steps with a line search."""
 
 from __future__ import annotations
 
@@ -26,22 +26,24 @@ from ....op_graph.values.dtypes import accumulator
 from ..checks import at_least_one
 from .optimiser import Moves, Optimiser, Rate
 
-LEAST_COSINE = 1e-8  # of a change of weights with that of slopes, for them to tell a curvature
-ENOUGH = 1e-4  # of the decrease that the slope foretells
+# min. cosine between the changes of weights and of gradients for a pair to enter the history
+LEAST_COSINE = 1e-8
+ENOUGH = 1e-4  # min. share of the decrease predicted by the gradient (Armijo's condition)
 
 
 @dataclass(eq=False)
 class LBFGS(Optimiser):
-    """Along the slope times an inverse of the curvature that the last ``history`` steps tell.
+    """Moves against the gradient times an inverse Hessian estimated from the last ``history``
+    steps.
 
-    A step is ``rate`` long, or half of it, and so on up to ``searches`` lengths, until the cost has
-    decreased by a share of what the slope foretells; each costs one more forward pass. Where none
-    does, weights stay, and the history begins anew. So it is for a cost that is the same function
-    in each step, such as that of all examples, and without what is drawn anew. The first step of a
-    history is down the slope, of a norm of at most ``rate``. J. Nocedal, "Updating quasi-Newton
-    matrices with limited storage", Mathematics of Computation 1980; the search is L. Armijo's,
-    Pacific Journal of Mathematics 1966. Raises ``ArgumentError`` for ``clip``, counts below 1, and
-    where it is to move weights by slopes alone, as in ``Groups``.
+    A step has length ``rate``, or half of it, and so on up to ``searches`` lengths, until the cost
+    has decreased by a share of what the gradient predicts; each length costs one more forward pass.
+    If none does, weights stay unchanged, and the history is cleared. So it needs a cost that is the
+    same function in each step, such as that of all examples, without new random numbers. The first
+    step of a history is against the gradient, with a norm of at most ``rate``. J. Nocedal,
+    "Updating quasi-Newton matrices with limited storage", Mathematics of Computation 1980; the line
+    search is L. Armijo's, Pacific Journal of Mathematics 1966. Raises ``ArgumentError`` for
+    ``clip``, counts below 1, and if it gets gradients alone, as in ``Groups``.
     """
 
     rate: Rate = 1.0
@@ -56,21 +58,21 @@ class LBFGS(Optimiser):
             raise ArgumentError("LBFGS: clip= would hide the curvature; give none")
 
     def moves(self, weights: Sequence[Leaf], slopes: Sequence[Tensor]) -> Moves:
-        """Refused: it needs the cost."""
+        """Raise ``ArgumentError``: it needs the cost."""
         raise ArgumentError(
             "LBFGS looks for the length of a step along the cost, which Groups, other optimisers "
             "around it, and update() do not give it; call it with the cost: neon.LBFGS()(cost)"
         )
 
     def moves_of(self, cost: Tensor, weights: Sequence[Leaf]) -> Moves:
-        """What a step makes of these weights, and of the history."""
+        """Return the new values of these weights and of the history."""
         if not weights:
             return Moves()
         return Search(self, cost, weights).moves()
 
 
 class Search:
-    """One step of ``LBFGS``: lists have a tensor for each weight, scalars are of dtype ``real``."""
+    """One step of ``LBFGS``; lists have a tensor for each weight, scalars are of dtype ``real``."""
 
     def __init__(self, optimiser: LBFGS, cost: Tensor, weights: Sequence[Leaf]) -> None:
         self.optimiser, self.weights, self.state = optimiser, list(weights), optimiser.state
@@ -89,7 +91,7 @@ class Search:
         self.size = self.state(None, "size", dtype=self.real)
 
     def moves(self) -> Moves:
-        """The new values of all variables."""
+        """Return the new values of all variables."""
         moves = Moves({self.count: self.count + 1})
         told, rho, size = self.remember(moves)
         away = self.direction(told, rho, size)
@@ -104,9 +106,10 @@ class Search:
         return moves
 
     def remember(self, moves: Moves) -> tuple[list[list[Tensor]], Tensor, Tensor]:
-        """Changes of weights and of slopes, the last at the end, with 1 / of their products.
+        """Return the history of changes of weights and gradients, newest last, and 1 / their
+        products.
 
-        And the size of the inverse of the curvature, 0 where nothing tells it.
+        Also return the scale of the initial inverse Hessian, 0 if it is unknown.
         """
         places = [[self.state(w, what) for w in self.weights] for what in ("value", "slope")]
         now = [self.values, self.slopes]
@@ -126,7 +129,7 @@ class Search:
         return told, rho, where(known, sy / yy, self.size)
 
     def direction(self, told: list[list[Tensor]], rho: Tensor, size: Tensor) -> list[Tensor]:
-        """Minus the inverse of the curvature times the slope, by a loop back and one forth."""
+        """Return minus the inverse Hessian times the gradient, by the two-loop recursion."""
 
         def back(q: list[Tensor], pair: Any) -> tuple[list[Tensor], Tensor]:
             (s, y), rho = pair
@@ -144,7 +147,7 @@ class Search:
         return [-x for x in r]
 
     def search(self, away: list[Tensor], foretold: Tensor) -> tuple[Tensor, Tensor]:
-        """The first length that serves, from the rate on, and whether there is one."""
+        """Return the first accepted step length, from the rate on, and True if there is one."""
 
         def half(tried: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
             length = tried[0] / 2
@@ -153,21 +156,21 @@ class Search:
             known: dict[Op, Op] = {w: cast(value, w.dtype) for w, value in pairs}
             cost = substitute(self.cost, known)
             assert isinstance(cost, Tensor)
-            return length, cost <= self.cost + ENOUGH * length * foretold  # not where it is NaN
+            return length, cost <= self.cost + ENOUGH * length * foretold  # False if it is NaN
 
         begin = 2 * cast(self.optimiser.rate_at(self.count), self.real), as_tensor(False)
         length, serves = while_loop(lambda c: ~c[1], half, begin, self.optimiser.searches)
         return length, serves
 
     def pushed(self, kept: Tensor, new: Tensor) -> Tensor:
-        """What is kept along the history without the first, and the new one at the end."""
+        """Return the history without its first entry, with the new one at the end."""
         one = broadcast(new, [self.axis.with_length(1), *new.axes])
         return concat([kept[{self.axis: slice(1, None)}], one], self.axis)
 
     def inner(self, a: Sequence[Tensor], b: Sequence[Tensor]) -> Tensor:
-        """The sum of all products."""
+        """Return the sum of all products."""
         return reduce(add, [cast(dot(x, y), self.real) for x, y in zip(a, b, strict=True)])
 
     def plus(self, a: Sequence[Tensor], t: Any, b: Sequence[Tensor]) -> list[Tensor]:
-        """a + t b."""
+        """Return a + t b."""
         return [cast(x + t * y, x.dtype) for x, y in zip(a, b, strict=True)]

@@ -1,4 +1,4 @@
-"""``Muon``: orthogonal steps for matrices."""
+"""``Muon``: orthogonalised momentum steps for matrices."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ from ....op_graph.rows.reductions import tensor_size
 from ..checks import at_least_one
 from .optimiser import Optimiser, Rate, Step
 
-# The polynomial of a step, a x + b x^3 + c x^5: five of them take singular values from 0.01 to 1
-# to between 0.7 and 1.2, steeply at first, and no further.
+# Coefficients of a x + b x^3 + c x^5: five iterations map singular values from 0.01 to 1 to the
+# range 0.7 to 1.2, steeply at first; further ones do not improve them.
 STEEP = (3.4445, -4.7750, 2.0315)
-TINY = 1e-7  # what a slope of 0 is divided by
+TINY = 1e-7  # lower bound of the norm that a gradient is divided by
 
 
 @dataclass(eq=False)
 class Muon(Optimiser):
-    """For matrices: along the momentum, made nearly orthogonal by Newton and Schulz's steps.
+    """For matrices: the momentum, made nearly orthogonal by Newton-Schulz iterations.
 
-    All singular values of the change become about 1, times the rate and the square root of
-    max(1, outputs / inputs), where outputs are those of the last axis. ``decay`` is as in
-    ``AdamW``. A weight of other than two axes raises ``ArgumentError``; in ``Groups`` it is for
-    ``Matrices()``. K. Jordan and others, "Muon: an optimizer for hidden layers in neural networks",
-    2024.
+    All singular values of the change become about 1, times the rate and the square root of max(1,
+    outputs / inputs), where outputs are along the last axis. ``decay`` is as in ``AdamW``. A weight
+    without exactly two axes raises ``ArgumentError``; in ``Groups``, use it for ``Matrices()``. K.
+    Jordan and others, "Muon: an optimizer for hidden layers in neural networks", 2024.
     """
 
     rate: Rate = 0.02
@@ -45,7 +44,7 @@ class Muon(Optimiser):
         at_least_one("Muon", "steps", self.steps)
 
     def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
-        """The weight less rate times the orthogonal matrix."""
+        """Return the weight minus rate times the orthogonal matrix."""
         if len(w.axes) != 2:
             raise ArgumentError(
                 f"Muon: {w} (made at {w.line_info}) has {len(w.axes)} axes, and it moves matrices, "
@@ -62,11 +61,13 @@ class Muon(Optimiser):
 
 
 def orthogonal(x: Tensor, steps: int) -> Tensor:
-    """A matrix with the singular vectors of x, and singular values near 1 for all but tiny ones."""
+    """Return a matrix with the singular vectors of x, and singular values near 1 except
+    tiny ones.
+    """
     a, b, c = STEEP
     few, many = x.axes
     if isinstance(few.length, int) and isinstance(many.length, int) and few.length > many.length:
-        few, many = many, few  # the polynomial is odd: products of either side are as good
+        few, many = many, few  # the polynomial is odd: products of either side give the same
     x = rename(x / maximum(L2_norm(x), TINY), {few: "few", many: "many"})
     for _ in range(steps):
         square = dot(x, rename(x, {"few": "few'"}))

@@ -1,4 +1,4 @@
-"""``Optimiser``: from a cost to the effect of one training step."""
+"""``Optimiser``: base class that turns a cost into the effect of one training step."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ Rate: TypeAlias = float | Tensor | Schedule
 
 @dataclass(eq=False)
 class Moves:
-    """The values that variables have after a step.
+    """The values of variables after a step.
 
-    ``changes`` are made where ``when``, a bool scalar, holds; None always holds. ``always`` are
-    made in any case.
+    ``changes`` are applied if ``when``, a bool scalar, is True or None. ``always`` are applied
+    unconditionally.
     """
 
     changes: dict[Leaf, Tensor] = field(default_factory=dict)
@@ -42,13 +42,13 @@ class Moves:
     when: Tensor | None = None
 
     def only(self, condition: Tensor) -> Moves:
-        """These, made only where a condition holds too."""
+        """Return these values, applied only if ``condition`` holds too."""
         when = condition if self.when is None else logical_and(self.when, condition)
         kept = {leaf: where(condition, value, leaf) for leaf, value in self.always.items()}
         return Moves(self.changes, kept, when)
 
     def effect(self) -> VoidOp:
-        """What assigns them all."""
+        """Return the effect that assigns them."""
         changes = self.changes
         if self.when is not None:
             changes = {leaf: where(self.when, value, leaf) for leaf, value in changes.items()}
@@ -57,9 +57,9 @@ class Moves:
 
 @dataclass(eq=False)
 class Step:
-    """What the rule of a step reads, and what it sets.
+    """The inputs and outputs of an optimiser's rule in a step.
 
-    ``rate`` is the rate and ``count`` the number of the step from 1, both tensors.
+    ``rate`` is the learning rate and ``count`` the number of the step from 1, both tensors.
     """
 
     optimiser: Optimiser
@@ -68,23 +68,23 @@ class Step:
     moves: Moves = field(default_factory=Moves)
 
     def state(self, w: Leaf, what: str) -> Leaf:
-        """A variable that the rule keeps beside a weight, from 0 on."""
+        """Return a state variable of a weight, initially 0."""
         return self.optimiser.state(w, what)
 
     def set(self, variable: Leaf, value: Tensor) -> None:
-        """Let a variable have a value after this step."""
+        """Set the value of a variable after this step."""
         self.moves.changes[variable] = cast(value, variable.dtype)
 
 
 @dataclass(eq=False)
 class Optimiser:
-    """A rule that moves weights down a slope; a subclass for each, which says ``moved``.
+    """A rule that moves weights against their gradients; a subclass defines ``moved``.
 
-    ``rate`` is a number, a tensor such as a placeholder, or a schedule. ``decay`` draws weights to
-    0. ``clip`` makes slopes smaller first. Weights of half formats are moved in float32. What is
-    kept beside weights are persistent variables, named after the weights below ``name``. Raises
-    ``ArgumentError`` for a rate that is none of these, and for numbers that are not finite or out
-    of their range: rates, decays and epsilons are at least 0, shares that stay less than 1 too.
+    ``rate`` is a number, a tensor such as a placeholder, or a schedule. ``decay`` is the weight
+    decay. ``clip`` clips gradients first. Half-precision weights are updated in float32. State
+    variables are persistent, and named after the weights below ``name``. Raises ``ArgumentError``
+    for another type of rate, and for numbers that are not finite or out of range: rates, decays and
+    epsilons are at least 0, smoothing factors at least 0 and less than 1.
     """
 
     rate: Rate
@@ -97,7 +97,7 @@ class Optimiser:
     )
 
     shares: ClassVar[tuple[str, ...]] = ()  # attributes that are at least 0 and less than 1
-    decoupled = False  # whether ``decay`` goes to the weights and not to their slopes
+    decoupled = False  # True if ``decay`` applies to the weights instead of their gradients
 
     def __post_init__(self) -> None:
         what = type(self).__name__
@@ -115,10 +115,10 @@ class Optimiser:
             )
 
     def __call__(self, cost: Tensor, parameters: Sequence[Leaf] | None = None) -> VoidOp:
-        """The effect of one step down the slope of ``cost``, a scalar.
+        """The effect of one step against the gradient of ``cost``, a scalar.
 
-        It moves ``parameters``, or all trained variables that the cost depends on. The slopes are
-        those at entry, as is what other results of the computation read.
+        It moves ``parameters``, or all trainable variables that the cost depends on. The gradients
+        are those at entry, like the values that other results of the computation read.
         """
         if isinstance(cost, (list, tuple, dict)):
             raise ArgumentError(
@@ -143,16 +143,16 @@ class Optimiser:
         return self.moves_of(cost, weights).effect()
 
     def moves_of(self, cost: Tensor, weights: Sequence[Leaf]) -> Moves:
-        """What a step down the slope of a cost makes of these weights."""
+        """Return the new values of these weights after a step for a cost."""
         slopes = deriv(cost, weights, seed=self.seed(cost)) if weights else []
         return self.moves(weights, slopes)
 
     def seed(self, cost: Tensor) -> Tensor | None:
-        """What slopes are multiplied by where they begin, if by anything."""
+        """Return the initial cotangent of the cost, or None for 1."""
         return None
 
     def chosen(self, weights: Sequence[Leaf]) -> list[Leaf]:
-        """The weights of these that it moves."""
+        """Return those of the weights that it moves."""
         return list(weights)
 
     def averages(self) -> dict[Leaf, Leaf]:
@@ -160,11 +160,11 @@ class Optimiser:
         return {}
 
     def update(self, weights: Sequence[Leaf], slopes: Sequence[Tensor]) -> VoidOp:
-        """The effect of one step for weights with these slopes."""
+        """The effect of one step for weights with these gradients."""
         return self.moves(weights, slopes).effect()
 
     def moves(self, weights: Sequence[Leaf], slopes: Sequence[Tensor]) -> Moves:
-        """What one step makes of weights with these slopes."""
+        """Return the new values after one step for weights with these gradients."""
         count = self.state(None, "steps")
         rate = self.rate_at(count)
         step = Step(self, rate, cast(count, "float32") + 1)
@@ -180,11 +180,11 @@ class Optimiser:
         return step.moves
 
     def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
-        """What a weight of this value becomes; the rule of a subclass."""
+        """Return the new value of a weight; the rule of a subclass."""
         raise NotImplementedError
 
     def rate_at(self, count: Tensor) -> Tensor:
-        """The rate of the step of this number, from 0 on."""
+        """Return the learning rate of the step of this number, from 0 on."""
         return self.rate(cast(count, "float32")) if is_function(self.rate) else as_tensor(self.rate)
 
     def state(
@@ -195,10 +195,10 @@ class Optimiser:
         dtype: str = "int64",
         along: Axis | None = None,
     ) -> Leaf:
-        """The variable of this kind beside a weight, or beside none: made once, then found.
+        """Return the state variable ``what`` of a weight, or of none: created once, then reused.
 
-        ``first`` is its first value, ``dtype`` that of one which is beside no weight. It has the
-        axis ``along`` before those of the weight.
+        ``first`` is its initial value, ``dtype`` that of a variable of no weight. It has the axis
+        ``along`` before those of the weight.
         """
         key = None if w is None else Same(w), what
         found = self.variables.get(key)
@@ -216,7 +216,7 @@ class Optimiser:
 
 
 def checked_rate(what: str, rate: Any) -> None:
-    """Raise ``ArgumentError`` for what is no rate: no number, scalar tensor or schedule."""
+    """Raise ``ArgumentError`` unless ``rate`` is a number, scalar tensor or schedule."""
     if isinstance(rate, Tensor):
         if len(rate.axes):
             raise ArgumentError(
@@ -228,5 +228,5 @@ def checked_rate(what: str, rate: Any) -> None:
 
 
 def trained(cost: Tensor) -> list[Leaf]:
-    """The trained variables that a cost depends on."""
+    """Return the trainable variables that a cost depends on."""
     return [leaf for leaf in cost.variables() if isinstance(leaf, Leaf)]

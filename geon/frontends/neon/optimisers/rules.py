@@ -1,4 +1,4 @@
-"""The rules by which weights are moved."""
+"""Update rules: SGD, RMSProp, Adagrad, Adadelta, Adam, AdamW and Lion."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .optimiser import Optimiser, Rate, Step
 
 @dataclass(eq=False)
 class SGD(Optimiser):
-    """Down the slope; with ``momentum`` along the sum of slopes, each older one by that less.
+    """Gradient descent; with ``momentum``, along the exponentially decaying sum of gradients.
 
-    With ``nesterov`` from where momentum leads, as I. Sutskever, J. Martens, G. Dahl and G. Hinton,
+    With ``nesterov``, Nesterov's momentum, as in I. Sutskever, J. Martens, G. Dahl and G. Hinton,
     "On the importance of initialization and momentum in deep learning", ICML 2013.
     """
 
@@ -31,7 +31,7 @@ class SGD(Optimiser):
             raise ArgumentError("SGD: nesterov=True looks ahead along a momentum; give momentum=")
 
     def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
-        """The weight less rate times speed."""
+        """Return the weight minus rate times velocity."""
         if self.momentum:
             kept = step.state(w, "momentum")
             speed = self.momentum * kept + slope
@@ -42,7 +42,7 @@ class SGD(Optimiser):
 
 @dataclass(eq=False)
 class RMSProp(Optimiser):
-    """Slopes divided by the root of a running mean of their squares; then momentum.
+    """Gradients divided by the root of a running mean of their squares; then momentum.
 
     T. Tieleman and G. Hinton, lecture 6.5 of "Neural networks for machine learning", 2012.
     """
@@ -55,7 +55,7 @@ class RMSProp(Optimiser):
     shares = ("smoothing", "momentum")
 
     def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
-        """The weight less rate times the divided slope, or its momentum."""
+        """Return the weight minus rate times the scaled gradient, or its momentum."""
         kept = step.state(w, "square")
         size = self.smoothing * kept + (1 - self.smoothing) * square(slope)
         step.set(kept, size)
@@ -69,7 +69,7 @@ class RMSProp(Optimiser):
 
 @dataclass(eq=False)
 class Adagrad(Optimiser):
-    """Slopes divided by the root of the sum of all their squares.
+    """Gradients divided by the root of the sum of all their squares.
 
     J. Duchi, E. Hazan and Y. Singer, "Adaptive subgradient methods for online learning and
     stochastic optimization", JMLR 2011.
@@ -79,7 +79,7 @@ class Adagrad(Optimiser):
     epsilon: float = 1e-10
 
     def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
-        """The weight less rate times the divided slope."""
+        """Return the weight minus rate times the scaled gradient."""
         kept = step.state(w, "square")
         size = kept + square(slope)
         step.set(kept, size)
@@ -88,7 +88,7 @@ class Adagrad(Optimiser):
 
 @dataclass(eq=False)
 class Adadelta(Optimiser):
-    """Slopes times the ratio of running sizes, of changes to slopes.
+    """Gradients times the ratio of the running root mean squares of changes and gradients.
 
     M. Zeiler, "ADADELTA: an adaptive learning rate method", 2012.
     """
@@ -100,7 +100,7 @@ class Adadelta(Optimiser):
     shares = ("smoothing",)
 
     def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
-        """The weight less rate times the change."""
+        """Return the weight minus rate times the change."""
         seen, made = step.state(w, "square"), step.state(w, "change")
         size = self.smoothing * seen + (1 - self.smoothing) * square(slope)
         change = sqrt(made + self.epsilon) / sqrt(size + self.epsilon) * slope
@@ -111,7 +111,8 @@ class Adadelta(Optimiser):
 
 @dataclass(eq=False)
 class Adam(Optimiser):
-    """A running mean of slopes, divided by the root of one of their squares, both freed of bias.
+    """A running mean of gradients, divided by the root of one of their squares, both
+    bias-corrected.
 
     D. Kingma and J. Ba, "Adam: a method for stochastic optimization", ICLR 2015.
     """
@@ -124,7 +125,7 @@ class Adam(Optimiser):
     shares = ("first", "second")
 
     def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
-        """The weight less rate times the divided mean."""
+        """Return the weight minus rate times the scaled mean."""
         m, v = step.state(w, "m"), step.state(w, "v")
         new_m = self.first * m + (1 - self.first) * slope
         new_v = self.second * v + (1 - self.second) * square(slope)
@@ -136,13 +137,13 @@ class Adam(Optimiser):
 
 
 def counted(smoothing: float, count: Tensor) -> Tensor:
-    """1 - smoothing ** count: how much of a running mean from 0 on is not that 0."""
+    """Return 1 - smoothing ** count, the bias correction of a running mean that starts at 0."""
     return -expm1(count * math.log(smoothing)) if smoothing else count * 0 + 1
 
 
 @dataclass(eq=False)
 class AdamW(Adam):
-    """Adam, with ``decay`` that draws weights to 0 by the rate times it, apart from slopes.
+    """Adam with decoupled weight decay: weights shrink by rate times ``decay``.
 
     I. Loshchilov and F. Hutter, "Decoupled weight decay regularization", ICLR 2019.
     """
@@ -152,7 +153,7 @@ class AdamW(Adam):
 
 @dataclass(eq=False)
 class Lion(Optimiser):
-    """By the rate along the sign of a running mean of slopes; ``decay`` is as in ``AdamW``.
+    """Moves by the rate along the sign of a running mean of gradients; ``decay`` as in ``AdamW``.
 
     X. Chen and others, "Symbolic discovery of optimization algorithms", NeurIPS 2023.
     """
@@ -165,7 +166,7 @@ class Lion(Optimiser):
     shares = ("first", "second")
 
     def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
-        """The weight less rate times the sign."""
+        """Return the weight minus rate times the sign."""
         m = step.state(w, "m")
         step.set(m, self.second * m + (1 - self.second) * slope)
         return value - step.rate * sign(self.first * m + (1 - self.first) * slope)

@@ -1,7 +1,7 @@
 """Schedules: learning rates as functions of the number of the step, which begins at 0.
 
-They raise ``ArgumentError`` for rates and factors that are negative or not finite, and where they
-are to take no steps.
+They raise ``ArgumentError`` for rates and factors that are negative or not finite, and for numbers
+of steps that are not positive.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Schedule: TypeAlias = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Fixed:
-    """The same rate at all steps."""
+    """A constant rate."""
 
     rate: float
 
@@ -40,7 +40,7 @@ class Fixed:
 
 @dataclass(frozen=True)
 class Step:
-    """``rate``, times ``factor`` after each ``every`` steps."""
+    """``rate``, times ``factor`` after every ``every`` steps."""
 
     rate: float
     every: int
@@ -109,7 +109,7 @@ class Polynomial:
 
 @dataclass(frozen=True)
 class Cosine:
-    """From ``rate`` to ``last`` in ``steps`` steps, as half a turn of a cosine.
+    """From ``rate`` to ``last`` in ``steps`` steps, along half a period of a cosine.
 
     I. Loshchilov and F. Hutter, "SGDR: stochastic gradient descent with warm restarts", ICLR 2017.
     """
@@ -129,7 +129,7 @@ class Cosine:
 
 @dataclass(frozen=True)
 class WarmUp:
-    """Up to the first rate of ``then`` in ``steps`` even steps, and from there ``then``."""
+    """Rises linearly to the first rate of ``then`` in ``steps`` steps, then follows ``then``."""
 
     steps: int
     then: Schedule
@@ -153,8 +153,9 @@ class WarmUp:
 class OneCycle:
     """From ``highest / first`` up to ``highest``, then down to ``highest / first / last``.
 
-    As half turns of a cosine, the first in the share ``rise`` of ``steps``. L. Smith and N. Topin,
-    "Super-convergence: very fast training of neural networks using large learning rates", 2018.
+    Both along half a period of a cosine; the rise takes the share ``rise`` of ``steps``. L. Smith
+    and N. Topin, "Super-convergence: very fast training of neural networks using large learning
+    rates", 2018.
     """
 
     highest: float
@@ -175,13 +176,13 @@ class OneCycle:
         top = self.rise * self.steps - 1
         start = self.highest / self.first
         up = between(start, self.highest, step / top if top > 0 else step * 0 + 1)
-        fall = self.steps - 1 - top or 1  # none where it rises to the end
+        fall = self.steps - 1 - top or 1  # no descent if it rises to the end
         down = between(self.highest, start / self.last, (step - top) / fall)
         return where(step < top, up, down)
 
 
 class Given:
-    """The rate of each step from a list; the last one stays."""
+    """The rate of each step from a list; the last one is kept."""
 
     def __init__(self, rates: Sequence[float]) -> None:
         if not isinstance(rates, Iterable) or not len(rates):
@@ -197,5 +198,7 @@ class Given:
 
 
 def between(begin: float, end: float, part: Tensor) -> Tensor:
-    """From one rate to another as half a turn of a cosine, where ``part`` goes from 0 to 1."""
+    """Return a rate between two along half a period of a cosine, while ``part`` goes from 0
+    to 1.
+    """
     return end + (begin - end) * (1 + cos(math.pi * clip(part, 0, 1))) / 2

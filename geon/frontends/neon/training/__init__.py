@@ -1,4 +1,4 @@
-"""Training: models, data in batches, and callbacks."""
+"""Training: models, batches of data, and callbacks."""
 
 from . import augment
 from .augment import Augmented

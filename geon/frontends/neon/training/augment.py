@@ -1,8 +1,8 @@
-"""Changed data: images flipped, cropped, padded and noised.
+"""Data augmentation: random flips, crops, padding and noise.
 
 A change is a function of a random generator and an array, whose first dimension is that of the
-examples; the others are told by their numbers. ``Augmented`` has a generator for each batch, which
-depends on a seed, the epoch and the number of the batch, so a run that goes on draws the same.
+examples; other dimensions are given by number. ``Augmented`` has a generator for each batch, which
+depends on a seed, the epoch and the number of the batch, so a resumed run draws the same numbers.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ Change: TypeAlias = Callable[[np.random.Generator, Array], Array]
 
 
 class Augmented(MadeOf):
-    """``data`` with ``changes`` of an array of each batch, one after another.
+    """``data`` with ``changes`` applied to an array of each batch, one after another.
 
-    ``part`` is the number of the array, the first one by default. Raises ``ArgumentError`` for what
-    is no list of functions, and for a batch without that part; ``FeedError`` for masked elements.
+    ``part`` is the number of the array, the first one by default. Raises ``ArgumentError`` unless
+    ``changes`` is a list of functions, and for a batch without that part; ``FeedError`` for masked
+    elements.
     """
 
     def __init__(self, data: Any, changes: Sequence[Change], seed: int, part: int = 0) -> None:
@@ -44,7 +45,7 @@ class Augmented(MadeOf):
         self.changes, self.seed, self.part = list(changes), seed, part
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
-        """The batches of an epoch, from the one of number ``start`` on."""
+        """Yield the batches of an epoch, from number ``start`` on."""
         for place, batch in enumerate(self.data.epoch(number, start), start):
             random = np.random.default_rng([self.seed, number, place])
             if not -len(batch) <= self.part < len(batch):
@@ -52,7 +53,7 @@ class Augmented(MadeOf):
                     f"Augmented: part={self.part} of a batch of {len(batch)} arrays; give the "
                     "number of one"
                 )
-            # Of its own, as a change may write into it, and data may give the same array again.
+            # A copy, as a change may write to it, and data may return the same array again.
             array = np.array(array_of(batch[self.part], f"Augmented: part {self.part} of a batch"))
             for change in self.changes:
                 array = change(random, array)
@@ -61,9 +62,9 @@ class Augmented(MadeOf):
 
 @dataclass(frozen=True)
 class Flip:
-    """Each example turned round along dimension ``dim``, with a chance of ``rate``.
+    """Flips each example along dimension ``dim``, with probability ``rate``.
 
-    Raises ``ArgumentError`` for a rate that is no chance.
+    Raises ``ArgumentError`` unless ``rate`` is a probability.
     """
 
     dim: int
@@ -84,10 +85,10 @@ class Flip:
 
 @dataclass(frozen=True)
 class Crop:
-    """A part of each example, as long as ``sizes`` says for each dimension, anywhere in it.
+    """Crops each example to ``sizes`` (a length for each dimension), at a random position.
 
-    With ``middle`` it is the middle, for data that a model is looked at with. Raises
-    ``ArgumentError`` where the array is shorter.
+    With ``middle``, the crop is central, for evaluation. Raises ``ArgumentError`` if the array is
+    shorter.
     """
 
     sizes: Mapping[int, int]
@@ -113,7 +114,8 @@ class Crop:
             begins = np.full(len(array), room // 2)
             if not self.middle:
                 begins = random.integers(0, room + 1, len(array))
-            windows = np.lib.stride_tricks.sliding_window_view(array, size, dim)  # size is last
+            # the new last axis has length ``size``
+            windows = np.lib.stride_tricks.sliding_window_view(array, size, dim)
             chosen = np.moveaxis(windows, dim, 1)[np.arange(len(array)), begins]
             array = np.moveaxis(chosen, -1, dim)
         return array
@@ -121,10 +123,10 @@ class Crop:
 
 @dataclass(frozen=True)
 class Pad:
-    """As many elements of ``value`` as ``widths`` says at both ends of each dimension.
+    """Pads each dimension with ``value`` at both ends, as many elements as ``widths`` has for it.
 
-    Raises ``ArgumentError`` for a width that is no integer of at least 0, and for a value that the
-    dtype of an array does not hold.
+    Raises ``ArgumentError`` unless widths are integers of at least 0, and for a value that the
+    dtype of an array cannot represent.
     """
 
     widths: Mapping[int, int]
@@ -145,9 +147,9 @@ class Pad:
 
 @dataclass(frozen=True)
 class Noise:
-    """Normal noise with this standard deviation, in the unit of the array.
+    """Adds normal noise with this standard deviation, in the unit of the array.
 
-    Raises ``ArgumentError`` for an array that is not of floats, and a deviation below 0.
+    Raises ``ArgumentError`` for an array that is not of floats, and for a deviation below 0.
     """
 
     deviation: float
@@ -164,7 +166,7 @@ class Noise:
 
 
 def a_dim(what: str, dim: Any) -> None:
-    """Raise ``ArgumentError`` for what is no number of a dimension."""
+    """Raise ``ArgumentError`` unless ``dim`` is an integer."""
     if not whole(dim):
         raise ArgumentError(
             f"{what}: dimension {dim!r}; give an integer from 1 on, since 0 is that of the examples"
@@ -172,7 +174,7 @@ def a_dim(what: str, dim: Any) -> None:
 
 
 def by_dim(what: str, name: str, given: Any) -> None:
-    """Raise ``ArgumentError`` for what is no mapping from dimensions."""
+    """Raise ``ArgumentError`` unless ``given`` is a mapping from dimensions."""
     if not isinstance(given, Mapping):
         raise ArgumentError(
             f"{what}: {name}={given!r} is no mapping; give one from dimensions, such as "
@@ -183,7 +185,7 @@ def by_dim(what: str, name: str, given: Any) -> None:
 
 
 def checked_dims(what: str, dims: Any, array: Array) -> None:
-    """Raise ``ArgumentError`` for a dimension that is not one of each example."""
+    """Raise ``ArgumentError`` for a dimension that examples do not have."""
     for dim in dims:
         if not 1 <= dim < array.ndim:
             raise ArgumentError(

@@ -1,4 +1,4 @@
-"""Callbacks: progress, checkpoints, early stopping, and a stop at what is not finite."""
+"""Callbacks: progress bar, checkpoints, early stopping, and stop at non-finite values."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ EPOCH_FILE = re.compile(r"epoch-(\d+)\.safetensors")
 
 
 class Progress(Callback):
-    """A bar of tqdm for each epoch, with the cost; ``options`` are tqdm's.
+    """A tqdm progress bar for each epoch, with the cost; ``options`` are tqdm's.
 
-    Raises ``UnavailableError`` where tqdm is not installed.
+    Raises ``UnavailableError`` if tqdm is not installed.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -33,7 +33,7 @@ class Progress(Callback):
         self._open(run)
 
     def after_batch(self, run: Run) -> None:
-        """Go on by one, and show the cost."""
+        """Advance by one, and show the cost."""
         self.bar.update()
         self.bar.set_postfix(cost=f"{run.cost:.4f}", refresh=False)
 
@@ -62,7 +62,9 @@ class Progress(Callback):
 
 
 class Watcher(Callback):
-    """A callback that watches a figure of the epochs, and keeps the best one, if any is watched."""
+    """Base of callbacks that watch a figure of the epochs and keep its best value; None watches
+    none.
+    """
 
     def __init__(self, figure: str | None, highest: bool, name: str) -> None:
         check_flag(type(self).__name__, "highest", highest)
@@ -71,7 +73,7 @@ class Watcher(Callback):
         self.numbers: Mapping[str, float] = {} if figure is None else {self.key: worst}
 
     def better(self, run: Run) -> bool:
-        """Whether the last epoch's figure is the best so far; it is kept then."""
+        """Return True if the last epoch's figure is the best so far, and store it."""
         if self.figure is None:
             return False
         if self.figure not in run.figures:
@@ -86,11 +88,11 @@ class Watcher(Callback):
         return True
 
     def _cure(self, run: Run) -> str:
-        """What to do about a figure that there is not."""
+        """Return the hint for a figure that does not exist."""
         name = str(self.figure)
         if name.startswith("validation ") and name.removeprefix("validation ") in run.figures:
             return "; give fit validation= data"
-        import difflib  # here because only this message needs it
+        import difflib  # imported here because only this message needs it
 
         near = difflib.get_close_matches(name, run.figures, 1)
         return f"; did you mean {near[0]!r}?" if near else ""
@@ -99,8 +101,8 @@ class Watcher(Callback):
 class Checkpoints(Watcher):
     """Checkpoints in a folder: ``epoch-3.safetensors`` and so on, and ``best.safetensors``.
 
-    One is written after each ``every`` epochs, and of these the last ``keep`` stay, or all.
-    ``best`` is a figure such as "validation cost"; the lowest counts, or with ``highest`` the
+    One is written after every ``every`` epochs, and the last ``keep`` of them are kept, or all.
+    ``best`` is a figure such as "validation cost"; the lowest is best, or with ``highest`` the
     highest. A run that is interrupted writes ``interrupted.safetensors``.
     """
 
@@ -123,11 +125,11 @@ class Checkpoints(Watcher):
         self.every, self.keep = every, keep
 
     def begin(self, run: Run) -> None:
-        """Make the folder."""
+        """Create the folder."""
         made_folder("Checkpoints", self.folder)
 
     def after_epoch(self, run: Run) -> None:
-        """Write what is due."""
+        """Write the checkpoints that are due."""
         best = self.better(run)
         if run.epoch % self.every == 0:
             run.model.save(self.path(run.epoch))
@@ -138,25 +140,27 @@ class Checkpoints(Watcher):
             run.model.save(self.folder / "best.safetensors")
 
     def end(self, run: Run) -> None:
-        """Write one where training was interrupted."""
+        """Write a checkpoint if training was interrupted."""
         if run.interrupted:
             run.model.save(self.folder / "interrupted.safetensors")
 
     def epochs(self, last: int) -> list[int]:
-        """The epochs up to the ``last`` one that the folder has files of, by other runs too."""
+        """Return the epochs up to ``last`` that have files in the folder, including other runs'
+        files.
+        """
         found = [EPOCH_FILE.fullmatch(file.name) for file in self.folder.iterdir()]
         numbers = [int(match[1]) for match in found if match is not None]
         return sorted([number for number in numbers if number <= last])
 
     def path(self, epoch: int) -> Path:
-        """The file of an epoch."""
+        """Return the file of an epoch."""
         return self.folder / f"epoch-{epoch}.safetensors"
 
 
 class EarlyStopping(Watcher):
-    """End training when a figure has not become better for ``patience`` epochs.
+    """Ends training when a figure has not improved for ``patience`` epochs.
 
-    The lowest counts, or with ``highest`` the highest.
+    The lowest is best, or with ``highest`` the highest.
     """
 
     def __init__(
@@ -168,11 +172,11 @@ class EarlyStopping(Watcher):
         self.numbers = {**self.numbers, self.waited: 0.0}
 
     def begin(self, run: Run) -> None:
-        """Stop at once where the run that goes on was stopped."""
+        """Stop at once if the resumed run was stopped."""
         self._look(run)
 
     def after_epoch(self, run: Run) -> None:
-        """Count, or begin to count anew."""
+        """Count the epoch, or reset the count."""
         waited = 0.0 if self.better(run) else run.model.number(self.waited) + 1
         run.model.set_number(self.waited, waited)
         self._look(run)
@@ -183,10 +187,10 @@ class EarlyStopping(Watcher):
 
 
 class StopOnNaN(Callback):
-    """End training at the first value that is not finite: ``run.error`` names its op and line.
+    """Ends training at the first value that is not finite: ``run.error`` names its op and line.
 
-    Variables are as they were before that step. Looking at each value takes time. A slope that
-    overflows is such a value, too, though ``Scaled`` would leave out its step.
+    Variables are as they were before that step. Checking each value takes time. A gradient that
+    overflows is such a value, too, though ``Scaled`` would skip its step.
     """
 
     checked = True

@@ -1,4 +1,6 @@
-"""Data: batches of an epoch, which depend on its number and a seed, so that a run can go on."""
+"""Data as batches of an epoch, determined by its number and a seed, so that a run can be
+resumed.
+"""
 
 from __future__ import annotations
 
@@ -24,25 +26,26 @@ if TYPE_CHECKING:
 
 
 class Data(Protocol):
-    """What a model is trained on and looked at with."""
+    """Data for training and evaluation of a model."""
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
-        """The batches of an epoch, from the one of number ``start`` on."""
+        """Yield the batches of an epoch, from number ``start`` on."""
         ...
 
 
 class Batches:
     """Arrays in batches of ``size`` along their first dimensions.
 
-    With a ``seed`` each epoch has an order of its own, which depends on the seed and the number of
-    the epoch. ``last="drop"`` leaves out a last batch that is shorter. Arrays may be what NumPy
-    indexes by lists of increasing numbers, such as memory-mapped files and data sets of HDF5: only
-    the rows of a batch are read. Examples of labelled data lie along their dimension N, wherever it
-    is, and tables go by position. Without a seed batches of NumPy's arrays are views that nobody
-    may write into.
-    ``shard=(k, n)`` is the part k, from 0 on, of n parts of each epoch, which share no example and
-    have as many each; up to n - 1 examples are left out. Lists are made arrays. Raises
-    ``ArgumentError`` for arguments that are none of these.
+    With a ``seed``, each epoch has an order of its own, which depends on the seed and the number of
+    the epoch. ``last="drop"`` omits a last batch that is shorter. Arrays may be of any type that
+    supports indexing by lists of increasing numbers, such as memory-mapped files and HDF5 datasets:
+    only the rows of a batch are read. Examples of labelled data lie along their dimension N,
+    wherever it is, and tables are indexed by position. Without a seed, batches of NumPy arrays are
+    read-only views.
+
+    ``shard=(k, n)`` is part k, from 0 on, of n disjoint parts of each epoch, which have equally
+    many examples; up to n - 1 examples are omitted. Lists are converted to arrays. Raises
+    ``ArgumentError`` for invalid arguments.
     """
 
     def __init__(
@@ -60,12 +63,12 @@ class Batches:
         self.size, self.seed, self.last, self.shard = size, seed, last, shard
 
     def __len__(self) -> int:
-        """How many batches an epoch has."""
+        """The number of batches of an epoch."""
         full, rest = divmod(self.length // self.shard[1], self.size)
         return full + bool(rest and self.last == "keep")
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
-        """The batches of an epoch, from the one of number ``start`` on."""
+        """Yield the batches of an epoch, from number ``start`` on."""
         part, parts = self.shard
         taken = slice(part, self.length // parts * parts, parts)
         order: Any = range(self.length)[taken]
@@ -79,7 +82,7 @@ class Batches:
 
 
 class Stream:
-    """Batches that a function makes: ``make(number)`` is an iterable of those of an epoch."""
+    """Batches made by a function: ``make(number)`` is an iterable of those of an epoch."""
 
     def __init__(self, make: Callable[[int], Iterable[Batch]]) -> None:
         if not is_function(make):
@@ -90,7 +93,7 @@ class Stream:
         self.make = make
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
-        """The batches of an epoch, from the one of number ``start`` on."""
+        """Yield the batches of an epoch, from number ``start`` on."""
         batches = self.make(number)
         if not isinstance(batches, Iterable):
             raise ArgumentError(
@@ -101,9 +104,9 @@ class Stream:
 
 
 def along_examples(leaves: Sequence[Leaf], arrays: Sequence[Any], size: int) -> Iterator[Batch]:
-    """What placeholders are given, in batches of ``size`` examples along N, wherever that is.
+    """Yield arguments of placeholders in batches of ``size`` examples along N, wherever that is.
 
-    What has no N is in each batch as it is.
+    Arguments without N are passed with each batch unchanged.
     """
     at_least_one("predict", "size", size)
     parts = [
@@ -120,13 +123,13 @@ def along_examples(leaves: Sequence[Leaf], arrays: Sequence[Any], size: int) -> 
 
 
 def checked_seed(what: str, seed: Any) -> None:
-    """Raise ``ArgumentError`` for what is neither None nor an integer of at least 0."""
+    """Raise ``ArgumentError`` unless ``seed`` is None or an integer of at least 0."""
     if seed is not None:
         at_least_zero(what, "seed", seed)
 
 
 def checked_division(what: str, size: Any, last: Any, shard: Any) -> None:
-    """Raise ``ArgumentError`` for what does not say how examples are divided into batches."""
+    """Raise ``ArgumentError`` for an invalid division of examples into batches."""
     at_least_one(what, "size", size)
     if last not in ("keep", "drop"):
         raise ArgumentError(f"{what}: there is no last={last!r}; give 'keep' or 'drop'")
@@ -136,7 +139,7 @@ def checked_division(what: str, size: Any, last: Any, shard: Any) -> None:
 
 
 def checked_padding(what: str, name: str, value: float, dtype: Any, where: str) -> None:
-    """Raise ``ArgumentError`` for padding that arrays of a dtype do not hold."""
+    """Raise ``ArgumentError`` for padding that a dtype cannot represent."""
     with np.errstate(invalid="ignore"):
         padded = np.array(value).astype(dtype)
     if dtype.kind in "biu" and padded != value:
@@ -147,10 +150,10 @@ def checked_padding(what: str, name: str, value: float, dtype: Any, where: str) 
 
 
 def as_data(data: Any) -> Data:
-    """Data, or an iterable of batches as data of which each epoch is all of it.
+    """Return data, or an iterable of batches as data with equal epochs.
 
-    Raises ``ArgumentError`` for an iterator, which serves once, what is no iterable, and data whose
-    ``epoch`` cannot begin in the middle.
+    Raises ``ArgumentError`` for an iterator, which can be used only once, for other types, and for
+    data whose ``epoch`` cannot start in the middle.
     """
     if hasattr(data, "epoch"):
         made: Data = data
@@ -169,7 +172,7 @@ def as_data(data: Any) -> Data:
 
 
 def begins_anywhere(data: Data) -> bool:
-    """Whether the ``epoch`` of data takes the number of an epoch and that of a batch."""
+    """Return True if the ``epoch`` of data takes the number of an epoch and that of a batch."""
     function = getattr(data.epoch, "__func__", None)
     if isinstance(function, FunctionType):
         return takes_known(function, 3)
@@ -177,7 +180,7 @@ def begins_anywhere(data: Data) -> bool:
 
 
 def takes(function: Callable[..., Any], count: int) -> bool:
-    """Whether a function can be called with so many arguments by position."""
+    """Return True if a function can be called with ``count`` positional arguments."""
     try:
         inspect.signature(function).bind(*range(count))
     except TypeError:
@@ -185,12 +188,12 @@ def takes(function: Callable[..., Any], count: int) -> bool:
     return True
 
 
-# To look takes longer than all else that fit does before it trains.
+# The inspection takes longer than all else that fit does before it trains.
 takes_known = lru_cache(maxsize=64)(takes)
 
 
 def checked_batch(batch: Any, wanted: Sequence[Leaf]) -> Batch:
-    """A batch that has an array for each of these; ``ArgumentError`` for what is no tuple."""
+    """Return a batch as a tuple; raise ``ArgumentError`` if it is neither a tuple nor a list."""
     if not isinstance(batch, (tuple, list)):
         raise ArgumentError(
             f"a batch is {type(batch).__name__} and no tuple of arrays; give one for each of "
@@ -200,10 +203,10 @@ def checked_batch(batch: Any, wanted: Sequence[Leaf]) -> Batch:
 
 
 def count_of(data: Data) -> int | None:
-    """How many batches an epoch has, where that is known."""
+    """Return the number of batches of an epoch, or None if unknown."""
     try:
         return len(data)  # type: ignore[arg-type]  # some have no length
-    except TypeError:  # nor do data that are made of such
+    except TypeError:  # also raised by data made from data without a length
         return None
 
 
@@ -214,7 +217,7 @@ class MadeOf:
         self.data: Data = as_data(data)
 
     def __len__(self) -> int:
-        """How many batches an epoch has; ``TypeError`` where the data do not say."""
+        """The number of batches of an epoch; raises ``TypeError`` if the data do not have it."""
         count = count_of(self.data)
         if count is None:
             raise TypeError(f"{self.data!r} does not say how many batches an epoch has")
@@ -222,9 +225,9 @@ class MadeOf:
 
 
 class Ended:
-    """Batches that are closed at the end of the block, where they can be.
+    """Closes batches at the end of a ``with`` block, if they can be closed.
 
-    As a generator it would take twice as long, of each epoch.
+    As a generator, it would take twice as long, in each epoch.
     """
 
     __slots__ = ("batches",)

@@ -1,4 +1,4 @@
-"""``Examples``: an array, or what is read like one, by its examples along one dimension."""
+"""``Examples``: access to the examples of an array-like, along one dimension."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ..axis import N
 class Examples:
     """An array whose examples lie along dimension ``dim``.
 
-    Those of labelled data lie along the dimension N, wherever that is; where no dimension has this
-    name along the only one without a name, and else along ``dim``. Tables go by position and not by
-    the labels of their rows. Lists are made arrays. Raises ``ArgumentError``, which begins with
-    ``what``, for what has no such dimension, and for lists of lists of several lengths.
+    Those of labelled data lie along the dimension N, wherever that is; without one, along the only
+    dimension without a name, and else along ``dim``. Tables are indexed by position and not by the
+    labels of their rows. Lists are converted to arrays. Raises ``ArgumentError``, which begins with
+    ``what``, for data without such a dimension, and for ragged lists.
     """
 
     def __init__(self, what: str, array: Any, dim: int = 0) -> None:
@@ -38,13 +38,13 @@ class Examples:
         return names.index(None) if names.count(None) == 1 else dim
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of examples."""
         return int(self.array.shape[self.dim]) if self.dim else len(self.array)
 
     def at(self, place: Any) -> Any:
-        """Those of a slice, which in an array of NumPy's nobody may write into, or of numbers.
+        """Return the examples of a slice, read-only for a NumPy array, or of numbers.
 
-        What is no array of NumPy's is read at increasing numbers, as HDF5 needs and disks like.
+        Other arrays than NumPy's are read at increasing numbers, as HDF5 requires and disks prefer.
         """
         array = self.array
         if hasattr(array, "iloc"):
@@ -65,12 +65,14 @@ class Examples:
         return found[self.index(back)]
 
     def index(self, place: Any) -> Any:
-        """The index of a place along the dimension of the examples."""
+        """Return the index that applies ``place`` to the dimension of the examples."""
         return (*(slice(None),) * self.dim, place) if self.dim else place
 
 
 def count_of_examples(what: str, parts: Iterable[Examples]) -> int:
-    """How many examples arrays have; ``ArgumentError`` where not all have as many, or none is."""
+    """Return the number of examples; raise ``ArgumentError`` if it differs or there are no
+    arrays.
+    """
     lengths = {len(part) for part in parts}
     if len(lengths) != 1:
         raise ArgumentError(
@@ -81,7 +83,7 @@ def count_of_examples(what: str, parts: Iterable[Examples]) -> int:
 
 
 def made_array(what: str, values: Any) -> Any:
-    """An array of lists; ``FeedError`` for lists of labelled or masked arrays."""
+    """Return a list as an array; raise ``FeedError`` for lists of labelled or masked arrays."""
     refuse_list(values, f"{what}: an array", FeedError)
     try:
         return np.array(values)

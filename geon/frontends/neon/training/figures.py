@@ -1,4 +1,4 @@
-"""The figures of a model: names that are told apart, and a mask of what counts in them."""
+"""Figures of a model: checks that their names differ, and the mask of elements that count."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from ..metrics import Mean, Metric
 
 
 def checked_figures(cost: Callable[[Tensor, Tensor], Tensor], metrics: Sequence[Metric]) -> None:
-    """Raise ``ArgumentError`` for metrics of one name, of which a report would have but one."""
+    """Raise ``ArgumentError`` for metrics with equal names, which a report could not
+    distinguish.
+    """
     names = [Mean(cost).name]
     for metric in metrics:
         if not isinstance(metric, Metric):
@@ -27,7 +29,7 @@ def checked_figures(cost: Callable[[Tensor, Tensor], Tensor], metrics: Sequence[
 
 
 def over_all(mask: Tensor, figures: Tensor) -> Tensor:
-    """A mask over the axes of these figures; errors where it is none, or for other axes."""
+    """Return a mask over the axes of these figures; raise for another dtype or other axes."""
     if mask.dtype.name != "bool":
         raise DTypeError(
             f"Model: the mask {mask} (made at {mask.line_info}) is {mask.dtype.name}; give truth "

@@ -1,4 +1,4 @@
-"""Callbacks that keep the figures of epochs: in files, as pictures, and what time they took."""
+"""Callbacks that record epochs: figures in files, as plots, and timings."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ from .run import Callback, Run
 class History(Callback):
     """The figures of each epoch: ``records``, and with ``path`` a line of JSON for each.
 
-    A file that is there is gone on with; what it has of epochs that are done again is taken out,
-    and so is a last line of which a run that broke off has written a part. Raises ``ArgumentError``
-    for a file of anything else.
+    An existing file is continued; records of epochs that are repeated are removed, and so is an
+    incomplete last line of a run that was killed. Raises ``ArgumentError`` for any other file.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
@@ -31,7 +30,7 @@ class History(Callback):
         self.records: list[dict[str, Any]] = []
 
     def begin(self, run: Run) -> None:
-        """Read what is there, and make the folder."""
+        """Read an existing file, and create the folder."""
         if self.path is not None:
             made_folder(type(self).__name__, self.path.parent)
         if self.path is not None and self.path.exists():
@@ -47,11 +46,13 @@ class History(Callback):
             self.add(self.path)
 
     def kept(self, run: Run) -> dict[str, Any]:
-        """The figures of an epoch; JSON has no numbers that are not finite, so these are texts."""
+        """Return the figures of an epoch; those that are not finite as text, since JSON
+        lacks them.
+        """
         return {k: v if math.isfinite(v) else str(v) for k, v in run.figures.items()}
 
     def read(self, path: Path) -> list[dict[str, Any]]:
-        """The records of a file."""
+        """Return the records of a file."""
         lines, found = path.read_text(encoding="utf-8", errors="replace").splitlines(), []
         for number, line in enumerate(lines, 1):
             record = as_record(line)
@@ -66,22 +67,22 @@ class History(Callback):
 
     def write(self, path: Path) -> None:
         """Write a file with all records."""
-        made = path.with_name(f"{path.name}.new")  # a run that breaks off here leaves the old one
+        made = path.with_name(f"{path.name}.new")  # a run that is killed here leaves the old file
         made.write_text("".join([json.dumps(record) + "\n" for record in self.records]))
         os.replace(made, path)
 
     def add(self, path: Path) -> None:
-        """Write the last record behind the others."""
+        """Append the last record."""
         with path.open("a") as file:
             file.write(json.dumps(self.records[-1]) + "\n")
 
 
 class HDF5History(History):
-    """The figures of each epoch: ``records``, and a data set for each figure in an HDF5 file.
+    """The figures of each epoch: ``records``, and a dataset for each figure in an HDF5 file.
 
-    Data sets are float64 along the epochs, whose numbers are in ``epoch``, an int64 one; a figure
-    that an epoch has not is NaN there. A file that is there is gone on with, as in ``History``.
-    Raises ``UnavailableError`` where h5py is not installed.
+    Datasets are float64 along the epochs, whose numbers are in ``epoch``, an int64 one; a figure
+    that an epoch lacks is NaN. An existing file is continued, as in ``History``. Raises
+    ``UnavailableError`` if h5py is not installed.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -89,11 +90,11 @@ class HDF5History(History):
         self.h5py = optional("h5py", "HDF5History writes files", "h5py")
 
     def kept(self, run: Run) -> dict[str, Any]:
-        """The figures of an epoch as they are."""
+        """Return the figures of an epoch unchanged."""
         return dict(run.figures)
 
     def read(self, path: Path) -> list[dict[str, Any]]:
-        """The records of a file."""
+        """Return the records of a file."""
         if not self.h5py.is_hdf5(path):
             raise ArgumentError(
                 f"HDF5History: {path} is no file of HDF5; take it away, or give another path"
@@ -111,7 +112,7 @@ class HDF5History(History):
     def write(self, path: Path) -> None:
         """Write a file with all records."""
         whole, self.records = self.records, []
-        made = path.with_name(f"{path.name}.new")  # a run that breaks off here leaves the old one
+        made = path.with_name(f"{path.name}.new")  # a run that is killed here leaves the old file
         with self.h5py.File(made, "w") as file:
             file.create_dataset("epoch", (0,), "int64", maxshape=(None,))
         for record in whole:
@@ -120,7 +121,7 @@ class HDF5History(History):
         os.replace(made, path)
 
     def add(self, path: Path) -> None:
-        """Write the last record behind the others."""
+        """Append the last record."""
         with self.h5py.File(path, "a") as file:
             count = len(file["epoch"]) + 1
             for name in self.records[-1].keys() - set(self._names(file)):
@@ -132,7 +133,7 @@ class HDF5History(History):
                 file[name][count - 1] = value
 
     def _names(self, file: Any) -> list[str]:
-        """Those of the data sets; one with a / is in a group."""
+        """Return the names of the datasets; one with a / is in a group."""
         found: list[str] = []
         sets = self.h5py.Dataset
         file.visititems(lambda name, part: found.append(name) if isinstance(part, sets) else None)
@@ -140,11 +141,11 @@ class HDF5History(History):
 
 
 class TensorBoard(Callback):
-    """The figures of each epoch as scalars in an event file of TensorBoard, in ``folder``.
+    """The figures of each epoch as scalars in a TensorBoard event file, in ``folder``.
 
-    "validation cost" is ``validation/cost`` there. A run that goes on writes a file of its own,
-    which has TensorBoard leave out what others have of epochs that are done again. Raises
-    ``UnavailableError`` where tensorboardX is not installed.
+    "validation cost" is ``validation/cost`` there. A resumed run writes a new file, which makes
+    TensorBoard ignore records in older files of epochs that are repeated. Raises
+    ``UnavailableError`` if tensorboardX is not installed.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -154,7 +155,7 @@ class TensorBoard(Callback):
     def begin(self, run: Run) -> None:
         """Open a file."""
         options: dict[str, Any] = {"purge_step": run.epoch + 1} if run.epoch else {}
-        # names have the second when they were made; two runs in one are told by how many there are
+        # names contain the second of creation; the suffix distinguishes runs in the same second
         number = len(list(self.folder.glob("events.*")))
         options["filename_suffix"] = f".{number}"
         self.writer = self.events.SummaryWriter(os.fspath(self.folder), **options)
@@ -174,11 +175,11 @@ class TensorBoard(Callback):
 
 
 class Curves(Callback):
-    """A picture of the figures of a ``history`` over the epochs, written when training ends.
+    """A plot of the figures of a ``history`` over the epochs, written when training ends.
 
-    Costs are above, by a logarithm where all are positive, and the other figures below. The format
-    is that of the ending of ``path``, such as ``.png`` or ``.svg``. Raises ``UnavailableError``
-    where Matplotlib is not installed.
+    Costs are at the top, on a logarithmic scale if all are positive, and the other figures below.
+    The format follows from the suffix of ``path``, such as ``.png`` or ``.svg``. Raises
+    ``UnavailableError`` if Matplotlib is not installed.
     """
 
     def __init__(self, history: History, path: str | os.PathLike[str]) -> None:
@@ -196,11 +197,11 @@ class Curves(Callback):
             )
 
     def begin(self, run: Run) -> None:
-        """Make the folder."""
+        """Create the folder."""
         made_folder("Curves", self.path.parent)
 
     def end(self, run: Run) -> None:
-        """Draw all that the history has."""
+        """Plot all records of the history."""
         names = list(dict.fromkeys(name for r in self.history.records for name in r))
         costs = [name for name in names if name.endswith("cost")]
         others = [name for name in names if name not in ("epoch", *costs)]
@@ -225,10 +226,10 @@ class Curves(Callback):
 
 
 class Timing(Callback):
-    """What time epochs take: ``records`` with the figures of each, in seconds.
+    """The times of epochs: ``records``, in seconds.
 
-    ``seconds`` is that of the whole epoch, with its validation, ``batches`` how many it had,
-    ``batch`` the median of what it took from one batch to the next; NaN where there was none.
+    ``seconds`` is the time of the whole epoch with its validation, ``batches`` the number of
+    batches, and ``batch`` the median time from one batch to the next, NaN without batches.
     """
 
     def __init__(self) -> None:
@@ -236,15 +237,15 @@ class Timing(Callback):
         self.ends: list[float] = []
 
     def begin(self, run: Run) -> None:
-        """Look at the clock."""
+        """Read the clock."""
         self.ends = [time.perf_counter()]
 
     def after_batch(self, run: Run) -> None:
-        """Look at the clock."""
+        """Read the clock."""
         self.ends.append(time.perf_counter())
 
     def after_epoch(self, run: Run) -> None:
-        """Keep the times."""
+        """Record the times."""
         took = [end - begin for begin, end in zip(self.ends, self.ends[1:], strict=False)]
         now = time.perf_counter()
         self.records.append({
@@ -257,7 +258,7 @@ class Timing(Callback):
 
 
 def as_record(line: str) -> dict[str, Any] | None:
-    """The figures of an epoch that a line of JSON has; None where it has none."""
+    """Return the record of an epoch in a line of JSON, or None."""
     try:
         found = json.loads(line)
     except ValueError:
@@ -266,7 +267,7 @@ def as_record(line: str) -> dict[str, Any] | None:
 
 
 def optional(module: str, what: str, package: str) -> Any:
-    """A module of a package that geon does not need; ``UnavailableError`` says how to get it."""
+    """Return a module of an optional package; raise ``UnavailableError`` if it is not installed."""
     try:
         return importlib.import_module(module)
     except ImportError:

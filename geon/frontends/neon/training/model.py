@@ -1,4 +1,4 @@
-"""``Model``: a layer with what it is given, a cost, an optimiser and metrics; trained and used."""
+"""``Model``: a layer with inputs, cost, optimiser and metrics; training, evaluation, prediction."""
 
 from __future__ import annotations
 
@@ -38,25 +38,26 @@ from .summary import Summary, summary
 if TYPE_CHECKING:
     from ....transformers.base import Computation
 
-PLACE = Axis("place", 4)  # epochs done, batches done of the next one, sum of costs, their number
-FIT = "fit"  # what names of a model's own variables begin with
+PLACE = Axis("place", 4)  # epochs done, batches done of the next one, sum of costs, number of costs
+FIT = "fit"  # prefix of names of a model's own variables
 
 
 class Model:
     """A layer that is trained on inputs and a target, and used.
 
     ``inputs`` is a placeholder or a list of them, ``cost`` a function of the result and the target.
-    Its mean is what is trained, for costs of half formats in float32. Computations are made when
-    they are first needed. All that training has reached is in variables of ``transformer``:
-    weights, what the optimiser keeps, calls of random streams, and the place in the data, whose
-    names begin with ``name``. Where two models are trained in one transformer, give each a name;
-    optimisers without one are named after it.
+    Its mean is minimised, in float32 for costs in half precision. Computations are made when they
+    are first needed. All training state is in variables of ``transformer``: weights, optimiser
+    state, counters of random streams, and the position in the data, whose names begin with
+    ``name``. If two models are trained in one transformer, give each a name; optimisers without one
+    are named after it.
 
-    ``mask``, truth values over axes of the cost, says what counts in costs and metrics, such as
-    what is no padding. It is computed of inputs, or a placeholder, which is given between the
-    inputs and the target where it is no input. Where nothing of a batch counts its cost is 0.
-    Raises ``ArgumentError`` for figures of one name, and for what is no layer, placeholder, cost or
-    optimiser; ``DTypeError`` and ``AxisError`` for a mask that does not fit, when it is first used.
+    ``mask``, truth values over axes of the cost, selects the elements that count in costs and
+    metrics, for example all but padding. It is computed from inputs, or it is a placeholder; if
+    that is no input, it is passed between the inputs and the target. If nothing of a batch counts,
+    its cost is 0. Raises ``ArgumentError`` for figures with equal names, and for invalid layers,
+    placeholders, costs or optimisers; ``DTypeError`` and ``AxisError`` for a mask that does not
+    fit, when it is first used.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class Model:
         self.name = name
         self.inputs = checked_parts(layer, inputs, target, cost, optimiser)
         self.layer, self.target, self.cost, self.mask = layer, target, cost, mask
-        self.given = [*self.inputs, target]  # what a batch has
+        self.given = [*self.inputs, target]  # the arrays of a batch
         if isinstance(mask, Leaf) and not any(mask is x for x in self.inputs):
             self.given.insert(-1, mask)
         self.optimiser, self.metrics = optimiser, list(metrics)
@@ -104,18 +105,18 @@ class Model:
         averaged: bool = False,
         steps: int | None = None,
     ) -> Run:
-        """Train until ``epochs`` epochs are done, those of calls before among them.
+        """Train until ``epochs`` epochs are done, including those of earlier calls.
 
-        With ``steps`` it ends after so many batches of this call at the latest, in the middle of an
-        epoch too, from where the next call goes on.
+        With ``steps``, it ends after at most that many batches of this call, possibly in the middle
+        of an epoch, where the next call continues.
 
-        Data are ``Batches``, others with their ``epoch``, or any iterable of batches that can be
-        gone through again. After each epoch, figures of ``validation`` are taken, with ``averaged``
-        of the averages of weights. With ``resume`` it goes on from a checkpoint, which callbacks
-        with numbers of their own must have been part of; what follows is bit for bit what would
-        have followed. Ctrl-C ends training after a step, and is no error: the run says
-        ``interrupted``. Raises ``ArgumentError`` without an optimiser, for counts and callbacks
-        that are none, and for an epoch without a batch.
+        Data are ``Batches``, other objects with an ``epoch`` method, or any iterable of batches
+        that can be iterated repeatedly. After each epoch, ``validation`` is evaluated, with
+        ``averaged`` by the averages of weights. With ``resume``, it continues from a checkpoint,
+        whose run must have had the same callbacks with numbers; what follows is bit for bit what
+        would have followed. Ctrl-C ends training after a step, and is no error: the run is marked
+        ``interrupted``. Raises ``ArgumentError`` without an optimiser, for invalid counts and
+        callbacks, and for an epoch without a batch.
         """
         at_least_zero("fit", "epochs", epochs)
         if steps is not None:
@@ -151,7 +152,7 @@ class Model:
                         "batches where those that are not full are left out"
                     )
                 found = self._validated(validation, averaged)
-                with HeldInterrupts():  # what callbacks count belongs to the place in the data
+                with HeldInterrupts():  # callbacks' counts must match the position in the data
                     run.figures = {"cost": self._next_epoch(run.epoch + 1), **found}
                     run.epoch, run.batch = run.epoch + 1, 0
                     for callback in callbacks:
@@ -159,7 +160,7 @@ class Model:
         return run
 
     def resume(self, path: str | os.PathLike[str]) -> None:
-        """Read all that a run has reached from a checkpoint of it."""
+        """Read the complete state of a run from its checkpoint."""
         try:
             self.transformer.restore(path)
         except CheckpointError as error:
@@ -172,26 +173,27 @@ class Model:
     def _validated(
         self, validation: Data | Iterable[Any] | None, averaged: bool
     ) -> dict[str, float]:
-        """The figures of the validation data at the end of an epoch."""
+        """Return the figures of the validation data at the end of an epoch."""
         if validation is None:
             return {}
         found = self.evaluate(validation, averaged=averaged)
         return {f"validation {name}": value for name, value in found.items()}
 
     def _next_epoch(self, number: int) -> float:
-        """The mean cost of the epoch that ends, after which epoch ``number`` begins."""
+        """Return the mean cost of the epoch that ends, and begin epoch ``number``."""
         begun = np.array([number, 0.0, 0.0, 0.0])
         _, _, total, count = self.transformer.exchange(self.place, begun).tolist()
         return total / count if count else float("nan")
 
     def reached(self) -> np.ndarray[Any, Any]:
-        """Epochs done, batches done of the next, and the sum and the number of its costs."""
+        """Return epochs done, batches done of the next, and the sum and the number of its costs."""
         return self.transformer.get(self.place)
 
     def step(self, checked: bool = False) -> Computation:
-        """The computation of a training step: inputs, mask and target to cost, and all has moved.
+        """The computation of a training step: inputs, mask and target to cost, with all updates.
 
-        The place in the data of ``fit`` too: a call counts as a batch of the epoch at hand.
+        This includes the position in the data of ``fit``: a call counts as a batch of the current
+        epoch.
         """
         key = "checked step" if checked else "step"
         if key not in self._made:
@@ -216,7 +218,7 @@ class Model:
         return self._made[key]
 
     def counted(self, each: Tensor) -> tuple[Tensor, Tensor]:
-        """The sum of the costs that count, and how many there are, as float64."""
+        """Return the sum of the costs that count, and their number as float64."""
         if self.mask is None:
             return sum(each), cast(tensor_size(each), "float64")
         mask = over_all(self.mask, each)
@@ -226,9 +228,9 @@ class Model:
 
     @explained
     def evaluate(self, data: Data | Iterable[Any], *, averaged: bool = False) -> dict[str, float]:
-        """The mean cost and the metrics over data, by name; NaN where there is no batch.
+        """The mean cost and the metrics over data, by name; NaN without batches.
 
-        With ``averaged`` they are those of the averages of weights. Raises ``ArgumentError`` where
+        With ``averaged``, they are those of the averages of weights. Raises ``ArgumentError`` if
         the optimiser keeps none.
         """
         metrics = [Mean(self.cost), *self.metrics]
@@ -258,10 +260,10 @@ class Model:
     def predict(
         self, *arrays: Any, size: int | None = None, averaged: bool = False
     ) -> np.ndarray[Any, Any]:
-        """The results for these inputs, with N first where they have it.
+        """The results for these inputs, with N first if they have it.
 
-        With ``size`` they are computed in batches of so many examples along N, with ``averaged`` by
-        the averages of weights. Raises ``ArgumentError`` for a ``size`` where N is not an axis of
+        With ``size``, they are computed in batches of that many examples along N, with ``averaged``
+        by the averages of weights. Raises ``ArgumentError`` for a ``size`` if N is not an axis of
         the result.
         """
         key = "averaged predict" if averaged else "predict"
@@ -282,9 +284,9 @@ class Model:
         return np.concatenate(parts) if parts else np.asarray(predict(*arrays))
 
     def averaged(self) -> dict[Op, Op]:
-        """The weights and the averages that stand in their places."""
+        """Return a map from weights to their averages."""
         if self.optimiser is not None:
-            self.step()  # makes the averages
+            self.step()  # creates the averages
         averages = {} if self.optimiser is None else self.optimiser.averages()
         if not averages:
             raise ArgumentError(
@@ -302,19 +304,19 @@ class Model:
     # Checkpoints --------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all that training has reached to a checkpoint; before a step, the first values."""
+        """Write the complete training state to a checkpoint; before a step, the initial values."""
         if self.optimiser is not None:
-            self.step()  # lets the transformer know of weights and what is kept beside them
+            self.step()  # registers weights and optimiser state with the transformer
         else:
             self.transformer.computation(self.result, *self.inputs)
         self.transformer.save(path)
 
     @explained
     def restore(self, path: str | os.PathLike[str], *, averaged: bool = False) -> None:
-        """Read a checkpoint of a model with this layer: what predicts, and no optimiser's state.
+        """Read the layer's variables from a checkpoint, without the optimiser's state.
 
-        ``fit`` with ``resume`` reads all of it. With ``averaged`` weights become the averages that
-        ``Averaged`` has kept of them. Raises ``ArgumentError`` where the file has none, and for a
+        ``fit`` with ``resume`` reads all of it. With ``averaged``, weights are set to the averages
+        that ``Averaged`` has kept of them. Raises ``ArgumentError`` if the file has none, and for a
         layer without a name.
         """
         self.transformer.computation(self.result, *self.inputs)
@@ -329,14 +331,14 @@ class Model:
     # Numbers of callbacks -----------------------------------------------------------------------
 
     def add_number(self, name: str, first: float) -> None:
-        """Keep a number in checkpoints; where there is one of this name it stays."""
+        """Create a number that is stored in checkpoints, unless it exists."""
         if name not in self._numbers:
             leaf = self._kept(name, first, Axes())
             self._numbers[name] = leaf
             self.transformer.get(leaf)
 
     def _kept(self, what: str, first: float, axes: Axes) -> Leaf:
-        """A variable of the model's own."""
+        """Return a new variable of the model's own."""
         name = f"{self.name}.{what}"
         tags = DEFAULT_NAME if self.name == FIT else ()
         return persistent_tensor(axes, "float64", initial_value=first, name=name, tags=tags)
@@ -346,12 +348,12 @@ class Model:
         return float(self.transformer.get(self._numbers[name]))
 
     def set_number(self, name: str, value: float) -> None:
-        """Give it another value."""
+        """Set a number that a callback keeps."""
         self.transformer.set(self._numbers[name], value)
 
 
 def checked_parts(layer: Any, inputs: Any, target: Any, cost: Any, optimiser: Any) -> list[Leaf]:
-    """The inputs of a model as a list; ``ArgumentError`` where one of its parts is none."""
+    """Return the inputs of a model as a list; raise ``ArgumentError`` for an invalid part."""
     listed = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
     wanted = {
         "layer": (isinstance(layer, Layer), layer, "neon.Activation(function), or another layer"),
@@ -377,14 +379,16 @@ def checked_parts(layer: Any, inputs: Any, target: Any, cost: Any, optimiser: An
 
 
 def with_averages(x: Tensor, known: dict[Op, Op]) -> Tensor:
-    """A tensor with averages of weights in their places."""
+    """Return a tensor with weights replaced by their averages."""
     result = substitute(x, known) if known else x
     assert isinstance(result, Tensor)
     return result
 
 
 def averages_in(path: str | os.PathLike[str], names: Sequence[str]) -> Callable[[str], str | None]:
-    """From an entry of a file to the variable whose value it has, averages before weights."""
+    """Return a function from an entry of a file to the variable it sets; averages replace
+    weights.
+    """
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -411,7 +415,7 @@ def averages_in(path: str | os.PathLike[str], names: Sequence[str]) -> Callable[
 
 @contextmanager
 def ending(run: Run, callbacks: Sequence[Callback]) -> Iterator[None]:
-    """End a run: an interrupt and a value that is not finite end it cleanly, errors raise."""
+    """Context of a run: interrupts and non-finite values end it normally, other errors raise."""
     try:
         yield
     except KeyboardInterrupt:
@@ -429,10 +433,10 @@ def ending(run: Run, callbacks: Sequence[Callback]) -> Iterator[None]:
 
 
 def ended_callbacks(run: Run, callbacks: Sequence[Callback]) -> list[Exception]:
-    """End all callbacks, and the errors of those that raised some.
+    """End all callbacks, and return the errors that they raised.
 
-    Those that save come first, and interrupts wait for them: nothing that another one does, and no
-    second Ctrl-C, is to cost the checkpoint of an interrupted run.
+    Those that save come first, and interrupts are deferred meanwhile: neither another callback nor
+    a second Ctrl-C may prevent the checkpoint of an interrupted run.
     """
     errors: list[Exception] = []
 

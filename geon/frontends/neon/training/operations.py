@@ -1,4 +1,4 @@
-"""How many operations an expression takes, op by op, as it is written and before any fusion."""
+"""Operation counts of an expression, op by op, as written and before any fusion."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from ....op_graph.axes.axes import Axes
     from ....op_graph.axes.lengths import Length
 
-# One for each element: of the result, or of what is gone through.
+# One operation per element of the result, or per element of the argument.
 OF_RESULT, OF_ARGUMENT = ("elementwise",), ("reduction", "ordered")
 
 
 def operations(ops: Sequence[Op]) -> int | Length:
-    """The operations of these ops for one example, that is where N has length 1.
+    """Return the operations of these ops for one example, that is with N of length 1.
 
-    An elementwise op is one for each element, a reduction one for each that it goes through, and a
-    product two for each multiplication. A loop is its step as often as it has steps, where that is
-    known before, and a branch all its bodies. What moves, looks up or draws elements counts 0.
+    An elementwise op counts one per element, a reduction one per element of its argument, and a
+    product two per multiplication. A loop counts its step times the number of steps, if that is
+    known in advance, and a branch all its bodies. Movement, lookups and random draws count 0.
     """
     total: int | Length = 0
     for op in ops:
@@ -33,7 +33,7 @@ def operations(ops: Sequence[Op]) -> int | Length:
 
 
 def computed(roots: Iterable[Op], given: Iterable[Op] = ()) -> list[Op]:
-    """What is computed for some values from those given; not what constants alone are made of."""
+    """Return the ops needed to compute ``roots`` from ``given``, without constant subgraphs."""
     known = frozenset(given)
     order = post_order(roots, known)
     moving: set[Op] = set(known)
@@ -60,7 +60,7 @@ def _of(op: Op) -> int | Length:
 
 
 def _steps(op: Op) -> int | Length:
-    """How often a region runs its bodies; 1 where only a call can tell."""
+    """Return how often a region runs its bodies; 1 if only a call can tell."""
     named = dict(zip(op.primitive.attributes, op.attrs, strict=False))
     along = named.get("axis") if op.primitive.name == "scan" else None
     return _size([along]) if isinstance(along, Axis) else 1
@@ -72,6 +72,6 @@ def _axes(op: Op) -> Axes:
 
 
 def _size(axes: Iterable[Axis]) -> int | Length:
-    """The product of the lengths where N has length 1."""
+    """Return the product of the lengths, with N of length 1."""
     one = {N.name: 1}
     return product(1 if axis.name == N.name else substituted(axis.expression, one) for axis in axes)

@@ -1,4 +1,4 @@
-"""``Prefetch``: batches that a thread makes before they are asked for."""
+"""``Prefetch``: batches that a thread prepares in advance."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class Prefetch(MadeOf):
-    """``data``, of which a thread makes up to ``ahead`` batches before they are asked for.
+    """``data``, of which a thread prepares up to ``ahead`` batches in advance.
 
-    They are the same batches in the same order, as arrays of their own: data may make each in the
-    memory of the one before. What the thread raises is raised where its batch is
-    asked for. When the epoch ends, early or by Ctrl-C too, the thread ends after the batch that it
-    is at. Raises ``ArgumentError`` for an ``ahead`` that is no integer of at least 1.
+    They are the same batches in the same order, as copies: data may reuse the memory of the
+    previous batch. An error in the thread is raised where its batch is requested. When the epoch
+    ends, also early or by Ctrl-C, the thread ends after its current batch. Raises ``ArgumentError``
+    unless ``ahead`` is an integer of at least 1.
     """
 
     def __init__(self, data: Any, ahead: int = 2) -> None:
@@ -31,7 +31,7 @@ class Prefetch(MadeOf):
         self.ahead = ahead
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
-        """The batches of an epoch, from the one of number ``start`` on."""
+        """Yield the batches of an epoch, from number ``start`` on."""
         worker = Worker(self.ahead)
         thread = threading.Thread(
             target=worker.run, args=(self.data, number, start), name="geon prefetch", daemon=True
@@ -52,19 +52,19 @@ class Prefetch(MadeOf):
 
 
 def own(batch: Batch) -> Batch:
-    """A batch whose arrays nobody else writes into; what is mapped from a file is read."""
+    """Return a batch with copies of its arrays; memory-mapped ones are read."""
     return tuple([part.copy() if isinstance(part, np.ndarray) else part for part in batch])
 
 
 class Worker:
-    """What the thread does: it puts pairs into a queue, of a batch and an error."""
+    """The thread's work: it puts (batch, error) pairs into a queue."""
 
     def __init__(self, ahead: int) -> None:
         self.made: queue.Queue[tuple[Batch | None, BaseException | None]] = queue.Queue(ahead)
         self.stopped = threading.Event()
 
     def run(self, data: Data, number: int, start: int) -> None:
-        """Make batches until there are no more, one raises, or nobody asks for more."""
+        """Make batches until there are no more, one raises, or the consumer stops."""
         try:
             with Ended(data.epoch(number, start)) as batches:
                 for batch in batches:
@@ -72,11 +72,11 @@ class Worker:
                     if self.stopped.is_set():
                         return
             self.put(None, None)
-        except BaseException as error:  # raised again where the batch is asked for
+        except BaseException as error:  # raised again in the consumer
             self.put(None, error)
 
     def put(self, batch: Batch | None, error: BaseException | None) -> None:
-        """Wait for a place in the queue, unless nobody asks for more."""
+        """Wait for space in the queue, unless the consumer has stopped."""
         while not self.stopped.is_set():
             try:
                 self.made.put((batch, error), timeout=0.1)
@@ -85,7 +85,7 @@ class Worker:
                 pass
 
     def stop(self) -> None:
-        """Let the thread end; one that waits for a place gets it."""
+        """Let the thread end, and make space if it waits for the queue."""
         self.stopped.set()
         while not self.made.empty():
             self.made.get_nowait()

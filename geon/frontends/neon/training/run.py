@@ -1,4 +1,4 @@
-"""``Run``: one training as callbacks see it, and what they may say."""
+"""``Run`` and ``Callback``: the state of a training for callbacks, and their interface."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....errors import ArgumentError
 
-try:  # without the enumerations of signal, which take as long as all else at an epoch's end
+try:  # the functions of signal take as long as all else at an epoch's end, for their enumerations
     # A module of CPython without type stubs, hence the ignored error of the checker.
     from _signal import signal  # type: ignore[import-not-found]
 except ImportError:
@@ -22,17 +22,16 @@ if TYPE_CHECKING:
 
 @dataclass
 class Run:
-    """A training that goes on: where it is, and its figures.
+    """The state of a training in progress.
 
-    ``epoch`` counts epochs that were finished, ``batch`` batches of the one that goes on, ``cost``
-    is that of the last batch, ``steps`` counts the batches of this call of ``fit``, ``figures`` are
-    those of the last epoch. A callback sets ``stop``, to the reason, to end training after the
-    epoch.
+    ``epoch`` counts finished epochs, ``batch`` the batches of the current one, ``steps`` the
+    batches of this call of ``fit``. ``cost`` is that of the last batch, ``figures`` are those of
+    the last epoch. A callback sets ``stop``, to the reason, to end training after the epoch.
     """
 
     model: Model
     epochs: int
-    batches: int | None  # in an epoch, where that is known
+    batches: int | None  # batches of an epoch, None if unknown
     epoch: int = 0
     batch: int = 0
     steps: int = 0
@@ -44,33 +43,33 @@ class Run:
 
 
 class Callback:
-    """What is called while a model is trained; a subclass does something at some of the times.
+    """Base of callbacks, which are called while a model is trained; subclasses override methods.
 
-    ``numbers`` are first values of numbers that it keeps in checkpoints, by name; it reads and
+    ``numbers`` are initial values of numbers that it keeps in checkpoints, by name; it reads and
     sets them with ``run.model.number`` and ``run.model.set_number``.
     """
 
     numbers: Mapping[str, float] = {}
-    checked = False  # whether training must look at each value, with ``check="nan"``
-    saves = False  # whether it writes what the others keep, and so comes after them
+    checked = False  # True if training must check each value, with ``check="nan"``
+    saves = False  # True if it writes the state of other callbacks, and so is called last
 
     def begin(self, run: Run) -> None:
-        """Before the first batch."""
+        """Called before the first batch."""
 
     def after_batch(self, run: Run) -> None:
-        """After each batch."""
+        """Called after each batch."""
 
     def after_epoch(self, run: Run) -> None:
-        """After each epoch, when its figures are known."""
+        """Called after each epoch, when its figures are known."""
 
     def end(self, run: Run) -> None:
-        """After the last batch, however training ended."""
+        """Called after the last batch, however training ended."""
 
 
 def in_order(callbacks: Sequence[Callback]) -> list[Callback]:
-    """The callbacks in the order in which they are called, those that save last.
+    """Return the callbacks in calling order, those that save last.
 
-    Raises ``ArgumentError`` for what is none, and for two that keep one number.
+    Raises ``ArgumentError`` for other objects, and for two that keep one number.
     """
     listed = list(callbacks) if isinstance(callbacks, (list, tuple, Iterable)) else [callbacks]
     if listed == [callbacks] or not all(isinstance(each, Callback) for each in listed):
@@ -91,9 +90,9 @@ def in_order(callbacks: Sequence[Callback]) -> list[Callback]:
 
 
 class HeldInterrupts:
-    """A block at whose end Ctrl-C reaches what it would have reached: most often it raises.
+    """A ``with`` block that defers Ctrl-C to its end, where the original handler gets it.
 
-    Where the block fails its error is what is raised.
+    If the block fails, its error is raised instead.
     """
 
     __slots__ = ("before", "caught", "held")
@@ -113,6 +112,6 @@ class HeldInterrupts:
             signal(SIGINT, SIG_DFL if self.before is None else self.before)
         if not self.caught or (failed is not None and self.before is default_int_handler):
             return
-        if self.before is None:  # the handler was none of Python's
+        if self.before is None:  # the handler was not installed from Python
             raise KeyboardInterrupt
         raise_signal(SIGINT)

@@ -1,4 +1,4 @@
-"""``Buckets``: sequences of various lengths in batches of like lengths, padded and masked."""
+"""``Buckets``: batches of sequences with similar lengths, padded and masked."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 class Buckets:
-    """Sequences in batches of at most ``size``, each batch of sequences of one bucket.
+    """Sequences in batches of at most ``size``, each from one bucket of lengths.
 
     A column is a list with a sequence for each example, an array whose first dimension is time, or
     an array with a row for each example. All sequences of an example have one length. ``edges`` are
     lengths where a new bucket begins. A batch has the first column, then a mask over examples and
-    time, then the other columns; sequences end in ``pad`` and the mask in False, as long as the
-    longest of the batch. With a ``seed`` examples are shuffled in their buckets, and then batches,
-    by the seed and the number of the epoch. ``last="drop"`` leaves out a last batch of a bucket
-    that is shorter, and ``shard=(k, n)`` is the part k of n of each bucket, as in ``Batches``: all
-    parts have as many batches. Raises ``ArgumentError`` for lengths that do not fit,
-    for what are no sequences, and for a ``pad`` that their dtype does not hold; ``FeedError`` for
-    masked elements.
+    time, then the other columns. Sequences are padded with ``pad``, and the mask with False, to the
+    longest of the batch. With a ``seed``, examples are shuffled within their buckets, and then
+    batches, by the seed and the number of the epoch. ``last="drop"`` omits a last batch of a bucket
+    that is shorter, and ``shard=(k, n)`` is part k of n of each bucket, as in ``Batches``: all
+    parts have equally many batches. Raises ``ArgumentError`` for lengths that do not fit, for
+    columns that are no sequences, and for a ``pad`` that their dtype cannot represent;
+    ``FeedError`` for masked elements.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Buckets:
                     f"Buckets: column {number} is {column!r}; give a list with a sequence for each "
                     "example, or an array with a row for each"
                 )
-        # By position: a table's column would be asked for labels.
+        # By position: indexing a table's column would look up labels.
         columns = tuple([c if isinstance(c, np.ndarray) else list(c) for c in columns])
         self.columns, self.size, self.seed, self.pad = columns, size, seed, pad
         self.last, self.shard = last, shard
@@ -69,11 +69,11 @@ class Buckets:
         self.bucket = np.searchsorted(np.sort(np.asarray(edges)), self.lengths, side="right")
 
     def __len__(self) -> int:
-        """How many batches an epoch has."""
+        """The number of batches of an epoch."""
         return len(self._places(0))
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
-        """The batches of an epoch, from the one of number ``start`` on."""
+        """Yield the batches of an epoch, from number ``start`` on."""
         for place in self._places(number)[start:]:
             longest = int(self.lengths[place].max())
             mask = np.arange(longest) < self.lengths[place, None]
@@ -82,7 +82,7 @@ class Buckets:
             yield (first, mask, *others)
 
     def _places(self, number: int) -> list[Any]:
-        """The numbers of the examples of each batch."""
+        """Return the numbers of the examples of each batch."""
         random = None if self.seed is None else np.random.default_rng([self.seed, number])
         part, parts = self.shard
         found = []
@@ -108,9 +108,9 @@ class Buckets:
         return made
 
     def _kind(self, number: int, column: Any) -> Any:
-        """The dtype and the shape of an element of a column, whatever its batch.
+        """Return the dtype and the element shape of a column, for all batches.
 
-        Those of an empty list are no one's.
+        Empty sequences do not count.
         """
         if isinstance(column, np.ndarray):
             return column.dtype, column.shape[1:]

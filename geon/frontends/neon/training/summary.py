@@ -1,4 +1,4 @@
-"""``Summary``: a table of a layer and those inside of it, as text and as HTML."""
+"""``Summary``: a table of a layer and its inner layers, as text and as HTML."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 Count = int | Length
 HEAD = ("layer", "result", "variable", "elements", "bytes", "operations")
-WORDS = 3  # columns of words come first, then columns of numbers
+WORDS = 3  # number of left-aligned text columns; number columns follow
 
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """One layer of a summary: its place in the network, its kind, and what is its own.
+    """One layer of a summary: its path in the network, its class, and its own figures.
 
-    ``results`` are the axes of what it gave, call by call; ``variables`` are its own, by place;
-    ``operations`` those of itself for one example, without the layers inside.
+    ``results`` are the axes of its results, call by call. ``variables`` are its own, by name.
+    ``operations`` are its own for one example, without inner layers.
     """
 
     depth: int
@@ -36,7 +36,7 @@ class Line:
     operations: Count
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """Its cells, a row for each variable or result, whichever are more."""
+        """Yield its table rows, one for each variable or result, whichever are more."""
         title = f"{'  ' * self.depth}{self.place + ': ' if self.place else ''}{self.kind}"
         own = [
             (f"{place}{leaf.axes}", shown(leaf.axes.size), shown(taken(leaf)))
@@ -56,9 +56,9 @@ class Line:
 class Summary:
     """The layers of a network with the axes of their results, their variables, and operations.
 
-    Text as ``str``, and a table in notebooks. Operations are those of one example without training,
-    and each counts in the innermost layer that makes it; elements, bytes and operations are
-    expressions where lengths are open.
+    ``str`` is a text, and notebooks show a table. Operations are those of one example without
+    training, and each counts in the innermost layer that makes it; elements, bytes and operations
+    are expressions if lengths are open.
     """
 
     lines: tuple[Line, ...]
@@ -69,7 +69,7 @@ class Summary:
     operations: Count
 
     def rows(self) -> list[tuple[str, ...]]:
-        """The cells below the head: those of the layers, then the sums."""
+        """Return the rows below the head: those of the layers, then the sums."""
         found = [row for line in self.lines for row in line.rows()]
         trained = (shown(self.elements), shown(self.bytes), shown(self.operations))
         rest = (shown(self.untrained_elements), shown(self.untrained_bytes), "")
@@ -92,15 +92,15 @@ class Summary:
 
 
 def summary(layer: Layer, result: Tensor | None = None) -> Summary:
-    """The summary of a layer, with the calls that ``result`` came of; all that are known, if none.
+    """Return the summary of a layer, with the calls that ``result`` depends on, or all known ones.
 
-    A layer that is called several times has the operations of all these calls, and what several
-    layers ask for is counted once.
+    A layer that is called several times has the operations of all these calls; ops that several
+    layers share are counted once.
     """
     used = None if result is None else frozenset(post_order([result]))
     places = list(inside(layer, layer.name or "", 0))
     owner: dict[Op, Layer] = {}
-    for _, _, each in places:  # inner layers after outer ones, whose ops they take
+    for _, _, each in places:  # inner layers come after outer ones and claim their ops
         owner |= dict.fromkeys(own_ops(each, used), each)
     parts: dict[Layer, list[Op]] = {}
     for op, each in owner.items():
@@ -129,14 +129,14 @@ def summary(layer: Layer, result: Tensor | None = None) -> Summary:
 
 
 def inside(layer: Layer, place: str, depth: int) -> Iterator[tuple[str, int, Layer]]:
-    """A layer and those inside of it, with places and depths, outer ones first."""
+    """Yield a layer and its inner layers, with paths and depths, outer ones first."""
     yield place, depth, layer
     for inner, each in layer.layers():
         yield from inside(each, inner, depth + 1)
 
 
 def first_places(places: Iterable[tuple[str, int, Layer]]) -> Iterator[tuple[str, int, Layer]]:
-    """Each layer once, where it comes first."""
+    """Yield each layer once, at its first path."""
     seen: set[Layer] = set()
     for place, depth, each in places:
         if each not in seen:
@@ -145,17 +145,17 @@ def first_places(places: Iterable[tuple[str, int, Layer]]) -> Iterator[tuple[str
 
 
 def calls_in(layer: Layer, used: frozenset[Op] | None) -> list[tuple[Tensor, list[Tensor]]]:
-    """The calls of a layer whose results are among these ops."""
+    """Return the calls of a layer whose results are among these ops."""
     return [(y, given) for y, given in layer.calls if used is None or y in used]
 
 
 def own_ops(layer: Layer, used: frozenset[Op] | None) -> list[Op]:
-    """What the calls of a layer compute, those of layers inside among it."""
+    """Return the ops of a layer's calls, including those of inner layers."""
     return [op for y, given in calls_in(layer, used) for op in computed([y], given)]
 
 
 def total(counts: Iterable[Count]) -> Count:
-    """The sum of counts."""
+    """Return the sum of counts."""
     found: Count = 0
     for count in counts:
         found = found + count
@@ -163,17 +163,17 @@ def total(counts: Iterable[Count]) -> Count:
 
 
 def taken(leaf: Leaf) -> Count:
-    """The bytes of a variable."""
+    """Return the bytes of a variable."""
     return leaf.axes.size * leaf.dtype.itemsize
 
 
 def shown(count: Count) -> str:
-    """A count with commas, or its expression."""
+    """Return a count with commas, or its expression."""
     return f"{count:,}" if isinstance(count, int) else str(count)
 
 
 def _html(row: tuple[str, ...]) -> str:
-    """A row of the table; places stay indented."""
+    """Return a row of the table as HTML; paths stay indented."""
     cells = []
     for column, cell in enumerate(row):
         side = "left" if column < WORDS else "right"

@@ -97,9 +97,7 @@ def _form(f: Computation) -> str:
 
 
 class _Naive:
-    """The reference interpreter on the stable form of a graph, from which programs are compiled
-    too.
-    """
+    """The reference interpreter on the stable form of a graph, as programs use."""
 
     name = INTERPRETER
 

@@ -16,9 +16,9 @@ from geon.transformers.base import Transformer, make_transformer
 from geon.transformers.loading.registry import BUILT_IN, transformer_class
 
 MakeTransformer = Callable[..., Transformer]
-# So a load that nothing takes is made too, and what is not optimised compiles in half the time.
 NEED_A_DEVICE = ("pycuda",)
 BESIDE = pytest.StashKey[tuple[str, ...]]()  # further transformers that a configuration tests
+# "loads" compiles with -O0: unused loads are not removed, and compiling takes half the time.
 CHECKED: dict[str, dict[str, object]] = {"cuda-on-host": {"checks": "loads"}}
 
 

@@ -103,9 +103,7 @@ def adds(op: Op) -> bool:
 
 
 def moved(random: np.random.Generator, value: Array, op: Op) -> Array:
-    """Return a value with a random error for its dtype; whole numbers that it represents stay
-    exact.
-    """
+    """Return a value with a random error for its dtype; exact whole numbers stay."""
     name = name_of(op.dtype)
     if kind(op.dtype) != "f":
         return value

@@ -10,9 +10,7 @@ from .samples import Array, Sample
 
 
 def compute_samples(transformer: geon.Transformer, sample: Sample, *, plan: bool = True) -> object:
-    """Return the values of a sample for each of its dtypes, after comparison with the
-    interpreter.
-    """
+    """Return the values of a sample for each dtype, compared with the interpreter's."""
     results: list[Tensor] = []
     feeds: dict[Leaf, Array] = {}
     for dtype in sample.dtypes:

@@ -25,9 +25,7 @@ DIFFERENTIABLE = [
 
 
 def compared(transformer: geon.Transformer, y: Tensor, feeds: dict[Leaf, Array]) -> None:
-    """Compare <u, J t> of forward mode with <t, u J> of reverse mode, and both with the
-    interpreter.
-    """
+    """Compare <u, J t> (forward mode) with <t, u J> (reverse), and both with the interpreter."""
     random = np.random.default_rng(5)
     xs = list(feeds)
     seed, *tangents = (geon.placeholder(leaf.axes, leaf.dtype) for leaf in (y, *xs))

@@ -120,8 +120,7 @@ class Transformer:
         )
 
     def recall(self, key: str) -> Any:
-        """Return the program that ``keep`` stored under this key, in this process or before; else
-        None.
+        """Return the program that ``keep`` stored under this key, in any process; else None.
 
         The key covers all that a program of geon's own primitives depends on, except the machine.
         """
@@ -317,8 +316,7 @@ class Transformer:
         return old
 
     def values(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Return copies of all persistent variables by name, those that ``save`` writes,
-        atomically.
+        """Return copies of all persistent variables by name, as ``save`` writes them, atomically.
 
         Variables not yet set are initialized first; those without a name have the one that they
         have in checkpoints, such as ``variable(C,N).0``.
@@ -329,9 +327,7 @@ class Transformer:
         return {entry.key: array for entry, array in zip(entries, arrays, strict=True)}
 
     def _lengths(self, lengths: Any) -> dict[str, int]:
-        """Return lengths by open name; names of variables and existing computations are
-        accepted.
-        """
+        """Return lengths by open name; names in variables and computations are accepted."""
         with self.lock:
             self.state.usable()
             known = {name for made in self.computations for name in made.request.open_names}
@@ -340,16 +336,12 @@ class Transformer:
         return named_lengths(lengths, known, "lengths")
 
     def coordinates_of(self, variable: Leaf) -> Any:
-        """Return the coordinates of the labelled data that a variable was last set to, or
-        initially.
-        """
+        """Return the coordinates that a variable was last set with, else its initial ones."""
         found = self.coordinates.get(self._slot(variable))
         return variable.notes().coordinates if found is None else found
 
     def _label(self, slot: Slot, value: Any) -> None:
-        """Record the coordinates of a variable's new value; if it has none, keep those that still
-        fit.
-        """
+        """Record the coordinates of a variable's new value; without any, keep those that fit."""
         found = coordinates_of(value)
         if found is None and slot in self.coordinates:
             found = self.coordinates[slot]
@@ -410,7 +402,7 @@ class Transformer:
         Each variable and each entry must match one of the other, by name, axes and dtype; in a file
         of another program, whose axes have no names, by name and shape. ``only`` are names of
         variables to set: the others stay unchanged, and other entries of the file are ignored. With
-        ``strict=False``, variables without a matching entry stay unchanged. ``rename`` maps names
+        ``strict=False``, variables and entries without a match are skipped. ``rename`` maps names
         in the file to names of variables, or is a function that does (None ignores the entry). In
         names of both, ``*`` matches any text. Everything is checked before anything changes:
         ``CheckpointError`` names the entry that does not fit, and state is unchanged.

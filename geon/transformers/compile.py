@@ -41,9 +41,7 @@ class Compiler(Protocol):
         """Return the text of a compiled plan."""
 
     def begin(self, program: Program) -> None:
-        """Start work that compiling a program will need, in parallel with the stages that
-        follow.
-        """
+        """Start work that compiling a program will need, in parallel with the next stages."""
 
     def compile(self, plan: Plan, linking: Linking) -> Any:
         """Return the program of a plan."""
@@ -66,9 +64,7 @@ class Stages:
 
     @property
     def program(self) -> Program:
-        """Stage 3: the simplified graph, of the request's own copies, fitted to its memory
-        budget.
-        """
+        """Stage 3: the simplified graph, of the request's own copies, within its memory budget."""
         made: Program = self.once(
             "program",
             lambda: pipeline.simplified(self.request, self.pure, self.compiler.target, self.budget),
@@ -125,8 +121,7 @@ class Stages:
         return programs.program(key, lambda: self._compiled(key))
 
     def _compiled(self, key: str) -> Any:
-        """Return the program for this key, from the disk cache before stages 3 to 6 run, or
-        compiled.
+        """Return the program for this key, from the disk cache before stages 3 to 6, or compiled.
 
         Programs with users' primitives are not cached: the key does not cover the code of these. If
         plans are to be verified, the cache is not used either.

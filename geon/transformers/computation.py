@@ -134,8 +134,7 @@ class Computation:
         return self._structured(values)
 
     def start(self, *args: FeedLike, **keywords: FeedLike) -> Started:
-        """Start a call and return: its ``result()`` returns what the call returns, ``done()`` polls
-        it.
+        """Start a call: its ``result()`` returns what the call returns, ``done()`` polls it.
 
         It takes the arguments of a call, whose arrays may change once it returns; only arrays on a
         device are read until the call is done. Calls take effect in the order in which they were
@@ -182,9 +181,7 @@ class Computation:
     def _prepared(
         self, args: tuple[Any, ...], keywords: dict[str, Any]
     ) -> tuple[Any, tuple[Any, ...], Destinations | None, tuple[Op, ...]]:
-        """Return the callable to run, its values, the destinations of ``out=``, and
-        overridden ops.
-        """
+        """Return the callable to run, its values, ``out=`` destinations, and overridden ops."""
         out = None
         if "out" in keywords and "out" not in self.names:
             given_out = keywords.pop("out")
@@ -255,9 +252,7 @@ class Computation:
 
     @property
     def axes(self) -> Any:
-        """Return the axes of the result, or of each in the structure of results; None for
-        effects.
-        """
+        """Return the axes of each result, in the structure of results; None for effects."""
         found = tuple([op.axes if isinstance(op, Tensor) else None for op in self.results])
         if self.layout is not None:
             return self.layout.filled(iter(found))
@@ -305,9 +300,7 @@ class Computation:
     # Compilation --------------------------------------------------------------------------------
 
     def stages(self, given: tuple[Op, ...] = ()) -> Stages:
-        """Return the stages of the computation, with placeholders for the ops ``given`` of
-        ``keep``.
-        """
+        """Return the stages of the computation, with placeholders for ops ``given`` of ``keep``."""
         key = tuple(map(id, given))
         with self.request.lock:
             found = self._stages.get(key)
@@ -338,9 +331,7 @@ class Computation:
 
     @property
     def source(self) -> str:
-        """Return the compiled program as text, with the user's names, axes and lines as
-        comments.
-        """
+        """Return the compiled program as text, with the user's names and lines as comments."""
         return self.stages().source
 
     def explain(self, stage: str = "plan") -> str:
@@ -370,21 +361,19 @@ class Computation:
         return tracing.trace(self.pure, known, lengths, self.given, steps)
 
     def profile(self, *args: FeedLike, repeats: int = 20, **keywords: FeedLike) -> Sequence[Any]:
-        """Measure each kernel: its time, memory traffic and operations, relative to the machine's
-        limits.
+        """Measure each kernel: its time, memory traffic and operations.
 
-        The result is a sequence of rows whose ``str`` is a table. It takes the arguments of a call,
-        computes ``2 * repeats`` times plus a few warm-up calls, on copies of the variables, and
-        shows nothing that the computation prints; a placeholder named ``repeats`` is given by
-        position. Raises what a call raises, and ``UnavailableError`` if the transformer has no
-        kernels of its own.
+        They are compared with the machine's limits. The result is a sequence of rows whose ``str``
+        is a table. It takes the arguments of a call, computes ``2 * repeats`` times plus a few
+        warm-up calls, on copies of the variables, and shows nothing that the computation prints; a
+        placeholder named ``repeats`` is given by position. Raises what a call raises, and
+        ``UnavailableError`` if the transformer has no kernels of its own.
         """
         return self.transformer.profile(self, args, keywords, repeats)
 
     @property
     def c_function(self) -> Any:
-        """Return the C function that calls run: its address, signature and description of
-        arguments.
+        """Return the C function that calls run: address, signature, description of arguments.
 
         Raises ``UnavailableError`` if the transformer does not compile to C.
         """

@@ -34,9 +34,7 @@ class Owner(Compiler, Protocol):
     def link(
         self, functions: Any, stages: Stages, *, writes: bool = True, kind: type[Call] = Call
     ) -> Call:
-        """Return a callable that feeds inputs, binds lengths, checks guards and runs
-        ``functions``.
-        """
+        """Return a callable that feeds inputs, binds lengths and runs ``functions``."""
 
     def profile(
         self, computation: Any, args: Sequence[Any], keywords: Mapping[str, Any], repeats: int

@@ -97,9 +97,7 @@ class Request:
                 )
 
     def _specialize(self) -> None:
-        """Replace the lengths of ``specialize=`` by integers everywhere: in ops, leaves and
-        guards.
-        """
+        """Replace lengths of ``specialize=`` by integers everywhere: in ops, leaves, guards."""
         for guard in self.guards:
             guard.refuse_broken(self.specialized, self.specialization)
         self.guards = bound_guards(self.guards, self.specialized)
@@ -134,15 +132,11 @@ class Request:
         return pure.mapped(made.__getitem__, made.__getitem__)
 
     def copies(self, roots: Iterable[Op]) -> dict[Op, Op]:
-        """Return the request's own copy of each op below ``roots``, with names and lines at its
-        creation.
-        """
+        """Return the request's copy of each op below ``roots``, with original names and lines."""
         return adopt(roots, self.notes, self.own)
 
     def overridden(self, given: tuple[Op, ...]) -> tuple[Functional, tuple[Leaf, ...]]:
-        """Return the pure graph in which placeholders replace these ops of ``keep``, and all
-        inputs.
-        """
+        """Return the pure graph with placeholders for these ops of ``keep``, and all inputs."""
         if not given:
             return self.pure, self.inputs
         kept: dict[Op, Any] = dict(

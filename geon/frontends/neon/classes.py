@@ -69,9 +69,7 @@ def known(scores: Tensor, t: Tensor, axis: Axis, what: str) -> Tensor:
 
 
 def hits(scores: Tensor, t: Tensor, axis: Axis, what: str) -> Tensor:
-    """Return a one-hot mask of the right classes; raise ``AxisError`` if ``t`` don't fit the
-    scores.
-    """
+    """Return a one-hot mask of the right classes; raise ``AxisError`` if ``t`` does not fit."""
     return onehot(known(scores, t, axis, what), axis, "bool")
 
 

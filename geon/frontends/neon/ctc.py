@@ -116,9 +116,7 @@ class Alignment:
         return end
 
     def said(self, label_lengths: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return the class of each state, and True for states that may follow the one two
-        before.
-        """
+        """Return each state's class, and True for states that may follow the one two before."""
         place = iota(self.state) // 2
         labels = self.counted_labels(label_lengths)
         padded = [pad(labels, {self.row: widths}, value=self.blank) for widths in ((0, 1), (1, 0))]

@@ -166,12 +166,11 @@ class Perplexity(Metric):
 
 @dataclass(frozen=True)
 class RocArea(Metric):
-    """The probability that a positive example has a higher score than a negative one; ties count
-    half.
+    """The probability that a positive example scores higher than a negative one (AUC).
 
-    It is the area under the ROC curve, NaN if a score is NaN. With ``positive``, results are scores
-    of classes and the probability of this one is used; else there is a score for each example,
-    whose target is 1 or 0: others raise ``ArgumentError``.
+    Ties count half. It is the area under the ROC curve, NaN if a score is NaN. With ``positive``,
+    results are scores of classes and the probability of this one is used; else there is a score for
+    each example, whose target is 1 or 0: others raise ``ArgumentError``.
     """
 
     positive: int | None = None

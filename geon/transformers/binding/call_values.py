@@ -1,6 +1,4 @@
-"""Axes, leaves, guards and results as plain values for the runtime, which does not depend
-on ops.
-"""
+"""Axes, leaves, guards and results as plain values for the runtime, which has no ops."""
 
 from __future__ import annotations
 

@@ -72,9 +72,7 @@ class Moved:
         return {variable: origins.of(value) for variable, value in self._values.items()}
 
     def forget(self) -> None:
-        """Remove coordinates of axes that a variable's new value does not preserve, after a
-        call.
-        """
+        """Remove coordinates of axes that a variable's new value does not preserve."""
         if not self._values or not (self._first or self._transformer.coordinates):
             return
         for variable in self._values:

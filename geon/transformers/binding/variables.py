@@ -141,9 +141,7 @@ class Variables(Generic[First]):
         return start
 
     def called(self, leaf: Leaf, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-        """Return the array that a callable initial value makes for the variable's axes and
-        shape.
-        """
+        """Return the array that a callable initial value makes for the variable's axes."""
         axes = Axes(*(a.with_length(n) for a, n in zip(leaf.axes, shape, strict=True)))
         make: Any = leaf.initial_value
         what = _called_what(leaf)
@@ -195,9 +193,7 @@ def _held(leaf: Leaf) -> np.ndarray[Any, Any] | None:
 
 
 def _uncounted(op: Op) -> Op:
-    """Return ``op`` with call counters of its draws replaced by 0, so that earlier calls don't
-    matter.
-    """
+    """Return ``op`` with call counters of its draws replaced by 0, whatever ran before."""
     ops = post_order([op])
     assigned = {o.args[0] for o in ops if o.primitive.name == "assign"}
     counters = {o.args[0] for o in ops if o.primitive.name == "random_bits"} - assigned

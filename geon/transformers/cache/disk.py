@@ -261,9 +261,7 @@ def keep_bytes(name: str, content: bytes) -> Path:
 
 
 def _count(size: int) -> None:
-    """Add to the bytes written; trim the folder if they exceed a threshold or some time has
-    passed.
-    """
+    """Count written bytes; trim the folder if they are many or some time has passed."""
     global _written
     with _lock:
         _written += size

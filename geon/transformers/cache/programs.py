@@ -25,8 +25,7 @@ def structure_key(text: str, *options: object) -> str:
 
 
 def program(key: str, make: Callable[[], Any]) -> Any:
-    """Return the program for ``key``, compiled if it is not cached; the least recently used is
-    evicted.
+    """Return the program for ``key``, cached or compiled; evict the least recently used.
 
     Threads that request a program that is being compiled wait for it.
     """

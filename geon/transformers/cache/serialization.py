@@ -26,9 +26,7 @@ SOURCES = (".py", ".c", ".h", ".cuh", ".hpp", ".cpp")
 
 
 def plain(value: Any, parts: Mapping[str, str]) -> Any:
-    """Convert a value to JSON values; ``parts`` maps the names of allowed classes to their
-    modules.
-    """
+    """Convert a value to JSON values; ``parts`` maps names of allowed classes to modules."""
     if isinstance(value, Length):
         return {"length": write_length(value)}
     if isinstance(value, np.dtype):

@@ -63,9 +63,7 @@ class LabelledComputation(Computation):
         return super().start(*args, **keywords).then(lambda it: self._with_labels(it, sources))
 
     def _with_labels(self, found: Any, sources: Sequence[Source]) -> Any:
-        """Return the labelled results of a call; update coordinates of variables that it
-        assigned.
-        """
+        """Return the labelled results of a call; set coordinates of assigned variables."""
         for leaf, kept in self.moved.kept.items():
             before = self.transformer.coordinates_of(leaf)
             after = self.xarray.Dataset() if before is None else before
@@ -83,9 +81,7 @@ class LabelledComputation(Computation):
         return self.layout.mapped(iter(made), self._joined)
 
     def _sources(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> list[Source]:
-        """Return data with coordinates: inputs, then variables and constants made from labelled
-        data.
-        """
+        """Return data with coordinates: inputs, then labelled variables and constants."""
         named = {k: v for k, v in keywords.items() if k != "out" or k in self.names}
         values = self.arranged(args, named)
         found: list[Source] = []
@@ -132,9 +128,7 @@ class LabelledComputation(Computation):
         return made
 
     def _joined(self, layout: Layout, found: list[Any]) -> Any:
-        """Return the results of one part of the structure; a dictionary of arrays becomes a
-        dataset.
-        """
+        """Return the results of a part of the structure; a dictionary becomes a dataset."""
         if isinstance(layout, Table) and not any(layout.parts):
             pairs = zip(layout.keys, found, strict=True)
             results = {key: made for key, made in pairs if made is not None}
@@ -189,9 +183,7 @@ def _taken(op: Tensor, kept: Kept, sources: Sequence[Source]) -> Iterator[tuple[
 def _sliced(
     op: Tensor, kept: Kept, cuts: Mapping[str, Cut], sources: Sequence[Source]
 ) -> Iterator[tuple[Any, list[Any], dict[str, Cut]]]:
-    """Yield, for each source, the names of coordinates that a tensor has a part of, and the
-    slices.
-    """
+    """Yield, for each source, the names of coordinates that are sliced, and the slices."""
     for leaf, data in sources if cuts else ():
         own = {name: cut for name, cut in cuts.items() if leaf in cut.leaves}
         same = {name for name in leaf.axes.names if name in kept and leaf in kept[name]}

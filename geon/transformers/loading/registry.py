@@ -31,9 +31,7 @@ def transformer_names() -> dict[str, str]:
 
 
 def transformer_class(name: str) -> type[Any]:
-    """Return the class of the transformer called ``name``; raise ``UnavailableError`` if
-    unknown.
-    """
+    """Return the transformer class called ``name``; raise ``UnavailableError`` if unknown."""
     own = BUILT_IN | FOR_TESTS
     if isinstance(name, str) and name in own:
         # without the packages' metadata, which take longer to load than the module

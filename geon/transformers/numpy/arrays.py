@@ -77,9 +77,7 @@ class Operands:
     # Names ------------------------------------------------------------------------------------
 
     def make(self, stem: str, text: str, scope: str) -> str:
-        """Return the name of an array that ``text`` makes; equal texts in a scope share one
-        name.
-        """
+        """Return the name of an array made by ``text``; equal texts in a scope share a name."""
         found = self.texts.get((scope, text))
         if found is None:
             first = int(stem[-1:].isdigit())
@@ -180,9 +178,7 @@ class Operands:
         return self.make("n", f"np.asarray({length_text(length)}, {dtype_text(op.dtype)})", "bind")
 
     def constant(self, op: Op) -> str:
-        """Return the name of a constant: an array passed to ``bind``, a scalar, or a global
-        array.
-        """
+        """Return the name of a constant: an argument of ``bind``, a scalar or a global array."""
         value = op.attrs[0]
         if isinstance(value, Frozen):
             name = f"k{self.constants[value]}"
@@ -210,9 +206,7 @@ class Operands:
         return self.shared(text, name)
 
     def shared(self, text: str, name: str) -> str:
-        """Return the name of the global constant that ``text`` makes: ``name``, or a variant if
-        taken.
-        """
+        """Return the name of the global constant made by ``text``: ``name``, unless taken."""
         if text not in self.globals:
             while name in self.taken:
                 name += "x"
@@ -263,9 +257,7 @@ class Operands:
         return self.view_of(source, self.index(op, 1))
 
     def index(self, op: Op, first: int) -> str:
-        """Return the index expression of a slice or update; run-time positions are read as
-        integers.
-        """
+        """Return the index text of a slice or update; run-time positions are read as integers."""
         parts = []
         for item in op.attrs[0]:
             if item is None:

@@ -86,9 +86,7 @@ _RUNTIME = "from geon.transformers.numpy import runtime as rt"
 
 
 def _sizes(plan: Plan) -> list[Line]:
-    """Return the function that computes buffers' sizes and lifetimes, and the bytes beside the
-    arena.
-    """
+    """Return the function that computes buffers' sizes, lifetimes, and bytes of results."""
     sizes = ", ".join(length_text(buffer.size) for buffer in plan.buffers)
     lifetimes = ", ".join(f"({first}, {last})" for first, last in plan.lifetimes)
     beside = [length_text(bytes_of(op)) for op in plan.schedule.program.outputs]

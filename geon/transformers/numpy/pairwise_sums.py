@@ -36,9 +36,7 @@ def add_reduce(x: Array, axis: int | tuple[int, ...], out: Array) -> None:
 
 
 def _reduce_kept(x: Array, out: Array) -> None:
-    """Sum over the last axes of ``x``, those that ``out`` lacks; split large ``out``
-    recursively.
-    """
+    """Sum over the last axes of ``x``, those that ``out`` lacks; split large ``out``."""
     if out.size > PIECE // CHAIN:
         axis = int(np.argmax(out.shape))
         middle = out.shape[axis] // 2

@@ -164,9 +164,7 @@ def left_shift(x: Array, count: Array, out: Array) -> None:
 
 
 def right_shift(x: Array, count: Array, out: Array) -> None:
-    """Compute x >> count keeping the sign; 0 or -1 where count is negative or at least the
-    width.
-    """
+    """Compute x >> count, keeping the sign; 0 or -1 where count is negative or too large."""
     bits = 8 * out.dtype.itemsize
     for target, a, n in _blocks(out, x, count):
         outside = (n < 0) | (n >= bits)

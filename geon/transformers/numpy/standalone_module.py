@@ -342,9 +342,7 @@ def _listed(items: Sequence[str], what: str) -> list[str]:
 
 
 def _layout(layout: Layout | None) -> str:
-    """Return the structure of results as text; objects of users' classes become plain
-    namespaces.
-    """
+    """Return the structure of results as text; users' classes become plain namespaces."""
     if layout is None:
         return "None"
     parts = f"[{', '.join(map(_layout, layout.parts))}]"

@@ -63,9 +63,7 @@ WIDTH = 100
 
 
 def library() -> str:
-    """Return the text of the runtime modules as one function, which returns their names as
-    ``rt``.
-    """
+    """Return the text of the runtime modules as one function, which returns their names."""
     lines = [
         "def _library():",
         '    """What feeds, calls, stores and saves."""',

@@ -146,9 +146,7 @@ class CudaTransformer(Transformer):
         return profile(self, self.libraries, computation, args, keywords, repeats)
 
     def make_call(self, stages: Stages) -> Any:
-        """Return a callable from arrays to arrays; the program copies them to the device
-        and back.
-        """
+        """Return a callable from arrays to arrays, which copies them to the device and back."""
         call = self.link(stages.compiled.functions, stages, kind=CudaCall)
         assert isinstance(call, CudaCall)
         call.on_device = stages.request.on_device
@@ -192,9 +190,7 @@ class PyCudaTransformer(CudaTransformer):
 
     @classmethod
     def unavailable(cls) -> str | None:
-        """Return None if a GPU is available, else what is missing and the command that
-        installs it.
-        """
+        """Return None if a GPU is available, else the reason and the command that fixes it."""
         return gpu.missing()
 
 

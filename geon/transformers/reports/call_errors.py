@@ -100,9 +100,7 @@ def around(step: int, plan: Plan) -> Op:
 
 
 def not_finite(ops: Iterable[Op], stages: Stages, fed: Sequence[Any]) -> str:
-    """Return text about a placeholder below ``ops`` with non-finite data; empty if there is
-    none.
-    """
+    """Return text about non-finite data of a placeholder below ``ops``; empty without any."""
     below = set(post_order(ops))
     leaves = stages.request.placeholders
     inputs = stages.linking.inputs[: len(leaves)]
@@ -144,9 +142,7 @@ def with_largest(error: SizeError, plan: Plan) -> SizeError:
 
 
 def beside(step: int, plan: Plan) -> str:
-    """Return text about the kernels that ran concurrently with a failed step, and may be
-    the cause.
-    """
+    """Return text about kernels that ran concurrently with a failed step; they may be the cause."""
     times, kernels = plan.schedule.times, plan.schedule.kernels
     failed = next(k for k, (first, last) in enumerate(plan.steps) if first <= step <= last)
     others = [k for k, time in enumerate(times) if time == times[failed] and k != failed]

@@ -19,9 +19,7 @@ from .explain import explain
 
 
 def peak_bytes(stages: Stages, lengths: Lengths | None, threads: int) -> int | Length:
-    """Return the bytes that a call on ``threads`` threads needs beside its inputs and the
-    variables.
-    """
+    """Return the bytes that a call needs beside its inputs and the variables."""
     request = stages.request
     given = named_lengths(lengths, request.open_names, "lengths")
     for name, length in request.specialized.items():

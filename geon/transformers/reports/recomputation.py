@@ -13,9 +13,7 @@ from ..lowering.planning.plan import Plan, peak
 
 
 def computed_again(stages: Stages, threads: int) -> list[str]:
-    """Return lines that list recomputed ops with counts, time and bytes; empty if there are
-    none.
-    """
+    """Return lines about recomputed ops with counts, time and bytes; empty without any."""
     again = [op for op in stages.program.again if not op.primitive.view]
     if not again:
         return []

@@ -46,9 +46,7 @@ def _by_size(sizes: Sequence[int], lifetimes: Lifetimes) -> Placed:
 
 
 def _by_time(sizes: Sequence[int], lifetimes: Lifetimes) -> Placed:
-    """Place buffers in order of birth, each in the smallest free block that fits; merge freed
-    blocks.
-    """
+    """Place buffers in order of birth, each in the smallest free block; merge freed blocks."""
     offsets = [0] * len(sizes)
     order = sorted(range(len(sizes)), key=lambda k: lifetimes[k])
     deaths = sorted(range(len(sizes)), key=lambda k: lifetimes[k][1])
@@ -64,9 +62,7 @@ def _by_time(sizes: Sequence[int], lifetimes: Lifetimes) -> Placed:
 
 
 class _Holes:
-    """The free blocks of an arena, indexed by size, start and end; ``total`` is the arena's
-    bytes.
-    """
+    """The free blocks of an arena by size, start and end; ``total`` is the arena's bytes."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -75,9 +71,7 @@ class _Holes:
         self.starts: dict[int, int] = {}  # end -> start
 
     def take(self, size: int) -> int:
-        """Return the start of ``size`` free bytes: in the smallest block that fits, else at the
-        end.
-        """
+        """Return the start of ``size`` free bytes: in the smallest fitting block, or at the end."""
         if not size:
             return self.total
         place = bisect_left(self.by_size, (size, 0))

@@ -169,9 +169,7 @@ class Call:
             )
 
     def entered(self, values: Sequence[Any], out: Any) -> Any:
-        """Return the results by the fast path; NotImplemented if it does not accept these
-        values.
-        """
+        """Return the results by the fast path; NotImplemented if it refuses these values."""
         if not self.slots:
             return self.tried(values, out)
         with (Writing if self.writes else Reading)(self.state.access):
@@ -264,9 +262,7 @@ class Call:
             self.enter = partial(entry.enter_unlocked, self.state) if self.slots else entry.enter
 
     def bind_in(self, space: Workspace, binding: Binding) -> Any:
-        """Bind the program in a workspace, growing its arena if needed, and return the
-        bound state.
-        """
+        """Bind the program in a workspace, growing its arena if needed; return bound state."""
         size = binding.arena_bytes
         if any(other.epoch != binding.epoch for other in space.bound):
             space.clear()  # it refers to memory that variables had
@@ -312,9 +308,7 @@ class Call:
     def laid_out(
         self, lengths: dict[str, int], arrays: Sequence[Array]
     ) -> tuple[Sequence[int], int]:
-        """Return the offsets of arena buffers and the bytes of the arena; raise ``SizeError`` if
-        too many.
-        """
+        """Return arena offsets and the arena's bytes; raise ``SizeError`` if they are too many."""
         sizes, lifetimes, rest = self.sizes(lengths)
         offsets, total = place(sizes, lifetimes, self.alignment)
         try:

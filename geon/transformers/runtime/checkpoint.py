@@ -215,16 +215,13 @@ class _Loading:
         return "it did not fit" if name in self.wanted else "its variable is not among only="
 
     def refuse(self, entry: Entry, why: str, rest: str) -> None:
-        """Raise for an entry that cannot be used, or record why it was not if loading is not
-        strict.
-        """
+        """Raise for an entry that cannot be used; if not strict, record the reason."""
         if self.choice.strict:
             raise CheckpointError(f"checkpoint {self.shown!r}: {why}; {rest}")
         self.kept[entry.key] = why
 
     def check_ambiguity(self, chosen: Sequence[Entry]) -> None:
-        """Refuse unnamed variables whose entries could be swapped, since their keys only count
-        them.
+        """Refuse unnamed variables whose entries could be swapped: their keys just count.
 
         Two entries of equal value do no harm, such as streams that initial values drew from. If a
         file is loaded in part, it must have as many such entries as there are variables.

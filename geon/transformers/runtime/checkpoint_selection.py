@@ -79,9 +79,7 @@ class Choice:
         return self.strict and self.only is None
 
     def chosen(self, shown: str, keys: Iterable[str]) -> set[str]:
-        """Return the keys of variables to be set; raise ``CheckpointError`` for a pattern without
-        match.
-        """
+        """Return the keys of variables to be set; raise ``CheckpointError`` without a match."""
         names = list(keys)
         if self.only is None:
             return set(names)
@@ -97,9 +95,7 @@ class Choice:
         return found
 
     def names(self, shown: str, entries: Iterable[str]) -> dict[str, str]:
-        """Return a dict from variables' names to entries; raise ``CheckpointError`` for equal
-        names.
-        """
+        """Return a dict from variables' names to entries; raise ``CheckpointError`` for clashes."""
         found: dict[str, str] = {}
         used: set[str] = set()
         listed = list(entries)

@@ -57,9 +57,7 @@ def open_sizes(dims: Sequence[Any], shape: Sequence[int]) -> Iterator[tuple[str,
 
 
 class Room(NamedTuple):
-    """Capacity of a memory: bytes, text that states it, error type for larger requests,
-    extra cure.
-    """
+    """Capacity of a memory: bytes, text for messages, error for larger requests, extra cure."""
 
     most: int
     has: str

@@ -23,9 +23,7 @@ def _kind(dtype: np.dtype[Any]) -> int:
 
 
 def scalar_range(dtype: np.dtype[Any]) -> tuple[tuple[type, ...], float, float]:
-    """Return the types and the range of Python numbers that ``dtype`` accepts: (types, low,
-    high).
-    """
+    """Return types and range of Python numbers that ``dtype`` accepts: (types, low, high)."""
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         return (int,), int(info.min), int(info.max)
@@ -71,8 +69,7 @@ def make_feed(
 def make_feed_of(
     memory: Memory, dtype: np.dtype[Any], names: Sequence[str], dims: Sequence[Any], label: str
 ) -> Callable[[Any], Any]:
-    """Return the same function for any memory; values that lie in a device's memory are used in
-    place.
+    """Return the same function for any memory; values in a device's memory are not copied.
 
     ``FeedError`` if such a value has another dtype or shape.
     """
@@ -103,8 +100,7 @@ def shown(dims: Sequence[Any]) -> str:
 
 
 def convert(value: Any, dtype: np.dtype[Any], label: str) -> Array:
-    """Return ``value`` as an array of ``dtype``; raise ``FeedError`` if more than precision is
-    lost.
+    """Return ``value`` as an array of ``dtype``; raise ``FeedError`` for more than rounding.
 
     A value with NumPy's array interface, the buffer protocol or ``__dlpack__`` is not copied if it
     has the dtype.

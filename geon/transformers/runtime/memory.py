@@ -61,9 +61,7 @@ class Memory(Protocol):
         """
 
     def room(self) -> Room:
-        """Return the number of bytes that may be requested, and text such as "this machine has
-        ...".
-        """
+        """Return the bytes that may be requested, and text such as "this machine has ..."."""
 
 
 class HostMemory:

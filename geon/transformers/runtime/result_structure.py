@@ -41,9 +41,7 @@ class Layout:
         return make(self, found)
 
     def flat(self, given: Any, where: str) -> list[Any]:
-        """Return the single values of ``given`` in order; a part that is None gives None for all of
-        its.
-        """
+        """Return the single values of ``given`` in order; None stands for a part without any."""
         found: list[Any] = []
         pieces = [None] * len(self.parts) if given is None else self.taken(given, where)
         for part, piece, step in zip(self.parts, pieces, self.steps, strict=True):

@@ -74,9 +74,7 @@ class ReadersWriterLock:
             del self._held[thread]
 
     def enter_write(self) -> None:
-        """Wait until no other thread reads or writes; raise ``UnavailableError`` in a reading
-        thread.
-        """
+        """Wait until no other thread holds the lock; raise ``UnavailableError`` in a reader."""
         own = threading.get_ident()
         if self._writer == own:
             self._depth += 1
@@ -102,9 +100,7 @@ class ReadersWriterLock:
                 self._condition.notify_all()
 
     def forget_others(self) -> None:
-        """Reset the lock in a forked child, whose only thread is this one; no thread writes during
-        a fork.
-        """
+        """Reset the lock in a forked child, which has only this thread; no thread was writing."""
         own = threading.get_ident()
         self._held = {thread: n for thread, n in self._held.items() if thread == own}
         self._readers = sum(self._held.values())

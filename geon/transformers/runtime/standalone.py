@@ -52,8 +52,9 @@ class Function:
 def starter(
     state: State, slot: Slot, value: Any, call: Callable[[], Any] | None
 ) -> Callable[[], None]:
-    """Return a function that sets a variable's initial value: an array or None, then a call or
-    None.
+    """Return a function that sets a variable's initial value, from an array and a call.
+
+    Either may be None.
     """
 
     def start() -> None:

@@ -181,9 +181,7 @@ class State:
             slot.lengths = self.chosen(slot, lengths)
 
     def foreseen(self, slots: Iterable[Slot], lengths: Mapping[str, int]) -> dict[str, int]:
-        """Return the open lengths that ``slots`` have or would get; raise what ``allocate``
-        would.
-        """
+        """Return the open lengths that ``slots`` have or would get; raise as ``allocate``."""
         with self.lock:
             found: dict[str, int] = {}
             for slot in slots:
@@ -371,9 +369,7 @@ class State:
                 self._write(slot, array)
 
     def _fitted(self, slot: Slot, value: Any) -> tuple[Any, Mapping[str, int]]:
-        """Return a user's array converted for a variable, and the variable's open lengths
-        with it.
-        """
+        """Return a user's array for a variable, and the variable's open lengths with it."""
         dims = slot.dims if slot.value is None or slot.lengths else slot.shape
         if slot.feed is None or slot.feed[:2] != (slot.label, dims):
             feed = make_feed_of(self.memory, slot.dtype, slot.axes, dims, slot.label)

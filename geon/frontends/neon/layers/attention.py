@@ -225,9 +225,7 @@ class MultiHeadAttention(Layer):
 
 
 def turned(x: Tensor, times: Tensor, keys: Axis, base: float) -> Tensor:
-    """Return ``x`` with pairs of elements along ``keys`` rotated by angles that grow with
-    the time.
-    """
+    """Return ``x`` with pairs along ``keys`` rotated by angles that grow with the time."""
     half = length_of(keys) // 2
     dtype = "float64" if x.dtype.name == "float64" else "float32"
     rates = constant(float(base) ** -(np.arange(half) / half), [keys.with_length(half)], dtype)

@@ -95,9 +95,7 @@ class Cache:
         return value
 
     def filled(self, x: Tensor) -> Tensor:
-        """Return ``x`` over places, with 0 at those after the last time, whose old values may be
-        NaN.
-        """
+        """Return ``x`` over places, with 0 after the last time, where old values may be NaN."""
         return where(less(iota(self.places), self._updates[self.position]), x, 0)
 
     @property

@@ -145,9 +145,7 @@ class MixtureOfExperts(Layer):
         outputs: Axes,
         first: First | None = None,
     ) -> Tensor:
-        """Return a variable with the dtype of ``x``; ``first`` defaults to the layer's initial
-        value.
-        """
+        """Return a variable with the dtype of ``x``; ``first`` defaults to the layer's."""
         first = self.init if first is None else first
         return self.variable(
             place, axes, first, inputs=inputs, outputs=outputs, dtype=parameter_dtype(x)

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 
 class Training:
-    """Passed to layers as ``training=``: they are in training mode, and add updates and costs to
-    it.
+    """Passed to layers as ``training=`` in training; they add updates and costs to it.
 
     ``updates`` are the effects to be run with the step, such as those of running statistics.
     ``costs`` are scalars to be added to the cost, such as those of unevenly used experts. A warning
@@ -111,9 +110,7 @@ class Layer:
 
     @property
     def remembers(self) -> bool:
-        """Return True if the layer, or one inside of it, continues earlier calls with a
-        ``cache``.
-        """
+        """Return True if the layer, or an inner one, continues earlier calls with a ``cache``."""
         return any(layer.remembers for _, layer in self.layers())
 
     def __call__(
@@ -170,9 +167,7 @@ class Layer:
         return result
 
     def takes_training(self, training: Training | None) -> bool:
-        """Return True if ``forward`` takes ``training``; raise ``ArgumentError`` if only inner ones
-        do.
-        """
+        """Return True if ``forward`` takes ``training``; raise if only inner layers do."""
         if takes(self, "training"):
             return True
         if training is not None and list(self.layers()):
@@ -199,9 +194,7 @@ class Layer:
                 )
 
     def layers(self) -> Iterator[tuple[str, Layer]]:
-        """Yield the inner layers with their paths: attributes and their elements, such as
-        ``all.0``.
-        """
+        """Yield the inner layers with their paths: attributes and elements, such as ``all.0``."""
         for place, value in vars(self).items():
             yield from inside(place, value)
 

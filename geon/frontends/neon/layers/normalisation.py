@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 
 
 class Norm(Layer):
-    """Base of normalisation layers: a ``scale`` that starts at 1, a ``shift`` at 0, and an
-    epsilon.
-    """
+    """Base of normalisation layers: ``scale`` starts at 1, ``shift`` at 0; and an epsilon."""
 
     def __init__(
         self, over: AxesLike | None = None, epsilon: float = 1e-5, *, name: str | None = None

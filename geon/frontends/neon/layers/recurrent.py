@@ -182,9 +182,7 @@ class Recurrence(Layer):
         return reorder(y, Axes(x.axes.without(inputs), self.axes)), end
 
     def cell(self, state: State, x: Tensor, h: Tensor, dtype: str) -> State:
-        """Return the next state, from the state and from the products of ``x`` and the state per
-        gate.
-        """
+        """Return the next state, from the state and the products of ``x`` and of the state."""
         raise NotImplementedError
 
     def gate_axes(self) -> Axes:

@@ -20,9 +20,7 @@ MOST_SCALE = 2.0**127  # largest power of two in float32
 
 
 class Around(Optimiser):
-    """Base of wrappers, which change when an inner optimiser makes steps, and with which
-    gradients.
-    """
+    """Base of wrappers, which change when an inner optimiser steps, and its gradients."""
 
     def __init__(self, inner: Optimiser) -> None:
         if not isinstance(inner, Optimiser):
@@ -124,8 +122,7 @@ class Averaged(Around):
 
 
 class Scaled(Around):
-    """Loss scaling: ``optimiser`` with gradients of the cost times a scale, so float16 does not
-    underflow.
+    """Loss scaling: ``optimiser`` gets gradients of the scaled cost, against underflow.
 
     Gradients are divided by the scale in float32. If one of them is not finite, no variable of
     ``optimiser`` changes, and the scale is halved; after every ``every`` finite steps, it is

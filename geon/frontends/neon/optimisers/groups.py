@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Tag:
-    """The parameters that have a tag; layers tag theirs by their name in the layer, such as
-    ``b``.
-    """
+    """The parameters that have a tag; layers tag theirs by their own names, such as ``b``."""
 
     tag: str
 

@@ -33,17 +33,17 @@ ENOUGH = 1e-4  # min. share of the decrease predicted by the gradient (Armijo's 
 
 @dataclass(eq=False)
 class LBFGS(Optimiser):
-    """Moves against the gradient times an inverse Hessian estimated from the last ``history``
-    steps.
+    """Quasi-Newton steps, with a Hessian estimated from the last ``history`` steps.
 
-    A step has length ``rate``, or half of it, and so on up to ``searches`` lengths, until the cost
-    has decreased by a share of what the gradient predicts; each length costs one more forward pass.
-    If none does, weights stay unchanged, and the history is cleared. So it needs a cost that is the
-    same function in each step, such as that of all examples, without new random numbers. The first
-    step of a history is against the gradient, with a norm of at most ``rate``. J. Nocedal,
-    "Updating quasi-Newton matrices with limited storage", Mathematics of Computation 1980; the line
-    search is L. Armijo's, Pacific Journal of Mathematics 1966. Raises ``ArgumentError`` for
-    ``clip``, counts below 1, and if it gets gradients alone, as in ``Groups``.
+    A step is minus the inverse Hessian times the gradient. It has length ``rate``, or half of it,
+    and so on up to ``searches`` lengths, until the cost has decreased by a share of what the
+    gradient predicts; each length costs one more forward pass. If none does, weights stay
+    unchanged, and the history is cleared. So it needs a cost that is the same function in each
+    step, such as that of all examples, without new random numbers. The first step of a history is
+    against the gradient, with a norm of at most ``rate``. J. Nocedal, "Updating quasi-Newton
+    matrices with limited storage", Mathematics of Computation 1980; the line search is L. Armijo's,
+    Pacific Journal of Mathematics 1966. Raises ``ArgumentError`` for ``clip``, counts below 1, and
+    if it gets gradients alone, as in ``Groups``.
     """
 
     rate: Rate = 1.0
@@ -106,10 +106,10 @@ class Search:
         return moves
 
     def remember(self, moves: Moves) -> tuple[list[list[Tensor]], Tensor, Tensor]:
-        """Return the history of changes of weights and gradients, newest last, and 1 / their
-        products.
+        """Return the history of changes of weights and gradients, and 1 / their products.
 
-        Also return the scale of the initial inverse Hessian, 0 if it is unknown.
+        The newest entry is last. Also return the scale of the initial inverse Hessian, 0 if
+        unknown.
         """
         places = [[self.state(w, what) for w in self.weights] for what in ("value", "slope")]
         now = [self.values, self.slopes]

@@ -61,8 +61,9 @@ class Muon(Optimiser):
 
 
 def orthogonal(x: Tensor, steps: int) -> Tensor:
-    """Return a matrix with the singular vectors of x, and singular values near 1 except
-    tiny ones.
+    """Return a matrix with the singular vectors of x, and singular values near 1.
+
+    Tiny singular values stay smaller.
     """
     a, b, c = STEEP
     few, many = x.axes

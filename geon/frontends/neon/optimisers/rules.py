@@ -111,10 +111,10 @@ class Adadelta(Optimiser):
 
 @dataclass(eq=False)
 class Adam(Optimiser):
-    """A running mean of gradients, divided by the root of one of their squares, both
-    bias-corrected.
+    """A running mean of gradients, divided by the root of that of their squares.
 
-    D. Kingma and J. Ba, "Adam: a method for stochastic optimization", ICLR 2015.
+    Both are bias-corrected. D. Kingma and J. Ba, "Adam: a method for stochastic optimization", ICLR
+    2015.
     """
 
     rate: Rate = 0.001

@@ -198,7 +198,5 @@ class Given:
 
 
 def between(begin: float, end: float, part: Tensor) -> Tensor:
-    """Return a rate between two along half a period of a cosine, while ``part`` goes from 0
-    to 1.
-    """
+    """Return a rate along half a period of a cosine; ``part`` goes from 0 to 1."""
     return end + (begin - end) * (1 + cos(math.pi * clip(part, 0, 1))) / 2

@@ -62,9 +62,7 @@ class Progress(Callback):
 
 
 class Watcher(Callback):
-    """Base of callbacks that watch a figure of the epochs and keep its best value; None watches
-    none.
-    """
+    """Base of callbacks that keep the best value of a figure of epochs; None for no figure."""
 
     def __init__(self, figure: str | None, highest: bool, name: str) -> None:
         check_flag(type(self).__name__, "highest", highest)
@@ -145,9 +143,7 @@ class Checkpoints(Watcher):
             run.model.save(self.folder / "interrupted.safetensors")
 
     def epochs(self, last: int) -> list[int]:
-        """Return the epochs up to ``last`` that have files in the folder, including other runs'
-        files.
-        """
+        """Return the epochs up to ``last`` that have files in the folder, of any run."""
         found = [EPOCH_FILE.fullmatch(file.name) for file in self.folder.iterdir()]
         numbers = [int(match[1]) for match in found if match is not None]
         return sorted([number for number in numbers if number <= last])

@@ -1,6 +1,4 @@
-"""Data as batches of an epoch, determined by its number and a seed, so that a run can be
-resumed.
-"""
+"""Data as batches of an epoch, determined by its number and a seed, for resumable runs."""
 
 from __future__ import annotations
 

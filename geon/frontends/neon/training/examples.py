@@ -70,9 +70,7 @@ class Examples:
 
 
 def count_of_examples(what: str, parts: Iterable[Examples]) -> int:
-    """Return the number of examples; raise ``ArgumentError`` if it differs or there are no
-    arrays.
-    """
+    """Return the number of examples; raise ``ArgumentError`` unless arrays have equally many."""
     lengths = {len(part) for part in parts}
     if len(lengths) != 1:
         raise ArgumentError(

@@ -11,9 +11,7 @@ from ..metrics import Mean, Metric
 
 
 def checked_figures(cost: Callable[[Tensor, Tensor], Tensor], metrics: Sequence[Metric]) -> None:
-    """Raise ``ArgumentError`` for metrics with equal names, which a report could not
-    distinguish.
-    """
+    """Raise ``ArgumentError`` for metrics with equal names."""
     names = [Mean(cost).name]
     for metric in metrics:
         if not isinstance(metric, Metric):

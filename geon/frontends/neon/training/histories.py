@@ -46,9 +46,7 @@ class History(Callback):
             self.add(self.path)
 
     def kept(self, run: Run) -> dict[str, Any]:
-        """Return the figures of an epoch; those that are not finite as text, since JSON
-        lacks them.
-        """
+        """Return the figures of an epoch; non-finite ones as text, since JSON lacks them."""
         return {k: v if math.isfinite(v) else str(v) for k, v in run.figures.items()}
 
     def read(self, path: Path) -> list[dict[str, Any]]:

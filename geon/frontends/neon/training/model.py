@@ -386,9 +386,7 @@ def with_averages(x: Tensor, known: dict[Op, Op]) -> Tensor:
 
 
 def averages_in(path: str | os.PathLike[str], names: Sequence[str]) -> Callable[[str], str | None]:
-    """Return a function from an entry of a file to the variable it sets; averages replace
-    weights.
-    """
+    """Return a function from a file's entry to the variable it sets, averages before weights."""
     from safetensors import SafetensorError, safe_open
 
     try:

@@ -159,8 +159,7 @@ def make_module(
 def timed_module(
     plan: Plan, linking: Linking, libraries: Set[str] = frozenset()
 ) -> tuple[Module, list[Row]]:
-    """Return the module of a plan with ``Timed`` steps around kernels, and the profile rows of
-    these.
+    """Return the module of a plan with ``Timed`` steps around kernels, and its profile rows.
 
     A row follows the row of its enclosing region.
     """
@@ -169,9 +168,7 @@ def timed_module(
 
 
 class _Module:
-    """Builder of a module. If ``rows`` is a list, the module is timed and the list receives its
-    rows.
-    """
+    """Builder of a module; if ``rows`` is a list, of a timed one, whose rows it receives."""
 
     def __init__(
         self,
@@ -250,7 +247,7 @@ class _Module:
         return len(self.rows) - 1
 
     def kernel(self, scope: Scope, position: int) -> list[Step]:
-        """Return the steps of the kernel at ``position``, wrapped in ``Timed`` if the module is
+        """Return the steps of the kernel at ``position``, inside ``Timed`` if the module is
         timed.
         """
         if self.rows is None:
@@ -346,9 +343,7 @@ class _Module:
         return Choice(holds, (step,), (loop,)) if holds else step
 
     def inner_name(self, kernel: str) -> str:
-        """Return the name of the device function that does the work of ``kernel`` inside other
-        kernels.
-        """
+        """Return the name of the device function that does the work of ``kernel``."""
         if kernel not in self.inner:
             name = f"{kernel}_inside"
             self.inner[kernel] = self.functions[kernel].inner.replace(NAME, name)

@@ -117,9 +117,7 @@ class Turning:
         stride: Size,
         written: bool = False,
     ) -> None:
-        """Record that a place is one slice of a stacked value, at ``stride`` bytes per
-        iteration.
-        """
+        """Record that a place is a slice of a stacked value; ``stride`` is in bytes."""
         self.stacks.append(Stack(known[place], pointer, stride, written))
         aligned = self.alignment
         if not isinstance(stride, int) or stride % aligned:
@@ -165,9 +163,7 @@ def pairs_of(around: Scope) -> tuple[tuple[int, int], ...]:
 
 
 class Repeating:
-    """Pointers of a while loop: carries, stacked results and the scopes of its bodies; see
-    ``Turning``.
-    """
+    """Pointers of a while loop: carries, stacked results and scopes; see ``Turning``."""
 
     def __init__(
         self, kernel: Kernel, around: Scope, pointer: Callable[[Place], int], virtual: Iterator[int]
@@ -238,9 +234,7 @@ class Repeating:
 
 
 def branches(kernel: Kernel, around: Scope, pointer: Callable[[Place], int]) -> list[Scope]:
-    """Return the scopes of the branches of a case; kernels of a branch that is not taken do
-    nothing.
-    """
+    """Return the scopes of the branches of a case; kernels of other branches do nothing."""
     assert isinstance(kernel.work, Region)
     work, inside = kernel.work, around.plan.inside[kernel.op]
     lies = lying(work.op, around)

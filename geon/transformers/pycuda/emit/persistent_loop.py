@@ -81,8 +81,7 @@ def is_long(step: Until) -> bool:
 
 
 class _Fits:
-    """Collects the conditions on lengths under which a loop fits one block; else raises
-    ``NotWhole``.
+    """Collects conditions on lengths for a loop to fit one block; else raises ``NotWhole``.
 
     With ``once`` (a case outside of a loop), a kernel with barriers may have one block only:
     running several in sequence takes longer than the launches that it saves.
@@ -157,9 +156,7 @@ class _Fits:
 
 
 def is_loop_by_size(step: Choice) -> bool:
-    """Return True if ``step`` chooses between one kernel and separate launches of a loop or
-    case.
-    """
+    """Return True if ``step`` chooses between one kernel and several for a loop or case."""
     return any(isinstance(each, Turns | Until | Branches) for each in step.others)
 
 
@@ -253,9 +250,7 @@ class _Writer:
         return found
 
     def timed(self, row: int, lines: Lines, what: int) -> Lines:
-        """Return ``lines`` with clock reads around them; the ticks are added at offset ``what`` of
-        a row.
-        """
+        """Return ``lines`` with clock reads around them; ``what`` is an offset in the row."""
         clocks, place = self.pointer(CLOCKS), CLOCKED * row + what
         return [
             "{",
@@ -338,9 +333,7 @@ class _Writer:
         return [f"if ({' && '.join(self.taken(step.chosen))}) {{", *indented(lines), "}"]
 
     def counted(self, step: Turns, n: int) -> Lines:
-        """Return a loop with a fixed or given number of iterations; ``given`` is an int64 in
-        memory.
-        """
+        """Return a counted loop; ``given`` is the pointer of an int64 that has the count."""
         count, most = f"count{n}", self.size(step.count)
         if step.given is None:
             before = [f"const int64_t {count} = {most};"]
@@ -400,8 +393,7 @@ class _Writer:
         return [*before, begun, head, *indented(inner), "}", *end]
 
     def begun(self, carries: Sequence[Carry], n: int, done: str) -> Lines:
-        """Declare the read pointers of carries: the initial values, or the last ones if a launch
-        resumes.
+        """Declare the read pointers of carries: initial values, or the last ones when resuming.
 
         ``done`` is the C text of the number of iterations of earlier launches, empty if there are
         none.
@@ -436,9 +428,7 @@ class _Writer:
         return [*found, *inner, *on]
 
     def within(self, n: int, most: str, write: Callable[[], Lines]) -> Lines:
-        """Return the statements that ``write`` makes, preceded by the overall iteration number if
-        used.
-        """
+        """Return the statements of ``write()``, after the overall iteration number if used."""
         around, asked = self.turn, self.turns
         self.turn, self.turns = f"at{n}", False
         lines = write()
@@ -455,9 +445,7 @@ class _Writer:
         ]
 
     def unreached(self, stacks: Sequence[Stack], count: str, most: str) -> Lines:
-        """Return the statements that zero the slices of stacked results after the last
-        iteration.
-        """
+        """Return the statements that zero slices of stacked results that were not reached."""
         found = []
         for stack in stacks:
             if stack.written:

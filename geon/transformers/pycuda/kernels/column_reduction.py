@@ -88,9 +88,7 @@ class _Columns:
         return [*rows, *self.known, *first]
 
     def finding(self) -> Function:
-        """Return the function that reduces one part of each column; a block has adjacent
-        columns.
-        """
+        """Return the function that reduces parts of columns; a block has adjacent columns."""
         extent, count = self.names.length, self.count
         held = [part for value in self.values for part in value.parts]
         body = [

@@ -47,9 +47,7 @@ class Team:
         return self.size > 1
 
     def shared(self, scalars: int) -> int:
-        """Return the bytes of shared memory in which a block combines this many scalars per
-        team.
-        """
+        """Return a block's bytes of shared memory for combining this many scalars per team."""
         members = self.size * self.beside if self.beside else self.size // WARP
         return scalars * members * SCALAR if self.size > WARP or self.beside else 0
 
@@ -71,9 +69,7 @@ class Team:
         return ["__syncwarp(0xffffffffu);" if alone else "__syncthreads();"]
 
     def joined(self, values: Sequence[Value]) -> Lines:
-        """Return the statements that combine the values of a team and give each thread the
-        result.
-        """
+        """Return the statements that combine a team's values and give all threads the result."""
         if self.size == 1 or not values:
             return []
         if self.beside:
@@ -97,7 +93,7 @@ class Team:
     def through_memory(
         self, values: Sequence[Value], count: int, shape: str, who: str, place: str, put: str = ""
     ) -> Lines:
-        """Return the statements that combine values of ``count`` members in order, via shared
+        """Return the statements that combine ``count`` members' values in order, in shared
         memory.
         """
         parts = [part for value in values for part in value.parts]

@@ -42,9 +42,7 @@ class Fours:
 
 
 def fits(count: Size, step: int) -> bool:
-    """Return True if ``count`` is a known multiple of four and gives each of ``step`` threads a
-    group.
-    """
+    """Return True if ``count`` is a known multiple of four, with a group for every thread."""
     return isinstance(count, int) and count % TOGETHER == 0 and count >= TOGETHER * step
 
 
@@ -120,9 +118,7 @@ class _Loads:
                 self.found.read.setdefault(number, []).append(line)
 
     def has_room(self, load: Load, extent: Size) -> bool:
-        """Return True if a load's elements stay in registers for the whole row, and reserve
-        these.
-        """
+        """Return True, and reserve registers, if a load's elements stay in them for the row."""
         if self.found.partial or load.operand in self.stored or load.dtype.itemsize > 4:
             return False
         count = elements_of(int(extent), self.found.step)

@@ -10,7 +10,7 @@ from ..launches.launch_ir import Grid
 from ..launches.naming import KernelNames, Part, indented
 from .cooperative_threads import CHAIN, THREADS, Lines, Team, Value, ended, values_of
 
-PIECE = CHAIN * THREADS  # elements that one block reduces
+PIECE = CHAIN * THREADS  # elements per block, unless that needs more than PARTS blocks
 PARTS = 1024  # max. blocks that reduce parts
 TEAM = Team(THREADS, THREADS)
 
@@ -23,8 +23,7 @@ def all_functions(
     ending: Lines,
     shared: int,
 ) -> list[Part]:
-    """Return a function for each pass that computes partial values, and the one that combines
-    these.
+    """Return a function per pass that computes partial values, and the one that combines them.
 
     ``share`` returns the C text of the number of elements per block, ``turns`` the loop over them.
     The last function also runs the statements ``ending``.

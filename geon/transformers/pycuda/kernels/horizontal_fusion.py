@@ -70,9 +70,7 @@ def shape_of(parts: Sequence[Part]) -> Hashable:
 
 
 def is_small(grid: Grid) -> bool:
-    """Return True if a launch has at most ``FEW`` blocks, or a number that depends on open
-    lengths.
-    """
+    """Return True if a launch has at most ``FEW`` blocks, or an open number of them."""
     if not isinstance(grid.units, int):
         return True
     return min(-(-grid.units // grid.each), grid.most) <= FEW

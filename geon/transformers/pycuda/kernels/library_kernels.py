@@ -56,9 +56,7 @@ def _checked(op: Op, names: KernelNames, number: int) -> list[Part]:
 
 
 def finite_parts(op: Op, names: KernelNames, number: int, infinite: bool) -> list[Part]:
-    """Check that a result of kernel ``number`` is finite, or has no NaN if ``infinite`` is
-    allowed.
-    """
+    """Check that a result of kernel ``number`` is finite, or just no NaN if ``infinite``."""
     dtype, count = name_of(op.dtype), names.length(op.axes.size)
     x = names.pointer(op)
     names.calls(c_expressions.cast_calls(dtype, "float64"))

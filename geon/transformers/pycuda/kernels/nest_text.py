@@ -65,9 +65,7 @@ def nest_parts(work: Nest, names: KernelNames) -> list[Part]:
 
 
 def parts_bytes(nest: Nest) -> Size:
-    """Return the bytes of scratch memory for partial values of a full reduction; 0 if it is not
-    split.
-    """
+    """Return the bytes of partial values of a split full reduction; 0 for other nests."""
     if nest.rows or nest.across is not None or not is_divided(nest):
         return 0
     found = [r for step in nest.steps if isinstance(step, Pass) for r in step.reductions]
@@ -75,9 +73,7 @@ def parts_bytes(nest: Nest) -> Size:
 
 
 def is_divided(nest: Nest) -> bool:
-    """Return True if a nest without rows reduces so many elements that several blocks share
-    them.
-    """
+    """Return True if a nest without rows reduces so much that several blocks share it."""
     if nest.rows or nest.across is not None:
         return False
     passes = [step for step in nest.steps if isinstance(step, Pass)]
@@ -180,9 +176,7 @@ class _Writer:
         return [*found, self.elements(cases)] if cases else found
 
     def elements(self, cases: Sequence[tuple[list[Loop], Lines]]) -> Function:
-        """Return a function with one thread per element of each case, a pair (loops,
-        statements).
-        """
+        """Return a function with one thread per element of each case (loops, statements)."""
         body: Lines = [f"int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;"]
         units: Size = 0
         for loops, statements in cases:
@@ -194,9 +188,7 @@ class _Writer:
         return self.names.function(body[:-1], Grid(units, THREADS), THREADS, False)
 
     def first(self, statements: Lines) -> Lines:
-        """Return the definition of ``first``, which guards stores per row; none if there
-        are none.
-        """
+        """Return the definition of ``first``, which guards stores per row, if there are any."""
         stored = any(isinstance(statement, RowStore) for statement in statements)
         return ["const bool first = true;"] if stored else []
 
@@ -303,9 +295,7 @@ class _Writer:
         return self.names.function(body, grid, team.threads, team.meets, shared=shared)
 
     def shared_bytes(self, team: Team) -> int:
-        """Return the bytes of shared memory per block: values that teams exchange, and row
-        arrays.
-        """
+        """Return a block's bytes of shared memory: values that teams exchange, row arrays."""
         arrays = self.nest.arrays
         held = 0
         if self.held is None and arrays and arrays_shared(arrays):
@@ -336,8 +326,7 @@ class _Writer:
     def statements(
         self, team: Team, lines: Sequence[object], inside: bool = False, again: bool = False
     ) -> Lines:
-        """Return the statements of a row; ``again`` is True if the block continues with another
-        row.
+        """Return the statements of a row; ``again`` is True if the block has further rows.
 
         A barrier stands before and after stores that other threads of the team may read.
         """
@@ -378,9 +367,7 @@ class _Writer:
     # All elements -------------------------------------------------------------------------------
 
     def in_parts(self) -> list[Part]:
-        """Return functions that reduce parts of each pass by many blocks, then combine them
-        by one.
-        """
+        """Return functions that reduce parts of each pass by many blocks, then combine them."""
         team = Team(THREADS, THREADS)
         ending = self.statements(team, self.printed.ending.lines)
         shared = self.shared_bytes(team)
@@ -389,9 +376,7 @@ class _Writer:
         )
 
     def share(self, size: str, parts: str = "gridDim.x") -> str:
-        """Return the C text of the number of elements per block, a multiple of four if
-        vectorised.
-        """
+        """Return the C text of the elements per block, a multiple of four if vectorised."""
         each = f"({size} + {parts} - 1) / {parts}"
         return (
             each if self.fours is None else f"({each} + {TOGETHER - 1}) / {TOGETHER} * {TOGETHER}"

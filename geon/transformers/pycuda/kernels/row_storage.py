@@ -55,8 +55,7 @@ def turns_of(size: int, team: Team) -> int:
 
 
 def holds_arrays(nest: Nest, team: Team) -> bool:
-    """Return True if row arrays fit registers and each element is read only by the thread that made
-    it.
+    """Return True if row arrays fit registers and threads read only elements that they wrote.
 
     For that, all accesses are at the index of the single loop of their pass.
     """

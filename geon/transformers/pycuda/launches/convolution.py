@@ -96,8 +96,7 @@ class Convolution:
         )
 
     def under(self, lengths: Mapping[str, int], works: int, size: int) -> Convolving | None:
-        """Return the library call for these lengths, without addresses; None if no library supports
-        it.
+        """Return the library call for these lengths, without addresses; None if unsupported.
 
         Spatial axes are in the image's memory order, which libraries expect. Elements beyond the
         last window are padding, or are cut from the image. A computed image cannot be cut, since it

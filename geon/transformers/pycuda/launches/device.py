@@ -35,8 +35,7 @@ class Stages:
     goes_on: bool = False
 
     def number(self, of_block: int, of_processor: int) -> int:
-        """Return the number of stages, given the bytes of shared memory per block and
-        multiprocessor.
+        """Return the number of stages, given the shared memory per block and multiprocessor.
 
         The result is less than ``least`` if the device has too little memory.
         """
@@ -122,9 +121,7 @@ class Convolving(NamedTuple):
     result: str
 
     def placed(self, addresses: Sequence[int], works: int) -> Convolving:
-        """Return the same call with the addresses of image, filter and response, and of the
-        workspace.
-        """
+        """Return the same call with addresses of image, filter, response and workspace."""
         image, window, response = addresses
         return self._replace(addresses=(image, window, response), works=works)
 
@@ -148,9 +145,7 @@ class Device(Protocol):
     nothing: int
 
     def allocate(self, size: int) -> int:
-        """Return the address of ``size`` new bytes; raise ``DeviceError`` if memory is
-        exhausted.
-        """
+        """Return the address of ``size`` new bytes; raise ``DeviceError`` if there are none."""
 
     def room(self) -> int:
         """Return the number of free bytes."""
@@ -216,15 +211,13 @@ class Device(Protocol):
         """Wait for the work submitted so far to another stream."""
 
     def beside(self, lanes: int) -> AbstractContextManager[Callable[[int], None]]:
-        """Return a context of ``lanes`` concurrent lanes, after all earlier and before all later
-        work.
+        """Return a context of ``lanes`` concurrent lanes, ordered with work before and after.
 
         It yields a function that selects the lane, from 0 on, of the work that follows.
         """
 
     def capture(self, run: Callable[[], None]) -> Callable[[], None]:
-        """Return a function that resubmits all work of ``run`` with the same addresses (a CUDA
-        graph).
+        """Return a function that resubmits the work of ``run``, as a CUDA graph does.
 
         ``run`` is called but executes nothing now. It may launch, clear, and copy between device
         and pinned memory; anything else raises ``DeviceError``.
@@ -240,8 +233,7 @@ class Device(Protocol):
         report: Array | None,
         graphs: Sequence[Callable[[], None]],
     ) -> Any | None:
-        """Return a fast path for captured graphs, implemented in ``steady.c``; None if there is
-        none.
+        """Return a fast path for captured graphs, by ``steady.c``; None if there is none.
 
         ``inputs`` and ``results`` have shapes, dtypes and arrays in pinned memory.
         """

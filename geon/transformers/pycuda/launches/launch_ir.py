@@ -46,9 +46,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A grid with one block per ``each`` units, at most ``most`` blocks, times the number of
-    ``parts``.
-    """
+    """A grid: one block per ``each`` units, at most ``most``, times the number of ``parts``."""
 
     units: Size
     each: int = 1
@@ -74,9 +72,7 @@ class Grids:
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """An integer argument that is constant for a launch, but differs between launches of a
-    kernel.
-    """
+    """An integer argument that differs between launches of a kernel, but not by lengths."""
 
     value: int
 
@@ -97,9 +93,7 @@ Argument = int | str | Parts | Fixed | Grid | Turn | Round
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A kernel launch with ``threads`` threads per block; ``arguments`` are pointers and
-    lengths.
-    """
+    """A launch with ``threads`` threads per block; ``arguments`` are pointers and lengths."""
 
     kernel: str
     grid: Grid | Grids

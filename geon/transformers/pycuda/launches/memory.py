@@ -195,7 +195,10 @@ class DeviceMemory:
         return Shown(value, told["data"][0], told["shape"], dtype)
 
     def by_dlpack(self, value: Any) -> Shown | None:
-        """Import a value by ``__dlpack__``; None if that fails or the value is not on a GPU."""
+        """Import a value by ``__dlpack__``; None if it fails or is on another type of device.
+
+        Raise ``FeedError`` for a value on another device of this type.
+        """
         if not hasattr(value, "__dlpack_device__"):
             return None
         kind, number = value.__dlpack_device__()
@@ -230,9 +233,7 @@ class DeviceMemory:
 
 
 def in_order(shape: tuple[int, ...], strides: Any, unit: int) -> bool:
-    """Return True if elements are contiguous in row-major order; ``unit`` is the stride of one
-    element.
-    """
+    """Return True if elements are contiguous and row-major; ``unit`` is one element's stride."""
     if strides is None or 0 in shape:
         return True
     found = []

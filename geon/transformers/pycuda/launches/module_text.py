@@ -49,9 +49,7 @@ class Source:
         return "\n".join([self.common, *kept])
 
     def divided(self, most: int) -> list[list[str]]:
-        """Partition the kernels into groups of similar work: at most ``most``, and none too
-        small.
-        """
+        """Partition the kernels into at most ``most`` groups of similar, sufficient work."""
         kernels = [(piece.work, piece.kernel) for piece in self.pieces if piece.kernel is not None]
         pay = sum(work for work, _ in kernels) // LEAST
         groups: list[list[str]] = [[] for _ in range(min(max(pay, 1), most, len(kernels)))]

@@ -55,9 +55,7 @@ class Function:
 
     @property
     def part(self) -> str:
-        """Return its text as a device function, which gets block index and grid size as
-        parameters.
-        """
+        """Return its text as a device function, with block index and grid size as parameters."""
         own = "const geon_blocks blockIdx, const geon_blocks gridDim"
         return f"GEON_INLINE void {NAME}({self.declared}, {own})\n{self.body}"
 
@@ -162,9 +160,7 @@ class KernelNames(Parameters):
         return self.works.name
 
     def noted_turn(self) -> list[str]:
-        """Return the statement that stores the iteration in the error report; none outside of
-        loops.
-        """
+        """Return the statement that stores the iteration in the error report, inside of loops."""
         return ["failed[5] = turn;"] if self.turns else []
 
     def memory(self, op: Op) -> str:
@@ -191,10 +187,10 @@ class KernelNames(Parameters):
         shared: int | None = None,
         stages: Stages | None = None,
     ) -> Function:
-        """Return the function with these statements; ``shared`` is its bytes of static shared
-        memory.
+        """Return the function with these statements; ``shared`` is its static shared memory.
 
-        It counts as 0 if threads do not synchronise. ``stages`` come in addition.
+        ``shared`` is in bytes, and counts as 0 if threads do not synchronise. ``stages`` come in
+        addition.
         """
         parameters = [*self.parameters, *further]
         places = [p.place for p in parameters if p.pointer]
@@ -234,9 +230,7 @@ def is_by_elements(work: Work) -> bool:
 
 
 def declaration(parameter: Parameter, alone: bool) -> str:
-    """Return a parameter's declaration; ``alone`` adds ``__restrict__``: no other one
-    aliases it.
-    """
+    """Return a parameter's declaration; ``alone`` means that no other one aliases it."""
     if not parameter.pointer:
         return f"{parameter.ctype} {parameter.name}"
     return f"{parameter.ctype} *{'__restrict__ ' if alone else ''}{parameter.name}"

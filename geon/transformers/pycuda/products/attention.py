@@ -26,9 +26,7 @@ def fits(work: Attention) -> bool:
 
 
 def half_of(work: Attention) -> str | None:
-    """Return the half-precision dtype that tensor cores multiply, or None if they cannot be
-    used.
-    """
+    """Return the half-precision dtype that tensor cores multiply, or None without them."""
     found = multiplied(work.first)[2]
     deep = size_of(work.first.summed)
     if work.rounded is None or found != name_of(work.rounded):

@@ -183,9 +183,7 @@ class _Writer:
         )
 
     def shared(self) -> int:
-        """Return the bytes of shared memory: tiles of both operands, and sums before their
-        store.
-        """
+        """Return the bytes of shared memory: tiles of both operands, sums to be stored."""
         tiles = self.tiles
         found = tiles.wide * THREADS * self.work.dtype.itemsize
         return found + sum(tiles.bytes(fill.lines, fill.turned) for fill in (self.left, self.right))
@@ -250,9 +248,7 @@ class _Writer:
         return [*begun, head, *indented(body), "}", *ending]
 
     def each(self, statements: Lines) -> Lines:
-        """Return ``statements`` in a loop over each ``sum`` of a thread, with its ``row`` and
-        ``column``.
-        """
+        """Return ``statements`` in a loop over each ``sum`` of a thread with its indices."""
         rows, columns, _ = self.sizes
         row, column = self.tiles.places()
         return [

@@ -184,7 +184,5 @@ class CublasLt:
 
 
 def turned(strides: tuple[int, int, int], across: int) -> bool:
-    """Return True if a matrix is column-major; if both fit, row-major needs a sufficient row
-    stride.
-    """
+    """Return True if a matrix is column-major, or overlapping rows rule out row-major."""
     return strides[2] != 1 or strides[1] < across

@@ -18,7 +18,7 @@ from ..launches.device import Convolving
 PACKAGE = "pip install 'geon[cudnn]'"
 KEPT = 256  # max. cached graphs
 DATA = {"float32": "FLOAT", "float64": "DOUBLE", "float16": "HALF", "bfloat16": "BFLOAT16"}
-# Numerical notes of plans that are excluded: they round differently.
+# Numerical notes of plans that are excluded: they round more, or are not deterministic.
 ROUNDING = (
     "DOWN_CONVERT_INPUTS", "REDUCED_PRECISION_REDUCTION", "FFT", "NONDETERMINISTIC", "WINOGRAD",
     "WINOGRAD_TILE_4x4", "WINOGRAD_TILE_6x6", "WINOGRAD_TILE_13x13",
@@ -75,9 +75,7 @@ class CuDnn:
         planned.graph.execute(pack, c.works, handle=self.handle)
 
     def planned(self, convolution: Convolving) -> Planned | None:
-        """Return the cached graph of a convolution, independent of addresses; None without
-        a plan.
-        """
+        """Return the cached graph of a convolution, for any addresses; None without a plan."""
         key = convolution._replace(addresses=(0, 0, 0), works=0)
         found = self.known.pop(key) if key in self.known else self.plan(key)
         self.known[key] = found

@@ -18,9 +18,7 @@ from .operand_access import MATRICES, factor_of
 
 
 def product_of(work: Contraction, writes: bool) -> Product | None:
-    """Return the matrix product that a contraction is, or None; ``writes`` if it writes a
-    variable.
-    """
+    """Return a contraction as a matrix product, or None; ``writes`` if it writes a variable."""
     loops = (*work.batch, *work.rows, *work.columns, *work.summed)
     left, right = factor_of(work.left, loops), factor_of(work.right, loops)
     if left is None or right is None or left.dtype != right.dtype:

@@ -50,9 +50,7 @@ def tiles_along(loops: Sequence[Loop], each: int) -> Size:
 
 
 def large_function(work: Contraction, names: KernelNames) -> Function | None:
-    """Return the kernel of a half-precision product of operands in memory; None if it does not
-    apply.
-    """
+    """Return the kernel of a large half-precision product in memory; None for others."""
     left, right, dtype = multiplied(work)
     if dtype not in HALVES or any(isinstance(n, int) and n < 0 for n in large_holds(work)):
         return None

@@ -103,9 +103,7 @@ class LibraryScratch:
 def scratch_with(
     libraries: AbstractSet[str],
 ) -> Callable[[Schedule], dict[Op, Scratch]]:
-    """Return the function that computes the scratch memory of a schedule that uses these
-    libraries.
-    """
+    """Return a function from a schedule to its scratch memory, if it uses these libraries."""
     return partial(_scratch, libraries)
 
 
@@ -144,9 +142,7 @@ def parts_by_library(
 
 
 def _rest(work: Contraction, names: KernelNames, asked: LibraryWork) -> Function:
-    """Return the pass over a library's sums, which lie in the result's memory or in scratch
-    memory.
-    """
+    """Return the pass over a library's sums, in the result's or in scratch memory."""
     printer = ContractionPrinter(work, names)
     loops = (*work.batch, *work.rows, *work.columns)
     store = work.stores[0]

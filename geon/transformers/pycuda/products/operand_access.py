@@ -93,9 +93,7 @@ def _before_cast(value: Scalar) -> Scalar:
 
 
 def _walk(atom: Clamped, step: Size) -> Walk | None:
-    """Return the window axis of a guarded index; None if guards are not exactly those of its
-    borders.
-    """
+    """Return the window axis of a guarded index; None if other guards than borders apply."""
     index, by = atom.of, 1
     inner = next(iter(index.terms), None)
     if isinstance(inner, Quotient):

@@ -85,9 +85,7 @@ class Tiles:
         return ("chunks.cuh", "matrices.cuh" if self.by_matrices else "product.cuh")
 
     def is_turned(self, deep_adjoins: bool) -> bool:
-        """Return True if a tile's rows in shared memory are reduced elements (a transposed
-        tile).
-        """
+        """Return True if rows of a tile in shared memory are reduced elements."""
         return not self.by_matrices or not deep_adjoins
 
     def shape(self, lines: int, turned: bool) -> tuple[int, int]:

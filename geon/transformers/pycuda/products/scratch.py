@@ -1,6 +1,4 @@
-"""Scratch memory of CUDA kernels: sizes by kernel, exact for given lengths and bounded for open
-ones.
-"""
+"""Scratch memory of CUDA kernels: exact sizes for given lengths, bounds for open ones."""
 
 from __future__ import annotations
 
@@ -97,9 +95,7 @@ class RowParts:
         return self.states * number * evaluate(self.parts.blocks, lengths) * SCALAR * (number > 1)
 
     def most(self, threads: int) -> Size:
-        """Return an upper bound of ``bytes``: parts and rows together are at most the wanted
-        blocks.
-        """
+        """Return an upper bound of ``bytes``: parts times rows are at most the wanted blocks."""
         return self.states * self.parts.wanted * SCALAR
 
 

@@ -63,9 +63,7 @@ class Chunks:
 
 
 class Panels(NamedTuple):
-    """A tile in panels: its bytes, and C text of whether it is transposed and of lines per
-    panel.
-    """
+    """A tile in panels: its bytes, and as C text if it is transposed, and lines per panel."""
 
     bytes: int
     text: str
@@ -140,9 +138,7 @@ class Fill:
         return [self.tiles.declared(self.name, self.lines, self.turned), *self.begun()]
 
     def begun(self) -> Lines:
-        """Return the declarations of the registers and the operand's start; none if it is
-        computed.
-        """
+        """Return the declarations of the registers and the operand's start, unless computed."""
         found: Lines = []
         chunks = self.chunks
         if chunks is not None:
@@ -209,9 +205,7 @@ class Fill:
         return Panels(-(-near // LINE) * far * LINE * 2, f"{turned}, {far}")
 
     def bounds(self, deep: str, end: str) -> tuple[str, str, str]:
-        """Return the names of the indices along memory and across, and the C text of their
-        bounds.
-        """
+        """Return the names of the indices along memory and across, and the text of bounds."""
         pairs = {"deep": f"{deep}, {end}", self.index: f"first_{self.index}, {self.size}"}
         near, far = ("deep", self.index) if self.deep_adjoins else (self.index, "deep")
         return near, far, f"{pairs[near]}, {pairs[far]}"

@@ -60,9 +60,7 @@ def profile(
 
 
 class _Work:
-    """The program of ordinary calls and a timed one, over one arena and one set of variables'
-    copies.
-    """
+    """An ordinary and a timed program, over one arena and one set of variables' copies."""
 
     def __init__(
         self,

@@ -60,9 +60,7 @@ class Begun(NamedTuple):
 
 
 class Calling(NamedTuple):
-    """A library call for given lengths; ``step`` has its pointers, ``origin`` its kernel's
-    number.
-    """
+    """A library call for given lengths; ``step`` has pointers, ``origin`` its kernel."""
 
     made: LibraryCall
     step: Ask
@@ -186,9 +184,7 @@ def turns_of(
 
 
 class _Bare:
-    """Resolver of steps; ``inside`` maps virtual pointer indices to (pointer index, byte
-    offset).
-    """
+    """Resolver of steps; ``inside`` maps virtual pointers to (pointer index, byte offset)."""
 
     def __init__(
         self, loaded: Mapping[str, Any], lengths: Mapping[str, int], takes: Takes | None = None

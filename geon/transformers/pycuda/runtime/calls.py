@@ -105,9 +105,7 @@ class CudaCall(Call):
         return Ended(lambda: self(*values, out=out))
 
     def enter(self, *values: Any) -> Any:
-        """Run the fast path of a free workspace on ``values``; NotImplemented if it does
-        not apply.
-        """
+        """Run the fast path of a free workspace; NotImplemented if it does not apply."""
         try:
             space = self.free.pop()
         except IndexError:
@@ -127,9 +125,7 @@ class CudaCall(Call):
             self.free.append(space)
 
     def begin(self, *values: Any) -> Any:
-        """Submit the fast path of a free workspace without waiting; NotImplemented if it does not
-        apply.
-        """
+        """Submit the fast path of a free workspace; NotImplemented if it does not apply."""
         self.make_room()
         try:
             space = self.free.pop()

@@ -112,9 +112,7 @@ class GpuDevice:
         self.short = graph_replay.driver(int(self.context.handle), self.stream_number)
 
     def entered(self, what: str, *values: Any) -> Entered:
-        """Return a ``with`` block in which the context is current; errors name ``what`` was
-        done.
-        """
+        """Return a ``with`` block in which the context is current; errors contain ``what``."""
         return Entered(self, what, values)
 
     def refuse_lost(self) -> None:
@@ -141,9 +139,7 @@ class GpuDevice:
         )
 
     def failure(self, what: str, error: Exception) -> DeviceError:
-        """Return the device error for an error of the driver; mark the device lost if it is
-        unusable.
-        """
+        """Return the device error for a driver's error; mark the device lost if it is unusable."""
         made = DeviceError(f"{self.name} failed while {what}: {error}")
         if isinstance(error, self.driver.LaunchError) or self.goes_on_to_fail():
             self.lost = f"while {what}: {error}"
@@ -323,9 +319,7 @@ class GpuDevice:
 
     @contextlib.contextmanager
     def asking(self, what: str, fails: type[Exception]) -> Iterator[None]:
-        """Return a ``with`` block for library calls in the context; errors name ``what``
-        was done.
-        """
+        """Return a ``with`` block for library calls in the context; errors contain ``what``."""
         with self.entered(what):
             try:
                 yield
@@ -358,9 +352,7 @@ class GpuDevice:
             return float(first.made.time_till(last.made)) * 1e-3
 
     def passed(self, mark: Any) -> bool:
-        """Return True if an event has completed, or its query fails: waiting then raises
-        the error.
-        """
+        """Return True if an event has completed, or failed: waiting then raises the error."""
         try:
             return self.come(mark)
         except DeviceError:
@@ -463,9 +455,7 @@ class GpuDevice:
             return None
 
     def fail(self, status: int) -> NoReturn:
-        """Raise the error for a status of the fast path; it is negative if nothing was
-        submitted.
-        """
+        """Raise the error for a status of the fast path, negative if nothing was submitted."""
         with self.entered("a graph is launched" if status < 0 else "kernels run"):
             raise self.driver.Error(status_name(abs(status)))
 

@@ -66,9 +66,7 @@ def steady(
     graphs: Sequence[int],
     held: Any,
 ) -> Any:
-    """Return the extension's object of a captured call; its methods are described in
-    ``steady.c``.
-    """
+    """Return the extension's object of a captured call; ``steady.c`` describes it."""
     made = extension()
     assert made is not None, "there is a driver"
     word = 0 if report is None else place(report)

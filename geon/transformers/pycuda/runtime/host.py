@@ -36,9 +36,7 @@ PROCESSORS = 3  # multiprocessors that kernels are told of: few, so that persist
 
 
 class Kernel(NamedTuple):
-    """A kernel in this process: address, whether its threads synchronise, and its maximum of
-    blocks.
-    """
+    """A kernel in this process: address, whether its threads synchronise, maximum of blocks."""
 
     address: int
     meets: bool

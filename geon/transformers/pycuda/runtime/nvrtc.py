@@ -53,9 +53,7 @@ def identity(architecture: str) -> tuple[str, ...]:
 
 
 def compiled(source: str, architecture: str) -> bytes:
-    """Compile a module to a cubin; raise ``DeviceError`` without a compiler or for errors in the
-    text.
-    """
+    """Compile a module to a cubin; raise ``DeviceError`` for errors, or without a compiler."""
     found = find_nvrtc()
     if found is None:
         return by_nvcc(source, architecture)

@@ -247,9 +247,7 @@ class _Module:
         return len(self.rows) - 1
 
     def kernel(self, scope: Scope, position: int) -> list[Step]:
-        """Return the steps of the kernel at ``position``, inside ``Timed`` if the module is
-        timed.
-        """
+        """Return the steps of the kernel at ``position``; timed if the module is."""
         if self.rows is None:
             return self.own_steps(scope, position)
         around, self.row = self.row, self.new_row(scope.plan, [position])

@@ -93,7 +93,7 @@ class Team:
     def through_memory(
         self, values: Sequence[Value], count: int, shape: str, who: str, place: str, put: str = ""
     ) -> Lines:
-        """Return the statements that combine ``count`` members' values in order, in shared
+        """Return statements that combine ``count`` members' values in order through shared
         memory.
         """
         parts = [part for value in values for part in value.parts]

@@ -27,7 +27,7 @@ SLOWEST_TESTS = 30
 SECONDS_PER_DAY = 86400
 SHORT_EXAMPLES, ALL_EXAMPLES, LONG_EXAMPLES = 20, 150, 5000  # of Hypothesis, for one test
 # Flags after all others for units of one program: half the time of the usual ones, see
-# docs/decisions.md.
+# docs/design/45-tests-and-golden-text.md.
 FEW_PASSES = "-Og"
 
 

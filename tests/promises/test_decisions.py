@@ -1,4 +1,4 @@
-"""What ``docs/decisions.md`` says of programs and memory, where no other test holds it."""
+"""Statements of ``docs/design`` on programs and memory that no other test holds."""
 
 import ast
 import gc

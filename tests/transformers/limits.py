@@ -99,7 +99,8 @@ LINES = {
     "elu": Line(geon.elu, lambda x: x if x > 0 else CONTEXT.expm1(x),
                 None, lambda x: x if x > 0 else sign(x), None),
     "atan": Line(geon.atan, CONTEXT.atan, None, CONTEXT.atan, None),
-    # Their slopes are made of their values, right to the rounding of those (docs/decisions.md).
+    # Their slopes are made of their values, right to the rounding of those; see
+    # docs/design/41-special-functions.md.
     "tanh": Line(geon.tanh, CONTEXT.tanh, None, sign, None),
     "sigmoid": Line(geon.sigmoid, logistic, None, step, None),
     "softplus": Line(geon.softplus, lambda x: log1p(exp(x)), logistic, hinge, step),

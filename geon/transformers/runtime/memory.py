@@ -24,7 +24,8 @@ Array = np.ndarray[Any, Any]
 LINE = 64
 """Bytes of a line of cache, at a multiple of which values begin: no vector of them is in two."""
 ADVISED = 1 << 22
-"""From so many bytes on NumPy asks the system for pages of 2 MiB, see `docs/decisions.md`."""
+"""From so many bytes on NumPy asks the system for pages of 2 MiB, see
+`docs/design/11-memory-plan.md`."""
 
 
 class Memory(Protocol):

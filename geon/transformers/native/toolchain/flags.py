@@ -39,7 +39,8 @@ LEAN = tuple(
     devirtualize""".split()
 )
 # First line of a unit without loops for the compiler to vectorise. With the few passes of -Og gcc
-# takes less than half of the time for it; `docs/decisions.md` states the cost.
+# takes less than half of the time for it; `docs/design/22-vector-code.md`
+# states the cost.
 OF_VECTORS = "/* of vectors */"
 FEW_PASSES = ("-Og", "-fira-region=one")
 # Flags that a compiler must support: without them code would be wrong or could not be loaded.

@@ -33,7 +33,7 @@ def test_a_page_prints_what_it_says(page: str) -> None:
 def test_the_build_has_no_warning(tmp_path: Path) -> None:
     done = python("-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site"))
     assert done.returncode == 0, done.stdout + done.stderr
-    for page in ("index", "tour", "ops", "ops/sum", "errors", "decisions"):
+    for page in ("index", "tour", "ops", "ops/sum", "errors", "glossary", "design"):
         name = "index.html" if page == "index" else f"{page}/index.html"
         html = (tmp_path / "site" / name).read_text()
         assert 'src="http' not in html and 'rel="stylesheet" href="http' not in html
@@ -42,6 +42,33 @@ def test_the_build_has_no_warning(tmp_path: Path) -> None:
     titles = {entry["title"] for entry in found["docs"]}
     pages = (ROOT / "docs" / "ops").glob("*.md")
     assert {f"geon.{page.stem.removeprefix('class-')}" for page in pages} <= titles
+
+
+def test_design_records_are_short_listed_and_name_files_that_exist() -> None:
+    """Each has the four parts in 15 to 45 lines, a row in the index, and paths of today's tree."""
+    sources = ["/math.h"]  # of the C library
+    for top in ("geon", "tests", "benchmarks"):
+        sources += [f"/{path.relative_to(ROOT)}" for path in (ROOT / top).rglob("*")]
+    folder, wrong = ROOT / "docs" / "design", []
+    index = (folder / "index.md").read_text()
+    for record in sorted(folder.glob("[0-9]*.md")):
+        text = record.read_text()
+        parts = re.findall(r"^\*\*(\w+)\.\*\*", text, re.MULTILINE)
+        if parts != ["Context", "Decision", "Evidence", "Rejected"]:
+            wrong.append(f"{record.name}: {parts}")
+        if not 15 <= text.count("\n") <= 45 or f"({record.name})" not in index:
+            wrong.append(f"{record.name}: {text.count(chr(10))} lines, or not in the index")
+        for path in re.findall(r"`([\w/]+\.(?:py|c|h|cuh))`", text):
+            if not any(source.endswith(f"/{path}") for source in sources):
+                wrong.append(f"{record.name}: {path}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_glossary_has_at_most_sixty_terms_each_once_in_order() -> None:
+    page = (ROOT / "docs" / "glossary.md").read_text()
+    terms = re.findall(r"^\| ([^|]+) \| [^|]+\. \|$", page, re.MULTILINE)
+    assert len(terms) == page.count("\n| ") - 1, "a row is no term with one sentence"
+    assert terms == sorted(set(terms)) and 1 <= len(terms) <= 60
 
 
 def test_the_op_reference_is_what_the_code_says() -> None:

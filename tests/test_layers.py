@@ -403,7 +403,7 @@ OF_ONE_COMPILER = ("#pragma", "__builtin", "__attribute__", "__asm__", "lane", "
 
 def test_printing_writes_nothing_of_one_language_or_compiler():
     """Loops over lanes, pragmas and builtins are native's, which passes a dialect in."""
-    for path in (ROOT / "transformers" / "printing").glob("*.py"):
+    for path in (ROOT / "transformers" / "printing").rglob("*.py"):
         nodes = list(ast.walk(ast.parse(path.read_text())))
         texts = [n.value for n in nodes if isinstance(n, ast.Constant) and type(n.value) is str]
         docs = [ast.get_docstring(n, clean=False) for n in nodes if isinstance(n, DOCUMENTED)]

@@ -10,6 +10,7 @@ from ..names.c_files import instance
 from ..names.c_texts import c_text
 from ..names.dialect import PRELUDE
 from ..names.naming import NAME, Function
+from ..names.out_of_line import inlined, out_of_line_definitions
 from ..nests.collapsed_lanes import BESIDE
 from ..nests.nest_text import GRAIN
 from ..toolchain.flags import OF_VECTORS
@@ -125,11 +126,13 @@ class Functions:
             calls.update(dict.fromkeys(self.made[text].calls))
         small = small_functions()
         own = [text for name, text in small.items() if name in calls]
-        helpers = definitions([name for name in calls if name not in small])
+        helpers = definitions([name for name in inlined(calls) if name not in small])
         written = [self.exported(text) if exported else self.named(text) for text in texts]
         body = "\n".join([*shared, "\n".join(written)])
         prelude = f"{OF_VECTORS}\n{PRELUDE}" if of_vectors else PRELUDE
-        return "\n".join([prelude, helpers, c_text("module.h"), *own, body])
+        return "\n".join(
+            [prelude, helpers, c_text("module.h"), *own, *out_of_line_definitions(calls), body]
+        )
 
     def named(self, text: str) -> str:
         """Return the function's text with its name in place of ``NAME``."""
@@ -164,6 +167,10 @@ def transposes() -> dict[str, str]:
             macros["SIDE"] = 16 // itemsize
         name = f"geon_transpose_{itemsize}"
         found[name] = instance("transpose.h", name, macros)
+        squares = {k: v for k, v in macros.items() if k != "BLOCK" or "SIDE" not in macros}
+        found[f"{name}_squares"] = instance(
+            "transpose.h", f"{name}_squares", {**squares, "SQUARES": ""}
+        )
         found[f"{name}_spread"] = instance("spread.h", name, macros)
         if itemsize >= WORD:
             more = {**macros, "TURNED": TURNED, "LEAST_TURNED": LEAST_TURNED}

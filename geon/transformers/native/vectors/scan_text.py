@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...kernels.analysis.work_estimate import EXPENSIVE
 from ...kernels.ir.scalar_code import Apply, walk
 from ...kernels.scans.sequential_scan import OrderedLoop
 from ...kernels.scans.slp_cost import packed
 from ...printing.nests.parameters import Parameter
 from ...printing.nests.scan_statements import PrintedOrdered, print_ordered
-from ..names.loop_lines import SIMD, for_loop, indented
+from ..names.loop_lines import SIMD, for_loop, indented, stepped
 from ..names.naming import NAME, Function, KernelNames, head
+from ..names.out_of_line import out_of_line
+from .scan_copies import copied, copies, filled
 from .slp_text import print_packed, vector_type
 
 # gcc moves single-use values to their use, so that independent scalar chains no longer overlap.
@@ -18,26 +22,46 @@ IN_ORDER = """#if defined(__GNUC__) && !defined(__clang__)
 #else
 #define GEON_IN_ORDER
 #endif"""
+# The body of an iteration is long text with one loop. gcc allocates registers of it as well, in a
+# third less time, if the loop is no region of its own.
+LONG = """#if defined(__GNUC__) && !defined(__clang__)
+#define GEON_LONG static __attribute__((noinline, optimize("ira-region=one")))
+#else
+#define GEON_LONG static __attribute__((noinline))
+#endif"""
 LOOK = 1 << 20  # statements between two tests for an interrupt, some tenths of a millisecond
+BLOCK = 16  # rows per vector block, where what they read is copied
 ROWS = 64  # rows in lanes at a time: their carries stay in the L1 cache or in registers
 
 
 def ordered_function(work: OrderedLoop, names: KernelNames, vector_bytes: int) -> Function:
     """Return the C function of a sequential scan."""
     shared: tuple[str, ...] = ()
-    side_by_side = packed(work, vector_bytes)
-    if side_by_side is not None:
-        lines = _one(work, names, print_packed(work, side_by_side, names))
-        shared = (vector_type(side_by_side.dtype, side_by_side.width)[1],)
-        if side_by_side.chain(work):
-            lines, shared = ["GEON_IN_ORDER", *lines], (*shared, IN_ORDER)
-    elif work.rows == 1:
-        lines = _one(work, names, print_ordered(work, names, lambda name: name))
+    if work.rows == 1:
+        printed, chain, shared = _one_row(work, names, vector_bytes)
+        lines = [*chain, *_one(work, names, printed)]
+    elif copies(work) is None:
+        lines = _many(work, names)
     else:
-        printed = print_ordered(work, names, lambda name: f"{name}[lane]")
-        lines = _many(work, names, printed)
+        lines, shared = _many_copied(work, names, vector_bytes)
     text = "\n".join([*lines, ""])
     return Function(text, tuple(names.parameters), shared, calls=tuple(names.called))
+
+
+def _one_row(
+    work: OrderedLoop, names: KernelNames, vector_bytes: int
+) -> tuple[PrintedOrdered, list[str], tuple[str, ...]]:
+    """Return the statements of a loop of one row, the attributes of its function, and the texts
+    that it needs once in a unit.
+    """
+    side_by_side = packed(work, vector_bytes)
+    if side_by_side is None:
+        return print_ordered(work, names, lambda name: name), [], ()
+    printed = print_packed(work, side_by_side, names)
+    shared = (vector_type(side_by_side.dtype, side_by_side.width)[1],)
+    if side_by_side.chain(work):
+        return printed, ["GEON_IN_ORDER"], (*shared, IN_ORDER)
+    return printed, [], shared
 
 
 def turns(work: OrderedLoop, names: KernelNames, body: list[str]) -> list[str]:
@@ -74,7 +98,9 @@ def watching(work: OrderedLoop) -> list[str]:
     return [] if between_looks(work) is None else ["const int watched = geon_is_watched();"]
 
 
-def _one(work: OrderedLoop, names: KernelNames, printed: PrintedOrdered) -> list[str]:
+def _one(
+    work: OrderedLoop, names: KernelNames, printed: PrintedOrdered, name: str = NAME
+) -> list[str]:
     """Return the function of a scan of one row, which runs in the calling thread."""
     declared = [f"{ctype} {name};" for ctype, name in printed.carries]
     body = [
@@ -85,19 +111,83 @@ def _one(work: OrderedLoop, names: KernelNames, printed: PrintedOrdered) -> list
         *declared,
     ]
     body += [*printed.first, *turns(work, names, printed.turn), *printed.last]
-    return [f"static {head(names.parameters)}", "{", *indented(body), "}"]
+    own_head = head(names.parameters).replace(NAME, name)
+    return [f"static {own_head}", "{", *indented(body), "}"]
 
 
-def _many(work: OrderedLoop, names: KernelNames, printed: PrintedOrdered) -> list[str]:
-    """Return the functions of a block of rows, of a task, and of all rows."""
-    size = names.length(work.rows)
-    body = [
-        *watching(work),
-        *printed.top,
-        *(f"{ctype} {name}[{ROWS}];" for ctype, name in printed.carries),
-    ]
-    body += _each(printed.first)
+def _many(work: OrderedLoop, names: KernelNames) -> list[str]:
+    """Return the functions of a block of contiguous rows, of a task, and of all rows."""
+    printed = print_ordered(work, names, lambda name: f"{name}[lane]")
+    body = _begun(work, printed) + _each(printed.first)
     body += turns(work, names, _each(printed.turn)) + _each(printed.last)
+    return _of_rows(work, names, "GEON_INLINE", body, [])
+
+
+def _many_copied(
+    work: OrderedLoop, names: KernelNames, vector_bytes: int
+) -> tuple[list[str], tuple[str, ...]]:
+    """Return the functions of some rows whose elements are copied, of a task of them, and of all,
+    and the texts that they need once in a unit.
+
+    The lanes of vectors that no row fills have what the last row has, so that there is one loop
+    over vectors and none over what they leave. One row by itself has a function of its own.
+    """
+    made = copies(work)
+    assert made is not None
+    roots = [*(store.value for store in work.stores), *(carry.value for carry in work.carries)]
+    printed = print_ordered(
+        work, names, lambda name: f"{name}[lane]", made.texts, out_of_line(roots)
+    )
+    last = "begin + (lane < lanes ? lane : lanes - 1)"
+    fill = filled(made.turn)
+    each = for_loop("lane", "at", f"at + {BLOCK}", _at_row(last, printed.turn))
+    turn = [
+        *copied(work, names, made.turn, ROWS),
+        *(["if (turn == 0) {", *indented(fill), "}"] if fill else []),
+        *stepped("at", BLOCK, [SIMD, *each], "0", "filled"),
+        *copied(work, names, made.after, ROWS, stores=True),
+    ]
+    body = [
+        *_begun(work, printed),
+        f"const int64_t filled = (lanes + {BLOCK - 1}) / {BLOCK} * {BLOCK};",
+        *made.declared(ROWS),
+        *copied(work, names, made.before, ROWS),
+        *filled(made.before),
+        *for_loop("lane", "0", "filled", _at_row(last, printed.first)),
+        *turns(work, names, turn),
+        *(
+            for_loop("lane", "0", "lanes", _at_row("begin + lane", printed.last))
+            if printed.last
+            else []
+        ),
+    ]
+    if isinstance(work.rows, int):
+        return _of_rows(work, names, "GEON_LONG", body, []), (LONG,)
+    alone = replace(work, rows=1)
+    row, chain, shared = _one_row(alone, names, vector_bytes)
+    one = [*chain, *_one(alone, names, row, f"{NAME}_one")]
+    given = _list(["threads", *(p.name for p in names.parameters)])
+    main = [f"if ({names.length(work.rows)} == 1) {{", f"    {NAME}_one({given});", "    return;",
+            "}"]  # fmt: skip
+    return [*one, *_of_rows(work, names, "GEON_LONG", body, main)], (*shared, LONG)
+
+
+def _at_row(number: str, lines: list[str]) -> list[str]:
+    """Return statements for the row of this number, which they may use."""
+    return [f"const int64_t row = {number};", "(void)row;", *lines]
+
+
+def _begun(work: OrderedLoop, printed: PrintedOrdered) -> list[str]:
+    """The statements before the carries of rows begin."""
+    carries = [f"{ctype} {name}[{ROWS}];" for ctype, name in printed.carries]
+    return [*watching(work), *printed.top, *carries]
+
+
+def _of_rows(
+    work: OrderedLoop, names: KernelNames, inlined: str, body: list[str], first: list[str]
+) -> list[str]:
+    """The functions of some rows, of a task of them, and of all, which begins with ``first``."""
+    size = names.length(work.rows)
     calls_grain = [*dict.fromkeys([*names.called, "geon_grain"])]
     names.calls(calls_grain)
     parameters = names.parameters
@@ -118,6 +208,7 @@ def _many(work: OrderedLoop, names: KernelNames, printed: PrintedOrdered) -> lis
         f"if (at < end) {rows}, end - at);",
     ]
     main = [
+        *first,
         f"const int64_t size = {size}, work = {names.length(work.turns)} * {weight(work)};",
         "int64_t grain = geon_grain(size, work);",
         f"grain = (grain + {ROWS - 1}) / {ROWS} * {ROWS};",
@@ -129,7 +220,7 @@ def _many(work: OrderedLoop, names: KernelNames, printed: PrintedOrdered) -> lis
         f"struct {NAME}_some {{",
         *indented(fields),
         "};",
-        f"GEON_INLINE void {NAME}_rows({_list(some)})",
+        f"{inlined} void {NAME}_rows({_list(some)})",
         "{",
         *indented(body),
         "}",

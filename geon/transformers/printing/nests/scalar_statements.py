@@ -31,6 +31,7 @@ from ...kernels.ir.scalar_code import (
     below,
 )
 from ..scalars import c_expressions
+from ..scalars.c_expressions import OUT_OF_LINE
 from ..scalars.dialect import Lanes, Strips
 from .statement_blocks import Block, StripCall, known_truth
 
@@ -96,6 +97,7 @@ class ScalarPrinter:
         self.assumed: Mapping[tuple[Guard, ...], bool] = {}
         self.hides = False
         self.count = 0
+        self.out_of_line: frozenset[str] = frozenset()  # helpers that are not inlined
 
     def fresh(self, stem: str = "t") -> str:
         """Return a new identifier."""
@@ -139,9 +141,13 @@ class ScalarPrinter:
         attrs: tuple[Any, ...] = (),
     ) -> str:
         """Return the expression of an elementwise primitive, from ``c_expressions``."""
-        self.calls(block, c_expressions.calls(row, dtypes, result))
+        helpers = c_expressions.calls(row, dtypes, result)
         wraps = self.names.lanes.wraps
-        return c_expressions.expression(row, dtypes, result, operands, attrs, wraps)
+        text = c_expressions.expression(row, dtypes, result, operands, attrs, wraps)
+        for helper in self.out_of_line.intersection(helpers):
+            text = text.replace(f"{helper}(", f"{helper}{OUT_OF_LINE}(")
+        self.calls(block, [h + OUT_OF_LINE if h in self.out_of_line else h for h in helpers])
+        return text
 
     def cast(self, block: Block, source: str, target: str, text: str) -> str:
         """Return the text of a cast from dtype ``source`` to ``target``."""

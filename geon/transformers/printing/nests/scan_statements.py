@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ....op_graph.op_graph import NO_AXES
 from ....op_graph.values.dtypes import name_of
 from ...kernels.analysis.loop_depth import ELEMENT, Depths
 from ...kernels.ir.nest import Store
+from ...kernels.ir.scalar_code import Load, Scalar
 from ...kernels.scans.sequential_scan import ROW, TURN, OrderedLoop
 from ..scalars.c_expressions import C_TYPES
 from .scalar_statements import Names, ScalarPrinter
 from .statement_blocks import Block
+
+NO_COPIES: Mapping[Load | Store, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +39,39 @@ def row_of(work: OrderedLoop) -> str:
     return axes.names[0] if len(axes) == 1 else ROW
 
 
-def print_ordered(work: OrderedLoop, names: Names, held: Callable[[str], str]) -> PrintedOrdered:
-    """Return the statements of an ordered loop, for row ``row`` and index ``part`` of stacks.
+class OrderedPrinter(ScalarPrinter):
+    """Prints the scalar code of a sequential scan for row ``row`` and index ``part`` of stacks.
 
-    ``held`` returns the text of a carry of the current row, from its name.
+    ``copies`` are the texts of loads and stores of an iteration whose elements are copied around it.
     """
-    row = row_of(work)
-    depths = Depths({TURN: ELEMENT, row: ELEMENT}, 0)
-    printer = ScalarPrinter(names, depths)
-    printer.spelled = {TURN: "part", row: "row"}
+
+    def __init__(
+        self, work: OrderedLoop, names: Names, copies: Mapping[Load | Store, str] = NO_COPIES
+    ) -> None:
+        row = row_of(work)
+        super().__init__(names, Depths({TURN: ELEMENT, row: ELEMENT}, 0))
+        self.spelled = {TURN: "part", row: "row"}
+        self.copies = copies
+
+    def computed(self, block: Block, value: Scalar) -> str:
+        """Return the expression of a value, which may be a copied load."""
+        copy = self.copies.get(value) if isinstance(value, Load) else None
+        return super().computed(block, value) if copy is None else copy
+
+
+def print_ordered(
+    work: OrderedLoop,
+    names: Names,
+    held: Callable[[str], str],
+    copies: Mapping[Load | Store, str] = NO_COPIES,
+    out_of_line: frozenset[str] = frozenset(),
+) -> PrintedOrdered:
+    """Return the statements of a sequential scan, for row ``row`` and part ``part`` of stacks.
+
+    ``held`` gives the text of a carry of the current row by its name. ``copies`` are the texts of
+    loads and stores in an iteration, and ``out_of_line`` the helpers that it does not inline.
+    """
+    printer = OrderedPrinter(work, names)
     ctypes = [C_TYPES[name_of(carry.dtype)] for carry in work.carries]
     carries = [f"c{k}" for k in range(len(work.carries))]
     top, begin, turn, end = Block(), [], [], []
@@ -52,13 +79,15 @@ def print_ordered(work: OrderedLoop, names: Names, held: Callable[[str], str]) -
     for name, carry in zip(carries, work.carries, strict=True):
         begin.append(f"{held(name)} = {printer.value(first, carry.first)};")
     printer.running = {(k, False): held(name) for k, name in enumerate(carries)}
+    printer.copies, printer.out_of_line = copies, out_of_line
     inner = _inside(top)
     for store in work.stores:
-        turn.append(stored(printer, names, inner, store))
+        turn.append(stored(printer, names, inner, store, copies.get(store)))
     texts = [printer.value(inner, carry.value) for carry in work.carries]
     for k, (name, ctype, text) in enumerate(zip(carries, ctypes, texts, strict=True)):
         inner.lines.append(f"const {ctype} next{k} = {text};")
         turn.append(f"{held(name)} = next{k};")
+    printer.copies, printer.out_of_line = NO_COPIES, frozenset()
     after = _inside(top)
     for carry in work.carries:
         if carry.store is not None:
@@ -77,7 +106,11 @@ def _inside(top: Block) -> Block:
     return Block(Block(top))
 
 
-def stored(printer: ScalarPrinter, names: Names, block: Block, store: Store) -> str:
-    """Return the statement that stores a value."""
+def stored(
+    printer: ScalarPrinter, names: Names, block: Block, store: Store, copy: str | None = None
+) -> str:
+    """Return the statement that stores a value, into its ``copy`` if it has one."""
     text = printer.value(block, store.value)
+    if copy is not None:
+        return f"{copy} = {text};"
     return f"{names.operand(store.operand)}[{printer.index(block, store.offset)}] = {text};"

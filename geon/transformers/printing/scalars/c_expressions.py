@@ -55,6 +55,7 @@ FLOAT_CALLS = {
     "power": "pow",
     **{row: row for row in ELEMENTARY_ROWS},
 }
+OUT_OF_LINE = "_out_of_line"  # ends the name of a helper that is not inlined
 INTEGER_CALLS = {"floordivide": "floor_divide", "mod": "mod", "power": "power"}
 
 
@@ -251,6 +252,12 @@ def calls(name: str, dtypes: Sequence[str], result: str) -> tuple[str, ...]:
         return ()
     helpers = FLOAT_CALLS if dtype in FLOATS else INTEGER_CALLS
     return (f"geon_{helpers[name]}_{SUFFIXES[dtype]}",) if name in helpers else ()
+
+
+def arity(helper: str) -> int:
+    """Return the number of operands of a helper of float primitives, such as ``geon_exp_f32``."""
+    name = helper.removeprefix("geon_").rpartition("_")[0]
+    return 2 if any(FLOAT_CALLS[row] == name for row in FLOAT_CALLS.keys() & OF_TWO) else 1
 
 
 @cache

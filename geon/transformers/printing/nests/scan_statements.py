@@ -42,7 +42,7 @@ def row_of(work: OrderedLoop) -> str:
 class OrderedPrinter(ScalarPrinter):
     """Prints the scalar code of a sequential scan for row ``row`` and index ``part`` of stacks.
 
-    ``copies`` are the texts of loads and stores of an iteration whose elements are copied around it.
+    ``copies`` are the texts of loads and stores of an iteration that are copied around it.
     """
 
     def __init__(

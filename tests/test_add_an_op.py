@@ -49,7 +49,7 @@ def passed(chosen: str) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "chosen, least",
-    [("cbrt", 25), ("overlaps or view_layout", 60), ("any_nan", 20)],
+    [("cbrt", 12), ("overlaps or view_layout", 60), ("any_nan", 15)],
     ids=["elementwise", "view", "reduction"],
 )
 def test_a_row_made_from_the_page_passes_its_tests(chosen: str, least: int) -> None:

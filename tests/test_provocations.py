@@ -216,6 +216,6 @@ def test_a_full_cache_says_so(transformer):
         f(np.zeros((1, 3, 3)))
     assert "cache.times(T)" in str(caught.value)
     assert (
-        "used as positions in a neon.Cache that is full (give it more places, or set its position "
-        "to 0) at " in str(caught.value)
+        "the cache is full: give neon.Cache an axis of more places, or set its position to 0"
+        in str(caught.value)
     )

@@ -164,7 +164,7 @@ def rates(name, small):
             for dtype in ("float32",) if by == "tf32" else ("float32", "bfloat16", "float16"):
                 for side in sides:
                     m, k, q = (geon.Axis(each, side) for each in "MKQ")
-                    left, right = filled([m, k], dtype, "left"), filled([k, q], dtype, "right")
+                    left, right = filled([m, k], dtype, None), filled([k, q], dtype, None)
                     made = geon.Variable([m, q], initial_value=0, dtype=dtype)
                     f = transformer.computation(geon.assign(made, geon.dot(left, right)))
                     took = device_seconds(transformer.device, f.start, 3 if small else 20)

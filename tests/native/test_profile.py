@@ -200,7 +200,8 @@ def test_the_rows_are_the_kernels(transformer):
     assert [row.predicted for row in profile] == [each.prediction.seconds for each in found]
     assert profile.predicted == sum(row.predicted for row in profile)
     assert profile.least == sum(row.least for row in profile) < profile.predicted
-    assert str(profile).count("\n") == len(kernels) + 3
+    marked = sum(row.slowed for row in profile)  # by noise: no number here is subnormal
+    assert str(profile).count("\n") == len(kernels) + 3 + marked
 
 
 def test_kernels_of_loops_are_below_them(transformer):

@@ -235,7 +235,7 @@ REFUSED = [
     ),
     (
         lambda: geon.cond(geon.sum(x) > 0, lambda: geon.assign(v, 1.0), lambda: v),
-        r"then gives an effect, and otherwise a tensor; return one structure",
+        r"then gives an effect, and otherwise gives a tensor; return one structure",
     ),
     (
         lambda: geon.scan(lambda c, e: (geon.print(c + e), None), 0.0, x),

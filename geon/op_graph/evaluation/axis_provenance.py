@@ -97,7 +97,7 @@ def indexed_axes(result: Tensor) -> dict[str, Cut]:
     The values have the leaves and the index. An axis along which different indices were taken is
     left out.
     """
-    places: dict[str, dict[tuple[Op, int], None]] = {}
+    places: dict[str, list[tuple[Op, int]]] = {}
     seen: set[Op] = {result}
     waiting: list[Op] = [result]
     while waiting:
@@ -109,7 +109,7 @@ def indexed_axes(result: Tensor) -> dict[str, Cut]:
                 for name in arg.axes.names:
                     at = piece.index[name]
                     if not at.terms and isinstance(at.constant, int) and name not in result.axes:
-                        places.setdefault(name, {})[arg, at.constant] = None
+                        places.setdefault(name, []).append((arg, at.constant))
         elif row.kind not in ("elementwise", "contraction", "reduction"):
             continue
         waiting += [arg for arg in op.args if arg not in seen]

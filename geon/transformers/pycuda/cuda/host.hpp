@@ -42,13 +42,20 @@ long long clock64(void);
 
 float fabsf(float), sqrtf(float), floorf(float), ceilf(float), truncf(float), rintf(float);
 float fmaf(float, float, float), fmodf(float, float), copysignf(float, float);
-float powf(float, float), expf(float), logf(float), fmaxf(float, float);
+float powf(float, float), expf(float), logf(float), fmaxf(float, float), fminf(float, float);
+float sinf(float), cosf(float), tanf(float), asinf(float), acosf(float), atanf(float);
+float atan2f(float, float), sinhf(float), coshf(float), tanhf(float), asinhf(float), acoshf(float);
+float atanhf(float), hypotf(float, float), log1pf(float), expm1f(float), log2f(float);
+float log10f(float), exp2f(float), cbrtf(float), erff(float), erfcf(float), tgammaf(float);
+float lgammaf(float), roundf(float), nearbyintf(float);
 double fabs(double), sqrt(double), floor(double), ceil(double), trunc(double), rint(double);
 double fma(double, double, double), fmod(double, double), copysign(double, double);
 double pow(double, double), exp(double), log(double), sin(double), cos(double), tan(double);
 double asin(double), acos(double), atan(double), atan2(double, double), sinh(double), cosh(double);
 double tanh(double), asinh(double), acosh(double), atanh(double), hypot(double, double);
 double log1p(double), expm1(double), log2(double), exp2(double), ldexp(double, int);
+double log10(double), cbrt(double), erf(double), erfc(double), tgamma(double), lgamma(double);
+double round(double), nearbyint(double), fmax(double, double), fmin(double, double);
 double scalbn(double, int), frexp(double, int *);
 }
 

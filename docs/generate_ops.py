@@ -1,11 +1,10 @@
 """The op reference, made from registry rows, docstrings, signatures and the examples.
 
 ``docs/ops.md`` is the list, and ``docs/ops`` has a page for every public function and class. They
-are in the repository; ``python docs/generate_ops.py --write`` makes them anew, and without
-``--write`` the exit status says whether they are up to date. MkDocs runs ``on_config`` as a hook.
+are not in the repository: ``make docs`` makes them, by the hooks ``on_pre_build`` and
+``on_config`` of MkDocs, and ``python docs/generate_ops.py`` alone.
 """
 
-import argparse
 import inspect
 import re
 import sys
@@ -424,25 +423,22 @@ def on_config(config: "MkDocsConfig") -> "MkDocsConfig":
     return config
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="make the pages anew")
-    write = parser.parse_args().write
+def on_pre_build(config: "MkDocsConfig") -> None:
+    """Write the reference before the site is built."""
+    write()
+
+
+def write() -> None:
+    """Write every page that differs from what is there, and delete those of names that are gone."""
     wanted = files()
-    there = {path: path.read_text() for path in [DOCS / "ops.md", *(DOCS / "ops").glob("*.md")]}
-    changed = sorted(path for path in wanted.keys() | there if wanted.get(path) != there.get(path))
-    for path in changed:
-        if not write:
-            print(f"{path.relative_to(DOCS.parent)} is not up to date")
-        elif path in wanted:
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(wanted[path])
-        else:
+    for path in (DOCS / "ops").glob("*.md"):
+        if path not in wanted:
             path.unlink()
-    if changed and not write:
-        print("python docs/generate_ops.py --write makes them anew")
-    return int(bool(changed) and not write)
+    for path, text in wanted.items():
+        path.parent.mkdir(exist_ok=True)
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    write()

@@ -17,7 +17,10 @@ from tests.document_blocks import blocks
 
 ROOT = Path(__file__).parent.parent
 KINDS_OF_OPS = {"Tensor", "ComputationOp", "VoidOp", "NumPyTransformer"}  # no members of their own
-PAGES = sorted(page.relative_to(ROOT).as_posix() for page in (ROOT / "docs").glob("*.md"))
+GENERATED = ROOT / "docs" / "ops.md"
+PAGES = sorted(
+    page.relative_to(ROOT).as_posix() for page in {*(ROOT / "docs").glob("*.md")} - {GENERATED}
+)
 
 
 def python(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -71,13 +74,10 @@ def test_the_glossary_has_at_most_sixty_terms_each_once_in_order() -> None:
     assert terms == sorted(set(terms)) and 1 <= len(terms) <= 60
 
 
-def test_the_op_reference_is_what_the_code_says() -> None:
-    done = python("docs/generate_ops.py")
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 def test_everything_public_is_in_the_references() -> None:
-    reference = (ROOT / "docs" / "ops.md").read_text()
+    done = python("docs/generate_ops.py")
+    assert done.returncode == 0, done.stderr
+    reference = GENERATED.read_text()
     errors = (ROOT / "docs" / "errors.md").read_text()
     rows = re.findall(r"^\| \[?`(?:geon\.)?(\w+)[^|]*\| ([^|]*\S)", reference, re.MULTILINE)
     documented = {name for name, sentence in rows if sentence}

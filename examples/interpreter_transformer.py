@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import geon
-from geon.op_graph.evaluation.interpreter import Bound, evaluate, results_of
+from geon.op_graph.evaluation.interpreter import BoundOp, evaluate, results_of
 from geon.op_graph.op_graph import Op, RegionOp, post_order
 from geon.transformers.kernels.ir.nest import Region
 from geon.transformers.linking import Linking
@@ -85,10 +85,10 @@ class Steps:
     def run(self, given: dict[Any, Any]) -> dict[Any, Any]:
         """The value of each op; of a loop or branch, the list of its results."""
         schedule = self.plan.schedule
-        known, bounds = dict(given), dict[Op, Bound]()
+        known, bounds = dict(given), dict[Op, BoundOp]()
         position = {kernel.op: k for k, kernel in enumerate(schedule.kernels)}
         for op in post_order(schedule.program.roots):
-            bounds[op] = Bound(op, self.lengths, tuple(bounds[arg] for arg in op.args))
+            bounds[op] = BoundOp(op, self.lengths, tuple(bounds[arg] for arg in op.args))
             if op in given:
                 continue
             known[op] = self.value(op, bounds[op], [known[arg] for arg in op.args])
@@ -96,7 +96,7 @@ class Steps:
                 self.check(position[op], known[op])
         return known
 
-    def value(self, op: Op, bound: Bound, args: list[Any]) -> Any:
+    def value(self, op: Op, bound: BoundOp, args: list[Any]) -> Any:
         """The value of one op for those of its arguments."""
         if isinstance(op, RegionOp):
             return results_of(op, args, self.lengths, self.bodies(op))

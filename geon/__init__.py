@@ -97,7 +97,7 @@ from .op_graph.rows.concatenation import concat, pad, stack
 from .op_graph.rows.contraction import contract, dot
 from .op_graph.rows.contraction import matmul as _matmul
 from .op_graph.rows.effects import SetItem, assign, doall, print, sequential
-from .op_graph.rows.effects import after as _after
+from .op_graph.rows.effects import run_after as _after
 from .op_graph.rows.elementwise import (
     absolute,
     add,

@@ -43,7 +43,7 @@ def longer_calls() -> str | None:
     return CURE if extension() is None else None
 
 
-def shown(rows: Sequence[tuple[bool, str, str]]) -> None:
+def print_checks(rows: Sequence[tuple[bool, str, str]]) -> None:
     """Print rows of (is available, name, status), one below another."""
     width = max(len(name) for _, name, _ in rows)
     for there, name, status in rows:
@@ -59,11 +59,11 @@ def doctor() -> int:
 
     print(f"geon {__version__}")
     rows = list(transformers())
-    shown([(usable, name, status) for name, usable, status in rows])
+    print_checks([(usable, name, status) for name, usable, status in rows])
     print("compilers of native code:")
-    shown(list(compilers()))
+    print_checks(list(compilers()))
     print("for NVIDIA GPUs:")
-    shown(list(findings()))
+    print_checks(list(findings()))
     missing = longer_calls()
     if missing is not None:
         print(f"calls of native code take some microseconds more: {missing}")

@@ -17,7 +17,7 @@ from .testing.rounding import Expected
 from .transformers.base import Transformer, make_transformer
 from .transformers.binding.entry_values import at_entry
 from .transformers.computation import Computation
-from .transformers.reports.trace import titled
+from .transformers.reports.trace import op_title
 
 Array = np.ndarray[Any, Any]
 SAME, DIFFERENT, UNUSABLE = 0, 1, 2
@@ -52,7 +52,7 @@ def main(path: str, transformer: str | None = "numpy") -> int:
     prints one line with the reason and returns 2.
     """
     try:
-        replay = prepared(loads_case(read(path)), transformer)
+        replay = prepare_replay(loads_case(read_text(path)), transformer)
     except GeonError as error:
         print(f"{path}: {' '.join(str(error).split())}", file=sys.stderr)
         return UNUSABLE
@@ -60,7 +60,7 @@ def main(path: str, transformer: str | None = "numpy") -> int:
         return run(replay)
 
 
-def read(path: str) -> str:
+def read_text(path: str) -> str:
     """Return the text of a file; raise ``DumpError`` if it cannot be read as text."""
     try:
         return Path(path).read_text(encoding="utf-8")
@@ -68,7 +68,7 @@ def read(path: str) -> str:
         raise DumpError(f"cannot be read: {error}") from None
 
 
-def prepared(case: Case, name: str | None) -> Replay:
+def prepare_replay(case: Case, name: str | None) -> Replay:
     """Return the computation of a case, with the variables set to their values in the dump."""
     placeholders = [leaf for leaf in storage_leaves(*case.results) if not leaf.info.stored]
     missing = [leaf for leaf in placeholders if leaf not in case.feeds]
@@ -96,16 +96,16 @@ def prepared(case: Case, name: str | None) -> Replay:
 def run(replay: Replay) -> int:
     """Print both outcomes and their first difference; return the exit status."""
     name = replay.transformer.target.name
-    naive = interpreted(replay)
+    naive = run_interpreter(replay)
     difference = None
     if naive.error is None:
         try:
             difference = first_difference(replay.f, *replay.inputs)
         except GeonError as error:
             print(f"the search for a difference raised {_raised(error)}")
-    compiled = called(replay)
+    compiled = run_call(replay)
     for number, (shown, pure) in enumerate(_computed(replay.f), 1):
-        print(f"{number}. {titled(shown)}")
+        print(f"{number}. {op_title(shown)}")
         for who, outcome in (("interpreter", naive), (name, compiled)):
             if pure in outcome.values:
                 print(f"{who}:\n{np.array2string(outcome.values[pure], threshold=60)}")
@@ -133,7 +133,7 @@ def _computed(f: Computation) -> list[tuple[Op, Tensor]]:
     return [*found, *f.pure.updates.items()]
 
 
-def interpreted(replay: Replay) -> Outcome:
+def run_interpreter(replay: Replay) -> Outcome:
     """Return the outcome by the naive interpreter."""
     f = replay.f
     try:
@@ -144,7 +144,7 @@ def interpreted(replay: Replay) -> Outcome:
         return Outcome({}, error)
 
 
-def called(replay: Replay) -> Outcome:
+def run_call(replay: Replay) -> Outcome:
     """Return the outcome of a call, which also updates the variables."""
     f = replay.f
     try:

@@ -5,7 +5,7 @@ It uses the naive interpreter for values and nothing of how geon turns effects i
 
 import numpy as np
 
-from geon.op_graph.evaluation.interpreter import Bound, interpret
+from geon.op_graph.evaluation.interpreter import BoundOp, interpret
 from geon.op_graph.op_graph import Leaf, Tensor
 from geon.op_graph.rows.slicing import index_of
 
@@ -66,8 +66,8 @@ class _Run:
         indices = []
         while not isinstance(target, Leaf):
             inner = target.args[0]
-            below = Bound(inner, self.lengths, ())
+            below = BoundOp(inner, self.lengths, ())
             positions = tuple(self.value(p, leaves) for p in target.args[1:])
-            indices.append(index_of(Bound(target, self.lengths, (below,)), positions))
+            indices.append(index_of(BoundOp(target, self.lengths, (below,)), positions))
             target = inner
         return target, indices[::-1]

@@ -49,7 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Note each kernel that is scheduled from here on."""
-    schedule = pipeline.scheduled
+    schedule = pipeline.make_schedule
 
     def scheduled(*args, **keywords):  # type: ignore[no-untyped-def]  # those of the function
         made = schedule(*args, **keywords)
@@ -57,7 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return made
 
     if config.option.reach is not None:
-        pipeline.scheduled = scheduled
+        pipeline.make_schedule = scheduled
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

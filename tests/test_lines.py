@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.nodes import SITES_KEPT, made_at
+from geon.op_graph.nodes import MAX_SITES, made_at
 from tests.places import here
 
 C = geon.Axis("C", 3)
@@ -53,7 +53,7 @@ def test_the_first_and_the_newest_lines_are_kept():
     source = "\n".join(["made.append(geon.exp(x))"] * 30)
     made = []
     exec(compile(source, "many.py", "exec"), {"geon": geon, "x": x, "made": made})
-    kept = [30 - k for k in range(SITES_KEPT)]
+    kept = [30 - k for k in range(MAX_SITES)]
     assert made_at(made[0]) == ", ".join(f"many.py:{n}" for n in [*kept, 1])
     assert made[0].sites == [f"many.py:{n}" for n in [1, *kept[::-1]]]
 

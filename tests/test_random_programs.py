@@ -18,7 +18,7 @@ from benchmarks.random_programs.programs import FEWEST, MOST, grown
 from benchmarks.random_programs.structure_text import structure_text, trait
 from geon.transformers.native.machine.measured_machine import machine
 from geon.transformers.native.names.naming import place_of
-from geon.transformers.sizes.ceilings import MIXES, Ceilings
+from geon.transformers.sizes.ceilings import READ_WRITE_MIXES, Ceilings
 
 ROOT = Path(__file__).parents[1]
 missing = geon.NativeTransformer.unavailable()
@@ -67,7 +67,7 @@ def below(result):
 
 def counted():
     """A machine on which all bytes take the same time, and all operations."""
-    rates = tuple([(RATE, RATE)] * len(MIXES))
+    rates = tuple([(RATE, RATE)] * len(READ_WRITE_MIXES))
     limits = Ceilings(1, (1 << 10, 1 << 30), rates, {4: OPERATIONS, 8: OPERATIONS})
     return dataclasses.replace(machine(1), ceilings={1: limits})
 
@@ -171,7 +171,9 @@ def test_what_was_just_written_comes_from_where_it_lies():
     """A second kernel's operand is as far away as the bytes that were touched since; a result's
     memory is a new one."""
     near, far = RATE * 100, RATE
-    limits = Ceilings(1, (1 << 18, 1 << 19), tuple([(near, far)] * len(MIXES)), {4: 1e18, 8: 1e18})
+    limits = Ceilings(
+        1, (1 << 18, 1 << 19), tuple([(near, far)] * len(READ_WRITE_MIXES)), {4: 1e18, 8: 1e18}
+    )
     on = dataclasses.replace(counted(), ceilings={1: limits})
     small = geon.Axis("S", 4096)
     x = geon.placeholder([small])

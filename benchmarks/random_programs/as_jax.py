@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geon.op_graph.building.constants import constant_value
-from geon.op_graph.evaluation.interpreter import Bound
+from geon.op_graph.evaluation.interpreter import BoundOp
 from geon.op_graph.op_graph import Leaf, Op, post_order
 from geon.op_graph.rows.indexing import gather_plan
 from geon.op_graph.rows.reductions import positions
@@ -57,9 +57,9 @@ def as_jax(
 ) -> Callable[..., list[Any]]:
     """A function of the placeholders' arrays, by position, that gives the results."""
     order = list(post_order(results))
-    bounds: dict[Op, Bound] = {}
+    bounds: dict[Op, BoundOp] = {}
     for op in order:
-        bounds[op] = Bound(op, lengths, tuple(bounds[arg] for arg in op.args))
+        bounds[op] = BoundOp(op, lengths, tuple(bounds[arg] for arg in op.args))
 
     def function(*arrays: Any) -> list[Any]:
         values: dict[Op, Any] = dict(zip(placeholders, arrays, strict=True))

@@ -22,11 +22,11 @@ from typing import Any
 from geon.op_graph.axes.lengths import evaluate
 from geon.op_graph.op_graph import Leaf, Op, post_order
 from geon.op_graph.values.dtypes import name_of
-from geon.transformers.kernels.analysis.footprint import LINE
+from geon.transformers.kernels.analysis.footprint import CACHE_LINE_BYTES
 from geon.transformers.kernels.costs.kernel_costs import Cost, cost_of
 from geon.transformers.kernels.costs.machine import Machine
 from geon.transformers.kernels.ir.nest import Call, Nest
-from geon.transformers.kernels.ir.scalar_code import NODES, Load, inside, walk
+from geon.transformers.kernels.ir.scalar_code import NODES, Load, inner_indices, walk
 from geon.transformers.kernels.products.row_blocking import Blocked
 from geon.transformers.lowering.planning.cost_report import operand_places
 from geon.transformers.lowering.planning.schedule import Schedule
@@ -202,14 +202,14 @@ def _is_position(atom: Any) -> bool:
     """Whether an atom is a computed position, or a part of the division of one."""
     if isinstance(atom, NODES):
         return True
-    return any(_is_position(each) for index in inside(atom) for each in index.terms)
+    return any(_is_position(each) for index in inner_indices(atom) for each in index.terms)
 
 
 def _lines(
     count: int, run: int, itemsize: int, size: int, limits: Ceilings, times: int = 1
 ) -> float:
     """The time of ``count`` elements of a table of ``size`` bytes, in runs of neighbours."""
-    each = math.ceil(max(run, 1) * itemsize / LINE) * LINE
+    each = math.ceil(max(run, 1) * itemsize / CACHE_LINE_BYTES) * CACHE_LINE_BYTES
     moved = count / max(run, 1) * each * times
     return moved / limits.bandwidth(size, 1, times - 1)
 

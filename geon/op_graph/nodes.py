@@ -10,8 +10,8 @@ from ..errors import ArgumentError
 from .core.source_info import Site, describe, resolve
 from .names import NameableValue, checked_name
 
-SITES_KEPT = 8  # maximum source lines of a node besides the first
-NAMES_SHOWN = 4  # maximum names of a node in messages
+MAX_SITES = 8  # maximum source lines of a node besides the first
+MAX_SHOWN_NAMES = 4  # maximum names of a node in messages
 
 
 def slot_setter(cls: type, slot: str) -> Callable[[Any, Any], None]:
@@ -144,7 +144,7 @@ class Node(NameableValue, DebugInfo):
         notes = self.notes()
         kept = notes.sites
         if not kept or kept[-1] != site:
-            notes.sites = [*(known for known in kept if known != site), site][-SITES_KEPT:]
+            notes.sites = [*(known for known in kept if known != site), site][-MAX_SITES:]
 
 
 _set_notes = slot_setter(Node, "_notes")
@@ -159,7 +159,7 @@ def shown_name(node: Node) -> str | None:
     if notes is None or notes.name is None or node._unique:
         return node.name
     names = [name for name in reversed(notes.names) if name != notes.name]
-    return ", ".join([notes.name, *names[: NAMES_SHOWN - 1]])
+    return ", ".join([notes.name, *names[: MAX_SHOWN_NAMES - 1]])
 
 
 def called_name(node: Node, plain: str) -> str:

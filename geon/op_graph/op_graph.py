@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import DTypeError, SymbolicError
 from .axes.axes import Axes
 from .axes.axes import Guard as Guard
-from .core.interning import Entry, forget
+from .core.interning import InternedReference, forget
 from .core.interning import lock as _lock
 from .core.interning import table as _table
 from .core.primitive import Primitive
@@ -33,7 +33,7 @@ from .syntax.operators import IDENTITY, LATE_BOUND, OPERATORS, TensorOperators, 
 from .values.dtypes import DType
 
 NO_AXES = Axes()
-EFFECTS_SHOWN = 4  # maximum effects of a group that a message lists
+MAX_SHOWN_EFFECTS = 4  # maximum effects of a group that a message lists
 OpT = TypeVar("OpT", bound="Op")
 
 
@@ -180,8 +180,8 @@ class VoidOp(Op):
         label = shown_name(self) or self.primitive.name
         if self.primitive.name == "assign":
             return f"{label}({self.args[0]})"
-        shown = [_brief(op) for op in self.args[:EFFECTS_SHOWN]]
-        return f"{label}({', '.join(shown + ['...'] * (len(self.args) > EFFECTS_SHOWN))})"
+        shown = [_brief(op) for op in self.args[:MAX_SHOWN_EFFECTS]]
+        return f"{label}({', '.join(shown + ['...'] * (len(self.args) > MAX_SHOWN_EFFECTS))})"
 
     def _refuse_comparison(self) -> NoReturn:
         raise DTypeError(
@@ -398,7 +398,7 @@ def insert(key: tuple[Any, ...], op: OpT) -> OpT:
     """Put a new op into the table; return the op of another thread instead if it was first."""
     own = current.own
     table = _table if own is None else own.entries
-    entry = Entry(op, forget if own is None else own.forget)
+    entry = InternedReference(op, forget if own is None else own.forget)
     entry.key = key
     with _lock:
         known = table.get(key)

@@ -12,7 +12,7 @@ from ..op_graph.op_graph import Leaf, Op, Tensor
 from ..transformers.base import Transformer
 from ..transformers.binding.entry_values import at_entry
 from ..transformers.computation import Computation
-from ..transformers.reports.trace import titled
+from ..transformers.reports.trace import op_title
 from .comparison import assert_close
 from .difference import first_difference
 from .rounding import Expected
@@ -56,7 +56,7 @@ def assert_agrees(
     ]
     pairs += [(leaf, pure, transformer.get(leaf)) for leaf, pure in f.pure.updates.items()]
     for shown, pure, value in pairs:
-        what = titled(shown)
+        what = op_title(shown)
         try:
             assert value.dtype == shown.dtype, f"{what} came as {value.dtype}"
             wanted = expected.values[pure]
@@ -79,7 +79,7 @@ def assert_own(
     for op, value in zip(results, values, strict=True):
         if isinstance(op, Tensor):
             shared = any(np.may_share_memory(value, other) for other in others)
-            assert value.flags.writeable and not shared, f"{titled(op)} is not the caller's own"
+            assert value.flags.writeable and not shared, f"{op_title(op)} is not the caller's own"
             others.append(value)
 
 

@@ -19,9 +19,9 @@ from ..op_graph.rows.leaves import stand_in
 from ..op_graph.text.fingerprint import canonical
 from ..op_graph.transforms.functionalize import Functional
 from ..transformers.binding.entry_values import at_entry
-from ..transformers.compile import Stages
+from ..transformers.compile import CompileStages
 from ..transformers.computation import Computation
-from ..transformers.reports.trace import titled
+from ..transformers.reports.trace import op_title
 from .comparison import close, same_bits, worst
 from .rounding import explained, spreads
 
@@ -55,7 +55,7 @@ class Difference:
         where = ", ".join(f"{name} = {k}" for name, k in self.at.items()) or "its only element"
         width = max(map(len, self.names))
         return (
-            f"{first} and {second} part at {titled(self.op)}\n"
+            f"{first} and {second} part at {op_title(self.op)}\n"
             f"  at {where} ({self.count} of {self.size} elements differ)\n"
             f"  {first:{width}}  {self.left!r}\n"
             f"  {second:{width}}  {self.right!r}"
@@ -80,7 +80,7 @@ def first_difference(
     right = _Side(other, inputs) if other is not None else _Naive(f, left.leaves, left.lengths)
     if other is not None and _form(f) != _form(other):
         raise ArgumentError(f"{f!r} and {other!r} are not computations of the same graph")
-    search = _Search(left, right, exact)
+    search = _DifferenceSearch(left, right, exact)
     return search.among_leaves() or search.all_at_once() or search.one_by_one()
 
 
@@ -149,12 +149,12 @@ class _Side:
         """Return the values of the ops with these numbers, from one compiled program."""
         wanted = tuple(op for n in numbers if isinstance(op := self.images[n], Tensor))
         pure, owner = Functional(wanted, {}, ()), self.f.transformer
-        stages = Stages(self.f.request, pure, list(self.stand_ins.values()), owner)
+        stages = CompileStages(self.f.request, pure, list(self.stand_ins.values()), owner)
         call = owner.make_call(stages)
         return list(call(*(self.leaves[leaf] for leaf in self.stand_ins)))
 
 
-class _Search:
+class _DifferenceSearch:
     """Finds where two sides differ, comparing few programs of many ops before many of few."""
 
     def __init__(self, left: _Side, right: _Side | _Naive, exact: bool) -> None:

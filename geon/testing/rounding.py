@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 
 from ..errors import GeonError
-from ..op_graph.evaluation.interpreter import COMPUTING, Bound, Evaluate, evaluate, interpret
+from ..op_graph.evaluation.interpreter import COMPUTING, BoundOp, Evaluate, evaluate, interpret
 from ..op_graph.op_graph import Op
 from ..op_graph.values.dtypes import kind, name_of
 from .comparison import TOLERANCES, close
 
 Array = np.ndarray[Any, Any]
-RUNS = 8  # the largest move of these counts; all are below a quarter with probability 1/65,000
-SHARE = 2.0  # allowed difference, as a multiple of that move
+PERTURBED_RUNS = (
+    8  # the largest move of these counts; all are below a quarter with probability 1/65,000
+)
+MAX_SPREAD_RATIO = 2.0  # allowed difference, as a multiple of that move
 WHOLE = {"float64": 2.0**53, "float32": 2.0**24, "float16": 2.0**11, "bfloat16": 2.0**8}
 
 
@@ -32,7 +34,7 @@ def spreads(
     random = np.random.default_rng(0)
     plain = interpret(roots, known, lengths)
     found = [np.zeros(plain[root].shape) for root in roots]
-    for _ in range(RUNS):
+    for _ in range(PERTURBED_RUNS):
         try:
             moved = interpret(roots, known, lengths, None, otherwise(random))
         except GeonError:  # an index that was moved out of range
@@ -71,10 +73,12 @@ class Expected:
 
 
 def explained(actual: Any, expected: Any, spread: Array) -> Array:
-    """Return for each element whether it differs by at most ``SHARE`` times its ``spread``."""
+    """Return for each element whether it differs by at most ``MAX_SPREAD_RATIO`` times its
+    ``spread``.
+    """
     with np.errstate(all="ignore"):
         left, right = (np.asarray(value).astype(np.float64) for value in (actual, expected))
-        return np.asarray(np.abs(left - right) <= SHARE * spread)
+        return np.asarray(np.abs(left - right) <= MAX_SPREAD_RATIO * spread)
 
 
 def otherwise(random: np.random.Generator) -> Evaluate:
@@ -83,7 +87,7 @@ def otherwise(random: np.random.Generator) -> Evaluate:
     Computed values are moved, and for sums each term: the error of a sum is relative to these.
     """
 
-    def value_of(op: Op, bound: Bound, args: list[Array]) -> Array:
+    def value_of(op: Op, bound: BoundOp, args: list[Array]) -> Array:
         if adds(op):
             args = [moved(random, a, arg) for a, arg in zip(args, op.args, strict=True)]
         value = evaluate(op, bound, args)

@@ -17,7 +17,7 @@ from geon.testing.samples import OPERAND_AXES, ROWS, shape_of
 
 Array = np.ndarray[Any, Any]
 P = geon.Axis("P")
-SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -3.5, np.inf, -np.inf, np.nan)
+SPECIAL_VALUES = (0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -3.5, np.inf, -np.inf, np.nan)
 # lgamma and polygamma are accurate to a few units in the last place of their larger terms.
 NARROW = {"lgamma": ("float32", "float64")}
 
@@ -51,7 +51,7 @@ def special(dtype: str) -> Array:
     """Return special values of a dtype, where functions change, end or fail."""
     made = as_dtype(dtype)
     if kind(made) == "f":
-        return np.array(SPECIAL).astype(made)
+        return np.array(SPECIAL_VALUES).astype(made)
     if kind(made) == "b":
         return np.array([False, True])
     info = np.iinfo(made)
@@ -104,7 +104,7 @@ def test_casts_to_every_dtype(transformer: geon.Transformer, source: str) -> Non
     x = geon.placeholder([P], source)
     numbers: list[Any] = [0, 1, 2, 100]
     if kind(x.dtype) == "f":
-        numbers = [*SPECIAL, 1e3, -1e3, 70000.0, 1e10, -1e10, 3.7, -3.7]
+        numbers = [*SPECIAL_VALUES, 1e3, -1e3, 70000.0, 1e10, -1e10, 3.7, -3.7]
     elif x.dtype.kind != "b":
         numbers += [np.iinfo(x.dtype).min, np.iinfo(x.dtype).max]
     with np.errstate(all="ignore"):

@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import ArgumentError, UnavailableError
 from ..op_graph.axes.length_defaults import default_lengths, default_origin
 from ..op_graph.building.coordinates import coordinates_of
-from ..op_graph.core.argument_hints import explained
+from ..op_graph.core.argument_hints import explain_calls
 from ..op_graph.op_graph import Leaf, Op, Tensor
 from ..op_graph.rows.effects import without_follows
 from ..op_graph.syntax.foreign_names import TRANSFORMERS, missing_member
@@ -24,12 +24,12 @@ from .loading.environment import default_transformer
 from .loading.lazy_loading import LaterModule, has_target, outline_of
 from .loading.registry import transformer_class
 from .runtime.calls import Call
-from .runtime.memory import HOST, Memory, carried
+from .runtime.memory import HOST, Memory, carry_functions
 from .runtime.state import Slot, State
 
 if TYPE_CHECKING:
     from ..op_graph.building.typing import FeedLike, Lengths, Results
-    from .compile import Stages
+    from .compile import CompileStages
     from .labelled import labelled_results as labelled
     from .linking import Linking
     from .lowering.facts.target import Target
@@ -56,7 +56,7 @@ class Transformer:
 
     target: Target
 
-    @explained
+    @explain_calls
     def __init__(self) -> None:
         if not has_target(self):
             raise UnavailableError(
@@ -129,12 +129,12 @@ class Transformer:
     def keep(self, key: str, program: Any) -> None:
         """Store a compiled program for ``recall``; the default does nothing."""
 
-    def make_call(self, stages: Stages) -> Any:
+    def make_call(self, stages: CompileStages) -> Any:
         """Return a callable from one value for each input of a computation to the tuple of results.
 
         ``stages.compiled`` is the program, and ``stages.plan`` the plan that it was compiled from.
         """
-        return self.link(carried(self.memory, stages.compiled.functions), stages)
+        return self.link(carry_functions(self.memory, stages.compiled.functions), stages)
 
     def profile(
         self,
@@ -157,7 +157,7 @@ class Transformer:
         )
 
     def link(
-        self, functions: Any, stages: Stages, *, writes: bool = True, kind: type[Call] = Call
+        self, functions: Any, stages: CompileStages, *, writes: bool = True, kind: type[Call] = Call
     ) -> Call:
         """Return a callable that feeds inputs, binds lengths, checks guards and runs ``functions``.
 
@@ -198,7 +198,7 @@ class Transformer:
         def __getattr__(self, name: str) -> NoReturn:
             raise missing_member(self, name, TRANSFORMERS)
 
-    @explained
+    @explain_calls
     def computation(
         self,
         results: Results,
@@ -265,7 +265,7 @@ class Transformer:
 
     # Storage ------------------------------------------------------------------------------------
 
-    @explained
+    @explain_calls
     def allocate(self, lengths: Lengths | None = None) -> None:
         """Allocate memory for every known variable; open axes take ``lengths`` or their defaults.
 
@@ -273,7 +273,7 @@ class Transformer:
         """
         self.state.allocate_all(self._lengths(lengths))
 
-    @explained
+    @explain_calls
     def initialize(self, *, force: bool = False, lengths: Lengths | None = None) -> None:
         """Set each variable not yet set to its initial value, in order of dependence.
 
@@ -284,7 +284,7 @@ class Transformer:
         if force:
             self.coordinates.clear()
 
-    @explained
+    @explain_calls
     def get(self, variable: Leaf | str) -> np.ndarray[Any, Any]:
         """Return a copy of a variable's value, over its axes; initialize it if it is not yet set.
 
@@ -292,7 +292,7 @@ class Transformer:
         """
         return self.state.get(self._slot(variable))
 
-    @explained
+    @explain_calls
     def set(self, variable: Leaf | str, value: FeedLike) -> None:
         """Set a variable to an array over its axes; raise ``FeedError`` if it does not fit.
 
@@ -304,7 +304,7 @@ class Transformer:
         self.state.put(slot, value)
         self._label(slot, value)
 
-    @explained
+    @explain_calls
     def exchange(self, variable: Leaf | str, value: FeedLike) -> np.ndarray[Any, Any]:
         """Return a copy of a variable's value and set it as by ``set``, atomically.
 
@@ -377,7 +377,7 @@ class Transformer:
 
     # Checkpoints --------------------------------------------------------------------------------
 
-    @explained
+    @explain_calls
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all persistent variables to a safetensors file, atomically.
 
@@ -388,7 +388,7 @@ class Transformer:
             self.variables.rename()
             variable_store.save_state(self.state, path)
 
-    @explained
+    @explain_calls
     def restore(
         self,
         path: str | os.PathLike[str],
@@ -415,7 +415,7 @@ class Transformer:
                 self._label(slot, None)
             return report
 
-    @explained
+    @explain_calls
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a Python file that does what this transformer does, without geon.
 
@@ -465,7 +465,7 @@ class Transformer:
         self.close()
 
 
-@explained
+@explain_calls
 def make_transformer(name: str | None = None, **options: Any) -> Transformer:
     """Return the transformer called ``name``: "native", "numpy", or one that a package provides.
 

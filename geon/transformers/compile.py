@@ -53,7 +53,7 @@ class Compiler(Protocol):
         """Store a program under this key."""
 
 
-class Stages:
+class CompileStages:
     """The stages' results for ``pure``, a graph of a request, fed by ``inputs``."""
 
     def __init__(
@@ -67,7 +67,7 @@ class Stages:
         """Stage 3: the simplified graph, of the request's own copies, within its memory budget."""
         made: Program = self.once(
             "program",
-            lambda: pipeline.simplified(self.request, self.pure, self.compiler.target, self.budget),
+            lambda: pipeline.simplify(self.request, self.pure, self.compiler.target, self.budget),
         )
         return made
 
@@ -88,14 +88,14 @@ class Stages:
     def _kept(self) -> Plan:
         request, target = self.request, self.compiler.target
         program = pipeline.built(request, self.pure, target, again=False)
-        return pipeline.planned(request, pipeline.scheduled(request, program, target))
+        return pipeline.make_plan(request, pipeline.make_schedule(request, program, target))
 
     @property
     def schedule(self) -> Schedule:
         """Stage 4: kernels in order."""
         made: Schedule = self.once(
             "schedule",
-            lambda: pipeline.scheduled(self.request, self.program, self.compiler.target),
+            lambda: pipeline.make_schedule(self.request, self.program, self.compiler.target),
         )
         return made
 
@@ -103,7 +103,7 @@ class Stages:
     def plan(self) -> Plan:
         """Stage 5: the memory plan, which assigns each value its home."""
         made: Plan = self.once(
-            "plan", lambda: pipeline.verified(pipeline.planned(self.request, self.schedule))
+            "plan", lambda: pipeline.verify(pipeline.make_plan(self.request, self.schedule))
         )
         return made
 

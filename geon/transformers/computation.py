@@ -16,18 +16,18 @@ from ..errors import (
     SizeError,
 )
 from ..op_graph.building.weak import without_effect
-from ..op_graph.core.argument_hints import explained
+from ..op_graph.core.argument_hints import explain_calls
 from ..op_graph.op_graph import Leaf, Op, Tensor, among
 from ..op_graph.syntax.foreign_names import COMPUTATIONS, missing_member
 from .binding.call_values import result_of
-from .binding.coordinate_origins import Moved
+from .binding.coordinate_origins import AssignedCoordinates
 from .binding.entry_values import at_entry
-from .binding.futures import Ended, Pending, Started
-from .compile import Stages
+from .binding.futures import FinishedCall, Pending, Started
+from .compile import CompileStages
 from .loading.lazy_loading import LaterModule, outline_of
 from .request import Request, checked_name
 from .runtime.arguments import arrange
-from .runtime.out_arrays import Destinations, Result
+from .runtime.out_arrays import Destinations, ResultDescription
 
 if TYPE_CHECKING:
     from ..op_graph.axes.lengths import Length
@@ -92,13 +92,13 @@ class Computation:
         self.layout = self.request.layout
         self.placeholders, self.keep = self.request.placeholders, self.request.keep
         self.names = [leaf.name for leaf in self.placeholders]
-        self.moved = Moved(self.request, transformer)
+        self.moved = AssignedCoordinates(self.request, transformer)
         self.kept: dict[Op, Any] = {}
         self.given: dict[Op, Any] = {}
-        self._plain_results: list[Result] = []  # filled at the first use of out=
+        self._plain_results: list[ResultDescription] = []  # filled at the first use of out=
         # Both are keyed by the ids of the overridden ops of keep=.
         self._calls: dict[tuple[int, ...], Any] = {}
-        self._stages: dict[tuple[int, ...], Stages] = {}
+        self._stages: dict[tuple[int, ...], CompileStages] = {}
 
     # Calling ------------------------------------------------------------------------------------
 
@@ -155,7 +155,7 @@ class Computation:
                 return call(*args) if out is None else call(*args, out=out)
 
         with self._about(given, args):
-            pending = Ended(run) if begin is None else begin(*args, out=out)
+            pending = FinishedCall(run) if begin is None else begin(*args, out=out)
 
         self.moved.forget()
         return Started(pending.done, partial(self._finished, pending, given))
@@ -299,14 +299,16 @@ class Computation:
 
     # Compilation --------------------------------------------------------------------------------
 
-    def stages(self, given: tuple[Op, ...] = ()) -> Stages:
+    def stages(self, given: tuple[Op, ...] = ()) -> CompileStages:
         """Return the stages of the computation, with placeholders for ops ``given`` of ``keep``."""
         key = tuple(map(id, given))
         with self.request.lock:
             found = self._stages.get(key)
             if found is None:
                 pure, inputs = self.request.overridden(given)
-                found = self._stages[key] = Stages(self.request, pure, inputs, self.transformer)
+                found = self._stages[key] = CompileStages(
+                    self.request, pure, inputs, self.transformer
+                )
             return found
 
     @property
@@ -349,7 +351,7 @@ class Computation:
         """
         return dump_and_peak.peak_bytes(self.stages(), lengths, self.transformer.threads)
 
-    @explained
+    @explain_calls
     def trace(self, *args: FeedLike, steps: bool = False, **keywords: FeedLike) -> list[TraceEntry]:
         """Return every op's value for these inputs, from the reference interpreter.
 
@@ -386,7 +388,7 @@ class Computation:
         the arguments of a call, raises what a call raises before it computes, and changes no
         variable.
         """
-        return dump_and_peak.dumped(self.request, *self._at_entry(args, keywords))
+        return dump_and_peak.dump_request(self.request, *self._at_entry(args, keywords))
 
     def _at_entry(
         self, args: Sequence[Any], keywords: Mapping[str, Any]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from ..op_graph.op_graph import Leaf
-from .compile import Compiler, Stages
+from .compile import Compiler, CompileStages
 from .runtime.calls import Call
 from .runtime.memory import Memory
 from .runtime.variable_slot import Slot
@@ -28,11 +28,11 @@ class Owner(Compiler, Protocol):
     def keep_coordinates(self, variable: Leaf, coordinates: Any) -> None:
         """Set the coordinates of a variable."""
 
-    def make_call(self, stages: Stages) -> Any:
+    def make_call(self, stages: CompileStages) -> Any:
         """Return a callable from one value for each input to the tuple of results."""
 
     def link(
-        self, functions: Any, stages: Stages, *, writes: bool = True, kind: type[Call] = Call
+        self, functions: Any, stages: CompileStages, *, writes: bool = True, kind: type[Call] = Call
     ) -> Call:
         """Return a callable that feeds inputs, binds lengths and runs ``functions``."""
 

@@ -20,9 +20,7 @@ from .request import Request
 from .sizes.budget import Budget
 
 
-def simplified(
-    request: Request, pure: Functional, target: Target, budget: Budget | None
-) -> Program:
+def simplify(request: Request, pure: Functional, target: Target, budget: Budget | None) -> Program:
     """Return the simplified graph of a request, of the request's own copies.
 
     With a ``budget``, values are recomputed as far as needed; raise ``SizeError`` if nothing fits.
@@ -50,18 +48,18 @@ def built(
     return build_program(copied, target, request.own, again, request.check, division)
 
 
-def scheduled(request: Request, program: Program, target: Target) -> Schedule:
+def make_schedule(request: Request, program: Program, target: Target) -> Schedule:
     """Return the kernels of a simplified graph, in order."""
     own, check = request.own, request.check
     return schedule(lay_out(program, target, own, check), target, own, check)
 
 
-def planned(request: Request, kernels: Schedule) -> Plan:
+def make_plan(request: Request, kernels: Schedule) -> Plan:
     """Return the plan of a schedule: the home of each value."""
     return plan_memory(kernels, reuse=request.planned)
 
 
-def verified(plan: Plan) -> Plan:
+def verify(plan: Plan) -> Plan:
     """Return the plan, after verification if GEON_DEBUG contains ``verify``."""
     if debugging("verify"):
         # imported here because only tests need it

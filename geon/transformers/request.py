@@ -16,11 +16,11 @@ from ..op_graph.core.source_info import describe, user_site
 from ..op_graph.op_graph import Guard, Leaf, Op, Tensor, among, post_order, storage_leaves
 from ..op_graph.rows.effects import without_follows
 from ..op_graph.rows.leaves import placeholder
-from ..op_graph.transforms.clone import adopt, bound, bound_guards, notes_of
+from ..op_graph.transforms.clone import adopt, bind_lengths, bound_guards, notes_of
 from ..op_graph.transforms.functionalize import functional
 from .binding.memory_option import bytes_given, refuse_open
 from .binding.open_lengths import named_lengths, open_names, refuse_ungiven
-from .binding.result_tree import flattened
+from .binding.result_tree import flatten_results
 from .sizes.budget import Budget
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Request:
         memory: int | str | None = None,
         on_device: bool = False,
     ) -> None:
-        listed, self.single, self.layout = flattened(results)
+        listed, self.single, self.layout = flatten_results(results)
         self.results = tuple(listed)
         self.placeholders = tuple(map(_placeholder, placeholders))
         self.check, self.planned = _checked_option(check), plan
@@ -143,7 +143,8 @@ class Request:
             zip(self.keep, self.pure.outputs[len(self.results) :], strict=True)
         )
         stands = [
-            placeholder(bound(op.axes, self.specialized), op.dtype, name=op.name) for op in given
+            placeholder(bind_lengths(op.axes, self.specialized), op.dtype, name=op.name)
+            for op in given
         ]
         known: dict[Op, Op] = {}
         for op, stand in zip(given, stands, strict=True):

@@ -18,7 +18,7 @@ import numpy as np
 
 from geon.op_graph.values.dtypes import named_dtype
 from geon.transformers.pycuda.launches.device import Signature
-from geon.transformers.pycuda.launches.module_text import Source
+from geon.transformers.pycuda.launches.module_text import CudaSource
 from geon.transformers.pycuda.runtime import graph_replay, nvrtc
 
 from .devices import LateDevice
@@ -329,7 +329,7 @@ class Driver:
                     ]
                     signatures.append(Signature(name, tuple(kinds), True))
                     self.counts[name] = len(kinds)
-                self.kernels = fake.device.load(Source(text), signatures)
+                self.kernels = fake.device.load(CudaSource(text), signatures)
 
             def get_function(self, name):
                 return Function(self.kernels[name], self.counts[name])

@@ -14,7 +14,7 @@ import numpy as np
 
 import geon
 from geon.transformers.pycuda.launches.device import Multiplication
-from geon.transformers.pycuda.products.library_dispatch import WORKSPACE
+from geon.transformers.pycuda.products.library_dispatch import WORKSPACE_BYTES
 
 from . import peers, test_beside
 
@@ -180,10 +180,10 @@ def rate_alone(name, dtype, side, small):
         device, named = transformer.device, geon.Variable([], dtype).dtype
         size = np.dtype(named).itemsize
         places = [device.allocate(size * side * side) for _ in range(3)]
-        works = device.allocate(WORKSPACE)
+        works = device.allocate(WORKSPACE_BYTES)
         steps = [(side * side, side, 1)] * 3
         product = Multiplication(
-            *places, 0, works, WORKSPACE, 1, side, side, side, *steps, dtype, dtype
+            *places, 0, works, WORKSPACE_BYTES, 1, side, side, side, *steps, dtype, dtype
         )
         random = np.random.default_rng(0)
         for place in places:

@@ -33,7 +33,7 @@ def kernels(name, small):
         for graph_name, graph in GRAPHS.items():
             inputs = [x, v] if graph_name in ("elements", "vector") else [x]
             f = transformer.computation(graph, *inputs)
-            for n, c in ((3, 33), (65, 31), (2, cooperative_threads.SHORT + 3))[
+            for n, c in ((3, 33), (65, 31), (2, cooperative_threads.MAX_WARP_ROW_ELEMENTS + 3))[
                 : 1 if small else 3
             ]:
                 f(*data(n, c)[: len(inputs)])

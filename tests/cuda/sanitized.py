@@ -11,7 +11,7 @@ import geon
 from geon.transformers.pycuda.kernels import cooperative_threads
 from geon.transformers.pycuda.launches.device import Signature
 from geon.transformers.pycuda.launches.dialect import cuda_text
-from geon.transformers.pycuda.launches.module_text import Source
+from geon.transformers.pycuda.launches.module_text import CudaSource
 from geon.transformers.pycuda.runtime import host
 from tests.cuda import (
     test_attention,
@@ -32,7 +32,12 @@ def everything():
         for name, graph in GRAPHS.items():
             inputs = [x, v] if name in ("elements", "vector") else [x]
             f = transformer.computation(graph, *inputs, plan=False)
-            for n, c in ((1, 1), (3, 33), (65, 31), (2, cooperative_threads.SHORT + 3)):
+            for n, c in (
+                (1, 1),
+                (3, 33),
+                (65, 31),
+                (2, cooperative_threads.MAX_WARP_ROW_ELEMENTS + 3),
+            ):
                 f(*data(n, c)[: len(inputs)])
         for dtype in ("float32", "float16"):
             pair = operands(dtype, "NC", "CM")
@@ -68,7 +73,7 @@ def everything():
 def outside():
     device = host.device("memory")
     signature = Signature("tried", ("float *",), False)
-    kernels = device.load(Source(cuda_text("prelude.cuh") + OUTSIDE), [signature])
+    kernels = device.load(CudaSource(cuda_text("prelude.cuh") + OUTSIDE), [signature])
     device.launch(kernels["tried"], 1, 64, [device.allocate(4 * 64)])
 
 

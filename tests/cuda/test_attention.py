@@ -21,20 +21,20 @@ CLOSE = {"float32": 1e-5, "float16": 4e-3, "bfloat16": 3e-2}
 LENGTHS = (
     (1, 1, 1),
     (2, 3, 5),
-    (1, attention_text.KEYS - 1, attention_text.KEYS),
-    (1, attention_text.KEYS + 1, attention_text.KEYS + 1),
-    (1, product_tiles.TALL, 2 * attention_text.KEYS - 1),
-    (2, product_tiles.TALL + 1, 2 * attention_text.KEYS + 1),
-    (1, 3, 9 * attention_text.KEYS),
+    (1, attention_text.TILE_KEYS - 1, attention_text.TILE_KEYS),
+    (1, attention_text.TILE_KEYS + 1, attention_text.TILE_KEYS + 1),
+    (1, product_tiles.TALL_TILE_ROWS, 2 * attention_text.TILE_KEYS - 1),
+    (2, product_tiles.TALL_TILE_ROWS + 1, 2 * attention_text.TILE_KEYS + 1),
+    (1, 3, 9 * attention_text.TILE_KEYS),
 )
 WIDTHS = [
     (64, 64),
-    (attention_wmma.STEP - 1, attention_wmma.STEP + 1),
-    (8, attention.WIDEST),
+    (attention_wmma.WMMA_DEPTH - 1, attention_wmma.WMMA_DEPTH + 1),
+    (8, attention.MAX_PART_RESULTS),
     (1, 1),
-    (8, attention.WIDEST + 1),
-    (2 * attention.WIDEST, 2 * attention.WIDEST),
-    (5, 3 * attention.WIDEST - 7),
+    (8, attention.MAX_PART_RESULTS + 1),
+    (2 * attention.MAX_PART_RESULTS, 2 * attention.MAX_PART_RESULTS),
+    (5, 3 * attention.MAX_PART_RESULTS - 7),
 ]
 
 
@@ -155,7 +155,7 @@ def test_keys_come_ahead_in_stages(stages):
         f = cuda.computation(attended(*inputs), *inputs)
         g = numpy.computation(attended(*exact), *exact)
         for tiles in range(1, 7):
-            given = numbers(inputs, (1, 2, attention_text.KEYS * tiles - tiles % 2))
+            given = numbers(inputs, (1, 2, attention_text.TILE_KEYS * tiles - tiles % 2))
             found = np.asarray(f(*given)).astype(np.float64)
             expected = g(*[x.astype(np.float32) for x in given])
             np.testing.assert_allclose(found, expected, rtol=CLOSE["bfloat16"], atol=1e-2)
@@ -200,7 +200,7 @@ def test_long_rows_of_equal_weights(dtype):
 
 
 def test_what_is_not_it_is_computed_as_ever():
-    wide = operands(deep=8, wide=attention.MOST + 1)
+    wide = operands(deep=8, wide=attention.MAX_ROW_RESULTS + 1)
     q, k, v = operands()
     scores = product(q, k, "D")
     weights = geon.softmax(scores, normalization_axes=S)
@@ -222,6 +222,6 @@ def test_what_is_not_it_is_computed_as_ever():
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_it_has_no_races(dtype):
-    for wide in (24, attention.WIDEST + 5):
+    for wide in (24, attention.MAX_PART_RESULTS + 5):
         inputs = operands(dtype, 40, wide)
         compare(attended(*inputs, True), inputs, LENGTHS[3:4], CLOSE[dtype], "races")

@@ -16,7 +16,7 @@ from geon.transformers.lowering.planning.plan_verifier import verify_plan
 from geon.transformers.printing.nests.parameters import Parameter
 from geon.transformers.pycuda.kernels import horizontal_fusion
 from geon.transformers.pycuda.launches import launch_ir
-from geon.transformers.pycuda.launches.naming import Function
+from geon.transformers.pycuda.launches.naming import CudaFunction
 from geon.transformers.pycuda.runtime import bound_launches, gpu, host
 
 from . import fake_cuda
@@ -141,32 +141,47 @@ def test_large_values_are_not_held_longer():
         g = transformer.computation([value, geon.sum(geon.cumsum(x * 2, n))], x)
         for length in (1, 1000, 1 << 20):
             most = f.peak_bytes({"N": length}) - g.peak_bytes({"N": length})
-            assert most <= concurrent_waves.MOST * concurrent_waves.LITTLE
+            assert (
+                most <= concurrent_waves.MAX_ARENA_KERNELS * concurrent_waves.MAX_HELD_VALUE_BYTES
+            )
 
 
 @pytest.mark.parametrize(
-    "bytes", [concurrent_waves.LITTLE - 4, concurrent_waves.LITTLE, concurrent_waves.LITTLE + 4]
+    "bytes",
+    [
+        concurrent_waves.MAX_HELD_VALUE_BYTES - 4,
+        concurrent_waves.MAX_HELD_VALUE_BYTES,
+        concurrent_waves.MAX_HELD_VALUE_BYTES + 4,
+    ],
 )
 def test_little_is_bounded(bytes):
     op = geon.placeholder([geon.Axis("N", bytes // 4)])
-    assert concurrent_waves.is_little(op) == (bytes <= concurrent_waves.LITTLE)
+    assert concurrent_waves.is_little(op) == (bytes <= concurrent_waves.MAX_HELD_VALUE_BYTES)
     assert not concurrent_waves.is_little(geon.placeholder([geon.Axis("N")]))
 
 
 def test_no_wave_has_more_than_its_number():
-    for count in (concurrent_waves.MOST - 1, concurrent_waves.MOST, concurrent_waves.MOST + 1):
+    for count in (
+        concurrent_waves.MAX_ARENA_KERNELS - 1,
+        concurrent_waves.MAX_ARENA_KERNELS,
+        concurrent_waves.MAX_ARENA_KERNELS + 1,
+    ):
         _, slopes, update = optimizer([(4,)] * count)
         with geon.make_transformer("cuda-on-host") as transformer:
             f = transformer.computation(update, *slopes)
             sums = waves_of(f, lambda kernel: not kernel.writes)
-            assert max(map(len, sums)) == min(count, concurrent_waves.MOST)
+            assert max(map(len, sums)) == min(count, concurrent_waves.MAX_ARENA_KERNELS)
             f(*[np.ones(4)] * count)
-    for count in (concurrent_waves.WIDE - 1, concurrent_waves.WIDE, concurrent_waves.WIDE + 1):
+    for count in (
+        concurrent_waves.MAX_WAVE_KERNELS - 1,
+        concurrent_waves.MAX_WAVE_KERNELS,
+        concurrent_waves.MAX_WAVE_KERNELS + 1,
+    ):
         slopes, update = many(count)
         with geon.make_transformer("cuda-on-host") as transformer:
             f = transformer.computation(update, *slopes)
             waves = waves_of(f, lambda kernel: True)
-            assert max(map(len, waves)) == min(count, concurrent_waves.WIDE)
+            assert max(map(len, waves)) == min(count, concurrent_waves.MAX_WAVE_KERNELS)
 
 
 def waves_of(f, chosen):
@@ -212,7 +227,7 @@ def variables_of(update):
 
 def test_what_moves_forward_is_bounded():
     """Many small values that are used one by one are not all made at the beginning."""
-    n = geon.Axis("N", concurrent_waves.LITTLE // 8)
+    n = geon.Axis("N", concurrent_waves.MAX_HELD_VALUE_BYTES // 8)
     x = geon.placeholder([n], name="x")
     total = x
     for k in range(40):
@@ -222,42 +237,57 @@ def test_what_moves_forward_is_bounded():
         transformer.target = dataclasses.replace(transformer.target, beside=(), name="alone")
         g = transformer.computation(total, x)
         most = place_plan(f.plan, {}).arena_bytes - place_plan(g.plan, {}).arena_bytes
-        assert most <= concurrent_waves.MOVED + concurrent_waves.MOST * concurrent_waves.LITTLE
+        assert (
+            most
+            <= concurrent_waves.MAX_MOVED_BYTES
+            + concurrent_waves.MAX_ARENA_KERNELS * concurrent_waves.MAX_HELD_VALUE_BYTES
+        )
 
 
 def test_lanes_are_those_that_leave_room():
     def begun(blocks):
         return [bound_launches.Begun(None, blocks, 256, [], (), 0)]
 
-    small, large = begun(bound_launches.FILLING - 1), begun(bound_launches.FILLING)
+    small, large = (
+        begun(bound_launches.FULL_DEVICE_BLOCKS - 1),
+        begun(bound_launches.FULL_DEVICE_BLOCKS),
+    )
     assert bound_launches.lanes_of([small, large, small, large]) == [[*large, *large], small, small]
-    assert bound_launches.lanes_of([large, begun(bound_launches.FILLING + 1)]) == [
-        [*large, *begun(bound_launches.FILLING + 1)]
+    assert bound_launches.lanes_of([large, begun(bound_launches.FULL_DEVICE_BLOCKS + 1)]) == [
+        [*large, *begun(bound_launches.FULL_DEVICE_BLOCKS + 1)]
     ]
     assert bound_launches.lanes_of([]) == []
-    many = bound_launches.lanes_of([large, *[small] * (bound_launches.LANES + 1)])
-    assert many == [large, [*small, *small], *[small] * (bound_launches.LANES - 1)]
+    many = bound_launches.lanes_of([large, *[small] * (bound_launches.MAX_SMALL_LANES + 1)])
+    assert many == [large, [*small, *small], *[small] * (bound_launches.MAX_SMALL_LANES - 1)]
 
 
 def test_shared_memory_bounds_what_is_joined():
     def function(shared):
-        return [Function("", "", (), launch_ir.Grid(1), 256, True, shared=shared)]
+        return [CudaFunction("", "", (), launch_ir.Grid(1), 256, True, shared=shared)]
 
-    for shared, most in ((0, 9), (horizontal_fusion.SHARED // 3, 3), (horizontal_fusion.SHARED, 1)):
+    for shared, most in (
+        (0, 9),
+        (horizontal_fusion.MAX_SHARED_BYTES // 3, 3),
+        (horizontal_fusion.MAX_SHARED_BYTES, 1),
+    ):
         assert horizontal_fusion.fitting([function(shared)] * 9) == most
     parameter = Parameter("x", "int64_t", "N", False)
     for count in (
-        horizontal_fusion.PARAMETERS // 9 - 1,
-        horizontal_fusion.PARAMETERS // 9,
-        horizontal_fusion.PARAMETERS,
+        horizontal_fusion.MAX_LAUNCH_PARAMETERS // 9 - 1,
+        horizontal_fusion.MAX_LAUNCH_PARAMETERS // 9,
+        horizontal_fusion.MAX_LAUNCH_PARAMETERS,
     ):
-        many = [Function("", "", (parameter,) * count, launch_ir.Grid(1), 256, False, shared=0)]
+        many = [CudaFunction("", "", (parameter,) * count, launch_ir.Grid(1), 256, False, shared=0)]
         found = horizontal_fusion.fitting([many] * 9)
-        assert found == max(min(horizontal_fusion.PARAMETERS // (count + 1), 9), 1)
-        assert found == 1 or found * (count + 1) <= horizontal_fusion.PARAMETERS
-    for blocks in (horizontal_fusion.FEW - 1, horizontal_fusion.FEW, horizontal_fusion.FEW + 1):
+        assert found == max(min(horizontal_fusion.MAX_LAUNCH_PARAMETERS // (count + 1), 9), 1)
+        assert found == 1 or found * (count + 1) <= horizontal_fusion.MAX_LAUNCH_PARAMETERS
+    for blocks in (
+        horizontal_fusion.MAX_JOINED_BLOCKS - 1,
+        horizontal_fusion.MAX_JOINED_BLOCKS,
+        horizontal_fusion.MAX_JOINED_BLOCKS + 1,
+    ):
         assert horizontal_fusion.is_small(launch_ir.Grid(256 * blocks, 256)) == (
-            blocks <= horizontal_fusion.FEW
+            blocks <= horizontal_fusion.MAX_JOINED_BLOCKS
         )
     assert horizontal_fusion.shape_of(function(None)) is None
     assert horizontal_fusion.shape_of(function(8)) == (256,)

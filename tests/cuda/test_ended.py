@@ -38,7 +38,7 @@ def looks(monkeypatch):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(bound_program, "stop_if_interrupted", look)
-    monkeypatch.setattr(bound_launches, "LOOKED", 8)
+    monkeypatch.setattr(bound_launches, "STEPS_PER_STOP_CHECK", 8)
     monkeypatch.setattr(cuda_module, "whole_loop", lambda *given: None)
     return Looks
 
@@ -99,7 +99,7 @@ def test_what_is_written_before_a_loop_lets_it_run_to_its_end(transformer, looks
 
 
 def test_a_signal_ends_a_call(transformer, monkeypatch):
-    monkeypatch.setattr(bound_launches, "LOOKED", 8)
+    monkeypatch.setattr(bound_launches, "STEPS_PER_STOP_CHECK", 8)
     monkeypatch.setattr(cuda_module, "whole_loop", lambda *given: None)
     f = transformer.computation(geon.assign(v, v + scanned()), first, lengths={T: 100})
     f(DATA), f(DATA)

@@ -171,8 +171,8 @@ def test_inputs_and_results_too_large_to_be_pinned(failing, count, monkeypatch):
     """Below so many bytes they are staged in pinned memory, from there on they are copied as is."""
     from geon.transformers.pycuda.runtime import pinned_buffers
 
-    monkeypatch.setattr(pinned_buffers, "SMALL", 0)
-    monkeypatch.setattr(pinned_buffers, "STAGED", 4 * 3 * 6)
+    monkeypatch.setattr(pinned_buffers, "MAX_SHARED_COPY_BYTES", 0)
+    monkeypatch.setattr(pinned_buffers, "MIN_UNPINNED_BYTES", 4 * 3 * 6)
     f = failing.computation([x * 2, geon.sum(x, reduction_axes=C)], x)
     for k in range(4):
         given = np.full((count, 3), k, np.float32)

@@ -5,15 +5,19 @@ import pytest
 
 import geon
 from geon.transformers.pycuda.kernels import cooperative_threads, full_reduction
-from geon.transformers.pycuda.kernels.float4_maps import TOGETHER
+from geon.transformers.pycuda.kernels.float4_maps import ELEMENTS_PER_THREAD
 from geon.transformers.pycuda.runtime import host
 
 pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")
-CHAIN = cooperative_threads.CHAIN
-WARP, BLOCK = TOGETHER * cooperative_threads.WARP, TOGETHER * cooperative_threads.THREADS
+CHAIN = cooperative_threads.MAX_SERIAL_TERMS
+WARP, BLOCK = (
+    ELEMENTS_PER_THREAD * cooperative_threads.WARP_SIZE,
+    ELEMENTS_PER_THREAD * cooperative_threads.THREADS_PER_BLOCK,
+)
 LENGTHS = sorted({
     length
-    for n in (WARP, BLOCK, cooperative_threads.SHORT, CHAIN * cooperative_threads.WARP, 3 * WARP)
+    for n in (WARP, BLOCK, cooperative_threads.MAX_WARP_ROW_ELEMENTS,
+              CHAIN * cooperative_threads.WARP_SIZE, 3 * WARP)
     for length in (n - 4, n - 1, n, n + 4, n + 128)
 })  # fmt: skip
 N = geon.Axis("N")
@@ -56,8 +60,12 @@ def test_rows_of_known_length(length):
 
 def test_a_row_is_read_once():
     """Where it fits the registers of its threads, else by each pass."""
-    longest = CHAIN * cooperative_threads.THREADS
-    for length, loads in ((cooperative_threads.SHORT, 1), (longest, 1), (longest + 4, 2)):
+    longest = CHAIN * cooperative_threads.THREADS_PER_BLOCK
+    for length, loads in (
+        (cooperative_threads.MAX_WARP_ROW_ELEMENTS, 1),
+        (longest, 1),
+        (longest + 4, 2),
+    ):
         x = geon.placeholder([N, geon.Axis("C", length)], name="x")
         with geon.make_transformer("cuda-on-host") as transformer:
             off = x - geon.mean(x, x.axes[1])
@@ -92,7 +100,9 @@ def test_rows_that_begin_between_fours_are_read_one_by_one():
     assert row.axes[1].length == c.length and "*)(x0" not in source
 
 
-@pytest.mark.parametrize("count", [full_reduction.PIECE + k for k in (-4, -3, 0, 1, 2, 3, 4)])
+@pytest.mark.parametrize(
+    "count", [full_reduction.ELEMENTS_PER_BLOCK + k for k in (-4, -3, 0, 1, 2, 3, 4)]
+)
 def test_sums_of_all_elements_at_any_end(count):
     x = geon.placeholder([N], name="x")
     given = np.random.default_rng(count).normal(size=count).astype(np.float32)

@@ -8,7 +8,7 @@ import pytest
 
 import geon
 from geon.errors import DeviceError, DeviceMemoryError
-from geon.transformers.pycuda.launches.device import Stages
+from geon.transformers.pycuda.launches.device import PipelineStages
 from geon.transformers.pycuda.products import large_products
 from geon.transformers.pycuda.runtime import gpu, host, nvrtc
 from geon.transformers.pycuda.runtime.free_list import Spares
@@ -318,9 +318,9 @@ def test_too_little_room_for_stages_is_refused(driver, transformer, monkeypatch)
     ],
 )
 def test_how_many_stages_there_are(of_block, of_processor, number):
-    assert Stages(11, least=3, together=2).number(of_block, of_processor) == number
+    assert PipelineStages(11, least=3, together=2).number(of_block, of_processor) == number
 
 
 def test_more_stages_where_they_are_wanted():
-    assert Stages(11, least=3).number(990, 990) == 4
-    assert Stages(11, least=3, most=8).number(990, 990) == 8
+    assert PipelineStages(11, least=3).number(990, 990) == 4
+    assert PipelineStages(11, least=3, most=8).number(990, 990) == 8

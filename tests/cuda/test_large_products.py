@@ -14,7 +14,11 @@ from .devices import in_stages, transformer_on
 from .test_products import AXES, ORDERS, made, numbers, operands
 
 pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")
-ROWS, COLUMNS, STEP = large_products.ROWS, large_products.COLUMNS, large_products.STEP
+ROWS, COLUMNS, STEP = (
+    large_products.TILE_ROWS,
+    large_products.TILE_COLUMNS,
+    large_products.TILE_DEPTH,
+)
 NEAR = {"float16": 1e-3, "bfloat16": 8e-3}
 LENGTHS = [
     {"N": n, "C": c, "M": m, "B": 2}
@@ -28,7 +32,7 @@ LENGTHS = [
     )
 ]
 BANDS = [
-    {"N": (large_products.BAND + more) * ROWS - 3, "C": 8, "M": COLUMNS + 8, "B": 2}
+    {"N": (large_products.BAND_TILE_ROWS + more) * ROWS - 3, "C": 8, "M": COLUMNS + 8, "B": 2}
     for more in (-1, 0, 1)
 ]
 
@@ -126,13 +130,13 @@ def test_lengths_choose(dtype):
 @pytest.mark.parametrize(
     ("n", "m", "large"),
     [
-        (large_products.LEAST_ROWS, large_products.LEAST_COLUMNS, True),
-        (large_products.LEAST_ROWS - 1, large_products.LEAST_COLUMNS, False),
-        (large_products.LEAST_ROWS, large_products.LEAST_COLUMNS - 1, False),
+        (large_products.MIN_LARGE_ROWS, large_products.MIN_LARGE_COLUMNS, True),
+        (large_products.MIN_LARGE_ROWS - 1, large_products.MIN_LARGE_COLUMNS, False),
+        (large_products.MIN_LARGE_ROWS, large_products.MIN_LARGE_COLUMNS - 1, False),
     ],
 )
 def test_a_batch_of_small_matrices_has_small_tiles(n, m, large):
-    b, c = geon.Axis("B", 192), geon.Axis("C", large_products.DEEP)
+    b, c = geon.Axis("B", 192), geon.Axis("C", large_products.MIN_LARGE_DEPTH)
     n, m = geon.Axis("N", n), geon.Axis("M", m)
     pair = geon.placeholder([b, n, c], "float16"), geon.placeholder([b, c, m], "float16")
     with geon.make_transformer("cuda-on-host") as cuda:
@@ -143,11 +147,26 @@ def test_a_batch_of_small_matrices_has_small_tiles(n, m, large):
 @pytest.mark.parametrize(
     ("n", "c", "m", "large"),
     [
-        (large_products.BLOCKS * ROWS, large_products.DEEP, COLUMNS, True),
-        (large_products.BLOCKS * ROWS, large_products.DEEP - 1, COLUMNS, False),
-        ((large_products.BLOCKS - 1) * ROWS, large_products.DEEP, COLUMNS, False),
-        ((large_products.BLOCKS - 1) * ROWS + 1, large_products.DEEP, COLUMNS, True),
-        (large_products.BLOCKS // 2 * ROWS, large_products.DEEP, COLUMNS + 1, True),
+        (large_products.MIN_LARGE_TILES * ROWS, large_products.MIN_LARGE_DEPTH, COLUMNS, True),
+        (large_products.MIN_LARGE_TILES * ROWS, large_products.MIN_LARGE_DEPTH - 1, COLUMNS, False),
+        (
+            (large_products.MIN_LARGE_TILES - 1) * ROWS,
+            large_products.MIN_LARGE_DEPTH,
+            COLUMNS,
+            False,
+        ),
+        (
+            (large_products.MIN_LARGE_TILES - 1) * ROWS + 1,
+            large_products.MIN_LARGE_DEPTH,
+            COLUMNS,
+            True,
+        ),
+        (
+            large_products.MIN_LARGE_TILES // 2 * ROWS,
+            large_products.MIN_LARGE_DEPTH,
+            COLUMNS + 1,
+            True,
+        ),
     ],
 )
 def test_from_where_on_tiles_are_large(n, c, m, large):

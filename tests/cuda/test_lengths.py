@@ -23,14 +23,21 @@ from geon.transformers.pycuda.runtime.host import find_compiler
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="there is no C++ compiler")
 
 NUMBERS = sorted({
-    1, nest_text.FEW, 2 * nest_text.FEW, product_tiles.SHALLOW, product_tiles.NARROW,
-    product_tiles.TALL, cooperative_threads.CHAIN, cooperative_threads.WARP,
-    cooperative_threads.CHAIN * cooperative_threads.WARP, cooperative_threads.SHORT,
-    cooperative_threads.THREADS, sorting.FEW, 2 * sorting.FEW,
-    library_kernels.THREADS, contractions.LONG, launch_ir.LEAST, 2 * launch_ir.LEAST,
+    1, nest_text.MAX_THREAD_ROW_ELEMENTS, 2 * nest_text.MAX_THREAD_ROW_ELEMENTS,
+    product_tiles.DEFAULT_TILE_DEPTH, product_tiles.NARROW_TILE_SIDE,
+    product_tiles.TALL_TILE_ROWS, cooperative_threads.MAX_SERIAL_TERMS,
+    cooperative_threads.WARP_SIZE,
+    cooperative_threads.MAX_SERIAL_TERMS * cooperative_threads.WARP_SIZE,
+    cooperative_threads.MAX_WARP_ROW_ELEMENTS,
+    cooperative_threads.THREADS_PER_BLOCK, sorting.MAX_ALL_PAIRS_ELEMENTS, 2 *
+    sorting.MAX_ALL_PAIRS_ELEMENTS,
+    library_kernels.THREADS_PER_BLOCK, contractions.MAX_SERIAL_TERMS, launch_ir.MIN_PART_TURNS, 2 *
+    launch_ir.MIN_PART_TURNS,
 })  # fmt: skip
 LENGTHS = sorted({length for n in NUMBERS for length in (n - 1, n, n + 1)})
-LONG = [full_reduction.PIECE + k for k in (-1, 0, 1)] + [3 * full_reduction.PIECE + 5]
+LONG = [full_reduction.ELEMENTS_PER_BLOCK + k for k in (-1, 0, 1)] + [
+    3 * full_reduction.ELEMENTS_PER_BLOCK + 5
+]
 N, C, T = geon.Axis("N"), geon.Axis("C"), geon.Axis("T")
 x = geon.placeholder([N, C], name="x")
 v = geon.placeholder([C], name="v")
@@ -84,7 +91,7 @@ def shapes():
         yield length, 2
     yield 33, 65
     yield 65, 33
-    yield 3 * launch_ir.LEAST + 1, 70
+    yield 3 * launch_ir.MIN_PART_TURNS + 1, 70
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +130,14 @@ def test_many_elements(length, both):
 def test_known_lengths(name, both):
     graph = GRAPHS[name]
     inputs = [x, v] if name in ("elements", "vector") else [x]
-    for n, c in ((3, 4), (5, 5), (4, 33), (2, cooperative_threads.SHORT + 1), (40, 9), (70, 17)):
+    for n, c in (
+        (3, 4),
+        (5, 5),
+        (4, 33),
+        (2, cooperative_threads.MAX_WARP_ROW_ELEMENTS + 1),
+        (40, 9),
+        (70, 17),
+    ):
         f, g = (each.computation(graph, *inputs, specialize={N: n, C: c}) for each in both)
         given = data(n, c)[: len(inputs)]
         compare(f(*given), g(*given), (name, n, c))
@@ -134,9 +148,9 @@ def test_known_lengths(name, both):
     [
         n + more
         for n in (
-            cooperative_threads.WARP,
-            cooperative_threads.SHORT,
-            row_storage.HELD * cooperative_threads.THREADS,
+            cooperative_threads.WARP_SIZE,
+            cooperative_threads.MAX_WARP_ROW_ELEMENTS,
+            row_storage.MAX_REGISTER_ELEMENTS * cooperative_threads.THREADS_PER_BLOCK,
         )
         for more in (-1, 0, 1)
     ],
@@ -145,7 +159,8 @@ def test_rows_that_threads_hold(length, both):
     for name in ("softmax", "slope_of_softmax"):
         f, g = (each.computation(GRAPHS[name], x, specialize={C: length}) for each in both)
         assert (
-            ("[turn] = " in f.source) == (length <= row_storage.HELD * cooperative_threads.THREADS)
+            ("[turn] = " in f.source)
+            == (length <= row_storage.MAX_REGISTER_ELEMENTS * cooperative_threads.THREADS_PER_BLOCK)
         ) or name != "softmax"
         for n in (1, 9):
             given = data(n, length)[:1]

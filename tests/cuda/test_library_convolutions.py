@@ -20,7 +20,7 @@ N, C, K, D, H, W, G, Q = (geon.Axis(name) for name in "NCKDHWGQ")
 
 @pytest.fixture(autouse=True)
 def small_ones_are_large(monkeypatch):
-    monkeypatch.setattr(library_dispatch, "LARGE", 1)
+    monkeypatch.setattr(library_dispatch, "MIN_LIBRARY_MULADDS", 1)
 
 
 @pytest.fixture
@@ -247,9 +247,9 @@ class Counting(LateDevice):
 def test_lengths_choose(monkeypatch, numpy, n, taken):
     """From so many multiplications on, and up to so many float32 terms."""
     case = CASES["padded"]
-    monkeypatch.setattr(library_dispatch, "LARGE", 2 * 8 * 8 * 3 * 4 * 9)
+    monkeypatch.setattr(library_dispatch, "MIN_LIBRARY_MULADDS", 2 * 8 * 8 * 3 * 4 * 9)
     for deepest, asks in ((27, taken), (26, False)):
-        monkeypatch.setattr(library_dispatch, "DEEPEST", deepest)
+        monkeypatch.setattr(library_dispatch, "MAX_FLOAT32_TERMS", deepest)
         device = Counting()
         with transformer_on(device, convolutions="cudnn") as transformer:
             f = transformer.computation(case.y, case.x, case.w)
@@ -316,7 +316,7 @@ def test_peak_has_what_the_library_works_in(transformer):
     f = transformer.computation(case.y, case.x, case.w)
     axes = {N: 2, C: 3, K: 4, H: 8, W: 8}
     peak = f.peak_bytes(axes)
-    assert peak > library_dispatch.WORKSPACE
+    assert peak > library_dispatch.WORKSPACE_BYTES
     most = f.peak_bytes().evaluate({axis.name: size for axis, size in axes.items()})
     assert peak <= most
 
@@ -358,7 +358,7 @@ def test_cudnn_is_asked_for_the_same(driver, numpy, name):
     assert driver.cudnn.executed >= 9
     for plan in driver.cudnn.plans:
         assert {"NONDETERMINISTIC", "WINOGRAD", "TENSOR_CORE"} <= plan.left_out
-        assert plan.most == library_dispatch.WORKSPACE
+        assert plan.most == library_dispatch.WORKSPACE_BYTES
 
 
 def test_halves_may_be_multiplied_by_tensor_cores(driver, numpy):
@@ -372,7 +372,7 @@ def test_halves_may_be_multiplied_by_tensor_cores(driver, numpy):
 
 
 def test_graphs_are_kept_and_bounded(driver, monkeypatch):
-    monkeypatch.setattr(cudnn, "KEPT", 2)
+    monkeypatch.setattr(cudnn, "MAX_CACHED_GRAPHS", 2)
     case = CASES["padded"]
     with transformer_on(gpu.GpuDevice(0), convolutions="cudnn") as transformer:
         f = transformer.computation(case.y, case.x, case.w)

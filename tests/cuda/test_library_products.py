@@ -8,7 +8,7 @@ import pytest
 
 import geon
 from geon.transformers.pycuda.launches.device import Multiplication
-from geon.transformers.pycuda.launches.launch_ir import Choice, Launch
+from geon.transformers.pycuda.launches.launch_ir import Launch, LaunchVariants
 from geon.transformers.pycuda.launches.library_requests import Ask
 from geon.transformers.pycuda.products import library_dispatch
 from geon.transformers.pycuda.runtime import gpu, host
@@ -25,8 +25,8 @@ LIMIT = 600  # multiplications from which on the library is asked here
 
 @pytest.fixture(autouse=True)
 def small_ones_are_large(monkeypatch):
-    monkeypatch.setattr(library_dispatch, "LARGE", LIMIT)
-    monkeypatch.setattr(library_dispatch, "DEEPEST", 40)
+    monkeypatch.setattr(library_dispatch, "MIN_LIBRARY_MULADDS", LIMIT)
+    monkeypatch.setattr(library_dispatch, "MAX_FLOAT32_TERMS", 40)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def steps_of(f):
     found, waiting = [], list(f.stages().compiled.module.steps)
     while waiting:
         step = waiting.pop(0)
-        if isinstance(step, Choice):
+        if isinstance(step, LaunchVariants):
             waiting = [*step.steps, *step.others, *waiting]
         found.append(step)
     return found
@@ -141,8 +141,8 @@ def test_peak_has_what_the_library_works_in(name):
         peak = f.peak_bytes(sizes)
         _, inputs = laid_out([array.nbytes for array in given])
         assert device.most == peak + inputs
-        assert peak > library_dispatch.WORKSPACE
-        assert f.peak_bytes(dict.fromkeys(sizes, 1)) < library_dispatch.WORKSPACE
+        assert peak > library_dispatch.WORKSPACE_BYTES
+        assert f.peak_bytes(dict.fromkeys(sizes, 1)) < library_dispatch.WORKSPACE_BYTES
 
 
 @pytest.mark.parametrize("name", [*PLAIN, *FOLLOWED])
@@ -304,7 +304,7 @@ def test_cublaslt_is_asked_for_the_same(driver, numpy, name):
 def test_descriptions_are_kept_and_bounded(driver, monkeypatch):
     from geon.transformers.pycuda.products import cublaslt
 
-    monkeypatch.setattr(cublaslt, "KEPT", 2)
+    monkeypatch.setattr(cublaslt, "MAX_CACHED_PRODUCTS", 2)
     with transformer_on(gpu.GpuDevice(0), products="cublaslt") as transformer:
         f = transformer.computation(geon.dot(x, y), x, y)
         for m in (9, 10, 11, 9, 9):

@@ -12,14 +12,14 @@ import pytest
 import geon
 from geon.errors import DeviceError
 from geon.op_graph.axes.affine import variable
-from geon.op_graph.axes.index_map import Guard
+from geon.op_graph.axes.index_map import InRange
 from geon.op_graph.op_graph import storage_leaves
 from geon.transformers.kernels.analysis.load_guards import limits
 from geon.transformers.kernels.ir.scalar_code import INT64, Clamped, Load, Number, Select
 from geon.transformers.lowering.planning.plan_verifier import verify_plan
 from geon.transformers.pycuda.launches.device import Signature
 from geon.transformers.pycuda.launches.dialect import cuda_text
-from geon.transformers.pycuda.launches.module_text import Source
+from geon.transformers.pycuda.launches.module_text import CudaSource
 from geon.transformers.pycuda.runtime import host
 
 H, W, V, T = (geon.Axis(name) for name in "HWVT")
@@ -121,7 +121,7 @@ READS = """extern "C" __global__ void tried(const float *x, float *y, int64_t n)
 def test_a_launch_that_looks_there_fails(checks, place):
     device = host.HostDevice(checks)
     signature = Signature("tried", ("const float *", "float *", "int64_t"), False)
-    kernel = device.load(Source(cuda_text("prelude.cuh") + READS), [signature])["tried"]
+    kernel = device.load(CudaSource(cuda_text("prelude.cuh") + READS), [signature])["tried"]
     y = device.allocate(4)
     with pytest.raises(DeviceError, match="thread 3 of block 0 looks at an element .* has none"):
         device.launch(kernel, 1, 32, [device.nothing, y, place % (1 << 64)])
@@ -132,7 +132,7 @@ def test_a_launch_that_looks_there_fails(checks, place):
 def test_limits_of_positions_that_are_chosen():
     """A position counts as limited by what limits it whatever is chosen."""
     i = variable("i")
-    outer, first = (Guard(i, 2, 9),), (Guard(i, 0, 4),)
+    outer, first = (InRange(i, 2, 9),), (InRange(i, 0, 4),)
     held = variable(Clamped(i, outer))
     chosen = Load(0, variable(Clamped(held, first)), INT64)
     alone = Select(first, chosen, Number(0, INT64))

@@ -23,13 +23,25 @@ LENGTHS = [
         (3, 0, 2),
         (9, 8, 7),
         (16, 16, 8),
-        (product_tiles.NARROW - 1, product_tiles.SHALLOW, product_tiles.NARROW + 1),
-        (product_tiles.TALL, 2 * product_tiles.SHALLOW, product_tiles.WIDE),
-        (product_tiles.TALL + 1, 3 * product_tiles.SHALLOW + 1, product_tiles.WIDE + 1),
-        (8, launch_ir.LEAST, 24),
-        (8, launch_ir.LEAST + 1, 24),
-        (33, 2 * launch_ir.LEAST + 8, 65),
-        (5, contractions.LONG * 24 + 5, 11),
+        (
+            product_tiles.NARROW_TILE_SIDE - 1,
+            product_tiles.DEFAULT_TILE_DEPTH,
+            product_tiles.NARROW_TILE_SIDE + 1,
+        ),
+        (
+            product_tiles.TALL_TILE_ROWS,
+            2 * product_tiles.DEFAULT_TILE_DEPTH,
+            product_tiles.WIDE_TILE_COLUMNS,
+        ),
+        (
+            product_tiles.TALL_TILE_ROWS + 1,
+            3 * product_tiles.DEFAULT_TILE_DEPTH + 1,
+            product_tiles.WIDE_TILE_COLUMNS + 1,
+        ),
+        (8, launch_ir.MIN_PART_TURNS, 24),
+        (8, launch_ir.MIN_PART_TURNS + 1, 24),
+        (33, 2 * launch_ir.MIN_PART_TURNS + 8, 65),
+        (5, contractions.MAX_SERIAL_TERMS * 24 + 5, 11),
     )
 ]
 
@@ -105,7 +117,9 @@ def test_long_sums_are_cut_in_one_order(dtype):
     with geon.make_transformer("cuda-on-host") as cuda:
         f = cuda.computation(geon.dot(x, y), x, y)
         assert "geon_add_up" in f.source or dtype == "bfloat16"
-        for n, c in itertools.product((4, 130), (launch_ir.LEAST, 40 * launch_ir.LEAST + 3)):
+        for n, c in itertools.product(
+            (4, 130), (launch_ir.MIN_PART_TURNS, 40 * launch_ir.MIN_PART_TURNS + 3)
+        ):
             given = [numbers(each, {"N": n, "C": c, "M": 4}, c) for each in (x, y)]
             found = f(*given)
             np.testing.assert_array_equal(found, f(*given))

@@ -55,7 +55,7 @@ def test_kernels_of_loops_and_branches_are_counted(transformer, whole, monkeypat
     if not whole:
         monkeypatch.setattr(cuda_module, "whole_loop", lambda *given: None)
     monkeypatch.setattr(
-        timed_program, "LOGGED", 8
+        timed_program, "MAX_LOG_ENTRIES", 8
     )  # so that what there is is waited for in between
     f = transformer.computation([graph(), geon.sum(x)], x, w, ask)
     for turns, asked in ((4, 3), (4, 0), (0, 2)):

@@ -9,7 +9,7 @@ import geon
 from geon.errors import DeviceError
 from geon.transformers.pycuda.launches.device import Signature
 from geon.transformers.pycuda.launches.dialect import cuda_text
-from geon.transformers.pycuda.launches.module_text import Source
+from geon.transformers.pycuda.launches.module_text import CudaSource
 from geon.transformers.pycuda.runtime import host
 from geon.transformers.pycuda.runtime.pinned_buffers import laid_out
 
@@ -218,7 +218,7 @@ extern "C" __global__ void some_wait(float *x)
 def test_threads_that_wait_for_one_another_are_an_error():
     device = host.HostDevice()
     signature = Signature("some_wait", ("float *",), True)
-    kernels = device.load(Source(cuda_text("prelude.cuh") + KERNEL), [signature])
+    kernels = device.load(CudaSource(cuda_text("prelude.cuh") + KERNEL), [signature])
     address = device.allocate(4 * 64)
     with pytest.raises(
         DeviceError, match=r"thread \d+ of block 0 waits at a barrier of its (warp|b)"
@@ -229,7 +229,7 @@ def test_threads_that_wait_for_one_another_are_an_error():
 
 def test_text_that_does_not_compile_is_an_error():
     with pytest.raises(DeviceError, match="does not compile"):
-        host.HostDevice().load(Source("void f( {"), [])
+        host.HostDevice().load(CudaSource("void f( {"), [])
 
 
 @pytest.mark.parametrize("length", [1, 33, 1 << 12, (1 << 20) + 7])

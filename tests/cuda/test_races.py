@@ -8,7 +8,7 @@ from geon.errors import DeviceError
 from geon.transformers.pycuda.kernels import cooperative_threads, full_reduction
 from geon.transformers.pycuda.launches.device import Signature
 from geon.transformers.pycuda.launches.dialect import cuda_text
-from geon.transformers.pycuda.launches.module_text import Source
+from geon.transformers.pycuda.launches.module_text import CudaSource
 from geon.transformers.pycuda.runtime import host
 
 from .test_lengths import GRAPHS, data, v, x
@@ -38,7 +38,7 @@ def run(device, body):
     """A block of 64 threads, or two, that run these statements."""
     text = f'extern "C" __global__ void tried(float *x)\n{{\n{body}\n}}\n'
     kernels = device.load(
-        Source(cuda_text("prelude.cuh") + text), [Signature("tried", ("float *",), True)]
+        CudaSource(cuda_text("prelude.cuh") + text), [Signature("tried", ("float *",), True)]
     )
     address = device.allocate(4 * 64)
     try:
@@ -64,12 +64,12 @@ def test_kernels_have_none(name):
     inputs = [x, v] if name in ("elements", "vector") else [x]
     with geon.make_transformer("cuda-on-host", checks="races") as transformer:
         f = transformer.computation(GRAPHS[name], *inputs)
-        for n, c in ((3, 40), (70, 33), (2, cooperative_threads.SHORT + 3)):
+        for n, c in ((3, 40), (70, 33), (2, cooperative_threads.MAX_WARP_ROW_ELEMENTS + 3)):
             f(*data(n, c)[: len(inputs)])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", [(1, full_reduction.PIECE + 3), (3, 3000)])
+@pytest.mark.parametrize("shape", [(1, full_reduction.ELEMENTS_PER_BLOCK + 3), (3, 3000)])
 def test_long_ones_have_none(shape):
     with geon.make_transformer("cuda-on-host", checks="races") as transformer:
         for name in ("everything", "softmax", "slope_of_softmax", "prefixes"):

@@ -11,7 +11,7 @@ import pytest
 
 import geon
 from geon.transformers.pycuda.emit import record
-from geon.transformers.pycuda.emit.record import made, plain
+from geon.transformers.pycuda.emit.record import from_json, to_json
 from geon.transformers.pycuda.kernels import sorting
 from geon.transformers.pycuda.launches import convolution, launch_ir, library_requests, module_text
 from geon.transformers.pycuda.products import library_dispatch, scratch
@@ -88,16 +88,16 @@ OPTIONS = {
 
 @pytest.mark.parametrize("name", [*GRAPHS, *BY_LIBRARY])
 def test_what_is_kept_is_json_and_computes_the_same(name, monkeypatch):
-    monkeypatch.setattr(library_dispatch, "LARGE", 1)
+    monkeypatch.setattr(library_dispatch, "MIN_LIBRARY_MULADDS", 1)
     inputs = [x, v] if name in ("elements", "vector") else [x]
     graph = {**GRAPHS, **BY_LIBRARY}[name]
     with transformer_on(LateDevice(), **OPTIONS.get(name, {})) as transformer:
         f = transformer.computation(graph, *inputs)
         kept = f.stages().compiled.record
         assert any("Ask" in str(step) for step in kept.module.steps) == (name in OPTIONS)
-        text = json.dumps(plain(kept))
-        again = made(json.loads(text))
-        assert json.dumps(plain(again)) == text
+        text = json.dumps(to_json(kept))
+        again = from_json(json.loads(text))
+        assert json.dumps(to_json(again)) == text
         g = transformer.computation(graph, *inputs)
         g._calls[()] = transformer.make_call(Recalled(g.stages(), again, transformer.device))
         for n, c in ((3, 33), (9, 4)):

@@ -12,9 +12,14 @@ pytestmark = pytest.mark.skipif(find_compiler() is None, reason="there is no C++
 A, M, B = geon.Axis("A"), geon.Axis("M"), geon.Axis("B")
 COUNTS = [
     n + more
-    for n in (scattering.FEW, sorting.FEW, sorting.SHORT, sorting.TILE)
+    for n in (
+        scattering.MAX_UNSORTED_POSITIONS,
+        sorting.MAX_ALL_PAIRS_ELEMENTS,
+        sorting.MAX_SHARED_SORT_ELEMENTS,
+        sorting.TILE_ELEMENTS,
+    )
     for more in (-1, 0, 1)
-] + [0, 1, 3 * sorting.TILE + 5]
+] + [0, 1, 3 * sorting.TILE_ELEMENTS + 5]
 
 
 def given(dtype, n, m, seed=0):
@@ -71,15 +76,22 @@ def test_an_open_axis_has_all_digits():
 
 
 def test_known_numbers_of_positions_have_one_way():
-    for m in (scattering.FEW, scattering.FEW + 1, sorting.SHORT, sorting.SHORT + 1):
+    for m in (
+        scattering.MAX_UNSORTED_POSITIONS,
+        scattering.MAX_UNSORTED_POSITIONS + 1,
+        sorting.MAX_SHARED_SORT_ELEMENTS,
+        sorting.MAX_SHARED_SORT_ELEMENTS + 1,
+    ):
         N, K = geon.Axis("N", 70), geon.Axis("K", m)
         x = geon.placeholder([N], name="x")
         at, values = geon.placeholder([K], "int64", name="at"), geon.placeholder([K], name="v")
         with geon.make_transformer("cuda-on-host") as cuda:
             f = cuda.computation(geon.scatter(x, at, values, N, mode="add"), x, at, values)
             kernels = f.source[f.source.index('extern "C"') :]
-            assert ("geon_sort_line" in kernels) == (scattering.FEW < m <= sorting.SHORT)
-            assert ("geon_move_by_digit" in kernels) == (m > sorting.SHORT)
+            assert ("geon_sort_line" in kernels) == (
+                scattering.MAX_UNSORTED_POSITIONS < m <= sorting.MAX_SHARED_SORT_ELEMENTS
+            )
+            assert ("geon_move_by_digit" in kernels) == (m > sorting.MAX_SHARED_SORT_ELEMENTS)
             where = np.arange(m) % 70
             found = f(np.zeros(70, np.float32), where, np.ones(m, np.float32))
             np.testing.assert_array_equal(found, np.bincount(where, minlength=70))
@@ -89,6 +101,6 @@ def test_scatters_have_no_races():
     graph, inputs = program("add", 300, "float32")
     with geon.make_transformer("cuda-on-host", checks="races") as cuda:
         f = cuda.computation(graph, *inputs)
-        for m in (5, 40, sorting.TILE + 7):
+        for m in (5, 40, sorting.TILE_ELEMENTS + 7):
             data = given("float32", 300, m)
             np.testing.assert_array_equal(f(*data), expected("add", *data))

@@ -12,18 +12,18 @@ A, N, B = geon.Axis("A"), geon.Axis("N"), geon.Axis("B")
 LENGTHS = [
     (3, 1, 2),
     (0, 5, 2),
-    (2, sorting.FEW - 1, 3),
-    (1, sorting.FEW, 1),
-    (2, sorting.FEW + 1, 2),
-    (2, 2 * sorting.FEW, 1),
-    (1, 3 * sorting.FEW + 5, 3),
-    (1, sorting.SHORT - 1, 2),
-    (3, sorting.SHORT, 1),
-    (2, sorting.SHORT + 1, 2),
-    (1, sorting.TILE - 1, 1),
-    (1, sorting.TILE, 2),
-    (2, sorting.TILE + 1, 1),
-    (1, 3 * sorting.TILE + 77, 1),
+    (2, sorting.MAX_ALL_PAIRS_ELEMENTS - 1, 3),
+    (1, sorting.MAX_ALL_PAIRS_ELEMENTS, 1),
+    (2, sorting.MAX_ALL_PAIRS_ELEMENTS + 1, 2),
+    (2, 2 * sorting.MAX_ALL_PAIRS_ELEMENTS, 1),
+    (1, 3 * sorting.MAX_ALL_PAIRS_ELEMENTS + 5, 3),
+    (1, sorting.MAX_SHARED_SORT_ELEMENTS - 1, 2),
+    (3, sorting.MAX_SHARED_SORT_ELEMENTS, 1),
+    (2, sorting.MAX_SHARED_SORT_ELEMENTS + 1, 2),
+    (1, sorting.TILE_ELEMENTS - 1, 1),
+    (1, sorting.TILE_ELEMENTS, 2),
+    (2, sorting.TILE_ELEMENTS + 1, 1),
+    (1, 3 * sorting.TILE_ELEMENTS + 77, 1),
 ]
 DTYPES = [
     "float32", "float64", "float16", "bfloat16", "bool",
@@ -73,7 +73,7 @@ def test_lines_in_order(dtype):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "int16", "bfloat16"])
-@pytest.mark.parametrize("k", [1, sorting.FEW])
+@pytest.mark.parametrize("k", [1, sorting.MAX_ALL_PAIRS_ELEMENTS])
 def test_top_k(dtype, k):
     x = geon.placeholder([A, N, B], dtype, name="x")
     with geon.make_transformer("cuda-on-host") as cuda, geon.NumPyTransformer() as numpy:
@@ -86,14 +86,21 @@ def test_top_k(dtype, k):
 
 
 def test_known_lengths_have_one_way():
-    for n in (sorting.FEW, sorting.FEW + 1, sorting.SHORT, sorting.SHORT + 1):
+    for n in (
+        sorting.MAX_ALL_PAIRS_ELEMENTS,
+        sorting.MAX_ALL_PAIRS_ELEMENTS + 1,
+        sorting.MAX_SHARED_SORT_ELEMENTS,
+        sorting.MAX_SHARED_SORT_ELEMENTS + 1,
+    ):
         x = geon.placeholder([A, geon.Axis("M", n)], name="x")
         with geon.make_transformer("cuda-on-host") as cuda:
             f = cuda.computation(geon.sort(x, x.axes[1]), x)
             calls = {
-                "other < n": n <= sorting.FEW,
-                "geon_sort_line": sorting.FEW < n <= sorting.SHORT,
-                "geon_move_by_digit": n > sorting.SHORT,
+                "other < n": n <= sorting.MAX_ALL_PAIRS_ELEMENTS,
+                "geon_sort_line": sorting.MAX_ALL_PAIRS_ELEMENTS
+                < n
+                <= sorting.MAX_SHARED_SORT_ELEMENTS,
+                "geon_move_by_digit": n > sorting.MAX_SHARED_SORT_ELEMENTS,
             }
             kernels = f.source[f.source.index('extern "C"') :]
             assert {text: text in kernels for text in calls} == calls
@@ -105,6 +112,11 @@ def test_sorts_have_no_races():
     x = geon.placeholder([A, N, B], name="x")
     with geon.make_transformer("cuda-on-host", checks="races") as cuda:
         f = cuda.computation(geon.argsort(x, N), x)
-        for shape in ((2, 9, 3), (2, 100, 2), (1, sorting.SHORT + 3, 2), (1, sorting.TILE + 9, 1)):
+        for shape in (
+            (2, 9, 3),
+            (2, 100, 2),
+            (1, sorting.MAX_SHARED_SORT_ELEMENTS + 3, 2),
+            (1, sorting.TILE_ELEMENTS + 9, 1),
+        ):
             given = numbers("float32", shape)
             np.testing.assert_array_equal(f(given), order(given))

@@ -10,7 +10,7 @@ import pytest
 import geon
 from geon.errors import DeviceError
 from geon.transformers.pycuda.emit.cuda_module import make_module
-from geon.transformers.pycuda.launches.module_text import LEAST, Piece, Source
+from geon.transformers.pycuda.launches.module_text import MIN_TEXT_WORK, CudaSource, TextPiece
 from geon.transformers.pycuda.runtime import gpu, host, nvrtc
 from tests.golden.emitting import Cuda
 from tests.golden.programs import PROGRAMS
@@ -19,13 +19,13 @@ from . import fake_cuda, test_beside, test_whole_loops
 from .devices import transformer_on
 
 PIECES = (
-    Piece("first", "first", LEAST),
-    Piece("helper"),
-    Piece("second", "second", 3 * LEAST),
-    Piece("third", "third", LEAST),
-    Piece("last", "last", LEAST // 2),
+    TextPiece("first", "first", MIN_TEXT_WORK),
+    TextPiece("helper"),
+    TextPiece("second", "second", 3 * MIN_TEXT_WORK),
+    TextPiece("third", "third", MIN_TEXT_WORK),
+    TextPiece("last", "last", MIN_TEXT_WORK // 2),
 )
-SOURCE = Source("common", PIECES)
+SOURCE = CudaSource("common", PIECES)
 
 
 def test_a_text_has_some_kernels_and_what_any_may_need():
@@ -49,10 +49,10 @@ def test_groups_have_about_the_same_work(most, groups):
 
 
 def test_little_work_is_one_group():
-    pieces = [Piece("", name, LEAST // 4) for name in "abcdefg"]
-    assert len(Source("", tuple(pieces)).divided(8)) == 1
-    assert len(Source("", (*pieces, Piece("", "h", LEAST // 4))).divided(8)) == 2
-    assert Source("", (Piece("helper"),)).divided(8) == []
+    pieces = [TextPiece("", name, MIN_TEXT_WORK // 4) for name in "abcdefg"]
+    assert len(CudaSource("", tuple(pieces)).divided(8)) == 1
+    assert len(CudaSource("", (*pieces, TextPiece("", "h", MIN_TEXT_WORK // 4))).divided(8)) == 2
+    assert CudaSource("", (TextPiece("helper"),)).divided(8) == []
 
 
 def sources():

@@ -6,7 +6,7 @@ import pytest
 import geon
 from geon.errors import DeviceError
 from geon.transformers.pycuda.emit import cuda_module
-from geon.transformers.pycuda.launches.device import Signature, Stages, most_blocks
+from geon.transformers.pycuda.launches.device import PipelineStages, Signature, most_blocks
 from geon.transformers.pycuda.launches.dialect import cuda_text
 from geon.transformers.pycuda.runtime import host
 
@@ -53,7 +53,7 @@ def test_who_waits_for_nobody_is_told():
     body = "GEON_STAGES(1024) stages.begin(1); stages.wait_to_read();"
     text += f'extern "C" __global__ void tried(float *x)\n{{\n{body}\n}}\n'
     device = host.HostDevice()
-    kernels = device.load(host.Source(text), [Signature("tried", ("float *",), True)])
+    kernels = device.load(host.CudaSource(text), [Signature("tried", ("float *",), True)])
     with pytest.raises(DeviceError, match="thread 0 of block 0 waits at a barrier of a stage"):
         device.launch(kernels["tried"], 1, 32, [0])
 
@@ -63,7 +63,7 @@ def test_bits_hang_on_no_number_of_processors(monkeypatch):
     given = test_attention.numbers(inputs, (2, 200, 70))
     found = []
     for processors in (1, 3, 1000):
-        monkeypatch.setattr(host, "PROCESSORS", processors)
+        monkeypatch.setattr(host, "SIMULATED_PROCESSORS", processors)
         with transformer_on(host.HostDevice()) as cuda:
             f = cuda.computation(test_attention.attended(*inputs), *inputs)
             found.append(f(*given).tobytes())
@@ -71,9 +71,12 @@ def test_bits_hang_on_no_number_of_processors(monkeypatch):
 
 
 def test_a_block_that_goes_on_has_no_more_beside_it_than_processors():
-    own = Signature("attends", (), True, Stages(11, least=3, goes_on=True))
+    own = Signature("attends", (), True, PipelineStages(11, least=3, goes_on=True))
     assert most_blocks(own, 132) == 132
-    for other in (Signature("adds", (), False), Signature("multiplies", (), True, Stages(11, 3))):
+    for other in (
+        Signature("adds", (), False),
+        Signature("multiplies", (), True, PipelineStages(11, 3)),
+    ):
         assert most_blocks(other, 132) > 1 << 31
 
 

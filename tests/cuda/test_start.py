@@ -8,7 +8,7 @@ import pytest
 
 import geon
 from geon.transformers.pycuda.runtime import bound_program, calls, host, pinned_buffers
-from geon.transformers.runtime.calls import BINDINGS_KEPT
+from geon.transformers.runtime.calls import MAX_BINDINGS
 
 from .devices import LateDevice, transformer_on
 
@@ -55,9 +55,9 @@ def test_so_many_are_on_their_way_and_no_more(late):
     f = late.computation(x + 1, x)
     f(rows(2, 0))
     started = []
-    for k in range(3 * calls.IN_FLIGHT):
+    for k in range(3 * calls.MAX_CALLS_IN_FLIGHT):
         started.append(f.start(rows(2, k)))
-        assert sum(not each.done() for each in started) <= calls.IN_FLIGHT
+        assert sum(not each.done() for each in started) <= calls.MAX_CALLS_IN_FLIGHT
     for k, each in enumerate(started):
         np.testing.assert_array_equal(each.result(), rows(2, k + 1))
 
@@ -94,7 +94,7 @@ def test_an_error_that_nobody_asks_for_is_a_warning(late):
     f([0])
     f.start([11])
     with pytest.warns(RuntimeWarning, match="nobody asked for its result: .*11 where"):
-        for _ in range(calls.IN_FLIGHT + 1):
+        for _ in range(calls.MAX_CALLS_IN_FLIGHT + 1):
             f.start([1])
         gc.collect()
 
@@ -157,7 +157,7 @@ def test_each_length_has_a_graph_of_its_own(late):
 @pytest.mark.parametrize("checked", [False, True])
 def test_small_values_share_a_copy(late, monkeypatch, checked):
     """One to the device and one back, with the report, whatever else has copies of its own."""
-    monkeypatch.setattr(pinned_buffers, "SMALL", 5 * 3 * 4)
+    monkeypatch.setattr(pinned_buffers, "MAX_SHARED_COPY_BYTES", 5 * 3 * 4)
     parts = [geon.placeholder([N, C], dtype) for dtype in ("float32", "int8", "float64")]
     large = geon.placeholder([N, geon.Axis("L", 6)])
     table = geon.Variable([geon.Axis("V", 9)], initial_value=1)
@@ -193,12 +193,12 @@ def test_small_values_share_a_copy(late, monkeypatch, checked):
 
 def test_graphs_follow_addresses_and_are_bounded(late):
     f = late.computation(x * 3, x, on_device=True)
-    held = [f(rows(4, k)) for k in range(3 * bound_program.GRAPHS)]  # each has other memory
+    held = [f(rows(4, k)) for k in range(3 * bound_program.MAX_GRAPHS)]  # each has other memory
     for k, value in enumerate(held):
         np.testing.assert_array_equal(np.asarray(value), rows(4, 3 * k))
     (space,) = f._calls[()].free
     (made,) = space.bound.values()
-    assert len(made.graphs) == bound_program.GRAPHS
+    assert len(made.graphs) == bound_program.MAX_GRAPHS
     chain = held[0]
     for _ in range(5):
         chain = f(chain)  # fed where it lies
@@ -218,14 +218,14 @@ def test_lengths_share_places_and_the_oldest_binding_goes(late):
     """What calls of many lengths hold is what the longest takes."""
     device = late.device
     f = late.computation([geon.softmax(x, normalization_axes=N), x * 2], x)
-    sizes = [*range(1, BINDINGS_KEPT + 20), 7, *range(30, 50)]
+    sizes = [*range(1, MAX_BINDINGS + 20), 7, *range(30, 50)]
     for n in sizes:
         np.testing.assert_array_equal(f(rows(n, n))[1], rows(n, 2 * n))
     longest = max(sizes)
-    held = sum(raw.nbytes - host.ALIGNMENT for raw in device.blocks.values())
+    held = sum(raw.nbytes - host.ALIGNMENT_BYTES for raw in device.blocks.values())
     assert held <= f.peak_bytes({N: longest}) + rows(longest, 0).nbytes
     (space,) = f._calls[()].free
-    assert len(space.bound) <= BINDINGS_KEPT
+    assert len(space.bound) <= MAX_BINDINGS
     captured = device.captured
     for n in (49, 48, 47):  # used twice by now
         f(rows(n, n))

@@ -16,7 +16,7 @@ import pytest
 
 import geon
 from geon.transformers.pycuda.runtime import calls, gpu, graph_replay, host
-from geon.transformers.runtime.rwlock import ReadersWriterLock, Reading, Writing
+from geon.transformers.runtime.rwlock import ReadersWriterLock, ReadSection, Writing
 
 from . import fake_cuda
 from .devices import transformer_on
@@ -175,7 +175,7 @@ def test_reports_are_raised(transformer):
     np.testing.assert_array_equal(transformer.get(table), np.full(9, 32))
     with pytest.warns(RuntimeWarning, match="nobody asked for its result: .*13 where"):
         f.start(np.array([13]))
-        for _ in range(calls.IN_FLIGHT + 1):
+        for _ in range(calls.MAX_CALLS_IN_FLIGHT + 1):
             f.start(given)
         gc.collect()
 
@@ -309,7 +309,7 @@ def test_it_declines_while_others_are_at_work(fake):
         return found is NotImplemented
 
     assert not declined() and declined(epoch=4)
-    for block in (Reading, Writing):
+    for block in (ReadSection, Writing):
         with block(state.access):
             assert declined()
             assert not declined(epoch=-1)  # no variables count

@@ -6,7 +6,13 @@ import pytest
 import geon
 from geon.op_graph.axes.lengths import evaluate
 from geon.transformers.pycuda.emit import cuda_module, persistent_loop
-from geon.transformers.pycuda.launches.launch_ir import Branches, Choice, Launch, Turns, Until
+from geon.transformers.pycuda.launches.launch_ir import (
+    Branches,
+    Launch,
+    LaunchVariants,
+    Turns,
+    Until,
+)
 from geon.transformers.pycuda.runtime import bound_launches, host
 
 from .devices import LateDevice, transformer_on
@@ -114,7 +120,7 @@ def computed(name, made, calls, **options):
 def steps_in(steps):
     for step in steps:
         yield step
-        if isinstance(step, Choice):
+        if isinstance(step, LaunchVariants):
             yield from steps_in((*step.steps, *step.others))
         if isinstance(step, Until) and step.whole is not None:
             yield step.whole
@@ -154,7 +160,7 @@ def test_threads_of_a_loop_do_not_race(name):
 def test_lengths_say_what_is_small():
     """Some rows are few blocks of each kernel of the body, 5000 are many."""
     _, f = computed("cuda-on-host", results()["scan"], CALLS[:1])
-    choices = [s for s in steps_of(f) if isinstance(s, Choice) and s.others]
+    choices = [s for s in steps_of(f) if isinstance(s, LaunchVariants) and s.others]
     choice = next(s for s in choices if isinstance(s.others[0], Turns))
     begun = []
     for rows in (1, 16, 5000):
@@ -168,8 +174,8 @@ def test_lengths_say_what_is_small():
 def test_launches_share_the_turns_of_a_loop_without_end(turns, limit, monkeypatch):
     """What ends nobody knows when is asked for after so many turns; an odd number too."""
     for module in (persistent_loop, bound_launches):
-        monkeypatch.setattr(module, "ROUND", 4)
-    monkeypatch.setattr(persistent_loop, "LONGEST", 2)
+        monkeypatch.setattr(module, "TURNS_PER_LAUNCH", 4)
+    monkeypatch.setattr(persistent_loop, "MAX_UNINTERRUPTED_TURNS", 2)
     made = until(limit)
     made = [made["h"] * 2, made["n"], made["s"]]  # a program of its own, by its graph
     (found,), f = computed("cuda-on-host", made, [(2, 1, turns)])

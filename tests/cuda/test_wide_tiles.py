@@ -5,25 +5,31 @@ import pytest
 
 import geon
 from geon.transformers.pycuda.products import contractions
-from geon.transformers.pycuda.products.product_tiles import NARROW, SHALLOW, TALL, WIDE, large_tiles
+from geon.transformers.pycuda.products.product_tiles import (
+    DEFAULT_TILE_DEPTH,
+    NARROW_TILE_SIDE,
+    TALL_TILE_ROWS,
+    WIDE_TILE_COLUMNS,
+    large_tiles,
+)
 from geon.transformers.pycuda.runtime import host
 
 from .devices import transformer_on
 from .test_products import AXES, ORDERS, made, numbers, operands
 
 pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")
-LONG = contractions.LONG
+LONG = contractions.MAX_SERIAL_TERMS
 LENGTHS = [
     {"N": n, "C": c, "M": m, "B": 2}
     for n, c, m in (
-        (NARROW + 1, 1, NARROW + 1),
-        (TALL - 1, SHALLOW - 1, WIDE - 1),
-        (TALL, SHALLOW, WIDE),
-        (TALL + 1, SHALLOW + 1, WIDE + 4),
-        (TALL + 4, 2 * SHALLOW + 4, WIDE + 1),
-        (2 * TALL + 3, LONG, NARROW + 3),
-        (NARROW + 2, LONG + 1, 2 * WIDE + 1),
-        (NARROW + 4, 3 * LONG + SHALLOW, NARROW + 4),
+        (NARROW_TILE_SIDE + 1, 1, NARROW_TILE_SIDE + 1),
+        (TALL_TILE_ROWS - 1, DEFAULT_TILE_DEPTH - 1, WIDE_TILE_COLUMNS - 1),
+        (TALL_TILE_ROWS, DEFAULT_TILE_DEPTH, WIDE_TILE_COLUMNS),
+        (TALL_TILE_ROWS + 1, DEFAULT_TILE_DEPTH + 1, WIDE_TILE_COLUMNS + 4),
+        (TALL_TILE_ROWS + 4, 2 * DEFAULT_TILE_DEPTH + 4, WIDE_TILE_COLUMNS + 1),
+        (2 * TALL_TILE_ROWS + 3, LONG, NARROW_TILE_SIDE + 3),
+        (NARROW_TILE_SIDE + 2, LONG + 1, 2 * WIDE_TILE_COLUMNS + 1),
+        (NARROW_TILE_SIDE + 4, 3 * LONG + DEFAULT_TILE_DEPTH, NARROW_TILE_SIDE + 4),
     )
 ]
 
@@ -31,8 +37,8 @@ LENGTHS = [
 @pytest.fixture
 def few(monkeypatch):
     """Large tiles for products that have few of them, of short sums."""
-    monkeypatch.setattr(contractions, "BLOCKS", 1)
-    monkeypatch.setattr(contractions, "SHORTEST", 1)
+    monkeypatch.setattr(contractions, "MIN_LARGE_TILES", 1)
+    monkeypatch.setattr(contractions, "MIN_LARGE_TILE_TERMS", 1)
 
 
 @pytest.fixture
@@ -75,7 +81,7 @@ def test_equal_terms_and_what_is_infinite(cuda):
     """Sums of many equal terms are right, and an infinite total stays one."""
     x, y = operands("float32", "NC", "CM")
     f = cuda.computation(geon.dot(x, y, over=[AXES["C"]]), x, y)
-    n, c, m = NARROW + 1, 64 * LONG + 5, NARROW + 2
+    n, c, m = NARROW_TILE_SIDE + 1, 64 * LONG + 5, NARROW_TILE_SIDE + 2
     given = np.full((n, c), 0.1, np.float32), np.ones((c, m), np.float32)
     np.testing.assert_allclose(f(*given), np.float64(np.float32(0.1)) * c, rtol=1e-6)
     given[0][0, 70], given[0][1, 3 * LONG], given[0][2, 0] = np.inf, -np.inf, np.nan
@@ -95,8 +101,8 @@ def test_there_are_no_races(few):
 @pytest.mark.parametrize(
     ("side", "deep", "batch", "wide"),
     [(512, 512, 1, False), (1024, 1024, 1, False), (2048, 2048, 1, True),
-     (NARROW + 1, 2 * LONG, 96, True), (NARROW, 2 * LONG, 96, False),
-     (NARROW + 1, 2 * LONG - 1, 96, False), (NARROW + 1, 2 * LONG, 95, False)],
+     (NARROW_TILE_SIDE + 1, 2 * LONG, 96, True), (NARROW_TILE_SIDE, 2 * LONG, 96, False),
+     (NARROW_TILE_SIDE + 1, 2 * LONG - 1, 96, False), (NARROW_TILE_SIDE + 1, 2 * LONG, 95, False)],
 )  # fmt: skip
 def test_lengths_choose(side, deep, batch, wide):
     b, c = geon.Axis("B", batch), geon.Axis("C", deep)

@@ -6,7 +6,7 @@ from typing import Any
 
 from geon.op_graph.core.traversal import is_bound
 from geon.op_graph.op_graph import Leaf, Op
-from geon.transformers.kernels.nests.inlining import passed
+from geon.transformers.kernels.nests.inlining import element_arguments
 from geon.transformers.lowering.fusion.kernel import Kernel
 
 HEAD = """\
@@ -69,7 +69,7 @@ def computed(kernel: Kernel) -> Iterator[str]:
             found[op] = None
         else:
             stack.append((op, True))
-            stack += ((arg, False) for arg in reversed(passed(op)))
+            stack += ((arg, False) for arg in reversed(element_arguments(op)))
     texts = Counter(worded(op) for op in found if op.primitive.name not in UNSEEN)
     return (text if count == 1 else f"{count} {text}" for text, count in texts.items())
 

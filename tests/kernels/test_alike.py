@@ -7,7 +7,7 @@ import geon
 from geon.transformers.kernels import lowering_cache
 from geon.transformers.kernels.ir.nest import Nest
 from geon.transformers.kernels.kernel_lowering import lower
-from geon.transformers.kernels.nests.inlining import Operands
+from geon.transformers.kernels.nests.inlining import OperandInliner
 from geon.transformers.kernels.products.contraction import Contraction
 from geon.transformers.kernels.structural_key import structure
 from tests.golden.emitting import native
@@ -38,7 +38,9 @@ def each_alone(monkeypatch):
         work = remembering(self, op, fused, operands)
         if isinstance(work, Nest | Contraction) and fused.chain is None:
             counts["asked"] += 1
-            own = Operands(operands.layouts, operands.base, operands.results, operands.computed)
+            own = OperandInliner(
+                operands.layouts, operands.base, operands.results, operands.computed
+            )
             alone = lower(op, fused, own)
             assert structure(work) == structure(alone)
             assert named(work) == named(alone)

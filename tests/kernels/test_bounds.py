@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.axes.affine import Affine, variable
+from geon.op_graph.axes.affine import AffineIndex, variable
 from geon.op_graph.rows.elementwise import (
     absolute,
     add,
@@ -19,7 +19,7 @@ from geon.op_graph.rows.elementwise import (
 )
 from geon.op_graph.values.dtypes import FLOAT32, INT64, named_dtype
 from geon.transformers.kernels.analysis.integer_ranges import Bounded
-from geon.transformers.kernels.ir.scalar_code import Code, IndexNumber
+from geon.transformers.kernels.ir.scalar_code import IndexNumber, ScalarBuilder
 
 TWO = [add, subtract, multiply, maximum, minimum, mod]
 ONE = [absolute, negative]
@@ -35,7 +35,7 @@ def test_bounds_hold_for_every_index_and_what_is_plainer_is_equal(row):
     function = functions.get(row.name) or getattr(np, row.name)
     steps = itertools.product([-3, 0, 2, 9], [-2, 1], [-4, 1, 12], [0, 3])
     for constant, step, other, slope in steps:
-        code, ranges = Code(), {"i": 5, "k": 4}
+        code, ranges = ScalarBuilder(), {"i": 5, "k": 4}
         x, y = index(code, constant, step), index(code, other, slope, "k")
         i, k = np.meshgrid(np.arange(5), np.arange(4))
         found = constant + step * i, other + slope * k
@@ -53,12 +53,12 @@ def test_bounds_hold_for_every_index_and_what_is_plainer_is_equal(row):
 
 
 def test_what_is_not_known_has_no_bounds():
-    code = Code()
+    code = ScalarBuilder()
     n = geon.Axis("N").expression
     x = index(code, 0, 1)
     assert Bounded({"i": n}).of(x) is None
     assert Bounded({}).of(x) is None
-    assert Bounded({"i": 9}).of(code(IndexNumber, Affine((), n), INT64)) is None
+    assert Bounded({"i": 9}).of(code(IndexNumber, AffineIndex((), n), INT64)) is None
     narrow = code.cast(code.number(300, INT64), named_dtype("int8"))
     assert Bounded({}).of(narrow) is None  # it wraps
     assert Bounded({}).of(code.cast(code.number(1.5, FLOAT32), INT64)) is None

@@ -4,47 +4,47 @@ import re
 
 import geon
 from geon.op_graph.axes.affine import Quotient, Remainder, variable
-from geon.op_graph.axes.index_map import Guard
+from geon.op_graph.axes.index_map import InRange
 from geon.op_graph.rows.elementwise import add, exp
 from geon.op_graph.values.dtypes import FLOAT32, INT64
-from geon.transformers.kernels.analysis.loop_depth import ELEMENT, ROW, Depths
+from geon.transformers.kernels.analysis.loop_depth import ELEMENT_DEPTH, ROW_DEPTH, Depths
 from geon.transformers.kernels.ir.scalar_code import (
     Clamped,
-    Code,
     IndexNumber,
     Kept,
     Load,
     Number,
     Reduced,
     Running,
+    ScalarBuilder,
     Select,
     Wrapped,
 )
 from tests.golden.emitting import Native
 
-DEPTHS = Depths({"i": ROW, "j": ELEMENT}, reduced=ROW)
+DEPTHS = Depths({"i": ROW_DEPTH, "j": ELEMENT_DEPTH}, reduced=ROW_DEPTH)
 ROW_INDEX, WITHIN = variable("i"), variable("j")
 
 
 def test_an_index_is_known_where_its_innermost_variable_is():
-    code = Code()
+    code = ScalarBuilder()
     at = code(Load, 0, ROW_INDEX, INT64)
     cases = {
         (ROW_INDEX * 0 + 3): 0,
-        (ROW_INDEX * 4 + 1): ROW,
-        (ROW_INDEX * 4 + WITHIN): ELEMENT,
-        variable(Quotient(ROW_INDEX, 3)): ROW,
-        variable(Remainder(ROW_INDEX * 4 + WITHIN, 3)): ELEMENT,
-        variable(Clamped(ROW_INDEX, (Guard(WITHIN, 0, 3),))): ELEMENT,
-        variable(Clamped(ROW_INDEX, (Guard(ROW_INDEX, 0, 3),))): ROW,
-        variable(code(Wrapped, at, 9)): ROW,
+        (ROW_INDEX * 4 + 1): ROW_DEPTH,
+        (ROW_INDEX * 4 + WITHIN): ELEMENT_DEPTH,
+        variable(Quotient(ROW_INDEX, 3)): ROW_DEPTH,
+        variable(Remainder(ROW_INDEX * 4 + WITHIN, 3)): ELEMENT_DEPTH,
+        variable(Clamped(ROW_INDEX, (InRange(WITHIN, 0, 3),))): ELEMENT_DEPTH,
+        variable(Clamped(ROW_INDEX, (InRange(ROW_INDEX, 0, 3),))): ROW_DEPTH,
+        variable(code(Wrapped, at, 9)): ROW_DEPTH,
     }
     for index, depth in cases.items():
         assert DEPTHS.index(index) == depth, index
 
 
 def test_a_value_is_known_where_all_that_it_computes_with_is():
-    code = Code()
+    code = ScalarBuilder()
     number, row, element = (
         Number(1, FLOAT32),
         code(Load, 0, ROW_INDEX, FLOAT32),
@@ -53,15 +53,15 @@ def test_a_value_is_known_where_all_that_it_computes_with_is():
     cases = {
         number: 0,
         code.apply(exp, number): 0,
-        code.apply(exp, row): ROW,
-        code.apply(add, row, number): ROW,
-        code.apply(add, code.apply(exp, row), element): ELEMENT,
-        code(Reduced, 0, 0, FLOAT32): ROW,
-        code(Kept, 0, WITHIN, FLOAT32): ELEMENT,
-        code(Running, 0, False, FLOAT32): ELEMENT,
-        code(IndexNumber, ROW_INDEX, INT64): ROW,
-        code(Select, (Guard(WITHIN, 0, 2),), row, number): ELEMENT,
-        code(Select, (Guard(ROW_INDEX, 0, 2),), row, number): ROW,
+        code.apply(exp, row): ROW_DEPTH,
+        code.apply(add, row, number): ROW_DEPTH,
+        code.apply(add, code.apply(exp, row), element): ELEMENT_DEPTH,
+        code(Reduced, 0, 0, FLOAT32): ROW_DEPTH,
+        code(Kept, 0, WITHIN, FLOAT32): ELEMENT_DEPTH,
+        code(Running, 0, False, FLOAT32): ELEMENT_DEPTH,
+        code(IndexNumber, ROW_INDEX, INT64): ROW_DEPTH,
+        code(Select, (InRange(WITHIN, 0, 2),), row, number): ELEMENT_DEPTH,
+        code(Select, (InRange(ROW_INDEX, 0, 2),), row, number): ROW_DEPTH,
     }
     for value, depth in cases.items():
         assert DEPTHS.value(value) == depth, value

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.axes.affine import Affine, Quotient, Remainder, flattened, split, variable
+from geon.op_graph.axes.affine import AffineIndex, Quotient, Remainder, ravel, unravel, variable
 from geon.op_graph.axes.lengths import evaluate, exact_quotient
 from geon.transformers.kernels.analysis.index_uses import Uses
 from geon.transformers.kernels.nests.mixed_radix import digits_of, divisions, without_divisions
@@ -45,12 +45,12 @@ def test_a_length_is_divided_exactly_or_not_at_all():
 @pytest.mark.parametrize("known", [False, True], ids=["open", "known"])
 def test_digits_are_found_and_put_in_their_place(known):
     a, b, c = (5, 4, 3) if known else lengths_of(A, B, C)
-    indices = split(variable("i"), [a, b, c])
-    (offset,) = [flattened(reversed(indices), [c, b, a])]
+    indices = unravel(variable("i"), [a, b, c])
+    (offset,) = [ravel(reversed(indices), [c, b, a])]
     assert digits_of([offset], "i", a * b * c) == [a, b, c]
     ranges = dict(zip("xyz", (a, b, c), strict=True))
-    whole = flattened(map(variable, "xyz"), (a, b, c))
-    assert [without_divisions(each, ranges) for each in split(whole, [a, b, c])] == [
+    whole = ravel(map(variable, "xyz"), (a, b, c))
+    assert [without_divisions(each, ranges) for each in unravel(whole, [a, b, c])] == [
         variable(name) for name in "xyz"
     ]
 
@@ -71,7 +71,7 @@ def test_an_index_without_divisions_means_the_same():
         ranges = {name: draw.randint(1, 4) for name in "xyz"}
         steps = [draw.choice([1, 2, 3, 4, 6, 12, -1, -3]) for _ in ranges]
         low = sum(min(step, 0) * 3 for step in steps)
-        of = Affine(list(zip(ranges, steps, strict=True)), draw.choice([0, 0, 0, 4, 5]) - low)
+        of = AffineIndex(list(zip(ranges, steps, strict=True)), draw.choice([0, 0, 0, 4, 5]) - low)
         by = draw.choice([1, 2, 3, 4, 6, 12])
         inner = variable(draw.choice([Quotient, Remainder])(of, by))
         index = variable(draw.choice([Quotient, Remainder])(inner, draw.choice([2, 3]))) * 5 + inner

@@ -10,15 +10,15 @@ from geon.op_graph.values.dtypes import FLOAT32, INT64
 from geon.transformers.kernels.ir.scalar_code import (
     Apply,
     Clamped,
-    Code,
     Load,
+    ScalarBuilder,
     Select,
     Wrapped,
-    below,
-    parts,
+    children_of,
+    operands_of,
     walk,
 )
-from geon.transformers.kernels.nests.buffered_loads import staged
+from geon.transformers.kernels.nests.buffered_loads import choose_buffered
 from tests.golden.emitting import Native
 
 from .transformer import KernelsTransformer
@@ -47,7 +47,7 @@ def loads(work):
 
 
 def test_a_node_is_walked_once_after_what_it_computes_with_positions_too():
-    code = Code()
+    code = ScalarBuilder()
     at = code(Load, 0, variable("i"), INT64)
     place = code(Wrapped, at, 7)
     x = code(Load, 1, variable(place) * 4 + variable("j"), FLOAT32)
@@ -56,21 +56,23 @@ def test_a_node_is_walked_once_after_what_it_computes_with_positions_too():
     assert len(found) == len({id(node) for node in found}) == 5
     before = {id(node): k for k, node in enumerate(found)}
     assert before[id(at)] < before[id(place)] < before[id(x)] < before[id(root)]
-    assert all(before[id(part)] < before[id(node)] for node in found for part in parts(node))
+    assert all(before[id(part)] < before[id(node)] for node in found for part in operands_of(node))
     assert [type(node) for node in walk(root, known={id(x)})] == [Apply, Apply]
 
 
 def test_what_a_node_stands_on_is_found_once():
-    code = Code()
+    code = ScalarBuilder()
     at = code(Load, 0, variable("i"), INT64)
     x = code(Load, 1, variable(code(Wrapped, at, 7)) * 4, FLOAT32)
     y = code.apply(add, x, code.number(1.0, FLOAT32))
-    assert [type(node) for node in below(x)] == [Wrapped] and below(at) == ()
-    assert below(y) == y.args and all(below(node) is below(node) for node in (at, x, y))
+    assert [type(node) for node in children_of(x)] == [Wrapped] and children_of(at) == ()
+    assert children_of(y) == y.args and all(
+        children_of(node) is children_of(node) for node in (at, x, y)
+    )
 
 
 def test_equal_code_is_one_node_and_zeros_of_two_signs_are_two():
-    code = Code()
+    code = ScalarBuilder()
     assert code.apply(exp, code.number(1.0, FLOAT32)) is code.apply(exp, code.number(1.0, FLOAT32))
     assert code.number(0.0, FLOAT32) is not code.number(-0.0, FLOAT32)
     assert code.number(1, FLOAT32) is not code.number(1, INT64)
@@ -118,7 +120,7 @@ def test_short_axes_are_one_loop_with_those_around_them_whose_loads_divide():
     x, bias = geon.placeholder([N, A, B]), geon.placeholder([B])
     work = nest(x + bias, x, bias)
     assert work.rows == () and [loop.axes for loop in work.passes[0].loops] == [("N", "A", "B")]
-    (repeated,) = staged(work.passes[0])
+    (repeated,) = choose_buffered(work.passes[0])
     assert repeated.digits == ((f"{work.passes[0].loops[0].name}_digit1", 4),)
     assert work.operands[repeated.value.operand] is bias
 

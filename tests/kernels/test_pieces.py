@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.axes.affine import Affine, variable
-from geon.op_graph.axes.index_map import Guard
+from geon.op_graph.axes.affine import AffineIndex, variable
+from geon.op_graph.axes.index_map import InRange
 from geon.transformers.kernels.analysis.index_boxes import Facts, Interval, guards_of, points_of
 from geon.transformers.kernels.ir.scalar_code import Clamped, indices, walk
 from geon.transformers.kernels.nests.index_set_splitting import (
-    MOST,
+    MAX_PIECES,
     _Splitter,
     in_turns,
-    stored,
+    stored_values,
     with_borders,
 )
 from tests.golden.emitting import Native
@@ -69,9 +69,9 @@ def computation(make, n, c, transformer=Native):
 @pytest.mark.parametrize("name", JOINS)
 def test_no_element_of_a_piece_is_chosen(name, axes):
     (nest,) = nests(computation(JOINS[name], *axes))
-    assert nest.pieces and any(guards_of(*stored(nest)))
+    assert nest.pieces and any(guards_of(*stored_values(nest)))
     for piece in nest.pieces:
-        assert not any(guards_of(*stored(piece)))
+        assert not any(guards_of(*stored_values(piece)))
 
 
 def test_rows_of_columns_side_by_side_are_walked_once():
@@ -143,7 +143,7 @@ def test_small_values_and_joins_of_many_are_left_alone():
     small = geon.Axis("N", 5), geon.Axis("C", 5)
     (nest,) = nests(computation(JOINS["columns"], *small))
     assert not nest.pieces
-    many = [*range(MOST + 1)]
+    many = [*range(MAX_PIECES + 1)]
     (nest,) = nests(computation(lambda x, n, c: geon.concat([x + k for k in many], n), N, C))
     assert not nest.pieces
 
@@ -248,23 +248,23 @@ def test_points_at_which_guards_begin_and_end():
     """For each step of an index, the same as trying all of them."""
     for step in (1, -1, 2, -2, 3, -3):
         for constant in range(-4, 9):
-            guard = Guard(variable("i") * step + constant, 1, 5)
+            guard = InRange(variable("i") * step + constant, 1, 5)
             low, high = points_of(guard, "i")
             for i in range(-12, 13):
                 assert (low <= i < high) == (1 <= step * i + constant < 5)
-    assert points_of(Guard(variable("i") + variable("j"), 0, 3), "i") is None
+    assert points_of(InRange(variable("i") + variable("j"), 0, 3), "i") is None
 
 
 def test_guards_are_decided_by_ranges():
     facts, i = Facts(), variable("i")
     n = geon.Axis("N").expression
-    assert facts.decide(Guard(i + 1, 1, n + 1), {"i": n}) is True
-    assert facts.decide(Guard(i, n, n + 3), {"i": n}) is False
-    assert facts.decide(Guard(i, 1, n), {"i": n}) is None
-    assert facts.decide(Guard(i, 0, n - 1), {"i": 1}) is None
+    assert facts.decide(InRange(i + 1, 1, n + 1), {"i": n}) is True
+    assert facts.decide(InRange(i, n, n + 3), {"i": n}) is False
+    assert facts.decide(InRange(i, 1, n), {"i": n}) is None
+    assert facts.decide(InRange(i, 0, n - 1), {"i": 1}) is None
     facts.assume(n - 2)
-    assert facts.decide(Guard(i, 0, n - 1), {"i": 1}) is True
-    assert facts.decide(Guard(i + variable("j"), 0, 5), {"i": 3, "j": 3}) is True
-    assert facts.decide(Guard(i * -1 + 2, 0, 3), {"i": 3}) is True
-    assert facts.decide(Guard(Affine((), 4), 0, 4), {}) is False
-    assert facts.decide(Guard(variable("k"), 0, 4), {"i": 3}) is None
+    assert facts.decide(InRange(i, 0, n - 1), {"i": 1}) is True
+    assert facts.decide(InRange(i + variable("j"), 0, 5), {"i": 3, "j": 3}) is True
+    assert facts.decide(InRange(i * -1 + 2, 0, 3), {"i": 3}) is True
+    assert facts.decide(InRange(AffineIndex((), 4), 0, 4), {}) is False
+    assert facts.decide(InRange(variable("k"), 0, 4), {"i": 3}) is None

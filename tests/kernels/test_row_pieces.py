@@ -5,7 +5,7 @@ import pytest
 
 import geon
 from geon.transformers.kernels.analysis.index_boxes import guards_of
-from geon.transformers.kernels.nests.reduction_splitting import computed
+from geon.transformers.kernels.nests.reduction_splitting import element_values
 from tests.golden.emitting import Native
 
 from .transformer import KernelsTransformer
@@ -118,12 +118,12 @@ def nests(make):
 
 @pytest.mark.parametrize("name", ALONG)
 def test_no_element_of_a_piece_chooses(name):
-    made = [nest for nest in nests(ALONG[name][0]) if any(guards_of(*computed(nest)))]
+    made = [nest for nest in nests(ALONG[name][0]) if any(guards_of(*element_values(nest)))]
     assert made
     for nest in made:
         assert nest.pieces
         for piece in nest.pieces:
-            assert not any(guards_of(*computed(piece)))
+            assert not any(guards_of(*element_values(piece)))
 
 
 def test_short_rows_between_others_are_taken_side_by_side_as_others_are():

@@ -3,7 +3,7 @@
 import pytest
 
 import geon
-from geon.op_graph.axes.affine import Affine, Quotient, variable
+from geon.op_graph.axes.affine import AffineIndex, Quotient, variable
 from geon.transformers.kernels.ir.nest import Loop
 from geon.transformers.kernels.nests.iteration_space import goes_up
 
@@ -24,7 +24,7 @@ OUTER, INNER = variable("i"), variable("j")
         (INNER, False),
         (OUTER * 5, False),
         (OUTER * 5 + variable(Quotient(INNER, 2)), False),
-        (Affine(), False),
+        (AffineIndex(), False),
     ],
     ids=str,
 )
@@ -36,4 +36,4 @@ def test_positions_along_loops_of_open_length():
     loops = [Loop("i", ("A",), 8), Loop("j", ("B",), N)]
     assert goes_up(OUTER * N + INNER, loops)
     assert not goes_up(OUTER * 5 + INNER, loops)
-    assert goes_up(Affine(), [])
+    assert goes_up(AffineIndex(), [])

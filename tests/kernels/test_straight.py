@@ -9,8 +9,11 @@ import geon
 from geon.op_graph.axes.affine import Remainder
 from geon.transformers.kernels.analysis.index_boxes import guards_of
 from geon.transformers.kernels.ir.scalar_code import Load, walk
-from geon.transformers.kernels.nests.index_set_splitting import stored
-from geon.transformers.kernels.nests.unrolled_reductions import CHAIN, MOST
+from geon.transformers.kernels.nests.index_set_splitting import stored_values
+from geon.transformers.kernels.nests.unrolled_reductions import (
+    MAX_SERIAL_TERMS,
+    MAX_UNROLLED_ELEMENTS,
+)
 from tests.golden.emitting import Native
 
 from .transformer import KernelsTransformer
@@ -42,16 +45,16 @@ def test_pooling_has_no_loop_over_positions(order):
     for work in works(Native().computation([y, slope(y, x)], x)):
         assert not any(step.reductions for step in work.passes)
         for piece in work.pieces:
-            assert not list(guards_of(*stored(piece)))
+            assert not list(guards_of(*stored_values(piece)))
 
 
 def test_neighbours_share_what_they_load():
     """A turn stores four elements of the slope, of four windows that overlap in one."""
     x, y = pooled((N, H, W, C))
     nest = works(Native().computation(slope(y, x), x))[-1]
-    widest = max(nest.pieces, key=lambda piece: len(stored(piece)))
-    assert len(stored(widest)) == 4
-    offsets = {(n.operand, n.offset) for n in walk(*stored(widest)) if isinstance(n, Load)}
+    widest = max(nest.pieces, key=lambda piece: len(stored_values(piece)))
+    assert len(stored_values(widest)) == 4
+    offsets = {(n.operand, n.offset) for n in walk(*stored_values(widest)) if isinstance(n, Load)}
     assert len(offsets) < 9 * 2
 
 
@@ -67,7 +70,18 @@ def test_pieces_give_what_the_whole_does(axes, stride, pad):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [1, CHAIN - 1, CHAIN, CHAIN + 1, MOST - 1, MOST, MOST + 1])
+@pytest.mark.parametrize(
+    "count",
+    [
+        1,
+        MAX_SERIAL_TERMS - 1,
+        MAX_SERIAL_TERMS,
+        MAX_SERIAL_TERMS + 1,
+        MAX_UNROLLED_ELEMENTS - 1,
+        MAX_UNROLLED_ELEMENTS,
+        MAX_UNROLLED_ELEMENTS + 1,
+    ],
+)
 def test_stretches_of_elements(count):
     x = geon.placeholder([geon.Axis("T", 90), C])
     seen = geon.window(x, {x.axes["T"]: geon.Axis("R", count)})

@@ -15,7 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from geon.op_graph.building.constants import constant_value
-from geon.op_graph.evaluation.interpreter import Bound, evaluate
+from geon.op_graph.evaluation.interpreter import BoundOp, evaluate
 from geon.op_graph.op_graph import Leaf, post_order
 from geon.op_graph.rows.reductions import positions
 from geon.op_graph.values.dtypes import kind
@@ -69,7 +69,7 @@ class Reference:
         self.bounds[leaf] = self.bound(leaf)
 
     def bound(self, op):
-        made = Bound(op, self.lengths, tuple(self.bounds[arg] for arg in op.args))
+        made = BoundOp(op, self.lengths, tuple(self.bounds[arg] for arg in op.args))
         if kind(op.dtype) == "f":
             made.dtype = WIDE
         return made

@@ -12,7 +12,7 @@ from geon.op_graph.op_graph import post_order, storage_leaves
 from geon.op_graph.values.dtypes import kind
 from geon.transformers.binding.open_lengths import open_names
 from geon.transformers.native.machine.caches import past_bytes
-from geon.transformers.numpy.pairwise_sums import LONG_PRODUCT
+from geon.transformers.numpy.pairwise_sums import MAX_FLOAT32_TERMS
 
 from ..native.ways import store_past
 from .raised import raised
@@ -22,7 +22,7 @@ THREADS = (1, 2, 3)
 # many times the rounding as the widest vector has float32.
 UNVECTORISED = 16.0
 # A BLAS adds the terms of a short product one after another: LONG_PRODUCT of them at most.
-SHORT_PRODUCTS = LONG_PRODUCT / 128
+SHORT_PRODUCTS = MAX_FLOAT32_TERMS / 128
 
 
 class WrongError(AssertionError):

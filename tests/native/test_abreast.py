@@ -5,16 +5,21 @@ import pytest
 
 import geon
 from geon.transformers.native.toolchain.compilers import find_toolchain
-from geon.transformers.native.vectors.interleave import SHORT, VECTORS, WIDE, abreast
+from geon.transformers.native.vectors.interleave import (
+    INTERLEAVED_VECTORS,
+    MIN_LOOP_BLOCKS,
+    MIN_VECTOR_BYTES,
+    choose_interleaving,
+)
 
 toolchain = find_toolchain()
 width = 0 if toolchain is None else toolchain.vector_bytes
 pytestmark = [
-    pytest.mark.skipif(width < WIDE, reason="vectors are too narrow"),
+    pytest.mark.skipif(width < MIN_VECTOR_BYTES, reason="vectors are too narrow"),
     pytest.mark.optimized,  # bounds hold for the order of sums that optimised loops have
 ]
-BLOCK = VECTORS * width // 4  # turns of float32 that are taken at once
-LEAST = SHORT * BLOCK
+BLOCK = INTERLEAVED_VECTORS * width // 4  # turns of float32 that are taken at once
+LEAST = MIN_LOOP_BLOCKS * BLOCK
 ENDS = (1, BLOCK, LEAST, LEAST + BLOCK, 40 * BLOCK)
 LENGTHS = sorted({end + k for end in ENDS for k in (-1, 0, 1)} - {0})
 PLAIN = BLOCK // 2  # elements of a row that is too short
@@ -115,6 +120,9 @@ def test_narrow_vectors_are_one_after_another():
     class Made:
         abreast = 4
 
-    assert abreast(Made, WIDE // 2) is None
-    assert abreast(Made, WIDE).block == VECTORS * WIDE // 4
-    assert abreast(Made, WIDE).ctype == "uint8_t"
+    assert choose_interleaving(Made, MIN_VECTOR_BYTES // 2) is None
+    assert (
+        choose_interleaving(Made, MIN_VECTOR_BYTES).block
+        == INTERLEAVED_VECTORS * MIN_VECTOR_BYTES // 4
+    )
+    assert choose_interleaving(Made, MIN_VECTOR_BYTES).ctype == "uint8_t"

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.kernels.nests.collapsed_rows import LIGHT
+from geon.transformers.kernels.nests.collapsed_rows import MAX_LIGHT_ROW_ELEMENTS
 from geon.transformers.native.toolchain.compilers import find_toolchain
 from geon.transformers.native.vectors import transpose_tiles
-from geon.transformers.native.vectors.transpose_tiles import INTERLEAVED
+from geon.transformers.native.vectors.transpose_tiles import MAX_INTERLEAVED_ELEMENTS
 from geon.transformers.printing.nests import transposed_passes
 from tests.golden.emitting import Native
 
@@ -91,10 +91,23 @@ def beside(axes, dtype):
 @pytest.mark.parametrize("known", [True, False], ids=["known", "open"])
 def test_short_rows(dtype, known):
     """Tiles of one row and of several, of rows that vectors hold, and just longer ones."""
-    short = [2, 3, transpose_tiles.INTERLEAVED, transpose_tiles.INTERLEAVED + 1, 7, 12, 31]
-    for columns in [*short, transposed_passes.SHORT_ROW, transposed_passes.SHORT_ROW + 1]:
+    short = [
+        2,
+        3,
+        transpose_tiles.MAX_INTERLEAVED_ELEMENTS,
+        transpose_tiles.MAX_INTERLEAVED_ELEMENTS + 1,
+        7,
+        12,
+        31,
+    ]
+    for columns in [
+        *short,
+        transposed_passes.MAX_COLLAPSED_ROW_ELEMENTS,
+        transposed_passes.MAX_COLLAPSED_ROW_ELEMENTS + 1,
+    ]:
         tile = (
-            max(transpose_tiles.FLAT // columns // transpose_tiles.TILE, 1) * transpose_tiles.TILE
+            max(transpose_tiles.COLLAPSED_TILE_ELEMENTS // columns // transpose_tiles.TILE_LANES, 1)
+            * transpose_tiles.TILE_LANES
         )
         for rows in [tile + 1] if known else [2, tile - 1, tile, 2 * tile + 1]:
             axes = [geon.Axis("N", columns), geon.Axis("C", rows if known else None)]
@@ -148,13 +161,13 @@ def test_what_follows_a_reduction_over_the_first_axis(function, shape):
         63,
         64,
         65,
-        transpose_tiles.TURNED - 1,
-        transpose_tiles.TURNED,
-        transpose_tiles.TURNED + 1,
+        transpose_tiles.TRANSPOSE_SQUARE_SIDE - 1,
+        transpose_tiles.TRANSPOSE_SQUARE_SIDE,
+        transpose_tiles.TRANSPOSE_SQUARE_SIDE + 1,
         300,
     ],
 )
-@pytest.mark.parametrize("columns", [7, 8, 16, 63, transpose_tiles.TURNED + 1])
+@pytest.mark.parametrize("columns", [7, 8, 16, 63, transpose_tiles.TRANSPOSE_SQUARE_SIDE + 1])
 def test_copies_are_written_where_they_are_to_lie(rows, columns, dtype):
     """Of known and of open lengths, backwards, and as a part of each row."""
     data = np.random.default_rng(rows).integers(-99, 99, (rows, columns)).astype(dtype)
@@ -202,7 +215,11 @@ def test_a_few_lanes_come_before_the_next_turns(lanes, turns, walks):
 
 @pytest.mark.parametrize(
     ("columns", "flat"),
-    [(2, True), (transposed_passes.SHORT_ROW, True), (transposed_passes.SHORT_ROW + 1, False)],
+    [
+        (2, True),
+        (transposed_passes.MAX_COLLAPSED_ROW_ELEMENTS, True),
+        (transposed_passes.MAX_COLLAPSED_ROW_ELEMENTS + 1, False),
+    ],
 )
 def test_short_rows_that_adjoin_are_one_loop(columns, flat):
     n, c = geon.Axis("N", columns), geon.Axis("C")
@@ -216,10 +233,10 @@ def test_short_rows_that_adjoin_are_one_loop(columns, flat):
     [
         (3, "float32", True),
         (4, "float32", False),
-        (LIGHT[4] - 1, "float32", True),
-        (LIGHT[4] + 1, "float32", False),
-        (transposed_passes.SHORT_ROW - 1, "int8", True),
-        (transposed_passes.SHORT_ROW + 1, "int8", False),
+        (MAX_LIGHT_ROW_ELEMENTS[4] - 1, "float32", True),
+        (MAX_LIGHT_ROW_ELEMENTS[4] + 1, "float32", False),
+        (transposed_passes.MAX_COLLAPSED_ROW_ELEMENTS - 1, "int8", True),
+        (transposed_passes.MAX_COLLAPSED_ROW_ELEMENTS + 1, "int8", False),
         (2, "float64", False),
     ],
 )
@@ -230,7 +247,11 @@ def test_what_a_row_has_is_repeated_where_no_row_fills_a_vector(columns, dtype, 
     wide = geon.broadcast(-y, [c, n])
     text = Native().computation(geon.reorder(x, [c, n]) * wide, x, y).source
     assert ("i_1 < (lane_end - lane_tile) * " in text) == flat
-    put = f"tile2[lane * {columns} + {columns - 1}]" if columns <= INTERLEAVED else "_spread("
+    put = (
+        f"tile2[lane * {columns} + {columns - 1}]"
+        if columns <= MAX_INTERLEAVED_ELEMENTS
+        else "_spread("
+    )
     assert flat == (put in text)
 
 

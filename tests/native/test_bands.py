@@ -8,16 +8,16 @@ import pytest
 
 import geon
 from geon.op_graph.axes.affine import variable
-from geon.op_graph.axes.index_map import Guard
+from geon.op_graph.axes.index_map import InRange
 from geon.transformers.kernels.ir.nest import Loop
 from geon.transformers.native.products import descriptor
 from geon.transformers.native.products.implicit_im2col import find_band, runs
 from geon.transformers.native.sizes.blocking import (
-    BAND,
-    BAND_BYTES,
-    GROUP,
-    RUN,
-    RUNS,
+    MAX_BAND_BYTES,
+    MAX_BAND_ROWS,
+    MAX_WINDOW_RUNS,
+    MIN_WINDOW_RUN_ELEMENTS,
+    ROWS_PER_GROUP,
     shape,
 )
 from geon.transformers.native.toolchain.compilers import find_toolchain
@@ -44,7 +44,7 @@ SHAPES = {
     "many images in one": (square(4, 5), 11, 8, 9),
     "images one line high": (square(1, 7), 30, 16, 16),
     "one column": (square(60, 1), 4, 8, 8),
-    "an axis longer than a band": ([along(0, 2 * BAND + 5, 3)], 2, 6, 17),
+    "an axis longer than a band": ([along(0, 2 * MAX_BAND_ROWS + 5, 3)], 2, 6, 17),
     "open lengths": (square(14, 9, is_open=True), 3, 8, 7),
     "depth of some blocks": (square(9, 8), 3, 70, 20),
     "filters packed in parts": (square(14, 14), 3, 120, 250),
@@ -66,7 +66,7 @@ SHAPES = {
     "three channels, images in parts": (square(96, 90), 2, 3, 16),
     "channels that fill no vectors": (square(10, 9), 2, 21, 13),
     "more columns than a block has": (square(7, 9), 3, 72, 11),
-    "more rows than a group has": (square(6, 7), 2, 32, GROUP + 3),
+    "more rows than a group has": (square(6, 7), 2, 32, ROWS_PER_GROUP + 3),
     "one place": (square(1, 1), 1, 16, 8),
     "no border, whole vectors": (square(16, 18, pad=0), 2, 16, 12),
     "one vector": ([along(0, 20, 2)], 3, 8, 21),
@@ -215,8 +215,8 @@ def test_packed_and_placed_windows_give_the_same_bits(name, monkeypatch, tmp_pat
     net, random = Network(name), np.random.default_rng(3)
     feeds = [random.normal(size=net.case.lengths(own)) for own in ("NHWC", "NHWK")]
     found = []
-    for most in (RUNS, 0):
-        monkeypatch.setattr(descriptor, "RUNS", most)
+    for most in (MAX_WINDOW_RUNS, 0):
+        monkeypatch.setattr(descriptor, "MAX_WINDOW_RUNS", most)
         # Programs are kept by what they compute, and these are two of one.
         monkeypatch.setattr("geon.transformers.cache.programs._programs", None)
         monkeypatch.setenv("GEON_CACHE", str(tmp_path / str(most)))
@@ -259,7 +259,7 @@ def made(random):
     strides = {"n": h * line, "h": line * step, "r": line * apart}
     strides |= {"w": c * step, "s": c * apart, "c": 1}
     guards = [
-        Guard(variable(a) * step + variable(b) * apart + (-1), 0, size)
+        InRange(variable(a) * step + variable(b) * apart + (-1), 0, size)
         for a, b, size in (("h", "r", h), ("w", "s", w))
     ]
     return (n, h, w), find_band(strides, guards, rows, summed, shape("float", 32))
@@ -291,7 +291,7 @@ def test_a_band_has_room_for_all_that_rows_show():
         rows = int(np.prod(lengths))
         if band is None:
             continue
-        assert band.elements * 4 <= BAND_BYTES
+        assert band.elements * 4 <= MAX_BAND_BYTES
         count = min(band.most, rows)
         start = int(random.integers(0, rows - count + 1))
         shares.append(filled(band, lengths, start, count) / band.elements)
@@ -301,7 +301,7 @@ def test_a_band_has_room_for_all_that_rows_show():
 
 def test_deep_windows_come_in_groups_of_rows():
     rows = [Loop("h", ("H",), 9), Loop("w", ("W",), 9)]
-    guards = [Guard(variable("w") + variable("s") + (-1), 0, 9)]
+    guards = [InRange(variable("w") + variable("s") + (-1), 0, 9)]
     found = []
     for channels in (128, 129):
         summed = [Loop("s", ("S",), 3), Loop("c", ("C",), channels)]
@@ -309,8 +309,8 @@ def test_deep_windows_come_in_groups_of_rows():
         band = find_band(strides, guards, rows, summed, shape("float", 64))
         found.append(band.most)
         assert runs(summed, band.steps("line")) == (["0"], 3 * channels)
-    assert found == [BAND, GROUP]
+    assert found == [MAX_BAND_ROWS, ROWS_PER_GROUP]
 
 
 def test_the_numbers_that_shapes_above_go_around():
-    assert (RUN, RUNS) == (5, 64)
+    assert (MIN_WINDOW_RUN_ELEMENTS, MAX_WINDOW_RUNS) == (5, 64)

@@ -18,15 +18,17 @@ from geon.transformers.lowering.fusion import greedy
 from geon.transformers.lowering.planning.plan import place_plan
 from geon.transformers.lowering.planning.plan_verifier import verify_plan
 from geon.transformers.native.toolchain.compilers import find_toolchain
-from geon.transformers.sizes.blocks import FEWEST_ROWS, LEAST_ROWS, MOST_ROWS
+from geon.transformers.sizes.blocks import MAX_BLOCK_ROWS, MIN_BALANCED_BLOCK_ROWS, MIN_BLOCK_ROWS
 from tests.kernels.transformer import KernelsTransformer
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 
 B, H, T, S = (geon.Axis(name) for name in "BHTS")
 D, E = geon.Axis("D", 13), geon.Axis("E", 9)
-ROWS = sorted({0, 1, 2, 3, 200, 2 * MOST_ROWS + 1} | {
-    n + k for n in (FEWEST_ROWS, LEAST_ROWS, 2 * LEAST_ROWS, MOST_ROWS) for k in (-1, 0, 1)
+ROWS = sorted({0, 1, 2, 3, 200, 2 * MAX_BLOCK_ROWS + 1} | {
+    n + k
+    for n in (MIN_BALANCED_BLOCK_ROWS, MIN_BLOCK_ROWS, 2 * MIN_BLOCK_ROWS, MAX_BLOCK_ROWS)
+    for k in (-1, 0, 1)
 })  # fmt: skip
 
 

@@ -123,7 +123,7 @@ def test_the_source_says_names_axes_and_lines(transformer):
 @pytest.mark.parametrize("most", [1, 2, 5])
 def test_a_long_run_is_divided_between_kernels(transformer, monkeypatch, most):
     """Each is another program: equal ones are compiled once."""
-    monkeypatch.setattr(module_text, "RUN_LINES", most)
+    monkeypatch.setattr(module_text, "MAX_RUN_LINES", most)
     x, t = geon.placeholder([C], name="x"), geon.Axis("T", 3)
     y = x
     for k in range(most, most + 4):

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native.nests.accumulators import TRUTHS, TRUTHS_OF_LANE
+from geon.transformers.native.nests.accumulators import TRUTHS_PER_CHECK, TRUTHS_PER_LANE_CHECK
 from geon.transformers.native.toolchain.compilers import find_toolchain
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 
 FOLDS = {"any": np.any, "all": np.all}
-ROWS, COLUMNS = 3 * TRUTHS_OF_LANE + 5, TRUTHS + 7
+ROWS, COLUMNS = 3 * TRUTHS_PER_LANE_CHECK + 5, TRUTHS_PER_CHECK + 7
 
 
 @pytest.fixture(scope="module", params=[1, 2])
@@ -55,14 +55,14 @@ def test_one_element_decides_wherever_it_is(computation, place, value):
 
 
 def test_two_folds_of_one_pass_end_where_both_are_decided():
-    n, m = geon.Axis("N", 5), geon.Axis("M", 3 * TRUTHS)
+    n, m = geon.Axis("N", 5), geon.Axis("M", 3 * TRUTHS_PER_CHECK)
     x = geon.placeholder([n, m], dtype="int32")
     with geon.NativeTransformer(threads=1) as transformer:
         f = transformer.computation([geon.any(x > 3, m), geon.all(x > 3, m), geon.any(x > 7, m)], x)
         assert len(f.stages().schedule.kernels) == 1
         assert f.source.count(" && ") and "break;" in f.source
-        data = np.full((5, 3 * TRUTHS), 5, np.int32)
-        data[1, 0], data[2, -1], data[3, 2 * TRUTHS], data[4, :] = 9, 2, 9, 1
+        data = np.full((5, 3 * TRUTHS_PER_CHECK), 5, np.int32)
+        data[1, 0], data[2, -1], data[3, 2 * TRUTHS_PER_CHECK], data[4, :] = 9, 2, 9, 1
         found = f(data)
     for each, right in zip(
         found, [(data > 3).any(1), (data > 3).all(1), (data > 7).any(1)], strict=True
@@ -72,9 +72,9 @@ def test_two_folds_of_one_pass_end_where_both_are_decided():
 
 def test_what_does_more_than_fold_truths_goes_to_its_end():
     """A sum beside the truth, and truths that are stored too."""
-    n, m = geon.Axis("N", 7), geon.Axis("M", 2 * TRUTHS)
+    n, m = geon.Axis("N", 7), geon.Axis("M", 2 * TRUTHS_PER_CHECK)
     x = geon.placeholder([n, m])
-    data = np.ones((7, 2 * TRUTHS), np.float32)
+    data = np.ones((7, 2 * TRUTHS_PER_CHECK), np.float32)
     with geon.NativeTransformer(threads=1) as transformer:
         f = transformer.computation([geon.any(x, m), geon.sum(x, m)], x)
         some, total = f(data)

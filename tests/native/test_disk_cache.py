@@ -98,7 +98,7 @@ def test_one_that_cannot_be_made_is_replaced_for_this_process(monkeypatch, caplo
     assert not path.exists()
 
 
-@pytest.mark.parametrize("left, used", [(0, False), (1000, False), (disk.LEAST_ROOM, True)])
+@pytest.mark.parametrize("left, used", [(0, False), (1000, False), (disk.MIN_FREE_BYTES, True)])
 def test_one_without_room_is_replaced_for_this_process(folder, monkeypatch, caplog, left, used):
     asked = os.statvfs
 
@@ -231,7 +231,7 @@ def test_names_come_from_every_part_of_what_they_are_for(monkeypatch):
     assert all(re.fullmatch("[0-9a-f]{32}", name) for name in names)
     before = disk.digest("a")
     assert disk.digest("a") == before
-    monkeypatch.setattr(disk, "FORMAT", disk.FORMAT + 1)
+    monkeypatch.setattr(disk, "FORMAT_VERSION", disk.FORMAT_VERSION + 1)
     assert disk.digest("a") != before
 
 
@@ -286,7 +286,7 @@ def test_small_writes_are_looked_at_after_a_time(folder, monkeypatch):
     (folder / disk.TRIM_STAMP).touch()
     disk.keep_bytes("second", b"")
     assert looked == [1]
-    old = time.time() - disk.TRIM_SECONDS - 1
+    old = time.time() - disk.TRIM_INTERVAL_SECONDS - 1
     os.utime(folder / disk.TRIM_STAMP, (old, old))
     disk.keep_bytes("third", b"")
     assert looked == [1, 1]

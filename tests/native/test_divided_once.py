@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.lowering.fusion.duplication import DIVISIONS, TIMES
+from geon.transformers.lowering.fusion.duplication import MIN_STORED_DIVISIONS, MIN_STORED_REPEATS
 
 SLOW = {
     "divide": (lambda v: 3.0 / v, lambda v: 3 / v),
@@ -23,9 +23,9 @@ def kernels(f):
 @pytest.mark.parametrize(
     ("rows", "columns", "apart"),
     [
-        (TIMES, DIVISIONS // TIMES, True),
-        (TIMES, DIVISIONS // TIMES - 1, False),
-        (TIMES - 1, DIVISIONS, False),
+        (MIN_STORED_REPEATS, MIN_STORED_DIVISIONS // MIN_STORED_REPEATS, True),
+        (MIN_STORED_REPEATS, MIN_STORED_DIVISIONS // MIN_STORED_REPEATS - 1, False),
+        (MIN_STORED_REPEATS - 1, MIN_STORED_DIVISIONS, False),
         (None, 32, True),
         (4096, None, True),
     ],

@@ -10,12 +10,25 @@ from geon.transformers.kernels.analysis.loop_depth import Depths
 from geon.transformers.kernels.ir.nest import Call
 from geon.transformers.kernels.ir.scalar_code import RandomBits, walk
 from geon.transformers.kernels.nests.random_runs import runs
-from geon.transformers.native.nests.buffered_loads import TURNS
-from geon.transformers.native.nests.random_buffer import RUN
+from geon.transformers.native.nests.buffered_loads import MAX_BUFFERED_TURNS
+from geon.transformers.native.nests.random_buffer import MAX_BUFFERED_WORDS
 from tests.golden.emitting import Native
 
 N, C = geon.Axis("N"), geon.Axis("C", 24)
-SIZES = [0, 1, 3, 4, 5, 63, 64, 65, RUN - 1, RUN, RUN + 1, 3 * RUN + 7]
+SIZES = [
+    0,
+    1,
+    3,
+    4,
+    5,
+    63,
+    64,
+    65,
+    MAX_BUFFERED_WORDS - 1,
+    MAX_BUFFERED_WORDS,
+    MAX_BUFFERED_WORDS + 1,
+    3 * MAX_BUFFERED_WORDS + 7,
+]
 
 
 @pytest.fixture(params=[1, 2], ids=["one thread", "two threads"])
@@ -65,7 +78,18 @@ def test_loads_that_are_read_ahead_beside_draws(native, width):
         f = native.computation(x[{part: 0}] + draw, x)
         with geon.NumPyTransformer() as other:
             g = other.computation(x[{part: 0}] + draw, x)
-            for size in (0, 1, 3, TURNS // 4, TURNS - 1, TURNS, TURNS + 1, RUN, RUN + 1, 3000):
+            for size in (
+                0,
+                1,
+                3,
+                MAX_BUFFERED_TURNS // 4,
+                MAX_BUFFERED_TURNS - 1,
+                MAX_BUFFERED_TURNS,
+                MAX_BUFFERED_TURNS + 1,
+                MAX_BUFFERED_WORDS,
+                MAX_BUFFERED_WORDS + 1,
+                3000,
+            ):
                 data = np.random.default_rng(size).normal(size=(size, 2, width))
                 np.testing.assert_allclose(f(data), g(data), rtol=2e-6, atol=2e-6)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native.library.copy_operand import GRAIN
+from geon.transformers.native.library.copy_operand import BYTES_PER_TASK
 from geon.transformers.native.toolchain.compilers import find_toolchain
 
 from .ways import store_past
@@ -13,7 +13,18 @@ pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C 
 
 N = geon.Axis("N")
 # In bytes: around a line of cache, a task, and some of them.
-SIZES = [1, 2, 63, 64, 65, 130, GRAIN - 1, GRAIN, GRAIN + 1, 3 * GRAIN + 17]
+SIZES = [
+    1,
+    2,
+    63,
+    64,
+    65,
+    130,
+    BYTES_PER_TASK - 1,
+    BYTES_PER_TASK,
+    BYTES_PER_TASK + 1,
+    3 * BYTES_PER_TASK + 17,
+]
 
 
 @pytest.mark.parametrize("is_past", [False, True], ids=["cached", "past"])

@@ -7,14 +7,14 @@ import pytest
 
 import geon
 from geon.transformers.kernels.nests.collapsed_rows import (
-    GROUP,
-    LIGHT,
-    MOST,
-    REPEATING,
-    ROWS,
-    SCATTERED,
-    TURNING,
-    VECTOR,
+    MAX_LIGHT_ROW_ELEMENTS,
+    MAX_REPEATED_ROW_ELEMENTS,
+    MAX_ROW_ELEMENTS,
+    MAX_SCATTERED_ROW_ELEMENTS,
+    MAX_TRANSPOSED_ROW_ELEMENTS,
+    MIN_COLLAPSED_ROWS,
+    MIN_GROUPED_ROWS,
+    VECTOR_BYTES,
 )
 
 N, M = geon.Axis("N"), geon.Axis("M")
@@ -84,7 +84,12 @@ def computations(graph, dtype):
 def lengths(dtype):
     """Lengths of a row around those at which another way is taken."""
     size = np.dtype(dtype).itemsize
-    ends = {MOST[size], REPEATING[size], LIGHT[size], VECTOR // size}
+    ends = {
+        MAX_ROW_ELEMENTS[size],
+        MAX_REPEATED_ROW_ELEMENTS[size],
+        MAX_LIGHT_ROW_ELEMENTS[size],
+        VECTOR_BYTES // size,
+    }
     return sorted({2, 3, 5} | {end + k for end in ends for k in (-1, 0, 1)})
 
 
@@ -94,7 +99,7 @@ def test_flat_rows_give_what_numpy_gives(graph, dtype):
     numpy, natives, takes = computations(graph, dtype)
     generator = np.random.default_rng(3)
     for length in lengths(dtype):
-        for rows in (1, ROWS - 1, ROWS, 1031):
+        for rows in (1, MIN_COLLAPSED_ROWS - 1, MIN_COLLAPSED_ROWS, 1031):
             shapes = [(rows, length), (rows,), (length,)]
             shapes = [shape for shape, taken in zip(shapes, takes, strict=True) if taken]
             data = [generator.choice(7, size=shape).astype(dtype) / 5 for shape in shapes]
@@ -119,21 +124,23 @@ def asked(results, *given):
 def test_what_is_done_decides_how_long_rows_are_walked_as_one():
     """The more is done with what is repeated for each element of a row, the longer it may be."""
     x, row, turn = [geon.placeholder(axes) for axes in ([N, M], [N], [M])]
-    assert MOST[4] - M.expression in asked([x + turn], x, turn)
-    assert LIGHT[4] - M.expression in asked([x * row], x, row)
+    assert MAX_ROW_ELEMENTS[4] - M.expression in asked([x + turn], x, turn)
+    assert MAX_LIGHT_ROW_ELEMENTS[4] - M.expression in asked([x * row], x, row)
     rational = 1 / (1 + x * row) - 1 / (2 + x)
-    assert REPEATING[4] - M.expression in asked([rational], x, row)
+    assert MAX_REPEATED_ROW_ELEMENTS[4] - M.expression in asked([rational], x, row)
     assert asked([x + 1], x) is None  # one loop as it is
     assert asked([geon.flip(x, M) + 1], x) is None  # as much is moved as is done
     columns = geon.placeholder([M, N])
-    assert TURNING[4] - M.expression in asked([geon.reorder(columns, [N, M]) + 1], columns)
+    assert MAX_TRANSPOSED_ROW_ELEMENTS[4] - M.expression in asked(
+        [geon.reorder(columns, [N, M]) + 1], columns
+    )
     assert asked([geon.reorder(columns, [N, M]) + row], columns, row) is None
 
 
 def test_rows_that_come_of_a_flatten_are_walked_as_one():
     turned = geon.placeholder([M, N], dtype="int8")
     y = geon.flatten(geon.reorder(turned, [N, M]), [N, M], geon.Axis("F"))
-    assert MOST[4] - M.expression in asked([geon.tanh(geon.cast(y, "float32"))], turned)
+    assert MAX_ROW_ELEMENTS[4] - M.expression in asked([geon.tanh(geon.cast(y, "float32"))], turned)
 
 
 @pytest.mark.parametrize("length", [2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33])
@@ -168,12 +175,12 @@ def test_known_rows_of_whole_vectors_are_loops_of_their_own():
             geon.outer(geon.multiply, row, turn), row, turn
         )
         (work,) = [kernel.work for kernel in f.stages().plan.schedule.kernels]
-        if length % (VECTOR // 4) == 0:
+        if length % (VECTOR_BYTES // 4) == 0:
             assert work.short is None
             assert [loop.extent for loop in work.passes[0].loops] == [length]
         else:
-            assert (work.short is not None) == (length <= LIGHT[4])
-        assert f"/ ({length})" not in f.source or length > LIGHT[4]
+            assert (work.short is not None) == (length <= MAX_LIGHT_ROW_ELEMENTS[4])
+        assert f"/ ({length})" not in f.source or length > MAX_LIGHT_ROW_ELEMENTS[4]
 
 
 @pytest.mark.parametrize("length", [None, 3, 8])
@@ -181,7 +188,13 @@ def test_known_rows_of_whole_vectors_are_loops_of_their_own():
 def test_what_is_the_same_in_a_group_of_rows_is_made_once_for_each(length, dtype):
     """Values, and choices by an outer row's place beside that in a row."""
     n, k = geon.Axis("N"), geon.Axis("K", length)
-    for rows in (None, ROWS - 1, ROWS, GROUP - 1, GROUP):
+    for rows in (
+        None,
+        MIN_COLLAPSED_ROWS - 1,
+        MIN_COLLAPSED_ROWS,
+        MIN_GROUPED_ROWS - 1,
+        MIN_GROUPED_ROWS,
+    ):
         m = geon.Axis("M", rows)
         x, y = (geon.placeholder(axes, dtype=dtype) for axes in ([n, m, k], [n, k]))
         end = geon.concat(
@@ -189,17 +202,21 @@ def test_what_is_the_same_in_a_group_of_rows_is_made_once_for_each(length, dtype
         )
         with geon.NativeTransformer(threads=2) as transformer:
             f = transformer.computation([x * y, x + geon.rename(end, {end.axes[1]: k})], x, y)
-            for many in [rows] if rows else [1, ROWS - 1, ROWS, 1000]:
-                for size in [length] if length else [1, 2, 3, 5, 8, LIGHT[4], MOST[1] + 1]:
+            for many in [rows] if rows else [1, MIN_COLLAPSED_ROWS - 1, MIN_COLLAPSED_ROWS, 1000]:
+                for size in (
+                    [length]
+                    if length
+                    else [1, 2, 3, 5, 8, MAX_LIGHT_ROW_ELEMENTS[4], MAX_ROW_ELEMENTS[1] + 1]
+                ):
                     a = (np.arange(3 * many * size) % 11).reshape(3, many, size).astype(dtype)
                     b = (np.arange(3 * size) % 5 + 1).reshape(3, size).astype(dtype)
                     shifted = np.concatenate([b[:, 1:], np.full((3, 1), 7, dtype)], 1)
                     product, total = f(a, b)
                     np.testing.assert_array_equal(product, a * b[:, None])
                     np.testing.assert_array_equal(total, a + shifted[:, None])
-            least = GROUP if length else ROWS
+            least = MIN_GROUPED_ROWS if length else MIN_COLLAPSED_ROWS
             taken = rows >= least if rows else not length
-            whole = length and length * (8 if dtype == "float64" else 4) % VECTOR == 0
+            whole = length and length * (8 if dtype == "float64" else 4) % VECTOR_BYTES == 0
             if not whole:
                 assert ("geon_repeat(" in f.source) == taken
 
@@ -212,7 +229,7 @@ def test_open_short_rows_that_lie_apart_are_brought_beside_each_other(dtype, ord
     x = geon.placeholder(list(axes.values()), dtype=dtype)
     with geon.NativeTransformer(threads=2) as transformer:
         f = transformer.computation(geon.reorder(x, [axes[n] for n in order]) * 2, x)
-        most = SCATTERED[x.dtype.itemsize]
+        most = MAX_SCATTERED_ROW_ELEMENTS[x.dtype.itemsize]
         if order == "BAC":
             assert f"+ {most} >= 0" in f.source
         for c in (1, 2, 3, most, most + 1, 17):

@@ -26,7 +26,7 @@ def test_rows_taken_together_have_the_bits_of_single_ones(monkeypatch):
     cases = [JammedRows(seed) for seed in range(SEEDS)]
     found, taken = results_of(cases, 1, TAKEN)
     divided, _ = results_of(cases, 3, TAKEN)
-    monkeypatch.setattr(nest_text, "jammed", one_by_one)
+    monkeypatch.setattr(nest_text, "choose_jam", one_by_one)
     plain, none = results_of(cases, 1, TAKEN)
     assert sum(taken) >= SEEDS // 6
     assert not any(none)
@@ -112,8 +112,8 @@ def test_special_values_are_what_they_are_in_single_rows(monkeypatch):
     for value in special:
         given[0].reshape(-1)[random.integers(0, given[0].size, 40)] = value
     found = []
-    for decide in (nest_text.jammed, one_by_one):
-        monkeypatch.setattr(nest_text, "jammed", decide)
+    for decide in (nest_text.choose_jam, one_by_one):
+        monkeypatch.setattr(nest_text, "choose_jam", decide)
         monkeypatch.setattr(programs, "_programs", None)
         together = Together()
         made = together.transformer().computation(y, x, f, one)

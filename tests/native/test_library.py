@@ -15,27 +15,28 @@ from geon.op_graph.values.dtypes import DTYPES, FLOATS, SIGNED, UNSIGNED, as_dty
 from geon.transformers.cache import disk
 from geon.transformers.native.library.library_kernels import LIBRARY, library_text
 from geon.transformers.native.library.prefix_sums import (
-    FEW_LINES,
-    FEW_PIECES,
-    LEAST_ROWS,
-    PIECE,
+    MIN_PARALLEL_BLOCKS,
+    MIN_PART_ROWS,
+    MIN_PARTS,
+    PART_ELEMENTS,
     PartTotals,
     reorders,
 )
 from geon.transformers.native.library.scattering import (
-    AHEAD,
-    FAR,
-    GRAIN,
-    LISTED,
-    MOST_PARTS,
+    MAX_COPIES,
+    MIN_PARALLEL_ELEMENTS,
+    MIN_UNCACHED_BYTES,
+    POSITIONS_PER_BATCH,
+    PREFETCH_DISTANCE_POSITIONS,
     Copies,
 )
-from geon.transformers.native.library.sorting import MOST_ROWS, SHORTEST_SHARED
+from geon.transformers.native.library.sorting import MAX_WIDE_SORT_LENGTH, MIN_SHARED_SORT_LENGTH
 from geon.transformers.native.names.c_texts import c_text
 from geon.transformers.native.names.dialect import PRELUDE
 from geon.transformers.native.sizes.sorts import SortScratch
 from geon.transformers.printing.scalars.helpers import definitions
 
+GRAIN = MIN_PARALLEL_ELEMENTS
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
 FLAGS = (
@@ -46,11 +47,16 @@ CHECKED = ["-O0", "-fsanitize=undefined"]
 INTEGERS = (*SIGNED, *UNSIGNED)
 ORDERED = ("bool", *INTEGERS, "float32", "float64")
 SHAPES = [(1, 0, 1), (1, 1, 1), (2, 2, 1), (1, 17, 1), (3, 100, 1), (1, 1000, 1), (2, 5, 3),
-          (1, 40, 70), (1, 300, 130), (0, 4, 2), (300, 130, 1), (9, 1, 3), (3, MOST_ROWS, 21),
-          (70, MOST_ROWS + 1, 1), (1, 600, 67), (19, 250, 3),
-          (1, 2 * MOST_ROWS + 1, 21), (37, 11, 3)]  # fmt: skip
+          (1, 40, 70), (1, 300, 130), (0, 4, 2), (300, 130, 1), (9, 1, 3),
+          (3, MAX_WIDE_SORT_LENGTH, 21),
+          (70, MAX_WIDE_SORT_LENGTH + 1, 1), (1, 600, 67), (19, 250, 3),
+          (1, 2 * MAX_WIDE_SORT_LENGTH + 1, 21), (37, 11, 3)]  # fmt: skip
 LONGEST_RUN = int(re.search(r"LONGEST_RUN (\d+)", c_text("sort_prefix.h"))[1])
-LONG = [(1, SHORTEST_SHARED, 1), (3, SHORTEST_SHARED + 1, 1), (1, SHORTEST_SHARED + 17, 3)]
+LONG = [
+    (1, MIN_SHARED_SORT_LENGTH, 1),
+    (3, MIN_SHARED_SORT_LENGTH + 1, 1),
+    (1, MIN_SHARED_SORT_LENGTH + 17, 3),
+]
 
 # Every task gets a thread of its own where more than one is asked for, in no certain order.
 POOL = """
@@ -318,7 +324,7 @@ def test_elements_of_64_bits_that_begin_alike(library, row, dtype, run):
     """Runs of about so many whose keys differ in their last bits, and the same ones again."""
     random = np.random.default_rng(run)
     for count in (1, 5, 4000 // run):
-        n = MOST_ROWS + 1 + run * count
+        n = MAX_WIDE_SORT_LENGTH + 1 + run * count
         info = np.iinfo("int64")
         bits = random.integers(info.min, info.max, count)[np.arange(n) % count] & -(1 << 12)
         x = (bits + random.integers(0, 1 << 12, n)).view(dtype)
@@ -401,12 +407,13 @@ PREFIX_SHAPES = [
                                   72, 73, 127, 511, 512, 513, 515, 520, 1025)),
     *((7001, n, inner) for n in (1, 2, 3, 4, 5, 6, 7, 8) for inner in (1, 2)), (900, 3, 13),
     (0, 0, 0), (2, 0, 3), (2, 3, 0), (1, 33, 80), (1, 16, 513), (3, 17, 700),
-    *((outer, FEW_PIECES * PIECE + more, 1) for outer in (1, 3) for more in (-1, 0, 1, 7)),
-    (FEW_LINES - 1, FEW_PIECES * PIECE, 1), (FEW_LINES, FEW_PIECES * PIECE, 1),
-    (1, 3 * FEW_PIECES * PIECE + 5, 1),
-    *((1, FEW_PIECES * PIECE // inner + more, inner) for inner in (2, 3, 7, 9, 100)
+    *((outer, MIN_PARTS * PART_ELEMENTS + more, 1) for outer in (1, 3) for more in (-1, 0, 1, 7)),
+    (MIN_PARALLEL_BLOCKS - 1, MIN_PARTS * PART_ELEMENTS, 1),
+    (MIN_PARALLEL_BLOCKS, MIN_PARTS * PART_ELEMENTS, 1),
+    (1, 3 * MIN_PARTS * PART_ELEMENTS + 5, 1),
+    *((1, MIN_PARTS * PART_ELEMENTS // inner + more, inner) for inner in (2, 3, 7, 9, 100)
       for more in (-1, 0, 1, 60)),
-    (1, FEW_PIECES * LEAST_ROWS - 1, 600), (2, FEW_PIECES * LEAST_ROWS + 3, 600),
+    (1, MIN_PARTS * MIN_PART_ROWS - 1, 600), (2, MIN_PARTS * MIN_PART_ROWS + 3, 600),
 ]  # fmt: skip
 
 
@@ -525,7 +532,7 @@ def test_scatter(library, mode, dtype, capfd):
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "float32", "float64"])
 @pytest.mark.parametrize("size", [
     (1, 1, 1, GRAIN), (1, 1, 1, GRAIN - 1), (1, 1000, 1, GRAIN), (2, 5, 3, GRAIN // 3 + 1),
-    (MOST_PARTS - 1, 1, 1, GRAIN), (MOST_PARTS, 1, 1, GRAIN), (1, 600, 8, GRAIN // 8),
+    (MAX_COPIES - 1, 1, 1, GRAIN), (MAX_COPIES, 1, 1, GRAIN), (1, 600, 8, GRAIN // 8),
     (1, GRAIN // 16, 1, GRAIN), (1, GRAIN // 16 + 1, 1, GRAIN), (1, 4099, 1, 33 * 4099 + 5),
     (1, 30, 511, 300), (1, 30, 512, 300), (1, 30, 1025, 300), (1, 100, 700, 95), (1, 0, 1, 0),
 ], ids=str)  # fmt: skip
@@ -554,8 +561,10 @@ def test_values_added_in_copies(library, dtype, size):
 @pytest.mark.parametrize("mode", ["set", "add"])
 @pytest.mark.parametrize("dtype", ["float64", "int32"])
 @pytest.mark.parametrize("size", [
-    (1, 0, 1, GRAIN), (1, 1, 1, GRAIN - 1), (1, 1, 1, GRAIN), (1, 1, 1, GRAIN + LISTED - 1),
-    (1, 1, 1, AHEAD + 1), (1, 1, 3, GRAIN // 3 + 1), (1, 1, 8, GRAIN), (1, 1, 33, 2000),
+    (1, 0, 1, GRAIN), (1, 1, 1, GRAIN - 1), (1, 1, 1, GRAIN),
+    (1, 1, 1, GRAIN + POSITIONS_PER_BATCH - 1),
+    (1, 1, 1, PREFETCH_DISTANCE_POSITIONS + 1),
+    (1, 1, 3, GRAIN // 3 + 1), (1, 1, 8, GRAIN), (1, 1, 33, 2000),
     (2, 1, 1, GRAIN),
 ], ids=str)  # fmt: skip
 def test_many_places_are_taken_in_ranges(library, mode, dtype, size):
@@ -563,7 +572,7 @@ def test_many_places_are_taken_in_ranges(library, mode, dtype, size):
     gets, in order, from any number of threads."""
     outer, more, inner, m = size
     made = as_dtype(dtype)
-    n = FAR // (made.itemsize * inner) + more
+    n = MIN_UNCACHED_BYTES // (made.itemsize * inner) + more
     random = np.random.default_rng(13)
     x, value = values(dtype, (outer, n, inner), 14), values(dtype, (outer, m, inner), 15)
     positions = random.integers(-n, n, m)
@@ -639,7 +648,7 @@ def test_a_long_line_takes_all_threads(library, row):
     """They part it, bring its pieces together and sort them: three runs."""
     if not predefined("__AVX2__"):
         pytest.skip("without AVX2 lines are sorted by digits")
-    x = np.random.default_rng(0).standard_normal((1, SHORTEST_SHARED, 1)).astype(np.float32)
+    x = np.random.default_rng(0).standard_normal((1, MIN_SHARED_SORT_LENGTH, 1)).astype(np.float32)
     out, before = np.empty(x.shape, np.float32 if row == "sort" else np.int64), library.runs()
     call_sort(library, row, "float32", 2, x, out, *x.shape)
     assert library.runs() == before + 3
@@ -649,7 +658,7 @@ def test_a_long_line_takes_all_threads(library, row):
 @pytest.mark.parametrize("dtype", ["int16", "float32", "float64"])
 def test_sorts_use_all_of_their_scratch_memory(library, row, dtype):
     """What is planned is no more than what is needed."""
-    n = 3 * MOST_ROWS  # which no network sorts
+    n = 3 * MAX_WIDE_SORT_LENGTH  # which no network sorts
     x = np.random.default_rng(0).permutation(66 * n).astype(dtype).reshape(66, n, 1)
     out = np.empty(x.shape, x.dtype if row == "sort" else np.int64)
     scratch = call_sort(library, row, dtype, 1, x, out, *x.shape)
@@ -664,7 +673,7 @@ def test_scratch_memory_of_sorts_of_open_lengths(row, dtype):
     """What is said of open lengths is at least what any of them take."""
     names = "outer", "n", "inner"
     open_sizes = tuple(geon.Axis(name).expression for name in names)
-    for n in (0, 1, MOST_ROWS, MOST_ROWS + 1, 5000, 1 << 20):
+    for n in (0, 1, MAX_WIDE_SORT_LENGTH, MAX_WIDE_SORT_LENGTH + 1, 5000, 1 << 20):
         for inner in (1, 2, 65):
             sizes = dict(zip(names, (3, n, inner), strict=True))
             for threads in THREADS:

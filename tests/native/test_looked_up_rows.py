@@ -4,13 +4,33 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.printing.nests.gather_prefetch import AHEAD, LINE, LINES, MOST, NEAR
+from geon.transformers.printing.nests.gather_prefetch import (
+    CACHE_LINE_BYTES,
+    MAX_CACHED_TABLE_BYTES,
+    MAX_PREFETCHED_LINES,
+    MAX_PREFETCHED_TABLES,
+    PREFETCH_DISTANCE_ROWS,
+)
 
 from .test_short_rows import compare, values
 
 N, M, P = geon.Axis("N"), geon.Axis("M"), geon.Axis("P")
-ROWS = [1, AHEAD - 1, AHEAD, AHEAD + 1, 5 * AHEAD + 3]
-LENGTHS = [1, 15, 16, 17, LINES * LINE // 4, LINES * LINE // 4 + 1, 513]
+ROWS = [
+    1,
+    PREFETCH_DISTANCE_ROWS - 1,
+    PREFETCH_DISTANCE_ROWS,
+    PREFETCH_DISTANCE_ROWS + 1,
+    5 * PREFETCH_DISTANCE_ROWS + 3,
+]
+LENGTHS = [
+    1,
+    15,
+    16,
+    17,
+    MAX_PREFETCHED_LINES * CACHE_LINE_BYTES // 4,
+    MAX_PREFETCHED_LINES * CACHE_LINE_BYTES // 4 + 1,
+    513,
+]
 
 
 def asks(source):
@@ -34,7 +54,7 @@ def test_rows_of_open_length_that_are_stored_summed_and_both(rows, length):
         assert asks(compare(results, *feeds))
 
 
-@pytest.mark.parametrize("batch", [1, 3, AHEAD + 1])
+@pytest.mark.parametrize("batch", [1, 3, PREFETCH_DISTANCE_ROWS + 1])
 def test_each_row_of_a_batch_has_positions_of_its_own(batch):
     b, k = geon.Axis("B", batch), geon.Axis("K", 40)
     n, p = geon.Axis("N", 4000), geon.Axis("P", 37)
@@ -47,7 +67,7 @@ def test_each_row_of_a_batch_has_positions_of_its_own(batch):
     assert asks(source)
 
 
-@pytest.mark.parametrize("count", [MOST, MOST + 1])
+@pytest.mark.parametrize("count", [MAX_PREFETCHED_TABLES, MAX_PREFETCHED_TABLES + 1])
 def test_so_many_tables_are_asked_for(count):
     n, k, p = geon.Axis("N", 4000), geon.Axis("K", 40), geon.Axis("P", 37)
     total, feeds = None, []
@@ -56,13 +76,15 @@ def test_so_many_tables_are_asked_for(count):
         found = geon.gather(table, at, n)
         total = found if total is None else total * found
         feeds += [table, values("float32", 4000, 40), at, positions(37 + number, 4000)[:37]]
-    assert asks(compare([total], *feeds)) == (count <= MOST)
+    assert asks(compare([total], *feeds)) == (count <= MAX_PREFETCHED_TABLES)
 
 
-@pytest.mark.parametrize("elements", [NEAR // 4, NEAR // 4 + 40])
+@pytest.mark.parametrize(
+    "elements", [MAX_CACHED_TABLE_BYTES // 4, MAX_CACHED_TABLE_BYTES // 4 + 40]
+)
 def test_tables_that_the_nearest_cache_holds_are_not_asked_for(elements):
     n, k, p = geon.Axis("N", elements // 40), geon.Axis("K", 40), geon.Axis("P", 37)
     table, at = geon.placeholder([n, k]), geon.placeholder([p], dtype="int64")
     data = values("float32", n.length, 40)
     source = compare([geon.gather(table, at, n)], table, data, at, positions(37, n.length))
-    assert asks(source) == (n.length * 160 > NEAR)
+    assert asks(source) == (n.length * 160 > MAX_CACHED_TABLE_BYTES)

@@ -96,7 +96,7 @@ def test_products_stay_that_have_little_to_gain(native, monkeypatch):
     f = native.computation([narrow, shared], *leaves)
     assert len(below(f, "dot")) == 2 and not below(f, "case")
     assert not below(computation(native, check="nan"), "case")
-    monkeypatch.setattr(gather_products, "SPARE_BYTES", 8 * 5 * 4 - 1)
+    monkeypatch.setattr(gather_products, "MAX_EXTRA_TABLE_BYTES", 8 * 5 * 4 - 1)
     assert not below(computation(native, name="again"), "case")
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from geon.transformers.native.machine.caches import CACHES, caches_of
+from geon.transformers.native.machine.caches import DEFAULT_CACHE_SIZES, caches_of
 
 # (level, type, size) of each folder, and the bytes that are found.
 FOLDERS = {
@@ -12,9 +12,12 @@ FOLDERS = {
         (48 << 10, 2 << 20, 105 << 20)),
     "two levels, the outer first": (
         [("2", "Unified", "1024K"), ("1", "Data", "64K")], (64 << 10, 1 << 20)),
-    "one level": ([("1", "Data", "32K")], CACHES),
-    "a size in other words": ([("1", "Data", "32K"), ("2", "Unified", "1 MiB")], CACHES),
-    "nothing": ([], CACHES),
+    "one level": ([("1", "Data", "32K")], DEFAULT_CACHE_SIZES),
+    "a size in other words": (
+        [("1", "Data", "32K"), ("2", "Unified", "1 MiB")],
+        DEFAULT_CACHE_SIZES,
+    ),
+    "nothing": ([], DEFAULT_CACHE_SIZES),
 }  # fmt: skip
 
 
@@ -31,4 +34,4 @@ def test_caches_are_those_that_linux_describes(tmp_path, named):
 
 def test_a_description_without_a_size_is_none(tmp_path):
     (tmp_path / "cache" / "index0").mkdir(parents=True)
-    assert caches_of(tmp_path) == CACHES
+    assert caches_of(tmp_path) == DEFAULT_CACHE_SIZES

@@ -37,7 +37,7 @@ def test_what_is_not_there_is_not_taken(monkeypatch, threads, debug):
 
 
 def test_less_address_space(monkeypatch):
-    asked, real, least = [], mmap.mmap, empty_arrays.SIZES[-1]
+    asked, real, least = [], mmap.mmap, empty_arrays.RESERVATION_BYTES[-1]
 
     def scarce(file, size, *options):
         asked.append(size)
@@ -47,6 +47,6 @@ def test_less_address_space(monkeypatch):
 
     monkeypatch.setattr(mmap, "mmap", scarce)
     found = empty_arrays._reserved.__wrapped__()
-    assert asked == list(empty_arrays.SIZES) and len(found) == least and not found[-1]
-    monkeypatch.setattr(empty_arrays, "SIZES", empty_arrays.SIZES[:1])
-    assert empty_arrays._reserved.__wrapped__() is empty_arrays._FEW
+    assert asked == list(empty_arrays.RESERVATION_BYTES) and len(found) == least and not found[-1]
+    monkeypatch.setattr(empty_arrays, "RESERVATION_BYTES", empty_arrays.RESERVATION_BYTES[:1])
+    assert empty_arrays._reserved.__wrapped__() is empty_arrays._FALLBACK_ZEROS

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.kernels.ir.scalar_code import Apply, below
+from geon.transformers.kernels.ir.scalar_code import Apply, children_of
 from geon.transformers.kernels.scans.sequential_scan import OrderedLoop
-from geon.transformers.kernels.scans.slp import Nodes, Packed, Packing, Vector, steps
-from geon.transformers.kernels.scans.slp_cost import instructions, packed, time
+from geon.transformers.kernels.scans.slp import Nodes, Packed, SlpPacker, Vector, steps
+from geon.transformers.kernels.scans.slp_cost import choose_packing, instructions, time
 from geon.transformers.native.toolchain.compilers import find_toolchain
 from geon.transformers.native.vectors import scan_text
 
@@ -80,10 +80,10 @@ def run(made, leaves, feeds, vector_bytes, monkeypatch):
     found = []
 
     def chosen(work, _):
-        found.append(packed(work, vector_bytes) if vector_bytes else None)
+        found.append(choose_packing(work, vector_bytes) if vector_bytes else None)
         return found[-1]
 
-    monkeypatch.setattr(scan_text, "packed", chosen)
+    monkeypatch.setattr(scan_text, "choose_packing", chosen)
     marked = geon.placeholder([], name="marked")  # another program for each width
     made = [*made, marked * float(vector_bytes)]
     f = geon.NativeTransformer(threads=1).computation(made, *leaves, marked)
@@ -127,13 +127,13 @@ def loops(made, leaves):
 @pytest.mark.parametrize("program", [lambda: ring(60), products])
 def test_every_scalar_has_one_home_behind_what_it_needs(program, vector_bytes):
     for work in loops(*program()):
-        made = packed(work, vector_bytes)
+        made = choose_packing(work, vector_bytes)
         assert made is not None and made.width <= vector_bytes // 4
         there = {id(node) for vector, _ in made.carries for node in vector.lanes}
         for vector in made.vectors:
             own = {id(node) for node in vector.lanes}
             for node in vector.lanes:
-                needed = {id(part) for part in below(node) if id(part) in made.homes}
+                needed = {id(part) for part in children_of(node) if id(part) in made.homes}
                 assert needed <= there and not needed & own
                 if isinstance(node, Apply):
                     assert node.row is vector.apply.row
@@ -144,7 +144,7 @@ def test_every_scalar_has_one_home_behind_what_it_needs(program, vector_bytes):
 
 def test_sixty_equal_steps_are_eight_of_a_vector_of_eight():
     forward = loops(*ring(60))[0]
-    made = packed(forward, 32)
+    made = choose_packing(forward, 32)
     assert made.width == 8 and len(made.carries) == 8
     assert len(made.vectors) == 8 * 6  # two sums, two differences and two products each
 
@@ -152,7 +152,7 @@ def test_sixty_equal_steps_are_eight_of_a_vector_of_eight():
 def test_scalars_that_a_turn_ends_with_stand_beside_vectors():
     """The sum of all slopes of a turn is a chain of 60, spread among the vectors."""
     reverse = loops(*ring(60))[1]
-    made = packed(reverse, 32)
+    made = choose_packing(reverse, 32)
     order = steps(reverse, made)
     chain = made.chain(reverse)
     assert {id(each) for each in order} == {id(each) for each in (*made.vectors, *chain)}
@@ -161,7 +161,7 @@ def test_scalars_that_a_turn_ends_with_stand_beside_vectors():
     there = {id(node) for vector, _ in made.carries for node in vector.lanes}
     for each in order:
         nodes = each.lanes if isinstance(each, Vector) else (each,)
-        needed = {id(part) for node in nodes for part in below(node)}
+        needed = {id(part) for node in nodes for part in children_of(node)}
         assert {key for key in needed if key in made.homes} <= there
         there |= {id(node) for node in nodes}
 
@@ -178,14 +178,14 @@ def test_small_systems_that_wait_for_lanes_stay_scalars():
 
     last, _ = geon.scan(step, [start[k] for k in range(count)], x)
     (work,) = loops(list(last), [x, start])
-    made = packed(work, 32)
+    made = choose_packing(work, 32)
     assert made is None or made.width < 8
     dtype = work.carries[0].dtype
-    eight = Packing(work, Nodes(work), dtype, 8).made()
+    eight = SlpPacker(work, Nodes(work), dtype, 8).made()
     scalars = Packed(dtype, 1, (), (), (), {})
     assert instructions(work, eight) < instructions(work, scalars)
     assert time(work, eight) > time(work, scalars)
 
 
 def test_scalars_that_wait_for_each_other_stay_scalars():
-    assert packed(loops(*one_after_another())[0], 32) is None
+    assert choose_packing(loops(*one_after_another())[0], 32) is None

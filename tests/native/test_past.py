@@ -24,9 +24,9 @@ LENGTHS = [
     LINE - 1,
     LINE,
     LINE + 1,
-    nontemporal_stores.SHORT - 1,
-    nontemporal_stores.SHORT,
-    nontemporal_stores.SHORT + 1,
+    nontemporal_stores.MIN_STREAMING_TURNS - 1,
+    nontemporal_stores.MIN_STREAMING_TURNS,
+    nontemporal_stores.MIN_STREAMING_TURNS + 1,
 ]
 LENGTHS += [
     48,
@@ -35,9 +35,9 @@ LENGTHS += [
     128,
     129,
     143,
-    nontemporal_stores.LONG - 1,
-    nontemporal_stores.LONG,
-    nontemporal_stores.LONG + 1,
+    nontemporal_stores.MIN_SINGLE_TEXT_TURNS - 1,
+    nontemporal_stores.MIN_SINGLE_TEXT_TURNS,
+    nontemporal_stores.MIN_SINGLE_TEXT_TURNS + 1,
     271,
     512,
     1009,
@@ -89,7 +89,9 @@ PROGRAMS = {
     "half": lambda: flat(lambda x, y: x * y, "float16"),
     "bool": lambda: flat(lambda x, y: x < y),
     "several": lambda: flat(lambda x, y: [x + y, geon.cast(x, "float64"), x < y, y * 2]),
-    "many": lambda: flat(lambda x, y: [x + y * k for k in range(nontemporal_stores.MOST)]),
+    "many": lambda: flat(
+        lambda x, y: [x + y * k for k in range(nontemporal_stores.MAX_STREAMED_STORES)]
+    ),
     "exp": lambda: flat(lambda x, y: geon.exp(x)),
     "exp64": lambda: flat(lambda x, y: geon.exp(x), "float64"),
     "join": lambda: flat(lambda x, y: geon.concat([x * 2, y + 1, x], N)),
@@ -121,7 +123,7 @@ def bits(program, least, threads=1, plan=True, lengths=LENGTHS):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_bits_are_those_of_ordinary_stores(name):
-    wanted = bits(PROGRAMS[name], caches.NEVER)
+    wanted = bits(PROGRAMS[name], caches.NEVER_STREAM_BYTES)
     for threads, plan in [(1, True), (2, True), (2, False)]:
         assert bits(PROGRAMS[name], 1, threads, plan) == wanted
 
@@ -130,7 +132,7 @@ def test_bits_are_those_of_ordinary_stores(name):
 def test_many_rows_and_long_ones(name):
     """Each task then writes many lines, and tasks' parts adjoin inside of lines."""
     lengths = [4096, 100_003] if name in ("sum", "exp") else [4096, 20_011]
-    wanted = bits(PROGRAMS[name], caches.NEVER, 2, lengths=lengths)
+    wanted = bits(PROGRAMS[name], caches.NEVER_STREAM_BYTES, 2, lengths=lengths)
     assert bits(PROGRAMS[name], 1, 2, lengths=lengths) == wanted
 
 
@@ -146,7 +148,7 @@ def test_vectors_of_rows_side_by_side(channels, dtype):
     with geon.make_transformer("native", threads=2) as transformer:
         f = transformer.computation(results, x)
         assert stores_past(f)
-        store_past(f, caches.NEVER)
+        store_past(f, caches.NEVER_STREAM_BYTES)
         wanted = f(a)
         store_past(f, 1)
         for before in [0, 1, 8, 16]:
@@ -172,7 +174,7 @@ def test_results_and_operands_begin_anywhere(length):
     with geon.make_transformer("native", threads=2) as transformer:
         f = transformer.computation(results, x, y)
         assert stores_past(f)
-        store_past(f, caches.NEVER)
+        store_past(f, caches.NEVER_STREAM_BYTES)
         wanted = f(a, b)
         store_past(f, 1)
         for before in [0, 1, 3, 15]:
@@ -205,7 +207,7 @@ def test_tiles(shape, dtype):
     with geon.make_transformer("native", threads=2) as transformer:
         f = transformer.computation(results, *inputs)
         assert stores_past(f)
-        for least, begins in [(caches.NEVER, [0]), (1, [0, 1, 3])]:
+        for least, begins in [(caches.NEVER_STREAM_BYTES, [0]), (1, [0, 1, 3])]:
             store_past(f, least)
             for before in begins:
                 room = np.full(a.size + 40, 7, dtype)
@@ -224,8 +226,8 @@ def test_tiles(shape, dtype):
         ((4099, 4099), "bool", True),
         ((2, 700_001), "float32", True),
         ((13, 100_003), "float64", True),
-        ((nontemporal_stores.SHORT - 1, 100_003), "float32", False),
-        ((nontemporal_stores.SHORT, 100_003), "float32", True),
+        ((nontemporal_stores.MIN_STREAMING_TURNS - 1, 100_003), "float32", False),
+        ((nontemporal_stores.MIN_STREAMING_TURNS, 100_003), "float32", True),
     ],
 )
 def test_tiles_of_small_elements_and_of_few(shape, dtype, passes):
@@ -264,25 +266,31 @@ def test_what_stores_past_the_caches():
     x = geon.placeholder([N])
     assert made_of(x + 1, [x])
     for length, far in [
-        (nontemporal_stores.LEAST // 4 - 1, False),
-        (nontemporal_stores.LEAST // 4, True),
+        (nontemporal_stores.MIN_CACHE_BYTES // 4 - 1, False),
+        (nontemporal_stores.MIN_CACHE_BYTES // 4, True),
     ]:
         y = geon.placeholder([N.with_length(length)])
         assert made_of(y + 1, [y]) == far
         assert not made_of(geon.sum(y), [y])
-    for columns, far in [(nontemporal_stores.SHORT - 1, False), (nontemporal_stores.SHORT, True)]:
+    for columns, far in [
+        (nontemporal_stores.MIN_STREAMING_TURNS - 1, False),
+        (nontemporal_stores.MIN_STREAMING_TURNS, True),
+    ]:
         c = C.with_length(columns)
         y, b = geon.placeholder([R, c]), geon.placeholder([c])
         assert made_of(y + b, [y, b]) == far
     v = geon.variable([N.with_length(1 << 22)], initial_value=0.0)
     assert not made_of(geon.assign(v, v * 2 + 1), [])
     y = geon.placeholder([N])
-    for count, far in [(nontemporal_stores.MOST, True), (nontemporal_stores.MOST + 1, False)]:
+    for count, far in [
+        (nontemporal_stores.MAX_STREAMED_STORES, True),
+        (nontemporal_stores.MAX_STREAMED_STORES + 1, False),
+    ]:
         assert made_of([y * k for k in range(2, count + 2)], [y]) == far
 
 
 def test_pieces_that_are_short():
-    c, far = C.with_length(64), nontemporal_stores.PIECE // 256
+    c, far = C.with_length(64), nontemporal_stores.MIN_STREAMING_PIECE_BYTES // 256
     x = geon.placeholder([R.with_length(1 << 14), c])
     for length, ways in [(far - 1, 1), (far, 2)]:
         y = geon.placeholder([R.with_length(length), c])
@@ -301,7 +309,9 @@ def test_borders_of_open_lengths_stay():
     texts = f.source.split("static void kernel_")
     passing = [text.split("(")[0] for text in texts if "geon_past_put(&" in text]
     (work,) = [kernel.work for kernel in f.plan.schedule.kernels]
-    open_ = [nontemporal_stores.degree(nontemporal_stores.stored(piece)) for piece in work.pieces]
+    open_ = [
+        nontemporal_stores.degree(nontemporal_stores.stored_bytes(piece)) for piece in work.pieces
+    ]
     assert set(open_) == {2, 3} and open_.count(3) == 1
     assert passing == [f"0_{open_.index(3)}_rows"] and work.holds
     store_past(f, 1)
@@ -313,7 +323,7 @@ def test_borders_of_open_lengths_stay():
 
 def test_what_the_last_cache_holds_stays_in_it(monkeypatch):
     monkeypatch.setattr(caches, "kept_ceilings", lambda threads: None)
-    for cache, least in [(64 << 20, 64 << 20), (1 << 20, 4 * nontemporal_stores.LEAST)]:
+    for cache, least in [(64 << 20, 64 << 20), (1 << 20, 4 * nontemporal_stores.MIN_CACHE_BYTES)]:
         monkeypatch.setattr(caches, "caches_of", lambda cache=cache: (1 << 15, 1 << 20, cache))
         assert caches.past_bytes() == least
 
@@ -333,8 +343,8 @@ def test_what_is_counted():
 
 
 def test_measured_ceilings_say_whether_it_is_faster(monkeypatch):
-    known = max(caches.caches_of()[-1], 4 * caches.LEAST)
-    for faster, least in [(1.5, known), (1.0, caches.NEVER)]:
+    known = max(caches.caches_of()[-1], 4 * caches.MIN_CACHE_BYTES)
+    for faster, least in [(1.5, known), (1.0, caches.NEVER_STREAM_BYTES)]:
         plain = ((10e9, 5e9),) * 5
         rates = tuple((a, b * faster) for a, b in plain)
         found = Ceilings(1, (1 << 20, 1 << 30), rates, {4: 1e9, 8: 1e9}, plain)

@@ -18,22 +18,22 @@ import pytest
 from geon.op_graph.axes.affine import Size
 from geon.op_graph.axes.lengths import Length
 from geon.transformers.kernels.ir.nest import Loop
-from geon.transformers.kernels.products.contraction import merged
+from geon.transformers.kernels.products.contraction import merge_loops
 from geon.transformers.native.names.c_texts import FOLDER, c_text
 from geon.transformers.native.names.dialect import PRELUDE
 from geon.transformers.native.products.operand_plan import no_element, sides
 from geon.transformers.native.products.product_kernels import product_header, product_units
 from geon.transformers.native.products.product_text import (
+    MatrixProduct,
     Operand,
-    Product,
-    oriented,
+    orient_product,
     product_text,
     shape_of,
 )
 from geon.transformers.native.sizes import products as product_sizes
 from geon.transformers.native.sizes.blocking import (
-    PACKED_BYTES,
-    PACKED_WORK,
+    MAX_PACKED_BYTES,
+    MIN_PACK_FIRST_MULADDS,
     TAGS,
     shape,
 )
@@ -148,7 +148,7 @@ class Case:
             return {name: Length.of(f"n{i}") for i, name in enumerate(self.lengths)}
         return dict(self.lengths)
 
-    def product(self, name: str) -> Product:
+    def product(self, name: str) -> MatrixProduct:
         """The product, which stores its values and, in a second array, their halves plus one.
 
         A plain one stores its values alone, and says where.
@@ -183,7 +183,7 @@ class Case:
         parameters["scratch"] = "char *scratch"
         if self.open:
             parameters |= {text(n): f"int64_t {text(n)}" for n in extents.values()}
-        return Product(
+        return MatrixProduct(
             name,
             self.type,
             only([d for d in left if d in right and d in result]),
@@ -234,7 +234,7 @@ class Case:
         return np.einsum(spec, *wide), np.einsum(spec, *map(np.abs, wide))
 
 
-def module_units(products: Sequence[Product], vector_bytes: int, more: str = "") -> list[str]:
+def module_units(products: Sequence[MatrixProduct], vector_bytes: int, more: str = "") -> list[str]:
     """A whole module with one public function for each product, and ``more`` in the first unit."""
     shapes = [shape_of(product, vector_bytes) for product in products]
     body = "\n".join([product_text(*each)[0] for each in zip(products, shapes, strict=True)])
@@ -278,7 +278,7 @@ def run_case(
     getattr(library, f"run_{name}")(ctypes.c_int32(threads), *arguments, scratch, *lengths)
     outside = np.concatenate([memory[:start], memory[start + planned :]])
     assert np.all(outside == 0xFF), f"{case} leaves its {planned} bytes on {threads} threads"
-    assert planned <= threads * MOST_EACH + PACKED_BYTES, case
+    assert planned <= threads * MOST_EACH + MAX_PACKED_BYTES, case
     return outputs
 
 
@@ -520,9 +520,9 @@ def test_few_columns_of_a_computed_operand_that_adjoins_along_rows(tmp_path: Pat
     check_all(found, 64, tmp_path)
 
 
-def shape_turned(product: Product) -> bool:
+def shape_turned(product: MatrixProduct) -> bool:
     """Whether rows of a product become columns."""
-    made = oriented(product, shape_of(product, 64))
+    made = orient_product(product, shape_of(product, 64))
     return [loop.name for loop in made.columns] == [loop.name for loop in product.rows]
 
 
@@ -557,10 +557,10 @@ def test_packing_first_changes_no_bits(
     every = packed_first()
     products = [case.product(f"product{i}") for i, case in enumerate(every)]
     made: list[list[np.ndarray]] = []
-    for least in (PACKED_WORK, 1_000_000):
-        monkeypatch.setattr(product_sizes, "PACKED_WORK", least)
+    for least in (MIN_PACK_FIRST_MULADDS, 1_000_000):
+        monkeypatch.setattr(product_sizes, "MIN_PACK_FIRST_MULADDS", least)
         own, *shared = module_units(products, vector_bytes)
-        old, new = (f"#define PACKED_WORK {work}\n" for work in (PACKED_WORK, least))
+        old, new = (f"#define PACKED_WORK {work}\n" for work in (MIN_PACK_FIRST_MULADDS, least))
         assert all(old in unit for unit in shared)
         folder = tmp_path / str(least)
         folder.mkdir()
@@ -643,7 +643,7 @@ def test_an_update_in_place_as_the_store(tmp_path: Path) -> None:
             f"y0[{place}] = y0[{place}] - 0.5f * (t1 > 0 ? t1 : 0);",
         ]
 
-    product = Product(**{**vars(base), "store": store})
+    product = MatrixProduct(**{**vars(base), "store": store})
     library = compile_module(module_units([product], 64), tmp_path)
     random = np.random.default_rng(0)
     x, w = (
@@ -756,7 +756,7 @@ def test_every_c_file_is_package_data() -> None:
 
 
 def test_a_name_of_the_products_own_is_refused() -> None:
-    product = Product(
+    product = MatrixProduct(
         **{**vars(cases()[4].product("p")), "parameters": {"panels": "float *panels"}}
     )
     with pytest.raises(ValueError, match="panels"):
@@ -791,4 +791,4 @@ def test_loops_that_strides_cannot_tell_apart_merge(
 ) -> None:
     loops = [Loop(f"d{i}", (f"d{i}",), extent) for i, extent in enumerate(extents)]
     steps = {f"d{i}": stride for i, stride in enumerate(strides)}
-    assert len(merged(loops, steps)[0]) == left
+    assert len(merge_loops(loops, steps)[0]) == left

@@ -21,7 +21,7 @@ from geon.transformers.native.machine.roofline_peaks import ceilings
 from geon.transformers.native.names.naming import place_of
 from geon.transformers.native.reports.profile import KernelProfile, Profile
 from geon.transformers.native.toolchain.compilers import find_toolchain
-from geon.transformers.sizes.ceilings import MIXES, Ceilings
+from geon.transformers.sizes.ceilings import READ_WRITE_MIXES, Ceilings
 
 from ..transformers.made_machine import made
 
@@ -59,7 +59,7 @@ def known_ceilings():
 
 
 def test_bandwidth_at_the_points_measured():
-    for (reads, writes), rates in zip(MIXES, MADE.rates, strict=True):
+    for (reads, writes), rates in zip(READ_WRITE_MIXES, MADE.rates, strict=True):
         for size, rate in zip(MADE.sizes, rates, strict=True):
             assert MADE.bandwidth(size, reads, writes) == pytest.approx(rate)
             assert MADE.bandwidth(size, 640 * reads, 640 * writes) == pytest.approx(rate)
@@ -86,8 +86,8 @@ def small(monkeypatch, tmp_path):
     """Ceilings of small sizes in a cache of their own; gives how often they were measured."""
     folder = tmp_path / "cache"
     monkeypatch.setenv(disk.CACHE, str(folder))
-    monkeypatch.setattr(ceilings_module, "SIZES", (1 << 15, 1 << 17, 1 << 23))
-    monkeypatch.setattr(ceilings_module, "SECONDS", 0.001)
+    monkeypatch.setattr(ceilings_module, "WORKING_SET_BYTES", (1 << 15, 1 << 17, 1 << 23))
+    monkeypatch.setattr(ceilings_module, "MIN_MEASUREMENT_SECONDS", 0.001)
     monkeypatch.setattr(ceilings_module, "_known", {})
     measured, measure = [], ceilings_module._measured
 
@@ -102,7 +102,7 @@ def small(monkeypatch, tmp_path):
 def test_measured_ceilings_are_those_of_a_machine(small):
     found = ceilings(1)
     assert found.threads == 1 and found.sizes == (1 << 15, 1 << 17, 1 << 23)
-    assert [len(rates) for rates in found.rates] == [3] * len(MIXES)
+    assert [len(rates) for rates in found.rates] == [3] * len(READ_WRITE_MIXES)
     # From the slowest to beyond the fastest processors there are.
     assert all(1e8 < rate < 1e14 for rates in found.rates for rate in rates)
     assert all(1e8 < rate < 1e15 for rate in found.arithmetic.values())
@@ -136,8 +136,8 @@ def test_a_damaged_file_is_measured_again(small, monkeypatch):
 @pytest.fixture
 def quick(small, monkeypatch):
     """Speeds that are measured in little memory, and only once."""
-    monkeypatch.setattr(speeds_module, "SIZES", (1 << 16, 1 << 20))
-    monkeypatch.setattr(speeds_module, "ROUNDS", 1)
+    monkeypatch.setattr(speeds_module, "WORKING_SET_BYTES", (1 << 16, 1 << 20))
+    monkeypatch.setattr(speeds_module, "MEASUREMENT_ROUNDS", 1)
     monkeypatch.setattr(speeds_module, "_known", {})
     return find_toolchain()
 

@@ -43,7 +43,7 @@ def slowly(tmp_path, monkeypatch):
     monkeypatch.setattr(disk, "_checked", {})
     monkeypatch.setattr(shared_objects, "run_compiler", slow)
     monkeypatch.setattr(shared_objects, "available", lambda: 1)
-    monkeypatch.setattr(progress, "LONG", 0.1)
+    monkeypatch.setattr(progress, "REPORT_INTERVAL_SECONDS", 0.1)
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_a_line_of_the_log_elsewhere(caplog, capsys, monkeypatch):
 
 def test_lines_of_the_log_are_apart(caplog, monkeypatch):
     monkeypatch.setattr(sys, "stderr", None)
-    monkeypatch.setattr(progress, "LONG", 0.5)
+    monkeypatch.setattr(progress, "REPORT_INTERVAL_SECONDS", 0.5)
     with caplog.at_level(logging.INFO, "geon"):
         shared_objects.shared_object(TOOLS, UNITS)
     assert 1 <= len(caplog.records) <= 3
@@ -117,7 +117,7 @@ def test_a_single_unit(on_terminal):
 
 def test_what_takes_less_says_nothing(on_terminal, caplog, capsys, monkeypatch):
     terminal = on_terminal()
-    monkeypatch.setattr(progress, "LONG", 60)
+    monkeypatch.setattr(progress, "REPORT_INTERVAL_SECONDS", 60)
     with caplog.at_level(logging.INFO, "geon"):
         shared_objects.shared_object(TOOLS, UNITS)
         shared_objects.shared_object(TOOLS, UNITS)

@@ -6,16 +6,33 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.kernels.nests.buffered_loads import MOST, PERIOD
-from geon.transformers.kernels.nests.collapsed_rows import VECTOR
-from geon.transformers.kernels.nests.index_set_splitting import STRIDED
-from geon.transformers.kernels.nests.nest_lowering import COPIED, VECTORS
-from geon.transformers.native.nests.buffered_loads import TURNS
-from geon.transformers.native.nests.row_loops import LONG_ROW, MANY_ROWS
+from geon.transformers.kernels.nests.buffered_loads import MAX_BUFFERED_VALUES, MAX_PERIOD_TURNS
+from geon.transformers.kernels.nests.collapsed_rows import VECTOR_BYTES
+from geon.transformers.kernels.nests.index_set_splitting import MIN_STRIDED_ELEMENTS
+from geon.transformers.kernels.nests.nest_lowering import (
+    MIN_COPIED_ROW_ELEMENTS,
+    MIN_VECTOR_LOOP_BYTES,
+)
+from geon.transformers.native.nests.buffered_loads import MAX_BUFFERED_TURNS
+from geon.transformers.native.nests.row_loops import MIN_PARALLEL_ROWS, MIN_SPLIT_ROW_ELEMENTS
 
 from .test_short_rows import compare, values
 
-SHORT = [1, 2, 3, 5, 7, 15, 16, 31, 32, 33, PERIOD - 1, PERIOD, PERIOD + 1]
+SHORT = [
+    1,
+    2,
+    3,
+    5,
+    7,
+    15,
+    16,
+    31,
+    32,
+    33,
+    MAX_PERIOD_TURNS - 1,
+    MAX_PERIOD_TURNS,
+    MAX_PERIOD_TURNS + 1,
+]
 
 
 def is_read_ahead(source):
@@ -40,11 +57,19 @@ def test_short_axes_that_are_turned_and_repeated_give_what_numpy_gives(length, d
         row, values(dtype, 37, 41), column, np.arange(length, dtype="float64"),
     ]  # fmt: skip
     source = compare(results, *feeds)
-    whole = length * 4 % VECTOR == 0  # a row of whole vectors is a loop of its own
-    assert is_read_ahead(source) == (1 < length < VECTORS // 4 and not whole)
+    whole = length * 4 % VECTOR_BYTES == 0  # a row of whole vectors is a loop of its own
+    assert is_read_ahead(source) == (1 < length < MIN_VECTOR_LOOP_BYTES // 4 and not whole)
 
 
-@pytest.mark.parametrize("length", [TURNS - 1, TURNS, TURNS + 1, 3 * TURNS + 5])
+@pytest.mark.parametrize(
+    "length",
+    [
+        MAX_BUFFERED_TURNS - 1,
+        MAX_BUFFERED_TURNS,
+        MAX_BUFFERED_TURNS + 1,
+        3 * MAX_BUFFERED_TURNS + 5,
+    ],
+)
 @pytest.mark.parametrize("dtype", ["float16", "float64", "int8", "bool", "bfloat16"])
 def test_what_is_read_backwards_beside_other_widths_is_read_ahead(length, dtype):
     n, m = geon.Axis("N", 3), geon.Axis("M", length)
@@ -61,15 +86,17 @@ def test_what_is_read_backwards_among_equal_widths_is_read_in_its_place():
     assert not is_read_ahead(compare([x[::-1] * 2], x, values("float32", 5000)))
 
 
-@pytest.mark.parametrize("length", [COPIED - 1, COPIED, COPIED + 1])
+@pytest.mark.parametrize(
+    "length", [MIN_COPIED_ROW_ELEMENTS - 1, MIN_COPIED_ROW_ELEMENTS, MIN_COPIED_ROW_ELEMENTS + 1]
+)
 def test_what_is_only_copied_is_read_ahead_in_the_shortest_rows(length):
     n, m, k = geon.Axis("N", 64), geon.Axis("M", 100), geon.Axis("K", length)
     x = geon.placeholder([m, n, k])
     source = compare([geon.reorder(x, [n, m, k])], x, values("float32", 100, 64, length))
-    assert is_read_ahead(source) == (length < COPIED)
+    assert is_read_ahead(source) == (length < MIN_COPIED_ROW_ELEMENTS)
 
 
-@pytest.mark.parametrize("count", [MOST, MOST + 1])
+@pytest.mark.parametrize("count", [MAX_BUFFERED_VALUES, MAX_BUFFERED_VALUES + 1])
 def test_more_loads_than_the_nearest_cache_has_room_for_are_read_in_their_places(count):
     n, m, k = geon.Axis("N", 33), geon.Axis("M", 20), geon.Axis("K", 3)
     total = geon.placeholder([n, m, k])
@@ -78,16 +105,20 @@ def test_more_loads_than_the_nearest_cache_has_room_for_are_read_in_their_places
         x = geon.placeholder([m, n, k])
         feeds += [x, values("float32", 20, 33, 3)]
         total = total + geon.broadcast(x, total.axes)
-    assert is_read_ahead(compare([geon.tanh(total)], *feeds)) == (count <= MOST)
+    assert is_read_ahead(compare([geon.tanh(total)], *feeds)) == (count <= MAX_BUFFERED_VALUES)
 
 
-@pytest.mark.parametrize("rows", [1, MANY_ROWS, MANY_ROWS + 1])
-@pytest.mark.parametrize("length", [LONG_ROW - 1, LONG_ROW, LONG_ROW + 65])
+@pytest.mark.parametrize("rows", [1, MIN_PARALLEL_ROWS, MIN_PARALLEL_ROWS + 1])
+@pytest.mark.parametrize(
+    "length", [MIN_SPLIT_ROW_ELEMENTS - 1, MIN_SPLIT_ROW_ELEMENTS, MIN_SPLIT_ROW_ELEMENTS + 65]
+)
 def test_few_long_rows_are_divided_along_themselves(rows, length):
     n, m = geon.Axis("N", rows), geon.Axis("M", length + 3)
     x = geon.placeholder([n, m])
     source = compare([x[:, 3:] + 1], x, np.ones((rows, length + 3), np.float32))
-    assert ("first_turn" in source) == (1 < rows <= MANY_ROWS and length >= LONG_ROW)
+    assert ("first_turn" in source) == (
+        1 < rows <= MIN_PARALLEL_ROWS and length >= MIN_SPLIT_ROW_ELEMENTS
+    )
 
 
 @pytest.mark.parametrize("lengths", [(0, 5, 3), (4, 0, 3), (4, 5, 0), (1, 1, 3), (0, 0, 2)])
@@ -100,10 +131,10 @@ def test_short_axes_beside_axes_without_elements(lengths):
 
 
 def test_few_columns_are_turned_in_parts_of_their_length():
-    n, m = geon.Axis("N", LONG_ROW + 100), geon.Axis("M", 9)
+    n, m = geon.Axis("N", MIN_SPLIT_ROW_ELEMENTS + 100), geon.Axis("M", 9)
     x = geon.placeholder([n, m])
     y = geon.reorder(x * 2, [m, n])
-    assert "first_turn" in compare([y], x, values("float32", LONG_ROW + 100, 9))
+    assert "first_turn" in compare([y], x, values("float32", MIN_SPLIT_ROW_ELEMENTS + 100, 9))
 
 
 @pytest.mark.parametrize("length", [3, 100, 5000])
@@ -123,7 +154,7 @@ def test_indices_that_are_numbers_are_read_ahead_of_short_axes(length, dtype):
     at = x + geon.broadcast(row, x.axes) - geon.broadcast(geon.cast(geon.iota(k), dtype), x.axes)
     data = np.random.default_rng(length).integers(-9, 9, (1037, length)).astype(dtype)
     source = compare([at, geon.max(at), geon.argmax(at)], x, data)
-    assert is_read_ahead(source) == (1 < length < VECTORS // np.dtype(dtype).itemsize)
+    assert is_read_ahead(source) == (1 < length < MIN_VECTOR_LOOP_BYTES // np.dtype(dtype).itemsize)
 
 
 STEPS = [2, 3, 5, 8, 9, 127, 128, 129, 1000]
@@ -151,7 +182,9 @@ def test_each_so_many_rows_of_short_ones_are_chosen_ahead(step, start):
 
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("start", [0, 1])
-@pytest.mark.parametrize("length", [TURNS - 1, TURNS, 3 * TURNS + 5])
+@pytest.mark.parametrize(
+    "length", [MAX_BUFFERED_TURNS - 1, MAX_BUFFERED_TURNS, 3 * MAX_BUFFERED_TURNS + 5]
+)
 def test_each_so_many_elements_are_chosen_ahead_where_functions_are_computed(length, step, start):
     n, k = geon.Axis("N", 5), geon.Axis("K", length)
     x = geon.placeholder([n, k])
@@ -160,12 +193,14 @@ def test_each_so_many_elements_are_chosen_ahead_where_functions_are_computed(len
         assert is_chosen_ahead(source)
 
 
-@pytest.mark.parametrize("inner", [STRIDED - 1, STRIDED, STRIDED + 1])
+@pytest.mark.parametrize(
+    "inner", [MIN_STRIDED_ELEMENTS - 1, MIN_STRIDED_ELEMENTS, MIN_STRIDED_ELEMENTS + 1]
+)
 def test_long_rows_of_which_each_third_is_another_are_turns_of_three(inner):
     n, k = geon.Axis("N", 1037), geon.Axis("K", inner)
     x = geon.placeholder([n, k])
     source = compare([strided(x, n, 0, 3)], x, values("float32", 1037, inner))
-    assert is_chosen_ahead(source) == (inner < STRIDED)
+    assert is_chosen_ahead(source) == (inner < MIN_STRIDED_ELEMENTS)
 
 
 def test_elements_at_each_so_many_places_are_read_where_they_lie():

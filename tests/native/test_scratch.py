@@ -213,12 +213,12 @@ def test_products_of_one_form_are_looked_at_once(monkeypatch):
 def test_buffers_lie_at_multiples_of_the_targets_alignment(monkeypatch):
     bound = []
 
-    class Recorded(bound_program.Bound):
+    class Recorded(bound_program.BoundProgram):
         def __init__(self, program, threads, version, arena, offsets, *rest):
             bound.append((arena.ctypes.data, tuple(offsets), arena.nbytes))
             super().__init__(program, threads, version, arena, offsets, *rest)
 
-    monkeypatch.setattr(bound_program, "Bound", Recorded)
+    monkeypatch.setattr(bound_program, "BoundProgram", Recorded)
     x, y = geon.placeholder([A, B]), geon.placeholder([B, C])
     values = geon.cumsum(geon.dot(geon.exp(x), y), A)
     order = geon.argsort(values, C)

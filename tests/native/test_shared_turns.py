@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native.nests.shared_reduction import SHORT_TURN, VECTOR
-from geon.transformers.native.nests.split_reduction import WIDE_SUMS
+from geon.transformers.native.nests.shared_reduction import MAX_VECTOR_ELEMENTS, MIN_TURN_TERMS
+from geon.transformers.native.nests.split_reduction import MAX_ROW_SUMS
 
 missing = geon.NativeTransformer.unavailable()
 pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
@@ -52,13 +52,13 @@ def by_numpy(a, b, size, stride):
     ("images", "high", "wide", "channels", "size", "stride", "shared"),
     [
         (7, 9, 11, 16, 3, 1, True),
-        (2, 9, 11, VECTOR, 3, 1, True),
-        (40, 9, 11, VECTOR - 1, 3, 1, False),
-        (33, 7, 8, VECTOR + 1, 3, 2, False),  # four by four: a turn is short
-        (33, 12, 14, VECTOR + 1, 3, 2, True),
+        (2, 9, 11, MAX_VECTOR_ELEMENTS, 3, 1, True),
+        (40, 9, 11, MAX_VECTOR_ELEMENTS - 1, 3, 1, False),
+        (33, 7, 8, MAX_VECTOR_ELEMENTS + 1, 3, 2, False),  # four by four: a turn is short
+        (33, 12, 14, MAX_VECTOR_ELEMENTS + 1, 3, 2, True),
         (17, 6, 6, 128, 3, 1, True),
-        (3, 20, 21, WIDE_SUMS // 9, 3, 1, True),
-        (3, 20, 21, WIDE_SUMS // 9 + 1, 3, 1, False),
+        (3, 20, 21, MAX_ROW_SUMS // 9, 3, 1, True),
+        (3, 20, 21, MAX_ROW_SUMS // 9 + 1, 3, 1, False),
         (5, 10, 10, 40, 5, 1, True),
         (300, 6, 7, 20, 2, 1, True),
     ],
@@ -81,7 +81,7 @@ def test_slopes_of_filters_are_right(
         assert np.all(np.abs(found[0] - right) <= bound * most + bound)
 
 
-@pytest.mark.parametrize("turn", [SHORT_TURN - 1, SHORT_TURN, SHORT_TURN + 1])
+@pytest.mark.parametrize("turn", [MIN_TURN_TERMS - 1, MIN_TURN_TERMS, MIN_TURN_TERMS + 1])
 @pytest.mark.parametrize("turns", [1, 2, 15, 16, 17, 1000])
 def test_turns_below_at_and_above_what_is_worth_it(turn, turns):
     slope, places, arrays = slopes(turns, 1, turn, 32, 3)
@@ -89,7 +89,7 @@ def test_turns_below_at_and_above_what_is_worth_it(turn, turns):
         f = transformer.computation(slope, *places)
         shared = SHARED in str(f.source)
         found = f(*arrays)
-    assert shared == (turn >= SHORT_TURN)
+    assert shared == (turn >= MIN_TURN_TERMS)
     right, most = by_numpy(*arrays, 3, 1)
     assert np.all(np.abs(found - right) <= 3e-6 * most)
 

@@ -6,12 +6,21 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.kernels.nests.nest_lowering import BESIDE, SHORT
-from geon.transformers.kernels.nests.short_row_variants import COSTLY, can_be
+from geon.transformers.kernels.nests.nest_lowering import MAX_SHORT_ROW_ELEMENTS, MIN_ADJACENT_ROWS
+from geon.transformers.kernels.nests.short_row_variants import MAX_COSTLY_ROW_ELEMENTS, can_be
 
 REDUCTIONS = ["sum", "max", "min", "any", "all", "argmax", "argmin", "logsumexp", "softmax"]
-ROWS = [1, BESIDE - 1, BESIDE, 513, 1031]
-LENGTHS = [1, 2, 3, 7, 8, SHORT - 1, SHORT, SHORT + 1]
+ROWS = [1, MIN_ADJACENT_ROWS - 1, MIN_ADJACENT_ROWS, 513, 1031]
+LENGTHS = [
+    1,
+    2,
+    3,
+    7,
+    8,
+    MAX_SHORT_ROW_ELEMENTS - 1,
+    MAX_SHORT_ROW_ELEMENTS,
+    MAX_SHORT_ROW_ELEMENTS + 1,
+]
 
 
 def values(dtype, *shape):
@@ -71,9 +80,9 @@ def test_rows_side_by_side_are_short_and_many(name):
         x = geon.placeholder([n, c])
         return compare([getattr(geon, name)(x, c)], x, values("float32", rows, length))
 
-    assert "first_lane" in source(BESIDE, SHORT)
-    assert "first_lane" not in source(BESIDE - 1, SHORT)
-    assert "first_lane" not in source(BESIDE, SHORT + 1)
+    assert "first_lane" in source(MIN_ADJACENT_ROWS, MAX_SHORT_ROW_ELEMENTS)
+    assert "first_lane" not in source(MIN_ADJACENT_ROWS - 1, MAX_SHORT_ROW_ELEMENTS)
+    assert "first_lane" not in source(MIN_ADJACENT_ROWS, MAX_SHORT_ROW_ELEMENTS + 1)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
@@ -201,7 +210,13 @@ def test_all_of_short_rows_of_open_length_gives_what_numpy_gives(dtype):
     wanted = geon.NumPyTransformer().computation(results, x, each)
     assert "_short(threads" in functions[0].source
     for rows in (*ROWS, 20_000):
-        for length in (0, *LENGTHS, COSTLY - 1, COSTLY, COSTLY + 1):
+        for length in (
+            0,
+            *LENGTHS,
+            MAX_COSTLY_ROW_ELEMENTS - 1,
+            MAX_COSTLY_ROW_ELEMENTS,
+            MAX_COSTLY_ROW_ELEMENTS + 1,
+        ):
             data = values(dtype, rows, length)
             scale = np.nan_to_num(values(dtype, length), posinf=3, neginf=-3).astype(dtype)
             if length == 0 and dtype != "bool":
@@ -222,18 +237,18 @@ def test_a_draw_in_what_short_rows_store_keeps_its_order():
     results = [geon.softmax(x, normalization_axes=c) * geon.Random(3).uniform(x.axes)]
     with geon.NativeTransformer(threads=2) as native, geon.NumPyTransformer() as numpy:
         f, g = (each.computation(results, x) for each in (native, numpy))
-        for rows, length in ((BESIDE, 3), (1031, SHORT), (1, 5)):
+        for rows, length in ((MIN_ADJACENT_ROWS, 3), (1031, MAX_SHORT_ROW_ELEMENTS), (1, 5)):
             data = np.random.default_rng(rows).normal(size=(rows, length)).astype("float32")
             np.testing.assert_allclose(f(data)[0], g(data)[0], rtol=1e-5)
 
 
-@pytest.mark.parametrize("rows", [BESIDE - 1, BESIDE, None])
+@pytest.mark.parametrize("rows", [MIN_ADJACENT_ROWS - 1, MIN_ADJACENT_ROWS, None])
 def test_rows_that_are_known_to_be_few_are_not_gone_along(rows):
     n, c = geon.Axis("N", rows), geon.Axis("C")
     x, each = geon.placeholder([n, c], name="x"), geon.placeholder([c], name="e")
     with geon.NativeTransformer(threads=1) as transformer:
         f = transformer.computation(geon.sum(geon.square(x - each)), x, each)
-        assert ("_short(threads" in f.source) is (rows != BESIDE - 1)
+        assert ("_short(threads" in f.source) is (rows != MIN_ADJACENT_ROWS - 1)
         assert f(np.ones((rows or 70, 3)), np.zeros(3)) == 3 * (rows or 70)
 
 
@@ -245,7 +260,14 @@ def test_rows_of_a_square_have_no_form_for_short_ones(square):
     x = geon.placeholder([rows, columns])
     f = geon.NativeTransformer(threads=2).computation(geon.softmax(geon.tanh(x), columns), x)
     assert ("_short(threads" in f.source) is not square
-    for length in (1, 5, SHORT, SHORT + 1, BESIDE, 130):
+    for length in (
+        1,
+        5,
+        MAX_SHORT_ROW_ELEMENTS,
+        MAX_SHORT_ROW_ELEMENTS + 1,
+        MIN_ADJACENT_ROWS,
+        130,
+    ):
         data = np.random.default_rng(length).normal(size=(length, length)).astype(np.float32)
         raised = np.exp(np.tanh(data))
         np.testing.assert_allclose(f(data), raised / raised.sum(1, keepdims=True), rtol=3e-6)

@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.lowering.rules.split_reductions import LEAST, LONGEST, TURNS
+from geon.transformers.lowering.rules.split_reductions import (
+    FAST_RUN_ELEMENTS,
+    MIN_SPLIT_ELEMENTS,
+    MIN_SPLIT_RUNS,
+)
 
 FOLDS = {"sum": (geon.sum, np.sum), "max": (geon.max, np.max), "min": (geon.min, np.min)}
 
@@ -49,13 +53,13 @@ def test_folds_over_both_sides_are_right(fold, dtype, known):
 @pytest.mark.parametrize(
     ("turns", "kept", "run", "split"),
     [
-        (TURNS, 21, 13, True),
-        (TURNS - 1, 21, 13, False),
+        (MIN_SPLIT_RUNS, 21, 13, True),
+        (MIN_SPLIT_RUNS - 1, 21, 13, False),
         (None, 21, 13, True),
-        (1024, 4, LONGEST - 1, True),
-        (1024, 4, LONGEST, False),
-        (LEAST // 16, 4, 4, True),
-        (LEAST // 16 - 1, 4, 4, False),
+        (1024, 4, FAST_RUN_ELEMENTS - 1, True),
+        (1024, 4, FAST_RUN_ELEMENTS, False),
+        (MIN_SPLIT_ELEMENTS // 16, 4, 4, True),
+        (MIN_SPLIT_ELEMENTS // 16 - 1, 4, 4, False),
         (1024, 1, 40, False),
         (1024, 40, 1, False),
         (1024, None, 40, False),

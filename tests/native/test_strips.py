@@ -8,8 +8,12 @@ import pytest
 import geon
 from geon.transformers.native.names.dialect import array_strips
 from geon.transformers.native.toolchain.compilers import find_toolchain
-from geon.transformers.printing.nests.prefetch import NEAR
-from geon.transformers.printing.nests.vector_function_passes import MOST, SHORT, STRIP
+from geon.transformers.printing.nests.prefetch import MAX_PREFETCHED_BYTES
+from geon.transformers.printing.nests.vector_function_passes import (
+    MAX_STRIP_NODES,
+    MIN_STRIP_ROW_ELEMENTS,
+    STRIP_ELEMENTS,
+)
 from geon.transformers.printing.scalars.c_expressions import STRIP_FUNCTIONS
 
 toolchain = find_toolchain()
@@ -23,7 +27,19 @@ def present(name, dtype):
         pytest.skip("this function of strips needs AVX-512")
 
 
-LENGTHS = [1, SHORT - 1, SHORT, SHORT + 1, SHORT + STRIP - 1, 500, 511, 512, 513, 1021, 4099]
+LENGTHS = [
+    1,
+    MIN_STRIP_ROW_ELEMENTS - 1,
+    MIN_STRIP_ROW_ELEMENTS,
+    MIN_STRIP_ROW_ELEMENTS + 1,
+    MIN_STRIP_ROW_ELEMENTS + STRIP_ELEMENTS - 1,
+    500,
+    511,
+    512,
+    513,
+    1021,
+    4099,
+]
 EDGES = [0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 88.7228, 88.7229, -87.3, -103.9, -104.0, -150]
 EDGES += [2.0**46, -(2.0**46), 2.0**45.999, 1e5, 205887.0, 1e22]
 EDGES += [709.78, 709.79, -708.4, -745.1, -746, 1e20, -1e20, 3e38, -3e38, 1e308, -1e308, 1e-310]
@@ -64,8 +80,12 @@ def test_later_passes_bring_near_what_the_next_row_reads():
         assert fetches(softmax, None) == [1, 1]
         x = geon.placeholder([rows, columns := geon.Axis("columns")])
         f = transformer.computation(softmax(x, columns), x)
-        assert f"+ {NEAR} >= 0) __builtin_prefetch(" in f.source
-        for length in (NEAR // 8 - 1, NEAR // 8, NEAR // 8 + 1):
+        assert f"+ {MAX_PREFETCHED_BYTES} >= 0) __builtin_prefetch(" in f.source
+        for length in (
+            MAX_PREFETCHED_BYTES // 8 - 1,
+            MAX_PREFETCHED_BYTES // 8,
+            MAX_PREFETCHED_BYTES // 8 + 1,
+        ):
             data = np.random.default_rng(length).normal(size=(3, length)).astype("float32")
             powers = np.exp(data - data.max(1, keepdims=True))
             expected = powers / powers.sum(1, keepdims=True)
@@ -77,10 +97,16 @@ def test_strips_have_the_bits_of_single_elements(name, dtype):
     present(name, dtype)
     function = getattr(geon, name)
     data = special(np.dtype(dtype), 1 << 16)
-    data = np.resize(data, (len(data) // SHORT + 1) * SHORT).reshape(-1, SHORT)
-    rows, lane, parts = geon.Axis("rows", len(data)), geon.Axis("lane", SHORT), SHORT // STRIP
+    data = np.resize(
+        data, (len(data) // MIN_STRIP_ROW_ELEMENTS + 1) * MIN_STRIP_ROW_ELEMENTS
+    ).reshape(-1, MIN_STRIP_ROW_ELEMENTS)
+    rows, lane, parts = (
+        geon.Axis("rows", len(data)),
+        geon.Axis("lane", MIN_STRIP_ROW_ELEMENTS),
+        MIN_STRIP_ROW_ELEMENTS // STRIP_ELEMENTS,
+    )
     x = geon.placeholder([rows, lane], dtype=dtype)
-    part = geon.Axis("part", STRIP)
+    part = geon.Axis("part", STRIP_ELEMENTS)
     short = geon.placeholder([geon.Axis("many", len(data) * parts), part], dtype=dtype)
     with geon.NativeTransformer(threads=1) as transformer:
         # A sum beside the function keeps loops over rows apart from those along them.
@@ -88,7 +114,10 @@ def test_strips_have_the_bits_of_single_elements(name, dtype):
         single = transformer.computation([function(short), geon.sum(function(short), part)], short)
         assert STRIP_FUNCTIONS[name, dtype] in strip.source
         assert STRIP_FUNCTIONS[name, dtype] not in single.source
-        found, wanted = strip(data)[0], single(data.reshape(-1, STRIP))[0].reshape(data.shape)
+        found, wanted = (
+            strip(data)[0],
+            single(data.reshape(-1, STRIP_ELEMENTS))[0].reshape(data.shape),
+        )
     assert (np.isnan(found) == np.isnan(wanted)).all()
     if name not in ("sin", "cos"):  # which have no value at an infinity
         assert (np.isnan(found) == np.isnan(data)).all()
@@ -108,10 +137,10 @@ def test_remainders_in_strips_are_those_of_python(name, dtype):
     first = np.concatenate([edges, divisors * whole, generator.normal(size=1 << 15) * scales])
     second = np.concatenate([generator.permutation(edges), divisors, divisors[::-1]])
     first, second = first.astype(dtype), second.astype(dtype)
-    count = len(first) // STRIP * STRIP
+    count = len(first) // STRIP_ELEMENTS * STRIP_ELEMENTS
     first, second = first[:count], second[:count]
     flat = geon.Axis("flat", count)
-    many, part = geon.Axis("many", count // STRIP), geon.Axis("part", STRIP)
+    many, part = geon.Axis("many", count // STRIP_ELEMENTS), geon.Axis("part", STRIP_ELEMENTS)
     x, y = (geon.placeholder([flat], dtype=dtype) for _ in range(2))
     u, v = (geon.placeholder([many, part], dtype=dtype) for _ in range(2))
     function = geon.mod if name == "mod" else geon.floordivide
@@ -122,7 +151,9 @@ def test_remainders_in_strips_are_those_of_python(name, dtype):
         assert STRIP_FUNCTIONS[name, dtype] in strip.source
         assert STRIP_FUNCTIONS[name, dtype] not in single.source
         found = strip(first, second)
-        wanted = single(first.reshape(-1, STRIP), second.reshape(-1, STRIP))[0].reshape(-1)
+        wanted = single(first.reshape(-1, STRIP_ELEMENTS), second.reshape(-1, STRIP_ELEMENTS))[
+            0
+        ].reshape(-1)
     numbers = ~np.isnan(found)
     assert (numbers == ~np.isnan(wanted)).all()
     assert found[numbers].tobytes() == wanted[numbers].tobytes()
@@ -143,8 +174,8 @@ def test_casts_of_halves_in_strips_have_the_bits_of_single_elements(source, targ
         random = np.random.default_rng(4).integers(0, 1 << 32, 1 << 16)
         data = np.concatenate([(bits + near).ravel(), (bits + 0x1000 + near).ravel(), random])
         data = (data & 0xFFFFFFFF).astype(np.uint32).view(np.float32)
-    flat, rows = geon.Axis("flat", len(data)), geon.Axis("rows", len(data) // STRIP)
-    part = geon.Axis("part", STRIP)
+    flat, rows = geon.Axis("flat", len(data)), geon.Axis("rows", len(data) // STRIP_ELEMENTS)
+    part = geon.Axis("part", STRIP_ELEMENTS)
     x, short = geon.placeholder([flat], dtype=source), geon.placeholder([rows, part], dtype=source)
     with geon.NativeTransformer(threads=1) as transformer:
         one = geon.cast(x, target)
@@ -153,7 +184,7 @@ def test_casts_of_halves_in_strips_have_the_bits_of_single_elements(source, targ
         single = transformer.computation([turned, geon.cast(turned, source)], short)
         assert "_to_half_strip" in strip.source
         assert "_strip(" not in single.source
-        found, wanted = strip(data), single(data.reshape(-1, STRIP))
+        found, wanted = strip(data), single(data.reshape(-1, STRIP_ELEMENTS))
     for a, b in zip(found, wanted, strict=True):
         assert a.tobytes() == np.ascontiguousarray(b.T).tobytes()
 
@@ -201,7 +232,7 @@ def test_a_long_chain_is_right_with_and_without_strips():
     x = geon.placeholder([n])
     data = np.random.default_rng(9).uniform(-1, 1, 300).astype(np.float32)
     with geon.NativeTransformer(threads=1) as transformer:
-        for count in (MOST // 4, MOST):
+        for count in (MAX_STRIP_NODES // 4, MAX_STRIP_NODES):
             result, wanted = x, data.astype(np.float64)
             for _ in range(count):
                 result, wanted = geon.exp(-result * result), np.exp(-wanted * wanted)
@@ -238,7 +269,17 @@ def test_a_pass_that_draws_takes_no_strips_and_one_that_reads_a_draw_of_its_row_
     np.testing.assert_allclose(found, wanted, rtol=3e-6)
 
 
-@pytest.mark.parametrize("size", [SHORT, SHORT + 1, 4096, 4096 + STRIP, 16 * 12_345, 16 * 65_537])
+@pytest.mark.parametrize(
+    "size",
+    [
+        MIN_STRIP_ROW_ELEMENTS,
+        MIN_STRIP_ROW_ELEMENTS + 1,
+        4096,
+        4096 + STRIP_ELEMENTS,
+        16 * 12_345,
+        16 * 65_537,
+    ],
+)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_loop_that_fills_strips_has_no_other_loop(size, dtype):
     present("exp", dtype)
@@ -247,7 +288,7 @@ def test_a_loop_that_fills_strips_has_no_other_loop(size, dtype):
     source, found = agree(geon.exp(x) * 2, x, data)
     assert STRIP_FUNCTIONS["exp", dtype] in source
     single = "= geon_exp_f32(" if dtype == "float32" else "= geon_exp_f64("
-    assert (single in source) is (size % STRIP != 0)
+    assert (single in source) is (size % STRIP_ELEMENTS != 0)
     np.testing.assert_allclose(found, 2 * np.exp(data.astype(np.float64)), rtol=3e-7)
 
 
@@ -263,7 +304,17 @@ def test_pieces_of_a_join_are_taken_in_strips():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("size", [SHORT - 1, SHORT, 2 * SHORT + 1, 33 * 1024, 100_003, 100_008])
+@pytest.mark.parametrize(
+    "size",
+    [
+        MIN_STRIP_ROW_ELEMENTS - 1,
+        MIN_STRIP_ROW_ELEMENTS,
+        2 * MIN_STRIP_ROW_ELEMENTS + 1,
+        33 * 1024,
+        100_003,
+        100_008,
+    ],
+)
 def test_sums_of_remainders_are_taken_in_strips(dtype, size):
     """A sum of what a function of strips gives, and of what it gives cast to another width."""
     x = geon.placeholder([geon.Axis("N", size)], dtype=dtype)
@@ -271,20 +322,28 @@ def test_sums_of_remainders_are_taken_in_strips(dtype, size):
     data = np.random.default_rng(19).uniform(-20, 20, size).astype(dtype)
     total = geon.sum(rest)
     source, found = agree(total, x, data)
-    assert ("geon_mod_strip" in source) is (size >= SHORT)
+    assert ("geon_mod_strip" in source) is (size >= MIN_STRIP_ROW_ELEMENTS)
     np.testing.assert_allclose(found, np.mod(data, np.array(3, dtype)).sum(dtype="float64"), 1e-6)
     wide = geon.sum(geon.cast(rest, "float64"))
     _, found = agree(wide, x, data)
     np.testing.assert_allclose(found, np.mod(data, np.array(3, dtype)).sum(dtype="float64"), 1e-12)
 
 
-@pytest.mark.parametrize("size", [SHORT - 1, SHORT, SHORT + STRIP + 3, 4099])
+@pytest.mark.parametrize(
+    "size",
+    [
+        MIN_STRIP_ROW_ELEMENTS - 1,
+        MIN_STRIP_ROW_ELEMENTS,
+        MIN_STRIP_ROW_ELEMENTS + STRIP_ELEMENTS + 3,
+        4099,
+    ],
+)
 def test_what_is_read_backwards_is_taken_in_strips(size):
     """Loads that are read ahead are operands of functions of strips where they lie."""
     x = geon.placeholder([geon.Axis("N", size)])
     data = np.random.default_rng(23).normal(size=size).astype(np.float32)
     source, found = agree(geon.cast(geon.flip(x, "N"), "float16"), x, data)
-    assert ("geon_f32_to_half_strip" in source) is (size >= SHORT)
+    assert ("geon_f32_to_half_strip" in source) is (size >= MIN_STRIP_ROW_ELEMENTS)
     np.testing.assert_array_equal(found, data[::-1].astype(np.float16))
 
 
@@ -300,7 +359,7 @@ def test_parts_of_a_loop_in_strips_are_whole_strips(size):
 
 def test_strips_take_truths_integers_positions_choices_and_what_a_row_has_looked_up():
     """And give what a transformer of single elements does."""
-    n, m = geon.Axis("N", 40), geon.Axis("M", 3 * SHORT + 5)
+    n, m = geon.Axis("N", 40), geon.Axis("M", 3 * MIN_STRIP_ROW_ELEMENTS + 5)
     x, y = (geon.placeholder([n, m]) for _ in range(2))
     at = geon.placeholder([n], "int64")
     half = geon.cast(x, "float16")

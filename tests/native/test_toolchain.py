@@ -252,7 +252,7 @@ def test_the_processor_is_said_alike_each_time():
 
 
 def test_sanitized():
-    made = compilers.sanitized(REAL)
+    made = compilers.with_sanitizers(REAL)
     assert made.command == REAL.command
     assert "-O2" not in made.flags and "-O1" in made.flags
     assert "-fsanitize=address,undefined" in made.flags
@@ -262,7 +262,7 @@ def test_sanitized():
 def test_sanitized_with_zig():
     zig = compilers.dataclasses.replace(REAL, command=("/usr/bin/zig", "cc"))
     with pytest.raises(UnavailableError, match="without the address sanitizer: install gcc"):
-        compilers.sanitized(zig)
+        compilers.with_sanitizers(zig)
 
 
 BUGGY = """
@@ -279,7 +279,7 @@ int shift(int n) { return 1 << n; }
 )
 def test_what_the_sanitizers_find(monkeypatch, tmp_path, call, complaint):
     monkeypatch.setenv("PATH", os.defpath)
-    made = compilers.sanitized(REAL)
+    made = compilers.with_sanitizers(REAL)
     try:
         environment = compilers.sanitizer_environment(made)
     except UnavailableError as error:

@@ -15,11 +15,15 @@ from geon.transformers.native.emit.module_text import function_of, make_module
 from geon.transformers.native.emit.unit_texts import small_functions
 from geon.transformers.native.library.library_kernels import library_text
 from geon.transformers.native.products.product_kernels import product_units
-from geon.transformers.native.sizes.blocking import halved, shape
+from geon.transformers.native.sizes.blocking import half_vector_shape, shape
 from geon.transformers.native.toolchain import shared_objects, translation_units
 from geon.transformers.native.toolchain.compilers import find_toolchain
 from geon.transformers.native.toolchain.flags import OF_VECTORS
-from geon.transformers.native.toolchain.translation_units import LEAST, MOST, divided
+from geon.transformers.native.toolchain.translation_units import (
+    MAX_UNIT_CHARACTERS,
+    MIN_UNIT_CHARACTERS,
+    divide_units,
+)
 from tests.golden.chunks import top_level
 from tests.golden.emitting import VECTOR_BYTES, native
 from tests.golden.programs import PROGRAMS
@@ -30,7 +34,7 @@ from tests.transformers.c_text import mentioned
 @pytest.mark.parametrize("cores", [1, 2, 3, 16])
 @pytest.mark.parametrize("costs", [[], [5], [9_000, 1_000, 9_000], [3_000] * 40, [90_000] * 8])
 def test_each_kernel_is_in_one_unit(costs, cores):
-    found = divided(costs, 500, cores)
+    found = divide_units(costs, 500, cores)
     assert sorted(number for unit in found for number in unit) == list(range(len(costs)))
     assert all(unit == sorted(unit) for unit in found)
 
@@ -38,7 +42,7 @@ def test_each_kernel_is_in_one_unit(costs, cores):
 def test_as_many_units_as_cores_of_about_the_same_cost():
     costs = [3_000, 14_000, 2_500, 9_000, 6_000, 11_000, 2_500]
     for cores in (1, 2, 3):
-        found = divided(costs, 1_000, cores)
+        found = divide_units(costs, 1_000, cores)
         loads = [sum(costs[number] for number in unit) for unit in found]
         loads[0] += 1_000
         assert len(found) == cores
@@ -46,18 +50,22 @@ def test_as_many_units_as_cores_of_about_the_same_cost():
 
 
 def test_the_first_unit_has_less_where_it_has_more_besides():
-    first, second = divided([4_000] * 10, 20_000, 2)
+    first, second = divide_units([4_000] * 10, 20_000, 2)
     assert (len(first), len(second)) == (3, 7)
 
 
 def test_little_work_is_one_unit_and_of_much_the_last_are_short():
-    assert len(divided([LEAST // 4] * 3, 100, 8)) == 1
-    assert len(divided([LEAST // 2] * 8, 100, 16)) == 4
-    assert len(divided([LEAST] * 72, 100, 1)) == 1
-    loads = [LEAST * len(unit) for unit in divided([LEAST] * 72, 100, 2)]
-    assert sum(loads) == 6 * MOST
-    assert loads[:3] == [MOST] * 3 and max(loads[-4:]) <= 4 * LEAST
-    assert all(load <= max(4 * LEAST, sum(loads[n:]) / 2) for n, load in enumerate(loads))
+    assert len(divide_units([MIN_UNIT_CHARACTERS // 4] * 3, 100, 8)) == 1
+    assert len(divide_units([MIN_UNIT_CHARACTERS // 2] * 8, 100, 16)) == 4
+    assert len(divide_units([MIN_UNIT_CHARACTERS] * 72, 100, 1)) == 1
+    loads = [
+        MIN_UNIT_CHARACTERS * len(unit) for unit in divide_units([MIN_UNIT_CHARACTERS] * 72, 100, 2)
+    ]
+    assert sum(loads) == 6 * MAX_UNIT_CHARACTERS
+    assert loads[:3] == [MAX_UNIT_CHARACTERS] * 3 and max(loads[-4:]) <= 4 * MIN_UNIT_CHARACTERS
+    assert all(
+        load <= max(4 * MIN_UNIT_CHARACTERS, sum(loads[n:]) / 2) for n, load in enumerate(loads)
+    )
 
 
 def test_units_for_two_processors_have_what_one_unit_has():
@@ -84,8 +92,12 @@ def test_units_for_two_processors_have_what_one_unit_has():
 @pytest.mark.parametrize("cores", [1, 2, 3, 5])
 def test_units_are_begun_while_others_are_printed(monkeypatch, cores):
     """As many as there are processors, none on one, each as it will be, whoever begins them."""
-    monkeypatch.setattr("geon.transformers.native.toolchain.translation_units.LEAST", 1_000)
-    monkeypatch.setattr("geon.transformers.native.toolchain.translation_units.MOST", 2_000 * cores)
+    monkeypatch.setattr(
+        "geon.transformers.native.toolchain.translation_units.MIN_UNIT_CHARACTERS", 1_000
+    )
+    monkeypatch.setattr(
+        "geon.transformers.native.toolchain.translation_units.MAX_UNIT_CHARACTERS", 2_000 * cores
+    )
     inputs = [geon.placeholder([geon.Axis(f"A{n}", n + 2)]) for n in range(40)]
     f = geon.make_transformer("native").computation([geon.exp(x) * 3 for x in inputs], *inputs)
     ready = []
@@ -103,20 +115,26 @@ def test_units_are_begun_while_others_are_printed(monkeypatch, cores):
 
 def test_a_unit_that_is_most_of_a_program_is_not_begun_before_the_rest():
     for waiting, printed, expected, cores, begun in [
-        (MOST // 2 - 1, MOST // 2 - 1, 9 * MOST, 2, False),
-        (MOST // 2, MOST // 2, 9 * MOST, 2, True),
-        (MOST // 2, MOST, 2 * MOST, 2, True),
-        (MOST // 2, MOST, 2 * MOST - 1, 2, False),
-        (2 * LEAST - 1, MOST, 99 * MOST, 64, False),
-        (2 * LEAST, MOST, 99 * MOST, 64, True),
+        (
+            MAX_UNIT_CHARACTERS // 2 - 1,
+            MAX_UNIT_CHARACTERS // 2 - 1,
+            9 * MAX_UNIT_CHARACTERS,
+            2,
+            False,
+        ),
+        (MAX_UNIT_CHARACTERS // 2, MAX_UNIT_CHARACTERS // 2, 9 * MAX_UNIT_CHARACTERS, 2, True),
+        (MAX_UNIT_CHARACTERS // 2, MAX_UNIT_CHARACTERS, 2 * MAX_UNIT_CHARACTERS, 2, True),
+        (MAX_UNIT_CHARACTERS // 2, MAX_UNIT_CHARACTERS, 2 * MAX_UNIT_CHARACTERS - 1, 2, False),
+        (2 * MIN_UNIT_CHARACTERS - 1, MAX_UNIT_CHARACTERS, 99 * MAX_UNIT_CHARACTERS, 64, False),
+        (2 * MIN_UNIT_CHARACTERS, MAX_UNIT_CHARACTERS, 99 * MAX_UNIT_CHARACTERS, 64, True),
     ]:
-        assert translation_units.enough(waiting, printed, expected, cores) == begun
+        assert translation_units.is_unit_ready(waiting, printed, expected, cores) == begun
     for waiting, expected, begun in [
-        (2 * LEAST - 1, 9 * MOST, False),
-        (2 * LEAST, 9 * MOST, True),
-        (2 * LEAST, 6 * LEAST - 1, False),
+        (2 * MIN_UNIT_CHARACTERS - 1, 9 * MAX_UNIT_CHARACTERS, False),
+        (2 * MIN_UNIT_CHARACTERS, 9 * MAX_UNIT_CHARACTERS, True),
+        (2 * MIN_UNIT_CHARACTERS, 6 * MIN_UNIT_CHARACTERS - 1, False),
     ]:
-        assert translation_units.enough(waiting, waiting, expected, 2, first=True) == begun
+        assert translation_units.is_unit_ready(waiting, waiting, expected, 2, first=True) == begun
 
 
 def defined(module):
@@ -235,7 +253,7 @@ print(count - len(made_of.units), len(made_of.shared))
 @pytest.mark.slow
 def test_what_products_share_is_compiled_at_installation(installed, tmp_path):
     """A machine's first program compiles its own units alone, in both types."""
-    narrow = halved(shape("float", find_toolchain().vector_bytes))
+    narrow = half_vector_shape(shape("float", find_toolchain().vector_bytes))
     # Those of both types, of narrow float32 products, and what adds to rows.
     assert len(list(installed.glob("*.o"))) == 4 + (0 if narrow is None else 2) + 2
     double = FIRST.replace("product(geon.tanh)", "product(lambda x: geon.cast(x, 'float64'))")
@@ -317,7 +335,7 @@ def test_calls_after_the_first_compile_nothing(tmp_path):
 
 
 def test_a_kernel_costs_more_than_its_text():
-    assert translation_units.cost("x" * 100) == 100 + translation_units.KERNEL
+    assert translation_units.cost("x" * 100) == 100 + translation_units.KERNEL_COST_CHARACTERS
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -38,8 +38,8 @@ def test_vectors_have_what_plain_text_has(monkeypatch):
     cases = [VectoredNest(seed) for seed in range(SEEDS)]
     found, vectors = results_of(cases, 1, VECTORS)
     divided, _ = results_of(cases, 3, VECTORS)
-    monkeypatch.setattr(nest_text, "vectored", no_vectors)
-    monkeypatch.setattr(nest_text, "jammed", no_vectors)
+    monkeypatch.setattr(nest_text, "choose_vectors", no_vectors)
+    monkeypatch.setattr(nest_text, "choose_jam", no_vectors)
     plain, none = results_of(cases, 1, VECTORS)
     assert sum(vectors) >= SEEDS // 2
     assert not any(none)
@@ -201,8 +201,8 @@ def test_special_values_are_what_they_are_in_plain_text(monkeypatch):
         for array in given:
             array.reshape(-1)[generator.integers(0, array.size, 60)] = value
     found = []
-    for decide in (nest_text.vectored, no_vectors):
-        monkeypatch.setattr(nest_text, "vectored", decide)
+    for decide in (nest_text.choose_vectors, no_vectors):
+        monkeypatch.setattr(nest_text, "choose_vectors", decide)
         monkeypatch.setattr(programs, "_programs", None)
         with geon.NativeTransformer(threads=1) as native:
             f = native.computation(results, x, y, one)

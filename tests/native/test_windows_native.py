@@ -6,7 +6,7 @@ import pytest
 import geon
 from geon.transformers.kernels.analysis.index_boxes import guards_of
 from geon.transformers.kernels.ir.scalar_code import Load, walk
-from geon.transformers.kernels.nests.index_set_splitting import stored
+from geon.transformers.kernels.nests.index_set_splitting import stored_values
 from tests import window_cases as cases
 
 ORDERS = [("NHWC", "RSCK"), ("NCHW", "KCRS"), ("NGHWC", "GRSCK"), ("CWNH", "SKCR")]
@@ -107,6 +107,6 @@ def test_the_slope_of_pooling_reads_positions_and_divides_nothing(make_native):
     positions, cotangents = slope.operands[1:]
     assert positions.dtype == np.int32 and cotangents is g
     for piece in slope.pieces:
-        offsets = [node.offset for node in walk(*stored(piece)) if isinstance(node, Load)]
-        assert not list(guards_of(*stored(piece)))
+        offsets = [node.offset for node in walk(*stored_values(piece)) if isinstance(node, Load)]
+        assert not list(guards_of(*stored_values(piece)))
         assert all(isinstance(atom, str) for offset in offsets for atom in offset.terms)

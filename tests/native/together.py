@@ -8,7 +8,7 @@ import numpy as np
 from geon.transformers.cache import programs
 from geon.transformers.native.emit import module_text
 from geon.transformers.native.emit.compiler import record_of
-from geon.transformers.native.emit.unit_texts import Functions
+from geon.transformers.native.emit.unit_texts import UnitFunctions
 from geon.transformers.native.nests.nest_text import GRAIN
 from geon.transformers.native.runtime.bound_program import NativeProgram
 from geon.transformers.native.toolchain.shared_objects import shared_object
@@ -54,7 +54,9 @@ class Together:
         text = text_of(plan, linking, width)
         if text not in self.parts:
             suffix = f"_{len(self.parts)}"
-            part = module_text._Module(plan, linking, width, False, suffix, False, 1, Common.never)
+            part = module_text._CModuleWriter(
+                plan, linking, width, False, suffix, False, 1, Common.never
+            )
             part.functions = self.functions
             module = part.make()
             self.bodies.append(module.units[0].removeprefix(module_text.LINK))
@@ -87,7 +89,7 @@ def text_of(plan, linking, width):
     return "\n".join(module_text.make_module(plan, linking, width, False).units)
 
 
-class Common(Functions):
+class Common(UnitFunctions):
     """The functions of all modules, which have none of their own."""
 
     def __init__(self):

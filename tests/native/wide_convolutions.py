@@ -6,11 +6,29 @@ Lengths are around those at which blocks of places and of rows, and vectors, end
 import numpy as np
 
 import geon
-from geon.transformers.native.sizes.blocking import GROUP
+from geon.transformers.native.sizes.blocking import ROWS_PER_GROUP
 from tests import window_cases as cases
 
 CHANNELS = (1, 3, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 48, 64, 72)
-FILTERS = (1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 16, 17, 31, GROUP - 1, GROUP, GROUP + 1, 65)
+FILTERS = (
+    1,
+    2,
+    3,
+    4,
+    5,
+    7,
+    8,
+    9,
+    12,
+    13,
+    16,
+    17,
+    31,
+    ROWS_PER_GROUP - 1,
+    ROWS_PER_GROUP,
+    ROWS_PER_GROUP + 1,
+    65,
+)
 LENGTHS = (1, 2, 3, 7, 8, 9, 14, 16, 23, 31, 32, 33, 50)
 IMAGES = (0, 1, 1, 2, 2, 3, 3, 5, 11)
 MOST = 1 << 23  # multiply-adds

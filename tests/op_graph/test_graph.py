@@ -15,7 +15,7 @@ import pytest
 
 import geon
 from geon.op_graph.names import NameableValue
-from geon.op_graph.nodes import SITES_KEPT, DebugInfo, Node
+from geon.op_graph.nodes import MAX_SITES, DebugInfo, Node
 from geon.op_graph.op_graph import (
     ComputationOp,
     Leaf,
@@ -272,7 +272,7 @@ def test_every_line_that_builds_an_op_is_kept(x):
         eval(compile("\n" * k + "cos(x)", "many.py", "eval"), {"cos": geon.exp, "x": x})
         for k in range(20)
     ]
-    assert len(made[0].sites) <= SITES_KEPT + 1 and made[0].sites[0] == "many.py:1"
+    assert len(made[0].sites) <= MAX_SITES + 1 and made[0].sites[0] == "many.py:1"
 
 
 # What ops refuse ---------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ import pytest
 import geon
 from geon.op_graph.axes.index_map import identity
 from geon.op_graph.core.primitive import PRIMITIVES
-from geon.op_graph.evaluation.eval_index_map import moved
-from geon.op_graph.evaluation.interpreter import Bound, interpret
+from geon.op_graph.evaluation.eval_index_map import eval_index_map
+from geon.op_graph.evaluation.interpreter import BoundOp, interpret
 from geon.op_graph.op_graph import post_order
 from geon.testing.cases import for_each
 from geon.testing.samples import SAMPLES
@@ -26,7 +26,7 @@ def ops_with_maps(sample):
     values = interpret(results, feeds, {})
     bounds = {}
     for op in order:
-        bounds[op] = Bound(op, {}, tuple(bounds[arg] for arg in op.args))
+        bounds[op] = BoundOp(op, {}, tuple(bounds[arg] for arg in op.args))
         if op.primitive.index_map is not None:
             yield bounds[op], [values[arg] for arg in op.args]
 
@@ -38,7 +38,7 @@ def test_a_map_says_what_the_reference_computes(sample):
             continue  # the map is all that says it
         with np.errstate(all="ignore"):
             expected = op.primitive.reference(op, *arrays)
-        got = moved(op, *arrays)
+        got = eval_index_map(op, *arrays)
         np.testing.assert_array_equal(got, expected, strict=True)
 
 
@@ -63,6 +63,6 @@ def test_a_view_is_one_piece_and_the_last_piece_has_no_guards(sample):
 def test_a_position_outside_its_axis_raises(at):
     x, k = geon.placeholder([A, B]), geon.placeholder(dtype="int64")
     op = x[k]
-    bound = Bound(op, {}, (Bound(x, {}, ()), Bound(k, {}, ())))
+    bound = BoundOp(op, {}, (BoundOp(x, {}, ()), BoundOp(k, {}, ())))
     with pytest.raises(geon.IndexRangeError):
-        moved(bound, np.zeros((3, 4), np.float32), np.array(at))
+        eval_index_map(bound, np.zeros((3, 4), np.float32), np.array(at))

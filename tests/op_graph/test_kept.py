@@ -5,7 +5,7 @@ import pytest
 import geon
 from geon.op_graph.core.interning import OwnTable
 from geon.op_graph.op_graph import RegionOp, deep_order, post_order
-from geon.op_graph.regions.scan_deriv import DEEP, kept_of
+from geon.op_graph.regions.scan_deriv import MIN_STORED_PRODUCT_TERMS, kept_of
 from geon.op_graph.transforms.functionalize import functional
 from geon.transformers.lowering.rules.program import build_program
 
@@ -24,7 +24,7 @@ def loops(step, init, xs, wanted):
 
 
 def test_products_are_not_computed_again():
-    h = geon.Axis("H", DEEP)
+    h = geon.Axis("H", MIN_STORED_PRODUCT_TERMS)
     x, w = geon.placeholder([T, N, h]), geon.placeholder([h.prime, h])
 
     def step(c, e):
@@ -36,7 +36,7 @@ def test_products_are_not_computed_again():
 
 
 def test_short_products_are_computed_again():
-    h = geon.Axis("H", DEEP - 1)
+    h = geon.Axis("H", MIN_STORED_PRODUCT_TERMS - 1)
     x, w = geon.placeholder([T, N, h]), geon.placeholder([h.prime, h])
 
     def step(c, e):

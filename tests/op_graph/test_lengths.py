@@ -25,7 +25,7 @@ from geon.op_graph.axes.lengths import (
     product,
     to_sympy,
 )
-from geon.op_graph.axes.lengths import substituted as bound
+from geon.op_graph.axes.lengths import substitute_names as bound
 
 NAMES = ("N", "C", "T")
 N, C, T = map(Length.of, NAMES)

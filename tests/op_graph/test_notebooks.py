@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import geon
-from geon.op_graph.text.display import LINES, folded
+from geon.op_graph.text.display import MAX_UNFOLDED_LINES, fold_lines
 from tests.places import here
 
 N, C = geon.Axis("N"), geon.Axis("C", 4)
@@ -99,10 +99,12 @@ def test_effects_say_what_they_change():
 
 
 def test_what_is_large_is_folded():
-    few = folded("plan", ["<x>"] * LINES)
+    few = fold_lines("plan", ["<x>"] * MAX_UNFOLDED_LINES)
     assert few.startswith("<pre>&lt;x&gt;")
-    many = folded("plan", ["x"] * (LINES + 1))
-    assert many.startswith(f"<details><summary>plan, {LINES + 1} lines</summary><pre>x")
+    many = fold_lines("plan", ["x"] * (MAX_UNFOLDED_LINES + 1))
+    assert many.startswith(
+        f"<details><summary>plan, {MAX_UNFOLDED_LINES + 1} lines</summary><pre>x"
+    )
     x = geon.placeholder([N, C])
     wide = geon.concat([geon.concat([x + i + j for i in range(6)], C) for j in range(6)], C)
     assert "<details><summary>expression, " in wide._repr_html_()

@@ -43,7 +43,7 @@ def test_known_answers(counter, key, expected):
     assert philox(words_of(counter), words_of(key)) == words_of(expected)
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5, 4 * module._BLOCK + 7])
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5, 4 * module._BLOCK_COUNTERS + 7])
 def test_word_i_is_a_lane_of_its_block(count):
     got = draw(count, call=9 + (3 << 32))
     key = (0x89ABCDEF, 0x01234567)
@@ -52,14 +52,14 @@ def test_word_i_is_a_lane_of_its_block(count):
 
 
 def test_the_shape_and_a_shorter_draw_change_no_word():
-    whole = draw(3 * 4 * module._BLOCK + 5)
-    for count in (1, 6, 4 * module._BLOCK - 1, 4 * module._BLOCK + 1):
+    whole = draw(3 * 4 * module._BLOCK_COUNTERS + 5)
+    for count in (1, 6, 4 * module._BLOCK_COUNTERS - 1, 4 * module._BLOCK_COUNTERS + 1):
         np.testing.assert_array_equal(draw(count), whole[:count])
     np.testing.assert_array_equal(draw((7, 3, 5)).ravel(), whole[:105])
     np.testing.assert_array_equal(draw(()), whole[0])
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 2 * module._BLOCK + 3])
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 2 * module._BLOCK_COUNTERS + 3])
 def test_uint64_takes_two_words_low_first(count):
     words = draw(2 * count).astype(np.uint64)
     expected = words[0::2] | words[1::2] << np.uint64(32)

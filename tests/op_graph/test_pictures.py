@@ -4,7 +4,12 @@ from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import geon
-from geon.op_graph.text.display import ARGUMENTS, LEVELS, computation_html, tensor_html
+from geon.op_graph.text.display import (
+    MAX_SHOWN_ARGUMENTS,
+    MAX_SHOWN_LEVELS,
+    computation_html,
+    tensor_html,
+)
 
 N, C = geon.Axis("N"), geon.Axis("C", 4)
 
@@ -66,14 +71,17 @@ def test_large_expressions_are_cut():
     for _ in range(10_000):
         y = geon.tan(y)
     lines = Shown(tensor_html(y)).texts[-1].splitlines()
-    assert len(lines) == LEVELS + 2 and lines[-1].strip() == "..."
+    assert len(lines) == MAX_SHOWN_LEVELS + 2 and lines[-1].strip() == "..."
     parts = geon.concat([x] * 50, C)
     lines = Shown(tensor_html(parts)).texts[-1].splitlines()
-    assert len(lines) == ARGUMENTS + 2 and lines[-1].strip() == f"... {50 - ARGUMENTS} more"
+    assert (
+        len(lines) == MAX_SHOWN_ARGUMENTS + 2
+        and lines[-1].strip() == f"... {50 - MAX_SHOWN_ARGUMENTS} more"
+    )
     for _ in range(100):
         y = y + y
     lines = Shown(tensor_html(y)).texts[-1].splitlines()
-    assert sum(line.endswith("(as above)") for line in lines) == LEVELS - 1
+    assert sum(line.endswith("(as above)") for line in lines) == MAX_SHOWN_LEVELS - 1
 
 
 def test_leaves_show_their_flags_and_no_expression():

@@ -7,8 +7,8 @@ import pytest
 
 import geon
 from geon.op_graph.core.primitive import PRIMITIVES
-from geon.op_graph.evaluation.eval_reducer import CODE, reduced, start, stepped
-from geon.op_graph.evaluation.interpreter import Bound, interpret
+from geon.op_graph.evaluation.eval_reducer import CODE, eval_reduction, start, step_states
+from geon.op_graph.evaluation.interpreter import BoundOp, interpret
 from geon.op_graph.op_graph import post_order
 from geon.op_graph.rows import reducers
 from geon.op_graph.rows.reductions import reduce
@@ -42,10 +42,10 @@ def test_a_reducer_says_what_the_reference_computes(sample):
         values = interpret(results, feeds, {})
         for op in post_order(results):
             if op.primitive.reducer is not None:
-                bound = Bound(op, {}, tuple(Bound(arg, {}, ()) for arg in op.args))
+                bound = BoundOp(op, {}, tuple(BoundOp(arg, {}, ()) for arg in op.args))
                 x = values[op.args[0]]
                 wide = x.astype(np.float32) if x.dtype.name in HALVES else x
-                got = reduced(bound, wide).astype(op.dtype)
+                got = eval_reduction(bound, wide).astype(op.dtype)
                 rough = op.dtype.name in HALVES
                 wanted = values[op]
                 if rough:
@@ -73,7 +73,7 @@ def in_parts(reducer, x, dtype, cuts, order):
     parts = []
     for low, high in itertools.pairwise([0, *cuts, x.shape[1]]):
         state = start(reducer, x.dtype, dtype, x.shape[:1])
-        parts.append(stepped(reducer, state, x, range(low, high)))
+        parts.append(step_states(reducer, state, x, range(low, high)))
     total = parts[order[0]]
     for number in order[1:]:
         total = reducer.combine(CODE, total, parts[number])
@@ -122,8 +122,8 @@ def test_positions_in_order_take_a_shorter_step(find, dtype, cuts, order):
 @for_each("name", ["sum", "prod", "any", "all"])
 def test_nothing_is_the_identity(name):
     op = getattr(geon, name)(geon.placeholder(geon.Axis("N", 0)))
-    bound = Bound(op, {}, (Bound(op.args[0], {}, ()),))
-    got = reduced(bound, np.zeros(0, op.args[0].dtype))
+    bound = BoundOp(op, {}, (BoundOp(op.args[0], {}, ()),))
+    got = eval_reduction(bound, np.zeros(0, op.args[0].dtype))
     assert got == {"sum": 0, "prod": 1, "any": False, "all": True}[name]
     assert ROWS[name].reducer.empty
 

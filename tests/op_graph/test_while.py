@@ -9,7 +9,7 @@ import geon
 from geon.op_graph.evaluation.interpreter import evaluate, interpret
 from geon.op_graph.op_graph import among, deep_order, post_order
 from geon.op_graph.regions import while_deriv
-from geon.op_graph.regions.while_deriv import PARTS, RECORDED, SEGMENTS
+from geon.op_graph.regions.while_deriv import MAX_RECORDED_STEPS, MAX_SEGMENTS, MAX_STACKED_STEPS
 from geon.op_graph.text.fingerprint import canonical
 from tests.op_graph.test_scan import simple
 
@@ -225,7 +225,14 @@ def test_what_is_refused_names_both_sides(call, error, message):
 
 # All ways of the record: all carries, one part, several, as many segments as there may be, and
 # segments of several parts.
-WAYS = [20, RECORDED, RECORDED + 1, SEGMENTS * PARTS, SEGMENTS * PARTS + 1, None]
+WAYS = [
+    20,
+    MAX_RECORDED_STEPS,
+    MAX_RECORDED_STEPS + 1,
+    MAX_SEGMENTS * MAX_STACKED_STEPS,
+    MAX_SEGMENTS * MAX_STACKED_STEPS + 1,
+    None,
+]
 
 
 @pytest.mark.parametrize("limit", WAYS)
@@ -243,7 +250,7 @@ def test_derivatives_are_those_of_a_scan(limit, count):
     np.testing.assert_allclose(got, want, rtol=1e-9)
 
 
-@pytest.mark.parametrize("limit", [20, RECORDED + 1])
+@pytest.mark.parametrize("limit", [20, MAX_RECORDED_STEPS + 1])
 def test_third_derivatives(limit):
     def third(y):
         for _ in range(3):
@@ -283,7 +290,7 @@ def test_values_of_all_steps():
             assert value(values["n"][0], known).tolist() == numbers
             assert value(steps, known) == min(count, 4) and value(left, known) == max(count - 4, 0)
             assert value(values["y"], known)[0] == (one if count else 0)
-    for limit in (6, RECORDED + 1):
+    for limit in (6, MAX_RECORDED_STEPS + 1):
         y = stacked(n, "S", limit)[1]["y"]
         by_scan = geon.scan(lambda c, _: (geon.sin(c * x), c * x), x, over=geon.Axis("T", 5))[1]
         found, expected = geon.sum(y * y), geon.sum(by_scan * by_scan)
@@ -387,8 +394,8 @@ def test_ends_of_its_own_for_each_example_are_refused():
 
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 15, 16, 17, 33, 48, 49, 70])
 def test_how_often_steps_are_run_again(monkeypatch, count):
-    monkeypatch.setattr(while_deriv, "SEGMENTS", 4)
-    monkeypatch.setattr(while_deriv, "PARTS", 4)
+    monkeypatch.setattr(while_deriv, "MAX_SEGMENTS", 4)
+    monkeypatch.setattr(while_deriv, "MAX_STACKED_STEPS", 4)
     taken = []
 
     def counted(op, *rest):
@@ -414,8 +421,9 @@ def test_how_often_steps_are_run_again(monkeypatch, count):
 
 
 def test_the_record_is_that_of_512_carries_however_many_steps():
-    for limit, most in ((20, 20), (RECORDED, RECORDED), (RECORDED + 1, 3 + PARTS),
-                        (SEGMENTS * PARTS, 512), (None, 512)):  # fmt: skip
+    for limit, most in ((20, 20), (MAX_RECORDED_STEPS, MAX_RECORDED_STEPS),
+                        (MAX_RECORDED_STEPS + 1, 3 + MAX_STACKED_STEPS),
+                        (MAX_SEGMENTS * MAX_STACKED_STEPS, 512), (None, 512)):  # fmt: skip
         roots = [geon.deriv(powers(n, limit)[0]["y"], x)]
         records = {axis for op in deep_order(roots) for axis in op.axes}
         assert sum(axis.expression for axis in records) == most

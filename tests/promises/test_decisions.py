@@ -125,11 +125,11 @@ def test_large_results_come_from_memory_that_was_dropped(transformer):
 
 
 def test_at_most_256_mib_are_kept(monkeypatch):
-    assert result_pool.KEPT_BYTES == 256 << 20
-    assert result_pool.POOLED_BYTES == 1 << 20
-    monkeypatch.setattr(result_pool, "KEPT_BYTES", 3 << 20)
+    assert result_pool.MAX_POOL_BYTES == 256 << 20
+    assert result_pool.MIN_POOLED_BYTES == 1 << 20
+    monkeypatch.setattr(result_pool, "MAX_POOL_BYTES", 3 << 20)
     result_pool.clear()
-    blocks = [result_pool.pooled((1 << 20,), np.dtype("uint8")) for _ in range(5)]
+    blocks = [result_pool.allocate_pooled((1 << 20,), np.dtype("uint8")) for _ in range(5)]
     del blocks
     gc.collect()
     assert sum(block.nbytes for block in result_pool._free) == 3 << 20
@@ -137,17 +137,17 @@ def test_at_most_256_mib_are_kept(monkeypatch):
 
 
 def test_what_came_back_longest_ago_goes_first(monkeypatch):
-    monkeypatch.setattr(result_pool, "KEPT_BYTES", 3 << 20)
+    monkeypatch.setattr(result_pool, "MAX_POOL_BYTES", 3 << 20)
     result_pool.clear()
     sizes = [1 << 20, 5 << 18, 3 << 19]
     for size in sizes:
-        result_pool.pooled((size,), np.dtype("uint8"))
+        result_pool.allocate_pooled((size,), np.dtype("uint8"))
         gc.collect()
     assert [block.nbytes for block in result_pool._free] == sizes[1:]
     assert result_pool._taken(sizes[0]) is None
     assert [block.nbytes for block in result_pool._free] == sizes[1:]
     assert result_pool._taken(sizes[2]) is not None
-    result_pool.pooled((1 + (3 << 20),), np.dtype("uint8"))  # more than all that is kept
+    result_pool.allocate_pooled((1 + (3 << 20),), np.dtype("uint8"))  # more than all that is kept
     assert [block.nbytes for block in result_pool._free] == sizes[1:2]
     result_pool.clear()
 

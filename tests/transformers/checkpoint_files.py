@@ -9,7 +9,7 @@ import pytest
 
 from geon.errors import CheckpointError
 from geon.transformers.runtime import checkpoint
-from geon.transformers.runtime.checkpoint import Entry, save
+from geon.transformers.runtime.checkpoint import CheckpointEntry, save
 from geon.transformers.runtime.checkpoint_selection import Choice
 
 DTYPES = (
@@ -23,7 +23,7 @@ def load(path, entries):
 
 
 def entry(key="w", axes=(("C", 2), ("N", 3)), dtype="float32", automatic=False, kind="variable"):
-    return Entry(key, automatic, kind, tuple(axes), dtype, f"{key} made at model.py:7")
+    return CheckpointEntry(key, automatic, kind, tuple(axes), dtype, f"{key} made at model.py:7")
 
 
 def as_dtype(name):

@@ -7,7 +7,7 @@ import pytest
 
 import geon
 from geon.op_graph.axes.axes import Axes
-from geon.op_graph.axes.index_map import viewed
+from geon.op_graph.axes.index_map import view_map
 from geon.op_graph.building.elementwise_build import Elementwise
 from geon.op_graph.core.primitive import PRIMITIVES, Primitive
 from geon.op_graph.op_graph import ComputationOp, deep_order, intern
@@ -151,7 +151,7 @@ def test_an_elementwise_row_in_numpy(transformer, monkeypatch, row):
 
 def mirrored(op, index):
     (name,) = op.attrs[0]
-    return viewed({**index, name: index[name] * -1 + (op.axes[name].expression - 1)})
+    return view_map({**index, name: index[name] * -1 + (op.axes[name].expression - 1)})
 
 
 @pytest.mark.parametrize("complete", [False, True])

@@ -221,7 +221,7 @@ def test_large_constants_are_no_part_of_the_program(monkeypatch, transformer):
 
 
 def test_the_cache_is_bounded(monkeypatch):
-    monkeypatch.setattr(programs, "PROGRAMS_KEPT", 3)
+    monkeypatch.setattr(programs, "MAX_CACHED_PROGRAMS", 3)
     monkeypatch.setattr(programs, "_programs", None)
     for number in range(10):
         assert programs.program(f"key {number}", lambda number=number: number) == number

@@ -9,7 +9,7 @@ from geon.op_graph.values.dtypes import FLOAT32, INT64
 from geon.transformers.kernels.analysis.op_counts import count, reduced_values
 from geon.transformers.kernels.costs.kernel_costs import cost_of
 from geon.transformers.kernels.ir.nest import Reduction
-from geon.transformers.kernels.ir.scalar_code import Code, IndexNumber, Load, walk
+from geon.transformers.kernels.ir.scalar_code import IndexNumber, Load, ScalarBuilder, walk
 from geon.transformers.lowering.planning.cost_report import operand_places, written_place
 
 from ..golden.emitting import Native
@@ -71,7 +71,7 @@ def test_each_part_of_a_row_is_counted_at_its_own_length():
 
 
 def test_a_reducer_with_a_state_counts_its_steps():
-    code = Code()
+    code = ScalarBuilder()
     element, position = (
         code(Load, 0, variable("i"), FLOAT32),
         code(IndexNumber, variable("i"), INT64),

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.axes.affine import Affine, Quotient, Remainder, variable
-from geon.op_graph.axes.index_map import Guard, Piece, Position, viewed
+from geon.op_graph.axes.affine import AffineIndex, Quotient, Remainder, variable
+from geon.op_graph.axes.index_map import GuardedElement, InRange, Position, view_map
 from geon.op_graph.core.primitive import PRIMITIVES, Primitive
 from geon.op_graph.op_graph import make
 
@@ -16,54 +16,58 @@ W = geon.Axis("W", 3)
 
 def window(op, index):
     """Windows of the last axis: three elements, every second one, two apart."""
-    return viewed({**index, "B": index["B"] * 2 + index["W"]})
+    return view_map({**index, "B": index["B"] * 2 + index["W"]})
 
 
 def diagonal(op, index):
-    return viewed({"A": index["A"], "B": index["A"] * 2 + 1})
+    return view_map({"A": index["A"], "B": index["A"] * 2 + 1})
 
 
 def main_diagonal(op, index):
-    return viewed({"A": index["A"], "B": index["A"]})
+    return view_map({"A": index["A"], "B": index["A"]})
 
 
 def halved(op, index):
     """The last axis in two, with a step within the halves."""
     whole = index["B"] * 4 + index["W"]
-    return viewed({"A": index["A"], "B": whole})
+    return view_map({"A": index["A"], "B": whole})
 
 
 def merged(op, index):
     """All axes as one, by division."""
-    return viewed({"A": variable(Quotient(index["W"], 8)), "B": variable(Remainder(index["W"], 8))})
+    return view_map(
+        {"A": variable(Quotient(index["W"], 8)), "B": variable(Remainder(index["W"], 8))}
+    )
 
 
 def repeated(op, index):
-    return viewed({**index, "B": variable(Quotient(index["B"], 2))})
+    return view_map({**index, "B": variable(Quotient(index["B"], 2))})
 
 
 def tiled(op, index):
-    return viewed({**index, "B": variable(Remainder(index["B"], op.args[0].axes["B"].expression))})
+    return view_map(
+        {**index, "B": variable(Remainder(index["B"], op.args[0].axes["B"].expression))}
+    )
 
 
 def shifted(op, index):
     """Every element one further on, the first of another argument."""
-    inside = Guard(index["B"], 1, op.axes["B"].expression)
-    return Piece((inside,), 0, {**index, "B": index["B"] - 1}), Piece((), 1, {})
+    inside = InRange(index["B"], 1, op.axes["B"].expression)
+    return GuardedElement((inside,), 0, {**index, "B": index["B"] - 1}), GuardedElement((), 1, {})
 
 
 def even(op, index):
     """Elements at odd places of the second argument, at even ones of the first, backwards."""
-    even = Guard(variable(Remainder(index["B"], 2)), 0, 1)
+    even = InRange(variable(Remainder(index["B"], 2)), 0, 1)
     back = index["B"] * -1 + (op.axes["B"].expression - 1)
-    return Piece((even,), 0, {**index, "B": back}), Piece((), 1, index)
+    return GuardedElement((even,), 0, {**index, "B": back}), GuardedElement((), 1, index)
 
 
 def rolled(op, index):
     """Each row from a position on that another argument holds for it."""
     at = variable(Position(1, (("A", index["A"]),), op.axes["B"].expression))
     moved = variable(Remainder(index["B"] + at, op.axes["B"].expression))
-    return viewed({**index, "B": moved})
+    return view_map({**index, "B": moved})
 
 
 X = np.arange(24, dtype=np.float32).reshape(3, 8)
@@ -149,7 +153,7 @@ def test_of_a_transpose_and_of_a_part(transformer, case):
 
 def test_a_map_of_open_lengths(transformer):
     def turned(op, index):
-        return viewed({"N": index["N"] * -1 + (op.axes["N"].expression - 1)})
+        return view_map({"N": index["N"] * -1 + (op.axes["N"].expression - 1)})
 
     row = Primitive(
         "fake_turned",
@@ -176,7 +180,7 @@ def test_an_index_that_is_a_number(transformer):
         "movement",
         "A row of a test.",
         infer=lambda args, attrs: (args[0].axes.without(["B"]), args[0].dtype, ()),
-        index_map=lambda op, index: viewed({**index, "B": Affine((), 3)}),
+        index_map=lambda op, index: view_map({**index, "B": AffineIndex((), 3)}),
         view=True,
     )
     try:

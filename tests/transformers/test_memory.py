@@ -9,7 +9,7 @@ import pytest
 
 import geon
 from geon.testing import assert_agrees
-from geon.transformers.runtime.memory import ADVISED, HOST, carried
+from geon.transformers.runtime.memory import HOST, MIN_HUGE_PAGE_BYTES, carry_functions
 from tests.transformers.apart_memory import ApartMemory, ApartTransformer, Handle
 
 C, D = geon.Axis("C", 4), geon.Axis("D", 3)
@@ -183,8 +183,8 @@ def test_what_nothing_refers_to_is_freed():
 
 def test_the_host_moves_nothing():
     functions = [len, max, min, sum, abs]
-    assert carried(HOST, functions) is functions
-    bind, run, sizes = carried(ApartMemory(), functions)
+    assert carry_functions(HOST, functions) is functions
+    bind, run, sizes = carry_functions(ApartMemory(), functions)
     assert (bind, sizes) == (len, min) and run is not max
 
 
@@ -214,7 +214,9 @@ def test_the_memory_of_the_host(shape, alignment):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc says how pages are asked for")
-@pytest.mark.parametrize("size", [1, ADVISED - 1, ADVISED, 3 * ADVISED + 5])
+@pytest.mark.parametrize(
+    "size", [1, MIN_HUGE_PAGE_BYTES - 1, MIN_HUGE_PAGE_BYTES, 3 * MIN_HUGE_PAGE_BYTES + 5]
+)
 def test_no_large_pages_are_asked_for(size):
     """Values begin where they are asked to, are written and read, and given back in the end."""
     value = HOST.allocate((size,), np.uint8, 256)
@@ -222,7 +224,7 @@ def test_no_large_pages_are_asked_for(size):
     assert address % 256 == 0 and value.shape == (size,)
     value[:] = 3
     assert int(value.sum()) == 3 * size
-    if size >= ADVISED:
+    if size >= MIN_HUGE_PAGE_BYTES:
         assert "hg" not in flags_at(address + size // 2)  # NumPy asks for all but the ends
     del value
     gc.collect()

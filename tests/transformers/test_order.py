@@ -8,7 +8,7 @@ import pytest
 import geon
 from geon.frontends import neon
 from geon.frontends.neon import axis as ax
-from geon.transformers.lowering.planning.kernel_order import Step, order_of_least_memory
+from geon.transformers.lowering.planning.kernel_order import KernelStep, order_of_least_memory
 
 N, E, F = geon.Axis("N", 512), geon.Axis("E", 64), geon.Axis("F", 256)
 HIDDEN, VISIBLE = 4 * 512 * 256, 4 * 512 * 64  # bytes of values
@@ -22,7 +22,7 @@ def made_at_random(dice, count):
         after = tuple([j for j in range(k + 1, count) if k in reads[j]])
         joins = tuple([(k, v) for v in reads[k][:1]])
         early = k < count // 4 and not dice.randrange(2) and not reads[k]
-        steps.append(Step(tuple(reads[k]), (k,), joins, after, (k,), early))
+        steps.append(KernelStep(tuple(reads[k]), (k,), joins, after, (k,), early))
     return steps, [dice.choice([0, 1, 10, 100]) for _ in range(count)]
 
 
@@ -48,13 +48,13 @@ def test_readers_that_free_a_value_together_run_together():
     """A large value of two readers, neither of which frees it alone, beside a long chain."""
     # 0 makes a; 1 and 2 read a and make little; 3, 4, 5 each make a large value from the last.
     steps = [
-        Step((), (0,), (), (1, 2, 3), (0,)),
-        Step((0,), (1,), (), (6,), (5,)),
-        Step((0,), (2,), (), (6,), (6,)),
-        Step((), (3,), (), (4,), (1,)),
-        Step((3,), (4,), (), (5,), (2,)),
-        Step((4,), (5,), (), (6,), (3,)),
-        Step((1, 2, 5), (), (), (), (7,)),
+        KernelStep((), (0,), (), (1, 2, 3), (0,)),
+        KernelStep((0,), (1,), (), (6,), (5,)),
+        KernelStep((0,), (2,), (), (6,), (6,)),
+        KernelStep((), (3,), (), (4,), (1,)),
+        KernelStep((3,), (4,), (), (5,), (2,)),
+        KernelStep((4,), (5,), (), (6,), (3,)),
+        KernelStep((1, 2, 5), (), (), (), (7,)),
     ]
     order, _ = order_of_least_memory(steps, [100, 1, 1, 100, 100, 100])
     assert set(order[:3]) == {0, 1, 2}

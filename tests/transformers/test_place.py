@@ -62,7 +62,9 @@ def test_a_chain_takes_two_buffers():
     assert place(sizes, [(k, k + 1) for k in range(50)], 64)[1] == 2048
 
 
-@pytest.mark.parametrize("count", [placing.SMALL_PLAN, placing.SMALL_PLAN + 1, 3000])
+@pytest.mark.parametrize(
+    "count", [placing.MAX_SEARCHED_BUFFERS, placing.MAX_SEARCHED_BUFFERS + 1, 3000]
+)
 def test_large_plans(count):
     random = np.random.default_rng(count)
     sizes = (64 * random.integers(0, 50, count)).tolist()

@@ -9,7 +9,7 @@ import pytest
 import geon
 from geon.transformers.kernels.products.row_blocking import Blocked
 from geon.transformers.lowering.fusion.fusion_groups import same_places
-from geon.transformers.lowering.fusion.kernel_reads import Reading
+from geon.transformers.lowering.fusion.kernel_reads import KernelReads
 from geon.transformers.lowering.planning.inplace_legality import reads_first, wrong_step
 from geon.transformers.lowering.planning.plan_verifier import verify_plan
 from tests.kernels.transformer import KernelsTransformer
@@ -133,14 +133,14 @@ BROKEN = [read_at_other_indices, read_in_a_later_pass, read_by_a_product]
 @pytest.mark.parametrize("program", BROKEN, ids=lambda program: program.__name__)
 def test_a_planner_that_asks_for_no_order_is_refused(monkeypatch, program):
     verify_plan(planned(program))
-    monkeypatch.setattr(Reading, "in_place", over_anything)
+    monkeypatch.setattr(KernelReads, "in_place", over_anything)
     with pytest.raises(geon.PlanError, match="is computed over"):
         verify_plan(planned(program))
 
 
 def test_a_planner_that_knows_no_order_of_axes_is_refused(monkeypatch):
     verify_plan(planned(stores_in_two_orders))
-    monkeypatch.setattr(Reading, "is_one_pass", lambda *_: True)
+    monkeypatch.setattr(KernelReads, "is_one_pass", lambda *_: True)
     with pytest.raises(geon.PlanError, match="is computed over"):
         verify_plan(planned(stores_in_two_orders))
 

@@ -15,7 +15,7 @@ import pytest
 import geon
 from geon.errors import UnavailableError
 from geon.transformers.cache import programs
-from geon.transformers.runtime.rwlock import ReadersWriterLock, Reading, Writing
+from geon.transformers.runtime.rwlock import ReadersWriterLock, ReadSection, Writing
 
 SECONDS = 0.6
 
@@ -273,7 +273,7 @@ def test_nobody_waits_for_ever():
     lock, writers = ReadersWriterLock(), []
 
     def read():
-        with Reading(lock):
+        with ReadSection(lock):
             assert not writers
 
     def write():
@@ -287,9 +287,9 @@ def test_nobody_waits_for_ever():
 
 def test_a_block_inside_a_block():
     lock = ReadersWriterLock()
-    with Writing(lock), Writing(lock), Reading(lock):
+    with Writing(lock), Writing(lock), ReadSection(lock):
         pass
-    with Reading(lock):
+    with ReadSection(lock):
         pass
     with Writing(lock):
         pass
@@ -309,13 +309,13 @@ def heard():
 @pytest.mark.usefixtures("heard")
 def test_an_interrupt_waits_for_the_end_of_a_block():
     lock, passed = ReadersWriterLock(), []
-    for block in (Reading, Writing):
+    for block in (ReadSection, Writing):
         with pytest.raises(KeyboardInterrupt):
             with block(lock):
                 os.kill(os.getpid(), signal.SIGINT)
                 time.sleep(0.01)
                 passed.append(block)
-    assert passed == [Reading, Writing]
+    assert passed == [ReadSection, Writing]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     with Writing(lock):
         pass
@@ -509,14 +509,14 @@ def test_handlers_of_signals_may_call(name, tmp_path):
 
 def test_a_handler_that_writes_while_its_thread_reads_is_refused():
     lock, noted = ReadersWriterLock(), signal.getsignal(signal.SIGINT)
-    with Reading(lock), Reading(lock):
+    with ReadSection(lock), ReadSection(lock):
         with pytest.raises(UnavailableError, match="this thread is in a call that reads"):
             with Writing(lock):
                 pass
         other = threading.Thread(target=lambda: Writing(lock).__enter__(), daemon=True)
         other.start()
         time.sleep(0.05)  # waits with the turn of whoever comes next
-        with Reading(lock):
+        with ReadSection(lock):
             assert other.is_alive()
     other.join(10)
     assert not other.is_alive() and signal.getsignal(signal.SIGINT) is noted

@@ -7,7 +7,7 @@ import geon
 from geon.op_graph.evaluation.interpreter import interpret
 from geon.transformers.kernels.ir.nest import Region
 from geon.transformers.kernels.scans import scan_fusion
-from geon.transformers.kernels.scans.scalarised_scans import SMALL
+from geon.transformers.kernels.scans.scalarised_scans import MAX_SCALARISED_LENGTH
 from geon.transformers.kernels.scans.sequential_scan import OrderedLoop
 
 T, N = geon.Axis("T"), geon.Axis("N")
@@ -67,7 +67,9 @@ def test_products_of_matrices(transformer, n, reverse):
         agree(transformer, results, feeds, [OrderedLoop, OrderedLoop] if n < 8 else None)
 
 
-@pytest.mark.parametrize("n", [SMALL - 5, SMALL, SMALL + 1])
+@pytest.mark.parametrize(
+    "n", [MAX_SCALARISED_LENGTH - 5, MAX_SCALARISED_LENGTH, MAX_SCALARISED_LENGTH + 1]
+)
 def test_larger_ones_stay_loops_of_kernels(transformer, n):
     m, start, results = products(n)
     feeds = {m: orthogonal(3, n), start: floats(n, n)}
@@ -210,13 +212,13 @@ def test_threads_and_plans_change_no_bit():
 
 def test_whether_a_loop_is_one_kernel_is_tried_once(monkeypatch):
     """To try is to make the kernel: once to know, and once with what it reads."""
-    made, way = [], scan_fusion.unrolled
+    made, way = [], scan_fusion.scalarise_scan
 
     def counted(*given):
         made.append(given[0])
         return way(*given)
 
-    monkeypatch.setattr(scan_fusion, "unrolled", counted)
+    monkeypatch.setattr(scan_fusion, "scalarise_scan", counted)
     T, H = geon.Axis("T"), geon.Axis("H", 4)
     x, w = geon.placeholder([T, H]), geon.placeholder([H.prime, H])
 

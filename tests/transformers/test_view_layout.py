@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.axes.index_map import viewed
+from geon.op_graph.axes.index_map import view_map
 from geon.op_graph.core.primitive import PRIMITIVES, Primitive
-from geon.op_graph.evaluation.eval_index_map import moved
+from geon.op_graph.evaluation.eval_index_map import eval_index_map
 from geon.op_graph.op_graph import make
 from geon.transformers.lowering.facts.target import Layout
 from geon.transformers.lowering.facts.view_layout import view_layout
@@ -34,7 +34,7 @@ def test_elements_lie_where_the_layout_says(number):
     op, arrays = VIEWS[number]
     x = op.args[0]
     for order in itertools.permutations(x.axes.names):
-        at = moved(op, places(x, order), *arrays[1:])
+        at = eval_index_map(op, places(x, order), *arrays[1:])
         found = view_layout(op, Layout(order))
         if found is None:
             assert op.primitive.name == "flatten"
@@ -75,7 +75,7 @@ def test_one_index_for_two_axes_is_neither_whole_nor_adjacent():
         "movement",
         "A row of a test.",
         infer=lambda args, attrs: (geon.Axes(A), args[0].dtype, ()),
-        index_map=lambda op, index: viewed({"A": index["A"], "B": index["A"]}),
+        index_map=lambda op, index: view_map({"A": index["A"], "B": index["A"]}),
         view=True,
     )
     del PRIMITIVES[row.name]  # it is no row of geon's, for other tests

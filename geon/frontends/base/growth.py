@@ -7,7 +7,9 @@ from collections.abc import Hashable, Mapping
 
 from ...op_graph.core.source_info import describe, resolve, user_site
 
-MANY_PROGRAMS = 10  # number of programs that differ in values alone at which the warning is given
+WARN_AFTER_PROGRAMS = (
+    10  # number of programs that differ in values alone at which the warning is given
+)
 
 
 class Growth:
@@ -24,7 +26,7 @@ class Growth:
         """Record a program for these values of settings; warn if there are many of its form."""
         known = self._values.setdefault(form, [])
         known.append(values)
-        if len(known) != MANY_PROGRAMS:
+        if len(known) != WARN_AFTER_PROGRAMS:
             return
         changing = [
             name for name in values if len({each.get(name) for each in known}) > len(known) // 2

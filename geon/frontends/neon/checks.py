@@ -17,13 +17,13 @@ from ...op_graph.syntax.operators import is_function
 
 def at_least_one(what: str, name: str, value: Any) -> None:
     """Raise ``ArgumentError`` unless the argument is an integer of at least 1."""
-    if not whole(value) or value < 1:
+    if not is_integer(value) or value < 1:
         raise ArgumentError(f"{what}: {name}={value!r}; give an integer of at least 1")
 
 
 def at_least_zero(what: str, name: str, value: Any) -> None:
     """Raise ``ArgumentError`` unless the argument is an integer of at least 0."""
-    if not whole(value) or value < 0:
+    if not is_integer(value) or value < 0:
         raise ArgumentError(f"{what}: {name}={value!r}; give an integer of at least 0")
 
 
@@ -93,7 +93,7 @@ def stream(what: str, value: Any) -> None:
         )
 
 
-def whole(value: Any) -> bool:
+def is_integer(value: Any) -> bool:
     """Return True for an integer of Python or NumPy."""
     return isinstance(value, (int, Integral)) and not isinstance(value, bool)
 

@@ -13,7 +13,7 @@ from ...op_graph.op_graph import Tensor, make
 from ...op_graph.rows.indexing import CHECKED, PURPOSES, Purpose, held_by_int64
 from ...op_graph.values.dtypes import kind
 from .axis import channel_axes
-from .checks import whole
+from .checks import is_integer
 
 if TYPE_CHECKING:
     from ...op_graph.building.typing import AxisLike
@@ -49,7 +49,7 @@ def a_class(what: str, name: str, number: int | None, axis: Axis) -> None:
     """Raise ``ArgumentError`` unless the argument is the number of a class, or None."""
     count = axis.expression
     if number is None or (
-        whole(number) and number >= 0 and not (isinstance(count, int) and number >= count)
+        is_integer(number) and number >= 0 and not (isinstance(count, int) and number >= count)
     ):
         return
     raise ArgumentError(
@@ -57,7 +57,7 @@ def a_class(what: str, name: str, number: int | None, axis: Axis) -> None:
     )
 
 
-def known(scores: Tensor, t: Tensor, axis: Axis, what: str) -> Tensor:
+def check_class_numbers(scores: Tensor, t: Tensor, axis: Axis, what: str) -> Tensor:
     """Return class numbers that raise ``IndexRangeError`` if one is out of range.
 
     Raises ``AxisError`` if ``t`` are no class numbers for the scores.
@@ -70,7 +70,7 @@ def known(scores: Tensor, t: Tensor, axis: Axis, what: str) -> Tensor:
 
 def hits(scores: Tensor, t: Tensor, axis: Axis, what: str) -> Tensor:
     """Return a one-hot mask of the right classes; raise ``AxisError`` if ``t`` does not fit."""
-    return onehot(known(scores, t, axis, what), axis, "bool")
+    return onehot(check_class_numbers(scores, t, axis, what), axis, "bool")
 
 
 def check_numbers(scores: Tensor, t: Tensor, axis: Axis, what: str) -> None:

@@ -140,7 +140,7 @@ def focal(
     right = sum(where(hit, log_softmax(scores, axis), 0), axis)
     # For gamma below 1, the power's derivative at 0 is infinite; at the smallest normal number it
     # is finite, and times 0 it is 0.
-    others = maximum(-expm1(right), least(right.dtype))
+    others = maximum(-expm1(right), smallest_normal(right.dtype))
     # The derivative of this factor vanishes if the logarithm is infinite.
     others = where(isinf(right), 1, others)
     return 0 - power(others, gamma) * right  # never returns -0.0
@@ -175,7 +175,7 @@ def ctc(
     )
 
 
-def least(dtype: DType) -> float:
+def smallest_normal(dtype: DType) -> float:
     """Return the smallest normal number of a float dtype."""
     return float(np.finfo(dtype).tiny) if dtype.kind == "f" else 2.0**-126  # bfloat16
 

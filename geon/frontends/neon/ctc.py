@@ -1,7 +1,7 @@
 """CTC forward algorithm: the probability of a label sequence over all alignments, as one scan.
 
 A state is the progress in the sequence: state 2 i is the blank before label i, state 2 i + 1 the
-label itself. All probabilities are logarithms; ``NEVER`` stands for log 0 and is finite, so that
+label itself. All probabilities are logarithms; ``LOG_ZERO`` stands for log 0 and is finite, so that
 the derivative of an impossible alignment is 0 and not NaN.
 """
 
@@ -18,7 +18,7 @@ from ...op_graph.core.source_info import describe, user_site
 from ...op_graph.functions.composites import log_softmax, logsumexp, outer
 from ...op_graph.op_graph import Tensor, make
 from ...op_graph.regions.scan import scan
-from ...op_graph.rows.accumulation import floating, widened
+from ...op_graph.rows.accumulation import floating, widen
 from ...op_graph.rows.concatenation import pad
 from ...op_graph.rows.elementwise import (
     cast,
@@ -38,7 +38,7 @@ from ...op_graph.rows.logic import logical_and, logical_or
 from ...op_graph.rows.movement import broadcast
 from ...op_graph.rows.reductions import tensor_size
 from ...op_graph.values.dtypes import kind
-from .checks import whole
+from .checks import is_integer
 from .classes import CLASS_NUMBER, class_axis
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from ...op_graph.building.typing import AxisLike
 
-NEVER = -1e30  # stays finite in float32 when added over any feasible number of steps
+LOG_ZERO = -1e30  # stays finite in float32 when added over any feasible number of steps
 
 
 class Alignment:
@@ -66,7 +66,7 @@ class Alignment:
                 f"{scores.line_info}); give integers over {self.batch} and an axis of their own"
             )
         count = self.classes.expression
-        if not whole(blank) or blank < 0 or (isinstance(count, int) and blank >= count):
+        if not is_integer(blank) or blank < 0 or (isinstance(count, int) and blank >= count):
             raise ArgumentError(
                 f"ctc at {describe(user_site())}: blank={blank} is no class of {self.classes}; "
                 "give its number"
@@ -84,8 +84,8 @@ class Alignment:
         last = 2 * (known if label_lengths is None else label_lengths)
         state = iota(self.state)
         ends = logical_or.apply(equal.apply(state, last), equal.apply(state, last - 1))
-        total = logsumexp(where(ends, end, 2 * NEVER), self.state)
-        never = less(total, NEVER / 2)
+        total = logsumexp(where(ends, end, 2 * LOG_ZERO), self.state)
+        never = less(total, LOG_ZERO / 2)
         for given, most in ((lengths, times), (label_lengths, known)):
             if given is not None:
                 wrong = logical_or(less(given, 0), greater.apply(given, most))
@@ -95,20 +95,20 @@ class Alignment:
     def reached(self, lengths: Tensor | None, label_lengths: Tensor | None) -> Tensor:
         """Return the log-probability of each state after the last time."""
         said, skips = self.said(label_lengths)
-        logs = log_softmax(widened(floating(self.scores)), self.classes)
+        logs = log_softmax(widen(floating(self.scores)), self.classes)
         state = iota(self.state)
         odd = equal(state % 2, 1)
-        emitted = maximum(gather(logs, said, self.classes), NEVER)
+        emitted = maximum(gather(logs, said, self.classes), LOG_ZERO)
         blanks = logical_and.apply(odd, equal(said, self.blank))
-        emitted = where(blanks, NEVER, emitted)
+        emitted = where(blanks, LOG_ZERO, emitted)
         axes = emitted.axes.without([self.along])
-        first = broadcast(cast(where(equal(state, 0), 0, NEVER), emitted.dtype), axes)
+        first = broadcast(cast(where(equal(state, 0), 0, LOG_ZERO), emitted.dtype), axes)
         parts = [emitted]
         if lengths is not None:
             parts.append(outer(less, iota(self.along), lengths))
 
         def step(before: Tensor, parts: Sequence[Tensor]) -> tuple[Tensor, None]:
-            skipped = where(skips, self.shifted(before, 2), NEVER)
+            skipped = where(skips, self.shifted(before, 2), LOG_ZERO)
             after = log_sum([before, self.shifted(before, 1), skipped]) + parts[0]
             return (where(parts[1], after, before) if len(parts) > 1 else after), None
 
@@ -139,7 +139,7 @@ class Alignment:
 
     def shifted(self, x: Tensor, by: int) -> Tensor:
         """Return ``x`` shifted by this many states."""
-        return pad(x, {self.state: (by, 0)}, value=NEVER)[{self.state.name: slice(0, -by)}]
+        return pad(x, {self.state: (by, 0)}, value=LOG_ZERO)[{self.state.name: slice(0, -by)}]
 
     def counted(self, given: Tensor | None) -> Tensor | None:
         """Return lengths as integers over the batch."""

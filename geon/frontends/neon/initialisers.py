@@ -131,7 +131,7 @@ class Identity:
             groups = _groups(axes, inputs, outputs)
             count, rows, columns = _sizes(axes, inputs, groups)
             matrices = np.broadcast_to(self.gain * np.eye(rows, columns), (count, rows, columns))
-            return _placed(matrices, axes, inputs, groups)
+            return _place_matrices(matrices, axes, inputs, groups)
 
         return first
 
@@ -155,14 +155,14 @@ class Orthogonal(Drawn):
             groups = _groups(axes, inputs, outputs)
             count, rows, columns = _sizes(axes, inputs, groups)
             if not count or not rows or not columns:
-                return _placed(np.zeros((count, rows, columns)), axes, inputs, groups)
+                return _place_matrices(np.zeros((count, rows, columns)), axes, inputs, groups)
             drawn = numbers().normal(size=(count, max(rows, columns), min(rows, columns)))
             basis, upper = np.linalg.qr(drawn)
             # With these signs, all orthogonal matrices are equally likely.
             basis = basis * np.where(np.diagonal(upper, axis1=1, axis2=2) < 0, -1, 1)[:, None]
             if rows < columns:
                 basis = basis.transpose(0, 2, 1)
-            return _placed(self.gain * basis, axes, inputs, groups)
+            return _place_matrices(self.gain * basis, axes, inputs, groups)
 
         return first
 
@@ -191,7 +191,7 @@ class Sparse(Drawn):
             order = generator.random((rows, columns)).argsort(axis=0)
             drawn = generator.normal(0, self.std, (rows, columns))
             kept = np.where(order < math.ceil(self.share * rows), 0, drawn)
-            return _placed(kept, axes, inputs, Axes())
+            return _place_matrices(kept, axes, inputs, Axes())
 
         return first
 
@@ -218,7 +218,7 @@ def _sizes(axes: Axes, inputs: Axes, groups: Axes) -> tuple[int, int, int]:
     return int(groups.size), int(axes.only(inputs).size), int(columns.size)
 
 
-def _placed(matrices: Array, axes: Axes, inputs: Axes, groups: Axes) -> Array:
+def _place_matrices(matrices: Array, axes: Axes, inputs: Axes, groups: Axes) -> Array:
     """Return the matrices of ``_sizes`` as the array over ``axes``."""
     apart = Axes(groups, axes.only(inputs), axes.without(inputs).without(groups))
     whole = matrices.reshape([int(length) for length in apart.lengths])

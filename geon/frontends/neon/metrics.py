@@ -22,7 +22,7 @@ from ...op_graph.rows.movement import broadcast
 from ...op_graph.rows.reductions import any, argmax
 from ...op_graph.rows.sort_and_cumulative import top_k
 from .checks import at_least_one
-from .classes import a_class, class_axis, known
+from .classes import a_class, check_class_numbers, class_axis
 from .costs import cross_entropy
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Accuracy(Metric):
     def each(self, y: Tensor, t: Tensor) -> list[Tensor]:
         """True for each example that is right."""
         axis = class_axis(y, self.over, self.name)
-        return [equal(argmax(y, axis), known(y, t, axis, self.name))]
+        return [equal(argmax(y, axis), check_class_numbers(y, t, axis, self.name))]
 
     def value(self, *arrays: Array[Any, Any]) -> float:
         """The share."""
@@ -97,7 +97,7 @@ class TopK(Metric):
         """True for each example whose class is among them."""
         axis = class_axis(y, self.over, self.name)
         _, best = top_k(y, self.k, axis)
-        return [any(equal(best, known(y, t, axis, self.name)), axis.name)]
+        return [any(equal(best, check_class_numbers(y, t, axis, self.name)), axis.name)]
 
     def value(self, *arrays: Array[Any, Any]) -> float:
         """The share."""
@@ -127,7 +127,7 @@ class F1(Metric):
         """The class of the highest score, and the right one."""
         axis = class_axis(y, self.over, self.name)
         a_class(self.name, "positive", self.positive, axis)
-        return [broadcast(argmax(y, axis), t.axes), known(y, t, axis, self.name)]
+        return [broadcast(argmax(y, axis), t.axes), check_class_numbers(y, t, axis, self.name)]
 
     def value(self, *arrays: Array[Any, Any]) -> float:
         """The F1 score; NaN if no class occurs."""
@@ -184,7 +184,7 @@ class RocArea(Metric):
         axis = class_axis(y, self.over, self.name)
         a_class(self.name, "positive", self.positive, axis)
         score = softmax(y, axis)[{axis: self.positive}]
-        right = known(y, t, axis, self.name)
+        right = check_class_numbers(y, t, axis, self.name)
         return [broadcast(score, t.axes), equal(right, as_tensor(self.positive))]
 
     def value(self, *arrays: Array[Any, Any]) -> float:

@@ -10,14 +10,14 @@ from typing import Any
 from ...errors import ArgumentError, DerivativeError
 from ..building.constants import as_tensor
 from ..building.weak import strengthen
-from ..core.argument_hints import explained
+from ..core.argument_hints import explain_calls
 from ..core.interning import OwnTable
-from ..core.primitive import Inferred, Primitive, need
+from ..core.primitive import Inferred, Primitive, require
 from ..core.region_body import Body
-from ..core.source_info import building, describe, remarked, user_site
+from ..core.source_info import building, describe, user_site, with_remark
 from ..op_graph import NO_AXES, ComputationOp, Op, Tensor, intern, post_order
-from ..regions.closure import closed
-from ..regions.parameters import substituted
+from ..regions.closure import close_body
+from ..regions.parameters import substitute_ops
 from ..rows.elementwise import add, cast
 from ..rows.leaves import placeholder
 from ..rows.movement import broadcast
@@ -96,13 +96,13 @@ class DumpedRule(CustomDeriv):
         if self.body is None:
             return
         given = [args[0], *args]
-        need(len(self.body.parameters) == len(given), "a rule of {} values", len(given))
+        require(len(self.body.parameters) == len(given), "a rule of {} values", len(given))
         wanted = [args[1 + place] for place in self.places if place + 1 < len(args)]
-        need(len(self.places) == len(wanted) == len(self.body.results), "a rule for each place")
+        require(len(self.places) == len(wanted) == len(self.body.results), "a rule for each place")
         pairs = [*zip(self.body.parameters, given, strict=True)]
         for inner, outer in [*pairs, *zip(self.body.results, wanted, strict=True)]:
-            need(inner.axes is outer.axes, "a rule with {} over {}", inner.axes, outer.axes)
-            need(inner.dtype is outer.dtype, "a rule with {}", inner.dtype)
+            require(inner.axes is outer.axes, "a rule with {} over {}", inner.axes, outer.axes)
+            require(inner.dtype is outer.dtype, "a rule with {}", inner.dtype)
 
 
 def dumped_rule(op: Op) -> tuple[DumpedRule, Sequence[Tensor]]:
@@ -111,7 +111,7 @@ def dumped_rule(op: Op) -> tuple[DumpedRule, Sequence[Tensor]]:
     if isinstance(call, DumpedRule):
         return call, ()
     with building(OwnTable(open=True)) as current:
-        current.site = remarked(op._site, "derivative of custom")
+        current.site = with_remark(op._site, "derivative of custom")
         g = placeholder(op.axes, op.dtype)
         try:
             parts = _vjp(g, op)[1:]
@@ -124,8 +124,8 @@ def dumped_rule(op: Op) -> tuple[DumpedRule, Sequence[Tensor]]:
         known: dict[Op, Op] = {
             each: leaf for each, leaf in zip(given, leaves, strict=True) if not each.weak
         }
-        results = substituted([part for part in parts if part is not None], known)
-        body, captures = closed([g, *leaves], results)
+        results = substitute_ops([part for part in parts if part is not None], known)
+        body, captures = close_body([g, *leaves], results)
         inside = any(each.primitive.name == "parameter" for each in post_order([op]))
     if captures and inside:
         reason = f"in a loop or branch it reads {captures[0]} (made at {captures[0].line_info})"
@@ -164,7 +164,7 @@ def _takes_inputs(rule: Any) -> bool:
     return True
 
 
-@explained
+@explain_calls
 def custom_deriv(rule: Backward) -> Callable[[Callable[..., Tensor]], CustomDeriv]:
     """Return a decorator that gives a function of tensors the derivative rule ``rule``.
 

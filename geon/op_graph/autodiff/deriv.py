@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, overload
 from ...errors import ArgumentError, AxisError, DerivativeError, DTypeError
 from ..axes.axes import Axes
 from ..building.constants import as_tensor
-from ..building.elementwise_build import over
+from ..building.elementwise_build import broadcast_over
 from ..building.rebuild import with_args
 from ..building.resolve_axes import named_axes
 from ..building.weak import strengthen, without_effect
-from ..core.argument_hints import explained
+from ..core.argument_hints import explain_calls
 from ..core.source_info import describe, user_site
 from ..op_graph import NO_AXES, Leaf, Op, Tensor, post_order
 from ..rewriting.driver import rewrite
@@ -48,7 +48,7 @@ def deriv(
     per: AxesLike | None = None,
     unreached: str = "raise",
 ) -> list[Tensor]: ...
-@explained
+@explain_calls
 def deriv(y: Any, x: Any, *, seed: Any = None, per: Any = None, unreached: str = "raise") -> Any:
     """Return the derivative of ``y`` with respect to ``x``: a tensor over x's axes, itself an op.
 
@@ -126,7 +126,7 @@ def _each(
     spread: Any = images([body], varying, places, "the derivative of each")
     found = reverse_mode(spread.get(body, body), seed, stands)
     # All indices have the same value, so the forward values are reused, not computed for each.
-    values: dict[Op, Any] = {made: over(op, made.axes) for op, made in spread.items()}
+    values: dict[Op, Any] = {made: broadcast_over(op, made.axes) for op, made in spread.items()}
     parts: dict[Op, Any] = {
         t: substitute(found[s], values) for t, s in varying.items() if s in found
     }
@@ -150,7 +150,7 @@ def _refuse_taken(many: Axes, given: Tensor, others: Sequence[Tensor], what: str
 def vjp(y: TensorLike, x: Tensor, seed: TensorLike) -> Tensor: ...
 @overload
 def vjp(y: TensorLike, x: Sequence[Tensor], seed: TensorLike) -> list[Tensor]: ...
-@explained
+@explain_calls
 def vjp(y: Any, x: Any, seed: Any) -> Any:
     """Return the vector-Jacobian product: ``deriv`` of sum(seed * y), zero for an unreached x."""
     return deriv(y, x, seed=seed, unreached="zero")
@@ -164,7 +164,7 @@ def jvp(
 def jvp(
     y: Sequence[Tensor], x: Tensor | Sequence[Tensor], tangent: TensorLike | Sequence[TensorLike]
 ) -> list[Tensor]: ...
-@explained
+@explain_calls
 def jvp(y: Any, x: Any, tangent: Any) -> Any:
     """Return the Jacobian-vector product: the directional derivative of ``y`` along ``tangent``.
 
@@ -207,7 +207,7 @@ def jvp(y: Any, x: Any, tangent: Any) -> Any:
 def hvp(y: TensorLike, x: Tensor, vector: TensorLike) -> Tensor: ...
 @overload
 def hvp(y: TensorLike, x: Sequence[Tensor], vector: Sequence[TensorLike]) -> list[Tensor]: ...
-@explained
+@explain_calls
 def hvp(y: Any, x: Any, vector: Any) -> Any:
     """Return the Hessian of the scalar ``y`` in ``x`` times ``vector``: forward over reverse mode.
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from ...errors import ArgumentError, FeedError, GradientError
 from ..axes.lengths import Length
-from ..building.constants import CONSTANT, as_tensor, converted
+from ..building.constants import CONSTANT, as_tensor, convert_weak
 from ..building.rebuild import with_args, with_bodies
-from ..core.argument_hints import explained
+from ..core.argument_hints import explain_calls
 from ..core.region_body import Body
 from ..core.source_info import describe, user_site
 from ..evaluation.interpreter import interpret
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 # Absolute tolerance as a fraction of the largest difference: the differences of small elements
 # have the same absolute error as those of large ones.
-FLOOR = 1e-2
+RELATIVE_FLOOR = 1e-2
 
 
-@explained
+@explain_calls
 def check_gradients(
     y: TensorLike | Callable[..., TensorLike],
     at: Mapping[Leaf, Any],
@@ -208,7 +208,7 @@ class _Check:
         size = np.abs(expected)
         largest = max(1.0, float(np.max(size, initial=0.0)))
         with np.errstate(invalid="ignore"):
-            return np.abs(found - expected) <= self.tolerance * (size + FLOOR * largest)
+            return np.abs(found - expected) <= self.tolerance * (size + RELATIVE_FLOOR * largest)
 
     def compare(self, x: Leaf, what: str, over: Tensor, found: Array, expected: Array) -> None:
         """Raise ``GradientError`` for the element that differs most, if one is off."""
@@ -263,7 +263,7 @@ class _Widened:
         if isinstance(op, Leaf):
             return op if op.dtype is FLOAT64 else placeholder(op.axes, FLOAT64)
         if op.primitive is CONSTANT:
-            return converted(op, FLOAT64)
+            return convert_weak(op, FLOAT64)
         if op.primitive is PARAMETER:
             return parameter(op.attrs[0], op.attrs[1], FLOAT64)
         if op.primitive.name == "iota":

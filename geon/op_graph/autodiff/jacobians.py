@@ -9,7 +9,7 @@ from ...errors import DerivativeError
 from ..axes.axes import Axes
 from ..building.constants import as_tensor
 from ..building.weak import strengthen
-from ..core.argument_hints import explained
+from ..core.argument_hints import explain_calls
 from ..core.source_info import describe, user_site
 from ..op_graph import Tensor
 from ..rows.leaves import placeholder
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def jacobian(y: TensorLike, x: Tensor, *, unreached: str = "raise") -> Tensor: ...
 @overload
 def jacobian(y: TensorLike, x: Sequence[Tensor], *, unreached: str = "raise") -> list[Tensor]: ...
-@explained
+@explain_calls
 def jacobian(y: Any, x: Any, *, unreached: str = "raise") -> Any:
     """Return the derivative of every element of ``y`` with respect to every element of ``x``.
 
@@ -64,7 +64,7 @@ def jacobian(y: Any, x: Any, *, unreached: str = "raise") -> Any:
 def hessian(y: TensorLike, x: Tensor) -> Tensor: ...
 @overload
 def hessian(y: TensorLike, x: Sequence[Tensor]) -> list[list[Tensor]]: ...
-@explained
+@explain_calls
 def hessian(y: Any, x: Any) -> Any:
     """Return the second derivatives of the scalar ``y`` with respect to the elements of ``x``.
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from ...errors import ArgumentError
 from ..building.constants import as_tensor
 from ..building.rebuild import with_args
-from ..building.tree import mapped
+from ..building.tree import map_ops
 from ..building.unused_effects import take
-from ..core.argument_hints import explained
+from ..core.argument_hints import explain_calls
 from ..core.source_info import describe, user_site
 from ..core.traversal import is_bound
 from ..nodes import carry_lines, carry_notes
 from ..op_graph import Op, Tensor, annotate, post_order
 from ..rows.effects import ASSIGN, assignment, storage_of
 from ..rows.leaves import stand_in
-from ..rows.remat_annotations import marked
+from ..rows.remat_annotations import mark_remat
 from ..syntax.operators import is_function
 
 if TYPE_CHECKING:
@@ -60,12 +60,12 @@ class Checkpointed(Generic[P, R]):
                 stands[op] = annotate(stand_in(op), op.name, (), ())
             return stands[op]
 
-        given = mapped((args, keywords), stand, "the arguments of a checkpoint")
+        given = map_ops((args, keywords), stand, "the arguments of a checkpoint")
         returned: Any = self.function(*given[0], **given[1])
         return _closed(returned, {leaf: op for op, leaf in stands.items()})  # type: ignore[no-any-return]
 
 
-@explained
+@explain_calls
 def checkpoint(function: Callable[P, R]) -> Checkpointed[P, R]:
     """Return a function like ``function`` whose intermediate values are recomputed, not stored.
 
@@ -89,7 +89,7 @@ def checkpoint(function: Callable[P, R]) -> Checkpointed[P, R]:
 def _closed(returned: Any, arguments: dict[Op, Op]) -> Any:
     """Return a function's result with stand-ins replaced by ``arguments``, and values marked."""
     roots: list[Op] = []
-    mapped(returned, roots.append, "the results of a checkpoint")
+    map_ops(returned, roots.append, "the results of a checkpoint")
     order = post_order(roots)
     take(order)  # assignments are replaced below; the originals need no warning
     inside = set(arguments)
@@ -106,10 +106,10 @@ def _closed(returned: Any, arguments: dict[Op, Op]) -> Any:
         new = made[op]
         if op in arguments or op not in inside or not isinstance(new, Tensor):
             return new
-        result = marked(new, kept, False)
+        result = mark_remat(new, kept, False)
         return annotate(result, op.name, op.tags, ())
 
-    return mapped(returned, close, "the results of a checkpoint")
+    return map_ops(returned, close, "the results of a checkpoint")
 
 
 def _substituted(op: Op, args: list[Any]) -> Op:
@@ -145,7 +145,7 @@ def _captures(order: Iterable[Op], inside: set[Op]) -> list[Op]:
     return list(found)
 
 
-@explained
+@explain_calls
 def remat(
     op: TensorLike,
     policy: str | Callable[[Op], bool] = "products",
@@ -172,5 +172,5 @@ def remat(
         return annotate(made, name, tags, follows)
     order = post_order([made])
     kept = [below for below in order if isinstance(below, Tensor) and not is_bound(below)]
-    found = marked(made, [below for below in kept if keep(below)], True)
+    found = mark_remat(made, [below for below in kept if keep(below)], True)
     return annotate(found, name, tags, follows)

@@ -15,7 +15,7 @@ from .lengths import Length
 Size = int | Length
 
 
-class Affine:
+class AffineIndex:
     """An affine expression: ``constant`` plus the sum of ``terms``, each an atom times a length.
 
     Equal sums compare equal. A quotient and a remainder of the same division are merged, so that
@@ -30,7 +30,7 @@ class Affine:
         self._hash: int | None = None  # computed on demand: most are never hashed
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Affine):
+        if not isinstance(other, AffineIndex):
             return NotImplemented
         return self is other or (self.constant == other.constant and self.terms == other.terms)
 
@@ -43,23 +43,23 @@ class Affine:
         parts = [str(a) if step == 1 else f"{step} * {a}" for a, step in self.terms.items()]
         return " + ".join([*parts, str(self.constant)] if self.constant or not parts else parts)
 
-    def __add__(self, other: Affine | Size) -> Affine:
-        if not isinstance(other, Affine):
-            return Affine(self.terms.items(), self.constant + other)
+    def __add__(self, other: AffineIndex | Size) -> AffineIndex:
+        if not isinstance(other, AffineIndex):
+            return AffineIndex(self.terms.items(), self.constant + other)
         terms = dict(self.terms)
         for atom, step in other.terms.items():
             terms[atom] = terms.get(atom, 0) + step
-        return _joined(terms, self.constant + other.constant)
+        return _merge_quotients(terms, self.constant + other.constant)
 
-    def __sub__(self, other: Affine | Size) -> Affine:
+    def __sub__(self, other: AffineIndex | Size) -> AffineIndex:
         return self + other * -1
 
-    def __mul__(self, factor: Size) -> Affine:
+    def __mul__(self, factor: Size) -> AffineIndex:
         if factor == 0:
-            return Affine()
+            return AffineIndex()
         if factor == 1:
             return self
-        return Affine(
+        return AffineIndex(
             [(atom, step * factor) for atom, step in self.terms.items()], self.constant * factor
         )
 
@@ -72,7 +72,7 @@ class Affine:
 class Quotient:
     """The floor of an index divided by a length; indices are not negative."""
 
-    of: Affine
+    of: AffineIndex
     by: Size
 
     def __str__(self) -> str:
@@ -83,7 +83,7 @@ class Quotient:
 class Remainder:
     """The remainder of an index divided by a length."""
 
-    of: Affine
+    of: AffineIndex
     by: Size
 
     def __str__(self) -> str:
@@ -91,12 +91,12 @@ class Remainder:
 
 
 @lru_cache(maxsize=4096)
-def variable(atom: Hashable) -> Affine:
+def variable(atom: Hashable) -> AffineIndex:
     """Return the affine expression of one atom."""
-    return Affine([(atom, 1)])
+    return AffineIndex([(atom, 1)])
 
 
-def divided(index: Affine, by: Size) -> tuple[Affine, Affine]:
+def divide(index: AffineIndex, by: Size) -> tuple[AffineIndex, AffineIndex]:
     """Return the quotient, rounded down, and the remainder of an index divided by a length.
 
     An index whose coefficients are multiples of the length needs no division atoms.
@@ -105,25 +105,25 @@ def divided(index: Affine, by: Size) -> tuple[Affine, Affine]:
     if isinstance(by, int) and isinstance(at, int):
         steps = [(a, s // by) for a, s in index.terms.items() if isinstance(s, int) and s % by == 0]
         if len(steps) == len(index.terms):
-            return Affine(steps, at // by), Affine((), at % by)
+            return AffineIndex(steps, at // by), AffineIndex((), at % by)
     return variable(Quotient(index, by)), variable(Remainder(index, by))
 
 
-def split(index: Affine, lengths: Sequence[Size]) -> list[Affine]:
+def unravel(index: AffineIndex, lengths: Sequence[Size]) -> list[AffineIndex]:
     """Return the row-major indices over ``lengths`` of a flat index into their product."""
-    found: list[Affine] = []
+    found: list[AffineIndex] = []
     for length in reversed(lengths[1:]):
         if length == 1:
-            found.append(Affine())
+            found.append(AffineIndex())
             continue
         found.append(variable(Remainder(index, length)))
         index = variable(Quotient(index, length))
     return [index, *reversed(found)]
 
 
-def flattened(indices: Iterable[Affine], lengths: Iterable[Size]) -> Affine:
+def ravel(indices: Iterable[AffineIndex], lengths: Iterable[Size]) -> AffineIndex:
     """Return the flat index into the product of ``lengths`` of row-major indices over them."""
-    found = Affine()
+    found = AffineIndex()
     for index, length in zip(indices, lengths, strict=True):
         found = found * length + index
     return found
@@ -140,7 +140,7 @@ def strides(lengths: tuple[Size, ...]) -> tuple[Size, ...]:
     return tuple(reversed(made))
 
 
-def _joined(terms: dict[Hashable, Size], constant: Size) -> Affine:
+def _merge_quotients(terms: dict[Hashable, Size], constant: Size) -> AffineIndex:
     """Return the sum, with a quotient and a remainder of the same division merged if possible."""
     for atom, step in terms.items():
         if isinstance(atom, Quotient):
@@ -148,5 +148,5 @@ def _joined(terms: dict[Hashable, Size], constant: Size) -> Affine:
             each = terms.get(rest, 0)
             if each != 0 and step == each * atom.by:
                 kept = {a: s for a, s in terms.items() if a not in (atom, rest)}
-                return Affine(kept.items(), constant) + atom.of * each
-    return Affine(terms.items(), constant)
+                return AffineIndex(kept.items(), constant) + atom.of * each
+    return AffineIndex(terms.items(), constant)

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ...errors import AxisError, GuardError
-from ..core.argument_hints import explained
+from ..core.argument_hints import explain_calls
 from ..core.source_info import describe, user_site
 from ..names import checked_name
 from .length_defaults import default_lengths, set_default
-from .lengths import Length, may_equal, product, substituted
+from .lengths import Length, may_equal, product, substitute_names
 
 # Matches strings that look like an expression or a number, not like an open name.
 _EXPRESSION = re.compile(r"[\d\s.]*|[\w\s.()]*[-+*/%][-\w\s.()+*/%]*")
@@ -37,7 +37,7 @@ class Axis:
     name: str
     expression: int | Length
 
-    @explained
+    @explain_calls
     def __init__(self, name: str, length: int | Length | str | None = None) -> None:
         if not isinstance(name, str) or not name:
             raise AxisError(f"an axis needs a name that is a non-empty string, not {name!r}")
@@ -329,7 +329,7 @@ class Guard:
 
         ``given`` describes the lengths in the message.
         """
-        left, right = substituted(self.left, lengths), substituted(self.right, lengths)
+        left, right = substitute_names(self.left, lengths), substitute_names(self.right, lengths)
         if isinstance(left, int) and isinstance(right, int) and not self.holds(left, right):
             raise GuardError(
                 f"{self.meaning}\nwith {given}: {self.left} {self.relation} {self.right} is "

@@ -12,25 +12,25 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from .affine import Affine, Quotient, Remainder, Size, variable
+from .affine import AffineIndex, Quotient, Remainder, Size, variable
 
-Index = Mapping[str, Affine]
+Index = Mapping[str, AffineIndex]
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class InRange:
     """The condition ``low <= index < high``."""
 
-    index: Affine
+    index: AffineIndex
     low: Size
     high: Size
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class GuardedElement:
     """The element of argument ``arg`` at ``index``, for indices where all ``guards`` hold."""
 
-    guards: tuple[Guard, ...]
+    guards: tuple[InRange, ...]
     arg: int
     index: Index
 
@@ -43,24 +43,24 @@ class Position:
     """
 
     arg: int
-    index: tuple[tuple[str, Affine], ...]
+    index: tuple[tuple[str, AffineIndex], ...]
     length: Size
 
 
-Map = tuple[Piece, ...]
+Map = tuple[GuardedElement, ...]
 
 
-def viewed(index: Index) -> Map:
+def view_map(index: Index) -> Map:
     """Return the map of a view: the element of the first argument at ``index``."""
-    return (Piece((), 0, index),)
+    return (GuardedElement((), 0, index),)
 
 
-def identity(names: Iterable[str]) -> dict[str, Affine]:
+def identity(names: Iterable[str]) -> dict[str, AffineIndex]:
     """Return the index in which each axis is its own variable."""
     return {name: variable(name) for name in names}
 
 
-def atoms(index: Affine) -> Iterator[Hashable]:
+def atoms(index: AffineIndex) -> Iterator[Hashable]:
     """Yield every atom of an affine expression, also those inside divisions and positions."""
     for atom in index.terms:
         yield atom

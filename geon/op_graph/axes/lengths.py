@@ -35,7 +35,9 @@ Monomial = tuple[tuple[Atom, int], ...]
 Terms = tuple[tuple[Monomial, int], ...]
 T = TypeVar("T")
 
-LONGEST_KEY = 400  # characters of a sort key; beyond, a digest bounds keys of nested divisions
+MAX_KEY_CHARACTERS = (
+    400  # characters of a sort key; beyond, a digest bounds keys of nested divisions
+)
 KEY_DIVISION = "({0})//({1})"
 
 
@@ -58,10 +60,10 @@ def _key_of(length: int | Length) -> str:
         top = stack.pop()
         parts: dict[int | Length, str] = {inner: inner.key for inner in top.inside}
         text = top._written(parts, KEY_DIVISION, "{0}")
-        if len(text) > LONGEST_KEY:
+        if len(text) > MAX_KEY_CHARACTERS:
             import hashlib  # imported late: it loads OpenSSL, which would slow down `import geon`
 
-            text = text[:LONGEST_KEY] + hashlib.sha256(text.encode()).hexdigest()
+            text = text[:MAX_KEY_CHARACTERS] + hashlib.sha256(text.encode()).hexdigest()
         object.__setattr__(top, "key", text)
     return length.key
 
@@ -443,7 +445,7 @@ def evaluate(length: int | Length, lengths: Mapping[str, int]) -> int:
     return length.evaluate(lengths) if isinstance(length, Length) else length
 
 
-def substituted(length: int | Length, lengths: Mapping[str, int]) -> int | Length:
+def substitute_names(length: int | Length, lengths: Mapping[str, int]) -> int | Length:
     """Return the length with these open names replaced by integers; others stay open."""
     if isinstance(length, int):
         return length

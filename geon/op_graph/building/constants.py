@@ -13,8 +13,8 @@ from ...errors import AxisError, DTypeError
 from ..axes.axes import Axes, Axis, as_axes
 from ..axes.length_operators import LENGTH_VALUE
 from ..axes.lengths import Length
-from ..core.argument_hints import explained
-from ..core.primitive import PRIMITIVES, Inferred, Primitive, need
+from ..core.argument_hints import explain_calls
+from ..core.primitive import PRIMITIVES, Inferred, Primitive, require
 from ..core.source_info import current, describe, user_site
 from ..op_graph import NO_AXES, ComputationOp, Op, Tensor, annotate, intern, make
 from ..syntax.operators import is_function
@@ -39,7 +39,7 @@ from .coordinates import keep_coordinates, let_xarray_defer
 if TYPE_CHECKING:
     from .typing import DTypeLike, Follows, NewAxes, Tags, TensorLike
 
-SMALL_BYTES = 256  # constants up to this size are interned by value
+MAX_INLINE_BYTES = 256  # constants up to this size are interned by value
 
 
 def _reference(op: Op) -> np.ndarray[Any, Any]:
@@ -49,17 +49,17 @@ def _reference(op: Op) -> np.ndarray[Any, Any]:
 def _infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     value, axes, dtype = attrs[0], attrs[1], named_dtype(attrs[2])
     stored = stored_dtype(dtype, attrs[3])
-    need(all(type(n) is int for n in axes.lengths), "a constant over {}, which are open", axes)
+    require(all(type(n) is int for n in axes.lengths), "a constant over {}, which are open", axes)
     size = axes.size * stored.itemsize
     if isinstance(value, Frozen):
         array = value.array
-        need(array.shape == axes.lengths, "an array of shape {} over {}", array.shape, axes)
-        need(array.dtype == stored, "an array of {} as {}", array.dtype, stored)
-        need(size > SMALL_BYTES, "{} bytes, which are few, in an array", size)
+        require(array.shape == axes.lengths, "an array of shape {} over {}", array.shape, axes)
+        require(array.dtype == stored, "an array of {} as {}", array.dtype, stored)
+        require(size > MAX_INLINE_BYTES, "{} bytes, which are few, in an array", size)
     else:
-        need(size <= SMALL_BYTES, "{} bytes, which are many, outside an array", size)
-        need(len(value) == size, "{} bytes for {} over {}", len(value), dtype, axes)
-        need(dtype is not BOOL or not value.strip(b"\0\1"), "a bool that is neither 0 nor 1")
+        require(size <= MAX_INLINE_BYTES, "{} bytes, which are many, outside an array", size)
+        require(len(value) == size, "{} bytes for {} over {}", len(value), dtype, axes)
+        require(dtype is not BOOL or not value.strip(b"\0\1"), "a bool that is neither 0 nor 1")
     return axes, dtype, ()
 
 
@@ -76,7 +76,7 @@ CONSTANT = Primitive(
 )
 
 _numbers: dict[tuple[Any, ...], Tensor] = {}
-NUMBERS_KEPT = 4096  # maximum cached scalar constants
+MAX_CACHED_NUMBERS = 4096  # maximum cached scalar constants
 
 
 def number(value: bool | int | float, dtype: DType, weak: bool = False) -> Tensor:
@@ -92,7 +92,7 @@ def number(value: bool | int | float, dtype: DType, weak: bool = False) -> Tenso
         array = np.asarray(float(value))
     made = array_constant(array.astype(stored_dtype(dtype, weak)), NO_AXES, weak)
     if shared and not (isinstance(value, float) and math.isnan(value)):
-        if len(_numbers) >= NUMBERS_KEPT:
+        if len(_numbers) >= MAX_CACHED_NUMBERS:
             _numbers.clear()
         _numbers[key] = made
     return made
@@ -102,7 +102,7 @@ def array_constant(array: np.ndarray[Any, Any], axes: Axes, weak: bool = False) 
     """Return a constant over ``axes`` from an array of their shape, which is copied and frozen."""
     dtype = DEFAULTS[kind(array.dtype)] if weak else array.dtype
     copy = np.array(array, stored_dtype(dtype, weak), order="C", copy=True)
-    if copy.nbytes <= SMALL_BYTES:
+    if copy.nbytes <= MAX_INLINE_BYTES:
         value: Any = copy.tobytes()
     else:
         copy.setflags(write=False)
@@ -138,7 +138,7 @@ def is_weak_constant(op: Op) -> bool:
     return op.primitive is CONSTANT and op.weak
 
 
-def converted(op: Op, dtype: DType, weak: bool = False) -> Tensor:
+def convert_weak(op: Op, dtype: DType, weak: bool = False) -> Tensor:
     """Return the weak constant ``op`` in ``dtype``; ``DTypeError`` if a number does not fit."""
     value = scalar_value(op)
     if value is not None:
@@ -167,7 +167,7 @@ def is_constant(op: Op, value: float) -> bool:
     return scalar_value(op) == value
 
 
-@explained
+@explain_calls
 def constant(
     value: TensorLike,
     axes: NewAxes | None = None,

@@ -12,7 +12,7 @@ from ...errors import ArgumentError, AxisError, DTypeError
 from ..axes.axes import Axes, Axis
 from ..axes.lengths import Length
 from ..core.argument_hints import why
-from ..core.primitive import PRIMITIVES, UFUNCS, Inferred, Primitive, need
+from ..core.primitive import PRIMITIVES, UFUNCS, Inferred, Primitive, require
 from ..core.source_info import describe, user_site
 from ..op_graph import (
     NO_AXES,
@@ -79,7 +79,7 @@ class Elementwise(Primitive):
         if op is None:
             op = self._checked(args)
         if axes is not None:
-            op = over(op, named_axes(axes, self.name, op))
+            op = broadcast_over(op, named_axes(axes, self.name, op))
         if name is not None or tags or follows:
             op = annotate(op, name, tags, follows)
         return op
@@ -161,7 +161,7 @@ class Elementwise(Primitive):
         """
         targets, dtype, _ = resolve(self.rule, tuple([(arg.dtype, arg.weak) for arg in args]))
         for arg, target in zip(args, targets, strict=True):
-            need(arg.dtype is target, "{} takes {}, not {}", self.name, target, arg.dtype)
+            require(arg.dtype is target, "{} takes {}, not {}", self.name, target, arg.dtype)
         axes, guards = join(self.name, args)
         return axes, dtype, guards
 
@@ -245,7 +245,7 @@ def refuse_unshared(what: str, args: Sequence[Any]) -> None:
 
 
 _joined: dict[tuple[Axes, ...], Axes] = {}
-JOINED_KEPT = 4096  # maximum cached unions of axes
+MAX_CACHED_JOINS = 4096  # maximum cached unions of axes
 
 
 def join(what: str, tensors: Sequence[Tensor]) -> tuple[Axes, tuple[Guard, ...]]:
@@ -267,7 +267,7 @@ def join(what: str, tensors: Sequence[Tensor]) -> tuple[Axes, tuple[Guard, ...]]
                 )
     axes = Axes(*union.values())
     if not guards:
-        if len(_joined) >= JOINED_KEPT:
+        if len(_joined) >= MAX_CACHED_JOINS:
             _joined.clear()
         _joined[key] = axes
     return axes, tuple(guards)
@@ -309,7 +309,7 @@ def meet(
     return [Guard("==", a, b, meaning)]
 
 
-def over(x: Tensor, axes: Axes) -> Tensor:
+def broadcast_over(x: Tensor, axes: Axes) -> Tensor:
     """Return ``x`` over exactly ``axes``, which include its own; broadcast along the others."""
     if x.axes is axes:
         return x

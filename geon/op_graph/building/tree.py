@@ -121,7 +121,7 @@ def _with(like: Any, names: list[str], parts: list[Any]) -> Any:
     return made
 
 
-def mapped(value: Any, change: Callable[[Op], Any], what: str) -> Any:
+def map_ops(value: Any, change: Callable[[Op], Any], what: str) -> Any:
     """Return the same structure with ``change`` applied to each op; other values are unchanged.
 
     Raises ``ArgumentError``, with ``what`` as the value's name, for a structure that contains

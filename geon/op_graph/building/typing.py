@@ -35,7 +35,7 @@ class OnDevice(Protocol):
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
 
 
-class Record(Protocol):
+class DataclassInstance(Protocol):
     """A dataclass instance."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -49,7 +49,7 @@ TensorLike: TypeAlias = Union[Tensor, Number, "np.ndarray[Any, Any]", Array, Nes
 # The value of a placeholder or a variable.
 FeedLike: TypeAlias = Union[Number, "np.ndarray[Any, Any]", Array, Lent, OnDevice, Nested]
 # The results of a computation: ops in any structure.
-Results: TypeAlias = Op | list[Any] | tuple[Any, ...] | Mapping[Any, Any] | Record
+Results: TypeAlias = Op | list[Any] | tuple[Any, ...] | Mapping[Any, Any] | DataclassInstance
 # The index in x[...]; keys of a mapping are axes or their names.
 Place: TypeAlias = SupportsIndex | slice | Tensor | EllipsisType
 At: TypeAlias = Place | tuple[Place, ...] | Mapping[Any, SupportsIndex | slice | Tensor]

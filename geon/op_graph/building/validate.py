@@ -59,7 +59,9 @@ def check(
     for guard in assumed:
         if _assumption(guard) not in said:
             raise DumpError(f"{what} without the guard {guard.left} {guard.relation} {guard.right}")
-    if given is not axes and not (row.kind == "elementwise" and _kept(axes, given, args, said)):
+    if given is not axes and not (
+        row.kind == "elementwise" and _may_keep_axes(axes, given, args, said)
+    ):
         raise DumpError(f"{what} gives {given}, not {axes}")
     return given
 
@@ -70,7 +72,9 @@ def _assumption(guard: Guard) -> tuple[str, Any]:
     return guard.relation, frozenset(ends) if guard.relation == "==" else ends
 
 
-def _kept(axes: Axes, given: Axes, args: tuple[Op, ...], said: set[tuple[str, Any]]) -> bool:
+def _may_keep_axes(
+    axes: Axes, given: Axes, args: tuple[Op, ...], said: set[tuple[str, Any]]
+) -> bool:
     """Return True if an elementwise op may have ``axes`` although its arguments give ``given``.
 
     Rewrites keep the axes of an op: their order, and lengths that a guard equates with those of the

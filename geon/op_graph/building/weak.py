@@ -13,18 +13,18 @@ from threading import RLock
 from typing import Any
 
 from ...errors import DTypeError
-from ..core.interning import Entry
+from ..core.interning import InternedReference
 from ..core.interning import lock as _lock
 from ..core.primitive import PRIMITIVES
 from ..core.source_info import Site
 from ..nodes import carry_notes
 from ..op_graph import NO_AXES, Op, Same, Tensor, among, make, post_order
 from ..values.dtypes import DType, common_dtype, exact_dtype, kind, number_dtype
-from .constants import converted, is_weak_constant, number
+from .constants import convert_weak, is_weak_constant, number
 from .rebuild import with_args
 
 # Weak ops rebuilt in a dtype; an entry is removed when the rebuilt op dies.
-_built: dict[tuple[Same, DType], Entry] = {}
+_built: dict[tuple[Same, DType], InternedReference] = {}
 
 
 def strengthen(x: Tensor, dtype: DType, weak: bool = False) -> Tensor:
@@ -38,7 +38,7 @@ def strengthen(x: Tensor, dtype: DType, weak: bool = False) -> Tensor:
     if not x.weak:
         return _cast(x, dtype, False)
     if is_weak_constant(x):
-        return converted(x, dtype, weak)
+        return convert_weak(x, dtype, weak)
     return _cast(x, dtype, True) if weak else _in_dtype(x, dtype)
 
 
@@ -98,7 +98,7 @@ def _built_once_more(op: Op, dtype: DType, below: Sequence[int], known: dict[Op,
     if not op.weak:
         return op if op.dtype is dtype else _cast(op, dtype, False)
     if is_weak_constant(op):
-        return converted(op, dtype)
+        return convert_weak(op, dtype)
     made = _again(op, dtype, below, known)
     carry_notes(op, made)
     _keep(op, dtype, made)
@@ -126,14 +126,16 @@ def _found(op: Op, dtype: DType) -> Op | None:
 
 
 def _keep(op: Op, dtype: DType, made: Op) -> None:
-    entry = Entry(made, _forget)
+    entry = InternedReference(made, _forget)
     entry.key = (Same(op), dtype)
     with _lock:
         _built[entry.key] = entry
 
 
 def _forget(
-    entry: Entry, built: dict[tuple[Same, DType], Entry] = _built, lock: RLock = _lock
+    entry: InternedReference,
+    built: dict[tuple[Same, DType], InternedReference] = _built,
+    lock: RLock = _lock,
 ) -> None:
     with lock:  # default arguments still exist at interpreter exit, module globals do not
         if built.get(entry.key) is entry:

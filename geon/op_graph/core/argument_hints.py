@@ -1,7 +1,7 @@
 """Error messages for other libraries' argument names (``axis=``, ``dim=``, ``keepdims=``).
 
 A call whose arguments do not fit a public function raises Python's TypeError, which only says that
-there is no such name. ``explained`` wraps a function so that the error says what geon calls the
+there is no such name. ``explain_calls`` wraps a function so that the error says what geon calls the
 argument. It also refuses a value for a flag that is no bool, since any non-empty text counts as
 true.
 """
@@ -145,7 +145,7 @@ INSTEAD = {
 }
 
 
-def explained(function: F) -> F:
+def explain_calls(function: F) -> F:
     """Wrap ``function`` so that calls with unknown arguments raise ``ArgumentError``.
 
     Calls with anything but True and False (or 1 and 0) for a ``bool`` parameter raise it too.
@@ -182,12 +182,14 @@ def check_flag(what: str, name: str, value: Any) -> None:
 
 
 def explain_constructors(classes: Iterable[type], package: str) -> None:
-    """Wrap the constructors of classes, and of their bases in the package, with ``explained``."""
+    """Wrap the constructors of classes, and of their bases in the package, with
+    ``explain_calls``.
+    """
     for base in dict.fromkeys(base for cls in classes for base in cls.__mro__):
         own = vars(base).get("__init__")
         ours = base.__module__.startswith(f"{package}.")
         if own is not None and ours and not hasattr(own, "__wrapped__"):
-            base.__init__ = explained(own)  # type: ignore[misc]  # the same signature
+            base.__init__ = explain_calls(own)  # type: ignore[misc]  # the same signature
 
 
 def _name(function: Callable[..., Any], args: Sequence[Any]) -> str:

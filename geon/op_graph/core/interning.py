@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..op_graph import Op  # noqa: F401  # named in a string below
 
 
-class Entry(weakref.ref["Op"]):
+class InternedReference(weakref.ref["Op"]):
     """A weak reference to an op in a table that stores its key."""
 
     __slots__ = ("key",)
@@ -27,7 +27,7 @@ class Entry(weakref.ref["Op"]):
     key: tuple[Any, ...]
 
 
-table: dict[tuple[Any, ...], Entry] = {}
+table: dict[tuple[Any, ...], InternedReference] = {}
 # Reentrant: garbage collection can remove entries while this thread inserts one.
 lock = threading.RLock()
 
@@ -42,7 +42,7 @@ class OwnTable:
     lock = lock  # a class attribute, because module globals are gone at interpreter exit
 
     def __init__(self, open: bool = False) -> None:
-        self.entries: dict[tuple[Any, ...], Entry] = {}
+        self.entries: dict[tuple[Any, ...], InternedReference] = {}
         self.open = open
 
     def found(self, key: tuple[Any, ...]) -> Op | None:
@@ -54,7 +54,7 @@ class OwnTable:
             op = None if entry is None else entry()
         return op
 
-    def forget(self, entry: Entry) -> None:
+    def forget(self, entry: InternedReference) -> None:
         """Remove the entry of an op that died, unless another op has replaced it."""
         with self.lock:
             if self.entries.get(entry.key) is entry:
@@ -62,7 +62,9 @@ class OwnTable:
 
 
 def forget(
-    entry: Entry, entries: dict[tuple[Any, ...], Entry] = table, lock: threading.RLock = lock
+    entry: InternedReference,
+    entries: dict[tuple[Any, ...], InternedReference] = table,
+    lock: threading.RLock = lock,
 ) -> None:
     """Remove the entry of an op that died, unless another op has replaced it.
 

@@ -10,7 +10,7 @@ from .source_info import ROOT, cell_of
 INTERNAL = f"{os.sep}IPython{os.sep}"
 
 
-def rendered(error: BaseException) -> list[str]:
+def render_error(error: BaseException) -> list[str]:
     """Return the lines that IPython shows for an error, without frames of geon and IPython."""
     lines = ["Traceback (most recent call last):"]
     for frame in traceback.extract_tb(error.__traceback__):

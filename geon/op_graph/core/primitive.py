@@ -31,7 +31,7 @@ KINDS = (
 )
 
 
-def need(condition: bool, what: str, *shown: object) -> None:
+def require(condition: bool, what: str, *shown: object) -> None:
     """Raise ``ArgumentError`` unless ``condition`` holds; it holds for all ops that geon builds.
 
     ``what`` is the message, with ``{}`` for each of ``shown``; it is formatted only if needed.

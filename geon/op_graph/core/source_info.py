@@ -99,7 +99,7 @@ def called_within(module: ModuleType, folder: str) -> bool:
     return False
 
 
-def remarked(site: Site, remark: str) -> Site:
+def with_remark(site: Site, remark: str) -> Site:
     """Return the site with a remark that says what built an op for it."""
     return (site[0], site[1], remark)
 

@@ -6,19 +6,21 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..axes.affine import Affine, variable
-from ..axes.index_map import Index, Piece, Position, atoms, identity
+from ..axes.affine import AffineIndex, variable
+from ..axes.index_map import GuardedElement, Index, Position, atoms, identity
 from ..building.constants import CONSTANT
 from ..op_graph import Leaf, Op, Tensor
 from ..regions.loop_view import loop_of
 from ..regions.parameters import PARAMETER, REGION_RESULT
 from ..rows.remat_annotations import AFTER, REMAT, SEGMENTED
 
-STATES = 100_000  # maximum states of the search along one axis; beyond, the axis counts as moved
+MAX_SEARCH_STATES = (
+    100_000  # maximum states of the search along one axis; beyond, the axis counts as moved
+)
 TRACKED = ""  # variable of the index in the result; no axis has this name
 STEP = "step"  # axis name of a state that follows the steps of a loop
 SAME = variable(TRACKED)
-NOWHERE = Affine()  # depends on no index of the result, so it matches no leaf
+NOWHERE = AffineIndex()  # depends on no index of the result, so it matches no leaf
 
 # The finding for an element: None if it may depend on other indices; otherwise a bit set of the
 # leaves that are read at the same index. No bit is set if all indices are alike; the lowest bit
@@ -27,13 +29,13 @@ Found = int | None
 ALIKE, ASSUMED = 0, 1
 
 
-class State(NamedTuple):
+class ElementState(NamedTuple):
     """An element at index ``at`` along ``axis`` of ``op``, in the body numbered ``frame``."""
 
     frame: int
     op: Op
     axis: str
-    at: Affine
+    at: AffineIndex
     inside: bool = False  # the axis is not the op's, but that of the loop whose step computes it
 
 
@@ -45,8 +47,8 @@ class Made:
     choices are alike along the axis, ``condition`` are the elements that select one.
     """
 
-    choices: tuple[tuple[State | Found, ...], ...]
-    condition: tuple[State | Found, ...] = ()
+    choices: tuple[tuple[ElementState | Found, ...], ...]
+    condition: tuple[ElementState | Found, ...] = ()
 
 
 def kept_axes(result: Tensor) -> dict[str, frozenset[Op]]:
@@ -60,14 +62,14 @@ def kept_axes(result: Tensor) -> dict[str, frozenset[Op]]:
     """
     found = {}
     for name in result.axes.names:
-        search = _Search(name, result)
-        leaves = search.leaves_of(State(-1, result, name, SAME))
+        search = _AxisSearch(name, result)
+        leaves = search.leaves_of(ElementState(-1, result, name, SAME))
         if leaves is not None:
             found[name] = leaves
     return found
 
 
-class Cut(NamedTuple):
+class AxisSlice(NamedTuple):
     """A slice of an axis of ``leaves``, from ``start`` on with stride ``step``; 0 for one index."""
 
     leaves: frozenset[Op]
@@ -75,7 +77,7 @@ class Cut(NamedTuple):
     step: int
 
 
-def cut_axes(result: Tensor, kept: Iterable[str]) -> dict[str, Cut]:
+def cut_axes(result: Tensor, kept: Iterable[str]) -> dict[str, AxisSlice]:
     """Return the axes along which a result is one slice with constant bounds, except ``kept``.
 
     The values have the leaves that are sliced. An axis whose elements come from two different
@@ -91,7 +93,7 @@ def cut_axes(result: Tensor, kept: Iterable[str]) -> dict[str, Cut]:
     return found
 
 
-def indexed_axes(result: Tensor) -> dict[str, Cut]:
+def indexed_axes(result: Tensor) -> dict[str, AxisSlice]:
     """Return the axes that ``result`` lacks because one constant index along them was taken.
 
     The values have the leaves and the index. An axis along which different indices were taken is
@@ -119,40 +121,40 @@ def indexed_axes(result: Tensor) -> dict[str, Cut]:
         cuts = [cut for arg, at in taken for cut in _cuts(arg, name, SAME + at)]
         if cuts and len({cut.start for cut in cuts}) == 1:
             leaves = frozenset([leaf for cut in cuts for leaf in cut.leaves])
-            found[name] = Cut(leaves, cuts[0].start, 0)
+            found[name] = AxisSlice(leaves, cuts[0].start, 0)
     return found
 
 
-def _cuts(op: Op, name: str, at: Affine) -> list[Cut]:
+def _cuts(op: Op, name: str, at: AffineIndex) -> list[AxisSlice]:
     """Return the slices of leaves that the elements of ``op`` at index ``at`` depend on."""
-    root = State(-1, op, name, at)
-    first = _Search(name, op, NOWHERE)
+    root = ElementState(-1, op, name, at)
+    first = _AxisSearch(name, op, NOWHERE)
     first.leaves_of(root)
     cuts = []
     for other in first.others:
-        leaves = _Search(name, op, other).leaves_of(root)
+        leaves = _AxisSearch(name, op, other).leaves_of(root)
         if leaves:
             start, step = other.constant, other.step(TRACKED)
             assert isinstance(start, int) and isinstance(step, int)
-            cuts.append(Cut(leaves, start, step))
+            cuts.append(AxisSlice(leaves, start, step))
     return cuts
 
 
-class _Search:
+class _AxisSearch:
     """The search along one axis of a result, for leaves that are read at the index ``wanted``.
 
     ``wanted`` None means the same index over the whole axis. ``others`` collects other indices,
     each of one slice with constant bounds, at which leaves are read.
     """
 
-    def __init__(self, name: str, result: Op, wanted: Affine | None = None) -> None:
+    def __init__(self, name: str, result: Op, wanted: AffineIndex | None = None) -> None:
         self.name, self.length = name, result.axes[name].expression
-        self.wanted, self.others = wanted, dict[Affine, None]()
+        self.wanted, self.others = wanted, dict[AffineIndex, None]()
         self.leaves: list[Op] = []
         self.frames: list[tuple[Op, int, int]] = []  # region, body number, enclosing frame
         self._numbers: dict[tuple[int, int, int], int] = {}
 
-    def leaves_of(self, root: State) -> frozenset[Op] | None:
+    def leaves_of(self, root: ElementState) -> frozenset[Op] | None:
         """Return the leaves that are read at the wanted index; None if other indices are too.
 
         The search assumes that a loop's carry keeps the axis; if that turns out to be false, it
@@ -170,7 +172,7 @@ class _Search:
             refuted |= wrong
 
     def _found(
-        self, root: State, refuted: set[Hashable]
+        self, root: ElementState, refuted: set[Hashable]
     ) -> tuple[dict[Hashable, Found], set[Hashable]]:
         """Return the finding for each state, and the states that were assumed to keep the axis."""
         known: dict[Hashable, Found] = dict.fromkeys(refuted)
@@ -178,8 +180,8 @@ class _Search:
         assumed: set[Hashable] = set()
         waiting = [root]
 
-        def value(part: State | Found) -> Found:
-            if not isinstance(part, State):
+        def value(part: ElementState | Found) -> Found:
+            if not isinstance(part, ElementState):
                 return part
             key = _key(part)
             if key not in known:
@@ -190,11 +192,11 @@ class _Search:
             state = waiting[-1]
             key = _key(state)
             if key not in known and key not in made:
-                if len(made) == STATES:
+                if len(made) == MAX_SEARCH_STATES:
                     return {_key(root): None}, set()
                 made[key] = step = self._made(state)
                 parts = [p for group in (*step.choices, step.condition) for p in group]
-                waiting += [p for p in parts if isinstance(p, State) and _key(p) not in made]
+                waiting += [p for p in parts if isinstance(p, ElementState) and _key(p) not in made]
                 continue
             if key not in known:
                 step = made[key]
@@ -206,7 +208,7 @@ class _Search:
             waiting.pop()
         return known, assumed
 
-    def _made(self, state: State) -> Made:
+    def _made(self, state: ElementState) -> Made:
         """Return the elements from which an element is computed."""
         frame, op, axis, at, inside = state
         row = op.primitive
@@ -241,7 +243,7 @@ class _Search:
             return Made(tuple([(part,) for part in having if _has(part)]))
         return UNKNOWN
 
-    def _leaf(self, state: State) -> Made:
+    def _leaf(self, state: ElementState) -> Made:
         op, axis = state.op, state.axis
         if state.inside:
             return Made(((ALIKE,),))
@@ -258,14 +260,16 @@ class _Search:
             self.leaves.append(op)
         return Made(((2 << number,),))
 
-    def _piece(self, state: State, piece: Piece) -> tuple[State | Found, ...]:
+    def _piece(
+        self, state: ElementState, piece: GuardedElement
+    ) -> tuple[ElementState | Found, ...]:
         """Return the elements that an index map's piece reads.
 
         If only run-time indices depend on the axis, these are the elements of the index arguments.
         """
         op, arg = state.op, state.op.args[piece.arg]
-        moved: list[State | Found] = []
-        chosen: list[State | Found] = []
+        moved: list[ElementState | Found] = []
+        chosen: list[ElementState | Found] = []
         for name in arg.axes.names:
             index = piece.index[name]
             for atom in index.terms:
@@ -274,31 +278,31 @@ class _Search:
                     if places and name == self.name:
                         moved.append(None)
                     for along, at in places:
-                        chosen.append(State(state.frame, op.args[atom.arg], along, at))
+                        chosen.append(ElementState(state.frame, op.args[atom.arg], along, at))
         for name, index in _tracked(piece.index, arg):
             if not any(isinstance(atom, Position) for atom in index.terms):
-                moved.append(State(state.frame, arg, name, index))
+                moved.append(ElementState(state.frame, arg, name, index))
         return tuple(moved or chosen) or (ALIKE,)
 
-    def _result(self, state: State) -> Made:
+    def _result(self, state: ElementState) -> Made:
         """Return the sources of a region result: each branch, or the initial and the next carry."""
         frame, op, axis, at, _ = state
         (region,), (number,) = op.args, op.attrs
         loop = loop_of(region)
         if loop is None:
             results = [
-                State(self._frame(region, k, frame), body.results[number], axis, at)
+                ElementState(self._frame(region, k, frame), body.results[number], axis, at)
                 for k, body in enumerate(region.bodies)
             ]
             return Made(tuple([(result,) for result in results]))
-        last = State(self._frame(region, loop.number, frame), loop.made(number), axis, at)
+        last = ElementState(self._frame(region, loop.number, frame), loop.made(number), axis, at)
         if number < loop.carries:
-            return Made(((State(frame, region.args[number], axis, at),), (last,)))
+            return Made(((ElementState(frame, region.args[number], axis, at),), (last,)))
         if loop.axis is not None and axis == loop.axis.name:
             return Made(((last._replace(axis=STEP, inside=True),),))
         return Made(((last,),))
 
-    def _given(self, state: State) -> Made:
+    def _given(self, state: ElementState) -> Made:
         """Return the sources of a body's parameter outside of the body."""
         if state.frame < 0:
             return UNKNOWN
@@ -306,7 +310,7 @@ class _Search:
         number, loop = state.op.attrs[0], loop_of(region)
         if loop is not None and loop.is_step(number):
             return UNKNOWN
-        outside = State(around, region.args[number], state.axis, state.at)
+        outside = ElementState(around, region.args[number], state.axis, state.at)
         if loop is None:
             return Made(((outside,),))
         if state.inside:
@@ -331,17 +335,17 @@ RUNNING = ("cumsum", "cumprod")  # keep the axis along which they run
 UNKNOWN = Made(((None,),))
 
 
-def _is_slice(at: Affine) -> bool:
+def _is_slice(at: AffineIndex) -> bool:
     """Return True if an index is that of a forward slice with constant bounds."""
     start, step = at.constant, at.step(TRACKED)
     return isinstance(start, int) and isinstance(step, int) and start >= 0 and step > 0
 
 
-def _key(state: State) -> Hashable:
+def _key(state: ElementState) -> Hashable:
     return state.frame, id(state.op), state.axis, state.at, state.inside
 
 
-def _has(state: State) -> bool:
+def _has(state: ElementState) -> bool:
     return state.inside or state.axis in state.op.axes.names
 
 
@@ -364,7 +368,7 @@ def _all(choices: Iterable[Found]) -> Found:
     return bits
 
 
-def _tracked(index: Index, arg: Op) -> list[tuple[str, Affine]]:
+def _tracked(index: Index, arg: Op) -> list[tuple[str, AffineIndex]]:
     """Return the axes of an argument whose index depends on the index in the result."""
     names = [name for name in arg.axes.names if TRACKED in set(atoms(index[name]))]
     return [(name, index[name]) for name in names]

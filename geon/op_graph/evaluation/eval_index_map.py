@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from ...errors import IndexRangeError
-from ..axes.affine import Affine, Quotient, Remainder
+from ..axes.affine import AffineIndex, Quotient, Remainder
 from ..axes.index_map import Position, identity
 
 Array = np.ndarray[Any, Any]
 
 
-def moved(op: Any, *arrays: Array) -> Array:
+def eval_index_map(op: Any, *arrays: Array) -> Array:
     """Return the value of an op with integer lengths, from the index map of its primitive.
 
     Raises ``IndexRangeError`` for a run-time index out of range.
@@ -45,7 +45,7 @@ class _Evaluation:
     def __init__(self, arrays: Sequence[Array], variables: Mapping[str, Array]) -> None:
         self.arrays, self.variables = arrays, variables
 
-    def values(self, index: Affine, chosen: Array) -> Array:
+    def values(self, index: AffineIndex, chosen: Array) -> Array:
         """Return the value of ``index`` at each of the ``chosen`` elements."""
         total = np.full(len(chosen), index.constant)
         for atom, step in index.terms.items():

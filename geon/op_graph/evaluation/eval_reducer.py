@@ -43,7 +43,7 @@ def start(reducer: Reducer, element: DType, result: DType, shape: tuple[int, ...
     return tuple(np.full(shape, v, dtype) for v, dtype in zip(values, dtypes, strict=True))
 
 
-def stepped(reducer: Reducer, state: State, x: Array, numbers: Iterable[int]) -> State:
+def step_states(reducer: Reducer, state: State, x: Array, numbers: Iterable[int]) -> State:
     """Return the states after the elements of these indices along the last axis of ``x``."""
     for number in numbers:
         position = np.asarray(number, np.int64) if reducer.positions else None
@@ -51,7 +51,7 @@ def stepped(reducer: Reducer, state: State, x: Array, numbers: Iterable[int]) ->
     return state
 
 
-def reduced(op: Any, x: Array) -> Array:
+def eval_reduction(op: Any, x: Array) -> Array:
     """Return the value of a reduction with integer lengths, from the reducer of its primitive."""
     axes = op.args[0].axes
     gone = [axes.index(name) for name in op.attrs[0]]
@@ -61,4 +61,4 @@ def reduced(op: Any, x: Array) -> Array:
     flat = moved.reshape(*shape, count)
     reducer: Reducer = op.primitive.reducer
     state = start(reducer, x.dtype, op.dtype, shape)
-    return np.asarray(reducer.finish(CODE, stepped(reducer, state, flat, range(count)))[0])
+    return np.asarray(reducer.finish(CODE, step_states(reducer, state, flat, range(count)))[0])

@@ -17,16 +17,16 @@ from ..axes.axes import Axes
 from ..core.primitive import PRIMITIVES
 from ..core.region_body import Body
 from ..op_graph import Leaf, Op, RegionOp, post_order
-from ..rows.movement import aligned
+from ..rows.movement import align_dimensions
 from ..values.attribute_types import with_lengths
 from ..values.dtypes import DType
-from .eval_index_map import moved
-from .eval_reducer import reduced
+from .eval_index_map import eval_index_map
+from .eval_reducer import eval_reduction
 
 Array = np.ndarray[Any, Any]
 
 
-class Bound:
+class BoundOp:
     """An op with integer lengths, as the reference of a primitive takes it."""
 
     __slots__ = ("args", "attrs", "axes", "dtype", "guards", "op", "primitive")
@@ -68,19 +68,22 @@ def bind(value: Any, lengths: Mapping[str, int]) -> Any:
 COMPUTING = ("elementwise", "reduction", "ordered", "contraction")  # kinds that widen halves
 
 
-def evaluate(op: Op, bound: Bound, args: list[Array]) -> Array:
+def evaluate(op: Op, bound: BoundOp, args: list[Array]) -> Array:
     """Return the value of one op from the values of its arguments."""
     row = op.primitive
     if row.reference is None and row.index_map is not None:
-        return moved(bound, *args)
+        return eval_index_map(bound, *args)
     if row.reference is None and row.reducer is not None:
-        return np.asarray(reduced(bound, *_widened(args))).astype(op.dtype)
+        return np.asarray(eval_reduction(bound, *_widened(args))).astype(op.dtype)
     if row.reference is None:
         raise ArgumentError(f"{op} (made at {op.line_info}) has no value: it must be given")
     with np.errstate(all="ignore"):
         if row.kind == "elementwise":
             shape = tuple(bound.axes.lengths)
-            spread = [aligned(a, x.axes, bound.axes) for a, x in zip(args, bound.args, strict=True)]
+            spread = [
+                align_dimensions(a, x.axes, bound.axes)
+                for a, x in zip(args, bound.args, strict=True)
+            ]
             first = (bound,) if row.attributes else ()
             value = np.broadcast_to(row.reference(*first, *_widened(spread)), shape)
         elif row.kind in COMPUTING:
@@ -95,24 +98,24 @@ def _widened(arrays: list[Array]) -> list[Array]:
     return [a.astype(np.float32) if a.dtype.name in ("float16", "bfloat16") else a for a in arrays]
 
 
-Evaluate = Callable[[Op, Bound, list[Array]], Array]
+Evaluate = Callable[[Op, BoundOp, list[Array]], Array]
 ENDING = ("while", "fixed_point")  # loops that end by a condition
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Run:
+class RegionRun:
     """One run of the body of a region: the values of its ops, and the runs of regions in it."""
 
     body: Body
     values: dict[Op, Array]
-    inside: dict[Op, list[Run]]
+    inside: dict[Op, list[RegionRun]]
 
 
 def interpret(
     roots: Iterable[Op],
     known: Mapping[Any, Array],
     lengths: Mapping[str, int],
-    runs: dict[Op, list[Run]] | None = None,
+    runs: dict[Op, list[RegionRun]] | None = None,
     value_of: Evaluate = evaluate,
 ) -> dict[Op, Array]:
     """Return the value of every op that the pure ``roots`` depend on.
@@ -123,9 +126,9 @@ def interpret(
     by a condition: with other values these might not end.
     """
     values: dict[Op, Any] = {}  # for a region, the list of the arrays of its results
-    bounds: dict[Op, Bound] = {}
+    bounds: dict[Op, BoundOp] = {}
     for op in post_order(roots):
-        bound = bounds[op] = Bound(op, lengths, tuple(bounds[arg] for arg in op.args))
+        bound = bounds[op] = BoundOp(op, lengths, tuple(bounds[arg] for arg in op.args))
         if op in known:
             values[op] = np.asarray(known[op], op.dtype)
         elif isinstance(op, Leaf):
@@ -146,16 +149,16 @@ RunBody = Callable[[Body, list[Array]], list[Array]]
 
 
 def running(
-    lengths: Mapping[str, int], runs: list[Run] | None, value_of: Evaluate = evaluate
+    lengths: Mapping[str, int], runs: list[RegionRun] | None, value_of: Evaluate = evaluate
 ) -> RunBody:
     """Return a function that runs a body on arguments and appends the run to ``runs``."""
 
     def run(body: Body, given: list[Array]) -> list[Array]:
         known = dict(zip(body.parameters, given, strict=True))
-        inside: dict[Op, list[Run]] | None = None if runs is None else {}
+        inside: dict[Op, list[RegionRun]] | None = None if runs is None else {}
         found = interpret(body.results, known, lengths, inside, value_of)
         if runs is not None and inside is not None:
-            runs.append(Run(body, found, inside))
+            runs.append(RegionRun(body, found, inside))
         return [found[result] for result in body.results]
 
     return run

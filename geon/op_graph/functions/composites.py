@@ -17,11 +17,11 @@ from ..axes.axes import Axes, Axis, new_axis
 from ..building.constants import as_tensor, scalar_value
 from ..building.elementwise_build import Elementwise
 from ..building.weak import in_dtype
-from ..core.argument_hints import explained
+from ..core.argument_hints import explain_calls
 from ..core.source_info import current
 from ..op_graph import ComputationOp, Tensor, annotate, make
 from ..rows import reductions
-from ..rows.accumulation import floating, widened
+from ..rows.accumulation import floating, widen
 from ..rows.elementwise import (
     absolute,
     add,
@@ -88,7 +88,7 @@ def weighted(weight: TensorLike, x: TensorLike) -> Tensor:
 
 
 @composite
-@explained
+@explain_calls
 def mean(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
@@ -101,13 +101,13 @@ def mean(
     Integers and bool give float32. The mean of no elements is NaN.
     """
     x = floating(as_tensor(x))
-    total = reduce(SUM, widened(x), reduction_axes, out_axes, what="mean")
+    total = reduce(SUM, widen(x), reduction_axes, out_axes, what="mean")
     made = total / tensor_size(x, reduction_axes, out_axes=out_axes)
     return _named(in_dtype(made, x.dtype), name)
 
 
 @composite
-@explained
+@explain_calls
 def variance(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
@@ -128,7 +128,7 @@ def variance(
 
 
 @composite
-@explained
+@explain_calls
 def std(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
@@ -148,7 +148,7 @@ def std(
 
 def _variance(x: Tensor, what: str, reduction_axes: Any, out_axes: Any, correction: int) -> Tensor:
     axes = x.axes.only(reduced_names(x, what, reduction_axes, out_axes))
-    wide = widened(x)
+    wide = widen(x)
     distance = subtract.apply(wide, mean(wide, axes))
     total = reductions.sum(square(distance), reduction_axes, out_axes=out_axes)
     size = tensor_size(x, axes)
@@ -162,7 +162,7 @@ def _root(squares: Tensor) -> Tensor:
 
 
 @composite
-@explained
+@explain_calls
 def squared_L2(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
@@ -176,12 +176,12 @@ def squared_L2(
     infinite if the result does not fit; ``L2_norm`` avoids both.
     """
     x = as_tensor(x)
-    made = reduce(SUM, square(widened(x)), reduction_axes, out_axes, what="squared_L2")
+    made = reduce(SUM, square(widen(x)), reduction_axes, out_axes, what="squared_L2")
     return _named(in_dtype(made, sum_dtype(x.dtype)), name)
 
 
 @composite
-@explained
+@explain_calls
 def L2_norm(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
@@ -203,8 +203,8 @@ def L2_norm(
 # are multiplied by 2**SCALE before they are squared; if it is above 2**MEDIUM_LIMITS[1], by
 # 2**-SCALE. Then squares of normal numbers do not vanish, their sum is in range if the norm is, and
 # so are the factors of the derivative, for up to 2**27 elements.
-MEDIUM_LIMITS = (-200, 500)
-SCALE = 560
+UNSCALED_EXPONENTS = (-200, 500)
+SCALE_EXPONENT = 560
 
 
 def wide_norm(
@@ -225,8 +225,8 @@ def wide_norm(
 
     if all(x.dtype is not FLOAT64 for x in xs):
         return _root(total(square(x) for x in wide))
-    low, high = MEDIUM_LIMITS
-    down, up = 2.0**-SCALE, 2.0**SCALE
+    low, high = UNSCALED_EXPONENTS
+    down, up = 2.0**-SCALE_EXPONENT, 2.0**SCALE_EXPONENT
     size = stop_gradient(total(absolute(x) * down for x in wide))
     scale = where(size > down * 2.0**high, down, where(size < down * 2.0**low, up, 1))
     return _root(total(square(x * scale) for x in wide)) / scale
@@ -236,7 +236,7 @@ def wide_norm(
 
 
 @composite
-@explained
+@explain_calls
 def logsumexp(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
@@ -251,7 +251,7 @@ def logsumexp(
     """
     x = floating(as_tensor(x))
     axes = _some_elements(x, "logsumexp", reduced_names(x, "logsumexp", reduction_axes, out_axes))
-    wide = widened(x)
+    wide = widen(x)
     largest = stop_gradient(reductions.max(wide, axes))
     shift = where(isfinite(largest), largest, 0)
     total = reductions.sum(exp(subtract.apply(wide, shift)), axes)
@@ -264,7 +264,7 @@ def logsumexp(
 
 
 @composite
-@explained
+@explain_calls
 def softmax(
     x: TensorLike, normalization_axes: AxesLike | None = None, *, name: str | None = None
 ) -> Tensor:
@@ -278,19 +278,19 @@ def softmax(
     x = floating(as_tensor(x))
     axes = _normalized(x, "softmax", normalization_axes)
     # In this form the rewrite rule for log(exp(z) / s) makes its logarithm stable.
-    powers = exp(_shifted(widened(x), axes))
+    powers = exp(_shifted(widen(x), axes))
     return _named(in_dtype(powers / reductions.sum(powers, axes), x.dtype), name)
 
 
 @composite
-@explained
+@explain_calls
 def log_softmax(
     x: TensorLike, normalization_axes: AxesLike | None = None, *, name: str | None = None
 ) -> Tensor:
     """Return the logarithm of ``softmax``, with the same arguments."""
     x = floating(as_tensor(x))
     axes = _normalized(x, "log_softmax", normalization_axes)
-    shifted = _shifted(widened(x), axes)
+    shifted = _shifted(widen(x), axes)
     return _named(in_dtype(shifted - log(reductions.sum(exp(shifted), axes)), x.dtype), name)
 
 
@@ -326,7 +326,7 @@ def _some_elements(x: Tensor, what: str, names: tuple[str, ...]) -> Axes:
 # Activations ------------------------------------------------------------------------------------
 
 
-@explained
+@explain_calls
 def clip(
     x: TensorLike,
     low: TensorLike | None = None,
@@ -347,7 +347,7 @@ def clip(
     return _named(made, name)
 
 
-@explained
+@explain_calls
 def relu(x: TensorLike, *, name: str | None = None) -> Tensor:
     """Return 0 where x <= 0, else x; its derivative at 0 is 0, and NaN stays."""
     x = as_tensor(x)
@@ -355,7 +355,7 @@ def relu(x: TensorLike, *, name: str | None = None) -> Tensor:
 
 
 @composite
-@explained
+@explain_calls
 def leaky_relu(x: TensorLike, slope: TensorLike = 0.01, *, name: str | None = None) -> Tensor:
     """Return slope * x where x <= 0, else x; its derivative at 0 is ``slope``."""
     x = as_tensor(x)
@@ -363,7 +363,7 @@ def leaky_relu(x: TensorLike, slope: TensorLike = 0.01, *, name: str | None = No
 
 
 @composite
-@explained
+@explain_calls
 def elu(x: TensorLike, alpha: TensorLike = 1.0, *, name: str | None = None) -> Tensor:
     """Return alpha * (exp(x) - 1) where x <= 0, else x; its derivative at 0 is ``alpha``.
 
@@ -376,7 +376,7 @@ def elu(x: TensorLike, alpha: TensorLike = 1.0, *, name: str | None = None) -> T
     return _named(where(low, alpha * expm1(where(low, x, 0)), x), name)
 
 
-@explained
+@explain_calls
 def gelu(
     x: TensorLike,
     *,
@@ -404,7 +404,7 @@ def gelu(
     return annotate(made, name, tags, follows)
 
 
-@explained
+@explain_calls
 def silu(
     x: TensorLike, *, name: str | None = None, tags: Tags = (), follows: Follows = ()
 ) -> Tensor:
@@ -415,7 +415,7 @@ def silu(
 # Combinations -----------------------------------------------------------------------------------
 
 
-@explained
+@explain_calls
 def onehot(
     x: TensorLike,
     axis: Axis,
@@ -445,7 +445,7 @@ def onehot(
     return _named(cast(equal.apply(cast(places, INT64), iota(axis)), dtype), name)
 
 
-@explained
+@explain_calls
 def outer(op: Elementwise, *operands: TensorLike, name: str | None = None) -> Tensor:
     """Apply an elementwise ``op`` to every combination of elements of the operands.
 
@@ -463,7 +463,7 @@ def outer(op: Elementwise, *operands: TensorLike, name: str | None = None) -> Te
     return _named(op.apply(*operands), name)
 
 
-@explained
+@explain_calls
 def interpolation(
     x: TensorLike, y: TensorLike, weight: TensorLike, *, name: str | None = None
 ) -> Tensor:

@@ -16,17 +16,17 @@ from ..building.constants import as_tensor
 from ..building.elementwise_build import meet
 from ..building.resolve_axes import by_own_axis, named_axes
 from ..building.weak import in_dtype, put_into
-from ..core.argument_hints import explained
+from ..core.argument_hints import explain_calls
 from ..core.source_info import describe, user_site
 from ..op_graph import Guard, Tensor, annotate, make
 from ..rows.contraction import dot
-from ..rows.windows import UNWINDOW, Window, place, placements, windowed
+from ..rows.windows import UNWINDOW, Window, make_windows, place, placements
 
 if TYPE_CHECKING:
     from ..building.typing import AxesLike, AxisLike, Follows, Tags, TensorLike
 
 
-@explained
+@explain_calls
 def convolution(
     x: TensorLike,
     w: TensorLike,
@@ -47,12 +47,12 @@ def convolution(
     """
     x, w = as_tensor(x, near=w), as_tensor(w, near=x)
     placed = _filters(x, w, windows, "convolution")
-    made = windowed(x, placed, 0, "convolution")
+    made = make_windows(x, placed, 0, "convolution")
     made = dot(made, w, _summed(x, w, placed, over, "convolution"))
     return annotate(made, name, tags, follows)
 
 
-@explained
+@explain_calls
 def transposed_convolution(
     x: TensorLike,
     w: TensorLike,

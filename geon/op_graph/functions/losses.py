@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from ...errors import AxisError
 from ..building.constants import as_tensor
 from ..building.weak import in_dtype, strengthen
-from ..core.argument_hints import explained
+from ..core.argument_hints import explain_calls
 from ..core.source_info import describe, user_site
 from ..op_graph import Leaf, Op, Tensor, annotate
 from ..rewriting.stabilise import has_stable_form
-from ..rows.accumulation import widened
+from ..rows.accumulation import widen
 from ..rows.elementwise import equal, log, where
 from ..rows.logic import logical_and
 from ..rows.reductions import SUM, reduce
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @composite
-@explained
+@explain_calls
 def cross_entropy_binary(
     y: TensorLike,
     t: TensorLike,
@@ -51,7 +51,7 @@ def cross_entropy_binary(
 
 
 @composite
-@explained
+@explain_calls
 def cross_entropy_multi(
     y: TensorLike,
     t: TensorLike,
@@ -117,7 +117,7 @@ def _warn_of_scores(y: Tensor, what: str, squashing: str) -> None:
             f"{what} at {describe(user_site())}: y = {y} (made at {y.line_info}) should be "
             f"probabilities and is {shown}; take them first, for example with geon.{squashing}",
             UserWarning,
-            stacklevel=5,  # through ``explained`` and ``composite``
+            stacklevel=5,  # through ``explain_calls`` and ``composite``
         )
 
 
@@ -159,7 +159,7 @@ def _cost(
     out_axes: Any,
     name: str | None,
 ) -> Tensor:
-    total = reduce(SUM, widened(entropy), reduction_axes, out_axes, what=what)
+    total = reduce(SUM, widen(entropy), reduction_axes, out_axes, what=what)
     made = 0 - total  # a negation could give -0.0
     if usebits:
         made = made / math.log(2)

@@ -16,15 +16,15 @@ from ..axes.affine import Size
 from ..axes.axes import Axes, Axis
 from ..building.constants import as_tensor, number
 from ..building.weak import in_dtype
-from ..core.argument_hints import explained
+from ..core.argument_hints import explain_calls
 from ..core.source_info import describe, user_site
 from ..op_graph import Tensor, annotate
-from ..rows.accumulation import floating, widened
+from ..rows.accumulation import floating, widen
 from ..rows.elementwise import absolute, greater, power, where
 from ..rows.leaves import length_value
 from ..rows.movement import broadcast, sum_over
 from ..rows.reductions import FIRST_MAX, reduce
-from ..rows.windows import Placed, Window, place, placements, windowed
+from ..rows.windows import Placed, Window, make_windows, place, placements
 from ..rows.windows import windows as windows_of
 from ..values.dtypes import INT64, kind
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Windows = Mapping["AxisLike", Window | Axis | int]
 
 
-@explained
+@explain_calls
 def max_pool(
     x: TensorLike,
     windows: Windows,
@@ -56,11 +56,11 @@ def max_pool(
         )
     least = -math.inf if kind(x.dtype) == "f" else int(np.iinfo(x.dtype).min)
     placed = placements(x, windows, "max_pool")
-    seen = windowed(x, placed, least, "max_pool")
+    seen = make_windows(x, placed, least, "max_pool")
     return annotate(reduce(FIRST_MAX, seen, _positions(placed)), name, tags, follows)
 
 
-@explained
+@explain_calls
 def average_pool(
     x: TensorLike,
     windows: Windows,
@@ -76,16 +76,16 @@ def average_pool(
     float32. The mean of a window without elements is NaN. Raises ``AxisError`` if no window fits.
     """
     given = floating(as_tensor(x))
-    x = widened(given)
+    x = widen(given)
     placed = placements(x, windows, "average_pool")
-    seen = windowed(x, placed, 0, "average_pool")
+    seen = make_windows(x, placed, 0, "average_pool")
     total = sum_over(seen, tuple([axis.name for axis in _positions(placed)]))
     for axis, spec, positions in placed:
         total = total / _counted(place(axis, spec, positions, "average_pool"), count_pad)
     return annotate(in_dtype(total, given.dtype), name, tags, follows)
 
 
-@explained
+@explain_calls
 def lp_pool(
     x: TensorLike,
     windows: Windows,
@@ -104,8 +104,8 @@ def lp_pool(
         raise ArgumentError(f"lp_pool at {describe(user_site())}: p must be more than 0, not {p!r}")
     given = floating(as_tensor(x))
     placed = placements(given, windows, "lp_pool")
-    powers = power(absolute(widened(given)), p)
-    seen = windowed(powers, placed, 0, "lp_pool")
+    powers = power(absolute(widen(given)), p)
+    seen = make_windows(powers, placed, 0, "lp_pool")
     total = sum_over(seen, tuple([axis.name for axis in _positions(placed)]))
     some = greater(total, 0)
     made = where(some, power(where(some, total, 1), 1 / p), 0)

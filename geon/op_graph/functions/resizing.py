@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import ArgumentError, AxisError
 from ..axes.axes import Axes, Axis, axes_of, new_axis
-from ..axes.index_map import Index, Map, viewed
+from ..axes.index_map import Index, Map, view_map
 from ..axes.lengths import Length
 from ..building.constants import as_tensor, number
 from ..building.elementwise_build import meet
 from ..building.resolve_axes import by_own_axis, has_axes, named_axes, own_axis
 from ..building.weak import in_dtype, like, strengthen
-from ..core.argument_hints import explained
-from ..core.primitive import Inferred, Primitive, need
+from ..core.argument_hints import explain_calls
+from ..core.primitive import Inferred, Primitive, require
 from ..core.source_info import describe, user_site
 from ..op_graph import Guard, Op, Tensor, annotate, make
-from ..rows.accumulation import floating, widened
+from ..rows.accumulation import floating, widen
 from ..rows.concatenation import concat
 from ..rows.elementwise import equal, maximum, minimum, where
 from ..rows.indexing import _gather
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..building.typing import AxesLike, AxisLike, Follows, Tags, TensorLike
 
 
-@explained
+@explain_calls
 def resize(
     x: TensorLike,
     lengths: Mapping[AxisLike, int | Length | Axis],
@@ -110,17 +110,17 @@ def _between(x: Tensor, axis: Axis, longer: Axis, align: str, guards: tuple[Guar
         place = maximum((2 * place + 1) * old - new, 0)
     low = place // whole
     high = minimum(low + 1, old - 1)
-    wide = widened(x)
+    wide = widen(x)
     part = like(place - low * whole, wide) / in_dtype(whole, wide.dtype)
     first, second = (
-        widened(_gather(x, strengthen(at, INT64), axis.name, guards)) for at in (low, high)
+        widen(_gather(x, strengthen(at, INT64), axis.name, guards)) for at in (low, high)
     )
     # At the coordinate of an element, the other one has weight 0 and may be infinite.
     between = weighted(1 - part, first) + weighted(part, second)
     return in_dtype(reorder(between, first.axes), x.dtype)
 
 
-@explained
+@explain_calls
 def roll(
     x: TensorLike,
     shifts: Mapping[AxisLike, int],
@@ -157,7 +157,7 @@ def roll(
 def _diagonal_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     x, (names, axis) = args[0], attrs
     has_axes(x, names, "diagonal")
-    need(len(names) > 1, "diagonal of {}", names)
+    require(len(names) > 1, "diagonal of {}", names)
     guards = []
     for name in names:
         guards += meet("diagonal", name, (x.axes[name].expression, x), (axis.expression, x))
@@ -168,7 +168,7 @@ def _diagonal_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
 
 def _diagonal_map(op: Op, index: Index) -> Map:
     names, axis = op.attrs
-    return viewed({n: index[axis.name if n in names else n] for n in op.args[0].axes.names})
+    return view_map({n: index[axis.name if n in names else n] for n in op.args[0].axes.names})
 
 
 def _diagonal_transpose(g: Tensor, op: Op, i: int) -> Tensor:
@@ -210,7 +210,7 @@ DIAGONAL = Primitive(
 )
 
 
-@explained
+@explain_calls
 def diagonal(
     x: TensorLike,
     axes: AxesLike,

@@ -17,7 +17,7 @@ __all__ = ["normal_from_bits", "uniform_from_bits"]
 _Quotient = tuple[Sequence[float], Sequence[float]]
 
 
-class _Form(NamedTuple):
+class _NormalForm(NamedTuple):
     """The constants of one dtype: its grid and three quotients of polynomials, highest power first.
 
     Comments give the largest relative error of each fit for 2^-(significant_bits + 1) <= p <=
@@ -36,7 +36,7 @@ _CENTRE_END = 27853 / 65536  # 0.425 to a value that both dtypes hold exactly
 _CENTRE_SHIFT = 0.180625  # 0.425 squared
 
 _FORMS = {
-    "float32": _Form(
+    "float32": _NormalForm(
         unused_bits=8,
         significant_bits=24,
         # Wichura's PPND7.
@@ -56,7 +56,7 @@ _FORMS = {
             (1.0, 2.7184165, 0.9368629),
         ),
     ),
-    "float64": _Form(
+    "float64": _NormalForm(
         unused_bits=11,
         significant_bits=53,
         # Wichura's PPND16.

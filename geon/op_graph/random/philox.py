@@ -17,8 +17,8 @@ Array = np.ndarray[Any, Any]
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
 _ROUNDS = 10
-_WORD = 0xFFFFFFFF
-_BLOCK = 1 << 14  # counters processed at a time, so that the temporaries stay in cache
+_WORD_MASK = 0xFFFFFFFF
+_BLOCK_COUNTERS = 1 << 14  # counters processed at a time, so that the temporaries stay in cache
 
 
 def philox(counter: tuple[int, ...], key: tuple[int, ...]) -> tuple[int, ...]:
@@ -41,11 +41,11 @@ def random_bits(out: Array, key: int, draw: int, call: int) -> None:
         raise ValueError(f"one draw holds at most 2**34 32-bit words, got {count}")
     if out.dtype not in (np.uint32, np.uint64) or not out.flags.c_contiguous:
         raise ValueError(f"random_bits fills C-order uint32 or uint64, got {out.dtype}")
-    keys = (key & _WORD, key >> 32 & _WORD)
-    fixed = [np.full(1, word & _WORD, np.uint64) for word in (call >> 32, draw, call)]
+    keys = (key & _WORD_MASK, key >> 32 & _WORD_MASK)
+    fixed = [np.full(1, word & _WORD_MASK, np.uint64) for word in (call >> 32, draw, call)]
     flat = out.reshape(-1)
-    for start in range(0, count, 4 * _BLOCK):
-        stop = min(start + 4 * _BLOCK, count)
+    for start in range(0, count, 4 * _BLOCK_COUNTERS):
+        stop = min(start + 4 * _BLOCK_COUNTERS, count)
         counters = np.arange(start // 4, (stop + 3) // 4, dtype=np.uint64)
         words = _rounds([counters, *fixed], keys)
         if out.dtype == np.uint64:
@@ -69,12 +69,12 @@ def _interleave(out: Array, lanes: list[Array]) -> None:
 
 def _rounds(words: list[Array], key: tuple[int, ...]) -> list[Array]:
     """Return the four words after ten rounds; words are uint64 holding 32-bit values."""
-    low, shift = np.uint64(_WORD), np.uint64(32)
+    low, shift = np.uint64(_WORD_MASK), np.uint64(32)
     first, second = (np.uint64(multiplier) for multiplier in _MULTIPLIERS)
     a, b, c, d = words
     for number in range(_ROUNDS):
         k0, k1 = (
-            np.uint64(word + number * step & _WORD)
+            np.uint64(word + number * step & _WORD_MASK)
             for word, step in zip(key, _KEY_STEPS, strict=True)
         )
         left = a * first

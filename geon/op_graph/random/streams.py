@@ -16,8 +16,8 @@ import numpy as np
 from ...errors import ArgumentError, DTypeError, SizeError, SymbolicError
 from ..axes.axes import Axes, as_axes
 from ..building.constants import as_tensor, constant_value
-from ..core.argument_hints import explained
-from ..core.primitive import Inferred, Primitive, need
+from ..core.argument_hints import explain_calls
+from ..core.primitive import Inferred, Primitive, require
 from ..core.source_info import current, describe, user_site
 from ..names import RANDOM_CALLS, checked_name
 from ..op_graph import NO_AXES, Guard, Leaf, Op, Tensor, annotate, make
@@ -35,7 +35,7 @@ from .philox import random_bits
 if TYPE_CHECKING:
     from ..building.typing import DTypeLike, NewAxes, TensorLike
 
-MOST_WORDS = 1 << 34  # maximum 32-bit words of a draw: 2^32 counters of four words
+MAX_DRAW_WORDS = 1 << 34  # maximum 32-bit words of a draw: 2^32 counters of four words
 # Masks of the highest bits of 32 that a half format represents exactly.
 HALF_MASKS = {"float16": 0xFFE00000, "bfloat16": 0xFF000000}
 
@@ -49,8 +49,8 @@ def _reference(op: Op, call: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     scalar = args[0].axes is NO_AXES and args[0].dtype is UINT64
-    need(scalar, "a counter that is no uint64 scalar")
-    need(attrs[0] < 1 << 64 and attrs[3] in ("uint32", "uint64"), "a seed or dtype out of range")
+    require(scalar, "a counter that is no uint64 scalar")
+    require(attrs[0] < 1 << 64 and attrs[3] in ("uint32", "uint64"), "a seed or dtype out of range")
     axes, dtype = attrs[2], named_dtype(attrs[3])
     words = axes.size * (dtype.itemsize // 4)
     taken = f"{words:,}" if isinstance(words, int) else str(words)
@@ -58,9 +58,13 @@ def _infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
         f"one draw has at most 2**34 words of 32 bits, and {dtype.name} over {axes} takes {taken}; "
         "draw parts of it and join them with geon.concat"
     )
-    if isinstance(words, int) and words > MOST_WORDS:
+    if isinstance(words, int) and words > MAX_DRAW_WORDS:
         raise SizeError(meaning)
-    return axes, dtype, () if isinstance(words, int) else (Guard("<=", words, MOST_WORDS, meaning),)
+    return (
+        axes,
+        dtype,
+        () if isinstance(words, int) else (Guard("<=", words, MAX_DRAW_WORDS, meaning),),
+    )
 
 
 RANDOM_BITS = Primitive(
@@ -89,7 +93,7 @@ class Random:
 
     __slots__ = ("_counter", "_drawn", "_lock", "name", "seed")
 
-    @explained
+    @explain_calls
     def __init__(self, seed: int, name: str | None = None) -> None:
         try:
             self.seed = operator.index(seed)
@@ -147,14 +151,14 @@ class Random:
                 self._counter.notes().called = RANDOM_CALLS
             return self._counter
 
-    @explained
+    @explain_calls
     def bits(
         self, axes: NewAxes = (), dtype: DTypeLike = "uint32", *, name: str | None = None
     ) -> Tensor:
         """Draw integers of ``dtype`` (uint32 or uint64) over ``axes``, all equally likely."""
         return annotate(self._bits(as_axes(axes), as_dtype(dtype)), name, (), ())
 
-    @explained
+    @explain_calls
     def uniform(
         self,
         axes: NewAxes = (),
@@ -181,7 +185,7 @@ class Random:
             made = made * (last - first) + first
         return annotate(made, name, (), ())
 
-    @explained
+    @explain_calls
     def normal(
         self,
         axes: NewAxes = (),
@@ -211,7 +215,7 @@ class Random:
             made = made + middle
         return annotate(made, name, (), ())
 
-    @explained
+    @explain_calls
     def bernoulli(
         self,
         axes: NewAxes = (),

@@ -9,13 +9,13 @@ from ...errors import ArgumentError
 from ..axes.axes import Axis
 from ..building.constants import as_tensor
 from ..building.tree import flat
-from ..core.argument_hints import explained
+from ..core.argument_hints import explain_calls
 from ..core.source_info import describe, user_site
 from ..op_graph import Tensor
 from ..rows.concatenation import pad
 from ..rows.movement import reorder
 from ..rows.slicing import take, update
-from .carries import alike, fitted, needs_function, strong
+from .carries import fit_to, match_axes_and_dtype, needs_function, strong
 from .scan import along_axis, one_length, scan
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ from ..rows.movement import broadcast
 Combine = Callable[[Any, Any], Any]
 
 
-@explained
+@explain_calls
 def associative_scan(
     f: Combine, xs: Any, *, over: AxisLike | None = None, reverse: bool = False
 ) -> Any:
@@ -91,12 +91,12 @@ def _settled(what: str, where: str, x: Tensor, new: Tensor) -> Tensor:
 
     Raises ``AxisError`` and ``DTypeError`` if axes or dtype differ.
     """
-    new = fitted(new, x)
+    new = fit_to(new, x)
     both = (
         f"{what}: an element is {x.axes} {x.dtype.name} and f returns {new} {new.dtype.name} (made "
         f"at {new.line_info}) as {where}; it combines two elements into one like them"
     )
-    return alike(
+    return match_axes_and_dtype(
         new, x, f"{both}: give it the axes {x.axes}", f"{both}: geon.cast it to {x.dtype.name}"
     )
 

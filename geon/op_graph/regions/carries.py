@@ -34,7 +34,7 @@ class Carries:
         self.what, self.begins = what, begins
         self.names = [name for name, _ in found]
         self.first = [strong(as_tensor(each)) for _, each in found]
-        self.leaves = [inside(what, each.axes, each.dtype) for each in self.first]
+        self.leaves = [loop_placeholder(what, each.axes, each.dtype) for each in self.first]
 
     def given(self) -> Any:
         """Return the argument of the step function: the placeholders in the structure."""
@@ -59,12 +59,12 @@ class Carries:
 
     def settled(self, where: str, first: Tensor, new: Tensor, who: str) -> Tensor:
         """Return one carry with the axis order of its initial value; check axes and dtype."""
-        new = fitted(new, first)
+        new = fit_to(new, first)
         both = (
             f"{self.what}: {where} begins as {first} {first.dtype.name} (made at "
             f"{first.line_info}) and {who} returns {new} {new.dtype.name} (made at {new.line_info})"
         )
-        return alike(
+        return match_axes_and_dtype(
             new,
             first,
             f"{both}: its axes must stay {first.axes}, not become {new.axes}; geon.broadcast "
@@ -74,7 +74,7 @@ class Carries:
         )
 
 
-def inside(what: str, axes: Axes, dtype: DType) -> Tensor:
+def loop_placeholder(what: str, axes: Axes, dtype: DType) -> Tensor:
     """Return a placeholder that has a value only inside of a loop step; messages name the loop."""
     leaf = placeholder(axes, dtype)
     leaf.info.inside = what
@@ -100,7 +100,7 @@ def strong(tensor: Tensor) -> Tensor:
     return strengthen(tensor, tensor.dtype) if tensor.weak else tensor
 
 
-def fitted(new: Tensor, like: Tensor) -> Tensor:
+def fit_to(new: Tensor, like: Tensor) -> Tensor:
     """Return ``new``; if it is weak (a Python number), cast and broadcast it to match ``like``."""
     if not new.weak:
         return new
@@ -108,7 +108,7 @@ def fitted(new: Tensor, like: Tensor) -> Tensor:
     return broadcast(new, like.axes) if new.axes is NO_AXES else new
 
 
-def alike(new: Tensor, like: Tensor, other_axes: str, other_dtype: str) -> Tensor:
+def match_axes_and_dtype(new: Tensor, like: Tensor, other_axes: str, other_dtype: str) -> Tensor:
     """Return ``new`` with the axis order of ``like``.
 
     Raises ``AxisError`` with the message ``other_axes`` if the axes differ, and ``DTypeError`` with
@@ -151,6 +151,6 @@ def can_be_called(function: Any, count: int) -> bool:
     return True
 
 
-def shown(value: Any) -> str:
+def describe_returned(value: Any) -> str:
     """Return text for messages about a value that a user's function returned."""
     return str(value) if isinstance(value, Op) else f"{value!r} of type {type(value).__name__}"

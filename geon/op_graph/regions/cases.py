@@ -12,15 +12,15 @@ import numpy as np
 from ...errors import ArgumentError, DTypeError, IndexRangeError
 from ..axes.axes import Axes
 from ..building.constants import as_tensor
-from ..building.elementwise_build import over
+from ..building.elementwise_build import broadcast_over
 from ..building.tree import Structure, flat
-from ..core.argument_hints import explained
+from ..core.argument_hints import explain_calls
 from ..core.interning import OwnTable
-from ..core.primitive import Inferred, Primitive, need
+from ..core.primitive import Inferred, Primitive, require
 from ..core.region_body import Body
 from ..core.source_info import building, describe, user_site
 from ..op_graph import NO_AXES, VOID_DTYPE, Op, Tensor, make, post_order
-from ..rows.accumulation import accumulated, widened
+from ..rows.accumulation import accumulate, widen
 from ..rows.elementwise import cast, where
 from ..rows.leaves import placeholder
 from ..rows.logic import logical_or
@@ -29,11 +29,11 @@ from ..transforms.clone import adopt, notes_of
 from ..transforms.derivative_sweeps import cotangents, forward_mode, zeros
 from ..values.attribute_types import is_flag
 from ..values.dtypes import DType, kind
-from .carries import alike, needs_function, strong
-from .closure import Opened, captured, like, rebuilt
+from .carries import match_axes_and_dtype, needs_function, strong
+from .closure import Opened, captured_values, like, rebuilt
 from .parameters import outcome, parameter, results_of, tensors
 from .scan_op import guards_of
-from .state_carries import Updates, landed, tied
+from .state_carries import Updates, land_effects, tie_updates
 
 if TYPE_CHECKING:
     from ..building.typing import TensorLike
@@ -48,18 +48,20 @@ NOTHING: dict[Op, Any] = {}
 
 def _infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     bodies: tuple[Body, ...] = attrs[0]
-    need(len(bodies) > 0, "a case of no branches")
+    require(len(bodies) > 0, "a case of no branches")
     index = args[0]
-    need(index.axes is NO_AXES and kind(index.dtype) == "i", "an index that is no integer scalar")
+    require(
+        index.axes is NO_AXES and kind(index.dtype) == "i", "an index that is no integer scalar"
+    )
     for body in bodies:
-        need(len(args) == len(body.parameters), "{} arguments", len(args))
+        require(len(args) == len(body.parameters), "{} arguments", len(args))
         for arg, given in zip(args, body.parameters, strict=True):
-            need(arg.axes is given.axes, "an argument over {} for {}", arg.axes, given.axes)
-            need(arg.dtype is given.dtype, "an argument of {}", arg.dtype)
-        need(len(body.results) == len(bodies[0].results), "{} results", len(body.results))
+            require(arg.axes is given.axes, "an argument over {} for {}", arg.axes, given.axes)
+            require(arg.dtype is given.dtype, "an argument of {}", arg.dtype)
+        require(len(body.results) == len(bodies[0].results), "{} results", len(body.results))
         for one, other in zip(body.results, bodies[0].results, strict=True):
-            need(one.axes is other.axes, "a result over {}, and {}", one.axes, other.axes)
-            need(one.dtype is other.dtype, "a result of {}", one.dtype)
+            require(one.axes is other.axes, "a result over {}, and {}", one.axes, other.axes)
+            require(one.dtype is other.dtype, "a result of {}", one.dtype)
     return NO_AXES, VOID_DTYPE, tuple([guard for body in bodies for guard in guards_of(body)])
 
 
@@ -90,14 +92,12 @@ def case_vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None
         results = Opened(body, shared).results
         starts: dict[Op, Tensor] = {}
         for k, seed in seeds.items():
-            starts[results[k]] = accumulated(starts.get(results[k]), seed)
+            starts[results[k]] = accumulate(starts.get(results[k]), seed)
         found.append(cotangents(starts, targets))
     reached = [k for k, leaf in enumerate(shared) if any(leaf in each for each in found)]
     if not reached:
         return [None] * len(op.args)
-    roots = [
-        [widened(_or_zeros(each.get(shared[k]), shared[k])) for k in reached] for each in found
-    ]
+    roots = [[widen(_or_zeros(each.get(shared[k]), shared[k])) for k in reached] for each in found]
     named: dict[Op, Any] = dict(zip(shared, op.args, strict=True))
     named.update({seed: given[k] for k, seed in seeds.items()})
     made = dict(zip(reached, make_case(op.args[0], roots, op.attrs[1], named), strict=True))
@@ -146,10 +146,10 @@ def case_spread(
     for n, old in enumerate(opened[0]):
         if any(each[n].axes is not old.axes for each in roots):
             for each in roots:
-                each[n] = over(each[n], _both(old.axes, axes))
+                each[n] = broadcast_over(each[n], _both(old.axes, axes))
     given: list[Any] = list(args)
     for k in moving:
-        given[k] = over(given[k], _both(op.args[k].axes, axes))
+        given[k] = broadcast_over(given[k], _both(op.args[k].axes, axes))
     named: dict[Op, Any] = {wide.get(leaf, leaf): given[k] for k, leaf in enumerate(shared)}
     return make_case(given[0], roots, op.attrs[1], named)
 
@@ -194,7 +194,7 @@ def make_case(
     these are all ops that depend on a key of ``named``.
     """
     every = [root for each in roots for root in each]
-    found = captured(named, every, inside)
+    found = captured_values(named, every, inside)
     if inside is None:
         reached = set(post_order(every))
         read: list[Any] = [key for key in named if key in reached]
@@ -215,7 +215,7 @@ def make_case(
 # Public functions ---------------------------------------------------------------------------------
 
 
-@explained
+@explain_calls
 def case_of(
     index: TensorLike,
     branches: Sequence[Callable[[], Any]],
@@ -276,7 +276,7 @@ def _chosen(
     if name is not None and made:
         made[0].args[0].name = name
     values = len(made) - len(targets)
-    made, effect = tied(made[:values], dict(zip(targets, made[values:], strict=True)))
+    made, effect = tie_updates(made[:values], dict(zip(targets, made[values:], strict=True)))
     structure = reduce(Structure.joined, [each.structure for each in found])
     return structure.filled(iter(made), effect)
 
@@ -299,7 +299,7 @@ def _listed(what: str, branches: Any, default: Any) -> Named:
     return named
 
 
-@explained
+@explain_calls
 def cond(
     condition: TensorLike,
     then: Callable[[], Any],
@@ -339,7 +339,7 @@ class _Branch:
 
 
 def _branch(what: str, name: str, function: Callable[[], Any]) -> _Branch:
-    returned, updates = landed(what, function(), name)
+    returned, updates = land_effects(what, function(), name)
     values, structure = flat(returned, name)
     tensors = [strong(as_tensor(value)) for _, value in values]
     return _Branch(name, tensors, structure, updates)
@@ -360,7 +360,7 @@ def _alike(what: str, first: _Branch, other: _Branch) -> list[Tensor]:
         shown = [f"{each} {each.dtype.name} (made at {each.line_info})" for each in (one, op)]
         both = _in_order(what, first, other, *shown)
         made.append(
-            alike(
+            match_axes_and_dtype(
                 op,
                 one,
                 f"{both}, over other axes; geon.broadcast both over all of them",

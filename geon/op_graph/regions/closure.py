@@ -11,10 +11,10 @@ from ..nodes import carry_notes
 from ..op_graph import Op, Tensor, VoidOp, post_order
 from ..rows.leaves import placeholder
 from ..values.attribute_types import Frozen
-from .parameters import parameter, substituted, tensors
+from .parameters import parameter, substitute_ops, tensors
 
 
-def closed(
+def close_body(
     leaves: Sequence[Tensor],
     results: Sequence[Tensor],
     last: Sequence[Tensor] = (),
@@ -26,7 +26,7 @@ def closed(
     Ops that depend on none of the leaves stay outside of the body and are computed once. The walk
     does not go below ops in ``outside``.
     """
-    captures = captured([*leaves, *last], results, outside=outside)
+    captures = captured_values([*leaves, *last], results, outside=outside)
     given = [*leaves, *captures, *last]
     parameters = [parameter(k, op.axes, op.dtype) for k, op in enumerate(given)]
     known: dict[Op, Op] = dict(zip(given, parameters, strict=True))
@@ -35,13 +35,13 @@ def closed(
 
 def rebuilt(results: Iterable[Op], known: dict[Op, Op]) -> tuple[Tensor, ...]:
     """Return the results of a body with the keys of ``known`` replaced; ops keep their names."""
-    made = substituted(results, known)
+    made = substitute_ops(results, known)
     for op, stands in known.items():
         carry_notes(op, stands)
     return tuple(made)
 
 
-def captured(
+def captured_values(
     leaves: Iterable[Op],
     results: Iterable[Op],
     inside: Set[Op] | None = None,
@@ -125,7 +125,7 @@ class Opened:
     def __init__(self, body: Body, leaves: Sequence[Tensor] | None = None) -> None:
         self.leaves = [like(op) for op in body.parameters] if leaves is None else list(leaves)
         known: dict[Op, Op] = dict(zip(body.parameters, self.leaves, strict=True))
-        self.results = substituted(body.results, known)
+        self.results = substitute_ops(body.results, known)
 
 
 def like(op: Op) -> Tensor:

@@ -18,19 +18,19 @@ import numpy as np
 from ...errors import ArgumentError, ConvergenceError, DTypeError
 from ..axes.axes import Axes
 from ..building.constants import as_tensor
-from ..building.elementwise_build import over
+from ..building.elementwise_build import broadcast_over
 from ..building.tree import flat
 from ..building.weak import strengthen
-from ..core.argument_hints import check_flag, explained
-from ..core.primitive import PRIMITIVES, Inferred, Primitive, need
+from ..core.argument_hints import check_flag, explain_calls
+from ..core.primitive import PRIMITIVES, Inferred, Primitive, require
 from ..core.source_info import describe, user_site
 from ..op_graph import NO_AXES, VOID_DTYPE, Op, Tensor, make
-from ..rows.accumulation import accumulated, total_of, widened
+from ..rows.accumulation import accumulate, total_of, widen
 from ..rows.concatenation import pad
-from ..rows.elementwise import absolute, cast, greater, isfinite, maximum, same, subtract
+from ..rows.elementwise import absolute, cast, greater, infer_same, isfinite, maximum, subtract
 from ..rows.leaves import placeholder
 from ..rows.logic import logical_and, logical_not, logical_or
-from ..rows.movement import aligned, broadcast
+from ..rows.movement import align_dimensions, broadcast
 from ..rows.reductions import all as all_of
 from ..rows.reductions import any as any_of
 from ..rows.reductions import max as largest_of
@@ -40,9 +40,9 @@ from ..transforms.functionalize import substitute
 from ..values.attribute_types import is_count, is_flag
 from ..values.dtypes import BOOL, FLOAT32, DType, kind
 from .carries import Carries, needs_function
-from .closure import Opened, closed, like, refuse_effects
+from .closure import Opened, close_body, like, refuse_effects
 from .loop_batching import Images, both_axes
-from .parameters import outcome, results_of, substituted, tensors
+from .parameters import outcome, results_of, substitute_ops, tensors
 from .scan import is_body
 from .scan_op import guards_of
 from .while_op import make_while
@@ -77,16 +77,20 @@ class _Attributes:
 def _infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     a = _Attributes(attrs)
     given, results = a.body.parameters, a.body.results
-    need(len(args) == len(given) + 1, "{} arguments for {} parameters", len(args), len(given))
+    require(len(args) == len(given) + 1, "{} arguments for {} parameters", len(args), len(given))
     for k, (arg, parameter) in enumerate(zip(args, given, strict=False)):
-        need(arg.axes is parameter.axes, "argument {} over {}", k, arg.axes)
-        need(arg.dtype is parameter.dtype, "argument {} of {}", k, arg.dtype)
-    need(args[-1].axes is NO_AXES and kind(args[-1].dtype) == "f", "a tolerance that is no float")
-    need(len(results) == a.carries, "{} results of {} values", len(results), a.carries)
+        require(arg.axes is parameter.axes, "argument {} over {}", k, arg.axes)
+        require(arg.dtype is parameter.dtype, "argument {} of {}", k, arg.dtype)
+    require(
+        args[-1].axes is NO_AXES and kind(args[-1].dtype) == "f", "a tolerance that is no float"
+    )
+    require(len(results) == a.carries, "{} results of {} values", len(results), a.carries)
     for parameter, result in zip(given, results, strict=False):
-        need(parameter.axes is result.axes, "a value over {}, then {}", parameter.axes, result.axes)
-        need(parameter.dtype is result.dtype, "a value of {}", parameter.dtype)
-        need(kind(parameter.dtype) == "f", "a value of {}", parameter.dtype)
+        require(
+            parameter.axes is result.axes, "a value over {}, then {}", parameter.axes, result.axes
+        )
+        require(parameter.dtype is result.dtype, "a value of {}", parameter.dtype)
+        require(kind(parameter.dtype) == "f", "a value of {}", parameter.dtype)
     return NO_AXES, VOID_DTYPE, guards_of(a.body)
 
 
@@ -124,13 +128,13 @@ def _vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None]:
     bars, turning = [total_of(leaf) for leaf in here], [total_of(leaf) for leaf in here]
     seeds: dict[Op, Tensor] = {}
     for result, u in zip(opened.results, turning, strict=True):
-        seeds[result] = accumulated(seeds.get(result), u)
+        seeds[result] = accumulate(seeds.get(result), u)
     found = cotangents(seeds, [*here, *sought])
     results = [
-        accumulated(broadcast(found[leaf], leaf.axes), v) if leaf in found else v
+        accumulate(broadcast(found[leaf], leaf.axes), v) if leaf in found else v
         for leaf, v in zip(here, bars, strict=True)
     ]
-    begun = [widened(_or_zeros(v, leaf)) for v, leaf in zip(given[: a.carries], here, strict=True)]
+    begun = [widen(_or_zeros(v, leaf)) for v, leaf in zip(given[: a.carries], here, strict=True)]
     named = _values(op, a, opened)
     named.update(zip(bars, begun, strict=True))
     made = _made_again(op, a, begun, turning, results, named)
@@ -184,10 +188,10 @@ def _spread(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list[Tens
         moving |= more
     given: list[Any] = list(args[:-1])
     for k in moving:
-        given[k] = over(given[k], both_axes(op.args[k].axes, axes))
+        given[k] = broadcast_over(given[k], both_axes(op.args[k].axes, axes))
     inner = [wide.get(k, leaf) for k, leaf in enumerate(leaves)]
     results: list[Any] = [
-        over(found.get(result, result), inner[k].axes)  # type: ignore[arg-type]  # tensors
+        broadcast_over(found.get(result, result), inner[k].axes)  # type: ignore[arg-type]  # tensors
         for k, result in enumerate(opened.results)
     ]
     named: dict[Op, Any] = dict(zip(inner[a.carries :], given[a.carries :], strict=True))
@@ -235,7 +239,7 @@ def _converged_reference(op: Op, x: Array, moves: Array, *more: Array) -> Array:
     for k in range(count):
         # Batched derivatives give the last values axes that the initial values lack.
         over = op.args[2 + k].axes
-        first = aligned(more[count + k], op.args[2 + count + k].axes, over)
+        first = align_dimensions(more[count + k], op.args[2 + count + k].axes, over)
         lost = lost or bool(np.any(np.isfinite(first) & ~np.isfinite(more[k])))
     if np.any(moves) or lost:
         raise ConvergenceError(
@@ -254,7 +258,7 @@ CONVERGED = Primitive(
     transpose=lambda g, op, i: g if i == 0 else None,
     attributes=("limit",),
     fits=(is_count,),
-    infer=same,
+    infer=infer_same,
     carriers=(0,),
     alike=None,
     acts=True,
@@ -286,7 +290,7 @@ def _made_again(
     """Return the fixed point of a derivative of ``op``; its body is linear in ``leaves``."""
     tolerance = _scaled(op, begun)
     made = _make(op.primitive, a.limit, a.raises, begun, leaves, results, tolerance, named)
-    begun = substituted(begun, dict(named))
+    begun = substitute_ops(begun, dict(named))
     return _certain(made, begun, a.limit) if a.raises else made[:-1]
 
 
@@ -306,8 +310,8 @@ def _make(
     outside.
     """
     stands = dict(named)
-    roots = substituted(results, stands)
-    body, captures = closed(leaves, roots, outside=set(named.values()))
+    roots = substitute_ops(results, stands)
+    body, captures = close_body(leaves, roots, outside=set(named.values()))
     region: Op = make(row, (*begun, *captures, tolerance), (limit, len(begun), body, raises))
     return results_of(region)
 
@@ -367,7 +371,7 @@ def as_while(op: Op) -> Op:
 # Public function ----------------------------------------------------------------------------------
 
 
-@explained
+@explain_calls
 def fixed_point(
     f: Callable[[Any], Any],
     x0: Any,

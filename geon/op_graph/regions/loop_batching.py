@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from ...errors import DerivativeError
 from ..axes.axes import Axes
-from ..building.elementwise_build import over
+from ..building.elementwise_build import broadcast_over
 from ..op_graph import Op, Tensor
 from ..rows.leaves import placeholder
 from .closure import Opened
@@ -41,9 +41,9 @@ def scan_spread(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list[
     results: list[Any] = [found.get(result, result) for result in opened.results]
     for k in moving:
         if k < count:
-            results[k] = over(results[k], inner[k].axes)
+            results[k] = broadcast_over(results[k], inner[k].axes)
     results = [
-        result if result.axes is old.axes else over(result, both_axes(old.axes, axes))
+        result if result.axes is old.axes else broadcast_over(result, both_axes(old.axes, axes))
         for result, old in zip(results, opened.results, strict=True)
     ]
     first = a.before_captures
@@ -66,7 +66,7 @@ def refuse_counts(op: Op, axes: Axes) -> NoReturn:
 def _wide(arg: Op, old: Op, axes: Axes) -> Tensor:
     """Broadcast ``arg`` over the axes of ``old`` and ``axes``."""
     made: Any = arg
-    return over(made, both_axes(old.axes, axes))
+    return broadcast_over(made, both_axes(old.axes, axes))
 
 
 def both_axes(own: Axes, axes: Axes) -> Axes:
@@ -97,14 +97,14 @@ def while_spread(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list
         moving |= more
     given: list[Any] = list(args)
     for k in moving:
-        given[k] = over(given[k], both_axes(op.args[k].axes, axes))
+        given[k] = broadcast_over(given[k], both_axes(op.args[k].axes, axes))
     inner = [wide.get(k, leaf) for k, leaf in enumerate(leaves)]
     made: list[Any] = [found.get(result, result) for result in results]
     for k, old in enumerate(results):
         if k in moving and k < a.carries:
-            made[k] = over(made[k], inner[k].axes)
+            made[k] = broadcast_over(made[k], inner[k].axes)
         elif made[k].axes is not old.axes:
-            made[k] = over(made[k], both_axes(old.axes, axes))
+            made[k] = broadcast_over(made[k], both_axes(old.axes, axes))
     named: dict[Op, Any] = dict(zip(inner[a.carries : -1], given[a.carries :], strict=True))
     return make_while(
         op.primitive, a.axis, a.limit, given[: a.carries], [*inner[: a.carries], inner[-1]],

@@ -12,7 +12,7 @@ from .while_op import WhileAttributes
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class LoopView:
     """A scan, a while loop or a fixed point.
 
     ``number`` is the index of ``body`` among the bodies of the region. ``body`` computes a step:
@@ -41,16 +41,16 @@ class Loop:
         return self.numbered and number == len(self.body.parameters) - 1
 
 
-def loop_of(region: Op) -> Loop | None:
+def loop_of(region: Op) -> LoopView | None:
     """Return the description of a loop; None if ``region`` is a ``case``."""
     if region.primitive.name == "scan":
         scan = ScanAttributes(region.attrs)
         walked = range(scan.carries, scan.before_captures)
-        return Loop(0, scan.body, scan.carries, walked, scan.axis, scan.carries)
+        return LoopView(0, scan.body, scan.carries, walked, scan.axis, scan.carries)
     if region.primitive.name == "while":
         a = WhileAttributes(region.attrs)
-        return Loop(1, a.body, a.carries, range(0), a.axis, a.carries + 1)
+        return LoopView(1, a.body, a.carries, range(0), a.axis, a.carries + 1)
     if region.primitive.name == "fixed_point":
         _, carries, body, _ = region.attrs
-        return Loop(0, body, carries, range(0), None, carries, numbered=False)
+        return LoopView(0, body, carries, range(0), None, carries, numbered=False)
     return None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..axes.axes import Axes
-from ..core.primitive import Inferred, Primitive, need
+from ..core.primitive import Inferred, Primitive, require
 from ..core.source_info import Site
 from ..op_graph import Op, RegionOp, Tensor, make
 from ..transforms.functionalize import substitute
@@ -19,11 +19,11 @@ def _parameter_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
 
 
 def _result_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
-    need(isinstance(args[0], RegionOp), "a result of {}, which is no region", args[0])
+    require(isinstance(args[0], RegionOp), "a result of {}, which is no region", args[0])
     row = args[0].primitive
     assert row.outcomes is not None
     found = row.outcomes(args[0].attrs)
-    need(attrs[0] < len(found), "result {} of a region that has {}", attrs[0], len(found))
+    require(attrs[0] < len(found), "result {} of a region that has {}", attrs[0], len(found))
     return (*found[attrs[0]], ())
 
 
@@ -83,6 +83,6 @@ def tensors(values: Iterable[object]) -> list[Tensor]:
     return found
 
 
-def substituted(ops: Iterable[Op], known: dict[Op, Op]) -> list[Tensor]:
+def substitute_ops(ops: Iterable[Op], known: dict[Op, Op]) -> list[Tensor]:
     """Return tensors with the ops in ``known`` replaced; ``known`` gains the ops rebuilt for it."""
     return tensors([substitute(op, known) for op in ops])

@@ -9,20 +9,20 @@ from ...errors import ArgumentError, AxisError
 from ..axes.axes import Axes, Axis
 from ..building.constants import as_tensor
 from ..building.tree import flat
-from ..core.argument_hints import explained
+from ..core.argument_hints import explain_calls
 from ..core.primitive import Primitive
 from ..core.region_body import Body
 from ..core.source_info import describe, user_site
 from ..op_graph import NO_AXES, Tensor
 from ..rows.movement import broadcast
-from ..rows.remat_annotations import segmented
+from ..rows.remat_annotations import mark_segments
 from ..values.attribute_types import is_axis, is_count, is_flag
 from ..values.dtypes import INT64
-from .carries import Carries, inside, needs_function, shown, stepping, strong
+from .carries import Carries, describe_returned, loop_placeholder, needs_function, stepping, strong
 from .loop_batching import scan_spread
 from .scan_deriv import scan_jvp, scan_vjp
 from .scan_op import make_scan, scan_infer, scan_outcomes, scan_reference
-from .state_carries import Carried, landed, tied
+from .state_carries import StateCarries, land_effects, tie_updates
 
 if TYPE_CHECKING:
     from ..building.typing import AxisLike
@@ -62,7 +62,7 @@ SCAN = Primitive(
 )
 
 
-@explained
+@explain_calls
 def scan(
     step: Step,
     init: Any,
@@ -109,25 +109,25 @@ def scan(
     numbers = numbers_of(what, segments, walked.axis)
     with stepping(walked.at, walked.axis.expression):
         returned = step(begun.given(), walked.given())
-    returned, updates = landed(what, returned, "", [*begun.leaves, *walked.parts])
+    returned, updates = land_effects(what, returned, "", [*begun.leaves, *walked.parts])
     carries, values = both(what, "step", returned)
     found, structure = flat(values, "values")
     results = begun.after(carries, "carries", "step")
     results += [strong(as_tensor(value)) for _, value in found]
     refuse_axis(what, "step", walked.axis, results)
-    more, own = Carried(what, updates, walked.axis), len(begun.first)
+    more, own = StateCarries(what, updates, walked.axis), len(begun.first)
     results = more.read(results)
     results[own:own] = more.last
     stacks = walked.stacks
     leaves = [*begun.leaves, *more.leaves, *stacks, walked.at]
     xs, init = list(stacks.values()), [*begun.first, *more.first]
     if numbers:
-        init = [segmented(first, numbers) for first in init]
+        init = [mark_segments(first, numbers) for first in init]
     made = make_scan(SCAN, walked.axis, bool(reverse), init, xs, leaves, results)
     if name is not None and made:
         made[0].args[0].name = name
     behind = own + len(more.last)
-    made, effect = tied(made[:own] + made[behind:], more.assigned(made[own:behind]))
+    made, effect = tie_updates(made[:own] + made[behind:], more.assigned(made[own:behind]))
     every = iter(made)
     return begun.structure.filled(every), structure.filled(every, effect)
 
@@ -145,9 +145,9 @@ class _Walked:
         self.tensors = [strong(as_tensor(x)) for _, x in found]
         along = along_axis(what, over, self.tensors, [where for where, _ in found])
         self.axis = axis = one_length(what, along, self.tensors)
-        self.at = inside(what, NO_AXES, INT64)
+        self.at = loop_placeholder(what, NO_AXES, INT64)
         self.parts = [
-            self.at if _counts(x) else inside(what, x.axes.without([axis.name]), x.dtype)
+            self.at if _counts(x) else loop_placeholder(what, x.axes.without([axis.name]), x.dtype)
             for x in self.tensors
         ]
 
@@ -172,7 +172,8 @@ def both(what: str, who: str, returned: Any) -> tuple[Any, Any]:
     """
     if not isinstance(returned, tuple) or len(returned) != 2:
         raise ArgumentError(
-            f"{what}: {who} returned {shown(returned)}; it returns a pair, the new carries and the "
+            f"{what}: {who} returned {describe_returned(returned)}; it returns a pair, the "
+            "new carries and the "
             "values of the step, which are None where there are none"
         )
     return returned
@@ -237,8 +238,10 @@ def refuse_axis(what: str, who: str, axis: Axis, results: Sequence[Tensor]) -> N
             )
 
 
-OPEN = 64  # segments of a loop along an axis of open length
-UNEVEN = 1.25  # factor on the least memory that is accepted for segments that divide evenly
+OPEN_LENGTH_SEGMENTS = 64  # segments of a loop along an axis of open length
+MAX_SEGMENT_COST_RATIO = (
+    1.25  # factor on the least memory that is accepted for segments that divide evenly
+)
 
 
 def numbers_of(what: str, segments: Any, axis: Axis) -> Numbers:
@@ -250,7 +253,7 @@ def numbers_of(what: str, segments: Any, axis: Axis) -> Numbers:
         return ()
     if segments == "sqrt":
         length = axis.expression
-        number = root_segments(length) if isinstance(length, int) else OPEN
+        number = root_segments(length) if isinstance(length, int) else OPEN_LENGTH_SEGMENTS
         return (number,) if number > 1 else ()
     several = isinstance(segments, Sequence) and not isinstance(segments, str)
     found = tuple(map(as_int, segments if several else (segments,)))
@@ -267,10 +270,10 @@ def root_segments(length: int) -> int:
     """Return the number of segments of ``length`` steps that takes the least memory.
 
     The cost is the number of segments plus the number of steps of one. A number that divides the
-    length is preferred if its cost is within the factor ``UNEVEN`` of the minimum.
+    length is preferred if its cost is within the factor ``MAX_SEGMENT_COST_RATIO`` of the minimum.
     """
     least = isqrt(max(length - 1, 0)) + 1 if length > 1 else 1
-    most = UNEVEN * 2 * least
+    most = MAX_SEGMENT_COST_RATIO * 2 * least
     for away in range(least):
         for number in (least - away, least + away):
             if length % number == 0 and number + length // number <= most:

@@ -15,13 +15,13 @@ from ..axes.lengths import Length, evaluate, names_of, product
 from ..building.rebuild import with_bodies
 from ..core.region_body import Body
 from ..op_graph import Op, RegionOp, Tensor, post_order
-from ..rows.accumulation import accumulated, rounded, total_of, widened
+from ..rows.accumulation import accumulate, round_total, total_of, widen
 from ..rows.movement import broadcast
 from ..transforms.derivative_sweeps import cotangents, forward_mode, zeros
 from ..transforms.functionalize import substitute
 from ..values.dtypes import kind
 from .closure import Opened, like
-from .parameters import result_of, substituted, tensors
+from .parameters import result_of, substitute_ops, tensors
 from .scan_op import ScanAttributes, make_scan
 
 Given = Sequence[Tensor | None]
@@ -54,27 +54,27 @@ class Reverse:
                   is not None}  # fmt: skip
         seeds: dict[Op, Tensor] = {}
         for k, seed in {**moving, **values}.items():
-            seeds[results[k]] = accumulated(seeds.get(results[k]), seed)
+            seeds[results[k]] = accumulate(seeds.get(results[k]), seed)
         floats = [leaf for k, leaf in enumerate(self.arguments) if self.wanted[k]]
         found = cotangents(seeds, floats) if seeds else {}
         bars: list[Any] = [self.over(found.get(leaf), leaf) for leaf in self.arguments]
         totals = {k: total_of(leaf) for k, leaf in enumerate(self.arguments)
                   if k >= first and bars[k] is not None}  # fmt: skip
-        out = [zeros(total) if bars[k] is None else widened(bars[k])
+        out = [zeros(total) if bars[k] is None else widen(bars[k])
                for k, total in moving.items()]  # fmt: skip
-        out += [accumulated(total, bars[k]) for k, total in totals.items()]
+        out += [accumulate(total, bars[k]) for k, total in totals.items()]
         stacked = [k for k in range(count, first) if bars[k] is not None]
-        out += [rounded(bars[k], self.arguments[k].dtype) for k in stacked]
+        out += [round_total(bars[k], self.arguments[k].dtype) for k in stacked]
         roots: list[Tensor] = [value for value in out if value is not None]
         kept = {op: like(op) for op in self.kept(roots)}
         stand: dict[Op, Op] = dict(kept)
-        roots = substituted(roots, stand)
+        roots = substitute_ops(roots, stand)
         used = set(post_order(roots))
         read = [k for k in range(first) if self.arguments[k] in used]
         given: list[Any] = list(self.given)
         xs = [*self.histories(read, list(kept)),
-              *(rounded(given[k], results[k].dtype) for k in values)]  # fmt: skip
-        init = [zeros(total) if given[k] is None else widened(given[k])
+              *(round_total(given[k], results[k].dtype) for k in values)]  # fmt: skip
+        init = [zeros(total) if given[k] is None else widen(given[k])
                 for k, total in moving.items()]  # fmt: skip
         init += [zeros(total) for total in totals.values()]
         leaves = [*moving.values(), *totals.values(), *(self.arguments[k] for k in read),
@@ -181,9 +181,11 @@ def _or_zeros(value: Tensor | None, like: Op) -> Tensor:
     return zeros(like) if value is None else value
 
 
-DEEP = 32  # terms: a product of so many or more takes longer than a store and load of its result
-NOMINAL = 64  # elements assumed for an open length
-BOUNDLESS = 1 << 62  # capacity of edges that must not be cut
+MIN_STORED_PRODUCT_TERMS = (
+    32  # terms: a product of so many or more takes longer than a store and load of its result
+)
+NOMINAL_LENGTH = 64  # elements assumed for an open length
+INFINITE_CAPACITY = 1 << 62  # capacity of edges that must not be cut
 
 
 def kept_of(results: Sequence[Op], moving: Iterable[Op], read: Set[Op]) -> list[Op]:
@@ -204,7 +206,7 @@ def kept_of(results: Sequence[Op], moving: Iterable[Op], read: Set[Op]) -> list[
     dear = [op for op in order if op in needed and is_dear(op)]
     if not dear:
         return []
-    cut = _Cut([op for op in order if op in needed], {*dear, *leaves}, read)
+    cut = _MinCut([op for op in order if op in needed], {*dear, *leaves}, read)
     return [op for op in cut.found() if op not in leaves]
 
 
@@ -213,18 +215,18 @@ def is_dear(op: Op) -> bool:
     row = op.primitive
     if row.name == "dot":
         depth = product(op.args[0].axes[name].expression for name in op.attrs[0])
-        return _about(depth) >= DEEP
+        return _about(depth) >= MIN_STORED_PRODUCT_TERMS
     return row.kind == "reduction"
 
 
 def _about(size: int | Length) -> int:
-    return int(evaluate(size, dict.fromkeys(names_of(size), NOMINAL)))
+    return int(evaluate(size, dict.fromkeys(names_of(size), NOMINAL_LENGTH)))
 
 
 def _bytes(op: Op) -> int:
-    """Return the bytes of an op's value; ``BOUNDLESS`` for a region, which has no value."""
+    """Return the bytes of an op's value; ``INFINITE_CAPACITY`` for a region, which has no value."""
     if isinstance(op, RegionOp):
-        return BOUNDLESS
+        return INFINITE_CAPACITY
     return max(_about(op.axes.size) * op.dtype.itemsize, 1)
 
 
@@ -245,7 +247,7 @@ def _below(read: Set[Op], moves: Set[Op], leaves: Set[Op]) -> set[Op]:
     return found
 
 
-class _Cut:
+class _MinCut:
     """Minimum vertex cut between ``sources`` and the ops in ``read``, nearest to the latter.
 
     Each op is an edge from its entry node to its exit node, with the bytes of its value as
@@ -260,13 +262,13 @@ class _Cut:
         for op, k in self.number.items():
             self.edge(2 * k, 2 * k + 1, _bytes(op))
             if op in sources:
-                self.edge(self.start, 2 * k, BOUNDLESS)
+                self.edge(self.start, 2 * k, INFINITE_CAPACITY)
             else:
                 for arg in op.args:
                     if arg in self.number:
-                        self.edge(2 * self.number[arg] + 1, 2 * k, BOUNDLESS)
+                        self.edge(2 * self.number[arg] + 1, 2 * k, INFINITE_CAPACITY)
             if op in read:
-                self.edge(2 * k + 1, self.end, BOUNDLESS)
+                self.edge(2 * k + 1, self.end, INFINITE_CAPACITY)
 
     def edge(self, one: int, other: int, room: int) -> None:
         self.room[one][other] = room

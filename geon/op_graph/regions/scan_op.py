@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from ..axes.axes import Axes, Axis
-from ..core.primitive import Inferred, Primitive, need
+from ..core.primitive import Inferred, Primitive, require
 from ..core.region_body import Body
 from ..op_graph import NO_AXES, VOID_DTYPE, Guard, Op, Tensor, make, post_order
 from ..values.dtypes import INT64, DType
-from .closure import closed
-from .parameters import outcome, results_of, substituted
+from .closure import close_body
+from .parameters import outcome, results_of, substitute_ops
 
 Array = np.ndarray[Any, Any]
 NOTHING: dict[Op, Any] = {}
@@ -52,17 +52,19 @@ def scan_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     a = ScanAttributes(attrs)
     first, given = a.before_captures, a.body.parameters
     own = len(args) + (0 if a.counted else 1)  # the count takes the position of the step number
-    need(own == len(given), "{} arguments for {} parameters", len(args), len(given))
-    need(first < len(given), "{} carries and {} stacks among {} arguments", a.carries, a.xs, own)
+    require(own == len(given), "{} arguments for {} parameters", len(args), len(given))
+    require(first < len(given), "{} carries and {} stacks among {} arguments", a.carries, a.xs, own)
     for k, (arg, parameter) in enumerate(zip(args, given, strict=False)):
         axes = Axes(a.axis, parameter.axes) if a.carries <= k < first else parameter.axes
-        need(arg.axes is axes, "argument {} over {} for {}", k, arg.axes, axes)
-        need(arg.dtype is parameter.dtype, "argument {} of {}", k, arg.dtype)
-    need(given[-1].axes is NO_AXES and given[-1].dtype is INT64, "a step that is no int64")
-    need(len(a.body.results) >= a.carries, "{} results of a body", len(a.body.results))
+        require(arg.axes is axes, "argument {} over {} for {}", k, arg.axes, axes)
+        require(arg.dtype is parameter.dtype, "argument {} of {}", k, arg.dtype)
+    require(given[-1].axes is NO_AXES and given[-1].dtype is INT64, "a step that is no int64")
+    require(len(a.body.results) >= a.carries, "{} results of a body", len(a.body.results))
     for parameter, result in zip(given[: a.carries], a.body.results, strict=False):
-        need(parameter.axes is result.axes, "a carry over {}, then {}", parameter.axes, result.axes)
-        need(parameter.dtype is result.dtype, "a carry of {}", parameter.dtype)
+        require(
+            parameter.axes is result.axes, "a carry over {}, then {}", parameter.axes, result.axes
+        )
+        require(parameter.dtype is result.dtype, "a carry of {}", parameter.dtype)
     return NO_AXES, VOID_DTYPE, guards_of(a.body)
 
 
@@ -113,8 +115,8 @@ def make_scan(
     read. With ``count`` only so many steps run.
     """
     stands = dict(named)
-    results = substituted(results, stands)
-    body, captures = closed(leaves[:-1], results, leaves[-1:], set(named.values()))
+    results = substitute_ops(results, stands)
+    body, captures = close_body(leaves[:-1], results, leaves[-1:], set(named.values()))
     attrs = (axis, len(init), len(xs), reverse, count is not None, body)
     last = () if count is None else (count,)
     region: Op = make(row, (*init, *xs, *captures, *last), attrs)

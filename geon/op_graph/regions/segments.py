@@ -55,7 +55,7 @@ class Marked:
         return ()
 
 
-class Along:
+class AxisSegments:
     """The same numbers for all scans along one axis."""
 
     def __init__(self, axis: Axis, numbers: Numbers) -> None:
@@ -167,11 +167,11 @@ def in_segments(
     """
     again: dict[RegionOp, None] = {}
     with building(own):
-        found = _Work(roots, tidied, division, again, deep=True).run()
+        found = _SegmentRewriter(roots, tidied, division, again, deep=True).run()
     return found, tuple(again)
 
 
-class _Work:
+class _SegmentRewriter:
     """Maps every op to its replacement; with ``deep`` also inside of region bodies."""
 
     def __init__(
@@ -218,7 +218,7 @@ class _Work:
         """Return a body whose scans are divided, if ``deep``."""
         if not self.deep:
             return body
-        work = _Work(body.results, self.tidied, self.division, self.again, deep=True)
+        work = _SegmentRewriter(body.results, self.tidied, self.division, self.again, deep=True)
         return Body(body.parameters, tuple(tensors(work.run())))
 
     def of(self, scan: RegionOp) -> _Runs:
@@ -254,7 +254,7 @@ class _Whole:
 class _Runs:
     """The scans along one axis that are divided into the same numbers of segments."""
 
-    def __init__(self, work: _Work, axis: Axis, numbers: Numbers) -> None:
+    def __init__(self, work: _SegmentRewriter, axis: Axis, numbers: Numbers) -> None:
         self.work, self.divided, self.axis, self.numbers = work, work.divided, axis, numbers
         length = axis.expression
         each = length // numbers[0]
@@ -284,7 +284,7 @@ class _Runs:
     def whole(self, scan: RegionOp) -> _Whole:
         """Return the outer scan over the segments of ``scan``."""
         if scan not in self.wholes:
-            self.wholes[scan] = _Turn(self, scan).made()
+            self.wholes[scan] = _SegmentTurn(self, scan).made()
         return self.wholes[scan]
 
     def begins(self, scan: RegionOp) -> list[Tensor]:
@@ -412,7 +412,7 @@ class _Part:
         return self.kept(op)
 
 
-class _Turn:
+class _SegmentTurn:
     """Builds the outer scan over segments that replaces one scan."""
 
     def __init__(self, runs: _Runs, scan: RegionOp) -> None:
@@ -472,10 +472,10 @@ class _Turn:
     def tidy(self, region: Op) -> Op:
         """Return the outer scan with its body simplified and, if nested, divided again."""
         runs, (body,) = self.runs, region.bodies
-        further = Along(runs.inner, runs.numbers[1:]) if runs.numbers[1:] else None
+        further = AxisSegments(runs.inner, runs.numbers[1:]) if runs.numbers[1:] else None
         results = runs.work.tidied(body.results, further)
         if further is not None:
-            work = _Work(results, runs.work.tidied, further, runs.work.again, deep=False)
+            work = _SegmentRewriter(results, runs.work.tidied, further, runs.work.again, deep=False)
             results = work.run()
         carry_lines(self.scan, region)
         carry_notes(self.scan, region)

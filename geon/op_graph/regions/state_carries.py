@@ -15,18 +15,20 @@ from ..axes.axes import Axis
 from ..building.tree import EFFECT, flat
 from ..building.unused_effects import take
 from ..op_graph import Leaf, Op, Tensor, VoidOp, post_order
-from ..rows.effects import assign, beside, doall
+from ..rows.effects import assign, doall, with_effect
 from ..rows.movement import cast_axes
 from ..transforms.batching import fresh_axes
 from ..transforms.functionalize import run_once
-from .carries import inside
+from .carries import loop_placeholder
 from .closure import refuse_prints
-from .parameters import substituted
+from .parameters import substitute_ops
 
 Updates = dict[Leaf, Tensor]
 
 
-def landed(what: str, returned: Any, where: str, own: Iterable[Op] = ()) -> tuple[Any, Updates]:
+def land_effects(
+    what: str, returned: Any, where: str, own: Iterable[Op] = ()
+) -> tuple[Any, Updates]:
     """Return ``returned`` with its effects replaced by marks, and the new value of each target.
 
     ``returned`` is the return value of a user's function, and ``where`` its name in messages.
@@ -49,7 +51,7 @@ def landed(what: str, returned: Any, where: str, own: Iterable[Op] = ()) -> tupl
     return structure.filled(iter([known.get(id(value), value) for _, value in found])), updates
 
 
-class Carried:
+class StateCarries:
     """Extra carries of a loop, one for each target that the ``updates`` of its step assign.
 
     ``targets`` are the variables and placeholders that are assigned. ``first`` are the initial
@@ -63,7 +65,7 @@ class Carried:
         taken = () if axis is None else (axis.name,)
         axes = [fresh_axes(target.axes, taken) for target in self.targets]
         self.first = list(map(cast_axes, self.targets, axes))
-        self.leaves = [inside(what, first.axes, first.dtype) for first in self.first]
+        self.leaves = [loop_placeholder(what, first.axes, first.dtype) for first in self.first]
         self.known: dict[Op, Op] = {
             target: cast_axes(leaf, target.axes)
             for target, leaf in zip(self.targets, self.leaves, strict=True)
@@ -72,7 +74,7 @@ class Carried:
 
     def read(self, results: Iterable[Tensor]) -> list[Tensor]:
         """Return results of a step in which reads of the targets are replaced by the carries."""
-        return substituted(results, self.known)
+        return substitute_ops(results, self.known)
 
     def assigned(self, final: Sequence[Tensor]) -> Updates:
         """Return the new value of each target from the ``final`` values of the carries."""
@@ -80,8 +82,8 @@ class Carried:
         return {target: cast_axes(value, target.axes) for target, value in pairs}
 
 
-def tied(results: Sequence[Tensor], updates: Updates) -> tuple[list[Tensor], Op]:
+def tie_updates(results: Sequence[Tensor], updates: Updates) -> tuple[list[Tensor], Op]:
     """Return ``results`` that also perform the ``updates``, and the effect of the updates."""
     effects = [assign(target, value) for target, value in updates.items()]
     effect = effects[0] if len(effects) == 1 else doall(effects)
-    return [beside(result, effect) for result in results] if effects else list(results), effect
+    return [with_effect(result, effect) for result in results] if effects else list(results), effect

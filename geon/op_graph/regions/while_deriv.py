@@ -17,7 +17,7 @@ from ..building.constants import as_tensor
 from ..core.primitive import PRIMITIVES
 from ..core.region_body import Body
 from ..op_graph import Op, Tensor, make
-from ..rows.accumulation import accumulated, total_of, widened
+from ..rows.accumulation import accumulate, total_of, widen
 from ..rows.elementwise import cast, equal, less, maximum, minimum, where
 from ..rows.leaves import placeholder
 from ..rows.movement import broadcast
@@ -27,23 +27,25 @@ from ..transforms.functionalize import substitute
 from ..values.dtypes import INT64, kind
 from .carries import strong
 from .closure import Opened, like
-from .parameters import result_of, substituted, tensors
+from .parameters import result_of, substitute_ops, tensors
 from .scan_deriv import Reverse
 from .scan_op import make_scan
 from .while_op import WhileAttributes, make_while
 
 Given = Sequence[Tensor | None]
 
-RECORDED = 512  # steps: a loop limited to at most so many stores the carries of every step
-SEGMENTS = 256  # maximum number of segments of other loops; each stores its initial carries
-PARTS = 256  # steps of a segment whose carries are stacked at a time
+MAX_RECORDED_STEPS = (
+    512  # steps: a loop limited to at most so many stores the carries of every step
+)
+MAX_SEGMENTS = 256  # maximum number of segments of other loops; each stores its initial carries
+MAX_STACKED_STEPS = 256  # steps of a segment whose carries are stacked at a time
 
 
 def while_vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None]:
     """Return the cotangents of the ``wanted`` arguments of a loop from those of its results."""
     a = WhileAttributes(op.attrs)
     through_stacks = any(part is not None for part in given[a.carries + 1 :])
-    if a.limit is not None and (a.limit <= RECORDED or through_stacks):
+    if a.limit is not None and (a.limit <= MAX_RECORDED_STEPS or through_stacks):
         return _Recorded(op, given, wanted).made()[:-1]
     return _Segmented(op, given, wanted).made()
 
@@ -88,24 +90,31 @@ class _Segmented:
         self.sought = [k for k in range(len(self.captures)) if wanted[a.carries + k]]
         self.named: dict[Op, Any] = {self.count: result_of(op, a.carries)}
         self.named.update(zip(self.captures, op.args[a.carries :], strict=True))
-        self.in_one = a.limit is not None and a.limit <= SEGMENTS * PARTS
-        number = -(-a.limit // PARTS) if self.in_one and a.limit is not None else SEGMENTS
+        self.in_one = a.limit is not None and a.limit <= MAX_SEGMENTS * MAX_STACKED_STEPS
+        number = (
+            -(-a.limit // MAX_STACKED_STEPS)
+            if self.in_one and a.limit is not None
+            else MAX_SEGMENTS
+        )
         self.outer = _fresh_axis("segment", number, a)
-        self.inner = _fresh_axis("step", PARTS, a)
+        self.inner = _fresh_axis("step", MAX_STACKED_STEPS, a)
 
     def made(self) -> list[Tensor | None]:
         """Return the cotangent of each argument; None means zero."""
         if all(self.given[k] is None for k in self.moving):
             return [None] * len(self.op.args)
-        length: Any = PARTS
+        length: Any = MAX_STACKED_STEPS
         if not self.in_one:  # a segment of as few parts as give at most SEGMENTS segments
-            length = maximum(_ceiling(self.count, SEGMENTS * PARTS), 1) * PARTS
+            length = (
+                maximum(_ceiling(self.count, MAX_SEGMENTS * MAX_STACKED_STEPS), 1)
+                * MAX_STACKED_STEPS
+            )
         segments = _integer(_ceiling(self.count, length))
         starts = self.starts(length, segments)
         totals = [total_of(self.parameters[k]) for k in self.moving]
         totals += [total_of(self.captures[k]) for k in self.sought]
         bars = [*(self.given[k] for k in self.moving), *(None for _ in self.sought)]
-        init = [zeros(total) if bar is None else widened(bar)
+        init = [zeros(total) if bar is None else widen(bar)
                 for total, bar in zip(totals, bars, strict=True)]  # fmt: skip
         state, passing, at = self.state(), [like(bar) for bar in init], placeholder((), "int64")
         steps = minimum(length, self.count - at * length)
@@ -161,17 +170,19 @@ class _Segmented:
         if self.in_one:
             return self.part(begun, start, steps, passing)
         inner, at = [like(bar) for bar in passing], placeholder((), "int64")
-        number = _ceiling(steps, PARTS)
-        first = (number - 1 - at) * PARTS
+        number = _ceiling(steps, MAX_STACKED_STEPS)
+        first = (number - 1 - at) * MAX_STACKED_STEPS
         there = self.run(begun, start, first)
-        results = self.part(there, start + first, minimum(PARTS, steps - first), inner)
+        results = self.part(there, start + first, minimum(MAX_STACKED_STEPS, steps - first), inner)
         row = self.op.primitive
         return make_while(row, None, None, passing, [*inner, at], less(at, number), results)[:-1]
 
     def part(
         self, begun: Sequence[Tensor], start: Tensor, steps: Tensor, passing: Sequence[Tensor]
     ) -> list[Tensor]:
-        """Return the same for at most ``PARTS`` steps, by the derivative of a scan over them."""
+        """Return the same for at most ``MAX_STACKED_STEPS`` steps, by the derivative of a scan over
+        them.
+        """
         first, state, at = self.state(), self.state(), placeholder((), "int64")
         results, count = self.step(state, start + at), _integer(steps)
         row = PRIMITIVES["scan"]
@@ -181,14 +192,14 @@ class _Segmented:
             seeds[last[k]] = bar
         targets = [*(first[k] for k in self.moving), *(self.captures[k] for k in self.sought)]
         found = cotangents(seeds, targets)
-        made = [widened(broadcast(found[t], t.axes) if t in found else zeros(t)) for t in targets]
+        made = [widen(broadcast(found[t], t.axes) if t in found else zeros(t)) for t in targets]
         totals = passing[len(self.moving) :]
         made[len(self.moving) :] = [
-            accumulated(total, each)
+            accumulate(total, each)
             for total, each in zip(totals, made[len(self.moving) :], strict=True)
         ]
         known: dict[Op, Op] = dict(zip(first, begun, strict=True))
-        return substituted(made, known)
+        return substitute_ops(made, known)
 
 
 def while_jvp(op: Op, tangents: Given) -> list[Tensor | None]:

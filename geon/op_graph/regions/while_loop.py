@@ -9,17 +9,17 @@ from ...errors import ArgumentError, AxisError, DTypeError
 from ..axes.axes import Axis
 from ..building.constants import as_tensor
 from ..building.tree import flat
-from ..core.argument_hints import explained
+from ..core.argument_hints import explain_calls
 from ..core.primitive import Primitive
 from ..core.source_info import describe, user_site
 from ..op_graph import NO_AXES, Tensor
 from ..values.attribute_types import is_axis, is_count
 from ..values.dtypes import INT64, kind
-from .carries import Carries, inside, needs_function, shown, stepping, strong
+from .carries import Carries, describe_returned, loop_placeholder, needs_function, stepping, strong
 from .closure import refuse_effects
 from .loop_batching import while_spread
 from .scan import both, is_body, refuse_axis
-from .state_carries import Carried, landed, tied
+from .state_carries import StateCarries, land_effects, tie_updates
 from .while_deriv import while_jvp, while_vjp
 from .while_op import make_while, while_infer, while_outcomes, while_reference
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # The advice of messages about an assignment inside of a condition.
 IN_BODY = "a condition only looks at what is carried; assign {target} in the body"
 # Steps that the numbering of random draws reserves for a nested loop without a limit.
-STEPS_OF_DRAWS = 1 << 16
+OPEN_LOOP_DRAW_STEPS = 1 << 16
 
 
 def is_axis_or_none(value: Any) -> bool:
@@ -59,7 +59,7 @@ WHILE = Primitive(
 )
 
 
-@explained
+@explain_calls
 def while_loop(
     condition: Callable[[Any], Any],
     body: Callable[[Any], Any],
@@ -108,26 +108,30 @@ def while_loop(
         )
     needs_function(what, "condition", condition, "lambda carry: carry < 10", "the carries")
     needs_function(what, "body", body, "lambda carry: 2 * carry", "the carries")
-    begun, at = Carries(what, "init", init), inside(what, NO_AXES, INT64)
-    with stepping(at, STEPS_OF_DRAWS if max_steps is None else max_steps):
+    begun, at = Carries(what, "init", init), loop_placeholder(what, NO_AXES, INT64)
+    with stepping(at, OPEN_LOOP_DRAW_STEPS if max_steps is None else max_steps):
         tested = condition(begun.given())
         refuse_effects(what, [tested], IN_BODY)
         truth = _truth(what, tested)
         returned = body(begun.given())
-    returned, updates = landed(what, returned, "carries" if axis is None else "", begun.leaves)
+    returned, updates = land_effects(
+        what, returned, "carries" if axis is None else "", begun.leaves
+    )
     carries, values = (returned, None) if axis is None else both(what, "body", returned)
     found, structure = flat(values, "values")
     results = begun.after(carries, "carries", "body")
     stacked = [strong(as_tensor(value)) for _, value in found]
     if axis is not None:
         refuse_axis(what, "body", axis, [*results, *stacked])
-    more, own = Carried(what, updates, axis), len(begun.first)
+    more, own = StateCarries(what, updates, axis), len(begun.first)
     first, leaves = [*begun.first, *more.first], [*begun.leaves, *more.leaves, at]
     [truth], results = more.read([truth]), [*more.read(results), *more.last, *more.read(stacked)]
     made = make_while(WHILE, axis, max_steps, first, leaves, truth, results)
     if name is not None:
         made[0].args[0].name = name
-    made, effect = tied(made[:own] + made[len(first) :], more.assigned(made[own : len(first)]))
+    made, effect = tie_updates(
+        made[:own] + made[len(first) :], more.assigned(made[own : len(first)])
+    )
     last = begun.structure.filled(iter(made[:own]))
     steps, stacks = made[own], made[own + 1 :]
     every = [last] if axis is None else [last, structure.filled(iter(stacks), effect)]
@@ -157,7 +161,9 @@ def _stacking(what: str, over: Any, max_steps: int | None) -> Axis:
 def _truth(what: str, value: Any) -> Tensor:
     """Return the result of the condition; raise ``DTypeError`` if it is no bool scalar."""
     if value is None or isinstance(value, (list, tuple, dict)):
-        raise DTypeError(f"{what}: condition returned {shown(value)}; it returns a bool scalar")
+        raise DTypeError(
+            f"{what}: condition returned {describe_returned(value)}; it returns a bool scalar"
+        )
     truth = as_tensor(value)
     if truth.axes is not NO_AXES or kind(truth.dtype) != "b":
         raise DTypeError(

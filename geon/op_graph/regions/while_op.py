@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from ..axes.axes import Axis
-from ..core.primitive import Inferred, Primitive, need
+from ..core.primitive import Inferred, Primitive, require
 from ..core.region_body import Body
 from ..op_graph import NO_AXES, VOID_DTYPE, Op, Tensor, make
 from ..values.dtypes import INT64, DType, kind
-from .closure import closed
-from .parameters import outcome, results_of, substituted
+from .closure import close_body
+from .parameters import outcome, results_of, substitute_ops
 from .scan_op import guards_of
 
 Array = np.ndarray[Any, Any]
@@ -42,26 +42,30 @@ def while_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     """Check the arguments of a loop against its bodies; the region itself has no value."""
     a = WhileAttributes(attrs)
     given = a.body.parameters
-    need(len(args) + 1 == len(given), "{} arguments for {} parameters", len(args), len(given))
+    require(len(args) + 1 == len(given), "{} arguments for {} parameters", len(args), len(given))
     for k, (arg, parameter) in enumerate(zip(args, given, strict=False)):
-        need(arg.axes is parameter.axes, "argument {} over {}", k, arg.axes)
-        need(arg.dtype is parameter.dtype, "argument {} of {}", k, arg.dtype)
-    need(given[-1].axes is NO_AXES and given[-1].dtype is INT64, "a step that is no int64")
-    need(len(a.condition.results) == 1, "{} results of a condition", len(a.condition.results))
+        require(arg.axes is parameter.axes, "argument {} over {}", k, arg.axes)
+        require(arg.dtype is parameter.dtype, "argument {} of {}", k, arg.dtype)
+    require(given[-1].axes is NO_AXES and given[-1].dtype is INT64, "a step that is no int64")
+    require(len(a.condition.results) == 1, "{} results of a condition", len(a.condition.results))
     (truth,) = a.condition.results
-    need(truth.axes is NO_AXES and kind(truth.dtype) == "b", "a condition that is no bool scalar")
+    require(
+        truth.axes is NO_AXES and kind(truth.dtype) == "b", "a condition that is no bool scalar"
+    )
     own = a.condition.parameters
-    need(len(own) == len(given), "{} parameters of a condition, for {}", len(own), len(given))
+    require(len(own) == len(given), "{} parameters of a condition, for {}", len(own), len(given))
     for one, other in zip(own, given, strict=True):
-        need(one is other, "parameters of a condition that are not those of the body")
-    need(len(a.body.results) >= a.carries, "{} results of a body", len(a.body.results))
-    need(a.carries <= len(args), "{} carries among {} arguments", a.carries, len(args))
+        require(one is other, "parameters of a condition that are not those of the body")
+    require(len(a.body.results) >= a.carries, "{} results of a body", len(a.body.results))
+    require(a.carries <= len(args), "{} carries among {} arguments", a.carries, len(args))
     for parameter, result in zip(given[: a.carries], a.body.results, strict=False):
-        need(parameter.axes is result.axes, "a carry over {}, then {}", parameter.axes, result.axes)
-        need(parameter.dtype is result.dtype, "a carry of {}", parameter.dtype)
+        require(
+            parameter.axes is result.axes, "a carry over {}, then {}", parameter.axes, result.axes
+        )
+        require(parameter.dtype is result.dtype, "a carry of {}", parameter.dtype)
     stacks = len(a.body.results) - a.carries
-    need(stacks == 0 or a.axis is not None, "{} stacks along no axis", stacks)
-    need(a.axis is None or a.axis.expression == a.limit, "an axis that is not of the limit")
+    require(stacks == 0 or a.axis is not None, "{} stacks along no axis", stacks)
+    require(a.axis is None or a.axis.expression == a.limit, "an axis that is not of the limit")
     return NO_AXES, VOID_DTYPE, (*guards_of(a.condition), *guards_of(a.body))
 
 
@@ -108,8 +112,8 @@ def make_while(
     placeholders for values that all steps read.
     """
     stands = dict(named)
-    roots = substituted([*results, condition], stands)
-    both, captures = closed(leaves[:-1], roots, leaves[-1:], set(named.values()))
+    roots = substitute_ops([*results, condition], stands)
+    both, captures = close_body(leaves[:-1], roots, leaves[-1:], set(named.values()))
     body = Body(both.parameters, both.results[:-1])
     test = Body(both.parameters, both.results[-1:])
     region: Op = make(row, (*init, *captures), (axis, limit, len(init), test, body))

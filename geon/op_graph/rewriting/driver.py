@@ -20,7 +20,7 @@ from ..nodes import carry_lines, carry_notes
 from ..op_graph import Op, post_order
 
 Rule = Callable[[Op], "Op | None"]
-LOOP_GUARD = 50  # maximum successive replacements of one op
+MAX_REWRITES_PER_OP = 50  # maximum successive replacements of one op
 
 
 @dataclass(frozen=True)
@@ -119,9 +119,11 @@ class _Driver:
         return Body(body.parameters, made)
 
     def fixed_point(self, op: Op) -> Op:
-        """Apply rules to ``op`` until none applies; ``RewriteError`` after ``LOOP_GUARD`` steps."""
+        """Apply rules to ``op`` until none applies; ``RewriteError`` after ``MAX_REWRITES_PER_OP``
+        steps.
+        """
         previous = op
-        for _ in range(LOOP_GUARD):
+        for _ in range(MAX_REWRITES_PER_OP):
             new = self.replaced(op)
             if new is None:
                 return op
@@ -164,5 +166,5 @@ class _Driver:
     def endless(self, previous: Op, op: Op) -> RewriteError:
         return RewriteError(
             f"the rules of {self.rules.name!r} do not end: {previous!r} became {op!r}, after "
-            f"{LOOP_GUARD} steps or while its own replacement was worked out"
+            f"{MAX_REWRITES_PER_OP} steps or while its own replacement was worked out"
         )

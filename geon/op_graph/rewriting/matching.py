@@ -21,12 +21,12 @@ def tensor(x: Op) -> Tensor:
     return x
 
 
-def repeated(op: Op) -> Op:
+def strip_repeats(op: Op) -> Op:
     """Return the operand of ``op`` if it is a broadcast, otherwise ``op``."""
     return op.args[0] if is_of(op, "broadcast") else op
 
 
-def unrounded(op: Op) -> Op:
+def strip_rounding(op: Op) -> Op:
     """Return the operand below casts of ``op`` to and from half precision."""
     while is_of(op, "cast") and kind(op.args[0].dtype) == "f":
         if not {name_of(op.dtype), name_of(op.args[0].dtype)}.intersection(HALVES):

@@ -16,12 +16,19 @@ from ..regions.scan_op import ScanAttributes
 from ..regions.segments import MARKED, Divided, Division
 from ..regions.while_op import WhileAttributes
 from ..rows.leaves import iota
-from .scan_hoisting import Scan, added, multiplied, products_after, products_before, sums_after
-from .scan_merging import together
+from .scan_hoisting import (
+    Scan,
+    add_products,
+    hoist_product,
+    products_after,
+    products_before,
+    sums_after,
+)
+from .scan_merging import merge_scans
 from .while_cleanup import smaller_while, while_key
 
 
-def tidied(
+def clean_regions(
     roots: Sequence[Op], own: OwnTable, hoist: bool = True, division: Division | None = MARKED
 ) -> list[Op]:
     """Return the roots with fewer and smaller regions; new ops are in the intern table ``own``.
@@ -37,17 +44,17 @@ def tidied(
 
 def _tidied(roots: Sequence[Op], hoist: bool, division: Division | None) -> list[Op]:
     while True:
-        roots = together(roots)
+        roots = merge_scans(roots)
         order = post_order(roots)
         if not any(isinstance(op, RegionOp) for op in order):
             return list(roots)
-        made = _Pass(order, roots, hoist, division).run()
+        made = _CleanupPass(order, roots, hoist, division).run()
         if all(new is old for new, old in zip(made, roots, strict=True)):
             return made
         roots = made
 
 
-def without_unused(roots: Sequence[Op]) -> dict[Op, Op]:
+def drop_unused_regions(roots: Sequence[Op]) -> dict[Op, Op]:
     """Map each op below the roots to its replacement, with unread results of regions removed.
 
     This holds inside of bodies too. Equal regions are not merged.
@@ -103,14 +110,14 @@ def _needed(
 
 def _read_body(body: Body) -> Body:
     """Return a body without unread results of its regions; the same object if there are none."""
-    stands = without_unused(body.results)
+    stands = drop_unused_regions(body.results)
     made = tuple(tensors([stands[result] for result in body.results]))
     if all(new is old for new, old in zip(made, body.results, strict=True)):
         return body
     return Body(body.parameters, made)
 
 
-class _Pass:
+class _CleanupPass:
     """One pass over the graph, arguments before users."""
 
     def __init__(
@@ -239,9 +246,9 @@ def _without_products(
     taken |= {place for place in places if isinstance(place, int)}
     found = _smaller(op, scan.a, scan.args, scan.body, taken)
     for k, total in sums.items():
-        found[k] = added(total, found[k] if total.kept else scan.args[k], scan, found)
+        found[k] = add_products(total, found[k] if total.kept else scan.args[k], scan, found)
     for k, each in later.items():
-        found[k] = multiplied(each, scan, found)
+        found[k] = hoist_product(each, scan, found)
     return found
 
 

@@ -218,7 +218,7 @@ def products_after(scan: Scan, needed: set[int]) -> tuple[Scan, dict[int, Later]
     return Scan(ScanAttributes(attrs), scan.args, body), found
 
 
-def multiplied(later: Later, scan: Scan, results: Mapping[int, Op]) -> Tensor:
+def hoist_product(later: Later, scan: Scan, results: Mapping[int, Op]) -> Tensor:
     """Return the stacked result that ``later`` describes, computed after the loop."""
     place = later.place
     stack = place if isinstance(place, Op) else results[place]  # type: ignore[index]  # else a number
@@ -284,7 +284,7 @@ def _place(arg: Op, scan: Scan, values: dict[Op, int], first: int) -> object:
     return values.setdefault(arg, first + len(values))
 
 
-def added(total: Sum, before: Op, scan: Scan, results: Mapping[int, Op]) -> Tensor:
+def add_products(total: Sum, before: Op, scan: Scan, results: Mapping[int, Op]) -> Tensor:
     """Return a last carry: its value ``before`` plus the hoisted products."""
     found: Tensor = before  # type: ignore[assignment]  # carries are tensors
     for op, views, places in total.products:

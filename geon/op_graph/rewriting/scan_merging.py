@@ -15,12 +15,12 @@ from ..core.region_body import Body
 from ..core.source_info import current
 from ..nodes import carry_lines, carry_notes
 from ..op_graph import NO_AXES, Op, RegionOp, Tensor, make, post_order, same_ops
-from ..regions.parameters import parameter, result_of, substituted
+from ..regions.parameters import parameter, result_of, substitute_ops
 from ..regions.scan_op import ScanAttributes
 from ..values.dtypes import INT64, DType
 
 
-def together(roots: Sequence[Op]) -> list[Op]:
+def merge_scans(roots: Sequence[Op]) -> list[Op]:
     """Return the roots with scans merged that share carries and do not depend on each other.
 
     Two carries are the same if they have the same initial value and the same update in a step.
@@ -69,7 +69,7 @@ class _Meeting:
             for k, (each, place) in enumerate(zip(a.body.parameters, self.places(op), strict=True)):
                 of = ("carry", numbers[k]) if k < a.carries else place
                 known[each] = self.leaf(of, each.axes, each.dtype)
-            found.append(substituted(a.body.results, known))
+            found.append(substitute_ops(a.body.results, known))
         return found
 
     def places(self, op: RegionOp) -> list[tuple[object, ...]]:
@@ -207,7 +207,7 @@ def _one(met: _Meeting, new: Mapping[Op, Op]) -> dict[Op, list[Tensor]]:
     parameters = tuple([parameter(k, op.axes, op.dtype) for k, op in enumerate(leaves)])
     known: dict[Op, Op] = dict(zip(leaves, parameters, strict=True))
     wanted = [*(value for _, _, value in carries.values()), *values]
-    body = Body(parameters, tuple(substituted(wanted, known)))
+    body = Body(parameters, tuple(substitute_ops(wanted, known)))
     begins = [begin for _, begin, _ in carries.values()]
     first = met.parts[0]
     count = first.count(met.scans[0].args)

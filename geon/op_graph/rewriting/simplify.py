@@ -18,7 +18,7 @@ from ..building.constants import (
 from ..building.rebuild import with_args
 from ..building.weak import strengthen
 from ..core.primitive import PRIMITIVES
-from ..evaluation.interpreter import Bound, evaluate
+from ..evaluation.interpreter import BoundOp, evaluate
 from ..op_graph import NO_AXES, Op, make, same_ops
 from ..rows.elementwise import (
     add,
@@ -36,7 +36,7 @@ from ..rows.slicing import _update, part_axes, take
 from ..values.dtypes import kind
 from .contraction_rules import DOT_RULES, of_terms
 from .driver import Rules, RuleSet
-from .matching import is_of, over_axes, repeated, tensor
+from .matching import is_of, over_axes, strip_repeats, tensor
 from .repeated_operand_rules import TWICE_RULES
 from .softmax_rules import SOFTMAX_RULES
 
@@ -46,7 +46,7 @@ BEGINS = {"sum": 0, "prod": 1, "any": False, "all": True}  # results of empty re
 
 
 @simpler.on("stop_gradient")
-def stopped(op: Op) -> Op | None:
+def simplify_stop_gradient(op: Op) -> Op | None:
     """stop_gradient(x) is x, once derivatives are taken."""
     return op.args[0]
 
@@ -223,7 +223,7 @@ def relu(op: Op) -> Op | None:
 @simpler.on("where")
 def where_constant(op: Op) -> Op | None:
     """where(c, x, y) with a constant c is x or y."""
-    chosen = scalar_value(repeated(op.args[0]))
+    chosen = scalar_value(strip_repeats(op.args[0]))
     return None if chosen is None else over_axes(op.args[1 if chosen else 2], op)
 
 
@@ -419,19 +419,19 @@ def moved_constant(op: Op) -> Op | None:
     """A view of a constant with one value is that value broadcast to the axes of the view."""
     if len(op.args) > 1:
         return None  # run-time indices must still be checked
-    number = repeated(op.args[0])
+    number = strip_repeats(op.args[0])
     return None if scalar_value(number) is None else over_axes(number, op)
 
 
 def _fold(op: Op) -> Op | None:
     """An elementwise op of uniform constants is a uniform constant."""
-    numbers = tuple([repeated(arg) for arg in op.args])
+    numbers = tuple([strip_repeats(arg) for arg in op.args])
     if any(scalar_value(arg) is None for arg in numbers):
         return None
     if op.axes is not NO_AXES:
         made = make(op.primitive, numbers, op.attrs)
         return over_axes(made, op) if made.dtype is op.dtype else None
-    bound = Bound(op, {}, tuple(Bound(arg, {}, ()) for arg in op.args))
+    bound = BoundOp(op, {}, tuple(BoundOp(arg, {}, ()) for arg in op.args))
     value = evaluate(op, bound, [constant_value(arg) for arg in op.args])
     return array_constant(value, NO_AXES, op.weak)
 

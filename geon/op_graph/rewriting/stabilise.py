@@ -10,7 +10,7 @@ from ..op_graph import Op
 from ..rows.elementwise import cast, log, softplus, subtract
 from ..special.special_functions import erf, erfc, log_ndtr, ndtr
 from .driver import Rules, rewrite
-from .matching import is_of, over_axes, tensor, unrounded
+from .matching import is_of, over_axes, strip_rounding, tensor
 
 stable = Rules("stabilise")
 
@@ -25,7 +25,7 @@ def log_of_exp(op: Op) -> Op | None:
 @stable.on("log")
 def log_of_exp_over(op: Op) -> Op | None:
     """log(exp(z) / s) is z - log(s), also below casts to half, which then round only the result."""
-    ratio = unrounded(op.args[0])
+    ratio = strip_rounding(op.args[0])
     if is_of(ratio, "divide") and is_of(ratio.args[0], "exp"):
         made = subtract.apply(ratio.args[0].args[0], log.apply(ratio.args[1]))
         return over_axes(cast(made, op.dtype), op)

@@ -9,7 +9,7 @@ from ..building.weak import strengthen
 from ..core.region_body import Body
 from ..nodes import carry_lines, carry_notes
 from ..op_graph import NO_AXES, Op, RegionOp, Tensor, make, post_order
-from ..regions.parameters import parameter, result_of, substituted
+from ..regions.parameters import parameter, result_of, substitute_ops
 from ..regions.while_op import WhileAttributes
 from ..rows.elementwise import add
 from ..values.dtypes import INT64
@@ -55,12 +55,12 @@ def smaller_while(
     parameters: list[Tensor] = [parameter(k, each.axes, each.dtype) for k, each in enumerate(read)]
     parameters.append(parameter(len(read), NO_AXES, INT64))
     known: dict[Op, Op] = dict(zip(read, parameters, strict=False))
-    made = substituted([results[k] for k in carried], known)
+    made = substitute_ops([results[k] for k in carried], known)
     if is_counted:
         made.append(add.apply(parameters[len(carried)], strengthen(as_tensor(1), INT64)))
-    made += substituted([results[k] for k in stacks], known)
+    made += substitute_ops([results[k] for k in stacks], known)
     body = Body(tuple(parameters), tuple(made))
-    condition = Body(tuple(parameters), tuple(substituted(a.condition.results, known)))
+    condition = Body(tuple(parameters), tuple(substitute_ops(a.condition.results, known)))
     attrs = (a.axis if stacks else None, a.limit, len(init), condition, body)
     arguments = (*init, *(args[k] for k in captures))
     one: RegionOp = make(op.primitive, arguments, attrs, guards=op.guards, site=op._site)

@@ -19,8 +19,8 @@ from ..rows.windows import unwindow
 from .driver import Rules
 from .matching import is_of, over_axes, tensor
 
-POSITIONS = 64  # window positions: sums over at most this many are left to targets if
-STEPS = 8  # the stride of windows, in elements, is at most this
+MAX_UNROLLED_POSITIONS = 64  # window positions: sums over at most this many are left to targets if
+MAX_WINDOW_STRIDE = 8  # the stride of windows, in elements, is at most this
 
 simpler = Rules("simpler windows")
 stored = Rules("windows that are stored")
@@ -48,7 +48,11 @@ def sum_of_windows_side_by_side(op: Op) -> Op | None:
     if not is_of(undone, "unwindow") or undone.attrs[1].name not in names:
         return None
     count = product(op.args[0].axes[each].expression for each in names)
-    few = isinstance(count, int) and count <= POSITIONS and undone.attrs[2] <= STEPS
+    few = (
+        isinstance(count, int)
+        and count <= MAX_UNROLLED_POSITIONS
+        and undone.attrs[2] <= MAX_WINDOW_STRIDE
+    )
     y = _beneath(undone.args[0])
     if few and not (is_of(y, "dot") or is_of(y, "multiply")):
         return None
@@ -88,11 +92,11 @@ def sum_of_unwindow(op: Op) -> Op | None:
         return over_axes(sum_over(unwindow(tensor(y.args[0]), attrs), (*y.attrs[0], *names)), op)
     if is_of(y, "dot") or is_of(y, "multiply"):
         summed = y.attrs[0] if is_of(y, "dot") else ()
-        return _product(op, [unwindowed(factor, attrs) for factor in y.args], summed)
+        return _product(op, [undo_windows(factor, attrs) for factor in y.args], summed)
     return None
 
 
-def unwindowed(factor: Op, attrs: tuple[object, ...]) -> Tensor:
+def undo_windows(factor: Op, attrs: tuple[object, ...]) -> Tensor:
     """Return a factor of a product with its windows undone, if it has the axis of windows."""
     x = tensor(factor)
     return unwindow(x, attrs) if attrs[0] in x.axes else x  # type: ignore[arg-type]  # a row's own

@@ -18,19 +18,19 @@ def floating(x: Tensor) -> Tensor:
     return x if kind(x.dtype) == "f" else in_dtype(x, FLOAT32)
 
 
-def widened(x: Tensor) -> Tensor:
+def widen(x: Tensor) -> Tensor:
     """Return ``x`` in the accumulator dtype of sums of its elements."""
     return in_dtype(x, accumulator(x.dtype))
 
 
-def accumulated(total: Tensor | None, part: Tensor) -> Tensor:
+def accumulate(total: Tensor | None, part: Tensor) -> Tensor:
     """Return ``total + part`` in their accumulator dtype; ``part`` itself if there is no total."""
     if total is None:
         return part
-    return add.apply(widened(total), widened(part))
+    return add.apply(widen(total), widen(part))
 
 
-def rounded(total: Tensor, dtype: DType) -> Tensor:
+def round_total(total: Tensor, dtype: DType) -> Tensor:
     """Return a total of values of ``dtype`` in that dtype."""
     return cast(total, dtype) if total.dtype is accumulator(dtype) is not dtype else total
 

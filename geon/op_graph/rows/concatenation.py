@@ -10,15 +10,15 @@ import numpy as np
 from ...errors import ArgumentError, AxisError
 from ..axes.affine import Size
 from ..axes.axes import Axes, Axis, axes_of, new_axis
-from ..axes.index_map import Guard as Guarded
-from ..axes.index_map import Index, Map, Piece
+from ..axes.index_map import GuardedElement, Index, Map
+from ..axes.index_map import InRange as Guarded
 from ..axes.lengths import Length, may_equal
 from ..building.constants import as_tensor, number
 from ..building.elementwise_build import meet
 from ..building.resolve_axes import by_own_axis, has_axes, own_axis
 from ..building.weak import in_dtype, meet_together, put_into
-from ..core.argument_hints import explained
-from ..core.primitive import Inferred, Primitive, need
+from ..core.argument_hints import explain_calls
+from ..core.primitive import Inferred, Primitive, require
 from ..core.source_info import describe, user_site
 from ..op_graph import NO_AXES, Guard, Op, Tensor, annotate, make
 from ..values.attribute_types import as_int, is_name, is_widths, whole_further
@@ -50,11 +50,11 @@ def _concat_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     total: int | Length = 0
     for x in args:
         fits = x.axes.names == first.axes.names and x.dtype is first.dtype
-        need(fits, "concat of {} {} and {} {}", first, first.dtype, x, x.dtype)
+        require(fits, "concat of {} {} and {} {}", first, first.dtype, x, x.dtype)
         for have, want in zip(x.axes, first.axes, strict=True):
             if have is not want and have.name != name:
                 meets = may_equal(have.expression, want.expression)
-                need(meets, "concat along {!r} of {} and {}", name, first, x)
+                require(meets, "concat along {!r} of {} and {}", name, first, x)
         total = total + x.axes[name].expression
     axes = axes_of(tuple([a.with_length(total) if a.name == name else a for a in first.axes]))
     return axes, first.dtype, ()
@@ -62,13 +62,13 @@ def _concat_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
 
 def _concat_map(op: Op, index: Index) -> Map:
     name = op.attrs[0]
-    pieces: list[Piece] = []
+    pieces: list[GuardedElement] = []
     start: Size = 0
     for k, x in enumerate(op.args):
         end = start + x.axes[name].expression
         last = k == len(op.args) - 1
         guards = () if last else (Guarded(index[name], start, end),)
-        pieces.append(Piece(guards, k, {**index, name: index[name] - start}))
+        pieces.append(GuardedElement(guards, k, {**index, name: index[name] - start}))
         start = end
     return tuple(pieces)
 
@@ -88,7 +88,7 @@ CONCAT = Primitive(
 )
 
 
-@explained
+@explain_calls
 def concat(
     tensors: Sequence[TensorLike],
     axis: AxisLike,
@@ -147,7 +147,7 @@ def join_others(what: str, xs: Sequence[Tensor], but: str) -> tuple[Axes, tuple[
     return first.axes.without([but]), tuple(guards)
 
 
-@explained
+@explain_calls
 def stack(
     tensors: Sequence[TensorLike],
     axis: Axis,
@@ -221,9 +221,9 @@ def _pad_transpose(g: Tensor, op: Op, i: int) -> Tensor:
 
 def _pad_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     (x, value), widths = args, attrs[0]
-    need(len(widths) == len(x.axes), "{} widths for {}", len(widths), x.axes)
+    require(len(widths) == len(x.axes), "{} widths for {}", len(widths), x.axes)
     scalar = value.axes is NO_AXES and value.dtype is x.dtype
-    need(scalar, "pad of {} with {}", x.dtype, value)
+    require(scalar, "pad of {} with {}", x.dtype, value)
     axes = [
         axis if width is None else axis.with_length(axis.expression + width[0] + width[1])
         for axis, width in zip(x.axes, widths, strict=True)
@@ -240,7 +240,7 @@ def _pad_map(op: Op, index: Index) -> Map:
             here, low = index[axis.name], width[0]
             guards.append(Guarded(here, low, axis.expression + low))
             found[axis.name] = here - low
-    return Piece(tuple(guards), 0, found), Piece((), 1, {})
+    return GuardedElement(tuple(guards), 0, found), GuardedElement((), 1, {})
 
 
 PAD = Primitive(
@@ -264,7 +264,7 @@ def _pad(x: Tensor, widths: tuple[Any, ...], value: Tensor) -> Tensor:
     return made
 
 
-@explained
+@explain_calls
 def pad(
     x: TensorLike,
     widths: Mapping[AxisLike, int | tuple[int, int]],

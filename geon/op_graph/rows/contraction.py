@@ -13,8 +13,8 @@ from ..building.constants import as_tensor
 from ..building.elementwise_build import join
 from ..building.resolve_axes import has_axes, named_axes, own_axis
 from ..building.weak import strengthen
-from ..core.argument_hints import explained
-from ..core.primitive import Inferred, Primitive, need
+from ..core.argument_hints import explain_calls
+from ..core.primitive import Inferred, Primitive, require
 from ..core.source_info import describe, user_site
 from ..op_graph import NO_AXES, Op, Tensor, annotate, make
 from ..values.attribute_types import is_names
@@ -56,7 +56,7 @@ def _infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     x, y = args
     has_axes(x, attrs[0], "dot")
     has_axes(y, attrs[0], "dot")
-    need(x.dtype is y.dtype, "dot of {} and {}", x.dtype, y.dtype)
+    require(x.dtype is y.dtype, "dot of {} and {}", x.dtype, y.dtype)
     joined, guards = join("dot", args)
     return joined.without(attrs[0]), x.dtype, guards
 
@@ -75,7 +75,7 @@ DOT = Primitive(
 )
 
 
-@explained
+@explain_calls
 def dot(
     x: TensorLike,
     y: TensorLike,
@@ -138,7 +138,7 @@ def contract_two(x: Any, y: Any, names: tuple[str, ...]) -> Tensor:
     return made
 
 
-@explained
+@explain_calls
 def contract(
     operands: Sequence[TensorLike],
     out_axes: AxesLike | None = None,

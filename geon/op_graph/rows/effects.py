@@ -10,8 +10,8 @@ from ..axes.axes import axes_may_equal
 from ..building.constants import as_tensor
 from ..building.unused_effects import watch
 from ..building.weak import put_into
-from ..core.argument_hints import explained
-from ..core.primitive import Inferred, Primitive, need
+from ..core.argument_hints import explain_calls
+from ..core.primitive import Inferred, Primitive, require
 from ..core.source_info import describe, user_site
 from ..op_graph import (
     NO_AXES,
@@ -25,7 +25,7 @@ from ..op_graph import (
 )
 from ..values.attribute_types import is_flag, is_text
 from ..values.dtypes import is_number
-from .elementwise import same
+from .elementwise import infer_same
 from .movement import FLIP, broadcast, flip
 from .slicing import SLICE, forwards
 
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
 
 def _assign_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     target, value = args
-    need(storage_of(target) is not None, "an assignment to {}", target)
-    need(
+    require(storage_of(target) is not None, "an assignment to {}", target)
+    require(
         target.axes.names == value.axes.names and axes_may_equal(target.axes, value.axes),
         "{} assigned to {}",
         value.axes,
         target.axes,
     )
-    need(target.dtype is value.dtype, "{} assigned to {}", value.dtype, target.dtype)
+    require(target.dtype is value.dtype, "{} assigned to {}", value.dtype, target.dtype)
     return NO_AXES, VOID_DTYPE, ()
 
 
 def _beside_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
-    need(isinstance(args[0], Tensor), "the effect {} in place of a value", args[0])
+    require(isinstance(args[0], Tensor), "the effect {} in place of a value", args[0])
     return args[0].axes, args[0].dtype, ()
 
 
@@ -94,7 +94,7 @@ PRINT = Primitive(
     attributes=("label",),
     fits=(is_text,),
     arity=1,
-    infer=same,
+    infer=infer_same,
     acts=True,
     raises=True,
 )
@@ -115,7 +115,7 @@ def storage_of(target: Op) -> Leaf | None:
     return target if isinstance(target, Leaf) else None
 
 
-@explained
+@explain_calls
 def assign(
     target: Tensor,
     value: TensorLike,
@@ -183,7 +183,7 @@ def assignment(target: Tensor, value: Any, follows: Any = ()) -> VoidOp:
     return annotate(made, None, (), follows)
 
 
-@explained
+@explain_calls
 def doall(
     ops: Iterable[Op], *, name: str | None = None, tags: Tags = (), follows: Follows = ()
 ) -> VoidOp:
@@ -192,7 +192,7 @@ def doall(
     return annotate(made, name, tags, follows)
 
 
-@explained
+@explain_calls
 def sequential(
     ops: Iterable[Op], *, name: str | None = None, tags: Tags = (), follows: Follows = ()
 ) -> Any:
@@ -203,12 +203,12 @@ def sequential(
     return annotate(_sequential(_ops(ops, "sequential"), False), name, tags, follows)
 
 
-def after(op: Op, follows: Iterable[Op] | Op) -> Any:
+def run_after(op: Op, follows: Iterable[Op] | Op) -> Any:
     """Return ``op`` ordered after ``follows``."""
     return _sequential(_ops((*_before(follows), op), "follows"), True)
 
 
-def beside(x: Tensor, effect: Op) -> Tensor:
+def with_effect(x: Tensor, effect: Op) -> Tensor:
     """Return ``x`` with ``effect`` attached; the value of ``x`` does not see the effect."""
     made: Tensor = make(BESIDE, (x, effect))
     return made
@@ -238,7 +238,7 @@ def _ops(ops: Iterable[Op], what: str) -> tuple[Op, ...]:
     return listed
 
 
-@explained
+@explain_calls
 def print(
     x: TensorLike,
     label: str | None = None,

@@ -22,7 +22,7 @@ from ...errors import DTypeError
 from ..building.constants import as_tensor, scalar_value
 from ..building.elementwise_build import Elementwise, elementwise
 from ..building.weak import strengthen
-from ..core.argument_hints import explained
+from ..core.argument_hints import explain_calls
 from ..core.primitive import Inferred, Primitive
 from ..core.source_info import Site
 from ..op_graph import Op, Tensor, annotate, make
@@ -346,7 +346,7 @@ def _cast_reference(op: Op, x: Array) -> Array:
     return x.astype(op.dtype)
 
 
-def same(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+def infer_same(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     """Return the axes and dtype of the only argument, for primitives that change neither."""
     return args[0].axes, args[0].dtype, ()
 
@@ -371,7 +371,7 @@ STOP_GRADIENT = Primitive(
     attributes=("stopped",),
     fits=(is_flag,),
     arity=1,
-    infer=same,
+    infer=infer_same,
     picks=True,
 )
 COPY = Primitive(
@@ -383,12 +383,12 @@ COPY = Primitive(
     attributes=("layout", "number"),
     fits=(is_layout, is_count),
     arity=1,
-    infer=same,
+    infer=infer_same,
     picks=True,
 )
 
 
-@explained
+@explain_calls
 def cast(
     x: TensorLike,
     dtype: DTypeLike,
@@ -412,7 +412,7 @@ def cast(
     return annotate(made, name, tags, follows)
 
 
-@explained
+@explain_calls
 def stop_gradient(
     x: TensorLike, *, name: str | None = None, tags: Tags = (), follows: Follows = ()
 ) -> Tensor:

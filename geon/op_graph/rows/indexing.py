@@ -10,14 +10,14 @@ import numpy as np
 from ...errors import AxisError, DTypeError, IndexRangeError
 from ..axes.affine import variable
 from ..axes.axes import Axes, Axis, axes_may_equal
-from ..axes.index_map import Index, Map, Position, viewed
+from ..axes.index_map import Index, Map, Position, view_map
 from ..axes.lengths import Length
 from ..building.constants import as_tensor, number
 from ..building.elementwise_build import meet
 from ..building.resolve_axes import axis_of, has_axes
 from ..building.weak import put_into, strengthen
-from ..core.argument_hints import explained
-from ..core.primitive import Inferred, Primitive, need
+from ..core.argument_hints import explain_calls
+from ..core.primitive import Inferred, Primitive, require
 from ..core.source_info import describe, user_site
 from ..op_graph import Guard, Op, Tensor, annotate, make
 from ..values.attribute_types import SCATTER_MODES, is_flag, is_length, is_mode, is_name
@@ -32,7 +32,7 @@ from ..values.dtypes import (
     kind,
     name_of,
 )
-from .elementwise import absolute, add, cast, equal, maximum, minimum, multiply, same, where
+from .elementwise import absolute, add, cast, equal, infer_same, maximum, minimum, multiply, where
 from .leaves import iota, length_value
 from .movement import broadcast
 
@@ -249,14 +249,14 @@ def _scatter_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     x, index, value = args
     guards = _shared_guards("scatter", x, index, attrs[0])
     places = gathered_axes(x.axes, index.axes, attrs[0])
-    need(axes_may_equal(value.axes, places), "scatter of {} to {}", value.axes, places)
-    need(value.dtype is x.dtype, "scatter of {} into {}", value.dtype, x.dtype)
+    require(axes_may_equal(value.axes, places), "scatter of {} to {}", value.axes, places)
+    require(value.dtype is x.dtype, "scatter of {} into {}", value.dtype, x.dtype)
     return x.axes, x.dtype, guards
 
 
 def _shared_guards(what: str, x: Op, index: Op, axis: str) -> tuple[Guard, ...]:
     has_axes(x, (axis,), what)
-    need(index.dtype is INT64, "{} with an index of {}", what, index.dtype)
+    require(index.dtype is INT64, "{} with an index of {}", what, index.dtype)
     guards: list[Guard] = []
     for a in index.axes:
         known = x.axes.get(a.name)
@@ -269,7 +269,7 @@ def _gather_map(op: Op, index: Index) -> Map:
     (x, places), axis = op.args, op.attrs[0]
     place = tuple([(name, index[name]) for name in places.axes.names])
     at = variable(Position(1, place, x.axes[axis].expression))
-    return viewed({name: at if name == axis else index[name] for name in x.axes.names})
+    return view_map({name: at if name == axis else index[name] for name in x.axes.names})
 
 
 GATHER = Primitive(
@@ -310,7 +310,7 @@ CHECKED = Primitive(
     reference=_checked_reference,
     attributes=("length", "from_end"),
     fits=(is_length, is_flag),
-    infer=same,
+    infer=infer_same,
     acts=True,
     raises=True,
 )
@@ -361,7 +361,7 @@ def purpose_of(op: Op) -> Purpose:
     return found[0] if len(found) == 1 else POSITIONS  # one op may serve several purposes
 
 
-@explained
+@explain_calls
 def gather(
     x: TensorLike,
     index: TensorLike,
@@ -382,13 +382,13 @@ def gather(
     return annotate(made, name, tags, follows)
 
 
-@explained
+@explain_calls
 def take_along(x: TensorLike, index: TensorLike, axis: AxisLike | None = None) -> Tensor:
     """Return ``gather(x, index, axis)``: each element of ``index`` selects along ``axis``."""
     return gather(x, index, axis)
 
 
-@explained
+@explain_calls
 def scatter(
     x: TensorLike,
     index: TensorLike,

@@ -15,8 +15,8 @@ from ..building.constants import constant, fit_axes, number, to_array
 from ..building.coordinates import keep_coordinates, let_xarray_defer
 from ..building.unused_effects import take
 from ..building.weak import strengthen
-from ..core.argument_hints import explained
-from ..core.primitive import Inferred, Primitive, need
+from ..core.argument_hints import explain_calls
+from ..core.primitive import Inferred, Primitive, require
 from ..core.source_info import Site, describe, user_site
 from ..op_graph import (
     NO_AXES,
@@ -49,7 +49,7 @@ VARIABLE = Primitive(
 
 
 def _length_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
-    need(isinstance(attrs[0], Length), "the length {}, which is not open", attrs[0])
+    require(isinstance(attrs[0], Length), "the length {}, which is not open", attrs[0])
     return NO_AXES, INT64, ()
 
 
@@ -76,7 +76,7 @@ LENGTH = Primitive(
 )
 
 
-@explained
+@explain_calls
 def placeholder(
     axes: NewAxes = (),
     dtype: DTypeLike = "float32",
@@ -130,7 +130,7 @@ def stand_in(op: Tensor) -> Leaf:
     return make_leaf(PLACEHOLDER, op.axes, op.dtype, info, op._site)
 
 
-@explained
+@explain_calls
 def variable(
     axes: NewAxes | None = None,
     dtype: DTypeLike | None = None,
@@ -201,7 +201,7 @@ def variable(
 Variable = variable
 
 
-@explained
+@explain_calls
 def persistent_tensor(
     axes: NewAxes | None = None,
     dtype: DTypeLike | None = None,
@@ -226,7 +226,7 @@ def persistent_tensor(
     )
 
 
-@explained
+@explain_calls
 def temporary_tensor(
     axes: NewAxes | None = None,
     dtype: DTypeLike | None = None,
@@ -303,7 +303,7 @@ def _kind(dtype: Any) -> str:
     return "f" if kind(dtype) == "f" else own  # NumPy has no kind for bfloat16
 
 
-@explained
+@explain_calls
 def iota(
     axis: Axis,
     dtype: DTypeLike = "int64",

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import ArgumentError, AxisError
-from ..axes.affine import flattened, split
+from ..axes.affine import ravel, unravel
 from ..axes.axes import Axes, Axis, as_axes, axes_of, new_axis
-from ..axes.index_map import Index, Map, viewed
+from ..axes.index_map import Index, Map, view_map
 from ..axes.lengths import product
 from ..building.constants import as_tensor
-from ..building.elementwise_build import meet, over
+from ..building.elementwise_build import broadcast_over, meet
 from ..building.resolve_axes import NEW, by_own_axis, has_axes, named_axes, own_axis
-from ..core.argument_hints import explained
-from ..core.primitive import PRIMITIVES, Inferred, Primitive, need
+from ..core.argument_hints import explain_calls
+from ..core.primitive import PRIMITIVES, Inferred, Primitive, require
 from ..core.source_info import describe, user_site
 from ..op_graph import Guard, Op, Tensor, annotate, make
 from ..values.attribute_types import is_axes, is_axis, is_name, is_names
-from .elementwise import same
+from .elementwise import infer_same
 
 if TYPE_CHECKING:
     from ..building.typing import AxesLike, AxisLike, Follows, NewAxes, Tags, TensorLike
@@ -34,10 +34,10 @@ def shape_of(op: Op) -> tuple[int, ...]:
 
 
 def _broadcast_reference(op: Op, x: Array) -> Array:
-    return np.broadcast_to(aligned(x, op.args[0].axes, op.axes), shape_of(op))
+    return np.broadcast_to(align_dimensions(x, op.args[0].axes, op.axes), shape_of(op))
 
 
-def aligned(x: Array, have: Axes, want: Axes) -> Array:
+def align_dimensions(x: Array, have: Axes, want: Axes) -> Array:
     """Return ``x`` over ``have`` with dimensions in the order of ``want``, 1 for missing axes."""
     order = [have.index(name) for name in want.names if name in have]
     index = tuple(slice(None) if name in have else None for name in want.names)
@@ -64,13 +64,13 @@ def _broadcast_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
 
 
 def _reorder_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
-    need(len(attrs[0]) == len(args[0].axes), "{} as {}", args[0].axes, attrs[0])
+    require(len(attrs[0]) == len(args[0].axes), "{} as {}", args[0].axes, attrs[0])
     return _broadcast_infer(args, attrs)
 
 
 def _rename_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     x, axes = args[0], attrs[0]
-    need(len(axes) == len(x.axes), "{} as {}", x.axes, axes)
+    require(len(axes) == len(x.axes), "{} as {}", x.axes, axes)
     guards: list[Guard] = []
     for have, want in zip(x.axes, axes, strict=True):
         guards += meet("cast_axes", want.name, (have.expression, x), (want.expression, x))
@@ -79,16 +79,16 @@ def _rename_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
 
 def _flip_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     has_axes(args[0], attrs[0], "flip")
-    return same(args, attrs)
+    return infer_same(args, attrs)
 
 
 def _flatten_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     x, (names, merged) = args[0], attrs
     has_axes(x, names, "flatten")
-    need(names != (), "flatten of no axes")
+    require(names != (), "flatten of no axes")
     first = x.axes.index(names[0])
     neighbours = x.axes.names[first : first + len(names)] == names
-    need(neighbours, "flatten of {}, which are not neighbours", names)
+    require(neighbours, "flatten of {}, which are not neighbours", names)
     size = product(x.axes[n].expression for n in names)
     guards = meet("flatten", merged.name, (size, x), (merged.expression, x))
     rest = list(x.axes)
@@ -111,32 +111,32 @@ def _over_further(attrs: tuple[Any, ...], axes: Axes) -> tuple[Any, ...]:
 
 
 def _broadcast_map(op: Op, index: Index) -> Map:
-    return viewed({name: index[name] for name in op.args[0].axes.names})
+    return view_map({name: index[name] for name in op.args[0].axes.names})
 
 
 def _rename_map(op: Op, index: Index) -> Map:
     pairs = zip(op.args[0].axes.names, op.axes.names, strict=True)
-    return viewed({old: index[new] for old, new in pairs})
+    return view_map({old: index[new] for old, new in pairs})
 
 
 def _flip_map(op: Op, index: Index) -> Map:
     found = dict(index)
     for name in op.attrs[0]:
         found[name] = index[name] * -1 + (op.axes[name].expression - 1)
-    return viewed(found)
+    return view_map(found)
 
 
 def _flatten_map(op: Op, index: Index) -> Map:
     have, (names, merged) = op.args[0].axes, op.attrs
-    parts = split(index[merged.name], [have[name].expression for name in names])
+    parts = unravel(index[merged.name], [have[name].expression for name in names])
     found = {**index, **dict(zip(names, parts, strict=True))}
-    return viewed({name: found[name] for name in have.names})
+    return view_map({name: found[name] for name in have.names})
 
 
 def _unflatten_map(op: Op, index: Index) -> Map:
     have, (whole, axes) = op.args[0].axes, op.attrs
-    position = flattened([index[name] for name in axes.names], axes.lengths)
-    return viewed({name: position if name == whole else index[name] for name in have.names})
+    position = ravel([index[name] for name in axes.names], axes.lengths)
+    return view_map({name: position if name == whole else index[name] for name in have.names})
 
 
 BROADCAST = Primitive(
@@ -223,7 +223,7 @@ UNFLATTEN = Primitive(
 )
 
 
-@explained
+@explain_calls
 def broadcast(
     x: TensorLike,
     axes: AxesLike,
@@ -237,10 +237,12 @@ def broadcast(
     Raises ``AxisError`` if ``axes`` lack one of x's or give it another length.
     """
     x = as_tensor(x)
-    return annotate(over(x, named_axes(axes, "broadcast", x, cure=NEW)), name, tags, follows)
+    return annotate(
+        broadcast_over(x, named_axes(axes, "broadcast", x, cure=NEW)), name, tags, follows
+    )
 
 
-@explained
+@explain_calls
 def reorder(
     x: TensorLike,
     axes: AxesLike,
@@ -266,7 +268,7 @@ def reorder(
     return broadcast(x, order, name=name, tags=tags, follows=follows)
 
 
-@explained
+@explain_calls
 def expand(
     x: TensorLike,
     axis: Axis,
@@ -291,7 +293,7 @@ def expand(
     return broadcast(x, Axes(order), name=name, tags=tags, follows=follows)
 
 
-@explained
+@explain_calls
 def cast_axes(
     x: TensorLike, axes: NewAxes, *, name: str | None = None, tags: Tags = (), follows: Follows = ()
 ) -> Tensor:
@@ -307,7 +309,7 @@ def cast_axes(
     return annotate(tensor, name, tags, follows)
 
 
-@explained
+@explain_calls
 def rename(
     x: TensorLike,
     names: Mapping[AxisLike, Axis | str],
@@ -345,7 +347,7 @@ def rename(
     return cast_axes(x, Axes(axes), name=name, tags=tags, follows=follows)
 
 
-@explained
+@explain_calls
 def flip(
     x: TensorLike,
     axes: AxesLike,
@@ -364,7 +366,7 @@ def flip(
     return annotate(made, name, tags, follows)
 
 
-@explained
+@explain_calls
 def flatten(
     x: TensorLike,
     axes: AxesLike | None = None,
@@ -406,7 +408,7 @@ def _flatten(x: Tensor, names: tuple[str, ...], axis: Axis) -> Tensor:
     return made
 
 
-@explained
+@explain_calls
 def unflatten(
     x: TensorLike,
     axis: AxisLike,

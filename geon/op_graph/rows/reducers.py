@@ -2,7 +2,8 @@
 
 A reducer has a state of one or more scalars. ``step`` takes one element, ``combine`` joins the
 states of two parts, and ``finish`` computes the results from a state. Each of these is written
-against a builder of scalar code, ``Code``: NumPy computes at once, targets generate text. The order
+against a builder of scalar code, ``CodeBuilder``: NumPy computes at once, targets generate text.
+The order
 of elements and parts is free; a reducer that needs the indices of elements gets them with the
 elements.
 """
@@ -38,7 +39,7 @@ Scalar = Any  # a value of the builder, with an attribute ``dtype``
 State = tuple[Scalar, ...]
 
 
-class Code(Protocol):
+class CodeBuilder(Protocol):
     """A builder of scalar code."""
 
     def apply(self, row: Any, *operands: Scalar) -> Scalar:
@@ -74,15 +75,15 @@ class Reducer:
 
     states: Callable[[DType, DType], tuple[DType, ...]]
     identity: Callable[[tuple[DType, ...]], tuple[Any, ...]]
-    step: Callable[[Code, State, Scalar, Scalar], State]
-    combine: Callable[[Code, State, State], State]
-    finish: Callable[[Code, State], State]
+    step: Callable[[CodeBuilder, State, Scalar, Scalar], State]
+    combine: Callable[[CodeBuilder, State, State], State]
+    finish: Callable[[CodeBuilder, State], State]
     positions: bool = False
     place: int | None = None
     empty: bool = True
     folds: Any = None
-    first: Callable[[Code, Scalar, Scalar], State] | None = None
-    further: Callable[[Code, State, Scalar, Scalar], State] | None = None
+    first: Callable[[CodeBuilder, Scalar, Scalar], State] | None = None
+    further: Callable[[CodeBuilder, State, Scalar, Scalar], State] | None = None
 
 
 def lowest(dtype: DType) -> Any:
@@ -109,17 +110,17 @@ def _result(element: DType, result: DType) -> tuple[DType, ...]:
     return (accumulator(result) if kind(result) == "f" else result,)
 
 
-def _itself(code: Code, state: State) -> State:
+def _itself(code: CodeBuilder, state: State) -> State:
     return state
 
 
 def folding(row: Any, identity: Callable[[DType], Any], empty: bool = True) -> Reducer:
     """Return the reducer of an associative and commutative elementwise primitive."""
 
-    def step(code: Code, state: State, element: Scalar, position: Scalar) -> State:
+    def step(code: CodeBuilder, state: State, element: Scalar, position: Scalar) -> State:
         return (code.apply(row, state[0], code.cast(element, state[0].dtype)),)
 
-    def combine(code: Code, state: State, other: State) -> State:
+    def combine(code: CodeBuilder, state: State, other: State) -> State:
         return (code.apply(row, state[0], other[0]),)
 
     def start(dtypes: tuple[DType, ...]) -> tuple[Any, ...]:
@@ -134,7 +135,7 @@ MAX = folding(maximum, lowest, empty=False)
 MIN = folding(minimum, highest, empty=False)
 
 
-def _takes(code: Code, element: Scalar, value: Scalar, before: Any) -> Scalar:
+def _takes(code: CodeBuilder, element: Scalar, value: Scalar, before: Any) -> Scalar:
     """Return whether a later element replaces the value so far; NaN precedes all other values."""
     takes = code.apply(logical_not, code.apply(before, element, value))
     if kind(value.dtype) != "f":
@@ -142,11 +143,11 @@ def _takes(code: Code, element: Scalar, value: Scalar, before: Any) -> Scalar:
     return code.apply(logical_and, takes, code.apply(equal, value, value))
 
 
-def _first_max(code: Code, element: Scalar, position: Scalar) -> State:
+def _first_max(code: CodeBuilder, element: Scalar, position: Scalar) -> State:
     return (element,)
 
 
-def _further_max(code: Code, state: State, element: Scalar, position: Scalar) -> State:
+def _further_max(code: CodeBuilder, state: State, element: Scalar, position: Scalar) -> State:
     takes = _takes(code, element, state[0], less_equal)
     return (code.apply(where, takes, element, state[0]),)
 
@@ -169,7 +170,7 @@ def _extreme(first: Any, no_later: Any, identity: Callable[[DType], Any]) -> Red
     that value.
     """
 
-    def chosen(code: Code, state: State, other: State) -> State:
+    def chosen(code: CodeBuilder, state: State, other: State) -> State:
         (value, at), (element, position) = state, other
         better = first(code, element, value)
         same = code.apply(equal, element, value)
@@ -189,10 +190,10 @@ def _extreme(first: Any, no_later: Any, identity: Callable[[DType], Any]) -> Red
             code.apply(where, takes, position, at),
         )
 
-    def step(code: Code, state: State, element: Scalar, position: Scalar) -> State:
+    def step(code: CodeBuilder, state: State, element: Scalar, position: Scalar) -> State:
         return chosen(code, state, (element, position))
 
-    def further(code: Code, state: State, element: Scalar, position: Scalar) -> State:
+    def further(code: CodeBuilder, state: State, element: Scalar, position: Scalar) -> State:
         takes = _takes(code, element, state[0], no_later)
         return (
             code.apply(where, takes, element, state[0]),
@@ -220,7 +221,7 @@ ARGMIN = _extreme(lambda code, x, y: code.apply(less, x, y), greater_equal, high
 # States of several scalars ------------------------------------------------------------------------
 
 
-def _moments_step(code: Code, state: State, element: Scalar, position: Scalar) -> State:
+def _moments_step(code: CodeBuilder, state: State, element: Scalar, position: Scalar) -> State:
     count, mean, spread = state
     x = code.cast(element, mean.dtype)
     count = code.apply(add, count, code.number(1, INT64))
@@ -230,7 +231,7 @@ def _moments_step(code: Code, state: State, element: Scalar, position: Scalar) -
     return count, mean, code.apply(add, spread, square)
 
 
-def _moments_combine(code: Code, state: State, other: State) -> State:
+def _moments_combine(code: CodeBuilder, state: State, other: State) -> State:
     # Chan, Golub and LeVeque (1979): the mean moves by the other's share of the distance.
     (n, mean, spread), (m, other_mean, other_spread) = state, other
     dtype = mean.dtype
@@ -247,7 +248,7 @@ def _moments_combine(code: Code, state: State, other: State) -> State:
     )
 
 
-def _moments_finish(code: Code, state: State) -> State:
+def _moments_finish(code: CodeBuilder, state: State) -> State:
     count, mean, spread = state
     variance = code.apply(divide, spread, code.cast(count, spread.dtype))
     none = code.apply(equal, count, code.number(0, INT64))
@@ -266,14 +267,14 @@ MOMENTS = Reducer(
 )
 
 
-def _exponential(code: Code, x: Scalar, largest: Scalar) -> Scalar:
+def _exponential(code: CodeBuilder, x: Scalar, largest: Scalar) -> Scalar:
     """Return exp(x - largest), which is 1 if both are infinite."""
     same = code.apply(equal, x, largest)
     away = code.apply(subtract, x, largest)
     return code.apply(exp, code.apply(where, same, code.number(0, x.dtype), away))
 
 
-def _exponentials_combine(code: Code, state: State, other: State) -> State:
+def _exponentials_combine(code: CodeBuilder, state: State, other: State) -> State:
     (x, total), (y, other_total) = state, other
     largest = code.apply(maximum, x, y)
     shares = [code.cast(_exponential(code, each, largest), total.dtype) for each in (x, y)]
@@ -284,12 +285,12 @@ def _exponentials_combine(code: Code, state: State, other: State) -> State:
     )
 
 
-def _exponentials_step(code: Code, state: State, element: Scalar, position: Scalar) -> State:
+def _exponentials_step(code: CodeBuilder, state: State, element: Scalar, position: Scalar) -> State:
     x = code.cast(element, state[0].dtype)
     return _exponentials_combine(code, state, (x, code.number(1, state[1].dtype)))
 
 
-def _exponentials_finish(code: Code, state: State) -> State:
+def _exponentials_finish(code: CodeBuilder, state: State) -> State:
     return (code.apply(add, code.cast(state[0], state[1].dtype), code.apply(log, state[1])),)
 
 
@@ -303,7 +304,7 @@ LOG_SUM_EXP = Reducer(
 )
 
 
-def _nan_step(code: Code, state: State, element: Scalar, position: Scalar) -> State:
+def _nan_step(code: CodeBuilder, state: State, element: Scalar, position: Scalar) -> State:
     return (code.apply(logical_or, state[0], code.apply(isnan, element)),)
 
 

@@ -19,14 +19,14 @@ from ..axes.lengths import Length, product
 from ..building.constants import as_tensor, number
 from ..building.resolve_axes import has_axes, named_axes, own_axis
 from ..building.weak import exact, in_dtype
-from ..core.argument_hints import explained
+from ..core.argument_hints import explain_calls
 from ..core.primitive import Inferred, Primitive
 from ..core.source_info import describe, user_site
 from ..op_graph import Guard, Op, Tensor, annotate, make
 from ..values.attribute_types import is_names
 from ..values.dtypes import BOOL, INT32, INT64, DType, accumulator, kind, sum_dtype
 from . import reducers
-from .accumulation import rounded, widened
+from .accumulation import round_total, widen
 from .elementwise import add, cast, equal, multiply, where
 from .leaves import iota, length_value
 from .movement import broadcast, flatten, reorder
@@ -69,7 +69,7 @@ def _extreme_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     hit = cast(equal.apply(x, broadcast(largest, x.axes)), accumulator(op.dtype))
     count = _reduce(SUM, hit, names)
     share = hit / broadcast(count, x.axes)
-    return rounded(_reduce(SUM, multiply.apply(widened(t), share), names), op.dtype)
+    return round_total(_reduce(SUM, multiply.apply(widen(t), share), names), op.dtype)
 
 
 def _inside(x: Tensor) -> Tensor | None:
@@ -121,9 +121,9 @@ def _prod_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     axis = Axis("_".join(names), group.size)
     while axis in x.axes.without(names):
         axis = axis.prime
-    flat, tangent = flatten(widened(x), group, axis), flatten(widened(t), group, axis)
+    flat, tangent = flatten(widen(x), group, axis), flatten(widen(t), group, axis)
     others = cumprod(flat, axis, exclusive=True) * cumprod(flat, axis, exclusive=True, reverse=True)
-    return rounded(_reduce(SUM, multiply.apply(tangent, others), (axis.name,)), op.dtype)
+    return round_total(_reduce(SUM, multiply.apply(tangent, others), (axis.name,)), op.dtype)
 
 
 def reducing(what: str, dtype: Callable[[Op], DType], empty: bool = True) -> Any:
@@ -339,7 +339,7 @@ def reduce(
     return annotate(made, name, tags, follows)
 
 
-@explained
+@explain_calls
 def sum(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
@@ -357,7 +357,7 @@ def sum(
     return reduce(SUM, x, reduction_axes, out_axes, name, tags, follows)
 
 
-@explained
+@explain_calls
 def prod(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
@@ -371,7 +371,7 @@ def prod(
     return reduce(PROD, x, reduction_axes, out_axes, name, tags, follows)
 
 
-@explained
+@explain_calls
 def max(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
@@ -385,7 +385,7 @@ def max(
     return reduce(MAX, x, reduction_axes, out_axes, name, tags, follows)
 
 
-@explained
+@explain_calls
 def min(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
@@ -399,7 +399,7 @@ def min(
     return reduce(MIN, x, reduction_axes, out_axes, name, tags, follows)
 
 
-@explained
+@explain_calls
 def any(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
@@ -413,7 +413,7 @@ def any(
     return reduce(ANY, x, reduction_axes, out_axes, name, tags, follows)
 
 
-@explained
+@explain_calls
 def all(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
@@ -427,7 +427,7 @@ def all(
     return reduce(ALL, x, reduction_axes, out_axes, name, tags, follows)
 
 
-@explained
+@explain_calls
 def argmax(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
@@ -441,7 +441,7 @@ def argmax(
     return reduce(ARGMAX, x, reduction_axes, out_axes, name, tags, follows)
 
 
-@explained
+@explain_calls
 def argmin(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
@@ -455,7 +455,7 @@ def argmin(
     return reduce(ARGMIN, x, reduction_axes, out_axes, name, tags, follows)
 
 
-@explained
+@explain_calls
 def tensor_size(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ..core.primitive import Primitive
 from ..op_graph import Op, Tensor, make
 from ..values.attribute_types import is_flag, is_parts
-from .elementwise import same
+from .elementwise import infer_same
 
 
 def _tangent(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
@@ -21,7 +21,7 @@ def _tangent(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | Non
     if 0 not in moving:
         return None
     tangents = [found[arg] for arg in kept if arg in found]
-    return marked(found[value], [*kept, *tangents], op.attrs[0])
+    return mark_remat(found[value], [*kept, *tangents], op.attrs[0])
 
 
 REMAT = Primitive(
@@ -34,7 +34,7 @@ REMAT = Primitive(
     jvp=_tangent,
     attributes=("open",),
     fits=(is_flag,),
-    infer=same,
+    infer=infer_same,
     carriers=(0,),
     alike=(0,),
 )
@@ -47,7 +47,7 @@ SEGMENTED = Primitive(
     attributes=("numbers",),
     fits=(is_parts,),
     arity=1,
-    infer=same,
+    infer=infer_same,
     carriers=(0,),
     alike=(0,),
 )
@@ -56,7 +56,7 @@ AFTER = Primitive(
     "call",
     "x itself, known once the further arguments are computed.",
     reference=lambda op, x, *late: x,
-    infer=same,
+    infer=infer_same,
     carriers=(0,),
     alike=(0,),
     acts=True,
@@ -64,7 +64,7 @@ AFTER = Primitive(
 )
 
 
-def marked(value: Tensor, kept: Sequence[Op], open: bool) -> Tensor:
+def mark_remat(value: Tensor, kept: Sequence[Op], open: bool) -> Tensor:
     """Return ``value`` with a mark: ops above ``kept`` are recomputed for later uses.
 
     If ``open``, the mark reaches down to variables and placeholders except for ``kept``.
@@ -73,13 +73,13 @@ def marked(value: Tensor, kept: Sequence[Op], open: bool) -> Tensor:
     return made
 
 
-def after(value: Op, late: Sequence[Op]) -> Op:
+def compute_after(value: Op, late: Sequence[Op]) -> Op:
     """Return ``value``, ordered after the computation of ``late``."""
     made: Op = make(AFTER, (value, *late), site=value._site)
     return made
 
 
-def segmented(value: Tensor, numbers: tuple[int, ...]) -> Tensor:
+def mark_segments(value: Tensor, numbers: tuple[int, ...]) -> Tensor:
     """Return ``value`` as the initial carry of a scan to divide into ``numbers`` of segments."""
     made: Tensor = make(SEGMENTED, (value,), (numbers,))
     return made

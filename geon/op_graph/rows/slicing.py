@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import DTypeError, IndexRangeError
-from ..axes.affine import Affine, divided, variable
+from ..axes.affine import AffineIndex, divide, variable
 from ..axes.axes import Axes, Axis, axes_may_equal
-from ..axes.index_map import Guard as Guarded
-from ..axes.index_map import Index, Map, Piece, Position, viewed
+from ..axes.index_map import GuardedElement, Index, Map, Position, view_map
+from ..axes.index_map import InRange as Guarded
 from ..axes.lengths import Length
 from ..building.constants import as_tensor
 from ..building.weak import put_into
-from ..core.argument_hints import explained
-from ..core.primitive import Inferred, Primitive, need
+from ..core.argument_hints import explain_calls
+from ..core.primitive import Inferred, Primitive, require
 from ..core.source_info import Site
 from ..op_graph import NO_AXES, Guard, Op, Tensor, annotate, make
 from ..values.attribute_types import is_items, whole_further
@@ -88,7 +88,7 @@ def _update_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
 @lru_cache(maxsize=4096)
 def part_axes(axes: Axes, items: tuple[Item, ...]) -> Axes:
     """Return the axes of the part of a tensor over ``axes`` that ``items`` select."""
-    need(len(items) == len(axes), "{} positions for {}", len(items), axes)
+    require(len(items) == len(axes), "{} positions for {}", len(items), axes)
     kept: list[Axis] = []
     for axis, item in zip(axes, items, strict=True):
         if item is None:
@@ -105,15 +105,15 @@ def part_axes(axes: Axes, items: tuple[Item, ...]) -> Axes:
 def _inside(start: int | Length, stop: int | Length, axis: Axis) -> None:
     for difference in (start, axis.expression - stop):
         inside = isinstance(difference, Length) or difference >= 0
-        need(inside, "{} to {}, which is not inside axis {}", start, stop, axis)
+        require(inside, "{} to {}, which is not inside axis {}", start, stop, axis)
 
 
 def _check_positions(items: tuple[Item, ...], args: tuple[Any, ...], first: int) -> None:
     asked = [item[1] for item in items if item is not None and item[0] == "dyn"]
-    need(asked == [*range(first, len(args))], "positions {} of {} arguments", asked, len(args))
+    require(asked == [*range(first, len(args))], "positions {} of {} arguments", asked, len(args))
     for position in args[first:]:
         integer = position.axes is NO_AXES and kind(position.dtype) == "i"
-        need(integer, "a position {} that is no integer", position)
+        require(integer, "a position {} that is no integer", position)
 
 
 def _slice_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
@@ -123,25 +123,25 @@ def _slice_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
 
 
 def _update_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
-    need(len(args) >= 2, "update without a value")
+    require(len(args) >= 2, "update without a value")
     x, value = args[:2]
     part = part_axes(x.axes, attrs[0])
     _check_positions(attrs[0], args, 2)
     fits = value.axes is part or (
         value.axes.names == part.names and axes_may_equal(part, value.axes)
     )
-    need(fits, "update of {} with {}", part, value.axes)
-    need(value.dtype is x.dtype, "update of {} with {}", x.dtype, value.dtype)
+    require(fits, "update of {} with {}", part, value.axes)
+    require(value.dtype is x.dtype, "update of {} with {}", x.dtype, value.dtype)
     return x.axes, x.dtype, ()
 
 
 def _slice_map(op: Op, index: Index) -> Map:
-    return viewed(part_index(op, index))
+    return view_map(part_index(op, index))
 
 
-def part_index(op: Op, index: Index) -> dict[str, Affine]:
+def part_index(op: Op, index: Index) -> dict[str, AffineIndex]:
     """Return the index in the first argument of an element of a slice or update."""
-    found: dict[str, Affine] = {}
+    found: dict[str, AffineIndex] = {}
     for axis, item in zip(op.args[0].axes, op.attrs[0], strict=True):
         if item is None:
             found[axis.name] = index[axis.name]
@@ -152,16 +152,16 @@ def part_index(op: Op, index: Index) -> dict[str, Affine]:
     return found
 
 
-def _position_of(item: Item, axis: Axis) -> Affine:
+def _position_of(item: Item, axis: Axis) -> AffineIndex:
     """Return an index as an affine expression; a run-time one is an atom."""
     if item[0] == "at":
-        return Affine((), item[1])
+        return AffineIndex((), item[1])
     return variable(Position(item[1], (), axis.expression))
 
 
 def _update_map(op: Op, index: Index) -> Map:
     guards: list[Guarded] = []
-    found: dict[str, Affine] = {}
+    found: dict[str, AffineIndex] = {}
     for axis, item in zip(op.axes, op.attrs[0], strict=True):
         here = index[axis.name]
         if item is None:
@@ -171,11 +171,11 @@ def _update_map(op: Op, index: Index) -> Map:
             guards.append(Guarded(here, start, stop))
             found[axis.name] = here - start
             if step != 1:
-                found[axis.name], rest = divided(here - start, step)
+                found[axis.name], rest = divide(here - start, step)
                 guards.append(Guarded(rest, 0, 1))
         else:
             guards.append(Guarded(here - _position_of(item, axis), 0, 1))
-    return Piece(tuple(guards), 1, found), Piece((), 0, index)
+    return GuardedElement(tuple(guards), 1, found), GuardedElement((), 0, index)
 
 
 SLICE = Primitive(
@@ -294,7 +294,7 @@ def _mirrored(item: Item, length: int | Length) -> Item:
     return ("range", length - 1 - (start + (elements - 1) * step), length - start, step)
 
 
-@explained
+@explain_calls
 def update(
     x: TensorLike,
     value: TensorLike,

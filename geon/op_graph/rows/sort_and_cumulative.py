@@ -13,15 +13,15 @@ from ..axes.lengths import Length
 from ..building.constants import as_tensor
 from ..building.resolve_axes import axis_of, has_axes
 from ..building.weak import exact, in_dtype
-from ..core.argument_hints import explained
+from ..core.argument_hints import explain_calls
 from ..core.primitive import Inferred, Primitive
 from ..core.source_info import describe, user_site
 from ..op_graph import Guard, Op, Tensor, annotate, make
 from ..syntax.operators import LATE_BOUND
 from ..values.attribute_types import is_count, is_flag, is_name
 from ..values.dtypes import INT64, accumulator, sum_dtype
-from .accumulation import rounded, widened
-from .elementwise import multiply, same
+from .accumulation import round_total, widen
+from .elementwise import infer_same, multiply
 from .indexing import gather
 from .movement import flip
 
@@ -57,12 +57,12 @@ def _cumprod_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     name, exclusive, reverse = op.attrs
     x: Any = op.args[0]
     axis = x.axes[name]
-    before = cumprod(widened(x), axis, exclusive=True, reverse=reverse)
-    shift = multiply.apply(before, widened(t))
+    before = cumprod(widen(x), axis, exclusive=True, reverse=reverse)
+    shift = multiply.apply(before, widen(t))
     made = LATE_BOUND["linear_recurrence"](
-        widened(x), shift, axis, exclusive=exclusive, reverse=reverse
+        widen(x), shift, axis, exclusive=exclusive, reverse=reverse
     )
-    return rounded(made, op.dtype)
+    return round_total(made, op.dtype)
 
 
 def _sort_linearise(op: Op, i: int, t: Tensor) -> Tensor:
@@ -82,7 +82,7 @@ def _top_k_reference(op: Op, x: Array) -> Array:
 
 def _along(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     has_axes(args[0], attrs[:1], "ordered work")
-    return same(args, attrs)
+    return infer_same(args, attrs)
 
 
 def _argsort_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
@@ -179,7 +179,7 @@ def _running(
     return annotate(made, *notes)
 
 
-@explained
+@explain_calls
 def cumsum(
     x: TensorLike,
     axis: AxisLike | None = None,
@@ -198,7 +198,7 @@ def cumsum(
     return _running(CUMSUM, x, axis, exclusive, reverse, name, tags, follows)
 
 
-@explained
+@explain_calls
 def cumprod(
     x: TensorLike,
     axis: AxisLike | None = None,
@@ -217,7 +217,7 @@ def cumprod(
     return _running(CUMPROD, x, axis, exclusive, reverse, name, tags, follows)
 
 
-@explained
+@explain_calls
 def sort(
     x: TensorLike,
     axis: AxisLike | None = None,
@@ -234,7 +234,7 @@ def sort(
     return annotate(flip(made, along) if descending else made, name, tags, follows)
 
 
-@explained
+@explain_calls
 def argsort(
     x: TensorLike,
     axis: AxisLike | None = None,
@@ -264,7 +264,7 @@ def _count(x: Tensor, k: Any, along: Axis) -> int:
     return count
 
 
-@explained
+@explain_calls
 def top_k(x: TensorLike, k: int, axis: AxisLike | None = None) -> tuple[Tensor, Tensor]:
     """Return the ``k`` largest elements along ``axis``, largest first, and their int64 indices.
 

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ArgumentError, AxisError
-from ..axes.affine import Affine, Size, divided
+from ..axes.affine import AffineIndex, Size, divide
 from ..axes.axes import Axes, Axis, axes_of
-from ..axes.index_map import Guard as Inside
-from ..axes.index_map import Index, Map, Piece, viewed
+from ..axes.index_map import GuardedElement, Index, Map, view_map
+from ..axes.index_map import InRange as Inside
 from ..axes.lengths import Length
 from ..building.constants import as_tensor, number
 from ..building.resolve_axes import by_own_axis, has_axes
 from ..building.weak import in_dtype, put_into
-from ..core.argument_hints import explained
-from ..core.primitive import Inferred, Primitive, need
+from ..core.argument_hints import explain_calls
+from ..core.primitive import Inferred, Primitive, require
 from ..core.source_info import describe, user_site
 from ..op_graph import NO_AXES, Guard, Op, Tensor, annotate, make
 from ..values.attribute_types import as_int, is_axis, is_length, is_name, is_step
@@ -51,7 +51,7 @@ class Window:
     pad: tuple[int, int] | str
     ceil: bool
 
-    @explained
+    @explain_calls
     def __init__(
         self,
         axis: Axis | int | str,
@@ -132,7 +132,7 @@ def place(axis: Axis, window: Window, positions: Axis, what: str) -> Placed:
     if window.ceil and window.pad != "same":
         # All windows that start inside or before the axis, up to one that ends beyond the pad.
         least = after + stride - reach
-        need(isinstance(least, int), "{} with ceil needs a window of known length", what)
+        require(isinstance(least, int), "{} with ceil needs a window of known length", what)
         inside = isinstance(least, int) and least > 0
         if not (isinstance(least, int) and least >= stride):  # else the last one is all padding
             count = -(-(length + before) // stride) if inside else -(-spare // stride) + 1
@@ -176,12 +176,12 @@ def _axes(x: Op, attrs: Attributes) -> Axes:
     """Return the axes of windows of ``x``, or of ``unwindow`` of it."""
     name, window, _, _, _, length = attrs
     has_axes(x, (name,), "window")
-    need(window.name != name, "windows of {} along {}", window, name)
+    require(window.name != name, "windows of {} along {}", window, name)
     axes = [axis.with_length(length) if axis.name == name else axis for axis in x.axes]
     if window.name not in x.axes:
         return axes_of((*axes, window))
     have = x.axes[window.name]
-    need(have == window, "windows of {} in {}", window, have)
+    require(have == window, "windows of {} in {}", window, have)
     return axes_of(tuple(axes))
 
 
@@ -196,18 +196,18 @@ def _is_inside(x: Op, attrs: Attributes) -> bool:
 
 def _windows_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     axes = _axes(args[0], attrs)
-    need(_is_inside(args[0], attrs), "windows {} outside {}", attrs, args[0])
+    require(_is_inside(args[0], attrs), "windows {} outside {}", attrs, args[0])
     return axes, args[0].dtype, ()
 
 
 def _filled_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     x, value = args
     scalar = value.axes is NO_AXES and value.dtype is x.dtype
-    need(scalar, "windows of {} with {}", x.dtype, value)
+    require(scalar, "windows of {} with {}", x.dtype, value)
     return _axes(x, attrs), x.dtype, ()
 
 
-def _shown(op: Op, index: Index) -> dict[str, Affine]:
+def _shown(op: Op, index: Index) -> dict[str, AffineIndex]:
     """Return the index in x that an element of its windows reads."""
     name, window, stride, dilation, before, _ = op.attrs
     at = index[name] * stride + index[window.name] * dilation - before
@@ -216,14 +216,14 @@ def _shown(op: Op, index: Index) -> dict[str, Affine]:
 
 
 def _windows_map(op: Op, index: Index) -> Map:
-    return viewed(_shown(op, index))
+    return view_map(_shown(op, index))
 
 
 def _padded_map(op: Op, index: Index) -> Map:
     name, x = op.attrs[0], op.args[0]
     found = _shown(op, index)
     guard = Inside(found[name], 0, x.axes[name].expression)
-    return Piece((guard,), 0, found), Piece((), 1, {})
+    return GuardedElement((guard,), 0, found), GuardedElement((), 1, {})
 
 
 def _unwindow_map(op: Op, index: Index) -> Map:
@@ -233,10 +233,10 @@ def _unwindow_map(op: Op, index: Index) -> Map:
     count = y.axes[name].expression
     guards = [Inside(at, 0, (count - 1) * stride + 1)]
     if stride > 1:
-        at, rest = divided(at, stride)
+        at, rest = divide(at, stride)
         guards.append(Inside(rest, 0, 1))
     found = {n: at if n == name else index[n] for n in y.axes.names}
-    return Piece(tuple(guards), 0, found), Piece((), 1, {})
+    return GuardedElement(tuple(guards), 0, found), GuardedElement((), 1, {})
 
 
 def _windows_transpose(g: Tensor, op: Op, i: int) -> Tensor:
@@ -388,7 +388,7 @@ def placements(
     return found
 
 
-@explained
+@explain_calls
 def window(
     x: TensorLike,
     windows: Mapping[AxisLike, Window | Axis | int],
@@ -408,10 +408,12 @@ def window(
     x = as_tensor(x)
     placed = placements(x, windows, "window")
     fill = value if is_number(value) else as_tensor(value)
-    return annotate(windowed(x, placed, fill, "window"), name, tags, follows)
+    return annotate(make_windows(x, placed, fill, "window"), name, tags, follows)
 
 
-def windowed(x: Tensor, placed: list[tuple[Axis, Window, Axis]], value: Any, what: str) -> Tensor:
+def make_windows(
+    x: Tensor, placed: list[tuple[Axis, Window, Axis]], value: Any, what: str
+) -> Tensor:
     """Return the windows of ``x``, padded with a number or a scalar."""
     made, fill = put_into(what, x, value)
     fill = in_dtype(fill, made.dtype)

@@ -18,8 +18,8 @@ from ...errors import DerivativeError
 from ..building.constants import as_tensor
 from ..building.elementwise_build import elementwise
 from ..building.weak import in_dtype
-from ..core.argument_hints import explained
-from ..core.primitive import Inferred, Primitive, need
+from ..core.argument_hints import explain_calls
+from ..core.primitive import Inferred, Primitive, require
 from ..op_graph import Tensor, annotate, make
 from ..rows.elementwise import absolute, less, less_equal, minimum, where
 from ..values.attribute_types import as_int, is_count
@@ -221,7 +221,7 @@ lgamma = elementwise(
 
 
 def _float_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
-    need(kind(args[0].dtype) == "f", "a special function of {}", args[0].dtype)
+    require(kind(args[0].dtype) == "f", "a special function of {}", args[0].dtype)
     return args[0].axes, args[0].dtype, ()
 
 
@@ -238,7 +238,7 @@ POLYGAMMA = Primitive(
 )
 
 
-@explained
+@explain_calls
 def polygamma(
     n: int, x: TensorLike, *, name: str | None = None, tags: Tags = (), follows: Follows = ()
 ) -> Tensor:
@@ -258,7 +258,7 @@ def polygamma(
     return annotate(made, name, tags, follows)
 
 
-@explained
+@explain_calls
 def digamma(
     x: TensorLike, *, name: str | None = None, tags: Tags = (), follows: Follows = ()
 ) -> Tensor:

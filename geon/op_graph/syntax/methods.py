@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..core.argument_hints import explained
+from ..core.argument_hints import explain_calls
 from .operators import LATE_BOUND
 
 if TYPE_CHECKING:
@@ -26,57 +26,57 @@ class TensorMethods:
         axes: Axes = self.axes  # type: ignore[attr-defined]  # the mixin is a Tensor
         return axes.lengths
 
-    @explained
+    @explain_calls
     def sum(self, reduction_axes: AxesLike | None = None, *, out_axes: AxesLike | None = None,
             name: str | None = None) -> Tensor:  # fmt: skip
         """Return ``geon.sum`` of the tensor."""
         return _built("sum", self, reduction_axes, out_axes=out_axes, name=name)
 
-    @explained
+    @explain_calls
     def mean(self, reduction_axes: AxesLike | None = None, *, out_axes: AxesLike | None = None,
              name: str | None = None) -> Tensor:  # fmt: skip
         """Return ``geon.mean`` of the tensor."""
         return _built("mean", self, reduction_axes, out_axes=out_axes, name=name)
 
-    @explained
+    @explain_calls
     def max(self, reduction_axes: AxesLike | None = None, *, out_axes: AxesLike | None = None,
             name: str | None = None) -> Tensor:  # fmt: skip
         """Return ``geon.max`` of the tensor."""
         return _built("max", self, reduction_axes, out_axes=out_axes, name=name)
 
-    @explained
+    @explain_calls
     def min(self, reduction_axes: AxesLike | None = None, *, out_axes: AxesLike | None = None,
             name: str | None = None) -> Tensor:  # fmt: skip
         """Return ``geon.min`` of the tensor."""
         return _built("min", self, reduction_axes, out_axes=out_axes, name=name)
 
-    @explained
+    @explain_calls
     def dot(self, y: TensorLike, over: AxesLike | None = None, *,
             name: str | None = None) -> Tensor:  # fmt: skip
         """Return ``geon.dot`` of the tensor and ``y``."""
         return _built("dot", self, y, over, name=name)
 
-    @explained
+    @explain_calls
     def cast(self, dtype: DTypeLike, *, name: str | None = None) -> Tensor:
         """Return ``geon.cast`` of the tensor."""
         return _built("cast", self, dtype, name=name)
 
-    @explained
+    @explain_calls
     def rename(self, names: Mapping[AxisLike, Axis | str], *, name: str | None = None) -> Tensor:
         """Return ``geon.rename`` of the tensor."""
         return _built("rename", self, names, name=name)
 
-    @explained
+    @explain_calls
     def reorder(self, axes: AxesLike, *, name: str | None = None) -> Tensor:
         """Return ``geon.reorder`` of the tensor."""
         return _built("reorder", self, axes, name=name)
 
-    @explained
+    @explain_calls
     def broadcast(self, axes: AxesLike, *, name: str | None = None) -> Tensor:
         """Return ``geon.broadcast`` of the tensor."""
         return _built("broadcast", self, axes, name=name)
 
-    @explained
+    @explain_calls
     def deriv(self, x: Any, *, seed: TensorLike | None = None, unreached: str = "raise") -> Any:
         """Return ``geon.deriv`` of the tensor with respect to ``x``."""
         return LATE_BOUND["deriv"](self, x, seed=seed, unreached=unreached)

@@ -8,12 +8,12 @@ from typing import Any
 
 from ...errors import ArgumentError
 from ..building.constants import CONSTANT, scalar_value
-from ..core.argument_hints import explained
+from ..core.argument_hints import explain_calls
 from ..op_graph import NO_AXES, Leaf, Op, Tensor
 
-LEVELS = 4  # default number of levels of an expression below the first
-ARGUMENTS = 6  # maximum arguments of an op that are listed
-LINES = 24  # an expression of more lines is folded
+MAX_SHOWN_LEVELS = 4  # default number of levels of an expression below the first
+MAX_SHOWN_ARGUMENTS = 6  # maximum arguments of an op that are listed
+MAX_UNFOLDED_LINES = 24  # an expression of more lines is folded
 ROWS = ("results", "placeholders", "variables", "peak_bytes")
 
 
@@ -33,11 +33,11 @@ def tensor_html(op: Op) -> str:
     if isinstance(op, Leaf):
         rows.append(("trainable", "yes" if op.trainable else "no"))
         rows.append(("persistent", "yes" if op.persistent else "no"))
-    return _table(rows) + (folded("expression", _tree(op, LEVELS)) if op.args else "")
+    return _table(rows) + (fold_lines("expression", _tree(op, MAX_SHOWN_LEVELS)) if op.args else "")
 
 
-@explained
-def text(op: Op, levels: int = LEVELS) -> str:
+@explain_calls
+def text(op: Op, levels: int = MAX_SHOWN_LEVELS) -> str:
     """Return an expression as text, one line for each op, its arguments below it.
 
     Use it as ``print(geon.text(y))``. Each line has the name, primitive, axes and dtype; the first
@@ -50,11 +50,13 @@ def text(op: Op, levels: int = LEVELS) -> str:
     return "\n".join([f"{first}, made at {op.line_info}", *rest])
 
 
-def folded(what: str, lines: list[str]) -> str:
-    """Return lines as HTML; more than ``LINES`` are folded under the heading ``what``."""
+def fold_lines(what: str, lines: list[str]) -> str:
+    """Return lines as HTML; more than ``MAX_UNFOLDED_LINES`` are folded under the heading
+    ``what``.
+    """
     content = "\n".join(lines)
     shown = f"<pre>{escape(content)}</pre>"
-    if len(lines) <= LINES:
+    if len(lines) <= MAX_UNFOLDED_LINES:
         return shown
     return f"<details><summary>{escape(what)}, {len(lines)} lines</summary>{shown}</details>"
 
@@ -119,8 +121,8 @@ def _tree(root: Op, levels: int) -> list[str]:
             lines.append(indent + "  ...")
             continue
         shown.add(op)
-        below: list[Op | str] = list(op.args[:ARGUMENTS])
-        if len(op.args) > ARGUMENTS:
-            below.append(f"... {len(op.args) - ARGUMENTS} more")
+        below: list[Op | str] = list(op.args[:MAX_SHOWN_ARGUMENTS])
+        if len(op.args) > MAX_SHOWN_ARGUMENTS:
+            below.append(f"... {len(op.args) - MAX_SHOWN_ARGUMENTS} more")
         stack += [(level + 1, part) for part in reversed(below)]
     return lines

@@ -20,7 +20,7 @@ from ...errors import DumpError
 from ..autodiff.custom_deriv import CUSTOM, DumpedRule, dumped_rule
 from ..axes.axes import Axes, Axis
 from ..building.unused_effects import take
-from ..core.argument_hints import explained
+from ..core.argument_hints import explain_calls
 from ..core.region_body import Body
 from ..core.source_info import resolve
 from ..op_graph import Leaf, Op, Tensor, post_order, same_ops
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "Case", "canonical", "dumps", "graph_hash", "loads", "loads_case"]
 
 
-@explained
+@explain_calls
 def dumps(
     *results: Op | Sequence[Op],
     feeds: Mapping[Any, FeedLike] | None = None,
@@ -58,7 +58,7 @@ def dumps(
         if not isinstance(op, Op):
             raise DumpError(f"dumps takes ops, not {op!r} of type {type(op).__name__}")
     take(post_order(ops))
-    writer = _Writer(notes)
+    writer = _DumpWriter(notes)
     writer.write(ops)
     for leaf, array in _fed(feeds or {}, writer.lines_of):
         what = f"dumps: {leaf}"
@@ -91,7 +91,7 @@ def _open_lengths(lengths: Mapping[Any, int]) -> dict[str, int]:
     return dict(sorted(named.items()))
 
 
-class _Writer:
+class _DumpWriter:
     """The lines written so far and the line number of each op."""
 
     def __init__(self, notes: bool) -> None:

@@ -49,7 +49,7 @@ def string(value: Any) -> str:
     return value
 
 
-def listed(value: Any, length: int | None = None) -> list[Any]:
+def read_list(value: Any, length: int | None = None) -> list[Any]:
     """Return ``value``, which must be a list, of ``length`` elements if that is given."""
     if type(value) is not list or (length is not None and len(value) != length):
         refuse("a list" + ("" if length is None else f" of {length}"), value)
@@ -88,11 +88,11 @@ def read_length(value: Any) -> int | Length:
         return value
     if type(value) is str:
         return Length.of(_open_name(value))
-    if not listed(value) or value[0] != "+":
+    if not read_list(value) or value[0] != "+":
         refuse("a length", value)
     terms = []
     for term in value[1:]:
-        coefficient, *factors = listed(term) or [None]
+        coefficient, *factors = read_list(term) or [None]
         monomial = tuple([_read_factor(factor) for factor in factors])
         terms.append((monomial, integer(coefficient)))
     length = _from_terms(terms)
@@ -109,12 +109,12 @@ def _ascending(keys: list[str]) -> bool:
 
 
 def _read_factor(value: Any) -> tuple[str | FloorDiv, int]:
-    written, power = listed(value, 2)
+    written, power = read_list(value, 2)
     if integer(power, 1) > LARGEST_POWER:
         refuse(f"a power of at most {LARGEST_POWER}", power)
     if type(written) is str:
         return _open_name(written), power
-    sign, *halves = listed(written, 3)
+    sign, *halves = read_list(written, 3)
     if sign != "//":
         refuse("an open name or a floor division", written)
     atom = FloorDiv(*[read_length(half) for half in halves])
@@ -134,7 +134,7 @@ def write_axis(axis: Axis) -> Any:
 
 def read_axis(value: Any) -> Axis:
     """Return the axis that ``write_axis`` wrote."""
-    name, length = listed(value, 2)
+    name, length = read_list(value, 2)
     return Axis(string(name), read_length(length))
 
 
@@ -145,7 +145,7 @@ def write_axes(axes: Axes) -> Any:
 
 def read_axes(value: Any) -> Axes:
     """Return the axes that ``write_axes`` wrote."""
-    return Axes(*[read_axis(axis) for axis in listed(value)])
+    return Axes(*[read_axis(axis) for axis in read_list(value)])
 
 
 # Bytes and arrays -------------------------------------------------------------------------------
@@ -181,13 +181,13 @@ def write_array(array: Array) -> Any:
 
 def read_array(value: Any) -> Array:
     """Return the array that ``write_array`` wrote: a new one, writable."""
-    tag, name, shape, content = listed(value, 4)
+    tag, name, shape, content = read_list(value, 4)
     if tag != "array":
         refuse("an array", value)
     dtype = read_dtype(name)
     data = read_bytes(content)
     size = 1
-    for length in listed(shape):
+    for length in read_list(shape):
         size *= integer(length, 0)
     if len(data) != size * dtype.itemsize or len(shape) > 64:
         refuse(f"{name} elements of shape {shape}", content)
@@ -232,20 +232,20 @@ def read_value(value: Any) -> Any:
     """Return the attribute that ``write_value`` wrote."""
     if value is None or type(value) in (bool, int, str):
         return value
-    tag, *parts = listed(value) or [None]
+    tag, *parts = read_list(value) or [None]
     if type(tag) is not str or tag not in READERS:
         refuse("the type of a value", tag)
     return READERS[tag](parts)
 
 
 def _read_float(parts: list[Any]) -> float:
-    (text,) = listed(parts, 1)
+    (text,) = read_list(parts, 1)
     number = float.fromhex(string(text))
     return number if number.hex() == text else refuse("a float in hexadecimal", text)
 
 
 def _read_length(parts: list[Any]) -> Length:
-    (written,) = listed(parts, 1)
+    (written,) = read_list(parts, 1)
     length = read_length(written)
     return length if isinstance(length, Length) else refuse("an open length", written)
 
@@ -257,7 +257,7 @@ def _read_frozen(parts: list[Any]) -> Frozen:
 
 
 def _read_primitive(parts: list[Any]) -> Primitive:
-    (name,) = listed(parts, 1)
+    (name,) = read_list(parts, 1)
     return read_primitive(name)
 
 
@@ -268,12 +268,12 @@ def read_primitive(name: Any) -> Primitive:
 
 READERS: dict[str, Callable[[list[Any]], Any]] = {
     "float": _read_float,
-    "bytes": lambda parts: read_bytes(listed(parts, 1)[0]),
+    "bytes": lambda parts: read_bytes(read_list(parts, 1)[0]),
     "tuple": lambda parts: tuple([read_value(part) for part in parts]),
     "length": _read_length,
     "axis": read_axis,
     "axes": read_axes,
     "frozen": _read_frozen,
-    "dtype": lambda parts: read_dtype(listed(parts, 1)[0]),
+    "dtype": lambda parts: read_dtype(read_list(parts, 1)[0]),
     "primitive": _read_primitive,
 }

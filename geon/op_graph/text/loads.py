@@ -12,7 +12,7 @@ from ...errors import DumpError, GeonError
 from ..autodiff.custom_deriv import DumpedRule
 from ..axes.axes import Axes
 from ..building.validate import check
-from ..core.argument_hints import explained
+from ..core.argument_hints import explain_calls
 from ..core.primitive import Primitive
 from ..core.region_body import Body
 from ..core.source_info import Site, building, current
@@ -35,11 +35,11 @@ from ..values.dtypes import DType
 from .encoding import (
     FORMAT,
     integer,
-    listed,
     read_array,
     read_axes,
     read_dtype,
     read_length,
+    read_list,
     read_primitive,
     read_value,
     refuse,
@@ -63,7 +63,7 @@ class Case:
     lengths: dict[str, int] = field(default_factory=dict)
 
 
-@explained
+@explain_calls
 def loads(text: str) -> list[Op]:
     """Return the results of the graph that ``dumps`` wrote, over new placeholders and variables.
 
@@ -153,7 +153,7 @@ class _Reader:
         elif keys == ("lengths",) and self.lengths is None and type(line["lengths"]) is dict:
             self.lengths = {name: integer(n, 0) for name, n in line["lengths"].items()}
         elif keys == ("results",):
-            self.results = [self._whole(number) for number in listed(line["results"])]
+            self.results = [self._whole(number) for number in read_list(line["results"])]
         else:
             refuse("an op, a feed, lengths or results", line)
 
@@ -179,15 +179,15 @@ class _Reader:
         return op
 
     def _op(self, line: Any) -> Op:
-        name, arguments, written_axes, written_dtype, extra = listed(line, 5)
+        name, arguments, written_axes, written_dtype, extra = read_list(line, 5)
         if type(extra) is not dict or not extra.keys() <= EXTRA_KEYS:
             refuse("what is known of an op", extra)
         primitive = read_primitive(name)
-        args = tuple([self._at(number) for number in listed(arguments)])
+        args = tuple([self._at(number) for number in read_list(arguments)])
         axes = read_axes(written_axes)
         dtype = VOID_DTYPE if written_dtype == VOID_DTYPE.name else read_dtype(written_dtype)
-        attrs = tuple([self._attribute(value) for value in listed(extra.get("attrs", []))])
-        guards = tuple([_read_guard(guard) for guard in listed(extra.get("guards", []))])
+        attrs = tuple([self._attribute(value) for value in read_list(extra.get("attrs", []))])
+        guards = tuple([_read_guard(guard) for guard in read_list(extra.get("guards", []))])
         weak = _flag(extra, "weak")
         current.site = _read_site(extra.get("at"))
         if primitive in (PLACEHOLDER, VARIABLE):
@@ -211,8 +211,8 @@ class _Reader:
             return self._rule(value)
         if type(value) is not list or value[:1] != ["body"]:
             return read_value(value)
-        _, *written = listed(value, 3)
-        given, made = (tuple([self._tensor(number) for number in listed(w)]) for w in written)
+        _, *written = read_list(value, 3)
+        given, made = (tuple([self._tensor(number) for number in read_list(w)]) for w in written)
         for k, parameter in enumerate(given):
             if parameter.primitive.name != "parameter" or parameter.attrs[0] != k:
                 refuse(f"parameter {k} of a body", str(parameter))
@@ -226,11 +226,11 @@ class _Reader:
         """Return a derivative rule, whose body is on earlier lines."""
         if len(value) == 3:
             return DumpedRule(string(value[1]), None, reason=string(value[2]))
-        _, name, body, places = listed(value, 4)
+        _, name, body, places = read_list(value, 4)
         made = self._attribute(body)
         if not isinstance(made, Body):
             refuse("the body of a rule", body)
-        return DumpedRule(string(name), made, [integer(k, 0) for k in listed(places)])
+        return DumpedRule(string(name), made, [integer(k, 0) for k in read_list(places)])
 
     def _new_leaf(self, stored: bool, axes: Axes, dtype: DType, extra: dict[str, Any]) -> Leaf:
         trainable, persistent = _flag(extra, "trainable"), _flag(extra, "persistent")
@@ -244,7 +244,7 @@ class _Reader:
             if not isinstance(first, Tensor) or first.axes is not axes or first.dtype is not dtype:
                 refuse(f"an initial value over {axes} of {dtype.name}", str(first))
             own = (assignment(leaf, first),)
-        further = [self._whole(number) for number in listed(extra.get("initializers", []))]
+        further = [self._whole(number) for number in read_list(extra.get("initializers", []))]
         info.initializers = (*own, *further)
         return leaf
 
@@ -281,7 +281,7 @@ def _flag(extra: dict[str, Any], key: str) -> bool:
 
 
 def _read_guard(value: Any) -> Guard:
-    relation, left, right, meaning = listed(value, 4)
+    relation, left, right, meaning = read_list(value, 4)
     if relation not in ("==", "<="):
         refuse("== or <=", relation)
     return Guard(relation, read_length(left), read_length(right), string(meaning))
@@ -290,15 +290,15 @@ def _read_guard(value: Any) -> Guard:
 def _read_site(value: Any) -> Site | None:
     if value is None:  # the op gets the line that loads the dump
         return None
-    filename, line, remark = listed(value, 3)
+    filename, line, remark = read_list(value, 3)
     return string(filename), integer(line), string(remark)
 
 
 def _read_notes(op: Op, extra: dict[str, Any]) -> None:
-    for name in listed(extra.get("names", [])):
+    for name in read_list(extra.get("names", [])):
         op.name = string(name)
     if "name" in extra or "names" in extra:
         op.name = string(extra["name"]) if "name" in extra else None
-    tags = [string(tag) for tag in listed(extra.get("tags", []))]
+    tags = [string(tag) for tag in read_list(extra.get("tags", []))]
     if tags:
         op.add_tags(tags)

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...errors import ArgumentError, AxisError, DerivativeError
-from ..axes.affine import Affine, Quotient, Remainder, variable
+from ..axes.affine import AffineIndex, Quotient, Remainder, variable
 from ..axes.axes import Axes, Axis, axes_of
 from ..axes.index_map import identity
-from ..building.elementwise_build import over
-from ..core.source_info import building, remarked
+from ..building.elementwise_build import broadcast_over
+from ..core.source_info import building, with_remark
 from ..op_graph import Op, RegionOp, Tensor, intern, make, post_order
 from ..rows.elementwise import cast, equal
 from ..rows.leaves import iota
@@ -58,13 +58,13 @@ def many_at_once(
     rows = fresh_axes(many, {*names_below(results), *many.names})
     known: dict[Op, Tensor] = {}
     for one, value in given.items():
-        whole = over(value, Axes(one.axes, many))
+        whole = broadcast_over(value, Axes(one.axes, many))
         known[one] = cast_axes(whole, Axes(one.axes, rows))
     found = []
     for result, made in zip(
         results, with_further(results, known, rows, "the derivative"), strict=True
     ):
-        whole = over(made, Axes(result.axes, rows))
+        whole = broadcast_over(made, Axes(result.axes, rows))
         found.append(cast_axes(whole, Axes(result.axes, many)))
     return found
 
@@ -81,11 +81,11 @@ def images(roots: Sequence[Op], known: Mapping[Op, Tensor], axes: Axes, what: st
             args = tuple([made.get(arg, arg) for arg in op.args])
             changed = [k for k, arg in enumerate(args) if arg is not op.args[k]]
             if changed and isinstance(op, RegionOp):
-                current.site = remarked(op._site, what)
+                current.site = with_remark(op._site, what)
                 regions[op] = _results_again(op, args, axes, what)
             elif changed:
                 _refuse_mixing(op, changed, axes, what)
-                current.site = remarked(op._site, what)
+                current.site = with_remark(op._site, what)
                 made[op] = _again(op, args, axes, what)
     return made
 
@@ -124,7 +124,7 @@ def _again(op: Op, args: tuple[Op, ...], axes: Axes, what: str) -> Tensor:
         raise _cannot(op, axes, what) from error
     if not made.axes.same_set(wanted):
         raise _cannot(op, axes, what)
-    return over(made, axes_of(tuple([made.axes[name] for name in wanted.names])))
+    return broadcast_over(made, axes_of(tuple([made.axes[name] for name in wanted.names])))
 
 
 def _spread(args: tuple[Any, ...], alike: Iterable[int], axes: Axes) -> tuple[Op, ...]:
@@ -132,7 +132,7 @@ def _spread(args: tuple[Any, ...], alike: Iterable[int], axes: Axes) -> tuple[Op
     found = list(args)
     for k in alike:
         have = found[k].axes
-        found[k] = over(found[k], Axes(have, [axis for axis in axes if axis not in have]))
+        found[k] = broadcast_over(found[k], Axes(have, [axis for axis in axes if axis not in have]))
     return tuple(found)
 
 
@@ -191,12 +191,12 @@ def _mixes(op: Op, changed: Sequence[int], name: str) -> bool:
     return True
 
 
-def _walks(index: Affine, name: str) -> bool:
+def _walks(index: AffineIndex, name: str) -> bool:
     """Return True if an index depends on an axis, other than through run-time indices."""
     return any(atom == name for atom in _atoms(index))
 
 
-def _atoms(index: Affine) -> Iterator[Any]:
+def _atoms(index: AffineIndex) -> Iterator[Any]:
     for atom in index.terms:
         yield atom
         if isinstance(atom, (Quotient, Remainder)):

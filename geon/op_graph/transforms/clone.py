@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ..axes.lengths import substituted
+from ..axes.lengths import substitute_names
 from ..building.rebuild import copy_leaf, copy_op
 from ..core.interning import OwnTable
 from ..core.region_body import Body
@@ -55,8 +55,8 @@ def _adopted(op: Op, args: tuple[Op, ...], notes: Notes | None, lengths: Mapping
     if op.bodies:
         attrs = with_bodies_of(attrs, lambda body: _adopted_body(body, lengths))
     if lengths:
-        axes = bound(op.axes, lengths)
-        attrs = tuple([bound(value, lengths) for value in attrs])
+        axes = bind_lengths(op.axes, lengths)
+        attrs = tuple([bind_lengths(value, lengths) for value in attrs])
         guards = bound_guards(op.guards, lengths)
     if isinstance(op, Leaf):
         return op if axes is op.axes else copy_leaf(op, axes)
@@ -83,16 +83,16 @@ def _adopted_body(body: Body, lengths: Mapping[str, int]) -> Body:
     return Body(given, results)
 
 
-def bound(value: Any, lengths: Mapping[str, int]) -> Any:
+def bind_lengths(value: Any, lengths: Mapping[str, int]) -> Any:
     """Return ``value`` (an attribute, axes, a length) with open names replaced by integers."""
-    return with_lengths(value, lambda length: substituted(length, lengths))
+    return with_lengths(value, lambda length: substitute_names(length, lengths))
 
 
 def bound_guards(guards: Iterable[Guard], lengths: Mapping[str, int]) -> tuple[Guard, ...]:
     """Return the guards with these open names replaced, without those that are then decided."""
     found = []
     for guard in guards:
-        left, right = substituted(guard.left, lengths), substituted(guard.right, lengths)
+        left, right = substitute_names(guard.left, lengths), substitute_names(guard.right, lengths)
         if not (isinstance(left, int) and isinstance(right, int)):
             found.append(Guard(guard.relation, left, right, guard.meaning))
     return tuple(found)

@@ -13,9 +13,9 @@ from ...errors import DerivativeError
 from ..building.constants import as_tensor, is_constant, scalar_value
 from ..building.rebuild import with_args
 from ..building.weak import strengthen
-from ..core.source_info import building, remarked
+from ..core.source_info import building, with_remark
 from ..op_graph import NO_AXES, Op, RegionOp, Tensor, post_order
-from ..rows.accumulation import accumulated, rounded
+from ..rows.accumulation import accumulate, round_total
 from ..rows.elementwise import CAST, cast, multiply, negative
 from ..rows.leaves import placeholder
 from ..rows.movement import broadcast, sum_to
@@ -34,7 +34,7 @@ def reverse_mode(
     nothing below them is visited.
     """
     found = cotangents({y: seed}, targets, known)
-    return {op: rounded(g, op.dtype) for op, g in found.items()}
+    return {op: round_total(g, op.dtype) for op, g in found.items()}
 
 
 def cotangents(
@@ -60,7 +60,7 @@ def cotangents(
             g = parts.pop(op, None)
             if (g is None and op not in given) or op not in on_path:
                 continue
-            current.site = remarked(op._site, f"derivative of {op.primitive.name}")
+            current.site = with_remark(op._site, f"derivative of {op.primitive.name}")
             if g is None:
                 found = _cotangents_of_region(op, given.pop(op), on_path)
             elif op.args and isinstance(op.args[0], RegionOp):
@@ -71,7 +71,7 @@ def cotangents(
             if op in wanted and g is not None:
                 kept[op] = g
             for arg, part in found:
-                parts[arg] = accumulated(parts.get(arg), part)
+                parts[arg] = accumulate(parts.get(arg), part)
     return kept
 
 
@@ -93,7 +93,7 @@ def _cotangents_of_region(
 def _cotangents(op: Op, g: Tensor, on_path: set[Op]) -> Iterator[tuple[Op, Tensor]]:
     """Yield the cotangents of the arguments on the path, from the cotangent ``g`` of the result."""
     row = op.primitive
-    narrow = rounded(g, op.dtype)
+    narrow = round_total(g, op.dtype)
     every = row.vjp(narrow, op) if row.vjp is not None else None
     for i, arg in enumerate(op.args):
         if arg in on_path and kind(arg.dtype) == "f":
@@ -207,7 +207,7 @@ def forward_mode(ys: Sequence[Op], tangents: Mapping[Op, Tensor]) -> dict[Op, Te
     with building() as current:
         for op in order:
             if op in needed and isinstance(op, RegionOp) and any(a in found for a in op.args):
-                current.site = remarked(op._site, f"tangent of {op.primitive.name}")
+                current.site = with_remark(op._site, f"tangent of {op.primitive.name}")
                 regions[op] = _tangents_of_region(op, found)
             if op in found or op not in needed or kind(op.dtype) != "f":
                 continue
@@ -218,7 +218,7 @@ def forward_mode(ys: Sequence[Op], tangents: Mapping[Op, Tensor]) -> dict[Op, Te
                 continue
             moving = [i for i, arg in enumerate(op.args) if arg in found]
             if moving:
-                current.site = remarked(op._site, f"tangent of {op.primitive.name}")
+                current.site = with_remark(op._site, f"tangent of {op.primitive.name}")
                 t = _tangent(op, moving, found)
                 if t is not None:
                     found[op] = broadcast(t, op.axes)
@@ -294,5 +294,5 @@ def _sum(op: Op, parts: Iterable[Tensor | None]) -> Tensor | None:
     total: Tensor | None = None
     for part in parts:
         if part is not None:
-            total = accumulated(total, part)
-    return None if total is None else rounded(total, op.dtype)
+            total = accumulate(total, part)
+    return None if total is None else round_total(total, op.dtype)

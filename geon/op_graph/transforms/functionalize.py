@@ -15,7 +15,7 @@ from typing import Any
 
 from ...errors import OrderError
 from ..axes.lengths import Length
-from ..building.constants import converted, is_weak_constant, number
+from ..building.constants import convert_weak, is_weak_constant, number
 from ..building.rebuild import with_args
 from ..core.interning import OwnTable
 from ..core.source_info import Site, building
@@ -27,7 +27,7 @@ from ..values.dtypes import UINT64
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Record:
+class AssignmentRecord:
     """One assignment: ``value`` is stored in the part of ``leaf`` given by the slices ``chain``."""
 
     leaf: Leaf
@@ -40,7 +40,7 @@ class Record:
 class Effects:
     """The effects of running an op: assignments per leaf in execution order, and prints."""
 
-    sets: dict[Leaf, tuple[Record, ...]]
+    sets: dict[Leaf, tuple[AssignmentRecord, ...]]
     prints: tuple[Op, ...] = ()
 
 
@@ -142,7 +142,7 @@ def _settled(made: Functional, order: list[Op]) -> Functional:
     lists = [op for op in order if is_weak_constant(op) and op.axes is not NO_AXES]
     if not lists:
         return made
-    known: dict[Any, Any] = {op: converted(op, op.dtype) for op in lists}
+    known: dict[Any, Any] = {op: convert_weak(op, op.dtype) for op in lists}
     for root in made.roots:
         substitute(root, known)
     return Functional(
@@ -234,7 +234,7 @@ def _visit_assign(op: Op, env: Env) -> Step:
         effects = _union(effects, own)
         chain.append(_rebuilt(target, (target.args[0], *positions)))
         target = target.args[0]
-    record = Record(target, tuple(reversed(chain)), new, op)
+    record = AssignmentRecord(target, tuple(reversed(chain)), new, op)
     return op, _union(effects, Effects({target: (record,)}))
 
 
@@ -249,7 +249,7 @@ def _visit_beside(op: Op, env: Env) -> Step:
 
 
 def _visit_sequential(op: Op, env: Env) -> Step:
-    sets: dict[Leaf, tuple[Record, ...]] = {}
+    sets: dict[Leaf, tuple[AssignmentRecord, ...]] = {}
     prints: tuple[Op, ...] = ()
     value: Op = op
     for element in op.args:
@@ -285,7 +285,7 @@ def substitute(op: Op, known: dict[Op, Op]) -> Op:
     return known[op]
 
 
-def _landed(current: Tensor, records: tuple[Record, ...]) -> Tensor:
+def _landed(current: Tensor, records: tuple[AssignmentRecord, ...]) -> Tensor:
     """Return the value of a leaf after the assignments ``records``, in order, to ``current``."""
     whole = next((k for k in reversed(range(len(records))) if not records[k].chain), 0)
     for record in records[whole:]:  # an assignment of the whole overwrites all earlier ones

@@ -16,7 +16,10 @@ from ...errors import AxisError, DTypeError, FeedError
 
 Array = np.ndarray[Any, Any]
 Refusal = type[AxisError] | type[DTypeError] | type[FeedError]
-ON_HOST = (1, 3)  # DLPack device types of memory that the CPU reads: kDLCPU and kDLCUDAHost
+HOST_DLPACK_DEVICES = (
+    1,
+    3,
+)  # DLPack device types of memory that the CPU reads: kDLCPU and kDLCUDAHost
 
 
 def is_array(value: Any) -> bool:
@@ -90,7 +93,7 @@ ON_DEVICE = (
 def _on_device(value: Any) -> bool:
     """Return True if a value that DLPack can exchange is in memory that the CPU cannot read."""
     device = getattr(value, "__dlpack_device__", None)
-    return device is not None and int(device()[0]) not in ON_HOST
+    return device is not None and int(device()[0]) not in HOST_DLPACK_DEVICES
 
 
 def _exchanged(value: Any, what: str, error: Refusal) -> Array:

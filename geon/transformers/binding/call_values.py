@@ -8,7 +8,7 @@ from ...op_graph.axes.axes import Axes
 from ...op_graph.axes.lengths import Length
 from ...op_graph.op_graph import Guard, Leaf, Op, Tensor
 from ..runtime.dims import Dim
-from ..runtime.out_arrays import Result
+from ..runtime.out_arrays import ResultDescription
 
 
 def dims_of(axes: Axes) -> tuple[Any, ...]:
@@ -38,8 +38,8 @@ def guard_of(guard: Guard) -> tuple[str, Any, Any, str]:
     return guard.relation, dim_of(guard.left), dim_of(guard.right), guard.meaning
 
 
-def result_of(op: Op) -> Result:
+def result_of(op: Op) -> ResultDescription:
     """Return the description of a result, which is a value or an effect."""
     if not isinstance(op, Tensor):
-        return Result(str(op), op.file_info)
-    return Result(str(op), op.file_info, op.dtype, op.axes.names, dims_of(op.axes))
+        return ResultDescription(str(op), op.file_info)
+    return ResultDescription(str(op), op.file_info, op.dtype, op.axes.names, dims_of(op.axes))

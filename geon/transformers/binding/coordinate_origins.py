@@ -43,7 +43,7 @@ class Origins:
             for name, leaves in keeping.kept_axes(op).items()
         }
 
-    def cut(self, op: Tensor, kept: Kept) -> dict[str, keeping.Cut]:
+    def cut(self, op: Tensor, kept: Kept) -> dict[str, keeping.AxisSlice]:
         """Return, by name of each axis along which ``op`` is a slice or one index, that slice."""
         found = {**keeping.indexed_axes(op), **keeping.cut_axes(op, kept)}
         return {
@@ -56,7 +56,7 @@ class Origins:
         return {self._made.get(each, each) for each in post_order([op])}
 
 
-class Moved:
+class AssignedCoordinates:
     """The variables with axes that a request assigns, and the coordinates that they keep."""
 
     def __init__(self, request: Request, transformer: Owner) -> None:

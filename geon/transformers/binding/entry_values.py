@@ -9,14 +9,14 @@ import numpy as np
 
 if TYPE_CHECKING:
     from ...op_graph.op_graph import Leaf
-    from ..compile import Stages
+    from ..compile import CompileStages
     from ..owner_protocol import Owner
 
 Array = np.ndarray[Any, Any]
 
 
 def at_entry(
-    owner: Owner, stages: Stages, values: Sequence[Any]
+    owner: Owner, stages: CompileStages, values: Sequence[Any]
 ) -> tuple[dict[Leaf, Array], dict[str, int]]:
     """Return copies of what a call with these inputs reads, by leaf, and the open lengths.
 

@@ -58,7 +58,7 @@ class Started:
         return f"<started call, {'done' if self.done() else 'on its way'}>"
 
 
-class Ended:
+class FinishedCall:
     """A call that ran when it was started."""
 
     def __init__(self, run: Callable[[], tuple[Any, ...]]) -> None:

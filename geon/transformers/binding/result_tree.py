@@ -9,10 +9,10 @@ from typing import Any
 from ...errors import ArgumentError, DTypeError
 from ...op_graph.building.constants import as_tensor
 from ...op_graph.op_graph import Op
-from ..runtime.result_structure import Fields, Items, Layout, Table
+from ..runtime.result_structure import Fields, Items, ResultLayout, Table
 
 
-def flattened(results: Any) -> tuple[list[Op], bool, Layout | None]:
+def flatten_results(results: Any) -> tuple[list[Op], bool, ResultLayout | None]:
     """Return the ops of a structure in order, True if it is a single one, and its layout.
 
     Lists and tuples are tuples in what a call returns. The layout is None for one flat tuple and
@@ -25,7 +25,9 @@ def flattened(results: Any) -> tuple[list[Op], bool, Layout | None]:
     return ops, layout is None, None if plain else layout
 
 
-def _arranged(value: Any, where: str, ops: list[Op], inside: tuple[int, ...]) -> Layout | None:
+def _arranged(
+    value: Any, where: str, ops: list[Op], inside: tuple[int, ...]
+) -> ResultLayout | None:
     """Append the ops of a value to ``ops`` and return its layout; None for a single one."""
     if isinstance(value, Op):
         ops.append(value)
@@ -34,7 +36,7 @@ def _arranged(value: Any, where: str, ops: list[Op], inside: tuple[int, ...]) ->
         raise ArgumentError(f"{where} contains itself; give a structure that ends")
     inside = (*inside, id(value))
 
-    def parts(named: Iterable[tuple[str, Any]]) -> list[Layout | None]:
+    def parts(named: Iterable[tuple[str, Any]]) -> list[ResultLayout | None]:
         return [_arranged(part, where + step, ops, inside) for step, part in named]
 
     if isinstance(value, dict):

@@ -69,7 +69,7 @@ class Variables(Generic[First]):
                 leaf.axes.names,
                 dims_of(leaf.axes),
                 leaf.persistent,
-                learned(leaf),
+                infer_lengths(leaf),
                 RANDOM_CALLS if RANDOM_CALLS in leaf.tags else "variable",
             )
         for leaf in new:
@@ -228,7 +228,7 @@ def _reads(leaf: Leaf) -> list[Leaf]:
     return [other for other in storage_leaves(*roots) if other is not leaf and other.info.stored]
 
 
-def learned(leaf: Leaf) -> dict[str, int]:
+def infer_lengths(leaf: Leaf) -> dict[str, int]:
     """Return the open lengths that the shape of an initial array fixes."""
     first = leaf.initial_value
     found: dict[str, int] = {}

@@ -23,7 +23,7 @@ from pathlib import Path
 from ...errors import ArgumentError, UnavailableError
 from ..loading.environment import CACHE, CACHE_BYTES, USER_CACHES, setting
 
-FORMAT = 1  # part of every key: a file of another format is never found
+FORMAT_VERSION = 1  # part of every key: a file of another format is never found
 DEFAULT_CACHE_BYTES = 1 << 30
 
 MARK = b"\ngeon seal\n"
@@ -31,9 +31,9 @@ SEAL_BYTES = len(MARK) + hashlib.sha256().digest_size
 # A file used this recently is not removed: another process may be between finding and loading it.
 GRACE_SECONDS = 60.0
 # Min. free bytes on the file system; with less, a private folder is used.
-LEAST_ROOM = 4 << 20
+MIN_FREE_BYTES = 4 << 20
 # Seconds between checks of the folder's size if little is written.
-TRIM_SECONDS = 600.0
+TRIM_INTERVAL_SECONDS = 600.0
 TRIM_STAMP = "trimmed"
 
 
@@ -101,7 +101,7 @@ def folder() -> Path:
             system = os.statvfs(path)
             if system.f_flag & getattr(os, "ST_NOEXEC", 0):
                 raise PermissionError(f"{path} is mounted noexec")
-            if system.f_bavail * system.f_frsize < LEAST_ROOM:
+            if system.f_bavail * system.f_frsize < MIN_FREE_BYTES:
                 raise OSError(f"{path} has {system.f_bavail * system.f_frsize:,} bytes left")
             found = path
         except (OSError, RuntimeError) as error:
@@ -160,7 +160,7 @@ def _remove_private(process: int, path: Path) -> None:
 
 def digest(*parts: str) -> str:
     """Return a cache key of these texts: 128 bits, as 32 hexadecimal digits."""
-    made = hashlib.sha256(f"geon {FORMAT}".encode())
+    made = hashlib.sha256(f"geon {FORMAT_VERSION}".encode())
     for part in parts:
         data = part.encode("utf-8", "surrogateescape")
         made.update(b"%d:" % len(data))
@@ -268,7 +268,7 @@ def _count(size: int) -> None:
         due = _written > cache_bytes() // 32
     if not due:
         try:
-            due = (folder() / TRIM_STAMP).stat().st_mtime < time.time() - TRIM_SECONDS
+            due = (folder() / TRIM_STAMP).stat().st_mtime < time.time() - TRIM_INTERVAL_SECONDS
         except FileNotFoundError:
             due = True
     if due:

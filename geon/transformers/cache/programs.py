@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-PROGRAMS_KEPT = 512
+MAX_CACHED_PROGRAMS = 512
 
 _programs: Any = None
 _making: dict[str, threading.Lock] = {}
@@ -52,7 +52,7 @@ def _kept(key: str) -> Any:
         if _programs is None:
             import cachetools
 
-            _programs = cachetools.LRUCache(PROGRAMS_KEPT)
+            _programs = cachetools.LRUCache(MAX_CACHED_PROGRAMS)
         return _programs.get(key)
 
 

@@ -25,7 +25,7 @@ EXPRESSIONS = "geon.transformers.printing.scalars.c_expressions"
 SOURCES = (".py", ".c", ".h", ".cuh", ".hpp", ".cpp")
 
 
-def plain(value: Any, parts: Mapping[str, str]) -> Any:
+def to_json(value: Any, parts: Mapping[str, str]) -> Any:
     """Convert a value to JSON values; ``parts`` maps names of allowed classes to modules."""
     if isinstance(value, Length):
         return {"length": write_length(value)}
@@ -34,28 +34,30 @@ def plain(value: Any, parts: Mapping[str, str]) -> Any:
     if isinstance(value, np.ndarray):
         return {"array": value.tobytes().hex(), "of": value.dtype.name, "shape": list(value.shape)}
     if isinstance(value, tuple):
-        return [plain(each, parts) for each in value]
+        return [to_json(each, parts) for each in value]
     if isinstance(value, frozenset):
-        return {"set": [plain(each, parts) for each in sorted(value, key=str)]}
+        return {"set": [to_json(each, parts) for each in sorted(value, key=str)]}
     if isinstance(value, dict):
-        return {"table": [[key, plain(each, parts)] for key, each in value.items()]}
+        return {"table": [[key, to_json(each, parts)] for key, each in value.items()]}
     if parts.get(type(value).__name__) == type(value).__module__:
         fields = [field.name for field in dataclasses.fields(value) if field.init]
-        found = {name: plain(getattr(value, name), parts) for name in fields}
+        found = {name: to_json(getattr(value, name), parts) for name in fields}
         return {"is": type(value).__name__, **found}
     assert value is None or type(value) in (int, bool, str), f"{value!r} in a record"
     return value
 
 
-def made(value: Any, parts: Mapping[str, str]) -> Any:
-    """Convert JSON values from ``plain`` back."""
+def from_json(value: Any, parts: Mapping[str, str]) -> Any:
+    """Convert JSON values from ``to_json`` back."""
     if isinstance(value, list):
-        return tuple([made(each, parts) for each in value])
+        return tuple([from_json(each, parts) for each in value])
     if not isinstance(value, dict):
         return value
     if "is" in value:
         kind = getattr(importlib.import_module(parts[value["is"]]), value["is"])
-        return kind(**{name: made(each, parts) for name, each in value.items() if name != "is"})
+        return kind(
+            **{name: from_json(each, parts) for name, each in value.items() if name != "is"}
+        )
     if "length" in value:
         return read_length(value["length"])
     if "dtype" in value:
@@ -64,8 +66,8 @@ def made(value: Any, parts: Mapping[str, str]) -> Any:
         flat = np.frombuffer(bytes.fromhex(value["array"]), named_dtype(value["of"]))
         return flat.reshape(value["shape"])
     if "set" in value:
-        return frozenset([made(each, parts) for each in value["set"]])
-    return {key: made(each, parts) for key, each in value["table"]}
+        return frozenset([from_json(each, parts) for each in value["set"]])
+    return {key: from_json(each, parts) for key, each in value["table"]}
 
 
 @functools.cache

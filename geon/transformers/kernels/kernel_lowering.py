@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...op_graph.op_graph import Op
 from .ir.nest import Call, Fused, Nest, Region
 from .nests.index_set_splitting import make_nest
-from .nests.inlining import Operands
+from .nests.inlining import OperandInliner
 from .nests.partial_update import make_update
 from .products.contraction import Contraction, make_contraction
 from .products.row_blocking import Blocked, make_blocked
@@ -15,7 +15,7 @@ Printed = Nest | Contraction | Blocked | OrderedLoop  # kernels for which source
 Work = Printed | Region | Call
 
 
-def lower(op: Op, fused: Fused | None, operands: Operands) -> Printed | Call:
+def lower(op: Op, fused: Fused | None, operands: OperandInliner) -> Printed | Call:
     """Return the kernel that computes the results of ``operands``; ``op`` is the first of them.
 
     ``fused`` is None on a target that does not fuse: each op is then a library call.

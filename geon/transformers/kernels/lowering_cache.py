@@ -14,7 +14,7 @@ from ...op_graph.op_graph import Op
 from .ir.nest import Call, Fused, Nest
 from .kernel_lowering import Printed, lower
 from .nests.index_set_splitting import with_operands
-from .nests.inlining import Operands
+from .nests.inlining import OperandInliner
 from .products.contraction import Contraction
 
 
@@ -24,7 +24,7 @@ class Lowering:
     def __init__(self) -> None:
         self.known: dict[Hashable, tuple[Nest | Contraction, tuple[int, ...]]] = {}
 
-    def lower(self, op: Op, fused: Fused | None, operands: Operands) -> Printed | Call:
+    def lower(self, op: Op, fused: Fused | None, operands: OperandInliner) -> Printed | Call:
         """Return the kernel of ``fused``, with loops and code of an earlier one of its form."""
         if fused is None or fused.kind not in ("nest", "contraction") or fused.chain is not None:
             return lower(op, fused, operands)
@@ -49,7 +49,7 @@ def _with_operands(work: Nest | Contraction, operands: tuple[Op, ...]) -> Nest |
     return replace(work, operands=operands, pieces=pieces)
 
 
-def form_of(fused: Fused, operands: Operands) -> tuple[list[Op], Hashable]:
+def form_of(fused: Fused, operands: OperandInliner) -> tuple[list[Op], Hashable]:
     """Return the ops of a kernel, down to its loads, and a hashable form.
 
     Kernels with equal forms do the same to ops of equal numbers.

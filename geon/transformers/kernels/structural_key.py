@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from ...op_graph.axes.affine import Affine, Quotient, Remainder
-from ...op_graph.axes.index_map import Guard
+from ...op_graph.axes.affine import AffineIndex, Quotient, Remainder
+from ...op_graph.axes.index_map import InRange
 from .ir.nest import Fill, Keep, Loop, Nest, Pass, RowArray, Store
 from .ir.scalar_code import (
     NODES,
@@ -43,18 +43,18 @@ def structure(work: Nest | Contraction | Blocked | OrderedLoop) -> Hashable:
         whole = tuple([tuple(whole_sizes(step)) for step in work.whole])
         dtypes = tuple([op.dtype for op in work.operands])
         return Blocked, work.cut, steps, places, whole, dtypes
-    return _Structure().of(work)
+    return _KeyWriter().of(work)
 
 
 def step_structure(step: Step) -> Hashable:
     """Return a hashable key that is equal for steps of one structure."""
     if not isinstance(step, Extremes):
-        return _Structure().of(step)
+        return _KeyWriter().of(step)
     dtypes = tuple([op.dtype for op in step.operands])
     return Extremes, step.op.primitive.name, step.lines, step.length, step.offset, dtypes
 
 
-class _Structure:
+class _KeyWriter:
     def __init__(self) -> None:
         self.numbers: dict[int, int] = {}
         self.nodes: list[Hashable] = []
@@ -185,11 +185,11 @@ class _Structure:
         assert isinstance(value, Contracted)
         return kind, value.dtype
 
-    def guards(self, guards: Iterable[Guard]) -> Hashable:
+    def guards(self, guards: Iterable[InRange]) -> Hashable:
         """Return the key of guards."""
         return tuple([(self.index(each.index), each.low, each.high) for each in guards])
 
-    def index(self, index: Affine) -> Hashable:
+    def index(self, index: AffineIndex) -> Hashable:
         """Return the key of an affine index, its terms in order."""
         terms = [(self.atom(atom), step) for atom, step in index.terms.items()]
         return tuple(terms), index.constant

@@ -9,17 +9,17 @@ import numpy as np
 
 from ...errors import ArgumentError, FeedError, UnavailableError
 from ...op_graph.building.coordinates import coordinates_of, same_coordinate
-from ...op_graph.evaluation.axis_provenance import Cut
+from ...op_graph.evaluation.axis_provenance import AxisSlice
 from ...op_graph.op_graph import Leaf, Op, Tensor
 from ...op_graph.values.labels import dim_names
 from ..binding.coordinate_origins import Kept, Origins
 from ..binding.futures import Started
 from ..computation import Computation
-from ..runtime.result_structure import Layout, Table
+from ..runtime.result_structure import ResultLayout, Table
 
 Source = tuple[Tensor, Any]  # an op, and data with its coordinates
 
-SHOWN = 4  # max. coordinates in messages
+MAX_SHOWN_COORDINATES = 4  # max. coordinates in messages
 
 
 class LabelledComputation(Computation):
@@ -127,7 +127,7 @@ class LabelledComputation(Computation):
             made.attrs.update(_attrs(self.below[number], sources))
         return made
 
-    def _joined(self, layout: Layout, found: list[Any]) -> Any:
+    def _joined(self, layout: ResultLayout, found: list[Any]) -> Any:
         """Return the results of a part of the structure; a dictionary becomes a dataset."""
         if isinstance(layout, Table) and not any(layout.parts):
             pairs = zip(layout.keys, found, strict=True)
@@ -135,7 +135,7 @@ class LabelledComputation(Computation):
             return self.xarray.Dataset(_without_other_parts(results))
         return layout.made(found)
 
-    def _noted(self, layout: Layout, numbers: list[Any]) -> Any:
+    def _noted(self, layout: ResultLayout, numbers: list[Any]) -> Any:
         """Record the keys of a dataset and the numbers of its results."""
         if isinstance(layout, Table) and not any(layout.parts):
             self.datasets.append((list(layout.keys), numbers))
@@ -181,8 +181,8 @@ def _taken(op: Tensor, kept: Kept, sources: Sequence[Source]) -> Iterator[tuple[
 
 
 def _sliced(
-    op: Tensor, kept: Kept, cuts: Mapping[str, Cut], sources: Sequence[Source]
-) -> Iterator[tuple[Any, list[Any], dict[str, Cut]]]:
+    op: Tensor, kept: Kept, cuts: Mapping[str, AxisSlice], sources: Sequence[Source]
+) -> Iterator[tuple[Any, list[Any], dict[str, AxisSlice]]]:
     """Yield, for each source, the names of coordinates that are sliced, and the slices."""
     for leaf, data in sources if cuts else ():
         own = {name: cut for name, cut in cuts.items() if leaf in cut.leaves}
@@ -279,11 +279,17 @@ def _contradiction(dim: Any, one: Source, two: Source) -> str:
     pairs = zip(ours, theirs, strict=False)
     # NaN is not equal to itself, but the same coordinate as another NaN.
     differ = [k for k, (a, b) in enumerate(pairs) if a != b and not (a != a and b != b)]
-    where = f"; they differ from position {differ[0]} on" if differ and differ[0] >= SHOWN else ""
+    where = (
+        f"; they differ from position {differ[0]} on"
+        if differ and differ[0] >= MAX_SHOWN_COORDINATES
+        else ""
+    )
 
     def shown(leaf: Tensor, data: Any) -> str:
         values = data.indexes[dim]
-        few = ", ".join(map(str, values[:SHOWN])) + (", ..." if len(values) > SHOWN else "")
+        few = ", ".join(map(str, values[:MAX_SHOWN_COORDINATES])) + (
+            ", ..." if len(values) > MAX_SHOWN_COORDINATES else ""
+        )
         count = f" of length {len(values)}" if len(ours) != len(theirs) else ""
         return f"[{few}]{count} in {leaf} (made at {leaf.line_info})"
 
@@ -294,7 +300,7 @@ def _contradiction(dim: Any, one: Source, two: Source) -> str:
     )
 
 
-def _checked(layout: Layout, found: list[Any]) -> Any:
+def _checked(layout: ResultLayout, found: list[Any]) -> Any:
     """Raise ``ArgumentError`` for a dictionary whose results no dataset can hold."""
     if isinstance(layout, Table) and not any(layout.parts):
         lengths: dict[str, tuple[Any, Op]] = {}

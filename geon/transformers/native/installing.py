@@ -18,7 +18,7 @@ from ..cache import disk
 from .library.library_kernels import library_text
 from .machine.threads import pool_library
 from .products.product_kernels import product_units
-from .sizes.blocking import TAGS, halved, shape
+from .sizes.blocking import TAGS, half_vector_shape, shape
 from .toolchain.compilers import find_toolchain, record_name, record_text
 from .toolchain.shared_objects import unit_objects
 
@@ -37,7 +37,7 @@ def install(folder: Path) -> None:
         return
     folder.mkdir(parents=True)
     whole = [shape(type, toolchain.vector_bytes) for type in TAGS]
-    shapes = [*whole, *filter(None, map(halved, whole[:1]))]
+    shapes = [*whole, *filter(None, map(half_vector_shape, whole[:1]))]
     units = [unit for each in shapes for unit in product_units(each)]
     for position in POSITIONS:
         units += library_text("scatter_add", ("float32", position)).units

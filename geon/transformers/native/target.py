@@ -27,7 +27,7 @@ def arrange(op: Op, x: Layout, y: Layout) -> Arrangement:
 # for 5,184. A loop that calls kernels takes 0.4 s to compile for any number. With more statements
 # than these its iterations are mostly as fast, since it has vectorised elementary functions along
 # small axes.
-TURNS = TurnBounds(single=1750, lanes=900)
+MAX_TURN_STATEMENTS = TurnBounds(single=1750, lanes=900)
 TARGET = Target(
     name="native",
     rules=RULES,
@@ -47,6 +47,6 @@ TARGET = Target(
     machine=machine,
     model=MODEL,
     scattered=32,  # multiply-adds in the time of one scatter-add: 0.02 ns against 0.5 ns
-    orders=TURNS,
+    orders=MAX_TURN_STATEMENTS,
     stops=("scan", "while"),
 )

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import ArgumentError, UnavailableError
-from ...op_graph.core.argument_hints import check_flag, explained
+from ...op_graph.core.argument_hints import check_flag, explain_calls
 from ..base import Transformer
 from ..loading.lazy_loading import LaterModule, later_target
 from .emit.record import load, save
-from .machine.threads import MOST_THREADS, default_threads
+from .machine.threads import MAX_THREADS, default_threads
 from .runtime import flushing
 from .runtime.bound_program import NativeProgram, prepare
-from .toolchain.compilers import find_toolchain, missing_compiler, sanitized
+from .toolchain.compilers import find_toolchain, missing_compiler, with_sanitizers
 
 if TYPE_CHECKING:
-    from ..compile import Stages
+    from ..compile import CompileStages
     from ..computation import Computation
     from ..linking import Linking
     from ..lowering.facts.target import Target
@@ -44,7 +44,7 @@ class NativeTransformer(Transformer):
 
     target: Target = later_target(f"{__package__}.target", "native", alignment=64)
 
-    @explained
+    @explain_calls
     def __init__(
         self,
         threads: int | None = None,
@@ -53,9 +53,9 @@ class NativeTransformer(Transformer):
         flush_subnormals: bool = False,
     ) -> None:
         given = isinstance(threads, (int, np.integer)) and not isinstance(threads, bool)
-        if threads is not None and not (given and 1 <= threads <= MOST_THREADS):
+        if threads is not None and not (given and 1 <= threads <= MAX_THREADS):
             raise ArgumentError(
-                f"threads={threads!r}: give a number of threads, 1 to {MOST_THREADS}, or None for "
+                f"threads={threads!r}: give a number of threads, 1 to {MAX_THREADS}, or None for "
                 "one for each processor"
             )
         check_flag("NativeTransformer", "flush_subnormals", flush_subnormals)
@@ -85,14 +85,14 @@ class NativeTransformer(Transformer):
 
     def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
         """Return the C text of a plan."""
-        return compiler.emitted(plan, linking, self.toolchain(), annotate, self.flush_subnormals)
+        return compiler.emit_c(plan, linking, self.toolchain(), annotate, self.flush_subnormals)
 
     def toolchain(self) -> Any:
         """Return the C compiler; raise ``UnavailableError`` if there is none."""
         found = find_toolchain()
         if found is None:
             raise UnavailableError(missing_compiler())
-        return sanitized(found) if self.sanitize else found
+        return with_sanitizers(found) if self.sanitize else found
 
     def recall(self, key: str) -> NativeProgram | None:
         """Return the program cached under ``key`` on disk, or None."""
@@ -112,7 +112,9 @@ class NativeTransformer(Transformer):
     def compile(self, plan: Plan, linking: Linking) -> NativeProgram:
         """Compile a plan and load its module."""
         toolchain = self.toolchain()
-        return NativeProgram(*compiler.compiled(plan, linking, toolchain, self.flush_subnormals))
+        return NativeProgram(
+            *compiler.compile_plan(plan, linking, toolchain, self.flush_subnormals)
+        )
 
     def profile(
         self,
@@ -135,7 +137,7 @@ class NativeTransformer(Transformer):
 
         return CFunction(computation, self.state.version)
 
-    def make_call(self, stages: Stages) -> Any:
+    def make_call(self, stages: CompileStages) -> Any:
         """Return a function from a value for each input to the results' tuple."""
         program: NativeProgram = stages.compiled
         functions = program.functions(self.threads, self.state.version)

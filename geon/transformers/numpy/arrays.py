@@ -21,8 +21,8 @@ from ..lowering.planning.plan import Home, Plan
 from .index_maps import view_text
 from .split_functions import Line
 
-CARVED_TOGETHER = 12
-NAMED_BY_VALUE = 8
+MAX_VIEWS_PER_STATEMENT = 12
+MAX_VALUE_NAME_CHARACTERS = 8
 
 
 @lru_cache(maxsize=4096)
@@ -37,7 +37,7 @@ def dtype_text(dtype: Any) -> str:
     return name if name == "bfloat16" else f"np.{name}"
 
 
-class Operands:
+class ArrayOperands:
     """Names the arrays that the statements of a plan use, and makes them.
 
     A name is *global* (a scalar constant), made in *bind* (once per binding) or made in *run* (once
@@ -51,7 +51,7 @@ class Operands:
         plan: Plan,
         leaves: dict[Leaf, str],
         constants: dict[Frozen, int],
-        around: Operands | None = None,
+        around: ArrayOperands | None = None,
         first_buffer: int = 0,
     ) -> None:
         self.first_buffer: int = first_buffer + (0 if around is None else around.first_buffer)
@@ -155,8 +155,8 @@ class Operands:
             groups.setdefault(form, []).append((number, name))
         lines: list[Line] = []
         for form, members in groups.items():
-            for start in range(0, len(members), CARVED_TOGETHER):
-                part = members[start : start + CARVED_TOGETHER]
+            for start in range(0, len(members), MAX_VIEWS_PER_STATEMENT):
+                part = members[start : start + MAX_VIEWS_PER_STATEMENT]
                 names = _tuple([name for _, name in part])
                 numbers = _tuple([self.first_buffer + number for number, _ in part])
                 lines.append(
@@ -199,7 +199,7 @@ class Operands:
             literal = str(np.float32(value))  # the shortest text that is this float32
         text = f"np.array({literal}, {dtype_text(dtype)})"
         shown = literal.replace("np.", "").removesuffix(".0").replace("-", "m").replace(".", "p")
-        short = len(shown) <= NAMED_BY_VALUE and shown.isalnum()
+        short = len(shown) <= MAX_VALUE_NAME_CHARACTERS and shown.isalnum()
         name = f"c_{shown}" if short else f"c_{len(self.globals)}"
         if name_of(dtype) != "float32":
             name += f"_{name_of(dtype)}"
@@ -304,13 +304,13 @@ class Operands:
 
 
 # The array of each op that is a view of its argument.
-SHOWN: dict[str, Callable[[Operands, Op, str], str]] = {
-    **dict.fromkeys(("rename", "print", "checked"), Operands._itself),
-    "reorder": Operands._turned,
-    "broadcast": Operands._repeated,
-    **dict.fromkeys(("flatten", "unflatten"), Operands._reshaped),
-    "flip": Operands._flipped,
-    "slice": Operands._sliced,
+SHOWN: dict[str, Callable[[ArrayOperands, Op, str], str]] = {
+    **dict.fromkeys(("rename", "print", "checked"), ArrayOperands._itself),
+    "reorder": ArrayOperands._turned,
+    "broadcast": ArrayOperands._repeated,
+    **dict.fromkeys(("flatten", "unflatten"), ArrayOperands._reshaped),
+    "flip": ArrayOperands._flipped,
+    "slice": ArrayOperands._sliced,
 }
 
 

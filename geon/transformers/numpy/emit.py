@@ -15,19 +15,19 @@ from ...op_graph.values.attribute_types import Frozen
 from ..kernels.ir.nest import Region
 from ..lowering.facts.value_sizes import bytes_of
 from ..lowering.planning.plan import Plan
-from .arrays import Operands, dtype_text, length_text
+from .arrays import ArrayOperands, dtype_text, length_text
 from .kernels import statements
 from .loops import region_statements
 from .split_functions import Line, comment, computing, unpacked
 
-ADDED_UP = 20
+MAX_ADDED_TERMS = 20
 
 
 def emit(
     plan: Plan, leaves: dict[Leaf, str], constants: dict[Frozen, int], annotate: bool = False
 ) -> str:
     """Return the module of a plan; ``leaves`` name inputs ``x<n>`` and variables ``v<n>``."""
-    work = Operands(plan, leaves, constants)
+    work = ArrayOperands(plan, leaves, constants)
     for name in leaves.values():
         work.scopes[name] = "bind" if name.startswith("v") else "run"
     _write(work)
@@ -52,7 +52,7 @@ def emit(
     return "\n".join(_comment(text, op) if annotate else text for text, op in lines) + "\n"
 
 
-def _write(work: Operands) -> None:
+def _write(work: ArrayOperands) -> None:
     """Write all kernels, and the statements that make the arrays of results."""
     outputs = work.plan.schedule.program.outputs
     for k, op in enumerate(outputs):
@@ -65,7 +65,7 @@ def _write(work: Operands) -> None:
     _write_kernels(work)
 
 
-def _write_kernels(work: Operands) -> None:
+def _write_kernels(work: ArrayOperands) -> None:
     """Write all kernels."""
     schedule = work.plan.schedule
     for kernel, (step, _) in zip(schedule.kernels, work.plan.steps, strict=True):
@@ -93,7 +93,7 @@ def _sizes(plan: Plan) -> list[Line]:
     hidden = [length_text(size) for _, size in plan.hidden]
     if hidden:
         beside.append(f"max({', '.join(hidden)})" if len(hidden) > 1 else hidden[0])
-    few = len(beside) <= ADDED_UP  # Python refuses an expression of thousands of additions
+    few = len(beside) <= MAX_ADDED_TERMS  # Python refuses an expression of thousands of additions
     rest = " + ".join(beside) or "0" if few else f"sum([{', '.join(beside)}])"
     return [
         ("def sizes(L):", None),

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from ...op_graph.axes.affine import Affine, Quotient, Remainder, strides
+from ...op_graph.axes.affine import AffineIndex, Quotient, Remainder, strides
 from ...op_graph.axes.index_map import Map, Position, identity
 from ...op_graph.axes.lengths import Length
 from ...op_graph.op_graph import Op
 from ..lowering.facts.target import Layout
 
 
-class Names(Protocol):
+class ArrayNames(Protocol):
     """Interface of the arrays and lengths of a program."""
 
     @property
@@ -38,7 +38,7 @@ def map_of(op: Op) -> Map:
     return op.primitive.index_map(op, identity(op.axes.names))
 
 
-def view_text(work: Names, op: Op, source: str) -> str:
+def view_text(work: ArrayNames, op: Op, source: str) -> str:
     """Return the text of the strided view of an op's argument ``source``, from its index map."""
     (piece,) = map_of(op)
     x = op.args[0]
@@ -49,7 +49,7 @@ def view_text(work: Names, op: Op, source: str) -> str:
     else:  # quotients and remainders of one index: the argument's axes are contiguous
         order = work.layouts[x].order
         lengths = tuple([x.axes[name].expression for name in order])
-        offset = Affine()
+        offset = AffineIndex()
         for name, step in zip(order, strides(lengths), strict=True):
             offset = offset + piece.index[name] * step
         units, indices = [f"{source}.itemsize"], [offset]
@@ -57,7 +57,7 @@ def view_text(work: Names, op: Op, source: str) -> str:
     return f"rt.view({source}, {_tuple(starts)}, {_tuple(steps)}, {work.shape(op.axes.lengths)})"
 
 
-def _stride(work: Names, name: str, indices: list[Affine], units: list[str]) -> str:
+def _stride(work: ArrayNames, name: str, indices: list[AffineIndex], units: list[str]) -> str:
     """Return the stride of a view along an axis, in bytes."""
     parts = [
         _times(unit, work.length_text(index.step(name)))
@@ -71,7 +71,7 @@ def _times(text: str, factor: str) -> str:
     return text if factor == "1" else f"({factor}) * {text}"
 
 
-def moved_text(work: Names, op: Op) -> list[str]:
+def moved_text(work: ArrayNames, op: Op) -> list[str]:
     """Return the statements that fill an op's array from its index map, the last piece first."""
     out = work.operand(op)
     grid = work.make("g", f"rt.grid({work.shape(op.axes.lengths)})", "bind")
@@ -97,7 +97,7 @@ def _inside(index: str, low: str, high: str) -> str:
     return f"({low} <= {index}) & ({index} < {high})"
 
 
-def _index(work: Names, op: Op, index: Affine, axes: dict[str, str]) -> str:
+def _index(work: ArrayNames, op: Op, index: AffineIndex, axes: dict[str, str]) -> str:
     """Return an affine index as Python over the arrays named in ``axes``, in parentheses."""
     parts = []
     for atom, step in index.terms.items():

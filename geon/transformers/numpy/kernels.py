@@ -9,16 +9,16 @@ from ...op_graph.op_graph import Op
 from ...op_graph.rows.indexing import COMBINING
 from ...op_graph.rows.reductions import positions
 from ...op_graph.values.dtypes import kind, name_of
-from ..kernels.nests.inlining import examined
+from ..kernels.nests.inlining import inspected_values
 from ..lowering.fusion.kernel import Kernel
-from .arrays import Operands, dtype_text, length_text
+from .arrays import ArrayOperands, dtype_text, length_text
 from .index_maps import moved_text
 from .matmul import groups
-from .pairwise_sums import CHAIN, LONG_PRODUCT
+from .pairwise_sums import MAX_FLOAT32_TERMS, MAX_SERIAL_TERMS
 from .table import INTEGER_TABLE, REDUCTIONS, TABLE
 
 
-def statements(work: Operands, kernel: Kernel) -> list[str]:
+def statements(work: ArrayOperands, kernel: Kernel) -> list[str]:
     """Return the statements that compute a kernel."""
     name = kernel.op.primitive.name
     if name in REDUCTIONS:
@@ -31,7 +31,7 @@ def statements(work: Operands, kernel: Kernel) -> list[str]:
     return _elementwise(work, kernel.op)
 
 
-def _elementwise(work: Operands, op: Op) -> list[str]:
+def _elementwise(work: ArrayOperands, op: Op) -> list[str]:
     name = op.primitive.name
     lines = TABLE[name]
     if kind(op.args[0].dtype) != "f":
@@ -45,14 +45,14 @@ def _elementwise(work: Operands, op: Op) -> list[str]:
     return [line.format(*operands, **fields) for line in lines]
 
 
-def _where(work: Operands, op: Op) -> list[str]:
+def _where(work: ArrayOperands, op: Op) -> list[str]:
     condition, chosen, other = (work.operand(arg, op.axes) for arg in op.args)
     out = work.operand(op)
     first = [] if out == other else [f"np.copyto({out}, {other})"]
     return [*first, f"np.copyto({out}, {chosen}, where={condition})"]
 
 
-def _cast(work: Operands, op: Op) -> list[str]:
+def _cast(work: ArrayOperands, op: Op) -> list[str]:
     x, out = work.operand(op.args[0], op.axes), work.operand(op)
     if kind(op.args[0].dtype) == "f" and kind(op.dtype) == "i":
         return [f"rt.to_integer({x}, {out})"]
@@ -61,7 +61,7 @@ def _cast(work: Operands, op: Op) -> list[str]:
     return [f"np.copyto({out}, {x}, casting='unsafe')"]
 
 
-def _reduction(work: Operands, op: Op) -> list[str]:
+def _reduction(work: ArrayOperands, op: Op) -> list[str]:
     x, out = work.operand(op.args[0]), work.operand(op)
     text = REDUCTIONS[op.primitive.name]
     if op.dtype is op.args[0].dtype:
@@ -73,20 +73,20 @@ def _reduction(work: Operands, op: Op) -> list[str]:
     return [text.format(x, axis=shown, dtype=dtype_text(op.dtype), o=out)]
 
 
-def _few(work: Operands, x: Op, axis: tuple[int, ...]) -> bool:
+def _few(work: ArrayOperands, x: Op, axis: tuple[int, ...]) -> bool:
     """Return True if NumPy's own sum is accurate: few terms, one contiguous run, or no floats."""
     terms = product(x.axes.lengths[k] for k in axis)
     together = len(axis) == len(x.axes) and work.base[x] is x
-    few = isinstance(terms, int) and terms <= CHAIN
+    few = isinstance(terms, int) and terms <= MAX_SERIAL_TERMS
     return name_of(x.dtype) not in ("float32", "float64") or together or few
 
 
-def _position(work: Operands, op: Op) -> list[str]:
+def _position(work: ArrayOperands, op: Op) -> list[str]:
     x, out = work.operand(op.args[0]), work.operand(op)
     return [f"np.{op.primitive.name}({x}, axis={positions(op)[0]}, out={out})"]
 
 
-def _cumulative(work: Operands, op: Op) -> list[str]:
+def _cumulative(work: ArrayOperands, op: Op) -> list[str]:
     name, exclusive, reverse = op.attrs
     at = op.axes.index(name)
     ufunc, identity = ("add", 0) if op.primitive.name == "cumsum" else ("multiply", 1)
@@ -112,23 +112,23 @@ def _cumulative(work: Operands, op: Op) -> list[str]:
     ]
 
 
-def _sort(work: Operands, op: Op) -> list[str]:
+def _sort(work: ArrayOperands, op: Op) -> list[str]:
     x, out = work.operand(op.args[0]), work.operand(op)
     first = [] if x == out else [f"np.copyto({out}, {x})"]
     return [*first, f"{out}.sort(axis={op.axes.index(op.attrs[0])}, kind='stable')"]
 
 
-def _argsort(work: Operands, op: Op) -> list[str]:
+def _argsort(work: ArrayOperands, op: Op) -> list[str]:
     x, out, at = work.operand(op.args[0]), work.operand(op), op.axes.index(op.attrs[0])
     return [f"np.copyto({out}, np.argsort({x}, axis={at}, kind='stable'))"]
 
 
-def _top_k(work: Operands, op: Op) -> list[str]:
+def _top_k(work: ArrayOperands, op: Op) -> list[str]:
     x, out, at = work.operand(op.args[0]), work.operand(op), op.axes.index(op.attrs[0])
     return [f"rt.top_k({x}, {at}, {op.attrs[1]}, {out})"]
 
 
-def _dot(work: Operands, op: Op) -> list[str]:
+def _dot(work: ArrayOperands, op: Op) -> list[str]:
     parts = groups(op)
     x, y = op.args
     order = work.layouts[op].order
@@ -141,12 +141,14 @@ def _dot(work: Operands, op: Op) -> list[str]:
     right = _matrix(work, y, batch, [summed, columns], drop=flat)
     out = _matrix(work, op, batch, [rows, columns], drop=flat)
     terms = product(x.axes[n].expression for n in summed)
-    if name_of(op.dtype) != "float32" or (isinstance(terms, int) and terms <= LONG_PRODUCT):
+    if name_of(op.dtype) != "float32" or (isinstance(terms, int) and terms <= MAX_FLOAT32_TERMS):
         return [f"np.matmul({left}, {right}, out={out})"]
     return [f"rt.matmul({left}, {right}, {out})"]
 
 
-def _matrix(work: Operands, op: Op, batch: list[str], pair: list[list[str]], drop: bool) -> str:
+def _matrix(
+    work: ArrayOperands, op: Op, batch: list[str], pair: list[list[str]], drop: bool
+) -> str:
     """Return ``op`` with axes (batch, first of pair, second); with ``drop``, without empty ones."""
     name = work.array(op)
     order = [op.axes.index(n) for n in [*batch, *pair[0], *pair[1]]]
@@ -160,7 +162,7 @@ def _matrix(work: Operands, op: Op, batch: list[str], pair: list[list[str]], dro
     return name
 
 
-def _update(work: Operands, op: Op) -> list[str]:
+def _update(work: ArrayOperands, op: Op) -> list[str]:
     x, value, out = work.operand(op.args[0]), work.operand(op.args[1]), work.operand(op)
     first = [] if x == out else [f"np.copyto({out}, {x})"]
     if len(op.args) > 2:
@@ -169,19 +171,19 @@ def _update(work: Operands, op: Op) -> list[str]:
     return [*first, f"np.copyto({part}, {value})"]
 
 
-def _slice(work: Operands, op: Op) -> list[str]:
+def _slice(work: ArrayOperands, op: Op) -> list[str]:
     """Return the statements of a slice at run-time positions; other slices are views."""
     x, out = work.operand(op.args[0]), work.operand(op)
     return [f"np.copyto({out}, {x}{work.index(op, 1)})"]
 
 
-def _flatten(work: Operands, op: Op) -> list[str]:
+def _flatten(work: ArrayOperands, op: Op) -> list[str]:
     x = op.args[0]
     shaped = work.view_of(work.array(op), f".reshape({work.shape(x.axes.lengths)}, copy=False)")
     return [f"np.copyto({shaped}, {work.operand(x)})"]
 
 
-def _concat(work: Operands, op: Op) -> list[str]:
+def _concat(work: ArrayOperands, op: Op) -> list[str]:
     at, out = op.axes.index(op.attrs[0]), work.array(op)
     lines: list[str] = []
     start: int | Length = 0
@@ -194,7 +196,7 @@ def _concat(work: Operands, op: Op) -> list[str]:
     return lines
 
 
-def _pad(work: Operands, op: Op) -> list[str]:
+def _pad(work: ArrayOperands, op: Op) -> list[str]:
     x, value = op.args
     inner = []
     for axis, width in zip(x.axes, op.attrs[0], strict=True):
@@ -207,7 +209,7 @@ def _pad(work: Operands, op: Op) -> list[str]:
     ]
 
 
-def _gather(work: Operands, op: Op) -> list[str]:
+def _gather(work: ArrayOperands, op: Op) -> list[str]:
     x, index = op.args
     at = x.axes.index(op.attrs[0])
     return [
@@ -216,7 +218,7 @@ def _gather(work: Operands, op: Op) -> list[str]:
     ]
 
 
-def _scatter(work: Operands, op: Op) -> list[str]:
+def _scatter(work: ArrayOperands, op: Op) -> list[str]:
     x, out = work.operand(op.args[0]), work.operand(op)
     index, value = work.operand(op.args[1]), work.operand(op.args[2])
     place = ", ".join([":"] * op.axes.index(op.attrs[0]) + [index])
@@ -227,30 +229,30 @@ def _scatter(work: Operands, op: Op) -> list[str]:
     return [*first, f"np.{COMBINING[op.attrs[1]].__name__}.at({out}, ({slices},), {value})"]
 
 
-def _iota(work: Operands, op: Op) -> list[str]:
+def _iota(work: ArrayOperands, op: Op) -> list[str]:
     return [f"rt.iota({work.operand(op)})"]
 
 
-def _random_bits(work: Operands, op: Op) -> list[str]:
+def _random_bits(work: ArrayOperands, op: Op) -> list[str]:
     seed, draw = op.attrs[0], op.attrs[1]
     flat = work.view_of(work.array(op), ".reshape(-1, copy=False)")
     calls = work.operand(op.args[0])
     return [f"rt.random_bits({flat}, {seed}, {draw}, int({calls}))"]
 
 
-def _print(work: Operands, op: Op) -> list[str]:
+def _print(work: ArrayOperands, op: Op) -> list[str]:
     return [f"rt.show({op.attrs[0]!r}, {work.operand(op.args[0])})"]
 
 
-def _checked(work: Operands, op: Op) -> list[str]:
+def _checked(work: ArrayOperands, op: Op) -> list[str]:
     length, lowest = work.length(op.attrs[0]), "" if op.attrs[1] else ", 0"
     return [
         f"rt.check_positions({work.operand(index)}, {length}, {work.position}{lowest})"
-        for index in examined(op)
+        for index in inspected_values(op)
     ]
 
 
-SPECIAL: dict[str, Callable[[Operands, Op], list[str]]] = {
+SPECIAL: dict[str, Callable[[ArrayOperands, Op], list[str]]] = {
     "where": _where,
     "cast": _cast,
     "argmax": _position,

@@ -10,19 +10,19 @@ from ...op_graph.regions.while_op import WhileAttributes
 from ..kernels.ir.nest import WHILE, Region
 from ..lowering.planning.plan import Inside, Plan
 from ..lowering.planning.schedule import Kernel
-from .arrays import Operands
+from .arrays import ArrayOperands
 from .split_functions import Line, comment, computing, names_text
 
-Write = Callable[[Operands], None]  # writes the statements of all kernels of a plan
+Write = Callable[[ArrayOperands], None]  # writes the statements of all kernels of a plan
 
 
-def region_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
+def region_statements(work: ArrayOperands, kernel: Kernel, write: Write) -> list[str]:
     """Return the statements that run a region; its bodies become functions of the module."""
     assert isinstance(kernel.work, Region)
     return REGIONS[kernel.work.op.primitive.name](work, kernel, write)
 
 
-def case_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
+def case_statements(work: ArrayOperands, kernel: Kernel, write: Write) -> list[str]:
     """Return the statements that run one of several branches."""
     assert isinstance(kernel.work, Region)
     region, inside = kernel.work, work.plan.inside[kernel.op]
@@ -37,7 +37,7 @@ def case_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
     return ["\n".join(lines)]
 
 
-def loop_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
+def loop_statements(work: ArrayOperands, kernel: Kernel, write: Write) -> list[str]:
     """Return the statements that run a scan."""
     assert isinstance(kernel.work, Region)
     region, inside = kernel.work, work.plan.inside[kernel.op]
@@ -89,7 +89,7 @@ def loop_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
     return ["\n".join([*lines, *after])]
 
 
-def while_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
+def while_statements(work: ArrayOperands, kernel: Kernel, write: Write) -> list[str]:
     """Return the statements that run a while loop."""
     assert isinstance(kernel.work, Region)
     region, inside = kernel.work, work.plan.inside[kernel.op]
@@ -144,12 +144,12 @@ REGIONS = {"scan": loop_statements, "while": while_statements, "case": case_stat
 
 
 def body_functions(
-    work: Operands, inside: Inside, k: int, leaves: Sequence[Leaf], write: Write
+    work: ArrayOperands, inside: Inside, k: int, leaves: Sequence[Leaf], write: Write
 ) -> tuple[int, str]:
     """Emit the functions of body ``k``; return their number and the name of its bound arrays."""
     number = work.shared_counts["step"]
     work.shared_counts["step"] = number + 1
-    inner = Operands(inside.plans[k], {}, work.constants, work, inside.first[k])
+    inner = ArrayOperands(inside.plans[k], {}, work.constants, work, inside.first[k])
     inner.first_step = work.first_step + inside.steps[k]
     work.functions += step_functions(inner, leaves, number, write)
     made = f"bind_step_{number}(arena, offsets, constants, L)"
@@ -157,7 +157,7 @@ def body_functions(
 
 
 def step_functions(
-    inner: Operands, leaves: Sequence[Leaf], number: int, write: Write
+    inner: ArrayOperands, leaves: Sequence[Leaf], number: int, write: Write
 ) -> list[Line]:
     """Return the function that makes the arrays of a body, and the one that computes it."""
     plan: Plan = inner.plan

@@ -14,7 +14,7 @@ from ..lowering.facts.target import Arrangement, Layout
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class ContractionAxes:
     """The axes of a contraction by role: batch, rows (in x only), columns (in y only), summed."""
 
     batch: tuple[str, ...]
@@ -23,11 +23,11 @@ class Groups:
     summed: tuple[str, ...]
 
 
-def groups(op: Op) -> Groups:
+def groups(op: Op) -> ContractionAxes:
     """Return the axes of a contraction by role, in the order of its operands."""
     x, y = op.args[0].axes, op.args[1].axes
     summed = op.attrs[0]
-    return Groups(
+    return ContractionAxes(
         tuple(n for n in x.names if n in y and n not in summed),
         tuple(n for n in x.names if n not in y),
         tuple(n for n in y.names if n not in x),
@@ -58,7 +58,7 @@ def _within(layout: Layout, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(n for n in layout.order if n in names)
 
 
-def _readable(layout: Layout, own: tuple[str, ...], parts: Groups) -> bool:
+def _readable(layout: Layout, own: tuple[str, ...], parts: ContractionAxes) -> bool:
     """Return True if an operand is a stack of matrices that BLAS reads in place."""
     if not layout.unit or (layout.order and layout.order[-1] in parts.batch):
         return False

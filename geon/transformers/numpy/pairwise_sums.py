@@ -16,11 +16,13 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, np.dtype[Any]]
-CHAIN = 32  # terms that are added sequentially: error at most 5e-7 for equal ones
-PIECE = 1 << 18  # elements per block of work, whose temporaries are a few times that size
-LONG_PRODUCT = 8192  # terms from which on a product is computed in float64
-RUNNING = 1 << 13  # elements of a running sum that are added at a time
-VECTOR = 1024  # terms per block of a product of vectors: BLAS has at least 16 accumulators for them
+MAX_SERIAL_TERMS = 32  # terms that are added sequentially: error at most 5e-7 for equal ones
+PIECE_ELEMENTS = 1 << 18  # elements per block of work, whose temporaries are a few times that size
+MAX_FLOAT32_TERMS = 8192  # terms from which on a product is computed in float64
+RUNNING_SUM_ELEMENTS = 1 << 13  # elements of a running sum that are added at a time
+VECTOR_PRODUCT_TERMS = (
+    1024  # terms per block of a product of vectors: BLAS has at least 16 accumulators for them
+)
 
 
 def add_reduce(x: Array, axis: int | tuple[int, ...], out: Array) -> None:
@@ -28,7 +30,7 @@ def add_reduce(x: Array, axis: int | tuple[int, ...], out: Array) -> None:
     axes = (axis,) if isinstance(axis, int) else axis
     terms = math.prod([x.shape[a] for a in axes])
     trailing = min(axes, default=0) >= x.ndim - len(axes)
-    if terms <= CHAIN or (trailing and x.flags.c_contiguous):
+    if terms <= MAX_SERIAL_TERMS or (trailing and x.flags.c_contiguous):
         np.add.reduce(x, axis=axes, out=out)
     else:
         kept = [a for a in range(x.ndim) if a not in axes]
@@ -37,7 +39,7 @@ def add_reduce(x: Array, axis: int | tuple[int, ...], out: Array) -> None:
 
 def _reduce_kept(x: Array, out: Array) -> None:
     """Sum over the last axes of ``x``, those that ``out`` lacks; split large ``out``."""
-    if out.size > PIECE // CHAIN:
+    if out.size > PIECE_ELEMENTS // MAX_SERIAL_TERMS:
         axis = int(np.argmax(out.shape))
         middle = out.shape[axis] // 2
         for half in (slice(None, middle), slice(middle, None)):
@@ -52,9 +54,12 @@ def _reduce_kept(x: Array, out: Array) -> None:
 def _add_sums(x: Array, total: Array) -> None:
     """Add the sums over the last axes of ``x`` to ``total``, block by block of the summed axes."""
     first = total.ndim
-    if x.size > PIECE and x.size > total.size * CHAIN:
+    if x.size > PIECE_ELEMENTS and x.size > total.size * MAX_SERIAL_TERMS:
         axis = first + int(np.argmax(x.shape[first:]))
-        step = max(CHAIN, x.shape[axis] * PIECE // x.size // CHAIN * CHAIN)
+        step = max(
+            MAX_SERIAL_TERMS,
+            x.shape[axis] * PIECE_ELEMENTS // x.size // MAX_SERIAL_TERMS * MAX_SERIAL_TERMS,
+        )
         if step < x.shape[axis]:
             for start in range(0, x.shape[axis], step):
                 _add_sums(x[(slice(None),) * axis + (slice(start, start + step),)], total)
@@ -72,32 +77,32 @@ def _few_terms(x: Array, first: int) -> Array:
     summed = range(first, x.ndim)
     near = [a for a in summed if x.shape[a] > 1 and strides[a] == x.itemsize]
     axis = near[0] if near else max(summed, key=lambda a: x.shape[a])
-    if near and x.shape[axis] >= CHAIN:
+    if near and x.shape[axis] >= MAX_SERIAL_TERMS:
         return np.add.reduce(x, axis=axis).astype(np.float64)  # NumPy adds pairwise here
-    blocks, rest = divmod(x.shape[axis], CHAIN)
+    blocks, rest = divmod(x.shape[axis], MAX_SERIAL_TERMS)
     part = (slice(None),) * axis
     if not blocks:
         return np.add.reduce(x, axis=axis).astype(np.float64)
-    whole = x[(*part, slice(None, blocks * CHAIN))]
-    shape = (*x.shape[:axis], blocks, CHAIN, *x.shape[axis + 1 :])
+    whole = x[(*part, slice(None, blocks * MAX_SERIAL_TERMS))]
+    shape = (*x.shape[:axis], blocks, MAX_SERIAL_TERMS, *x.shape[axis + 1 :])
     sums = np.add.reduce(whole.reshape(shape, copy=False), axis=axis + 1)
     found = np.add.reduce(sums, axis=axis, dtype=np.float64)
     if rest:
-        found += np.add.reduce(x[(*part, slice(blocks * CHAIN, None))], axis=axis)
+        found += np.add.reduce(x[(*part, slice(blocks * MAX_SERIAL_TERMS, None))], axis=axis)
     return found
 
 
 def add_accumulate(x: Array, axis: int, out: Array) -> None:
     """Running sums of float32 along ``axis``, accumulated in float64 and rounded."""
     x, out = np.moveaxis(x, axis, 0), np.moveaxis(out, axis, 0)
-    if out[:1].size > RUNNING:
+    if out[:1].size > RUNNING_SUM_ELEMENTS:
         along = 1 + int(np.argmax(out.shape[1:]))
         middle = out.shape[along] // 2
         for half in (slice(None, middle), slice(middle, None)):
             part = (slice(None),) * along + (half,)
             add_accumulate(x[part], 0, out[part])
         return
-    step = max(1, RUNNING // max(1, out[:1].size))
+    step = max(1, RUNNING_SUM_ELEMENTS // max(1, out[:1].size))
     total: Any = None
     for start in range(0, len(x), step):
         sums = np.add.accumulate(x[start : start + step], axis=0, dtype=np.float64)
@@ -110,19 +115,21 @@ def add_accumulate(x: Array, axis: int, out: Array) -> None:
 def matmul(x: Array, y: Array, out: Array) -> None:
     """Product of (stacks of) float32 matrices, with the shapes of ``np.matmul``."""
     terms = x.shape[-1]
-    if terms <= LONG_PRODUCT:
+    if terms <= MAX_FLOAT32_TERMS:
         np.matmul(x, y, out=out)
     elif out.size == 1:
         x, y = x.reshape(terms, copy=False), y.reshape(terms, copy=False)
-        parts = terms // VECTOR
-        whole = slice(None, parts * VECTOR)
-        left = x[whole].reshape(parts, 1, VECTOR, copy=False)
-        right = y[whole].reshape(parts, VECTOR, 1, copy=False)
+        parts = terms // VECTOR_PRODUCT_TERMS
+        whole = slice(None, parts * VECTOR_PRODUCT_TERMS)
+        left = x[whole].reshape(parts, 1, VECTOR_PRODUCT_TERMS, copy=False)
+        right = y[whole].reshape(parts, VECTOR_PRODUCT_TERMS, 1, copy=False)
         total = 0.0
-        for start in range(0, parts, PIECE):
-            piece = slice(start, start + PIECE)
+        for start in range(0, parts, PIECE_ELEMENTS):
+            piece = slice(start, start + PIECE_ELEMENTS)
             total += np.add.reduce(np.matmul(left[piece], right[piece]), axis=None, dtype=float)
-        out[...] = total + np.float64(np.matmul(x[parts * VECTOR :], y[parts * VECTOR :]))
+        out[...] = total + np.float64(
+            np.matmul(x[parts * VECTOR_PRODUCT_TERMS :], y[parts * VECTOR_PRODUCT_TERMS :])
+        )
     elif x.ndim > 2:
         for place in np.ndindex(x.shape[:-2]):
             _matrices(x[place], y[place], out[place])
@@ -136,8 +143,8 @@ def _matrices(x: Array, y: Array, out: Array) -> None:
     """Product of two matrices in float64, by blocks of the result and of the summed axis."""
     rows, columns = out.shape
     height = max(1, min(rows, 512))
-    width = max(1, min(columns, PIECE // height))
-    depth = max(1, PIECE // (height + width))
+    width = max(1, min(columns, PIECE_ELEMENTS // height))
+    depth = max(1, PIECE_ELEMENTS // (height + width))
     for row in range(0, rows, height):
         for column in range(0, columns, width):
             target = out[row : row + height, column : column + width]

@@ -1,7 +1,7 @@
 """Split long emitted functions into parts.
 
 Python takes more time per line for a long function than for a short one, so a program of many
-thousand statements is written as functions of ``PART`` statements each.
+thousand statements is written as functions of ``STATEMENTS_PER_FUNCTION`` statements each.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from ...op_graph.op_graph import Op
 
 Line = tuple[str, Op | None]
-PART = 1000
+STATEMENTS_PER_FUNCTION = 1000
 _NAME = re.compile(r"\b(?:[bcgknrsvx]\d\w*|L)\b")
 _UNREAD = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|#.*")  # strings and comments
 
@@ -46,13 +46,16 @@ def computing(
     ``scopes`` has for each name whether it is made in ``bind`` (then it is passed on) or in
     ``run``.
     """
-    if len(statements) <= 2 * PART:
+    if len(statements) <= 2 * STATEMENTS_PER_FUNCTION:
         bound = _used(statements, scopes, "bind")
         head: Line = (f"def {name}({', '.join(['bound', *inputs])}):", None)
         body = unpacked(bound, "bound") + _indented(statements)
         body += [(f"    return {names_text(results)}", None)] if results or name == "run" else []
         return names_text(bound), [head, *body]
-    parts = [statements[k : k + PART] for k in range(0, len(statements), PART)]
+    parts = [
+        statements[k : k + STATEMENTS_PER_FUNCTION]
+        for k in range(0, len(statements), STATEMENTS_PER_FUNCTION)
+    ]
     bounds = [_used(part, scopes, "bind") for part in parts]
     needed = [_used(part, scopes, "run") for part in parts]
     lines: list[Line] = []

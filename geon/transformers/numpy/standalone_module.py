@@ -26,14 +26,14 @@ from ..base import Transformer
 from ..binding.call_values import input_label
 from ..computation import Computation
 from ..lowering.planning.plan import kernels_of
-from ..reports.call_errors import described
+from ..reports.call_errors import describe_kernel
 from ..request import RESERVED
 from ..runtime import dims, feeding
 from ..runtime.files import path_text, replace, writable
-from ..runtime.result_structure import Fields, Items, Layout, Table
+from ..runtime.result_structure import Fields, Items, ResultLayout, Table
 from .arrays import dtype_text, length_text
 from .split_functions import comment
-from .standalone_source import WIDTH, indented, library, section, trimmed
+from .standalone_source import MAX_LINE_CHARACTERS, indented, library, section, trimmed
 
 HEADER = '''"""Computations and variables, written by geon {version}; needs {needs} alone.
 
@@ -117,11 +117,11 @@ def write_module(transformer: Transformer, path: str | os.PathLike[str]) -> None
     with transformer.lock:
         transformer.variables.state.usable()
         transformer.variables.rename()
-        text = _Module(transformer).text()
+        text = _StandaloneWriter(transformer).text()
     replace(f"module {shown!r}", target, [text.encode()], mode)
 
 
-class _Module:
+class _StandaloneWriter:
     """Builder of the file."""
 
     def __init__(self, transformer: Transformer) -> None:
@@ -169,7 +169,9 @@ class _Module:
         self.lines += [comment(f"# takes ({shown}), gives ({', '.join(results)})"), ""]
         program = self.program(computation.source)
         kernels = kernels_of(computation.plan)
-        raising = [f"{k}: {described(kernel.op)!r}," for k, kernel in kernels if kernel.raises]
+        raising = [
+            f"{k}: {describe_kernel(kernel.op)!r}," for k, kernel in kernels if kernel.raises
+        ]
         values = [isinstance(op, Tensor) for op in computation.results]
         self.lines += [
             "",
@@ -307,7 +309,7 @@ class _Module:
         self.lines += ["", "def _constants():", "    return ["]
         for array in (value.array for value in self.constants):
             text = base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
-            step = WIDTH - 14
+            step = MAX_LINE_CHARACTERS - 14
             pieces = [text[at : at + step] for at in range(0, len(text), step)] or [""]
             self.lines += [
                 f"        rt.decoded({dtype_text(array.dtype)}, {array.shape},",
@@ -341,7 +343,7 @@ def _listed(items: Sequence[str], what: str) -> list[str]:
     return [f"    [  # {what}", *indented(items, 2), "    ],"]
 
 
-def _layout(layout: Layout | None) -> str:
+def _layout(layout: ResultLayout | None) -> str:
     """Return the structure of results as text; users' classes become plain namespaces."""
     if layout is None:
         return "None"

@@ -59,7 +59,7 @@ LIBRARY = (
     runtime,
     standalone,
 )
-WIDTH = 100
+MAX_LINE_CHARACTERS = 100
 
 
 def library() -> str:
@@ -115,4 +115,4 @@ def indented(lines: Iterable[str], levels: int) -> list[str]:
 
 def section(title: str) -> list[str]:
     """Return the lines that head a section."""
-    return ["", "", f"# {title} ".ljust(WIDTH - 4, "-"), ""]
+    return ["", "", f"# {title} ".ljust(MAX_LINE_CHARACTERS - 4, "-"), ""]

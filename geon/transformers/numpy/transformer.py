@@ -40,7 +40,7 @@ class NumPyProgram:
     source: str
 
 
-class _Source:
+class _SourceLoader:
     """Loader that gives tracebacks the lines of an emitted module."""
 
     def __init__(self, source: str) -> None:
@@ -64,7 +64,7 @@ class NumPyTransformer(Transformer):
         """Return the module of a plan, executed."""
         source = self.emit(plan, linking, annotate=False)
         name = f"<geon numpy program {zlib.crc32(source.encode()):08x}>"
-        space: dict[str, Any] = {"__name__": name, "__loader__": _Source(source)}
+        space: dict[str, Any] = {"__name__": name, "__loader__": _SourceLoader(source)}
         for piece in functions(source):
             exec(compile(piece, name, "exec", dont_inherit=True), space)
         return NumPyProgram((space["bind"], space["run"], space["sizes"]), source)

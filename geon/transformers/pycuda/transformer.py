@@ -10,7 +10,7 @@ from ...errors import ArgumentError
 from ...op_graph.core.primitive import PRIMITIVES
 from ...op_graph.op_graph import Op
 from ..base import Transformer
-from ..compile import Stages
+from ..compile import CompileStages
 from ..computation import Computation
 from ..kernels.scans.scalarised_scans import TurnBounds
 from ..linking import Linking
@@ -23,7 +23,7 @@ from .emit.fusion import groups
 from .emit.record import load, record_of, save
 from .kernels.sorting import SORTS
 from .launches.device import Device
-from .launches.memory import ALIGNMENT, DeviceMemory
+from .launches.memory import ALIGNMENT_BYTES, DeviceMemory
 from .launches.target import CudaTarget
 from .products.library_dispatch import scratch_with
 from .products.scratch import scratch_of
@@ -45,7 +45,7 @@ def arrange(op: Op, x: Layout, y: Layout) -> Arrangement:
 
 # Max. statements of an iteration of a loop whose small tensors are scalarised: as separate kernels,
 # each would be launched in each iteration, which takes longer than any text of this size.
-TURNS = TurnBounds(single=6000, lanes=6000)
+MAX_TURN_STATEMENTS = TurnBounds(single=6000, lanes=6000)
 TARGET = CudaTarget(
     name="pycuda",
     rules=RULES,
@@ -64,9 +64,9 @@ TARGET = CudaTarget(
     last=LAST,
     scratch=scratch_of,
     lacks=lacks,
-    orders=TURNS,
+    orders=MAX_TURN_STATEMENTS,
     stops=("while",),
-    alignment=ALIGNMENT,
+    alignment=ALIGNMENT_BYTES,
     result_bytes=bytes_of_result,
     beside=BESIDE,
 )
@@ -145,7 +145,7 @@ class CudaTransformer(Transformer):
         """Return the time of each kernel on the device, and how often it runs."""
         return profile(self, self.libraries, computation, args, keywords, repeats)
 
-    def make_call(self, stages: Stages) -> Any:
+    def make_call(self, stages: CompileStages) -> Any:
         """Return a callable from arrays to arrays, which copies them to the device and back."""
         call = self.link(stages.compiled.functions, stages, kind=CudaCall)
         assert isinstance(call, CudaCall)

@@ -23,19 +23,19 @@ from ...op_graph.op_graph import Leaf, Op, post_order
 from ...op_graph.rows.indexing import before_int64, is_held, purpose_of
 from ...op_graph.values.dtypes import kind
 from ..binding.call_values import input_label
-from ..compile import Stages
+from ..compile import CompileStages
 from ..lowering.facts.value_sizes import bytes_of
 from ..lowering.planning.plan import Plan
-from ..runtime.calls import explained
+from ..runtime.calls import explain_error
 from ..runtime.loop_steps import shown_steps
 from ..runtime.value_errors import UNCONVERGED, outside
 
 # Kinds of ops that a kernel may compute without memory, beside those that have a home.
 COMPUTED = ("elementwise", "reduction", "contraction")
-KERNELS_SHOWN = 5  # max. kernels listed in a message if the failed one is unknown
+MAX_SHOWN_KERNELS = 5  # max. kernels listed in a message if the failed one is unknown
 
 
-def described(op: Op) -> str:
+def describe_kernel(op: Op) -> str:
     """Return a kernel's description in messages: its op, line, and forward or derivative pass."""
     remarks = [site[2] for site in sites_of(op)]
     derived = all(remark.startswith(("derivative", "tangent")) for remark in remarks)
@@ -59,7 +59,7 @@ def with_placeholders(error: ArgumentError, leaves: Sequence[Leaf]) -> ArgumentE
     return ArgumentError("\n".join([str(error), *lines]))
 
 
-def about_ops(error: GeonError, stages: Stages, fed: Sequence[Any] | None) -> Exception:
+def about_ops(error: GeonError, stages: CompileStages, fed: Sequence[Any] | None) -> Exception:
     """Return an error of a call, extended by the op that it concerns and the user's line.
 
     ``fed`` are the values of the placeholders, which may be the cause; None if not known any more.
@@ -67,9 +67,11 @@ def about_ops(error: GeonError, stages: Stages, fed: Sequence[Any] | None) -> Ex
     if isinstance(error, NonFiniteError) and getattr(error, "kernel", None) is not None:
         kernel = error.kernel  # type: ignore[attr-defined]  # a kernel that checked its result
         op = stages.plan.kernel_at(kernel).op
-        blamed = "" if fed is None else not_finite([op, around(kernel, stages.plan)], stages, fed)
+        blamed = (
+            "" if fed is None else not_finite([op, outermost_op(kernel, stages.plan)], stages, fed)
+        )
         if blamed:
-            where = f"{described(op)}{shown_steps(error)}"
+            where = f"{describe_kernel(op)}{shown_steps(error)}"
             return NonFiniteError(f"{blamed}: feed finite ones\n  {where}: {error}")
     if isinstance(error, IndexRangeError) and getattr(error, "kernel", None) is not None:
         error = with_purpose(error, stages.plan.kernel_at(error.kernel).op)  # type: ignore[attr-defined]
@@ -79,7 +81,7 @@ def about_ops(error: GeonError, stages: Stages, fed: Sequence[Any] | None) -> Ex
         return with_largest(error, stages.plan)
     if isinstance(error, DeviceError) and error.lost:
         return with_kernels(error, stages.plan)
-    return explained(error, lambda kernel: described(stages.plan.kernel_at(kernel).op))
+    return explain_error(error, lambda kernel: describe_kernel(stages.plan.kernel_at(kernel).op))
 
 
 def with_purpose(error: IndexRangeError, op: Op) -> IndexRangeError:
@@ -93,13 +95,13 @@ def with_purpose(error: IndexRangeError, op: Op) -> IndexRangeError:
     return made
 
 
-def around(step: int, plan: Plan) -> Op:
+def outermost_op(step: int, plan: Plan) -> Op:
     """Return the op of the kernel, outside of all loops, that contains a step."""
     spans = zip(plan.schedule.kernels, plan.steps, strict=True)
     return next(kernel.op for kernel, (first, last) in spans if first <= step <= last)
 
 
-def not_finite(ops: Iterable[Op], stages: Stages, fed: Sequence[Any]) -> str:
+def not_finite(ops: Iterable[Op], stages: CompileStages, fed: Sequence[Any]) -> str:
     """Return text about non-finite data of a placeholder below ``ops``; empty without any."""
     below = set(post_order(ops))
     leaves = stages.request.placeholders
@@ -141,12 +143,12 @@ def with_largest(error: SizeError, plan: Plan) -> SizeError:
     )
 
 
-def beside(step: int, plan: Plan) -> str:
+def describe_concurrent(step: int, plan: Plan) -> str:
     """Return text about kernels that ran concurrently with a failed step; they may be the cause."""
     times, kernels = plan.schedule.times, plan.schedule.kernels
     failed = next(k for k, (first, last) in enumerate(plan.steps) if first <= step <= last)
     others = [k for k, time in enumerate(times) if time == times[failed] and k != failed]
-    lines = [f"\n    {described(kernels[k].op)}" for k in others]
+    lines = [f"\n    {describe_kernel(kernels[k].op)}" for k in others]
     return "\n  beside it ran" + "".join(lines) if lines else ""
 
 
@@ -154,12 +156,12 @@ def with_kernels(error: DeviceError, plan: Plan) -> DeviceError:
     """Return a device's error, extended by the kernel that failed, or the candidates."""
     kernels = plan.schedule.kernels
     if error.kernel is not None:
-        failed = described(plan.kernel_at(error.kernel).op)
-        made = type(error)(f"{failed}: {error}{beside(error.kernel, plan)}")
+        failed = describe_kernel(plan.kernel_at(error.kernel).op)
+        made = type(error)(f"{failed}: {error}{describe_concurrent(error.kernel, plan)}")
     else:
-        lines = [f"    {described(kernel.op)}" for kernel in kernels[:KERNELS_SHOWN]]
-        if len(kernels) > KERNELS_SHOWN:
-            lines.append(f"    and {len(kernels) - KERNELS_SHOWN} more")
+        lines = [f"    {describe_kernel(kernel.op)}" for kernel in kernels[:MAX_SHOWN_KERNELS]]
+        if len(kernels) > MAX_SHOWN_KERNELS:
+            lines.append(f"    and {len(kernels) - MAX_SHOWN_KERNELS} more")
         listed = "\n".join(lines)
         made = type(error)(
             f"{error}\n  one of the kernels of this computation failed, which compute\n{listed}\n"

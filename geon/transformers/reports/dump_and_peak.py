@@ -12,13 +12,13 @@ from ...op_graph.building.typing import Lengths
 from ...op_graph.op_graph import Leaf, post_order, storage_leaves
 from ...op_graph.text.dumps import dumps
 from ..binding.open_lengths import named_lengths
-from ..compile import Stages
+from ..compile import CompileStages
 from ..lowering.planning.plan import peak
 from ..request import Request
 from .explain import explain
 
 
-def peak_bytes(stages: Stages, lengths: Lengths | None, threads: int) -> int | Length:
+def peak_bytes(stages: CompileStages, lengths: Lengths | None, threads: int) -> int | Length:
     """Return the bytes that a call needs beside its inputs and the variables."""
     request = stages.request
     given = named_lengths(lengths, request.open_names, "lengths")
@@ -29,7 +29,7 @@ def peak_bytes(stages: Stages, lengths: Lengths | None, threads: int) -> int | L
     return peak(stages.plan, known, threads)
 
 
-def dumped(request: Request, known: Mapping[Leaf, Any], lengths: Mapping[str, int]) -> str:
+def dump_request(request: Request, known: Mapping[Leaf, Any], lengths: Mapping[str, int]) -> str:
     """Return the text of a request with the values of its leaves and the lengths of its ops."""
     ops = post_order(request.results)
     stands = dict(zip(request.inputs, request.placeholders, strict=True)) | request.storage
@@ -42,10 +42,10 @@ def dumped(request: Request, known: Mapping[Leaf, Any], lengths: Mapping[str, in
     return dumps(list(request.results), feeds=feeds, lengths=needed)
 
 
-def html(stages: Stages, transformer: str, threads: int) -> str:
+def html(stages: CompileStages, transformer: str, threads: int) -> str:
     """Return the HTML of a computation for notebooks."""
     # imported here: it loads HTML's table of names
-    from ...op_graph.text.display import computation_html, folded
+    from ...op_graph.text.display import computation_html, fold_lines
 
     table = computation_html(
         {
@@ -56,4 +56,4 @@ def html(stages: Stages, transformer: str, threads: int) -> str:
             "peak bytes": str(peak_bytes(stages, None, threads)),
         }
     )
-    return table + folded("plan", explain(stages, "plan", threads).splitlines())
+    return table + fold_lines("plan", explain(stages, "plan", threads).splitlines())

@@ -10,7 +10,7 @@ from ...op_graph.axes.length_defaults import default_lengths
 from ...op_graph.building.constants import scalar_value
 from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import Leaf, Op, post_order
-from ..compile import Stages
+from ..compile import CompileStages
 from ..kernels.costs.machine import Machine
 from ..kernels.costs.roofline import Prediction, predict
 from ..lowering.fusion.kernel import Kernel
@@ -21,7 +21,7 @@ from .recomputation import computed_again
 STAGES = ("build", "functional", "simplify", "schedule", "plan", "emit")
 
 
-def explain(stages: Stages, stage: str, threads: int) -> str:
+def explain(stages: CompileStages, stage: str, threads: int) -> str:
     """Return the text of one stage, for calls on ``threads`` threads."""
     if stage not in STAGES:
         raise ArgumentError(f"there is no stage {stage!r}; there are {', '.join(STAGES)}")
@@ -73,7 +73,7 @@ def _listed(roots: Iterable[Op]) -> tuple[list[str], dict[Op, str]]:
     return lines, numbers
 
 
-def _schedule(stages: Stages, threads: int) -> str:
+def _schedule(stages: CompileStages, threads: int) -> str:
     schedule = stages.schedule
     machine = schedule.target.machine
     expected = [""] * len(schedule.kernels)
@@ -86,7 +86,9 @@ def _schedule(stages: Stages, threads: int) -> str:
         if not here.measured:
             ending[0] += "; a profile measures this one"
     lines = []
-    stored_in = {op: k for k, kernel in enumerate(schedule.kernels) for op in computed(kernel)}
+    stored_in = {
+        op: k for k, kernel in enumerate(schedule.kernels) for op in computed_values(kernel)
+    }
     for position, kernel in enumerate(schedule.kernels):
         notes = []
         for op in kernel.results:
@@ -107,13 +109,13 @@ def _schedule(stages: Stages, threads: int) -> str:
     return "\n".join([*lines, *ending])
 
 
-def computed(kernel: Kernel) -> tuple[Op, ...]:
+def computed_values(kernel: Kernel) -> tuple[Op, ...]:
     """Return the values that a kernel computes, including those that only its own steps read."""
     chain = kernel.fused.chain if kernel.fused is not None else None
     return kernel.results if chain is None else (*kernel.results, *chain.inner)
 
 
-def _predicted(stages: Stages, machine: Machine, threads: int) -> tuple[list[str], str]:
+def _predicted(stages: CompileStages, machine: Machine, threads: int) -> tuple[list[str], str]:
     """Return the predicted time of each kernel as text, and their sum if all lengths are known."""
     schedule = stages.schedule
     lengths = {**default_lengths(), **stages.request.lengths}
@@ -134,12 +136,12 @@ def _missing(
     kernel: Kernel, lengths: Mapping[str, int], machine: Machine, threads: int
 ) -> list[str]:
     """Return the unknown open lengths that a kernel's time depends on."""
-    asked = _Asked(lengths)
+    asked = _AskedLengths(lengths)
     predict(kernel.work, asked, machine, threads)
     return sorted(asked.missing)
 
 
-class _Asked(dict[str, int]):
+class _AskedLengths(dict[str, int]):
     """Lengths that return 1 for an unknown name and record it in ``missing``."""
 
     def __init__(self, lengths: Mapping[str, int]) -> None:
@@ -156,7 +158,7 @@ def _expected(prediction: Prediction) -> str:
     return f"  {1e6 * prediction.seconds:.2f} us, {moved}"
 
 
-def _plan(stages: Stages, threads: int) -> str:
+def _plan(stages: CompileStages, threads: int) -> str:
     plan = stages.plan
     lengths = {**default_lengths(), **stages.request.lengths}
     lines = [f"peak bytes: {peak(plan, lengths, threads)}"]

@@ -123,7 +123,7 @@ class Profile(Sequence[KernelProfile]):
     __repr__ = __str__
 
 
-def computed(op: Op) -> str:
+def describe_computed(op: Op) -> str:
     """Return text about what an op computes; a result of a region is named by the region."""
     row = op.args[0].primitive if is_region_result(op) else op.primitive
     label = f"{shown_name(op)}: {row.name}" if op.name else row.name
@@ -150,26 +150,29 @@ def quiet(prints: bool) -> Iterator[None]:
 # The table ----------------------------------------------------------------------------------------
 
 INDENT = "  "  # per level of loops and branches
-WIDEST = 40  # max. characters of what a kernel computes
-PLACE = 28  # max. characters of the line of the first result
+MAX_OP_CHARACTERS = 40  # max. characters of what a kernel computes
+MAX_PLACE_CHARACTERS = 28  # max. characters of the line of the first result
 HEAD = ("", "kind", "runs", "computes", "at", "us", "time", "bytes", "operations", "GB/s",
         "GFLOP/s", "predicted us", "least us", "of ceiling")  # fmt: skip
-RUNS = 2  # column that is shown if there are loops or branches
-PREDICTED = (11, 12, 13)  # columns that are shown if the machine's ceilings are known
-LEFT = (1, 3, 4)  # left-aligned columns
+RUNS_COLUMN = 2  # column that is shown if there are loops or branches
+PREDICTED_COLUMNS = (11, 12, 13)  # columns that are shown if the machine's ceilings are known
+TEXT_COLUMNS = (1, 3, 4)  # left-aligned columns
 
 
 def _table(profile: Profile) -> list[str]:
     """Return the lines of a table of all kernels, with totals."""
     total = profile.kernel_seconds
     lines = [HEAD, *(line for row in profile.kernels for line in _lines(row, total))]
-    hidden: tuple[int, ...] = () if any(row.inner for row in profile.kernels) else (RUNS,)
-    hidden += PREDICTED if profile.ceilings is None else ()
+    hidden: tuple[int, ...] = () if any(row.inner for row in profile.kernels) else (RUNS_COLUMN,)
+    hidden += PREDICTED_COLUMNS if profile.ceilings is None else ()
     shows = [k for k in range(len(HEAD)) if k not in hidden]
     widths = [max(len(line[k]) for line in lines) for k in range(len(HEAD))]
     shown = []
     for line in lines:
-        cells = [line[k].ljust(widths[k]) if k in LEFT else line[k].rjust(widths[k]) for k in shows]
+        cells = [
+            line[k].ljust(widths[k]) if k in TEXT_COLUMNS else line[k].rjust(widths[k])
+            for k in shows
+        ]
         shown.append("  ".join(cells).rstrip())
     kernels, where, limits = f"kernels {1e6 * total:.1f} us", profile.device, profile.ceilings
     if limits is not None:
@@ -225,8 +228,8 @@ def _line(row: KernelProfile, total: float, depth: int) -> tuple[str, ...]:
         "" if depth else str(row.number),
         INDENT * depth + row.kind,
         f"{row.runs:,}",
-        _short(row.computes[0], WIDEST - len(more)) + more,
-        _short(row.places[0], PLACE, start=False),
+        _short(row.computes[0], MAX_OP_CHARACTERS - len(more)) + more,
+        _short(row.places[0], MAX_PLACE_CHARACTERS, start=False),
         f"{1e6 * row.seconds:.2f}",
         f"{row.seconds / total:.0%}",
         _bytes(row.bytes),

@@ -7,12 +7,12 @@ from collections import Counter
 from ...op_graph.axes.length_defaults import default_lengths
 from ...op_graph.axes.lengths import names_of
 from ...op_graph.op_graph import Op
-from ..compile import Stages
+from ..compile import CompileStages
 from ..lowering.planning.cost_report import predictions, written_place
 from ..lowering.planning.plan import Plan, peak
 
 
-def computed_again(stages: Stages, threads: int) -> list[str]:
+def computed_again(stages: CompileStages, threads: int) -> list[str]:
     """Return lines about recomputed ops with counts, time and bytes; empty without any."""
     again = [op for op in stages.program.again if not op.primitive.view]
     if not again:

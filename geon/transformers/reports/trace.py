@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...op_graph.core.region_body import Body
-from ...op_graph.evaluation.interpreter import Run, interpret
+from ...op_graph.evaluation.interpreter import RegionRun, interpret
 from ...op_graph.op_graph import Op, RegionOp, post_order
 from ...op_graph.regions.scan_op import ScanAttributes
 from ...op_graph.transforms.functionalize import Functional
@@ -41,10 +41,10 @@ class TraceEntry:
             else f"at step {step} {'of' if axis in ENDING.values() else 'along'} {axis}"
             for axis, step in self.steps
         ]
-        return f"{', '.join([titled(self.op), *where])}\n{self.value}"
+        return f"{', '.join([op_title(self.op), *where])}\n{self.value}"
 
 
-def titled(op: Op) -> str:
+def op_title(op: Op) -> str:
     """Return a description of an op: primitive, name, axes, dtype, and the user's line."""
     label = f"{op.primitive.name} {op}" if op.name else str(op)
     return f"{label} {op.dtype.name}, made at {op.file_info}"
@@ -69,7 +69,7 @@ def trace(
         )
         for op, value in given.items()
     }
-    runs: dict[Op, list[Run]] | None = {} if steps else None
+    runs: dict[Op, list[RegionRun]] | None = {} if steps else None
     computed = interpret(pure.roots, {**known, **overridden}, lengths, runs)
     return list(_entries(pure.roots, computed, runs or {}, ()))
 
@@ -77,7 +77,7 @@ def trace(
 def _entries(
     roots: Iterable[Op],
     values: Mapping[Op, Array],
-    runs: Mapping[Op, list[Run]],
+    runs: Mapping[Op, list[RegionRun]],
     steps: tuple[tuple[str, int], ...],
 ) -> Iterator[TraceEntry]:
     """Yield the entries of the ops below ``roots``; for a region, those of its runs in order."""
@@ -92,7 +92,7 @@ def _entries(
             yield from _entries(run.body.results, run.values, run.inside, within)
 
 
-def _place(op: RegionOp, run: Run, number: int, count: int) -> tuple[str, int]:
+def _place(op: RegionOp, run: RegionRun, number: int, count: int) -> tuple[str, int]:
     """Return the axis or kind of a loop and the step of a run, or ("branch", its number).
 
     ``number`` counts the runs of its body, ``count`` is the total.

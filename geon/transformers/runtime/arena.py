@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 
-SMALL_PLAN = 400
+MAX_SEARCHED_BUFFERS = 400
 Lifetimes = Sequence[tuple[int, int]]
 Placed = tuple[list[int], int]
 
@@ -20,7 +20,7 @@ def place(sizes: Sequence[int], lifetimes: Lifetimes, alignment: int) -> Placed:
     """
     rounded = [-(-size // alignment) * alignment for size in sizes]
     best = _by_time(rounded, lifetimes)
-    if len(sizes) <= SMALL_PLAN:
+    if len(sizes) <= MAX_SEARCHED_BUFFERS:
         other = _by_size(rounded, lifetimes)
         if other[1] < best[1]:
             best = other

@@ -13,7 +13,9 @@ def arrange(
 ) -> list[Any]:
     """Return positional and keyword arguments as one value for each placeholder, in order."""
     if len(args) > count:
-        raise ArgumentError(f"{needed(names)}, and {len(args)} were given; give one for each")
+        raise ArgumentError(
+            f"{describe_needed(names)}, and {len(args)} were given; give one for each"
+        )
     values = list(args)
     rest = names[len(args) :]
     for name in keywords:
@@ -25,7 +27,8 @@ def arrange(
             )
         if name not in names:
             raise ArgumentError(
-                f"there is no placeholder named {name!r}; {needed(names)}: give those without a "
+                f"there is no placeholder named {name!r}; {describe_needed(names)}: give "
+                "those without a "
                 "name by position"
             )
         if name not in rest:
@@ -36,14 +39,14 @@ def arrange(
         if missing is None or missing not in keywords:
             label = repr(missing) if missing is not None else f"number {position + 1}"
             raise ArgumentError(
-                f"placeholder {label} was not given; {needed(names)}, and "
+                f"placeholder {label} was not given; {describe_needed(names)}, and "
                 f"{len(args) + len(keywords)} were given; give one for each"
             )
         values.append(keywords[missing])
     return values
 
 
-def needed(names: Sequence[str | None]) -> str:
+def describe_needed(names: Sequence[str | None]) -> str:
     """Return text for messages: how many values a call needs."""
     shown = ", ".join(name or f"#{k + 1}" for k, name in enumerate(names)) or "none"
     count = len(names)

@@ -13,14 +13,14 @@ import numpy as np
 
 from ...errors import AxisError, FeedError, GuardError, SizeError
 from .arena import place
-from .dims import Lengths, check_size, known, open_sizes, resolve
+from .dims import Lengths, check_size, has_all_lengths, open_sizes, resolve
 from .feeding import make_feed_of
 from .loop_steps import shown_steps
-from .rwlock import Reading, Writing
+from .rwlock import ReadSection, Writing
 from .state import Slot, State
-from .value_errors import UNCONVERGED, unconverged
+from .value_errors import UNCONVERGED, convergence_error
 
-BINDINGS_KEPT = 64
+MAX_BINDINGS = 64
 Array = np.ndarray[Any, Any]
 
 
@@ -137,7 +137,7 @@ class Call:
         try:
             while True:
                 binding = self.binding(key, arrays)
-                with (Writing if self.writes else Reading)(self.state.access):
+                with (Writing if self.writes else ReadSection)(self.state.access):
                     self.state.usable()
                     if binding.epoch != self.state.epoch:
                         continue  # another call failed and released the memory that this one found
@@ -172,7 +172,7 @@ class Call:
         """Return the results by the fast path; NotImplemented if it refuses these values."""
         if not self.slots:
             return self.tried(values, out)
-        with (Writing if self.writes else Reading)(self.state.access):
+        with (Writing if self.writes else ReadSection)(self.state.access):
             if self.entry_epoch != self.state.epoch:
                 return NotImplemented  # variables have moved or were freed
             results = self.tried(values, out)
@@ -271,7 +271,7 @@ class Call:
             space.arena, space.size = None, -1  # freed first; valid if the allocation fails
             space.arena = self.state.memory.allocate((size,), np.uint8, self.alignment)
             space.size = size
-        elif len(space.bound) >= BINDINGS_KEPT:
+        elif len(space.bound) >= MAX_BINDINGS:
             space.clear()
         variables = [slot.value for slot in self.slots]
         bound = self.bind(space.arena, binding.offsets, variables, self.constants, binding.lengths)
@@ -300,7 +300,7 @@ class Call:
         offsets, total = self.laid_out(lengths, arrays)
         binding = Binding(lengths, offsets, total, epoch)
         with self.lock:
-            while len(self.bindings) >= BINDINGS_KEPT:
+            while len(self.bindings) >= MAX_BINDINGS:
                 del self.bindings[next(iter(self.bindings))]
             self.bindings[key] = binding
         return binding
@@ -360,7 +360,7 @@ class Call:
             origin.setdefault(name, label)
         for label, dims, shape in [*held, *given]:
             for dim, size in zip(dims, shape, strict=True):
-                if known(dim, lengths) and resolve(dim, lengths) != size:
+                if has_all_lengths(dim, lengths) and resolve(dim, lengths) != size:
                     raise FeedError(
                         f"{label} has length {size} where {dim} = {resolve(dim, lengths)} is needed"
                     )
@@ -369,7 +369,7 @@ class Call:
     def check_guards(self, lengths: Mapping[str, int]) -> None:
         """Raise ``GuardError`` if an assumption made while building the graph does not hold."""
         for relation, left, right, message in self.guards:
-            if not (known(left, lengths) and known(right, lengths)):
+            if not (has_all_lengths(left, lengths) and has_all_lengths(right, lengths)):
                 continue
             a, b = resolve(left, lengths), resolve(right, lengths)
             if not (a == b if relation == "==" else a <= b):
@@ -382,7 +382,7 @@ class Call:
                 )
 
 
-def explained(error: Exception, describe: Callable[[int], str | None]) -> Exception:
+def explain_error(error: Exception, describe: Callable[[int], str | None]) -> Exception:
     """Return a kernel's error extended by its op, from ``describe(kernel)``, and its loop steps.
 
     Other errors are returned unchanged.
@@ -392,5 +392,5 @@ def explained(error: Exception, describe: Callable[[int], str | None]) -> Except
         return error
     shown = f"{describe(kernel)}"
     if shown.endswith(UNCONVERGED):
-        return unconverged(f"{shown}{shown_steps(error)}")
+        return convergence_error(f"{shown}{shown_steps(error)}")
     return type(error)(f"{shown}{shown_steps(error)}: {error}")

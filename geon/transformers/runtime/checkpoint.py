@@ -24,14 +24,14 @@ from .checkpoint_file import (
 from .checkpoint_selection import Choice, Restored
 from .feeding import convert
 from .files import path_text, replace, writable
-from .memory import own
+from .memory import own_copy
 
-_ENTRIES_LISTED = 8
+_MAX_LISTED_ENTRIES = 8
 _HOME = ", or restore into the model that saved the file"
 
 
 @dataclass(frozen=True)
-class Entry:
+class CheckpointEntry:
     """Description of one persistent variable for a checkpoint.
 
     ``key`` is its name in the file; ``automatic`` is True if that was made by counting. ``kind``
@@ -72,7 +72,9 @@ def keys_for(variables: Iterable[tuple[str | None, str, tuple[str, ...], str]]) 
     return list(owners)
 
 
-def as_saved(entries: Sequence[Entry], automatic: Sequence[str]) -> Sequence[Entry]:
+def as_saved(
+    entries: Sequence[CheckpointEntry], automatic: Sequence[str]
+) -> Sequence[CheckpointEntry]:
     """Return the entries with the keys that a file with these automatic keys uses for them.
 
     Older files count the counters of random streams among other variables.
@@ -86,7 +88,7 @@ def as_saved(entries: Sequence[Entry], automatic: Sequence[str]) -> Sequence[Ent
         for e in entries
     ]
     return [
-        Entry(key, e.automatic, e.kind, e.axes, e.dtype, e.label)
+        CheckpointEntry(key, e.automatic, e.kind, e.axes, e.dtype, e.label)
         for e, key in zip(entries, keys_for(described), strict=True)
     ]
 
@@ -100,7 +102,7 @@ def _form_of(key: str) -> str:
 
 
 def save(
-    path: str | os.PathLike[str], entries: Sequence[Entry], arrays: Sequence[np.ndarray]
+    path: str | os.PathLike[str], entries: Sequence[CheckpointEntry], arrays: Sequence[np.ndarray]
 ) -> None:
     """Write ``arrays``, in the order of ``entries``, as the checkpoint at ``path``.
 
@@ -120,7 +122,7 @@ def save(
     replace(f"checkpoint {shown!r}", target, file_pieces(tensors, notes), mode)
 
 
-def _checked_value(shown: str, entry: Entry, array: np.ndarray) -> np.ndarray:
+def _checked_value(shown: str, entry: CheckpointEntry, array: np.ndarray) -> np.ndarray:
     """Return ``array`` in row-major order, after checking its axes and dtype against the entry."""
     expected = _dtype(entry.dtype)
     sizes = [size for _, size in entry.axes]
@@ -150,7 +152,7 @@ def _dtype(name: str) -> np.dtype[Any]:
 
 
 def load(
-    path: str | os.PathLike[str], entries: Sequence[Entry], choice: Choice
+    path: str | os.PathLike[str], entries: Sequence[CheckpointEntry], choice: Choice
 ) -> tuple[list[np.ndarray | None], Restored]:
     """Return new arrays from the file at ``path`` in the order of ``entries``, and a report.
 
@@ -168,7 +170,9 @@ def load(
 class _Loading:
     """Loads one file into the given variables, as ``choice`` asks."""
 
-    def __init__(self, contents: Contents, entries: Sequence[Entry], choice: Choice) -> None:
+    def __init__(
+        self, contents: Contents, entries: Sequence[CheckpointEntry], choice: Choice
+    ) -> None:
         self.contents, self.choice = contents, choice
         self.shown, self.saved = contents.shown, contents.saved
         self.entries = as_saved(entries, [key for key, e in self.saved.items() if e.automatic])
@@ -214,13 +218,13 @@ class _Loading:
             return "no variable has its name"
         return "it did not fit" if name in self.wanted else "its variable is not among only="
 
-    def refuse(self, entry: Entry, why: str, rest: str) -> None:
+    def refuse(self, entry: CheckpointEntry, why: str, rest: str) -> None:
         """Raise for an entry that cannot be used; if not strict, record the reason."""
         if self.choice.strict:
             raise CheckpointError(f"checkpoint {self.shown!r}: {why}; {rest}")
         self.kept[entry.key] = why
 
-    def check_ambiguity(self, chosen: Sequence[Entry]) -> None:
+    def check_ambiguity(self, chosen: Sequence[CheckpointEntry]) -> None:
         """Refuse unnamed variables whose entries could be swapped: their keys just count.
 
         Two entries of equal value do no harm, such as streams that initial values drew from. If a
@@ -260,7 +264,7 @@ class _Loading:
                         "give the variable a name= and the entry that name with rename=",
                     )
 
-    def same_value(self, first: Entry, second: Entry) -> bool:
+    def same_value(self, first: CheckpointEntry, second: CheckpointEntry) -> bool:
         """Return True if the file has equal values for both, so that swapping them does no harm."""
         names = [self.names.get(entry.key) for entry in (first, second)]
         arrays = [self.contents.read(name) for name in names if name is not None]
@@ -269,12 +273,12 @@ class _Loading:
         one, other = arrays
         return one.shape == other.shape and one.tobytes() == other.tobytes()
 
-    def _matching(self, chosen: Sequence[Entry]) -> str:
+    def _matching(self, chosen: Sequence[CheckpointEntry]) -> str:
         """Return why no chosen variable was set, if known; else a hint how to match them."""
         reasons = [self.kept[entry.key] for entry in chosen if entry.key in self.names]
         return reasons[0] if reasons else "rename= matches them"
 
-    def check_presence(self, chosen: Sequence[Entry]) -> None:
+    def check_presence(self, chosen: Sequence[CheckpointEntry]) -> None:
         """Check that every chosen variable has an entry, and for a whole file, vice versa."""
         expected = {entry.key for entry in self.entries}
         extra = [entry for name, entry in self.names.items() if name not in expected]
@@ -310,7 +314,7 @@ class _Loading:
                 f'only="*"{_HOME}'
             )
 
-    def array(self, entry: Entry) -> np.ndarray | None:
+    def array(self, entry: CheckpointEntry) -> np.ndarray | None:
         """Return the value of a variable; None if it does not fit and loading is not strict."""
         name = self.names[entry.key]
         saved = self.saved[name]
@@ -322,7 +326,7 @@ class _Loading:
         if saved.named:
             return _fresh(array)
         try:
-            return own(convert(_fresh(array), _dtype(entry.dtype), entry.label))
+            return own_copy(convert(_fresh(array), _dtype(entry.dtype), entry.label))
         except FeedError as error:
             self.refuse(entry, f"entry {name!r}: {error}", "build the variable with its dtype")
             return None
@@ -330,10 +334,10 @@ class _Loading:
 
 def _fresh(array: np.ndarray) -> np.ndarray:
     """Return a copy; in files of other programs, any non-zero byte of a bool counts as true."""
-    return own(array.view(np.uint8) != 0 if array.dtype == np.bool_ else array)
+    return own_copy(array.view(np.uint8) != 0 if array.dtype == np.bool_ else array)
 
 
-def _same_form(first: Entry, second: Entry) -> bool:
+def _same_form(first: CheckpointEntry, second: CheckpointEntry) -> bool:
     same_axes = _names(first.axes) == _names(second.axes) and all(
         None in (one, other) or one == other
         for (_, one), (_, other) in zip(first.axes, second.axes, strict=True)
@@ -341,7 +345,7 @@ def _same_form(first: Entry, second: Entry) -> bool:
     return same_axes and (first.kind, first.dtype) == (second.kind, second.dtype)
 
 
-def _misfit(name: str, entry: Entry, saved: Saved) -> tuple[str, str] | None:
+def _misfit(name: str, entry: CheckpointEntry, saved: Saved) -> tuple[str, str] | None:
     """Return why an entry of the file does not fit its variable, and the cure; None if it fits."""
 
     def told(has: str, expected: str, cure: str) -> tuple[str, str]:
@@ -377,5 +381,5 @@ def _listing(what: str, keys: Sequence[str]) -> str:
     """Return ``what: keys``, or empty text without keys."""
     if not keys:
         return ""
-    rest = f" and {len(keys) - _ENTRIES_LISTED} more" if len(keys) > _ENTRIES_LISTED else ""
-    return f"{what}: {', '.join(map(repr, keys[:_ENTRIES_LISTED]))}{rest}"
+    rest = f" and {len(keys) - _MAX_LISTED_ENTRIES} more" if len(keys) > _MAX_LISTED_ENTRIES else ""
+    return f"{what}: {', '.join(map(repr, keys[:_MAX_LISTED_ENTRIES]))}{rest}"

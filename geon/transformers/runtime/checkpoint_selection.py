@@ -9,7 +9,7 @@ from typing import Any
 from ...errors import ArgumentError, CheckpointError
 
 Rename = Mapping[str, str] | Callable[[str], str | None] | None
-_LINES = 40
+_MAX_REPORT_LINES = 40
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,10 @@ class Restored:
         lines = [f"checkpoint {self.path!r}"]
         for title, named in parts:
             if named:
-                shown = [*named[:_LINES], *([f"... {len(named)} in all"] * (len(named) > _LINES))]
+                shown = [
+                    *named[:_MAX_REPORT_LINES],
+                    *([f"... {len(named)} in all"] * (len(named) > _MAX_REPORT_LINES)),
+                ]
                 lines += [f"{title}:", *(f"  {line}" for line in shown)]
         return "\n".join(lines)
 

@@ -39,7 +39,7 @@ def ungiven(name: str) -> str:
     )
 
 
-def known(dim: Any, lengths: Mapping[str, int]) -> bool:
+def has_all_lengths(dim: Any, lengths: Mapping[str, int]) -> bool:
     """Return True if ``lengths`` has every open name of ``dim``."""
     return isinstance(dim, int) or all(name in lengths for name in dim.names)
 

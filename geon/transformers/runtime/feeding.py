@@ -14,8 +14,8 @@ from .memory import Memory
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-LONGEST = 30  # max. digits of a number that a message shows
-READABLE = 0x0001 | 0x0100  # NumPy's flags of an array that is contiguous and aligned
+MAX_SHOWN_DIGITS = 30  # max. digits of a number that a message shows
+CONTIGUOUS_AND_ALIGNED = 0x0001 | 0x0100  # NumPy's flags of an array that is contiguous and aligned
 
 
 def _kind(dtype: np.dtype[Any]) -> int:
@@ -56,10 +56,11 @@ def make_feed(
             made = convert(by_name(value, names, label), dtype, label)
         if made.ndim != ndim or any(made.shape[k] != n for k, n in fixed):
             raise FeedError(
-                f"{label} was given an array of shape {made.shape}; it needs {shown(dims)}: "
+                f"{label} was given an array of shape {made.shape}; it needs "
+                f"{describe_dims(dims)}: "
                 f"{misfit(names, dims, made.shape)}"
             )
-        if made.flags.num & READABLE != READABLE:
+        if made.flags.num & CONTIGUOUS_AND_ALIGNED != CONTIGUOUS_AND_ALIGNED:
             made = np.ascontiguousarray(made).reshape(made.shape)
         return made
 
@@ -87,14 +88,14 @@ def make_feed_of(
         if found.dtype != dtype or not fits:
             raise FeedError(
                 f"{label} was given {found.dtype} values of shape {found.shape} on a device; it "
-                f"needs {dtype} of shape {shown(dims)}: convert them first"
+                f"needs {dtype} of shape {describe_dims(dims)}: convert them first"
             )
         return found
 
     return fed
 
 
-def shown(dims: Sequence[Any]) -> str:
+def describe_dims(dims: Sequence[Any]) -> str:
     """Return dimensions as text, open ones by their expression."""
     return "(" + ", ".join(str(n) for n in dims) + ("," if len(dims) == 1 else "") + ")"
 
@@ -134,7 +135,7 @@ def convert(value: Any, dtype: np.dtype[Any], label: str) -> Array:
 def _written(number: Any) -> str:
     """Return a number as text for messages; for a long one, its magnitude."""
     size = abs(number) if isinstance(number, int) else 0
-    if size < 10**LONGEST:
+    if size < 10**MAX_SHOWN_DIGITS:
         return str(number)
     # without str(): Python refuses to convert very long integers
     digits = size.bit_length() * 30103 // 100000

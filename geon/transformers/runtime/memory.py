@@ -21,9 +21,9 @@ from .dims import Room
 
 Array = np.ndarray[Any, Any]
 
-LINE = 64
+CACHE_LINE_BYTES = 64
 """Bytes of a line of cache, at a multiple of which values begin: no vector of them is in two."""
-ADVISED = 1 << 22
+MIN_HUGE_PAGE_BYTES = 1 << 22
 """From so many bytes on NumPy asks the system for pages of 2 MiB, see
 `docs/design/11-memory-plan.md`."""
 
@@ -37,7 +37,9 @@ class Memory(Protocol):
 
     on_host: bool
 
-    def allocate(self, shape: tuple[int, ...], dtype: Any, alignment: int = LINE) -> Any:
+    def allocate(
+        self, shape: tuple[int, ...], dtype: Any, alignment: int = CACHE_LINE_BYTES
+    ) -> Any:
         """Return an uninitialised value, aligned to ``alignment`` bytes; it may have no elements.
 
         Raises ``MemoryError`` if memory is exhausted.
@@ -70,11 +72,15 @@ class HostMemory:
 
     on_host = True
 
-    def allocate(self, shape: tuple[int, ...], dtype: Any, alignment: int = LINE) -> Array:
+    def allocate(
+        self, shape: tuple[int, ...], dtype: Any, alignment: int = CACHE_LINE_BYTES
+    ) -> Array:
         """Return a new array."""
         size = math.prod(shape) * np.dtype(dtype).itemsize
         raw = (
-            in_pages(size + alignment) if size >= ADVISED else np.empty(size + alignment, np.uint8)
+            in_pages(size + alignment)
+            if size >= MIN_HUGE_PAGE_BYTES
+            else np.empty(size + alignment, np.uint8)
         )
         start = -raw.ctypes.data % alignment
         return raw[start : start + size].view(dtype).reshape(shape)
@@ -126,14 +132,14 @@ def has_sanitizer() -> bool:
     return hasattr(ctypes.CDLL(None), "__asan_poison_memory_region")
 
 
-def own(array: Array) -> Array:
+def own_copy(array: Array) -> Array:
     """Return a copy in host memory with its alignment."""
     made = HOST.allocate(array.shape, array.dtype)
     np.copyto(made, array)
     return made
 
 
-def carried(memory: Memory, functions: Sequence[Callable[..., Any]]) -> Sequence[Any]:
+def carry_functions(memory: Memory, functions: Sequence[Callable[..., Any]]) -> Sequence[Any]:
     """Return a program's bind, run and sizes, where ``run`` maps arrays to arrays.
 
     On the host, these are the functions themselves, with the fast path if there is one.

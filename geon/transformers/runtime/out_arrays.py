@@ -12,10 +12,10 @@ from ...op_graph.values.labels import dim_names, labels
 from .dims import resolve
 
 Array = np.ndarray[Any, Any]
-DIRECT = 0x0001 | 0x0100  # NumPy's flags of an array that is contiguous and aligned
+CONTIGUOUS_AND_ALIGNED = 0x0001 | 0x0100  # NumPy's flags of an array that is contiguous and aligned
 
 
-class Result:
+class ResultDescription:
     """Description of a computation's result for messages: its text and the user's line.
 
     ``axes`` are its axes' names, ``dims`` their lengths; an effect has neither, and no dtype.
@@ -48,7 +48,9 @@ class Destinations:
     overlap. Arrays that share memory are written one after another, in the order of results.
     """
 
-    def __init__(self, results: Sequence[Result], kept: int, single: bool, given: Any) -> None:
+    def __init__(
+        self, results: Sequence[ResultDescription], kept: int, single: bool, given: Any
+    ) -> None:
         listed = [given] if single else given
         if not isinstance(listed, (list, tuple)):
             raise ArgumentError(
@@ -84,7 +86,7 @@ class Destinations:
             used = [*inputs, *(other for other in found if other is not None)]
             if (
                 array is not None
-                and array.flags.num & DIRECT == DIRECT
+                and array.flags.num & CONTIGUOUS_AND_ALIGNED == CONTIGUOUS_AND_ALIGNED
                 and not any(np.may_share_memory(array, other) for other in used)
             ):
                 found.append(array)
@@ -102,7 +104,7 @@ class Destinations:
         return tuple(results)
 
 
-def _check(result: Result, array: Any) -> None:
+def _check(result: ResultDescription, array: Any) -> None:
     if result.dims is None:
         raise ArgumentError(
             f"out= was given an array for {result.label}, which has no value; give None for it"

@@ -12,7 +12,7 @@ from ...errors import ArgumentError
 Part = Any  # a Layout, or None for a single value
 
 
-class Layout:
+class ResultLayout:
     """A structure with parts, each a nested layout or ``None`` for a single value.
 
     ``steps`` are the suffixes that name the parts in messages, such as ``['loss']``.
@@ -49,7 +49,7 @@ class Layout:
         return found
 
 
-class Items(Layout):
+class Items(ResultLayout):
     """A tuple, or a named tuple by its ``_make``."""
 
     def __init__(
@@ -75,7 +75,7 @@ class Items(Layout):
         return given
 
 
-class Table(Layout):
+class Table(ResultLayout):
     """A dictionary with these keys."""
 
     def __init__(self, keys: Sequence[Any], parts: Sequence[Part]) -> None:
@@ -97,7 +97,7 @@ class Table(Layout):
         return [given.get(key) for key in self.keys]
 
 
-class Fields(Layout):
+class Fields(ResultLayout):
     """An object with these fields: a copy of ``like``, or a plain namespace if that is None."""
 
     def __init__(self, names: Sequence[str], parts: Sequence[Part], like: Any = None) -> None:

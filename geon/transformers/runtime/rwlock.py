@@ -107,10 +107,10 @@ class ReadersWriterLock:
         self._renew()
 
 
-_noted: list[Reading] = []  # blocks during which Ctrl-C was pressed, to be raised at their end
+_noted: list[ReadSection] = []  # blocks during which Ctrl-C was pressed, to be raised at their end
 
 
-class Reading:
+class ReadSection:
     """A ``with`` block that reads variables; no thread writes meanwhile, and Ctrl-C is deferred.
 
     The handler of the main thread is replaced before the lock is taken and restored after it is
@@ -162,7 +162,7 @@ class Reading:
                 self.previous(*self.pending)
 
 
-class Writing(Reading):
+class Writing(ReadSection):
     """A ``with`` block that writes variables exclusively; Ctrl-C is deferred."""
 
     __slots__ = ()
@@ -184,7 +184,7 @@ def raises_at_once() -> bool:
     if threading.current_thread() is not threading.main_thread():
         return False
     handler: Any = getsignal(SIGINT)
-    while getattr(handler, "__func__", None) is Reading._note:
+    while getattr(handler, "__func__", None) is ReadSection._note:
         handler = handler.__self__.previous
     return handler is default_int_handler
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from ...errors import IndexRangeError, NonFiniteError
 from .arguments import arrange
-from .calls import Call, explained
-from .result_structure import Layout
+from .calls import Call, explain_error
+from .result_structure import ResultLayout
 from .state import Slot, State
 
 
@@ -31,7 +31,7 @@ class Function:
         values: Sequence[bool],
         single: bool,
         kernels: Mapping[int, str],
-        layout: Layout | None = None,
+        layout: ResultLayout | None = None,
     ) -> None:
         self.call, self.names, self.values, self.single = call, names, values, single
         self.kernels, self.layout = kernels, layout
@@ -42,7 +42,7 @@ class Function:
         try:
             computed = iter(self.call(*arranged))
         except (IndexRangeError, NonFiniteError) as error:
-            raise explained(error, self.kernels.get) from None
+            raise explain_error(error, self.kernels.get) from None
         results = tuple([next(computed) if is_value else None for is_value in self.values])
         if self.layout is not None:
             return self.layout.filled(iter(results))

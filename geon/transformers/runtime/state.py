@@ -18,10 +18,10 @@ from ...errors import (
     FeedError,
     SizeError,
 )
-from .dims import check_size, known, open_sizes, resolve
+from .dims import check_size, has_all_lengths, open_sizes, resolve
 from .feeding import make_feed_of
 from .memory import HOST, Memory
-from .rwlock import ReadersWriterLock, Reading, Writing
+from .rwlock import ReadersWriterLock, ReadSection, Writing
 from .variable_slot import Slot as Slot
 
 _alive: WeakSet[State] = WeakSet()
@@ -149,7 +149,7 @@ class State:
                             f"{sizes[0][0]} and {size} in {where}; give both the same length"
                         )
                 chosen.update((name, size) for _, size in sizes)
-            if not known(dim, chosen):
+            if not has_all_lengths(dim, chosen):
                 raise AxisError(
                     f"{slot.label} has the open length {dim}, which nothing gives yet: set the "
                     "axis's length, call a computation with data, or give lengths="
@@ -345,7 +345,7 @@ class State:
         while True:
             if not slot.ready:
                 self.ensure([slot], [slot], {})
-            with Reading(self.access):
+            with ReadSection(self.access):
                 self.usable()
                 if slot.ready:
                     self.tentative = []

@@ -21,7 +21,7 @@ INT64_MAX = 2**63 - 1
 UNCONVERGED = "did not converge"
 
 
-def unconverged(shown: str) -> ConvergenceError:
+def convergence_error(shown: str) -> ConvergenceError:
     """Return the error about a loop that did not converge, which ``shown`` describes."""
     return ConvergenceError(
         f"{shown}: the last step changed an element by more than the tolerance, or the values grew "

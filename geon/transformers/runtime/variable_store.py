@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError, CheckpointError
-from .checkpoint import Entry, keys_for, load, save
+from .checkpoint import CheckpointEntry, keys_for, load, save
 from .checkpoint_selection import Choice, Restored
-from .dims import known, open_sizes, resolve
-from .rwlock import Reading, Writing
+from .dims import has_all_lengths, open_sizes, resolve
+from .rwlock import ReadSection, Writing
 from .state import State
 from .variable_slot import Slot
 
@@ -34,7 +34,7 @@ def slot_named(state: State, name: str) -> Slot:
     return found[0]
 
 
-def entries_of(state: State, given: bool = False) -> tuple[list[Slot], list[Entry]]:
+def entries_of(state: State, given: bool = False) -> tuple[list[Slot], list[CheckpointEntry]]:
     """Return the persistent variables, and a checkpoint entry for each.
 
     With ``given``, arrays are to be loaded: then open lengths are those of initial values alone.
@@ -46,16 +46,18 @@ def entries_of(state: State, given: bool = False) -> tuple[list[Slot], list[Entr
     for slot, key in zip(slots, keys, strict=True):
         lengths = {**common, **slot.learned}
         shape: Sequence[int | None] = [
-            resolve(dim, lengths) if known(dim, lengths) else None for dim in slot.dims
+            resolve(dim, lengths) if has_all_lengths(dim, lengths) else None for dim in slot.dims
         ]
         if slot.value is not None and not given:
             shape = slot.shape
         axes = tuple(zip(slot.axes, shape, strict=True))
-        entries.append(Entry(key, slot.name is None, slot.kind, axes, slot.dtype.name, slot.label))
+        entries.append(
+            CheckpointEntry(key, slot.name is None, slot.kind, axes, slot.dtype.name, slot.label)
+        )
     return slots, entries
 
 
-def values_of(state: State) -> tuple[list[Entry], list[np.ndarray[Any, Any]]]:
+def values_of(state: State) -> tuple[list[CheckpointEntry], list[np.ndarray[Any, Any]]]:
     """Return copies of all persistent variables atomically; those not yet set are initialized."""
     with state.lock:
         state.usable()
@@ -63,7 +65,7 @@ def values_of(state: State) -> tuple[list[Entry], list[np.ndarray[Any, Any]]]:
         state.ensure(slots, slots, {})
         state.tentative = []
         _, entries = entries_of(state)
-        with Reading(state.access):
+        with ReadSection(state.access):
             arrays = [state.memory.copy_out(slot.value) for slot in slots]
             state.memory.synchronise()
     return entries, arrays
@@ -110,7 +112,7 @@ def _lengths(path: str | os.PathLike[str], slot: Slot, shape: tuple[int, ...]) -
     """
     found = dict(open_sizes(slot.dims, shape))
     for dim, size in zip(slot.dims, shape, strict=True):
-        if known(dim, found) and resolve(dim, found) != size:
+        if has_all_lengths(dim, found) and resolve(dim, found) != size:
             raise CheckpointError(
                 f"checkpoint {str(path)!r} gives {slot.label} the length {size} for {dim}, which "
                 f"is {resolve(dim, found)} by its other axes; nothing was changed; restore into "

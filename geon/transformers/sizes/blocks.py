@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from ...op_graph.axes.lengths import evaluate, product
 from .scratch import Size
 
-BLOCK = 1 << 19  # bytes of the values of one block: half of the L2 cache
-LEAST_ROWS = 96  # minimum rows of a block of more bytes: operands are packed for each block
-MOST_ROWS = 480  # maximum rows of a block
-LINE = 64  # bytes of a cache line, to which the values of a block are aligned
-BLOCKS = 16  # desired number of all blocks, for load balance
-FEWEST_ROWS = 24  # minimum rows of a block if they are cut further for that
+BLOCK_BYTES = 1 << 19  # bytes of the values of one block: half of the L2 cache
+MIN_BLOCK_ROWS = 96  # minimum rows of a block of more bytes: operands are packed for each block
+MAX_BLOCK_ROWS = 480  # maximum rows of a block
+CACHE_LINE_BYTES = 64  # bytes of a cache line, to which the values of a block are aligned
+MIN_BLOCKS = 16  # desired number of all blocks, for load balance
+MIN_BALANCED_BLOCK_ROWS = 24  # minimum rows of a block if they are cut further for that
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class Cut:
         """Return the number of blocks in a batch; their sizes differ by at most one row."""
         rows, batches = evaluate(self.rows, lengths), evaluate(product(self.batch), lengths)
         each = max(sum(evaluate(size, lengths) for size in self.memory), 1)
-        most = min(max(BLOCK // each, LEAST_ROWS), MOST_ROWS)
-        few = min(up(BLOCKS, max(batches, 1)), up(rows, FEWEST_ROWS))
+        most = min(max(BLOCK_BYTES // each, MIN_BLOCK_ROWS), MAX_BLOCK_ROWS)
+        few = min(up(MIN_BLOCKS, max(batches, 1)), up(rows, MIN_BALANCED_BLOCK_ROWS))
         return max(up(rows, most), few, 1)
 
     def blocks(self, lengths: Mapping[str, int]) -> int:
@@ -43,12 +43,15 @@ class Cut:
     def bytes(self, lengths: Mapping[str, int]) -> int:
         """Return the bytes of all values between steps, for the largest block."""
         rows = up(evaluate(self.rows, lengths), self.parts(lengths))
-        return sum(up(rows * evaluate(size, lengths), LINE) * LINE for size in self.memory)
+        return sum(
+            up(rows * evaluate(size, lengths), CACHE_LINE_BYTES) * CACHE_LINE_BYTES
+            for size in self.memory
+        )
 
     def most(self) -> Size:
         """Return an upper bound of ``bytes``, an expression over open lengths."""
         each: Size = sum(self.memory)
-        return each * LEAST_ROWS + BLOCK + LINE * len(self.memory)
+        return each * MIN_BLOCK_ROWS + BLOCK_BYTES + CACHE_LINE_BYTES * len(self.memory)
 
 
 def up(total: int, each: int) -> int:

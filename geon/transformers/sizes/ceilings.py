@@ -16,9 +16,9 @@ from ...op_graph.values.dtypes import as_dtype
 Array = np.ndarray[Any, Any]
 
 # Measured ratios of reads to writes, in the order of ``Ceilings.rates``.
-MIXES = ((1, 0), (0, 1), (1, 1), (2, 1), (3, 1))
+READ_WRITE_MIXES = ((1, 0), (0, 1), (1, 1), (2, 1), (3, 1))
 # (fraction of writes, index in MIXES), sorted.
-BY_SHARE = sorted((write / (read + write), k) for k, (read, write) in enumerate(MIXES))
+BY_SHARE = sorted((write / (read + write), k) for k, (read, write) in enumerate(READ_WRITE_MIXES))
 SHARES = [share for share, _ in BY_SHARE]
 
 
@@ -27,7 +27,8 @@ class Ceilings:
     """The peak rates of a machine on ``threads`` threads.
 
     ``sizes`` are the measured working sets in bytes. ``rates`` has the bytes per second for each of
-    ``MIXES`` at each size, with the faster kind of stores. ``arithmetic`` has the floating-point
+    ``READ_WRITE_MIXES`` at each size, with the faster kind of stores. ``arithmetic`` has the
+    floating-point
     operations per second by bytes of an element; a multiply-add counts as two. ``plain`` are the
     rates without non-temporal stores; empty if unknown.
     """
@@ -51,8 +52,8 @@ class Ceilings:
         k = min(max(bisect_left(SHARES, share), 1), len(SHARES) - 1)
         (low, less), (high, more) = BY_SHARE[k - 1], BY_SHARE[k]
         slow, fast = (
-            interpolated(self.sizes, table[less], size),
-            interpolated(self.sizes, table[more], size),
+            interpolate(self.sizes, table[less], size),
+            interpolate(self.sizes, table[more], size),
         )
         part = min(max((share - low) / (high - low), 0.0), 1.0)
         return 1 / ((1 - part) / slow + part / fast)
@@ -84,7 +85,7 @@ class Ceilings:
         return max((reads + writes) / self.bandwidth(size, reads, writes), arithmetic)
 
 
-def interpolated(sizes: tuple[int, ...], table: tuple[float, ...], size: float) -> float:
+def interpolate(sizes: tuple[int, ...], table: tuple[float, ...], size: float) -> float:
     """Interpolate a table over ``sizes`` at ``size``, linear in the logarithm of the size."""
     return float(np.interp(math.log(max(size, 1)), _logarithms(sizes), table))
 

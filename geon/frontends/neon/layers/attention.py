@@ -23,8 +23,8 @@ from ....op_graph.rows.logic import logical_and, logical_not, logical_or
 from ....op_graph.rows.movement import rename, reorder
 from ....op_graph.rows.trigonometry import cos, sin
 from ..axis import T, feature_axes
-from ..checks import above_zero, whole
-from .axes import chosen, made_apart
+from ..checks import above_zero, is_integer
+from .axes import made_apart, resolve_over
 from .cache import Cache
 from .layer import Layer, Training, parameter_dtype
 
@@ -75,7 +75,7 @@ class MultiHeadAttention(Layer):
         check_flag("MultiHeadAttention", "causal", causal)
         self.heads, self.keys = of_known_length(heads, "heads"), of_known_length(keys, "keys")
         self.axes, self.init, self.bias = as_axes(axes), init, bias
-        self.shared, self.queries = _grouped(self.heads, groups)
+        self.shared, self.queries = _group_heads(self.heads, groups)
         if rotary is not None:
             above_zero("MultiHeadAttention", "rotary", rotary)
         if dropout is not None and not isinstance(dropout, Layer):
@@ -122,9 +122,11 @@ class MultiHeadAttention(Layer):
         v = self.asked(source, past, "value", Axes(self.shared, self.keys))
         times = iota(along) if cache is None else self.entered(cache, x, along)
         if self.rotary is not None:
-            q, k = (turned(each, times, self.keys, self.rotary) for each in (q, k))
+            q, k = (rotate_pairs(each, times, self.keys, self.rotary) for each in (q, k))
         if cache is None:
-            seen = past if past not in q.axes else _primed(past, q.axes.names + self.axes.names)
+            seen = (
+                past if past not in q.axes else _primed_axis(past, q.axes.names + self.axes.names)
+            )
             k, v = (rename(each, {past.name: seen.name}) for each in (k, v))
         else:
             seen = cache.places
@@ -140,7 +142,7 @@ class MultiHeadAttention(Layer):
 
     def features(self, x: Tensor, along: Axis) -> Axes:
         """Return the summed axes of a sequence along an axis."""
-        return chosen(x, self.over, feature_axes(x.axes).without([along]), repr(self))
+        return resolve_over(x, self.over, feature_axes(x.axes).without([along]), repr(self))
 
     def asked(self, x: Tensor, along: Axis, place: str, outputs: Axes) -> Tensor:
         """Return the queries, keys or values of a sequence."""
@@ -224,7 +226,7 @@ class MultiHeadAttention(Layer):
             )
 
 
-def turned(x: Tensor, times: Tensor, keys: Axis, base: float) -> Tensor:
+def rotate_pairs(x: Tensor, times: Tensor, keys: Axis, base: float) -> Tensor:
     """Return ``x`` with pairs along ``keys`` rotated by angles that grow with the time."""
     half = length_of(keys) // 2
     dtype = "float64" if x.dtype.name == "float64" else "float32"
@@ -252,11 +254,11 @@ def length_of(axis: Axis) -> int:
     return axis.expression
 
 
-def _grouped(heads: Axis, groups: int | None) -> tuple[Axis, Axes]:
+def _group_heads(heads: Axis, groups: int | None) -> tuple[Axis, Axes]:
     """Return the axis of heads of keys and values, and the axis of queries that share one."""
     if groups is None:
         return heads, Axes()
-    if not whole(groups) or groups < 1 or length_of(heads) % groups:
+    if not is_integer(groups) or groups < 1 or length_of(heads) % groups:
         raise ArgumentError(
             f"MultiHeadAttention: {heads} cannot share {groups} heads of keys and values; give "
             "groups= a number that divides that of the heads"
@@ -265,7 +267,7 @@ def _grouped(heads: Axis, groups: int | None) -> tuple[Axis, Axes]:
     return shared, Axes(Axis(f"{heads.name}.query", length_of(heads) // groups))
 
 
-def _primed(axis: Axis, others: tuple[str, ...]) -> Axis:
+def _primed_axis(axis: Axis, others: tuple[str, ...]) -> Axis:
     """Return the axis with primes added until its name is unused."""
     axis = axis.prime
     while axis.name in others:

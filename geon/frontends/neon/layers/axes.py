@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ....op_graph.building.typing import AxesLike, AxisLike
 
 
-def chosen(
+def resolve_over(
     x: Tensor, over: AxesLike | None, default: Axes, what: str, argument: str = "over"
 ) -> Axes:
     """Return the axes of ``x`` that ``over`` names, in x's order; without it, those of ``default``.

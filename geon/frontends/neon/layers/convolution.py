@@ -16,9 +16,9 @@ from ....op_graph.rows.windows import Window, check_windows
 from ..activations import identity
 from ..axis import channel_axes
 from ..checks import a_function
-from .axes import chosen, made_apart
+from .axes import made_apart, resolve_over
 from .layer import Layer, Training, parameter_dtype
-from .linear import added
+from .linear import make_bias
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,9 +65,13 @@ class Convolution(Layer):
         windows = {
             name: _named(name, w) for name, w in by_own_axis(x, self.windows, repr(self)).items()
         }
-        apart = chosen(x, self.apart, Axes(), repr(self))
+        apart = resolve_over(x, self.apart, Axes(), repr(self))
         channels = channel_axes(x.axes).without(windows).without(apart)
-        over = chosen(x, self.over, channels, repr(self)) if len(channels) or self.over else Axes()
+        over = (
+            resolve_over(x, self.over, channels, repr(self))
+            if len(channels) or self.over
+            else Axes()
+        )
         x, over = made_apart(x, over, self.axes, repr(self))
         positions = as_axes([_own(window) for window in windows.values()])
         w = self.variable(
@@ -80,7 +84,7 @@ class Convolution(Layer):
         )
         y = self.result(x, w, windows, over)
         if self.bias is not None:
-            y = y + added(self, y, Axes(apart, self.axes), self.bias)
+            y = y + make_bias(self, y, Axes(apart, self.axes), self.bias)
         return self.activation(y)
 
     def result(self, x: Tensor, w: Leaf, windows: Mapping[Any, Window], over: Axes) -> Tensor:

@@ -13,7 +13,7 @@ from ....op_graph.building.constants import as_tensor
 from ....op_graph.core.source_info import describe, user_site
 from ....op_graph.functions.composites import onehot, softmax
 from ....op_graph.op_graph import Tensor
-from ....op_graph.rows.accumulation import widened
+from ....op_graph.rows.accumulation import widen
 from ....op_graph.rows.concatenation import pad
 from ....op_graph.rows.contraction import dot
 from ....op_graph.rows.elementwise import cast, less, maximum, multiply, stop_gradient, where
@@ -24,9 +24,9 @@ from ....op_graph.rows.reductions import sum, tensor_size
 from ....op_graph.rows.sort_and_cumulative import cumsum, top_k
 from ....op_graph.special.activations import gelu
 from ..axis import feature_axes
-from ..checks import finite, whole
+from ..checks import finite, is_integer
 from .attention import length_of, of_known_length
-from .axes import chosen, made_apart
+from .axes import made_apart, resolve_over
 from .layer import Layer, Training, parameter_dtype
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class MixtureOfExperts(Layer):
     ) -> None:
         super().__init__(name)
         self.experts = of_known_length(experts, "experts", "MixtureOfExperts")
-        if not whole(k) or not 1 <= k <= length_of(self.experts):
+        if not is_integer(k) or not 1 <= k <= length_of(self.experts):
             raise ArgumentError(
                 f"MixtureOfExperts: k={k!r} of {self.experts} are to be taken; give a number from "
                 "1 to that of the experts"
@@ -88,7 +88,7 @@ class MixtureOfExperts(Layer):
 
     def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
         """The weighted results: x's remaining axes, then the layer's."""
-        inputs = chosen(x, self.over, feature_axes(x.axes), repr(self))
+        inputs = resolve_over(x, self.over, feature_axes(x.axes), repr(self))
         kept = x.axes.without(inputs)
         if not len(kept):
             raise AxisError(
@@ -177,7 +177,7 @@ class MixtureOfExperts(Layer):
 
     def evenness(self, likely: Tensor, which: Tensor, row: Axis) -> Tensor:
         """Return the balance cost: 1 for evenly distributed rows, more otherwise."""
-        likely = widened(likely)
+        likely = widen(likely)
         count = maximum(cast(tensor_size(likely, [row]), likely.dtype), 1)
         taken = onehot(which, self.experts, likely.dtype)
         share = stop_gradient(sum(taken, out_axes=[self.experts])) / (count * self.k)

@@ -12,7 +12,7 @@ from ....op_graph.rows.elementwise import cast, where
 from ....op_graph.syntax.operators import is_function
 from ....op_graph.values.dtypes import kind
 from ..checks import finite, stream
-from .axes import chosen
+from .axes import resolve_over
 from .layer import Layer, Training
 
 if TYPE_CHECKING:
@@ -71,6 +71,6 @@ class Dropout(Layer):
         """``x``, or with ``training`` its elements after dropout."""
         if training is None or self.rate == 0:
             return x
-        axes = chosen(x, self.axes, x.axes, repr(self), "axes") if len(x.axes) else x.axes
+        axes = resolve_over(x, self.axes, x.axes, repr(self), "axes") if len(x.axes) else x.axes
         kept = self.random.bernoulli(axes, 1 - self.rate, "bool")
         return where(kept, x / (1 - self.rate), 0, axes=x.axes)

@@ -160,7 +160,8 @@ class Layer:
         result = self.forward(*given, **options)
         if not isinstance(result, Tensor):
             raise ArgumentError(
-                f"{self} at {describe(user_site())}: its forward gave {shown(result)}; let it "
+                f"{self} at {describe(user_site())}: its forward gave "
+                f"{describe_result(result)}; let it "
                 "return one tensor"
             )
         self.calls.add([*given, *options.values()], result)
@@ -196,7 +197,7 @@ class Layer:
     def layers(self) -> Iterator[tuple[str, Layer]]:
         """Yield the inner layers with their paths: attributes and elements, such as ``all.0``."""
         for place, value in vars(self).items():
-            yield from inside(place, value)
+            yield from iterate_layers(place, value)
 
     def all_variables(self) -> list[Leaf]:
         """The variables made so far: the layer's own, then those of inner layers."""
@@ -262,19 +263,19 @@ class Layer:
         return kind if self.name is None else f"{kind} {self.name!r}"
 
 
-def inside(place: str, value: Any) -> Iterator[tuple[str, Layer]]:
+def iterate_layers(place: str, value: Any) -> Iterator[tuple[str, Layer]]:
     """Yield the layers in a value, each with its path below that of the value."""
     if isinstance(value, Layer):
         yield place, value
     elif isinstance(value, (list, tuple)):
         for number, each in enumerate(value):
-            yield from inside(f"{place}.{number}", each)
+            yield from iterate_layers(f"{place}.{number}", each)
     elif isinstance(value, dict):
         for key, each in value.items():
-            yield from inside(f"{place}.{key}", each)
+            yield from iterate_layers(f"{place}.{key}", each)
 
 
-def shown(result: Any) -> str:
+def describe_result(result: Any) -> str:
     """Return text for messages about a result that is no tensor."""
     if isinstance(result, (list, tuple)):
         return f"a {type(result).__name__} of {len(result)}"

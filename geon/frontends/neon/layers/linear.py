@@ -15,8 +15,8 @@ from ....op_graph.rows.movement import broadcast
 from ....op_graph.values.dtypes import kind
 from ..activations import identity
 from ..axis import feature_axes
-from ..checks import a_function, whole
-from .axes import chosen, made_apart
+from ..checks import a_function, is_integer
+from .axes import made_apart, resolve_over
 from .layer import Layer, Training, parameter_dtype
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Linear(Layer):
 
     def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
         """``x`` times the weights: its remaining axes, then the layer's."""
-        inputs = chosen(x, self.over, feature_axes(x.axes), repr(self))
+        inputs = resolve_over(x, self.over, feature_axes(x.axes), repr(self))
         x, inputs = made_apart(x, inputs, self.axes, repr(self))
         w = self.variable(
             "w",
@@ -75,7 +75,7 @@ class Affine(Linear):
         """The activation of ``x`` times the weights plus the bias."""
         y = super().forward(x, training)
         if self.bias is not None:
-            y = y + added(self, y, self.axes, self.bias)
+            y = y + make_bias(self, y, self.axes, self.bias)
         return self.activation(y)
 
 
@@ -90,11 +90,11 @@ class Bias(Layer):
 
     def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
         """``x`` plus the bias."""
-        over = chosen(x, self.axes, feature_axes(x.axes), repr(self), "axes")
-        return x + added(self, x, over, self.init)
+        over = resolve_over(x, self.axes, feature_axes(x.axes), repr(self), "axes")
+        return x + make_bias(self, x, over, self.init)
 
 
-def added(layer: Layer, x: Tensor, axes: Axes, first: First) -> Leaf:
+def make_bias(layer: Layer, x: Tensor, axes: Axes, first: First) -> Leaf:
     """Return the bias ``b`` of a layer over those of ``axes`` that ``x`` has."""
     own = x.axes.only(axes)
     return layer.variable("b", own, first, outputs=own, dtype=parameter_dtype(x))
@@ -130,7 +130,7 @@ class LookupTable(Layer):
         self.init, self.pad, self.dtype = init, pad, dtype
         count = self.words.length
         known = isinstance(count, int)
-        if pad is not None and not (whole(pad) and 0 <= pad and (not known or pad < count)):
+        if pad is not None and not (is_integer(pad) and 0 <= pad and (not known or pad < count)):
             raise ArgumentError(
                 f"LookupTable: pad={pad!r} is no number of a row of {self.words}; give the integer "
                 "that stands for padding"

@@ -12,13 +12,13 @@ from ....op_graph.axes.axes import Axes, Axis
 from ....op_graph.core.source_info import describe, user_site
 from ....op_graph.functions.composites import mean, variance
 from ....op_graph.op_graph import Leaf, Tensor
-from ....op_graph.rows.accumulation import floating, widened
+from ....op_graph.rows.accumulation import floating, widen
 from ....op_graph.rows.elementwise import cast, maximum, rsqrt, square, where
 from ....op_graph.rows.movement import flatten, reorder, unflatten
 from ....op_graph.rows.reductions import tensor_size
 from ..axis import channel_axes, feature_axes
 from ..checks import at_least_one, finite, not_negative
-from .axes import chosen
+from .axes import resolve_over
 from .layer import Layer, Training, parameter_dtype
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ class LayerNorm(Norm):
 
     def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
         """``x`` normalised."""
-        axes = chosen(x, self.over, feature_axes(x.axes), repr(self))
-        w = widened(floating(x))
+        axes = resolve_over(x, self.over, feature_axes(x.axes), repr(self))
+        w = widen(floating(x))
         y = self.normed(w, mean(w, axes), variance(w, axes))
         return cast(y * self.scale(x, axes) + self.shift(x, axes), parameter_dtype(x))
 
@@ -70,8 +70,8 @@ class RMSNorm(Norm):
 
     def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
         """``x`` normalised."""
-        axes = chosen(x, self.over, feature_axes(x.axes), repr(self))
-        w = widened(floating(x))
+        axes = resolve_over(x, self.over, feature_axes(x.axes), repr(self))
+        w = widen(floating(x))
         y = w * rsqrt(mean(square(w), axes) + self.epsilon)
         return cast(y * self.scale(x, axes), parameter_dtype(x))
 
@@ -97,7 +97,7 @@ class GroupNorm(Norm):
 
     def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
         """``x`` normalised."""
-        axes = chosen(x, self.over, channel_axes(x.axes), repr(self))
+        axes = resolve_over(x, self.over, channel_axes(x.axes), repr(self))
         if len(axes) != 1:
             raise AxisError(
                 f"{self} at {describe(user_site())}: groups are parts of one axis, and {axes} are "
@@ -112,7 +112,7 @@ class GroupNorm(Norm):
             )
         group = Axis(f"{channels.name}.group", self.groups)
         inside = Axis(f"{channels.name}.inside", length // self.groups)
-        w = unflatten(widened(floating(x)), channels, [group, inside])
+        w = unflatten(widen(floating(x)), channels, [group, inside])
         over = feature_axes(w.axes).without([group])
         y = flatten(self.normed(w, mean(w, over), variance(w, over)), [group, inside], channels)
         y = reorder(y, x.axes)
@@ -149,8 +149,8 @@ class BatchNorm(Norm):
 
     def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
         """``x`` normalised; the new running statistics are added to ``training``."""
-        axes = chosen(x, self.over, channel_axes(x.axes), repr(self))
-        w, others = widened(floating(x)), x.axes.without(axes)
+        axes = resolve_over(x, self.over, channel_axes(x.axes), repr(self))
+        w, others = widen(floating(x)), x.axes.without(axes)
         middle, spread = self.running(w, axes)
         if training is not None:
             if not len(others):

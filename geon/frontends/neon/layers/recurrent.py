@@ -23,7 +23,7 @@ from ....op_graph.rows.movement import broadcast, cast_axes, reorder
 from ....op_graph.rows.trigonometry import tanh
 from ..axis import T, feature_axes
 from ..checks import a_function
-from .axes import chosen, made_apart
+from .axes import made_apart, resolve_over
 from .layer import Layer, Training, parameter_dtype
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Recurrence(Layer):
                 "out"
             )
         along = axis_of(x, self.along, repr(self))
-        inputs = chosen(x, self.over, feature_axes(x.axes).without([along]), repr(self))
+        inputs = resolve_over(x, self.over, feature_axes(x.axes).without([along]), repr(self))
         whole = Axes(x.axes.without(inputs).without([along]), self.axes)
         cache.enter(self, x, along)
         names = [f"state.{number}" for number in range(self.carries)]
@@ -141,7 +141,7 @@ class Recurrence(Layer):
         time and axes of the batch, is False, the state stays unchanged.
         """
         along = axis_of(x, self.along, repr(self))
-        inputs = chosen(x, self.over, feature_axes(x.axes).without([along]), repr(self))
+        inputs = resolve_over(x, self.over, feature_axes(x.axes).without([along]), repr(self))
         x, inputs = made_apart(x, inputs, self.axes, repr(self))
         batch = x.axes.without(inputs).without([along])
         counts = None if mask is None else self.fitting_mask(as_tensor(mask), along, batch)

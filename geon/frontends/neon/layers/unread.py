@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ....op_graph.building.unused_effects import watch_owner
 from ....op_graph.op_graph import Tensor
 
-SHOWN = 4  # max. ops that a warning names
+MAX_SHOWN_OPS = 4  # max. ops that a warning names
 
 
 class Unread:
@@ -33,10 +33,10 @@ class Unread:
         if not self.tensors:
             return ""
         shown = [str(tensor) for tensor in self.tensors]
-        more = [f"{len(shown) - SHOWN} more"] if len(shown) > SHOWN else []
+        more = [f"{len(shown) - MAX_SHOWN_OPS} more"] if len(shown) > MAX_SHOWN_OPS else []
         return (
             f"the {self.what} of {owner} are gone, and no computation was given them: "
-            f"{', '.join([*shown[:SHOWN], *more])}; {self.cure}"
+            f"{', '.join([*shown[:MAX_SHOWN_OPS], *more])}; {self.cure}"
         )
 
 

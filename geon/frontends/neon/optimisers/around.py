@@ -15,8 +15,8 @@ from ....op_graph.values.dtypes import accumulator
 from ..checks import above_zero, at_least_one, share
 from .optimiser import Moves, Optimiser
 
-LEAST_SCALE = 2.0**-24  # smallest scale, from which it recovers in a few dozen doublings
-MOST_SCALE = 2.0**127  # largest power of two in float32
+MIN_LOSS_SCALE = 2.0**-24  # smallest scale, from which it recovers in a few dozen doublings
+MAX_LOSS_SCALE = 2.0**127  # largest power of two in float32
 
 
 class Around(Optimiser):
@@ -154,8 +154,8 @@ class Scaled(Around):
         finite = reduce(logical_and, [all(isfinite(slope)) for slope in real], as_tensor(True))
         grown = good + 1 >= self.every
         moves = self.inner.moves(weights, real).only(finite)
-        doubled = 2 * minimum(scale, MOST_SCALE / 2)
-        higher, lower = where(grown, doubled, scale), maximum(scale / 2, LEAST_SCALE)
+        doubled = 2 * minimum(scale, MAX_LOSS_SCALE / 2)
+        higher, lower = where(grown, doubled, scale), maximum(scale / 2, MIN_LOSS_SCALE)
         moves.always[scale] = where(finite, higher, lower)
         moves.always[good] = where(logical_and(finite, ~grown), good + 1, 0)
         return moves

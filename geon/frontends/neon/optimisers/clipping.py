@@ -9,7 +9,7 @@ from typing import TypeAlias
 from ....op_graph.building.weak import in_dtype
 from ....op_graph.functions.composites import clip, wide_norm
 from ....op_graph.op_graph import Tensor
-from ....op_graph.rows.accumulation import widened
+from ....op_graph.rows.accumulation import widen
 from ....op_graph.rows.elementwise import maximum
 from ..checks import above_zero
 
@@ -37,22 +37,22 @@ class ByNorm(Clipping):
     """Scales each gradient so that its norm is at most ``largest``."""
 
     def __call__(self, slopes: Sequence[Tensor]) -> list[Tensor]:
-        return [clipped([slope], self.largest)[0] for slope in slopes]
+        return [clip_by_norm([slope], self.largest)[0] for slope in slopes]
 
 
 class ByGlobalNorm(Clipping):
     """Scales all gradients by one factor, so that their common norm is at most ``largest``."""
 
     def __call__(self, slopes: Sequence[Tensor]) -> list[Tensor]:
-        return clipped(slopes, self.largest)
+        return clip_by_norm(slopes, self.largest)
 
 
-def clipped(slopes: Sequence[Tensor], largest: float) -> list[Tensor]:
+def clip_by_norm(slopes: Sequence[Tensor], largest: float) -> list[Tensor]:
     """Return the gradients times one factor that makes their common norm at most ``largest``."""
     if not slopes:
         return []
     factor = largest / maximum(wide_norm(slopes, "clip"), largest)
-    wide = map(widened, slopes)
+    wide = map(widen, slopes)
     return [
         in_dtype(in_dtype(factor, x.dtype) * x, slope.dtype)
         for slope, x in zip(slopes, wide, strict=True)

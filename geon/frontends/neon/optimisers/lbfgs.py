@@ -27,8 +27,10 @@ from ..checks import at_least_one
 from .optimiser import Moves, Optimiser, Rate
 
 # min. cosine between the changes of weights and of gradients for a pair to enter the history
-LEAST_COSINE = 1e-8
-ENOUGH = 1e-4  # min. share of the decrease predicted by the gradient (Armijo's condition)
+MIN_CURVATURE_COSINE = 1e-8
+SUFFICIENT_DECREASE = (
+    1e-4  # min. share of the decrease predicted by the gradient (Armijo's condition)
+)
 
 
 @dataclass(eq=False)
@@ -115,7 +117,7 @@ class Search:
         now = [self.values, self.slopes]
         s, y = (self.plus(new, -1, old) for new, old in zip(now, places, strict=True))
         ss, sy, yy = self.inner(s, s), self.inner(s, y), self.inner(y, y)
-        known = logical_and(self.count > 0, sy > LEAST_COSINE * sqrt(ss * yy))
+        known = logical_and(self.count > 0, sy > MIN_CURVATURE_COSINE * sqrt(ss * yy))
         for old, new in zip(places, now, strict=True):
             moves.changes |= zip(old, new, strict=True)
         told: list[list[Tensor]] = []
@@ -156,7 +158,10 @@ class Search:
             known: dict[Op, Op] = {w: cast(value, w.dtype) for w, value in pairs}
             cost = substitute(self.cost, known)
             assert isinstance(cost, Tensor)
-            return length, cost <= self.cost + ENOUGH * length * foretold  # False if it is NaN
+            return (
+                length,
+                cost <= self.cost + SUFFICIENT_DECREASE * length * foretold,
+            )  # False if it is NaN
 
         begin = 2 * cast(self.optimiser.rate_at(self.count), self.real), as_tensor(False)
         length, serves = while_loop(lambda c: ~c[1], half, begin, self.optimiser.searches)

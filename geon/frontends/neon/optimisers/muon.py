@@ -16,8 +16,8 @@ from .optimiser import Optimiser, Rate, Step
 
 # Coefficients of a x + b x^3 + c x^5: five iterations map singular values from 0.01 to 1 to the
 # range 0.7 to 1.2, steeply at first; further ones do not improve them.
-STEEP = (3.4445, -4.7750, 2.0315)
-TINY = 1e-7  # lower bound of the norm that a gradient is divided by
+NEWTON_SCHULZ_COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+MIN_NORM = 1e-7  # lower bound of the norm that a gradient is divided by
 
 
 @dataclass(eq=False)
@@ -65,11 +65,11 @@ def orthogonal(x: Tensor, steps: int) -> Tensor:
 
     Tiny singular values stay smaller.
     """
-    a, b, c = STEEP
+    a, b, c = NEWTON_SCHULZ_COEFFICIENTS
     few, many = x.axes
     if isinstance(few.length, int) and isinstance(many.length, int) and few.length > many.length:
         few, many = many, few  # the polynomial is odd: products of either side give the same
-    x = rename(x / maximum(L2_norm(x), TINY), {few: "few", many: "many"})
+    x = rename(x / maximum(L2_norm(x), MIN_NORM), {few: "few", many: "many"})
     for _ in range(steps):
         square = dot(x, rename(x, {"few": "few'"}))
         fourth = dot(square, rename(square, {"few'": "few''", "few": "few'"}))

@@ -132,7 +132,7 @@ class Optimiser:
                 f"{type(self).__name__} at {describe(user_site())}: the cost {cost} (made at "
                 f"{cost.line_info}) is no scalar; take geon.mean of it"
             )
-        weights = trained(cost) if parameters is None else list(parameters)
+        weights = trained_variables(cost) if parameters is None else list(parameters)
         if not weights:
             raise ArgumentError(
                 f"{type(self).__name__} at {describe(user_site())}: the cost {cost} (made at "
@@ -227,6 +227,6 @@ def checked_rate(what: str, rate: Any) -> None:
         not_negative(what, "rate", rate)
 
 
-def trained(cost: Tensor) -> list[Leaf]:
+def trained_variables(cost: Tensor) -> list[Leaf]:
     """Return the trainable variables that a cost depends on."""
     return [leaf for leaf in cost.variables() if isinstance(leaf, Leaf)]

@@ -132,11 +132,11 @@ class Adam(Optimiser):
         step.set(m, new_m)
         step.set(v, new_v)
         count = cast(step.count, value.dtype)
-        size = sqrt(new_v / counted(self.second, count)) + self.epsilon
-        return value - step.rate / counted(self.first, count) * (new_m / size)
+        size = sqrt(new_v / bias_correction(self.second, count)) + self.epsilon
+        return value - step.rate / bias_correction(self.first, count) * (new_m / size)
 
 
-def counted(smoothing: float, count: Tensor) -> Tensor:
+def bias_correction(smoothing: float, count: Tensor) -> Tensor:
     """Return 1 - smoothing ** count, the bias correction of a running mean that starts at 0."""
     return -expm1(count * math.log(smoothing)) if smoothing else count * 0 + 1
 

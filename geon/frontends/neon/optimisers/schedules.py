@@ -124,7 +124,7 @@ class Cosine:
         not_negative("Cosine", "last", self.last)
 
     def __call__(self, step: Tensor) -> Tensor:
-        return between(self.rate, self.last, step / self.steps)
+        return cosine_between(self.rate, self.last, step / self.steps)
 
 
 @dataclass(frozen=True)
@@ -175,9 +175,9 @@ class OneCycle:
     def __call__(self, step: Tensor) -> Tensor:
         top = self.rise * self.steps - 1
         start = self.highest / self.first
-        up = between(start, self.highest, step / top if top > 0 else step * 0 + 1)
+        up = cosine_between(start, self.highest, step / top if top > 0 else step * 0 + 1)
         fall = self.steps - 1 - top or 1  # no descent if it rises to the end
-        down = between(self.highest, start / self.last, (step - top) / fall)
+        down = cosine_between(self.highest, start / self.last, (step - top) / fall)
         return where(step < top, up, down)
 
 
@@ -197,6 +197,6 @@ class Given:
         return gather(constant(list(self.rates), axis), number, axis)
 
 
-def between(begin: float, end: float, part: Tensor) -> Tensor:
+def cosine_between(begin: float, end: float, part: Tensor) -> Tensor:
     """Return a rate along half a period of a cosine; ``part`` goes from 0 to 1."""
     return end + (begin - end) * (1 + cos(math.pi * clip(part, 0, 1))) / 2

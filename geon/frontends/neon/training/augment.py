@@ -16,8 +16,8 @@ import numpy as np
 from ....errors import ArgumentError
 from ....op_graph.core.argument_hints import check_flag
 from ....op_graph.values.arrays import array_of
-from ..checks import a_number, at_least_zero, finite, not_negative, whole
-from .data import MadeOf, checked_padding, checked_seed
+from ..checks import a_number, at_least_zero, finite, is_integer, not_negative
+from .data import MadeOf, check_seed, checked_padding
 
 if TYPE_CHECKING:
     from .data import Batch
@@ -41,7 +41,7 @@ class Augmented(MadeOf):
                 f"Augmented: changes={changes!r} is no list of functions of a random generator and "
                 "an array; give one such as [neon.augment.Flip(1)]"
             )
-        checked_seed("Augmented", seed)
+        check_seed("Augmented", seed)
         self.changes, self.seed, self.part = list(changes), seed, part
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
@@ -98,7 +98,7 @@ class Crop:
         by_dim("Crop", "sizes", self.sizes)
         check_flag("Crop", "middle", self.middle)
         for dim, size in self.sizes.items():
-            if not whole(size):
+            if not is_integer(size):
                 raise ArgumentError(f"Crop: sizes[{dim}]={size!r}; give an integer")
 
     def __call__(self, random: np.random.Generator, array: Array) -> Array:
@@ -167,7 +167,7 @@ class Noise:
 
 def a_dim(what: str, dim: Any) -> None:
     """Raise ``ArgumentError`` unless ``dim`` is an integer."""
-    if not whole(dim):
+    if not is_integer(dim):
         raise ArgumentError(
             f"{what}: dimension {dim!r}; give an integer from 1 on, since 0 is that of the examples"
         )

@@ -14,7 +14,7 @@ import numpy as np
 from ....errors import ArgumentError
 from ....op_graph.syntax.operators import is_function
 from ..axis import N
-from ..checks import at_least_one, at_least_zero, whole
+from ..checks import at_least_one, at_least_zero, is_integer
 from .examples import Examples, count_of_examples
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Batches:
         self.examples = [Examples("Batches", array) for array in arrays]
         self.length = count_of_examples("Batches", self.examples)
         checked_division("Batches", size, last, shard)
-        checked_seed("Batches", seed)
+        check_seed("Batches", seed)
         self.size, self.seed, self.last, self.shard = size, seed, last, shard
 
     def __len__(self) -> int:
@@ -120,7 +120,7 @@ def along_examples(leaves: Sequence[Leaf], arrays: Sequence[Any], size: int) -> 
         ])  # fmt: skip
 
 
-def checked_seed(what: str, seed: Any) -> None:
+def check_seed(what: str, seed: Any) -> None:
     """Raise ``ArgumentError`` unless ``seed`` is None or an integer of at least 0."""
     if seed is not None:
         at_least_zero(what, "seed", seed)
@@ -131,7 +131,7 @@ def checked_division(what: str, size: Any, last: Any, shard: Any) -> None:
     at_least_one(what, "size", size)
     if last not in ("keep", "drop"):
         raise ArgumentError(f"{what}: there is no last={last!r}; give 'keep' or 'drop'")
-    pair = isinstance(shard, (tuple, list)) and len(shard) == 2 and all(map(whole, shard))
+    pair = isinstance(shard, (tuple, list)) and len(shard) == 2 and all(map(is_integer, shard))
     if not pair or not 0 <= shard[0] < shard[1]:
         raise ArgumentError(f"{what}: shard={shard!r}; give (k, n) with 0 <= k < n")
 
@@ -222,7 +222,7 @@ class MadeOf:
         return count
 
 
-class Ended:
+class ClosingBatches:
     """Closes batches at the end of a ``with`` block, if they can be closed.
 
     As a generator, it would take twice as long, in each epoch.

@@ -11,11 +11,11 @@ import numpy as np
 
 from ....errors import ArgumentError, CheckpointError, NonFiniteError
 from ....op_graph.axes.axes import Axes, Axis
-from ....op_graph.core.argument_hints import explained
+from ....op_graph.core.argument_hints import explain_calls
 from ....op_graph.functions.composites import mean
 from ....op_graph.names import DEFAULT_NAME
 from ....op_graph.op_graph import Leaf, Op, Tensor
-from ....op_graph.rows.accumulation import widened
+from ....op_graph.rows.accumulation import widen
 from ....op_graph.rows.concatenation import stack
 from ....op_graph.rows.effects import assign
 from ....op_graph.rows.elementwise import cast, maximum, where
@@ -30,7 +30,7 @@ from ..checks import at_least_one, at_least_zero
 from ..layers import Layer, Training
 from ..metrics import Mean, Metric
 from ..optimisers import Optimiser
-from .data import Data, Ended, along_examples, as_data, checked_batch, count_of
+from .data import ClosingBatches, Data, along_examples, as_data, checked_batch, count_of
 from .figures import checked_figures, over_all
 from .run import Callback, HeldInterrupts, Run, in_order
 from .summary import Summary, summary
@@ -93,7 +93,7 @@ class Model:
 
     # Training -----------------------------------------------------------------------------------
 
-    @explained
+    @explain_calls
     def fit(
         self,
         data: Data | Iterable[Any],
@@ -135,7 +135,7 @@ class Model:
             for callback in callbacks:
                 callback.begin(run)
             while run.epoch < epochs and run.stop is None:
-                with Ended(data.epoch(run.epoch, run.batch)) as batches:
+                with ClosingBatches(data.epoch(run.epoch, run.batch)) as batches:
                     for batch in batches:
                         if type(batch) is not tuple:
                             batch = checked_batch(batch, self.given)
@@ -200,7 +200,7 @@ class Model:
             if self.optimiser is None:
                 raise ArgumentError("this model has no optimiser to train with; give optimiser=")
             training = Training()
-            each = widened(self.cost(self.layer(*self.inputs, training=training), self.target))
+            each = widen(self.cost(self.layer(*self.inputs, training=training), self.target))
             total, count = self.counted(each)
             cost = mean(each) if self.mask is None else total / cast(maximum(count, 1), each.dtype)
             moved = [0.0 * count, 0.0 * count + 1, cast(total, "float64"), count]
@@ -226,7 +226,7 @@ class Model:
 
     # Use ----------------------------------------------------------------------------------------
 
-    @explained
+    @explain_calls
     def evaluate(self, data: Data | Iterable[Any], *, averaged: bool = False) -> dict[str, float]:
         """The mean cost and the metrics over data, by name; NaN without batches.
 
@@ -244,7 +244,7 @@ class Model:
                 for tensors in asked:
                     tensors.append(over_all(self.mask, tensors[0]))
             self._made[key] = self.transformer.computation(asked, *self.given)
-        with Ended(as_data(data).epoch(0)) as given:
+        with ClosingBatches(as_data(data).epoch(0)) as given:
             batches = [self._made[key](*checked_batch(batch, self.given)) for batch in given]
         figures = {}
         for number, metric in enumerate(metrics):
@@ -256,7 +256,7 @@ class Model:
             figures[metric.name] = metric.value(*arrays) if arrays else float("nan")
         return figures
 
-    @explained
+    @explain_calls
     def predict(
         self, *arrays: Any, size: int | None = None, averaged: bool = False
     ) -> np.ndarray[Any, Any]:
@@ -311,7 +311,7 @@ class Model:
             self.transformer.computation(self.result, *self.inputs)
         self.transformer.save(path)
 
-    @explained
+    @explain_calls
     def restore(self, path: str | os.PathLike[str], *, averaged: bool = False) -> None:
         """Read the layer's variables from a checkpoint, without the optimiser's state.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ....op_graph.axes.axes import Axis
-from ....op_graph.axes.lengths import product, substituted
+from ....op_graph.axes.lengths import product, substitute_names
 from ....op_graph.core.traversal import post_order
 from ....op_graph.op_graph import Leaf, Op, Tensor
 from ..axis import N
@@ -28,11 +28,11 @@ def operations(ops: Sequence[Op]) -> int | Length:
     """
     total: int | Length = 0
     for op in ops:
-        total = total + _of(op)
+        total = total + _operations_of(op)
     return total
 
 
-def computed(roots: Iterable[Op], given: Iterable[Op] = ()) -> list[Op]:
+def ops_between(roots: Iterable[Op], given: Iterable[Op] = ()) -> list[Op]:
     """Return the ops needed to compute ``roots`` from ``given``, without constant subgraphs."""
     known = frozenset(given)
     order = post_order(roots, known)
@@ -44,7 +44,7 @@ def computed(roots: Iterable[Op], given: Iterable[Op] = ()) -> list[Op]:
     return [op for op in order if op in moving]
 
 
-def _of(op: Op) -> int | Length:
+def _operations_of(op: Op) -> int | Length:
     kind = op.primitive.kind
     if kind == "contraction":
         left, right = op.args
@@ -55,7 +55,7 @@ def _of(op: Op) -> int | Length:
         return _size(_axes(op.args[0]))
     inside: int | Length = 0
     for body in op.bodies:
-        inside = inside + operations(computed(body.results))
+        inside = inside + operations(ops_between(body.results))
     return _steps(op) * inside
 
 
@@ -74,4 +74,6 @@ def _axes(op: Op) -> Axes:
 def _size(axes: Iterable[Axis]) -> int | Length:
     """Return the product of the lengths, with N of length 1."""
     one = {N.name: 1}
-    return product(1 if axis.name == N.name else substituted(axis.expression, one) for axis in axes)
+    return product(
+        1 if axis.name == N.name else substitute_names(axis.expression, one) for axis in axes
+    )

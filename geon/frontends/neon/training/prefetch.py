@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..checks import at_least_one
-from .data import Data, Ended, MadeOf
+from .data import ClosingBatches, Data, MadeOf
 
 if TYPE_CHECKING:
     from .data import Batch
@@ -51,7 +51,7 @@ class Prefetch(MadeOf):
                 thread.join()
 
 
-def own(batch: Batch) -> Batch:
+def own_batch(batch: Batch) -> Batch:
     """Return a batch with copies of its arrays; memory-mapped ones are read."""
     return tuple([part.copy() if isinstance(part, np.ndarray) else part for part in batch])
 
@@ -66,9 +66,9 @@ class Worker:
     def run(self, data: Data, number: int, start: int) -> None:
         """Make batches until there are no more, one raises, or the consumer stops."""
         try:
-            with Ended(data.epoch(number, start)) as batches:
+            with ClosingBatches(data.epoch(number, start)) as batches:
                 for batch in batches:
-                    self.put(own(batch), None)
+                    self.put(own_batch(batch), None)
                     if self.stopped.is_set():
                         return
             self.put(None, None)

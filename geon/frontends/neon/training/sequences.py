@@ -9,7 +9,7 @@ import numpy as np
 
 from ....errors import ArgumentError
 from ....op_graph.values.arrays import array_of
-from .data import checked_division, checked_padding, checked_seed
+from .data import check_seed, checked_division, checked_padding
 
 if TYPE_CHECKING:
     from .data import Batch
@@ -45,7 +45,7 @@ class Buckets:
             raise ArgumentError(f"Buckets: edges={edges!r}; give a list of lengths")
         if not columns or isinstance(columns[0], np.ndarray):
             raise ArgumentError("Buckets: the first column is a list of sequences; give one")
-        checked_seed("Buckets", seed)
+        check_seed("Buckets", seed)
         for number, column in enumerate(columns):
             if not isinstance(column, Iterable):
                 raise ArgumentError(

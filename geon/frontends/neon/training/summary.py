@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 from ....op_graph.axes.lengths import Length
 from ....op_graph.core.traversal import post_order
 from ....op_graph.op_graph import Leaf, Op, Tensor
-from .operations import computed, operations
+from .operations import operations, ops_between
 
 if TYPE_CHECKING:
     from ..layers import Layer
 
 Count = int | Length
 HEAD = ("layer", "result", "variable", "elements", "bytes", "operations")
-WORDS = 3  # number of left-aligned text columns; number columns follow
+TEXT_COLUMNS = 3  # number of left-aligned text columns; number columns follow
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class SummaryLine:
     """One layer of a summary: its path in the network, its class, and its own figures.
 
     ``results`` are the axes of its results, call by call. ``variables`` are its own, by name.
@@ -39,7 +39,7 @@ class Line:
         """Yield its table rows, one for each variable or result, whichever are more."""
         title = f"{'  ' * self.depth}{self.place + ': ' if self.place else ''}{self.kind}"
         own = [
-            (f"{place}{leaf.axes}", shown(leaf.axes.size), shown(taken(leaf)))
+            (f"{place}{leaf.axes}", format_count(leaf.axes.size), format_count(count_bytes(leaf)))
             for place, leaf in self.variables
         ]
         for number in range(max(1, len(own), len(self.results))):
@@ -48,7 +48,7 @@ class Line:
                 title if first else "",
                 self.results[number] if number < len(self.results) else "",
                 *(own[number] if number < len(own) else ("", "", "")),
-                shown(self.operations) if first else "",
+                format_count(self.operations) if first else "",
             )
 
 
@@ -61,7 +61,7 @@ class Summary:
     are expressions if lengths are open.
     """
 
-    lines: tuple[Line, ...]
+    lines: tuple[SummaryLine, ...]
     elements: Count
     bytes: Count
     untrained_elements: Count
@@ -71,8 +71,12 @@ class Summary:
     def rows(self) -> list[tuple[str, ...]]:
         """Return the rows below the head: those of the layers, then the sums."""
         found = [row for line in self.lines for row in line.rows()]
-        trained = (shown(self.elements), shown(self.bytes), shown(self.operations))
-        rest = (shown(self.untrained_elements), shown(self.untrained_bytes), "")
+        trained = (
+            format_count(self.elements),
+            format_count(self.bytes),
+            format_count(self.operations),
+        )
+        rest = (format_count(self.untrained_elements), format_count(self.untrained_bytes), "")
         return [*found, ("trained", "", "", *trained), ("not trained", "", "", *rest)]
 
     def __str__(self) -> str:
@@ -80,7 +84,7 @@ class Summary:
         widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
         return "\n".join(
             "  ".join(
-                f"{cell:<{width}}" if column < WORDS else f"{cell:>{width}}"
+                f"{cell:<{width}}" if column < TEXT_COLUMNS else f"{cell:>{width}}"
                 for column, (cell, width) in enumerate(zip(row, widths, strict=True))
             ).rstrip()
             for row in rows
@@ -98,7 +102,7 @@ def summary(layer: Layer, result: Tensor | None = None) -> Summary:
     layers share are counted once.
     """
     used = None if result is None else frozenset(post_order([result]))
-    places = list(inside(layer, layer.name or "", 0))
+    places = list(walk_layers(layer, layer.name or "", 0))
     owner: dict[Op, Layer] = {}
     for _, _, each in places:  # inner layers come after outer ones and claim their ops
         owner |= dict.fromkeys(own_ops(each, used), each)
@@ -106,7 +110,7 @@ def summary(layer: Layer, result: Tensor | None = None) -> Summary:
     for op, each in owner.items():
         parts.setdefault(each, []).append(op)
     found = [
-        Line(
+        SummaryLine(
             depth,
             place,
             type(each).__name__,
@@ -121,18 +125,18 @@ def summary(layer: Layer, result: Tensor | None = None) -> Summary:
     return Summary(
         tuple(found),
         total(leaf.axes.size for leaf in trained),
-        total(taken(leaf) for leaf in trained),
+        total(count_bytes(leaf) for leaf in trained),
         total(leaf.axes.size for leaf in rest),
-        total(taken(leaf) for leaf in rest),
+        total(count_bytes(leaf) for leaf in rest),
         total(line.operations for line in found),
     )
 
 
-def inside(layer: Layer, place: str, depth: int) -> Iterator[tuple[str, int, Layer]]:
+def walk_layers(layer: Layer, place: str, depth: int) -> Iterator[tuple[str, int, Layer]]:
     """Yield a layer and its inner layers, with paths and depths, outer ones first."""
     yield place, depth, layer
     for inner, each in layer.layers():
-        yield from inside(each, inner, depth + 1)
+        yield from walk_layers(each, inner, depth + 1)
 
 
 def first_places(places: Iterable[tuple[str, int, Layer]]) -> Iterator[tuple[str, int, Layer]]:
@@ -151,7 +155,7 @@ def calls_in(layer: Layer, used: frozenset[Op] | None) -> list[tuple[Tensor, lis
 
 def own_ops(layer: Layer, used: frozenset[Op] | None) -> list[Op]:
     """Return the ops of a layer's calls, including those of inner layers."""
-    return [op for y, given in calls_in(layer, used) for op in computed([y], given)]
+    return [op for y, given in calls_in(layer, used) for op in ops_between([y], given)]
 
 
 def total(counts: Iterable[Count]) -> Count:
@@ -162,12 +166,12 @@ def total(counts: Iterable[Count]) -> Count:
     return found
 
 
-def taken(leaf: Leaf) -> Count:
+def count_bytes(leaf: Leaf) -> Count:
     """Return the bytes of a variable."""
     return leaf.axes.size * leaf.dtype.itemsize
 
 
-def shown(count: Count) -> str:
+def format_count(count: Count) -> str:
     """Return a count with commas, or its expression."""
     return f"{count:,}" if isinstance(count, int) else str(count)
 
@@ -176,7 +180,7 @@ def _html(row: tuple[str, ...]) -> str:
     """Return a row of the table as HTML; paths stay indented."""
     cells = []
     for column, cell in enumerate(row):
-        side = "left" if column < WORDS else "right"
+        side = "left" if column < TEXT_COLUMNS else "right"
         space = "; white-space: pre" if column == 0 else ""
         cells.append(f'<td style="text-align: {side}{space}">{escape(cell)}</td>')
     return f"<tr>{''.join(cells)}</tr>"

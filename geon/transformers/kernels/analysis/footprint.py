@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from ....op_graph.axes.affine import Affine, Quotient, Remainder, Size
+from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size
 from ....op_graph.axes.lengths import evaluate
 from ..ir.nest import Loop
-from ..ir.scalar_code import NODES, Clamped, Scalar, indices, inside, parts
+from ..ir.scalar_code import NODES, Clamped, Scalar, indices, inner_indices, operands_of
 
-LINE = 64  # bytes of a cache line
+CACHE_LINE_BYTES = 64  # bytes of a cache line
 STILL, UNIT, FAR = "still", "unit", "far"
 
 
@@ -44,7 +44,7 @@ class Reaches:
         """Return a length as an integer."""
         return int(evaluate(size, self.lengths))
 
-    def of(self, offset: Affine, innermost: str | None, size: int, itemsize: int) -> Reach:
+    def of(self, offset: AffineIndex, innermost: str | None, size: int, itemsize: int) -> Reach:
         """Return the footprint of an offset in an operand of ``size`` elements."""
         counts = 1
         strides = []
@@ -53,9 +53,9 @@ class Reaches:
             counts *= count
             if count > 1:
                 # Assume that each computed position touches a cache line of its own.
-                least = LINE // itemsize if isinstance(atom, NODES) else 0
+                least = CACHE_LINE_BYTES // itemsize if isinstance(atom, NODES) else 0
                 strides.append((max(abs(self.number(step)), least), count))
-        variables = set(named(offset))
+        variables = set(loop_variables_in(offset))
         most = _product(self.extents.get(name, 1) for name in variables)
         span = None
         if all(isinstance(atom, str) for atom in offset.terms):
@@ -63,8 +63,10 @@ class Reaches:
         reached = [counts, most, size] + ([] if span is None else [span + 1])
         elements = min(reached)
         apart = min([step for step, _ in strides], default=1)
-        each = min(max(apart, 1) * itemsize, LINE)
-        scattered = each == LINE and any(isinstance(atom, NODES) for atom in offset.terms)
+        each = min(max(apart, 1) * itemsize, CACHE_LINE_BYTES)
+        scattered = each == CACHE_LINE_BYTES and any(
+            isinstance(atom, NODES) for atom in offset.terms
+        )
         lines = min(elements * each, size * itemsize) if scattered else elements * each
         return Reach(elements, lines, self.step(offset, innermost, itemsize), span, scattered)
 
@@ -80,21 +82,21 @@ class Reaches:
             return self.values(atom.of)
         return _product(self.extents.get(name, 1) for name in set(names_in(atom)))
 
-    def values(self, index: Affine) -> int:
+    def values(self, index: AffineIndex) -> int:
         """Return an upper bound of the number of values that an index takes."""
         return _product(self.count(atom) for atom in index.terms)
 
-    def step(self, offset: Affine, innermost: str | None, itemsize: int) -> str:
+    def step(self, offset: AffineIndex, innermost: str | None, itemsize: int) -> str:
         """Return the pattern along the innermost loop: ``STILL``, ``UNIT`` or ``FAR``."""
-        if innermost is None or innermost not in set(named(offset)):
+        if innermost is None or innermost not in set(loop_variables_in(offset)):
             return STILL
         atoms = [atom for atom in offset.terms if innermost in set(names_in(atom))]
         if any(isinstance(atom, NODES) or _limits(atom, innermost) for atom in atoms):
             return FAR
         slope = self.slope(offset, innermost)
-        return UNIT if abs(slope) * itemsize <= LINE // 4 else FAR
+        return UNIT if abs(slope) * itemsize <= CACHE_LINE_BYTES // 4 else FAR
 
-    def slope(self, index: Affine, name: str) -> int:
+    def slope(self, index: AffineIndex, name: str) -> int:
         """Return the stride of an index in a variable, apart from jumps of divisions."""
         return sum(
             self.number(step) * self._slope(atom, name) for atom, step in index.terms.items()
@@ -105,7 +107,7 @@ class Reaches:
             return self.slope(atom.of, name)
         return int(atom == name)
 
-    def union(self, offsets: Iterable[tuple[Affine, Reach]], size: int) -> int:
+    def union(self, offsets: Iterable[tuple[AffineIndex, Reach]], size: int) -> int:
         """Return an upper bound of the distinct elements that offsets of one operand touch."""
         groups: dict[Hashable, list[tuple[int, Reach]]] = {}
         for offset, reach in offsets:
@@ -126,10 +128,10 @@ def _limits(atom: Hashable, name: str) -> bool:
     """Return True if a guard of the atom depends on the variable: it then clamps per iteration."""
     if not isinstance(atom, Clamped):
         return False
-    return any(name in set(named(guard.index)) for guard in atom.guards)
+    return any(name in set(loop_variables_in(guard.index)) for guard in atom.guards)
 
 
-def named(index: Affine) -> Iterator[str]:
+def loop_variables_in(index: AffineIndex) -> Iterator[str]:
     """Yield the loop variables in an index, including those inside computed positions."""
     for atom in index.terms:
         yield from names_in(atom)
@@ -141,15 +143,15 @@ def names_in(atom: Hashable) -> Iterator[str]:
         yield atom
     elif isinstance(atom, NODES):
         yield from names_of_value(atom)
-    for each in inside(atom):
-        yield from named(each)
+    for each in inner_indices(atom):
+        yield from loop_variables_in(each)
 
 
 def names_of_value(value: Scalar) -> Iterator[str]:
     """Yield the loop variables in scalar code."""
     for index in indices(value):
-        yield from named(index)
-    for part in parts(value):
+        yield from loop_variables_in(index)
+    for part in operands_of(value):
         yield from names_of_value(part)
 
 

@@ -10,12 +10,14 @@ import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ....op_graph.axes.affine import Affine, Remainder, Size
-from ....op_graph.axes.index_map import Guard
+from ....op_graph.axes.affine import AffineIndex, Remainder, Size
+from ....op_graph.axes.index_map import InRange
 from ....op_graph.axes.lengths import Length, evaluate, names_of
-from ..ir.scalar_code import Clamped, Scalar, Select, indices, inside, walk
+from ..ir.scalar_code import Clamped, Scalar, Select, indices, inner_indices, walk
 
-ASSUMED = 1 << 20  # value of open lengths, in elements, when an order of bounds must be assumed
+NOMINAL_LENGTH = (
+    1 << 20
+)  # value of open lengths, in elements, when an order of bounds must be assumed
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class IndexBox:
     """Part of a kernel's index space: ``spans`` of some axes, and all other axes in full.
 
     ``cuts`` are intervals of the innermost axis, each with its own loop; empty if one loop covers
@@ -61,7 +63,7 @@ class Region:
 class Facts:
     """Sizes that are known not to be negative.
 
-    ``assumed`` are the sizes that must be checked at each call; ``known`` also has their
+    ``nominal_length`` are the sizes that must be checked at each call; ``known`` also has their
     consequences. ``answers`` caches ``holds`` until another size becomes known.
     """
 
@@ -94,7 +96,7 @@ class Facts:
 
     # Decisions of guards ------------------------------------------------------------------------
 
-    def decide(self, guard: Guard, ranges: Mapping[Hashable, Size]) -> bool | None:
+    def decide(self, guard: InRange, ranges: Mapping[Hashable, Size]) -> bool | None:
         """Return True if a guard holds for all atoms in ``ranges``, False if for none, or None."""
         least = most = guard.index.constant
         for atom, step in guard.index.terms.items():
@@ -113,7 +115,7 @@ class Facts:
             return False
         return self.by_points(guard, ranges)
 
-    def by_points(self, guard: Guard, ranges: Mapping[Hashable, Size]) -> bool | None:
+    def by_points(self, guard: InRange, ranges: Mapping[Hashable, Size]) -> bool | None:
         """Decide a guard on a single atom by that atom's bounds; lengths may be divided."""
         for atom, extent in ranges.items():
             points = points_of(guard, atom)
@@ -132,14 +134,14 @@ class Facts:
         """
         inner = []
         for point in dict.fromkeys(points):
-            place = assumed(point)
+            place = nominal_length(point)
             if place <= 0:
                 self.assume(point * -1)
-            elif place >= assumed(extent):
+            elif place >= nominal_length(extent):
                 self.assume(point - extent)
             else:
                 inner.append(point)
-        bounds = [0, *sorted(inner, key=assumed), extent]
+        bounds = [0, *sorted(inner, key=nominal_length), extent]
         for low, high in zip(bounds, bounds[1:], strict=False):
             self.assume(high - low)
         for k, low in enumerate(bounds):
@@ -149,9 +151,9 @@ class Facts:
         return [Interval(low, high - low) for low, high in pairs if high - low != 0]
 
 
-def assumed(size: Size) -> int:
-    """Return ``size`` with every open length set to ``ASSUMED``."""
-    return int(evaluate(size, dict.fromkeys(names_of(size), ASSUMED)))
+def nominal_length(size: Size) -> int:
+    """Return ``size`` with every open length set to ``NOMINAL_LENGTH``."""
+    return int(evaluate(size, dict.fromkeys(names_of(size), NOMINAL_LENGTH)))
 
 
 def _never_negative(size: Size) -> bool:
@@ -167,7 +169,7 @@ def _never_negative(size: Size) -> bool:
 # Guards -------------------------------------------------------------------------------------------
 
 
-def guards_of(*roots: Scalar) -> Iterator[Guard]:
+def guards_of(*roots: Scalar) -> Iterator[InRange]:
     """Yield the guards in scalar code."""
     for node in walk(*roots):
         if isinstance(node, Select):
@@ -176,23 +178,23 @@ def guards_of(*roots: Scalar) -> Iterator[Guard]:
             yield from _guards_in(index)
 
 
-def _guards_in(index: Affine) -> Iterator[Guard]:
+def _guards_in(index: AffineIndex) -> Iterator[InRange]:
     for atom in index.terms:
         if isinstance(atom, Clamped):
             yield from atom.guards
-        for each in inside(atom):
+        for each in inner_indices(atom):
             yield from _guards_in(each)
 
 
-def atoms(index: Affine) -> Iterator[Hashable]:
+def atoms(index: AffineIndex) -> Iterator[Hashable]:
     """Yield the atoms of an index and, recursively, those of the indices inside of them."""
     for atom in index.terms:
         yield atom
-        for each in inside(atom):
+        for each in inner_indices(atom):
             yield from atoms(each)
 
 
-def phases_of(guard: Guard, name: str) -> int:
+def phases_of(guard: InRange, name: str) -> int:
     """Return the period, in iterations, of a guard on a remainder; 1 for other guards."""
     for atom in guard.index.terms:
         if isinstance(atom, Remainder) and isinstance(atom.by, int) and len(atom.of.terms) == 1:
@@ -202,7 +204,7 @@ def phases_of(guard: Guard, name: str) -> int:
     return 1
 
 
-def points_of(guard: Guard, atom: Hashable) -> tuple[Size, Size] | None:
+def points_of(guard: InRange, atom: Hashable) -> tuple[Size, Size] | None:
     """Return the half-open range of ``atom`` in which ``guard`` holds.
 
     Return None if the guard depends on anything else, or its coefficient is not an integer.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
-from ....op_graph.axes.affine import Affine, Quotient, Remainder, variable
+from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, variable
 from ..ir.nest import Loop, Nest, Store
 from ..ir.scalar_code import (
     IndexNumber,
@@ -15,10 +15,10 @@ from ..ir.scalar_code import (
     Select,
     Wrapped,
     indices,
-    inside,
+    inner_indices,
     walk,
 )
-from .loop_depth import ROW, Depths
+from .loop_depth import ROW_DEPTH, Depths
 
 
 class Uses:
@@ -33,9 +33,9 @@ class Uses:
     """
 
     def __init__(self) -> None:
-        self.offsets: list[Affine] = []
-        self.places: list[Affine] = []
-        self.numbers: list[Affine] = []
+        self.offsets: list[AffineIndex] = []
+        self.places: list[AffineIndex] = []
+        self.numbers: list[AffineIndex] = []
         self.values: set[object] = set()
         self.needed: set[object] = set()
 
@@ -64,7 +64,7 @@ class Uses:
         self.places.append(store.offset)
 
     @property
-    def indices(self) -> list[Affine]:
+    def indices(self) -> list[AffineIndex]:
         """Return everything that is used, as indices."""
         return [*self.offsets, *self.numbers, *map(variable, self.values)]
 
@@ -87,28 +87,28 @@ class Uses:
                 else:
                     self.direct(index, ahead=isinstance(node, Select))
 
-    def address(self, offset: Affine, ahead: bool = False) -> None:
+    def address(self, offset: AffineIndex, ahead: bool = False) -> None:
         """Record an offset; ``ahead`` is True for a load, which may be read before the loop."""
         self.offsets.append(offset)
         self.divisions(offset, ahead)
 
-    def divisions(self, index: Affine, ahead: bool = False) -> None:
+    def divisions(self, index: AffineIndex, ahead: bool = False) -> None:
         """Record the indices inside quotients, remainders and clamps, used for their values."""
         for atom in index.terms:
-            for each in inside(atom):
+            for each in inner_indices(atom):
                 self.direct(each, ahead)
 
-    def direct(self, index: Affine, ahead: bool = False) -> None:
+    def direct(self, index: AffineIndex, ahead: bool = False) -> None:
         """Record an index used for its value; ``ahead`` if it may be read before the loop."""
         for atom in index.terms:
             self.values.add(atom)
             if not ahead:
                 self.needed.add(atom)
-            for each in inside(atom):
+            for each in inner_indices(atom):
                 self.direct(each, ahead)
 
 
-def joined(uses: Uses, loops: Sequence[Loop]) -> frozenset[tuple[str, str]]:
+def collapsible_pairs(uses: Uses, loops: Sequence[Loop]) -> frozenset[tuple[str, str]]:
     """Return the pairs (outer, inner) of loop names that can be collapsed into one loop.
 
     A pair can be collapsed if one iteration of the outer loop moves every index as far as all
@@ -145,6 +145,6 @@ def divides_rows(nest: Nest) -> bool:
     """Return True if a quotient, remainder or wrapped position is computed once per row."""
     depths = Depths.of(nest)
     return any(
-        isinstance(atom, (Quotient, Remainder, Wrapped)) and depths.atom(atom) == ROW
+        isinstance(atom, (Quotient, Remainder, Wrapped)) and depths.atom(atom) == ROW_DEPTH
         for atom in Uses.of(nest).atoms
     )

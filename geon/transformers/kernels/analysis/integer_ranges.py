@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ....op_graph.axes.affine import Affine, Size
+from ....op_graph.axes.affine import AffineIndex, Size
 from ....op_graph.values.dtypes import DType, kind, name_of
 from ..ir.scalar_code import Apply, IndexNumber, Number, Scalar, Wrapped, walk
 
@@ -48,7 +48,7 @@ class Bounded:
         found = [each for each in operands if each is not None]
         return FORMULAS[value.row.name](*found) if len(found) == len(operands) else None
 
-    def index(self, index: Affine) -> Bounds | None:
+    def index(self, index: AffineIndex) -> Bounds | None:
         """Return the bounds of an index, or None if one of its numbers is not known."""
         if not isinstance(index.constant, int):
             return None
@@ -73,7 +73,7 @@ class Bounded:
         return None if chosen is None or args[chosen].dtype is not dtype else args[chosen]
 
 
-def is_narrow(index: Affine) -> bool:
+def is_narrow(index: AffineIndex) -> bool:
     """Return True if ``index`` is one wrapped position along an axis of a 32-bit length.
 
     Compilers vectorise 32-bit quotients of such indices.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 
-from ....op_graph.axes.affine import Affine
+from ....op_graph.axes.affine import AffineIndex
 from ..ir.nest import Nest
 from ..ir.scalar_code import (
     NODES,
@@ -14,15 +14,15 @@ from ..ir.scalar_code import (
     Running,
     Scalar,
     indices,
-    inside,
-    parts,
+    inner_indices,
+    operands_of,
     walk,
 )
 
-ROW, ELEMENT = 1, 2
-LANES = ("first_lane", "lane")  # loop variables of rows that are processed in vector lanes
+ROW_DEPTH, ELEMENT_DEPTH = 1, 2
+LANE_VARIABLES = ("first_lane", "lane")  # loop variables of rows that are processed in vector lanes
 # Maximum digits of a loop: the inner ones have 2 or more values each, with at most 128 in a period.
-DIGITS = 8
+MAX_LOOP_DIGITS = 8
 
 
 def digit(name: str, k: int) -> str:
@@ -40,12 +40,12 @@ class Depths:
     @classmethod
     def of(cls, nest: Nest) -> Depths:
         """Return the depths in ``nest``."""
-        loops = [(loop.name, ROW) for loop in nest.rows]
-        loops += [(name, ROW) for name in LANES]
+        loops = [(loop.name, ROW_DEPTH) for loop in nest.rows]
+        loops += [(name, ROW_DEPTH) for name in LANE_VARIABLES]
         inner = [loop.name for each in nest.passes for loop in each.loops]
-        loops += [(name, ELEMENT) for name in inner]
-        loops += [(digit(name, k), ELEMENT) for name in inner for k in range(DIGITS)]
-        return cls(dict(loops), ROW if nest.rows or nest.across is not None else 0)
+        loops += [(name, ELEMENT_DEPTH) for name in inner]
+        loops += [(digit(name, k), ELEMENT_DEPTH) for name in inner for k in range(MAX_LOOP_DIGITS)]
+        return cls(dict(loops), ROW_DEPTH if nest.rows or nest.across is not None else 0)
 
     def value(self, value: Scalar) -> int:
         """Return the depth at which ``value`` is computed."""
@@ -55,15 +55,15 @@ class Depths:
 
     def _node(self, value: Scalar) -> int:
         """Return the depth of a node whose operands have been visited."""
-        known = [self._known[id(part)] for part in parts(value)]
+        known = [self._known[id(part)] for part in operands_of(value)]
         known += [self.index(index) for index in indices(value)]
         if isinstance(value, Reduced):
             known.append(self._reduced)
         elif isinstance(value, (Contracted, Kept, Running)):
-            known.append(ELEMENT)
+            known.append(ELEMENT_DEPTH)
         return max(known, default=0)
 
-    def index(self, index: Affine) -> int:
+    def index(self, index: AffineIndex) -> int:
         """Return the depth at which an index is computed."""
         return max([self.atom(atom) for atom in index.terms], default=0)
 
@@ -72,4 +72,4 @@ class Depths:
         if isinstance(atom, NODES):
             return self.value(atom)
         found = [self._variables.get(atom, 0) if isinstance(atom, str) else 0]
-        return max(found + [self.index(each) for each in inside(atom)])
+        return max(found + [self.index(each) for each in inner_indices(atom)])

@@ -11,10 +11,10 @@ from ..ir.nest import Reduction
 from ..ir.scalar_code import (
     Apply,
     Clamped,
-    Code,
     RandomBits,
     Running,
     Scalar,
+    ScalarBuilder,
     Select,
     Wrapped,
     indices,
@@ -63,7 +63,7 @@ def _steps(atom: Hashable) -> int:
 
 def reduced_values(reduction: Reduction) -> tuple[Scalar, ...]:
     """Return the scalar code of a reduction's state after one more element."""
-    code = Code()
+    code = ScalarBuilder()
     running = tuple([code(Running, k, False, dtype) for k, dtype in enumerate(reduction.states)])
     first, *others = reduction.elements
     for other in others:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from ..ir.nest import Pass
 from ..ir.scalar_code import Apply, Kept, LengthNumber, Number, RandomBits, Wrapped, walk
-from .loop_depth import ELEMENT, Depths
+from .loop_depth import ELEMENT_DEPTH, Depths
 
-EXPENSIVE = 8  # cost of an elementary function, in cheap operations
+ELEMENTARY_COST_OPS = 8  # cost of an elementary function, in cheap operations
 
 
 def weight(step: Pass, depths: Depths) -> int:
@@ -19,9 +19,9 @@ def weight(step: Pass, depths: Depths) -> int:
     found = len(step.reductions) + len(step.stores)
     for value in walk(*roots):
         free = isinstance(value, (Number, LengthNumber, Kept, Wrapped))
-        if not free and depths.value(value) == ELEMENT:
+        if not free and depths.value(value) == ELEMENT_DEPTH:
             costly = isinstance(value, RandomBits) or (
                 isinstance(value, Apply) and value.row.cost == "expensive"
             )
-            found += EXPENSIVE if costly else 1
+            found += ELEMENTARY_COST_OPS if costly else 1
     return found

@@ -10,21 +10,21 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from ....op_graph.axes.affine import Affine
+from ....op_graph.axes.affine import AffineIndex
 from ....op_graph.axes.lengths import evaluate
 from ....op_graph.op_graph import Op, Same
 from ....op_graph.regions.while_op import WhileAttributes
 from ....op_graph.values.dtypes import name_of
 from ..analysis.footprint import Reach, Reaches
-from ..analysis.loop_depth import ELEMENT, Depths
+from ..analysis.loop_depth import ELEMENT_DEPTH, Depths
 from ..analysis.op_counts import DRAW, INDEX, MULTIPLY_ADD, Rows, count, note, reduced_values
 from ..ir.nest import Call, Loop, Nest, Pass, Region, Store
 from ..ir.scalar_code import Kept, Load, Scalar, walk
 from ..nests.random_runs import roots, runs
 from ..products.contraction import Contraction, unit_of
-from ..products.row_blocking import Blocked, Place
+from ..products.row_blocking import Blocked, StepOperand
 from ..scans.sequential_scan import OrderedLoop
-from .library_costs import Counted, call_counted
+from .library_costs import Counted, count_call
 from .machine import RowCost
 
 
@@ -35,11 +35,11 @@ class CountsRows(Protocol):
         """Return the cost of one element of a primitive."""
 
 
-LIKELY_TURNS = 64  # assumed iterations of a while loop, whose count is unknown
+NOMINAL_WHILE_TURNS = 64  # assumed iterations of a while loop, whose count is unknown
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class AccessCost:
     """One load or store.
 
     ``operand`` is the operand's number and ``itemsize`` the bytes of an element. ``writes`` is True
@@ -74,14 +74,14 @@ class Stage:
     reductions: int
     rows: Rows
     once: Rows
-    accesses: tuple[Access, ...]
+    accesses: tuple[AccessCost, ...]
     kept: int
     itemsize: int
     piece: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Product:
+class ProductCost:
     """Lengths and operand costs of a contraction.
 
     ``batch``, ``rows``, ``columns`` and ``depth`` (the summed length) are element counts. ``left``
@@ -106,7 +106,7 @@ class StepCost:
     """Cost of one step of a chain over all rows, and the places of its operands."""
 
     cost: Cost
-    places: tuple[Place, ...]
+    places: tuple[StepOperand, ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -127,7 +127,7 @@ class Cost:
     rows: Rows
     moves: tuple[tuple[int, int], ...]
     stages: tuple[Stage, ...] = ()
-    product: Product | None = None
+    product: ProductCost | None = None
     counted: Counted | None = None
     steps: tuple[StepCost, ...] = ()
     block: int = 0
@@ -158,7 +158,7 @@ def cost_of(
     memory that two operands share is touched once. If None, all operands are in distinct memory.
     """
     if isinstance(work, Call):
-        counted = call_counted(work.op, lengths, places)
+        counted = count_call(work.op, lengths, places)
         bytes_of = (counted.read, counted.written, counted.touched)
         return Cost(*bytes_of, counted.rows, counted.moves, counted=counted)
     if isinstance(work, Blocked):
@@ -218,7 +218,7 @@ def _turns(op: Op, lengths: Mapping[str, int]) -> int:
         return evaluate(op.attrs[0].expression, lengths)
     if op.primitive.name == "while":
         limit = WhileAttributes(op.attrs).limit
-        return LIKELY_TURNS if limit is None else min(limit, LIKELY_TURNS)
+        return NOMINAL_WHILE_TURNS if limit is None else min(limit, NOMINAL_WHILE_TURNS)
     return 1
 
 
@@ -250,16 +250,18 @@ class _Counts:
     def __init__(self, reaches: Reaches, operands: Sequence[Op]) -> None:
         self.reaches, self.operands = reaches, operands
         self.sizes = [reaches.number(op.axes.size) for op in operands]
-        self.offsets: dict[tuple[int, bool], list[tuple[Affine, Reach]]] = {}
+        self.offsets: dict[tuple[int, bool], list[tuple[AffineIndex, Reach]]] = {}
 
-    def access(self, node: Load | Store, times: int, innermost: str | None, row: Reaches) -> Access:
+    def access(
+        self, node: Load | Store, times: int, innermost: str | None, row: Reaches
+    ) -> AccessCost:
         """Record a load or store, and return its description."""
         operand, offset, writes = node.operand, node.offset, isinstance(node, Store)
         size, itemsize = self.sizes[operand], self.operands[operand].dtype.itemsize
         whole = self.reaches.of(offset, innermost, size, itemsize)
         self.offsets.setdefault((operand, writes), []).append((offset, whole))
         each = row.of(offset, innermost, size, itemsize)
-        return Access(operand, itemsize, writes, times, whole, each)
+        return AccessCost(operand, itemsize, writes, times, whole, each)
 
     def moves(self) -> tuple[tuple[int, int], ...]:
         """Return the bytes read and written of each operand; loads of own stores are free."""
@@ -380,10 +382,10 @@ class _NestCost:
         turns = self.row_count * self.turns(loops)
         rows: Rows = {}
         once: Rows = {}
-        accesses: list[Access] = []
+        accesses: list[AccessCost] = []
         widest = 1
         for value in walk(*values):
-            element = self.depths.value(value) == ELEMENT and bool(loops)
+            element = self.depths.value(value) == ELEMENT_DEPTH and bool(loops)
             if not element:
                 if id(value) in self.seen:
                     continue
@@ -442,7 +444,7 @@ class _ContractionCost:
         note(total, MULTIPLY_ADD, name_of(made.dtype), batch * rows * columns * depth)
         along = tuple([self.is_along_sum(value) for value in (made.left, made.right)])
         itemsize = made.dtype.itemsize
-        product = Product(batch, rows, columns, depth, itemsize, left, right, along, store)
+        product = ProductCost(batch, rows, columns, depth, itemsize, left, right, along, store)
         return _made(self.counts.moves(), places, total, product=product)
 
     def terms(self, piece: Contraction) -> int:
@@ -472,7 +474,7 @@ class _ContractionCost:
     def store(self, elements: int) -> Stage:
         """Return the stage of the epilogue that is applied to each sum."""
         rows: Rows = {}
-        accesses: list[Access] = []
+        accesses: list[AccessCost] = []
         stores = self.made.stores
         widest = self.made.dtype.itemsize
         for value in walk(*[store.value for store in stores]):

@@ -9,14 +9,14 @@ from ....op_graph.axes.lengths import evaluate, product
 from ....op_graph.op_graph import Op
 from ....op_graph.values.dtypes import name_of
 from ..analysis.op_counts import Rows, note
-from ..nests.inlining import examined
+from ..nests.inlining import inspected_values
 
 # Scalar steps per element of the first operand; 1 if not listed. ``SORTS`` are computed instead.
 STEPS = {"cumsum": 3, "cumprod": 4, "argmax": 4, "argmin": 4}
-PICKED = 2  # scalar steps per position of a scatter
+SCATTER_STEPS = 2  # scalar steps per position of a scatter
 SORTS = frozenset({"sort", "argsort", "top_k"})
-SHORT = 256  # maximum elements of lines that are sorted in vector lanes
-COUNTED_STEPS = 10  # scalar steps per element of a counting sort of bytes
+MAX_COLUMN_SORT_LENGTH = 256  # maximum elements of lines that are sorted in vector lanes
+COUNTING_SORT_STEPS = 10  # scalar steps per element of a counting sort of bytes
 COUNTED = frozenset({"cumsum", "cumprod", "argmax", "argmin"})  # one operation per element
 
 
@@ -40,13 +40,13 @@ class Counted:
     among: int = 0
 
 
-def call_counted(
+def count_call(
     op: Op, lengths: Mapping[str, int], places: Sequence[Hashable] | None = None
 ) -> Counted:
     """Return the cost of a call; ``places`` are those of its arguments, then that of its result."""
     name = op.primitive.name
     rows: Rows = {}
-    args = examined(op) if op.primitive.acts else op.args
+    args = inspected_values(op) if op.primitive.acts else op.args
     sizes = [_size(arg, lengths) for arg in args]
     result = 0 if op.primitive.acts else _size(op, lengths)
     if name in ("update", "scatter"):
@@ -76,11 +76,11 @@ def sorted_steps(op: Op, lengths: Mapping[str, int]) -> float:
     finds = op.primitive.name != "sort"
     if n < 2:
         return 1.0
-    if n <= SHORT:
+    if n <= MAX_COLUMN_SORT_LENGTH:
         wide = 6 if finds and itemsize == 8 else max(itemsize * (1 + finds), 4) / 4
         return (2 + bits / 2) * wide
     if itemsize == 1:
-        return COUNTED_STEPS
+        return COUNTING_SORT_STEPS
     word = 8 if finds else itemsize
     share = 1.0
     if op.primitive.name == "top_k":
@@ -111,7 +111,7 @@ def _replaced(
     if scatters:
         lengths_after = op.axes.lengths[op.axes.names.index(op.attrs[0]) + 1 :]
         picked = sizes[at] // max(int(evaluate(product(lengths_after), lengths)), 1)
-        steps = PICKED * picked + sizes[at]
+        steps = SCATTER_STEPS * picked + sizes[at]
     if places is not None and places[-1] == places[0]:
         moves = ((part * combines, 0), *others, (0, part))
         all_bytes = (read + part * combines, part, read + part)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ...sizes.ceilings import Ceilings, interpolated
+from ...sizes.ceilings import Ceilings, interpolate
 from ..analysis.op_counts import MULTIPLY_ADD
 
 
@@ -85,7 +85,7 @@ class Speeds:
 
     def at(self, table: tuple[float, ...], size: float) -> float:
         """Interpolate ``table`` (``far`` or ``latency``), in seconds, at ``size`` bytes."""
-        return interpolated(self.sizes, table, size)
+        return interpolate(self.sizes, table, size)
 
 
 @dataclass(frozen=True)

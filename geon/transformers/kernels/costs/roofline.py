@@ -12,20 +12,20 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ....op_graph.values.dtypes import named_dtype
-from ..analysis.footprint import FAR, LINE, UNIT
+from ..analysis.footprint import CACHE_LINE_BYTES, FAR, UNIT
 from ..analysis.op_counts import INDEX, Rows
 from ..ir.nest import Call, Nest, Region
 from ..products.contraction import Contraction
 from ..products.row_blocking import Blocked
 from ..scans.sequential_scan import OrderedLoop
-from .kernel_costs import Access, Cost, Product, Stage, StepCost, cost_of
+from .kernel_costs import AccessCost, Cost, ProductCost, Stage, StepCost, cost_of
 from .machine import Machine, RowCost, Tile
 
-SMALL = 1 << 17  # operations up to which one thread runs alone
-PAGE = 4096  # bytes of a page, whose end the hardware prefetcher does not cross
-PAGE_STARTS = 3  # cache lines of a page that are read before the prefetcher detects the stream
-WAITED = 4  # latency of a quotient or root, in dependent additions
-FOLDED = 32  # vectors of a sum that are added before they are widened
+MIN_PARALLEL_STATEMENTS = 1 << 17  # operations up to which one thread runs alone
+PAGE_BYTES = 4096  # bytes of a page, whose end the hardware prefetcher does not cross
+MISSES_PER_PAGE = 3  # cache lines of a page that are read before the prefetcher detects the stream
+DIVISION_LATENCY_ADDS = 4  # latency of a quotient or root, in dependent additions
+VECTORS_PER_FOLD = 32  # vectors of a sum that are added before they are widened
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class _Predictor:
         self, cost: Cost, machine: Machine, threads: int, behind: Sequence[float] | None
     ) -> None:
         self.cost, self.machine = cost, machine
-        small = sum(cost.rows.values()) + (cost.read + cost.written) // 4 < SMALL
+        small = sum(cost.rows.values()) + (cost.read + cost.written) // 4 < MIN_PARALLEL_STATEMENTS
         self.threads = 1 if small else max(threads, 1)
         self.ceilings = machine.on(self.threads)
         self.alone = machine.on(1)
@@ -89,7 +89,7 @@ class _Predictor:
             counted = self.cost.counted
             steps = counted.steps * speeds.serial
             steps += counted.picked * speeds.at(speeds.far, counted.among)
-            return beside(steps / self.threads, self.fetched(self.cost.moves))
+            return overlap_seconds(steps / self.threads, self.fetched(self.cost.moves))
         if self.cost.product is not None:
             return self.product(self.cost.product)
         if self.cost.steps:
@@ -139,14 +139,14 @@ class _Predictor:
 
     def stage(self, stage: Stage) -> float:
         """Return the seconds of one pass: arithmetic overlapped with memory traffic."""
-        return beside(self.computed(stage), self.moved(stage))
+        return overlap_seconds(self.computed(stage), self.moved(stage))
 
     def at_once(self, stage: Stage) -> int:
         """Return the number of rows that are processed in vector lanes together."""
         rows = min(stage.inner, self.machine.side_by_side) if stage.side_by_side else 1
         return max(rows, 1)
 
-    def block_bytes(self, access: Access, at_once: int) -> int:
+    def block_bytes(self, access: AccessCost, at_once: int) -> int:
         """Return the bytes of cache lines that a block of ``at_once`` rows touches."""
         if access.reach.step == UNIT:
             return max(access.row.elements * access.itemsize * at_once, access.row.elements)
@@ -202,7 +202,7 @@ class _Predictor:
             near = (loads + stores) / self.alone.bandwidth(self.machine.caches[0], loads, stores)
         if stage.reductions and not stage.side_by_side:
             total = max(total, vectors * self.speeds.chain)
-            folds = max(stage.begins, vectors / FOLDED)
+            folds = max(stage.begins, vectors / VECTORS_PER_FOLD)
             total += folds * stage.reductions * 2 * math.log2(2 * lanes) * self.speeds.chain
         return (max(total, near + far) + self.between(stage, lanes)) / self.threads
 
@@ -213,7 +213,7 @@ class _Predictor:
         found = 0.0
         for (row, dtype), times in stage.once.items():
             cost = self.machine.row(row, dtype)
-            steps = cost.statements + (WAITED - 1) * cost.divisions
+            steps = cost.statements + (DIVISION_LATENCY_ADDS - 1) * cost.divisions
             each = self.one_by_one(cost) if cost.serial else steps * self.speeds.chain
             found += times * each
         return found
@@ -254,20 +254,20 @@ class _Predictor:
         each = self.speeds.serial if serial else self.speeds.statement
         return max(statements * each, divisions) + calls
 
-    def far(self, access: Access) -> float:
+    def far(self, access: AccessCost) -> float:
         """Return the seconds to gather elements that are not adjacent."""
         if is_near(access):
             return 0.0
         size = access.row.line_bytes if access.row.elements > 1 else max(self.behind)
         if access.reach.scattered:
             size = access.reach.line_bytes
-        elif access.reach.line_bytes < LINE * access.reach.elements:
+        elif access.reach.line_bytes < CACHE_LINE_BYTES * access.reach.elements:
             size = 0  # several elements per cache line, which is fetched once
         return access.times * self.speeds.at(self.speeds.far, size)
 
     # Products -----------------------------------------------------------------------------------
 
-    def product(self, product: Product) -> float:
+    def product(self, product: ProductCost) -> float:
         """Return the seconds of a contraction: register tiles, packing and epilogue."""
         tile = self.machine.tiles[8 if product.itemsize == 8 else 4]
         rows, columns = product.rows, product.columns
@@ -285,7 +285,7 @@ class _Predictor:
         tiles = 2 * product.batch * padded * product.depth / rate / self.threads
         return tiles + self.packing(product, tile, rows, columns) + self.stored(product)
 
-    def few(self, product: Product, rows: int, columns: int, swapped: bool) -> float:
+    def few(self, product: ProductCost, rows: int, columns: int, swapped: bool) -> float:
         """Return the seconds of a product of few rows; the right operand is read unpacked."""
         flops = 2 * product.batch * rows * columns * product.depth
         rate = self.speeds.stream[8 if product.itemsize == 8 else 4]
@@ -297,20 +297,22 @@ class _Predictor:
             steps = math.log2(2 * lanes) * product.batch * rows * columns
             seconds += steps * self.speeds.statement
         line = product.itemsize * (product.depth if product.along[swapped] else columns)
-        if line < PAGE:
+        if line < PAGE_BYTES:
             seconds += self.waits()
         fetched = self.fetched([(read, 0) for read, _ in self.cost.moves])
-        return beside(seconds / self.threads, fetched)
+        return overlap_seconds(seconds / self.threads, fetched)
 
     def waits(self) -> float:
         """Return the seconds that short rows wait: the prefetcher restarts in each page."""
         found = 0.0
         for size, (read, _) in zip(self.behind, self.cost.moves, strict=True):
             if size > self.machine.caches[1]:
-                found += PAGE_STARTS * read / PAGE * self.speeds.at(self.speeds.latency, size)
+                found += (
+                    MISSES_PER_PAGE * read / PAGE_BYTES * self.speeds.at(self.speeds.latency, size)
+                )
         return found
 
-    def packing(self, product: Product, tile: Tile, rows: int, columns: int) -> float:
+    def packing(self, product: ProductCost, tile: Tile, rows: int, columns: int) -> float:
         """Return the seconds to pack both operands and to spill partial sums between blocks."""
         lanes = self.machine.lanes(product.itemsize)
         left = product.batch * rows * product.depth * math.ceil(columns / tile.columns)
@@ -325,21 +327,21 @@ class _Predictor:
         total += moved * product.itemsize / self.alone.bandwidth(second, 1, 1)
         return max(total / self.threads, self.fetched([(read, 0) for read, _ in self.cost.moves]))
 
-    def stored(self, product: Product) -> float:
+    def stored(self, product: ProductCost) -> float:
         """Return the seconds of the epilogue."""
         moves = [[0.0, 0.0] for _ in self.cost.moves]
         for access in product.store.accesses:
             moves[access.operand][access.writes] += access.reach.line_bytes
         fetched = self.fetched([(read, written) for read, written in moves])
-        return beside(self.computed(product.store), fetched)
+        return overlap_seconds(self.computed(product.store), fetched)
 
 
-def is_near(access: Access) -> bool:
+def is_near(access: AccessCost) -> bool:
     """Return True if consecutive iterations access adjacent elements, or the same one."""
     return access.reach.step != FAR
 
 
-def beside(first: float, second: float) -> float:
+def overlap_seconds(first: float, second: float) -> float:
     """Return the seconds of two overlapping activities that slow each other down.
 
     That is about the longer one if the other is short, and 1.41 times one if both are equal.

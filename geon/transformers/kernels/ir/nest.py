@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ....op_graph.axes.affine import Affine, Size
+from ....op_graph.axes.affine import AffineIndex, Size
 from ....op_graph.axes.axes import Axis
 from ....op_graph.op_graph import Leaf, Op, among
 from ....op_graph.regions.while_op import WhileAttributes
@@ -17,7 +17,7 @@ from ....op_graph.values.dtypes import DType
 from .scalar_code import Scalar
 
 WHILE = "a while loop"  # name of its iterations in errors, in place of an axis name
-ENDLESS = 1 << 32  # nominal number of iterations of a while loop without a limit
+UNLIMITED_TURNS = 1 << 32  # nominal number of iterations of a while loop without a limit
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -111,7 +111,7 @@ class Store:
     """Store ``value`` at ``offset`` of operand number ``operand``."""
 
     operand: int
-    offset: Affine
+    offset: AffineIndex
     value: Scalar
     dtype: DType
 
@@ -130,7 +130,7 @@ class Keep:
     """Store ``value`` at ``offset`` of row array ``number``, for later passes."""
 
     number: int
-    offset: Affine
+    offset: AffineIndex
     value: Scalar
 
 
@@ -248,7 +248,7 @@ class Region:
     def loops(self) -> tuple[tuple[str, Size], ...]:
         """Return the name and length of the axis that the body iterates over; () for a branch."""
         if self.op.primitive.name == "while":
-            return ((WHILE, WhileAttributes(self.op.attrs).limit or ENDLESS),)
+            return ((WHILE, WhileAttributes(self.op.attrs).limit or UNLIMITED_TURNS),)
         axes = [value for value in self.op.attrs if isinstance(value, Axis)]
         return tuple([(axis.name, axis.expression) for axis in axes])
 

@@ -1,6 +1,7 @@
 """Scalar IR: immutable nodes that compute one element of a kernel's results.
 
-``Code`` interns nodes, so equal code is one node; a common subexpression is a node with two users.
+``ScalarBuilder`` interns nodes, so equal code is one node; a common subexpression is a node with
+two users.
 Indices are affine expressions over loop variables. An atom of an index may be a node (a computed
 position) or a ``Clamped`` index. Costs, keys and text are functions of these values.
 """
@@ -11,31 +12,31 @@ from collections.abc import Container, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ....op_graph.axes.affine import Affine, Quotient, Remainder, Size
-from ....op_graph.axes.index_map import Guard
+from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size
+from ....op_graph.axes.index_map import InRange
 from ....op_graph.core.primitive import Primitive
 from ....op_graph.rows.elementwise import CAST
 from ....op_graph.values.dtypes import INT64, DType, resolve
 
 
-class Node:
-    """Base of nodes: caches in ``under`` the nodes that ``below`` returns."""
+class ScalarNode:
+    """Base of nodes: caches in ``under`` the nodes that ``children_of`` returns."""
 
     __slots__ = ("under",)
     under: tuple[Scalar, ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Load(Node):
+class Load(ScalarNode):
     """The element at ``offset`` of the kernel's operand number ``operand``."""
 
     operand: int
-    offset: Affine
+    offset: AffineIndex
     dtype: DType
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Number(Node):
+class Number(ScalarNode):
     """A constant."""
 
     value: Any
@@ -43,7 +44,7 @@ class Number(Node):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class LengthNumber(Node):
+class LengthNumber(ScalarNode):
     """An open length as a value."""
 
     length: Size
@@ -51,15 +52,15 @@ class LengthNumber(Node):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class IndexNumber(Node):
+class IndexNumber(ScalarNode):
     """An index as a value."""
 
-    index: Affine
+    index: AffineIndex
     dtype: DType
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Apply(Node):
+class Apply(ScalarNode):
     """An elementwise primitive applied to scalars; the target of a cast is ``dtype``."""
 
     row: Primitive
@@ -69,10 +70,10 @@ class Apply(Node):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Select(Node):
+class Select(ScalarNode):
     """``value`` where all ``guards`` hold, else ``other``; both are safe to evaluate everywhere."""
 
-    guards: tuple[Guard, ...]
+    guards: tuple[InRange, ...]
     value: Scalar
     other: Scalar
 
@@ -83,7 +84,7 @@ class Select(Node):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Wrapped(Node):
+class Wrapped(ScalarNode):
     """A position along ``length`` elements; negative positions count from the end."""
 
     position: Scalar
@@ -96,7 +97,7 @@ class Wrapped(Node):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class RandomBits(Node):
+class RandomBits(ScalarNode):
     """Random bits of element number ``position`` of draw ``draw`` of a stream.
 
     ``op_graph.random.philox`` defines these bits. ``seed``, ``draw`` and ``call``, the number of
@@ -106,13 +107,13 @@ class RandomBits(Node):
     seed: Scalar
     draw: Scalar
     call: Scalar
-    position: Affine
+    position: AffineIndex
     size: Size
     dtype: DType
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Reduced(Node):
+class Reduced(ScalarNode):
     """Scalar ``part`` of the final state of reduction ``number`` of the kernel."""
 
     number: int
@@ -121,7 +122,7 @@ class Reduced(Node):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Running(Node):
+class Running(ScalarNode):
     """Scalar ``part`` of a running reduction state; with ``other``, of the second of two states."""
 
     part: int
@@ -130,16 +131,16 @@ class Running(Node):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Kept(Node):
+class Kept(ScalarNode):
     """The element at ``offset`` of row array ``number``, which an earlier pass has stored."""
 
     number: int
-    offset: Affine
+    offset: AffineIndex
     dtype: DType
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Contracted(Node):
+class Contracted(ScalarNode):
     """The finished sum of the kernel's contraction."""
 
     dtype: DType
@@ -166,11 +167,11 @@ Kind = TypeVar("Kind")
 class Clamped:
     """An atom of an index: ``of`` where all ``guards`` hold, else 0, so that it is safe to load."""
 
-    of: Affine
-    guards: tuple[Guard, ...]
+    of: AffineIndex
+    guards: tuple[InRange, ...]
 
 
-class Code:
+class ScalarBuilder:
     """Builds and interns the scalar code of one kernel: equal code is one node."""
 
     def __init__(self) -> None:
@@ -202,7 +203,7 @@ class Code:
         return found
 
 
-def parts(value: Scalar) -> tuple[Scalar, ...]:
+def operands_of(value: Scalar) -> tuple[Scalar, ...]:
     """Return the scalar operands of a node, without those inside its indices."""
     if isinstance(value, Apply):
         return value.args
@@ -213,7 +214,7 @@ def parts(value: Scalar) -> tuple[Scalar, ...]:
     return (value.position,) if isinstance(value, Wrapped) else ()
 
 
-def indices(value: Scalar) -> tuple[Affine, ...]:
+def indices(value: Scalar) -> tuple[AffineIndex, ...]:
     """Return the indices in a node."""
     if isinstance(value, (Load, Kept)):
         return (value.offset,)
@@ -224,7 +225,7 @@ def indices(value: Scalar) -> tuple[Affine, ...]:
     return tuple(guard.index for guard in value.guards) if isinstance(value, Select) else ()
 
 
-def inside(atom: Hashable) -> tuple[Affine, ...]:
+def inner_indices(atom: Hashable) -> tuple[AffineIndex, ...]:
     """Return the indices inside an atom of an index."""
     if isinstance(atom, (Quotient, Remainder)):
         return (atom.of,)
@@ -233,12 +234,15 @@ def inside(atom: Hashable) -> tuple[Affine, ...]:
     return ()
 
 
-def below(value: Scalar) -> tuple[Scalar, ...]:
+def children_of(value: Scalar) -> tuple[Scalar, ...]:
     """Return the nodes that a node depends on, including those inside its indices."""
     try:
         found: tuple[Scalar, ...] = value.under
     except AttributeError:
-        found = (*parts(value), *[node for index in indices(value) for node in positions(index)])
+        found = (
+            *operands_of(value),
+            *[node for index in indices(value) for node in positions(index)],
+        )
         object.__setattr__(value, "under", found)
     return found
 
@@ -255,7 +259,7 @@ def walk(*roots: Scalar, known: Container[int] = ()) -> Iterator[Scalar]:
         if id(value) in seen or id(value) in known:
             continue
         seen.add(id(value))
-        under = below(value)
+        under = children_of(value)
         if not under:
             yield value
             continue
@@ -263,12 +267,12 @@ def walk(*roots: Scalar, known: Container[int] = ()) -> Iterator[Scalar]:
         stack += reversed(under)
 
 
-def positions(index: Affine) -> Iterator[Scalar]:
+def positions(index: AffineIndex) -> Iterator[Scalar]:
     """Yield the nodes that are atoms of an index."""
     for atom in index.terms:
         if isinstance(atom, NODES):
             yield atom
-        for each in inside(atom):
+        for each in inner_indices(atom):
             yield from positions(each)
 
 

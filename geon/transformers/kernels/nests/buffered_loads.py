@@ -13,8 +13,8 @@ import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from ....op_graph.axes.affine import Affine, Quotient, Remainder, Size, flattened, variable
-from ....op_graph.axes.index_map import Guard
+from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size, ravel, variable
+from ....op_graph.axes.index_map import InRange
 from ....op_graph.values.dtypes import BOOL, DType, kind
 from ..analysis.footprint import names_in
 from ..analysis.loop_depth import digit
@@ -27,15 +27,17 @@ from ..ir.scalar_code import (
     Scalar,
     Select,
     indices,
-    inside,
+    inner_indices,
     walk,
 )
 from .mixed_radix import digits_of, divisions
 
-PERIOD = 128  # maximum product of the lengths of the inner digits of a loop, in iterations
-MOST = 6  # maximum number of buffers of a pass
+MAX_PERIOD_TURNS = (
+    128  # maximum product of the lengths of the inner digits of a loop, in iterations
+)
+MAX_BUFFERED_VALUES = 6  # maximum number of buffers of a pass
 
-Guards = tuple[Guard, ...]
+Guards = tuple[InRange, ...]
 Ahead = Load | IndexNumber | Guards
 
 
@@ -51,7 +53,7 @@ class Staged:
     """
 
     value: Ahead
-    index: Affine
+    index: AffineIndex
     first: str
     digits: tuple[tuple[str, int], ...] = ()
     guards: Guards = ()
@@ -68,7 +70,7 @@ class Staged:
         return math.prod(length for _, length in self.digits)
 
 
-def staged(step: Pass) -> list[Staged]:
+def choose_buffered(step: Pass) -> list[Staged]:
     """Return the values that are buffered before the innermost loop of a pass."""
     if not step.loops or step.loops[-1].extent == 1:
         return []
@@ -78,19 +80,19 @@ def staged(step: Pass) -> list[Staged]:
     choices = dict.fromkeys(node.guards for node in nodes if isinstance(node, Select))
     lengths = _lengths(used, list(choices), inner)
     known = [length for length in lengths[1:] if isinstance(length, int)]
-    if len(known) + 1 != len(lengths) or not 0 < math.prod(known) <= PERIOD:
+    if len(known) + 1 != len(lengths) or not 0 < math.prod(known) <= MAX_PERIOD_TURNS:
         known = []
     digits = [(digit(inner.name, k), length) for k, length in enumerate(known, 1)]
     parts = _parts(inner.name, digit(inner.name, 0), digits)
     mixed = len(set(_widths(step, values))) > 1
     found = [_staged(each, inner.name, parts, tuple(digits), mixed) for each in (*used, *choices)]
     made = [each for each in found if each is not None]
-    return made if len(made) <= MOST else []
+    return made if len(made) <= MAX_BUFFERED_VALUES else []
 
 
 def chooses_in_place(step: Pass) -> bool:
     """Return True if a pass evaluates guards with divisions per element, unbuffered."""
-    ahead = {each.value for each in staged(step)}
+    ahead = {each.value for each in choose_buffered(step)}
     names = {loop.name for loop in step.loops}
     return any(
         isinstance(node, Select)
@@ -121,7 +123,7 @@ def _named(loop: Loop) -> tuple[str, Size]:
     return loop.name, loop.extent
 
 
-def indices_of(value: Ahead) -> tuple[Affine, ...]:
+def indices_of(value: Ahead) -> tuple[AffineIndex, ...]:
     """Return the offset of a load, the index of an index value, or the indices of guards."""
     if isinstance(value, tuple):
         return tuple([guard.index for guard in value])
@@ -136,15 +138,15 @@ def _widths(step: Pass, values: Iterable[Scalar]) -> Iterable[int]:
             yield value.dtype.itemsize
 
 
-def _parts(name: str, first: str, digits: list[tuple[str, int]]) -> dict[Hashable, Affine]:
+def _parts(name: str, first: str, digits: list[tuple[str, int]]) -> dict[Hashable, AffineIndex]:
     """Return the loop variable and its quotients and remainders in terms of the digit variables."""
     variables = [variable(first), *(variable(digit) for digit, _ in digits)]
     lengths = [0, *(length for _, length in digits)]
-    found: dict[Hashable, Affine] = {name: flattened(variables, lengths)}
+    found: dict[Hashable, AffineIndex] = {name: ravel(variables, lengths)}
     rest = variable(name)
     for k in range(len(digits), 0, -1):
         found[Remainder(rest, lengths[k])] = variables[k]
-        found[Quotient(rest, lengths[k])] = flattened(variables[:k], lengths[:k])
+        found[Quotient(rest, lengths[k])] = ravel(variables[:k], lengths[:k])
         rest = variable(Quotient(rest, lengths[k]))
     return found
 
@@ -152,7 +154,7 @@ def _parts(name: str, first: str, digits: list[tuple[str, int]]) -> dict[Hashabl
 def _staged(
     value: Ahead,
     name: str,
-    parts: dict[Hashable, Affine],
+    parts: dict[Hashable, AffineIndex],
     digits: tuple[tuple[str, int], ...],
     mixed: bool,
 ) -> Staged | None:
@@ -165,7 +167,7 @@ def _staged(
         if not divided:
             return _at_each(value, name)
         guards = _guards_by_digits(value, parts, name)
-        return None if guards is None else Staged(value, Affine(), first, digits, guards)
+        return None if guards is None else Staged(value, AffineIndex(), first, digits, guards)
     (index,) = found
     if divided:
         taken = _by_digits(index, parts, name)
@@ -189,25 +191,29 @@ def _at_each(guards: Guards, name: str) -> Staged | None:
     return None
 
 
-def _divides(index: Affine, parts: Mapping[Hashable, Affine], name: str) -> bool:
+def _divides(index: AffineIndex, parts: Mapping[Hashable, AffineIndex], name: str) -> bool:
     """Return True if an index contains a division that the digits resolve."""
     return any(
         (atom in parts and atom != name)
-        or any(_divides(each, parts, name) for each in inside(atom))
+        or any(_divides(each, parts, name) for each in inner_indices(atom))
         for atom in index.terms
     )
 
 
-def _guards_by_digits(guards: Guards, parts: Mapping[Hashable, Affine], name: str) -> Guards | None:
+def _guards_by_digits(
+    guards: Guards, parts: Mapping[Hashable, AffineIndex], name: str
+) -> Guards | None:
     """Return the guards in terms of digit variables, or None if one cannot be expressed so."""
     found = [(guard, _by_digits(guard.index, parts, name)) for guard in guards]
     whole = [replace(guard, index=index) for guard, index in found if index is not None]
     return tuple(whole) if len(whole) == len(found) else None
 
 
-def _by_digits(index: Affine, parts: Mapping[Hashable, Affine], name: str) -> Affine | None:
+def _by_digits(
+    index: AffineIndex, parts: Mapping[Hashable, AffineIndex], name: str
+) -> AffineIndex | None:
     """Return an index in terms of digit variables; None if the loop variable remains in it."""
-    found = Affine((), index.constant)
+    found = AffineIndex((), index.constant)
     for atom, step in index.terms.items():
         taken = parts.get(atom)
         if taken is None and name in set(names_in(atom)):

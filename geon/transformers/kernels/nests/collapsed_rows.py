@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ....op_graph.axes.affine import Affine, Size
-from ....op_graph.axes.index_map import Guard
-from ..analysis.loop_depth import ELEMENT, ROW, Depths
-from ..analysis.work_estimate import EXPENSIVE
+from ....op_graph.axes.affine import AffineIndex, Size
+from ....op_graph.axes.index_map import InRange
+from ..analysis.loop_depth import ELEMENT_DEPTH, ROW_DEPTH, Depths
+from ..analysis.work_estimate import ELEMENTARY_COST_OPS
 from ..ir.nest import Loop, Nest, Pass
 from ..ir.scalar_code import (
     Apply,
@@ -23,27 +23,44 @@ from ..ir.scalar_code import (
     Number,
     Scalar,
     Select,
-    below,
+    children_of,
     indices,
-    inside,
+    inner_indices,
     walk,
 )
 
-Guards = tuple[Guard, ...]
+Guards = tuple[InRange, ...]
 Part = Scalar | Guards
 
 # Maximum elements of a row for collapsing, by the bytes of the widest element: a row that fills a
 # few vectors is as fast by itself.
-MOST = {1: 64, 2: 64, 4: 32, 8: 16}
-REPEATING = {1: 64, 2: 64, 4: 16, 8: 8}  # the same, if values of a row are repeated
-LIGHT = {1: 64, 2: 32, 4: 16, 8: 8}  # the same, if there is little arithmetic besides
-TURNING = {1: 64, 2: 32, 4: 16, 8: 8}  # the same, for transposes with little arithmetic
-SCATTERED = {1: 16, 2: 8, 4: 8, 8: 3}  # the same, if transposed loads have no unit stride
-WORTH = 4  # operations per gathered value, below which a nest is light
-SINGLE = 4  # cost of a value computed one by one, in loads of a tile
-VECTOR = 32  # bytes of a row that fills a vector by itself
-ROWS = 32  # minimum number of rows
-GROUP = 256  # the same for rows of known length if each group has its pattern: these are fast alone
+MAX_ROW_ELEMENTS = {1: 64, 2: 64, 4: 32, 8: 16}
+MAX_REPEATED_ROW_ELEMENTS = {1: 64, 2: 64, 4: 16, 8: 8}  # the same, if values of a row are repeated
+MAX_LIGHT_ROW_ELEMENTS = {
+    1: 64,
+    2: 32,
+    4: 16,
+    8: 8,
+}  # the same, if there is little arithmetic besides
+MAX_TRANSPOSED_ROW_ELEMENTS = {
+    1: 64,
+    2: 32,
+    4: 16,
+    8: 8,
+}  # the same, for transposes with little arithmetic
+MAX_SCATTERED_ROW_ELEMENTS = {
+    1: 16,
+    2: 8,
+    4: 8,
+    8: 3,
+}  # the same, if transposed loads have no unit stride
+MIN_OPS_PER_TILED_VALUE = 4  # operations per gathered value, below which a nest is light
+UNTILED_VALUE_LOADS = 4  # cost of a value computed one by one, in loads of a tile
+VECTOR_BYTES = 32  # bytes of a row that fills a vector by itself
+MIN_COLLAPSED_ROWS = 32  # minimum number of rows
+MIN_GROUPED_ROWS = (
+    256  # the same for rows of known length if each group has its pattern: these are fast alone
+)
 
 
 @dataclass(slots=True)
@@ -72,12 +89,12 @@ class FlatParts:
     @property
     def brought(self) -> int:
         """Return the cost of gathering the values that are not loaded or computed in vectors."""
-        return len(self.repeated) + len(self.turned) + SINGLE * len(self.others)
+        return len(self.repeated) + len(self.turned) + UNTILED_VALUE_LOADS * len(self.others)
 
     @property
     def is_light(self) -> bool:
         """Return True if there is little arithmetic per gathered value."""
-        return self.operations < WORTH * self.brought
+        return self.operations < MIN_OPS_PER_TILED_VALUE * self.brought
 
     @property
     def most(self) -> int:
@@ -85,10 +102,14 @@ class FlatParts:
         if self.is_light and (self.turned or self.others):
             if self.others or self.repeated or self.strays:
                 return 0
-            return (SCATTERED if self.scattered else TURNING)[self.itemsize]
-        if self.operations >= EXPENSIVE * self.brought + 1:
-            return MOST[self.itemsize]
-        return (LIGHT if self.is_light else REPEATING)[self.itemsize]
+            return (MAX_SCATTERED_ROW_ELEMENTS if self.scattered else MAX_TRANSPOSED_ROW_ELEMENTS)[
+                self.itemsize
+            ]
+        if self.operations >= ELEMENTARY_COST_OPS * self.brought + 1:
+            return MAX_ROW_ELEMENTS[self.itemsize]
+        return (MAX_LIGHT_ROW_ELEMENTS if self.is_light else MAX_REPEATED_ROW_ELEMENTS)[
+            self.itemsize
+        ]
 
     def tests(self, row: Size, rows: Size) -> tuple[Size, ...]:
         """Return the sizes that must not be negative for collapsing to pay.
@@ -97,8 +118,8 @@ class FlatParts:
         rows has its own pattern, that of a group. Rows of whole vectors are not collapsed, unless
         there are selects or transposed loads.
         """
-        fill = VECTOR // self.itemsize
-        least = GROUP if self.grouped and isinstance(row, int) else ROWS
+        fill = VECTOR_BYTES // self.itemsize
+        least = MIN_GROUPED_ROWS if self.grouped and isinstance(row, int) else MIN_COLLAPSED_ROWS
         rest = row - row // fill * fill - 1
         return (
             row - 1,
@@ -118,7 +139,7 @@ def flat_parts(nest: Nest) -> FlatParts | None:
     last = step.loops[0]
     if not all(is_run(store.offset.terms, last, lanes.name) for store in step.stores):
         return None
-    return _Parts(nest, step, lanes.name).found()
+    return _RowParts(nest, step, lanes.name).found()
 
 
 def is_run(terms: Mapping[Hashable, Size], last: Loop, lane: str) -> bool:
@@ -127,7 +148,7 @@ def is_run(terms: Mapping[Hashable, Size], last: Loop, lane: str) -> bool:
     return direct and terms.get(last.name) == 1 and terms.get(lane) == last.extent
 
 
-class _Parts:
+class _RowParts:
     def __init__(self, nest: Nest, step: Pass, lane: str) -> None:
         self.step, self.lane, self.last = step, lane, step.loops[0]
         self.depths = Depths.of(nest)
@@ -138,11 +159,11 @@ class _Parts:
     def found(self) -> FlatParts | None:
         """Return the parts of the stored values, or None if a node kind cannot be collapsed."""
         stack = [store.value for store in self.step.stores]
-        of_elements = [node for node in walk(*stack) if self.depths.value(node) == ELEMENT]
+        of_elements = [node for node in walk(*stack) if self.depths.value(node) == ELEMENT_DEPTH]
         if not all(isinstance(node, KINDS) for node in of_elements):
             return None
         sizes = [x.dtype.itemsize for x in [*of_elements, *self.step.stores]]
-        self.parts.itemsize = max(size for size in sizes if size in MOST)
+        self.parts.itemsize = max(size for size in sizes if size in MAX_ROW_ELEMENTS)
         while stack:
             value = stack.pop()
             if id(value) not in self.seen:
@@ -153,12 +174,12 @@ class _Parts:
     def visit(self, value: Scalar) -> Iterable[Scalar]:
         """Classify a value, and return the operands that vectors compute it from."""
         parts, depth = self.parts, self.depths.value(value)
-        if depth < ELEMENT:
-            parts.repeated += [value] if depth == ROW else []
+        if depth < ELEMENT_DEPTH:
+            parts.repeated += [value] if depth == ROW_DEPTH else []
         elif (found := self.pattern(self.names_of(value))) is not None:
             found.append(value)
         elif isinstance(value, Apply):
-            parts.operations += EXPENSIVE if value.row.cost == "expensive" else 1
+            parts.operations += ELEMENTARY_COST_OPS if value.row.cost == "expensive" else 1
             return value.args
         elif isinstance(value, Select):
             self.choice(value.guards)
@@ -195,16 +216,16 @@ class _Parts:
         """Return the variables that a value varies with."""
         for node in walk(value, known=self.changes):
             found = self.names_in(indices(node))
-            self.changes[id(node)] = found.union(*[self.changes[id(x)] for x in below(node)])
+            self.changes[id(node)] = found.union(*[self.changes[id(x)] for x in children_of(node)])
         return self.changes[id(value)]
 
-    def names_in(self, found: Iterable[Affine]) -> frozenset[str]:
+    def names_in(self, found: Iterable[AffineIndex]) -> frozenset[str]:
         """Return the variables in indices, except those inside of nodes."""
         names, stack = set[str](), list(found)
         while stack:
             for atom in stack.pop().terms:
                 names.update([atom] if isinstance(atom, str) else [])
-                stack += inside(atom)
+                stack += inner_indices(atom)
         return frozenset(names)
 
 

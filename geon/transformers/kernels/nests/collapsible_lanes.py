@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..analysis.index_uses import Uses, joined
-from ..analysis.loop_depth import ELEMENT, ROW, Depths
+from ..analysis.index_uses import Uses, collapsible_pairs
+from ..analysis.loop_depth import ELEMENT_DEPTH, ROW_DEPTH, Depths
 from ..ir.nest import Loop, Pass, Reduction
-from ..ir.scalar_code import IndexNumber, Kept, Scalar, below, walk
+from ..ir.scalar_code import IndexNumber, Kept, Scalar, children_of, walk
 
 
 def is_one_run(step: Pass, lanes: Loop, depths: Depths) -> bool:
@@ -21,13 +21,13 @@ def is_one_run(step: Pass, lanes: Loop, depths: Depths) -> bool:
         return False
     uses = Uses()
     for value in step.computed:
-        known = {id(node) for node in walk(value) if depths.value(node) < ELEMENT}
+        known = {id(node) for node in walk(value) if depths.value(node) < ELEMENT_DEPTH}
         if any(isinstance(node, Kept) for node in walk(value, known=known)):
             return False
         uses.add(value, known)
     for store in step.stores:
         uses.address(store.offset)
-    return (step.loops[0].name, lanes.name) in joined(uses, (step.loops[0], lanes))
+    return (step.loops[0].name, lanes.name) in collapsible_pairs(uses, (step.loops[0], lanes))
 
 
 def of_turns(reduction: Reduction, loop: Loop) -> bool:
@@ -40,5 +40,5 @@ def values_of_lanes(step: Pass, depths: Depths) -> list[Scalar]:
     """Return the values per lane that the elements of a pass depend on."""
     used = step.computed
     for node in walk(*used):
-        used += below(node) if depths.value(node) == ELEMENT else ()
-    return [node for node in used if depths.value(node) == ROW]
+        used += children_of(node) if depths.value(node) == ELEMENT_DEPTH else ()
+    return [node for node in used if depths.value(node) == ROW_DEPTH]

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....op_graph.axes.affine import Affine, Size
+from ....op_graph.axes.affine import AffineIndex, Size
 from ....op_graph.axes.lengths import product
 from ....op_graph.rows.elementwise import greater, multiply, where
 from ....op_graph.rows.reducers import State
 from ....op_graph.values.dtypes import INT64
 from ..analysis.index_uses import depends_on
 from ..ir.nest import Pass, Reduction
-from ..ir.scalar_code import Code, IndexNumber, LengthNumber, Scalar
+from ..ir.scalar_code import IndexNumber, LengthNumber, Scalar, ScalarBuilder
 
 KEPT = frozenset({"maximum", "minimum", "logical_or", "logical_and"})  # idempotent: f(x, x) == x
 
 
-def states_of_same(code: Code, step: Pass) -> list[State] | None:
+def states_of_same(code: ScalarBuilder, step: Pass) -> list[State] | None:
     """Return the final state of each reduction of a pass whose elements do not vary with its loops.
 
     Return None if the pass stores or keeps, or needs a loop.
@@ -31,7 +31,7 @@ def states_of_same(code: Code, step: Pass) -> list[State] | None:
     return None if None in found else [state for state in found if state is not None]
 
 
-def _state(code: Code, reduction: Reduction, count: Size) -> State | None:
+def _state(code: ScalarBuilder, reduction: Reduction, count: Size) -> State | None:
     """Return the state after ``count`` equal elements; None if the reducer has no closed form."""
     states, reducer = reduction.states, reduction.reducer
     start = tuple(map(code.number, reducer.identity(states), states))
@@ -43,7 +43,7 @@ def _state(code: Code, reduction: Reduction, count: Size) -> State | None:
     elif reduction.folds in KEPT:
         found = (value,)
     elif reducer.first is not None and isinstance(reduction.position, IndexNumber):
-        at = Affine((), reduction.position.index.constant)
+        at = AffineIndex((), reduction.position.index.constant)
         found = reducer.first(code, value, code(IndexNumber, at, reduction.position.dtype))
     else:
         return None
@@ -54,14 +54,14 @@ def _state(code: Code, reduction: Reduction, count: Size) -> State | None:
     return tuple([code.apply(where, some, one, none) for one, none in pairs])
 
 
-def _value(code: Code, reduction: Reduction) -> Scalar:
+def _value(code: ScalarBuilder, reduction: Reduction) -> Scalar:
     """Return the element, or the product of two, in the dtype of the state."""
     values: list[Any] = [code.cast(each, reduction.states[0]) for each in reduction.elements]
     made: Scalar = values[0] if len(values) == 1 else code.apply(multiply, *values)
     return made
 
 
-def _size(code: Code, count: Size, value: Scalar) -> Any:
+def _size(code: ScalarBuilder, count: Size, value: Scalar) -> Any:
     """Return ``count`` as a scalar of the dtype of ``value``."""
     if isinstance(count, int):
         return code.number(count, value.dtype)

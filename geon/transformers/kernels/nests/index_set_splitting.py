@@ -15,39 +15,45 @@ from functools import cached_property
 from ....op_graph.axes.affine import Quotient, Size
 from ....op_graph.axes.lengths import product
 from ....op_graph.op_graph import Op
-from ..analysis.index_boxes import Facts, Interval, Region, atoms, guards_of, phases_of, points_of
+from ..analysis.index_boxes import Facts, IndexBox, Interval, atoms, guards_of, phases_of, points_of
 from ..analysis.index_uses import Uses
 from ..ir.nest import Fused, Nest
 from ..ir.scalar_code import Apply, Load, Scalar, walk
-from .inlining import Operands
+from .inlining import OperandInliner
 from .mixed_radix import divisions
 from .nest_lowering import NestMaker, nest_over
 from .reduction_splitting import with_row_pieces
 from .short_row_variants import with_flat_rows, with_short_rows, with_turned_loops
 from .unrolled_reductions import is_straight
 
-SMALL = 256  # elements of a result below which a guard is cheaper than another loop
-UNROLLED = 8  # maximum elements of an innermost axis that are stored without a loop
-STRIDED = 32  # minimum elements inside of an axis for iterations that cover several indices
-THIN = 8  # maximum elements of a border, in which guards stay
-LONG = 64  # minimum elements of an interval whose thin neighbours are borders
-MOST = 64  # maximum loops that a nest is split into
-TEXT = 512  # maximum scalar nodes of all pieces together,
-TIMES = 4  # or the maximum as a multiple of the nodes of the unsplit nest
-WINDOWS = 1024  # the same as ``TEXT`` where elements have unrolled windows
-BROAD = 10  # the same as ``LONG`` for windows that reach beyond their operand
+MIN_SPLIT_ELEMENTS = 256  # elements of a result below which a guard is cheaper than another loop
+MAX_UNROLLED_ELEMENTS = 8  # maximum elements of an innermost axis that are stored without a loop
+MIN_STRIDED_ELEMENTS = (
+    32  # minimum elements inside of an axis for iterations that cover several indices
+)
+MAX_THIN_BORDER_ELEMENTS = 8  # maximum elements of a border, in which guards stay
+MIN_INTERVAL_ELEMENTS = 64  # minimum elements of an interval whose thin neighbours are borders
+MAX_PIECES = 64  # maximum loops that a nest is split into
+MAX_PIECES_NODES = 512  # maximum scalar nodes of all pieces together,
+MAX_NODE_GROWTH = 4  # or the maximum as a multiple of the nodes of the unsplit nest
+MAX_WINDOW_PIECES_NODES = (
+    1024  # the same as ``MAX_PIECES_NODES`` where elements have unrolled windows
+)
+MIN_WINDOW_INTERVAL_ELEMENTS = (
+    10  # the same as ``MIN_INTERVAL_ELEMENTS`` for windows that reach beyond their operand
+)
 
 
-def make_nest(fused: Fused, operands: Operands, alone: bool = True) -> Nest:
+def make_nest(fused: Fused, operands: OperandInliner, alone: bool = True) -> Nest:
     """Return the loops of a fused kernel, split into regions if it joins values.
 
     With ``alone`` (not a step of a chain), short rows are put into vector lanes.
     """
     if is_straight(fused, operands):
         fused = replace(fused, rows=None, reductions=(), straight=fused.reductions)
-    nest = nest_over(Region(), Facts(known=list(operands.known)), fused, operands)
+    nest = nest_over(IndexBox(), Facts(known=list(operands.known)), fused, operands)
     if fused.rows is None and not fused.reductions:
-        if any(guards_of(*stored(nest))):
+        if any(guards_of(*stored_values(nest))):
             nest = _Splitter(fused, operands).apart(nest)
         if alone:
             nest = with_flat_rows(nest, fused, operands)
@@ -64,29 +70,29 @@ def with_operands(nest: Nest, operands: tuple[Op, ...]) -> Nest:
     return replace(nest, operands=operands, pieces=pieces, short=short)
 
 
-def stored(nest: Nest) -> list[Scalar]:
+def stored_values(nest: Nest) -> list[Scalar]:
     """Return the values that the passes of a nest store."""
     return [store.value for step in nest.passes for store in step.stores]
 
 
 class _Splitter:
-    def __init__(self, fused: Fused, operands: Operands) -> None:
+    def __init__(self, fused: Fused, operands: OperandInliner) -> None:
         self.fused, self.operands = fused, operands
         self.result = operands.results[0]
         self.order = operands.order(self.result)
-        self.long: float = LONG
+        self.long: float = MIN_INTERVAL_ELEMENTS
 
     def apart(self, nest: Nest) -> Nest:
         """Return the nest with its pieces, if they are worth their code size."""
         size = self.result.axes.size
-        if isinstance(size, int) and size < SMALL:
+        if isinstance(size, int) and size < MIN_SPLIT_ELEMENTS:
             return nest
-        enough = max(TEXT, TIMES * count(nest))
+        enough = max(MAX_PIECES_NODES, MAX_NODE_GROWTH * count(nest))
         if not self.fused.straight:
-            return self.pieces(nest, enough, LONG) or nest
+            return self.pieces(nest, enough, MIN_INTERVAL_ELEMENTS) or nest
         return (
-            self.pieces(nest, max(WINDOWS, enough), math.inf)
-            or self.pieces(nest, max(WINDOWS, enough), BROAD)
+            self.pieces(nest, max(MAX_WINDOW_PIECES_NODES, enough), math.inf)
+            or self.pieces(nest, max(MAX_WINDOW_PIECES_NODES, enough), MIN_WINDOW_INTERVAL_ELEMENTS)
             or nest
         )
 
@@ -100,9 +106,9 @@ class _Splitter:
         for first in range(len(self.order) if long < math.inf else 1):
             facts = Facts(known=list(self.operands.known))
             regions = self.regions(self.order[first:], facts)
-            if regions == [Region()]:
+            if regions == [IndexBox()]:
                 return None
-            if sum(max(len(region.cuts), 1) for region in regions) > MOST:
+            if sum(max(len(region.cuts), 1) for region in regions) > MAX_PIECES:
                 continue
             pieces = self.nests_over(regions, facts, enough)
             if pieces is not None:
@@ -110,7 +116,7 @@ class _Splitter:
         return None
 
     def nests_over(
-        self, regions: Iterable[Region], facts: Facts, enough: int
+        self, regions: Iterable[IndexBox], facts: Facts, enough: int
     ) -> tuple[Nest, ...] | None:
         """Return a nest for each region, or None once they have more than ``enough`` nodes."""
         found: list[Nest] = []
@@ -121,18 +127,18 @@ class _Splitter:
                 return None
         return tuple(found)
 
-    def regions(self, names: tuple[str, ...], facts: Facts) -> list[Region]:
+    def regions(self, names: tuple[str, ...], facts: Facts) -> list[IndexBox]:
         """Return the regions that result from splitting these axes, outermost first.
 
         A border along an outer axis is split along the innermost axis only.
         """
-        found, borders = [Region()], list[Region]()
+        found, borders = [IndexBox()], list[IndexBox]()
         for name in names[:-1]:
             parts = [part for region in found for part in self.cut(region, name, facts)]
             spans = [span for span in (part.of(name) for part in parts) if span is not None]
             found = [p for p in parts if not is_border(p.of(name), spans, self.long)]
             borders += [p for p in parts if is_border(p.of(name), spans, self.long)]
-            if len(found) > MOST:
+            if len(found) > MAX_PIECES:
                 return found
         last = names[-1]
         if self.divides(last, facts):
@@ -144,9 +150,9 @@ class _Splitter:
 
         Its intervals then become separate nests, each with digits of its own.
         """
-        if self.intervals(Region(), name, facts)[1] > 1:
+        if self.intervals(IndexBox(), name, facts)[1] > 1:
             return False  # each iteration covers all remainders
-        maker = NestMaker(self.fused, self.operands, Region(), facts, across=False)
+        maker = NestMaker(self.fused, self.operands, IndexBox(), facts, across=False)
         divided = Uses()
         for offset in Uses.of(maker.by_element()).offsets:
             for each in divisions(offset):
@@ -154,26 +160,26 @@ class _Splitter:
                     divided.direct(each.of)
         return maker.space.name((name,)) in divided.values
 
-    def cut(self, region: Region, name: str, facts: Facts) -> list[Region]:
+    def cut(self, region: IndexBox, name: str, facts: Facts) -> list[IndexBox]:
         """Split a region into those in which the guards along an axis are decided."""
         intervals, phases = self.intervals(region, name, facts)
         found = with_borders(in_turns(intervals, phases, facts), self.long)
         if found == [Interval(0, self.result.axes[name].expression)]:
             return [region]
-        return [Region((*region.spans, (name, interval))) for interval in found]
+        return [IndexBox((*region.spans, (name, interval))) for interval in found]
 
-    def cut_rows(self, region: Region, name: str, facts: Facts) -> Region:
+    def cut_rows(self, region: IndexBox, name: str, facts: Facts) -> IndexBox:
         """Return a region whose rows are split; short rows of known length into single elements."""
         length = self.result.axes[name].expression
         found, phases = self.intervals(region, name, facts)
         if len(found) < 2 and phases == 1:
             return region
-        if isinstance(length, int) and length <= UNROLLED:
+        if isinstance(length, int) and length <= MAX_UNROLLED_ELEMENTS:
             singles = tuple([Interval(k, 1) for k in range(length)])
             return replace(region, cuts=singles, unrolled=True)
         return replace(region, cuts=tuple(in_turns(found, phases, facts)))
 
-    def intervals(self, region: Region, name: str, facts: Facts) -> tuple[list[Interval], int]:
+    def intervals(self, region: IndexBox, name: str, facts: Facts) -> tuple[list[Interval], int]:
         """Return the intervals of an axis in which its guards are decided, and a period.
 
         The period is that of guards on remainders, in indices; 1 if there are none.
@@ -189,20 +195,22 @@ class _Splitter:
         variable = maker.space.name((name,))
         points: list[Size] = []
         phases = 1
-        for guard in guards_of(*stored(nest)):
+        for guard in guards_of(*stored_values(nest)):
             points += points_of(guard, variable) or ()
             phases = math.lcm(phases, phases_of(guard, variable))
         found = whole
         if points:
             found = with_borders(facts.intervals(axis.expression, points), self.long)
-        return found, phases if phases <= UNROLLED and self.unrolls(name, maker, nest) else 1
+        return found, phases if phases <= MAX_UNROLLED_ELEMENTS and self.unrolls(
+            name, maker, nest
+        ) else 1
 
     @cached_property
     def chosen(self) -> set[str]:
         """Return the axes that guards depend on."""
         facts = Facts(known=list(self.operands.known))
-        maker = NestMaker(self.fused, self.operands, Region(), facts, across=False)
-        guards = guards_of(*stored(maker.by_element()))
+        maker = NestMaker(self.fused, self.operands, IndexBox(), facts, across=False)
+        guards = guards_of(*stored_values(maker.by_element()))
         found = {atom for guard in guards for atom in atoms(guard.index)}
         return {name for name in self.order if maker.space.name((name,)) in found}
 
@@ -218,8 +226,8 @@ class _Splitter:
             return True  # each index has windows of its own
         if inner:
             length = product(maker.space.extents[n] for n in inner)
-            return not isinstance(length, int) or length >= STRIDED
-        nodes = list(walk(*stored(nest)))
+            return not isinstance(length, int) or length >= MIN_STRIDED_ELEMENTS
+        nodes = list(walk(*stored_values(nest)))
         offsets = [node.offset for node in nodes if isinstance(node, Load)]
         functions = any(isinstance(x, Apply) and x.row.cost == "expensive" for x in nodes)
         return not functions or any(True for offset in offsets for _ in divisions(offset))
@@ -255,8 +263,8 @@ def with_phases(interval: Interval, phases: int, facts: Facts) -> Interval:
 
 
 def is_thin(interval: Interval) -> bool:
-    """Return True if an interval has at most ``THIN`` elements."""
-    return isinstance(interval.extent, int) and interval.extent <= THIN
+    """Return True if an interval has at most ``MAX_THIN_BORDER_ELEMENTS`` elements."""
+    return isinstance(interval.extent, int) and interval.extent <= MAX_THIN_BORDER_ELEMENTS
 
 
 def is_border(interval: Interval | None, intervals: list[Interval], least: float) -> bool:

@@ -8,16 +8,16 @@ from typing import Protocol
 import numpy as np
 
 from ....op_graph.axes.affine import (
-    Affine,
+    AffineIndex,
     Quotient,
     Remainder,
     Size,
-    flattened,
+    ravel,
     strides,
     variable,
 )
 from ....op_graph.axes.axes import Axes, Axis
-from ....op_graph.axes.index_map import Guard, Index, Piece, Position
+from ....op_graph.axes.index_map import GuardedElement, Index, InRange, Position
 from ....op_graph.axes.lengths import exact_quotient
 from ....op_graph.building.constants import array_constant, scalar_value
 from ....op_graph.core.traversal import is_bound
@@ -27,12 +27,12 @@ from ..analysis.integer_ranges import Bounded
 from ..ir.scalar_code import (
     Apply,
     Clamped,
-    Code,
     IndexNumber,
     LengthNumber,
     Load,
     RandomBits,
     Scalar,
+    ScalarBuilder,
     Select,
     Wrapped,
 )
@@ -46,7 +46,7 @@ def is_same(op: Op) -> bool:
     return op.primitive.picks and len(op.args) == 1
 
 
-def examined(op: Op) -> tuple[Op, ...]:
+def inspected_values(op: Op) -> tuple[Op, ...]:
     """Return the values that an op with a side effect inspects.
 
     These are its argument, or reductions of the argument if there are any.
@@ -54,12 +54,12 @@ def examined(op: Op) -> tuple[Op, ...]:
     return op.args[1:] or op.args
 
 
-def passed(op: Op) -> tuple[Op, ...]:
+def element_arguments(op: Op) -> tuple[Op, ...]:
     """Return the arguments that the elements of an op depend on; not those it only inspects."""
     return op.args[:1] if op.primitive.acts else op.args
 
 
-def held(index: Affine) -> Affine:
+def hoist_clamp(index: AffineIndex) -> AffineIndex:
     """Return an index with its clamp moved outwards: the sum as a whole is 0 where the guards fail.
 
     A slice adds a start to the clamped index. Where the axis is too short for it, even clamped
@@ -73,7 +73,7 @@ def held(index: Affine) -> Affine:
     return variable(Clamped(atom.of * step + index.constant, atom.guards))
 
 
-def whole_steps(index: Affine) -> Affine | None:
+def whole_steps(index: AffineIndex) -> AffineIndex | None:
     """Simplify a clamped ``floor(n / by) * by`` to ``n - r`` where a guard fixes ``n mod by = r``.
 
     Return None for other indices. The result is valid only where the guards hold.
@@ -102,7 +102,7 @@ class Nesting(Protocol):
         """Return its axes, outermost first."""
 
 
-class Operands:
+class OperandInliner:
     """Access of a kernel with these ``results`` to values.
 
     ``layouts`` gives the memory layout of values. ``base`` maps an op to the value whose memory it
@@ -143,15 +143,15 @@ class Operands:
         """Return the extent of a loop over an axis."""
         return axis.expression
 
-    def at(self, name: str, index: Affine) -> Affine:
+    def at(self, name: str, index: AffineIndex) -> AffineIndex:
         """Return the index along an axis for the loop index ``index``."""
         return index
 
-    def offset(self, op: Op, index: Index) -> Affine:
+    def offset(self, op: Op, index: Index) -> AffineIndex:
         """Return the memory offset of the element of ``op`` at ``index``, in elements."""
         order = self.order(op)
         steps = strides(tuple([op.axes[n].expression for n in order]))
-        found = Affine()
+        found = AffineIndex()
         for name, step in zip(order, steps, strict=True):
             found = found + index[name] * step
         return found
@@ -170,17 +170,17 @@ class Elements:
 
     def __init__(
         self,
-        operands: Operands,
-        decided: Callable[[Guard], bool | None] = lambda guard: None,
+        operands: OperandInliner,
+        decided: Callable[[InRange], bool | None] = lambda guard: None,
         ranges: Mapping[Hashable, Size] | None = None,
     ) -> None:
         self.operands, self.decided = operands, decided
         self.ranges = {} if ranges is None else ranges
         self.bounded = Bounded(self.ranges)
-        self.code = Code()
+        self.code = ScalarBuilder()
         self.known: dict[Op, Callable[[Index], Scalar | None]] = {}
         self.readable: set[Op] = set()
-        self.found: dict[tuple[int, tuple[Affine, ...]], tuple[Op, Scalar]] = {}
+        self.found: dict[tuple[int, tuple[AffineIndex, ...]], tuple[Op, Scalar]] = {}
 
     def forget(self) -> None:
         """Clear the cache at the start of a pass."""
@@ -231,7 +231,7 @@ class Elements:
             stack.pop()
         return self.found[self.key(op, index)][1]
 
-    def key(self, op: Op, index: Index) -> tuple[int, tuple[Affine, ...]]:
+    def key(self, op: Op, index: Index) -> tuple[int, tuple[AffineIndex, ...]]:
         """Return the cache key of an element."""
         return id(op), tuple([index[n] for n in op.axes.names])
 
@@ -266,15 +266,16 @@ class Elements:
         """Return random bits; seed and draw number are operands, so equal draws share text."""
         told = array_constant(np.array(op.attrs[:2], UINT64), SEED_AND_DRAW)
         seed, draw = (
-            self.code(Load, self.operands.number(told), Affine((), k), UINT64) for k in range(2)
+            self.code(Load, self.operands.number(told), AffineIndex((), k), UINT64)
+            for k in range(2)
         )
         call = self.value(op.args[0], {})
         axes = [(index[axis.name], axis.expression) for axis in op.axes]
-        position = flattened([at for at, _ in axes], [length for _, length in axes])
+        position = ravel([at for at, _ in axes], [length for _, length in axes])
         return self.code(RandomBits, seed, draw, call, position, op.axes.size, op.dtype)
 
     def chosen(
-        self, op: Op, index: Index, pieces: tuple[Piece, ...], certain: bool = True
+        self, op: Op, index: Index, pieces: tuple[GuardedElement, ...], certain: bool = True
     ) -> Scalar:
         """Return the element of the first piece whose guards hold.
 
@@ -308,17 +309,17 @@ class Elements:
         found = {}
         for axis in arg.axes:
             each = at[axis.name]
-            inside = Guard(each, 0, axis.expression)
+            inside = InRange(each, 0, axis.expression)
             same = each == index.get(axis.name) or self.decided(inside)
             found[axis.name] = each if same else variable(Clamped(each, (inside,)))
         return found
 
-    def lies_inside(self, arg: Op, name: str, index: Affine) -> bool:
+    def lies_inside(self, arg: Op, name: str, index: AffineIndex) -> bool:
         """Return True if an index always lies inside an axis of ``arg``.
 
         Such an index is not clamped, so that its loads stay contiguous.
         """
-        return self.decided(Guard(index, 0, arg.axes[name].expression)) is True
+        return self.decided(InRange(index, 0, arg.axes[name].expression)) is True
 
     def unheld(self, arg: Op, index: Index) -> Index:
         """Simplify clamped indices whose simplified form always lies inside ``arg``.
@@ -333,7 +334,7 @@ class Elements:
                 found[name] = plain
         return found
 
-    def undecided(self, op: Op, guards: tuple[Guard, ...]) -> tuple[tuple[Guard, ...], bool]:
+    def undecided(self, op: Op, guards: tuple[InRange, ...]) -> tuple[tuple[InRange, ...], bool]:
         """Return the undecided guards, and True if some guard never holds."""
         found = []
         for guard in guards:
@@ -345,21 +346,23 @@ class Elements:
                 found.append(made)
         return tuple(found), False
 
-    def guard(self, op: Op, guard: Guard) -> Guard:
+    def guard(self, op: Op, guard: InRange) -> InRange:
         """Return a guard with its positions resolved to scalar code."""
-        return Guard(self.resolved(op, {"": guard.index})[""], guard.low, guard.high)
+        return InRange(self.resolved(op, {"": guard.index})[""], guard.low, guard.high)
 
-    def resolved(self, op: Op, index: Index) -> dict[str, Affine]:
+    def resolved(self, op: Op, index: Index) -> dict[str, AffineIndex]:
         """Return indices, simplified, with positions in arguments of ``op`` as scalar code."""
         found = {name: self.without_positions(op, each) for name, each in index.items()}
-        return {name: held(without_divisions(each, self.ranges)) for name, each in found.items()}
+        return {
+            name: hoist_clamp(without_divisions(each, self.ranges)) for name, each in found.items()
+        }
 
-    def without_positions(self, op: Op, index: Affine) -> Affine:
+    def without_positions(self, op: Op, index: AffineIndex) -> AffineIndex:
         """Return an index with its positions resolved to scalar code."""
         if all(isinstance(atom, str) for atom in index.terms):
             return index
         terms = [(self.position(op, atom), step) for atom, step in index.terms.items()]
-        return Affine(terms, index.constant)
+        return AffineIndex(terms, index.constant)
 
     def position(self, op: Op, atom: Hashable) -> Hashable:
         """Return an atom with the positions in it resolved to scalar code."""

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 
-from ....op_graph.axes.affine import Affine, Size
+from ....op_graph.axes.affine import AffineIndex, Size
 from ....op_graph.axes.lengths import product
 from ..analysis.index_boxes import Interval
 from ..analysis.index_uses import Uses
 from ..ir.nest import Loop
 from ..ir.scalar_code import NODES
-from .buffered_loads import PERIOD
+from .buffered_loads import MAX_PERIOD_TURNS
 from .mixed_radix import digits_of
 
 Groups = list[tuple[str, ...]]  # the axes of each loop
-NEAR = 16  # maximum stride, in elements, at which neighbours share a cache line
-FEW = 8  # minimum extent of an axis for vector lanes
+MAX_NEAR_STRIDE_ELEMENTS = 16  # maximum stride, in elements, at which neighbours share a cache line
+MIN_LANES = 8  # minimum extent of an axis for vector lanes
 
 
-def computed(uses: Uses) -> bool:
+def has_computed_position(uses: Uses) -> bool:
     """Return True if a memory offset depends on a computed position."""
     return any(isinstance(atom, NODES) for each in uses.offsets for atom in each.terms)
 
 
-def goes_up(position: Affine, loops: Sequence[Loop]) -> bool:
+def goes_up(position: AffineIndex, loops: Sequence[Loop]) -> bool:
     """Return True if ``position`` increases with each iteration of ``loops`` (outermost first)."""
     least: Size = 1
     for loop in reversed(loops):
@@ -35,7 +35,7 @@ def goes_up(position: Affine, loops: Sequence[Loop]) -> bool:
     return all(isinstance(atom, str) for atom in position.terms)
 
 
-class Space:
+class IterationSpace:
     """Axes by name: extents, start indices, loop variables, and digits of divided axes."""
 
     def __init__(self, extents: dict[str, Size]) -> None:
@@ -72,7 +72,7 @@ class Space:
 
         It is an axis along which a load is contiguous while the innermost loop would stride through
         it. Its indices are processed together, so that cache lines are used in full. Axes shorter
-        than ``FEW`` are skipped in favour of longer ones around them.
+        than ``MIN_LANES`` are skipped in favour of longer ones around them.
         """
         names = {self.name((n,)): n for n in order}
         for offset in uses.offsets:
@@ -81,8 +81,11 @@ class Space:
                 if isinstance(atom, str) and atom in names and isinstance(step, int):
                     steps[names[atom]] = step
             last = offset.step(self.name((order[-1],)))
-            jump = abs(last) if isinstance(last, int) else NEAR + 1
-            near = sorted((n for n, s in steps.items() if 0 < s <= NEAR), key=steps.__getitem__)
+            jump = abs(last) if isinstance(last, int) else MAX_NEAR_STRIDE_ELEMENTS + 1
+            near = sorted(
+                (n for n, s in steps.items() if 0 < s <= MAX_NEAR_STRIDE_ELEMENTS),
+                key=steps.__getitem__,
+            )
             long = [n for n in near if not self.few(n)]
             if long and steps[long[0]] < jump:
                 return long[0], set(near[: near.index(long[0])])
@@ -99,7 +102,7 @@ class Space:
         """
 
         def is_near(step: Size) -> bool:
-            return step == row or (isinstance(step, int) and abs(step) <= NEAR)
+            return step == row or (isinstance(step, int) and abs(step) <= MAX_NEAR_STRIDE_ELEMENTS)
 
         found: Groups = []
         for offset in uses.offsets:
@@ -112,7 +115,7 @@ class Space:
     def few(self, name: str) -> bool:
         """Return True if an axis is too short for vector lanes."""
         extent = self.extents[name]
-        return isinstance(extent, int) and extent < FEW
+        return isinstance(extent, int) and extent < MIN_LANES
 
     def merged(self, order: Sequence[str], uses: Uses, apart: Container[str] = ()) -> Groups:
         """Merge neighbouring axes that every offset traverses as one.
@@ -132,7 +135,7 @@ class Space:
         return self.adjoin(outer, inner, uses.values, (*uses.offsets, *uses.numbers))
 
     def adjoin(
-        self, outer: str, inner: str, values: Container[object], indices: Iterable[Affine]
+        self, outer: str, inner: str, values: Container[object], indices: Iterable[AffineIndex]
     ) -> bool:
         """Return True if ``indices`` traverse two axes as one and neither is in ``values``."""
         first, second = self.name((outer,)), self.name((inner,))
@@ -151,8 +154,10 @@ class Space:
         empty = any(self.extents[n] == 0 for group in groups for n in group)
         if empty or not isinstance(length, int) or not 1 < length < enough:
             return groups  # buffering would read an element of an empty operand
-        while outer and isinstance(length, int) and length <= PERIOD:
-            if computed(uses) or not self.adjoin(outer[-1][-1], last[0], uses.needed, uses.places):
+        while outer and isinstance(length, int) and length <= MAX_PERIOD_TURNS:
+            if has_computed_position(uses) or not self.adjoin(
+                outer[-1][-1], last[0], uses.needed, uses.places
+            ):
                 break
             last = (*outer.pop(), *last)
             length = product(self.extents[n] for n in last)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 
-from ....op_graph.axes.affine import Affine, Quotient, Remainder, Size, variable
+from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size, variable
 from ....op_graph.axes.lengths import exact_quotient
-from ..ir.scalar_code import inside
+from ..ir.scalar_code import inner_indices
 
 
-def digits_of(offsets: Iterable[Affine], name: str, extent: Size) -> list[Size]:
+def digits_of(offsets: Iterable[AffineIndex], name: str, extent: Size) -> list[Size]:
     """Return the lengths of the digits that offsets divide variable ``name`` into, outermost first.
 
     Return [] if offsets do not divide it, divide it in several ways, or leave a remainder.
@@ -34,26 +34,26 @@ def digits_of(offsets: Iterable[Affine], name: str, extent: Size) -> list[Size]:
         extent, rest = whole, variable(Quotient(rest, length))
 
 
-def divisions(index: Affine) -> Iterator[Quotient | Remainder]:
+def divisions(index: AffineIndex) -> Iterator[Quotient | Remainder]:
     """Yield the divisions in an index, including those of divided indices."""
     for atom in index.terms:
         if isinstance(atom, (Quotient, Remainder)):
             yield atom
-        for each in inside(atom):
+        for each in inner_indices(atom):
             yield from divisions(each)
 
 
-def without_divisions(index: Affine, ranges: Mapping[Hashable, Size]) -> Affine:
+def without_divisions(index: AffineIndex, ranges: Mapping[Hashable, Size]) -> AffineIndex:
     """Simplify divisions in an index whose results follow from the ``ranges`` of atoms."""
     if not any(isinstance(atom, (Quotient, Remainder)) for atom in index.terms):
         return index
-    found = Affine((), index.constant)
+    found = AffineIndex((), index.constant)
     for atom, step in index.terms.items():
         found = found + _term(atom, ranges) * step
     return found
 
 
-def _term(atom: Hashable, ranges: Mapping[Hashable, Size]) -> Affine:
+def _term(atom: Hashable, ranges: Mapping[Hashable, Size]) -> AffineIndex:
     if not isinstance(atom, (Quotient, Remainder)):
         return variable(atom)
     of = without_divisions(atom.of, ranges)
@@ -64,8 +64,8 @@ def _term(atom: Hashable, ranges: Mapping[Hashable, Size]) -> Affine:
 
 
 def _divided(
-    index: Affine, by: Size, ranges: Mapping[Hashable, Size]
-) -> tuple[Affine, Affine] | None:
+    index: AffineIndex, by: Size, ranges: Mapping[Hashable, Size]
+) -> tuple[AffineIndex, AffineIndex] | None:
     """Return quotient and remainder with multiples of ``by`` taken out; None if there are none."""
     constant = exact_quotient(index.constant, by)
     if constant is None:
@@ -79,15 +79,17 @@ def _divided(
             rest.append((atom, step))
         else:
             return None
-    left = Affine(rest)
+    left = AffineIndex(rest)
     if _is_less(left, by, ranges):
-        return Affine(whole, constant), left
+        return AffineIndex(whole, constant), left
     if not whole:
         return None
-    return Affine(whole, constant) + variable(Quotient(left, by)), variable(Remainder(left, by))
+    return AffineIndex(whole, constant) + variable(Quotient(left, by)), variable(
+        Remainder(left, by)
+    )
 
 
-def _is_less(index: Affine, by: Size, ranges: Mapping[Hashable, Size]) -> bool:
+def _is_less(index: AffineIndex, by: Size, ranges: Mapping[Hashable, Size]) -> bool:
     """Return True if a sum with positive coefficients is known to be less than ``by``."""
     room = by - 1
     for atom, step in index.terms.items():

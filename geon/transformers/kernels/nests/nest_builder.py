@@ -12,11 +12,11 @@ from collections.abc import Hashable, Iterable
 from functools import partial
 
 from ....op_graph.axes.affine import (
-    Affine,
+    AffineIndex,
     Size,
-    flattened,
-    split,
+    ravel,
     strides,
+    unravel,
     variable,
 )
 from ....op_graph.axes.index_map import Index
@@ -24,23 +24,27 @@ from ....op_graph.axes.lengths import product
 from ....op_graph.op_graph import Op, among
 from ....op_graph.rows.reducers import State, in_order
 from ....op_graph.values.dtypes import FLOAT32, HALVES, INT64, name_of
-from ..analysis.index_boxes import Facts, Interval, Region
+from ..analysis.index_boxes import Facts, IndexBox, Interval
 from ..analysis.index_uses import depends_on
 from ..ir.nest import Fused, Keep, Loop, Nest, Pass, Reduction, RowArray, Store
 from ..ir.scalar_code import IndexNumber, Kept, Reduced, Scalar
 from .constant_reductions import states_of_same
-from .inlining import Elements, Operands
-from .iteration_space import Groups, Space, goes_up
+from .inlining import Elements, OperandInliner
+from .iteration_space import Groups, IterationSpace, goes_up
 from .nest_outputs import Item, Levels, reducer_of, states_of
-from .unrolled_reductions import reduced
+from .unrolled_reductions import unroll_reduction
 
-BUFFERED = 1 << 16  # maximum elements of a row array that keeps an expensive value between passes
+MAX_BUFFERED_ROW_ELEMENTS = (
+    1 << 16
+)  # maximum elements of a row array that keeps an expensive value between passes
 
 
 class NestBuilder:
     """Builds nests of one kernel over a ``region``, with ``facts`` about its lengths."""
 
-    def __init__(self, fused: Fused, operands: Operands, region: Region, facts: Facts) -> None:
+    def __init__(
+        self, fused: Fused, operands: OperandInliner, region: IndexBox, facts: Facts
+    ) -> None:
         self.operands = operands
         self.region, self.facts = region, facts
         self.results = operands.results
@@ -53,7 +57,7 @@ class NestBuilder:
                 extents.setdefault(axis.name, operands.extent(axis))
                 if extents[axis.name] != axis.expression:
                     self.blocks.add(axis.name)
-        self.space = Space(extents)
+        self.space = IterationSpace(extents)
         self.phases: dict[str, int] = {}
         for name, interval in region.spans:
             self.narrow(name, interval)
@@ -100,9 +104,9 @@ class NestBuilder:
         )
         for op in self.straight:
             self.elements.known[op] = partial(self.short, op)
-        self.index = {n: self.operands.at(n, Affine((), low.get(n, 0))) for n in self.single}
+        self.index = {n: self.operands.at(n, AffineIndex((), low.get(n, 0))) for n in self.single}
         self.arrays: list[RowArray] = []
-        self.kept: list[tuple[Op, tuple[Affine, ...], Kept]] = []
+        self.kept: list[tuple[Op, tuple[AffineIndex, ...], Kept]] = []
         self.states: dict[Op, list[State]] = {}
         self.keeps = bool(self.rows) and across is None and not self.region.boxes
         steps: list[Pass | Store] = []
@@ -134,9 +138,9 @@ class NestBuilder:
         self.ranges.update(first_lane=1, lane=extent)  # bounds of their sum
         return Loop("lane", axes, extent)
 
-    def split(self, axes: tuple[str, ...], index: Affine) -> Size:
+    def split(self, axes: tuple[str, ...], index: AffineIndex) -> Size:
         """Set the indices of axes to the digits of ``index``; return their total extent."""
-        parts = split(index, [self.space.extents[n] for n in axes])
+        parts = unravel(index, [self.space.extents[n] for n in axes])
         for axis, part in zip(axes, parts, strict=True):
             self.index[axis] = self.operands.at(axis, part + self.space.low.get(axis, 0))
             self.ranges.update(dict.fromkeys(part.terms, self.space.extents[axis]))
@@ -234,17 +238,17 @@ class NestBuilder:
 
     def unrolled(self, items: list[Item]) -> list[Store]:
         """Return stores at each index that one iteration covers, for all axes with several."""
-        places: dict[str, list[Affine]] = {}
+        places: dict[str, list[AffineIndex]] = {}
         for name, phases in self.phases.items():
             single = self.space.extents[name] == 1
             if phases > 1 or (single and self.straight):
                 low = self.space.low[name]
-                turn = Affine() if single else self.index[name] - low
+                turn = AffineIndex() if single else self.index[name] - low
                 first = turn * phases + low
                 places[name] = [first + k for k in range(phases)]
         if self.region.unrolled:
             last = self.operands.order(self.results[0])[-1]
-            places[last] = [Affine((), interval.low) for interval in self.region.cuts]
+            places[last] = [AffineIndex((), interval.low) for interval in self.region.cuts]
         found, before = [], dict(self.index)
         for at in itertools.product(*places.values()):
             self.index.update(zip(places, at, strict=True))
@@ -252,17 +256,17 @@ class NestBuilder:
         self.index = before
         return found
 
-    def index_of(self, op: Op) -> dict[str, Affine]:
+    def index_of(self, op: Op) -> dict[str, AffineIndex]:
         """Return the loops' indices of an op's axes."""
         return {n: self.index_along(n) for n in op.axes.names}
 
-    def index_along(self, name: str) -> Affine:
+    def index_along(self, name: str) -> AffineIndex:
         """Return the index along an axis, composed of the loops over its digits if divided."""
         digits = self.space.digits.get(name)
         if digits is None:
             return self.index[name]
         extents = [self.space.extents[d] for d in digits]
-        return flattened([self.index[d] for d in digits], extents) + self.space.low.get(name, 0)
+        return ravel([self.index[d] for d in digits], extents) + self.space.low.get(name, 0)
 
     def reduction(self, op: Op, loops: tuple[Loop, ...], box: int) -> Reduction:
         """Return a reduction over the elements that ``loops`` cover in box number ``box``."""
@@ -273,7 +277,7 @@ class NestBuilder:
         if reducer.positions:
             over = [axis for axis in op.args[0].axes if axis.name not in op.axes]
             at = [self.index_along(axis.name) for axis in over]
-            place = flattened(at, [axis.expression for axis in over])
+            place = ravel(at, [axis.expression for axis in over])
             narrow = INT64 if reducer.place is None else states[reducer.place]
             position = self.elements.code(IndexNumber, place, narrow)
             if not self.region.cuts and goes_up(place, loops):
@@ -287,7 +291,7 @@ class NestBuilder:
         """Return the result of a reduction without a loop."""
         key = self.elements.key(op, index)
         if key not in self.elements.found:
-            self.elements.found[key] = op, reduced(self.elements, op, index)
+            self.elements.found[key] = op, unroll_reduction(self.elements, op, index)
         return self.elements.found[key][1]
 
     def widened(self, element: Scalar) -> Scalar:
@@ -310,9 +314,9 @@ class NestBuilder:
     def keep_costly(self, level: int, inner: tuple[str, ...], loops: set[str]) -> list[Keep]:
         """Return keeps that store expensive values in row arrays for later passes."""
         size = product(self.space.extents[n] for n in inner)
-        if not self.keeps or (isinstance(size, int) and size > BUFFERED):
+        if not self.keeps or (isinstance(size, int) and size > MAX_BUFFERED_ROW_ELEMENTS):
             return []
-        offset = Affine()
+        offset = AffineIndex()
         for name, step in zip(
             inner, strides(tuple([self.space.extents[n] for n in inner])), strict=True
         ):
@@ -336,7 +340,7 @@ class NestBuilder:
         for op, key, node in self.kept:
 
             def kept(
-                index: Index, op: Op = op, key: tuple[Affine, ...] = key, node: Kept = node
+                index: Index, op: Op = op, key: tuple[AffineIndex, ...] = key, node: Kept = node
             ) -> Scalar | None:
                 return node if tuple([index[n] for n in op.axes.names]) == key else None
 

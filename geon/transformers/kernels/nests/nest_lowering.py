@@ -10,24 +10,24 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ....op_graph.axes.lengths import product
-from ..analysis.index_boxes import Facts, Region, assumed
+from ..analysis.index_boxes import Facts, IndexBox, nominal_length
 from ..analysis.index_uses import Uses, computes, divides_rows
 from ..ir.nest import Fused, Nest, Pass, Store
 from ..ir.scalar_code import Apply, Select, walk
 from .buffered_loads import chooses_in_place
-from .collapsed_rows import VECTOR
-from .inlining import Operands
+from .collapsed_rows import VECTOR_BYTES
+from .inlining import OperandInliner
 from .iteration_space import Groups
 from .nest_builder import NestBuilder
 from .nest_outputs import Item, loop_order
 
-SHORT = 15  # maximum elements of a row for rows in vector lanes
-BESIDE = 64  # minimum extent of the axis in vector lanes
-VECTORS = 128  # bytes that a loop must store, lest its scalar remainder dominates
-COPIED = 5  # elements up to which copying a row is slower than buffering it
+MAX_SHORT_ROW_ELEMENTS = 15  # maximum elements of a row for rows in vector lanes
+MIN_ADJACENT_ROWS = 64  # minimum extent of the axis in vector lanes
+MIN_VECTOR_LOOP_BYTES = 128  # bytes that a loop must store, lest its scalar remainder dominates
+MIN_COPIED_ROW_ELEMENTS = 5  # elements up to which copying a row is slower than buffering it
 
 
-def nest_over(region: Region, facts: Facts, fused: Fused, operands: Operands) -> Nest:
+def nest_over(region: IndexBox, facts: Facts, fused: Fused, operands: OperandInliner) -> Nest:
     """Return the loops of a fused kernel over a region of its results.
 
     Contiguous rows are put into vector lanes, unless a row needs a division or a computed position
@@ -49,8 +49,8 @@ class NestMaker(NestBuilder):
     def __init__(
         self,
         fused: Fused,
-        operands: Operands,
-        region: Region,
+        operands: OperandInliner,
+        region: IndexBox,
         facts: Facts,
         across: bool,
         short: bool = False,
@@ -106,11 +106,11 @@ class NestMaker(NestBuilder):
         """Return the axis along which short rows are in vector lanes; None if they are long."""
         inner = {n for item in self.items if item.reduces for n in item.inner}
         size = product(self.space.extents[n] for n in inner)
-        if not (0 < size <= SHORT if isinstance(size, int) else self.takes_short):
+        if not (0 < size <= MAX_SHORT_ROW_ELEMENTS if isinstance(size, int) else self.takes_short):
             return None
         for name in reversed(order):
             extent = self.space.extents[name]
-            if not isinstance(extent, int) or extent >= BESIDE:
+            if not isinstance(extent, int) or extent >= MIN_ADJACENT_ROWS:
                 return name
         return None
 
@@ -167,7 +167,7 @@ class NestMaker(NestBuilder):
         for offset in uses.offsets:
             steps = {names[atom]: step for atom, step in offset.terms.items() if atom in names}
             if len(steps) == len(inner):
-                return tuple(sorted(inner, key=lambda n: -abs(assumed(steps[n]))))
+                return tuple(sorted(inner, key=lambda n: -abs(nominal_length(steps[n]))))
         return inner
 
     def map_nest(self) -> Nest:
@@ -240,7 +240,7 @@ class NestMaker(NestBuilder):
         """
         length = product(self.space.extents[n] for n in inner)
         size = min(op.dtype.itemsize for op in self.results)
-        if not isinstance(length, int) or length * size % VECTOR or not computes(nest):
+        if not isinstance(length, int) or length * size % VECTOR_BYTES or not computes(nest):
             return False
         stores = [store.value for step in nest.passes for store in step.stores]
         return not any(
@@ -257,8 +257,8 @@ class NestMaker(NestBuilder):
         if self.region.cuts or self.region.boxes:
             return 0
         if not computes(nest):
-            return COPIED
-        return VECTORS // min(op.dtype.itemsize for op in self.results)
+            return MIN_COPIED_ROW_ELEMENTS
+        return MIN_VECTOR_LOOP_BYTES // min(op.dtype.itemsize for op in self.results)
 
     def across_last(self) -> Nest | None:
         """Return a nest without rows whose two innermost loops are interchanged, or None.

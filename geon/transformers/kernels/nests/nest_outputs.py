@@ -14,9 +14,9 @@ from ....op_graph.op_graph import Op, among
 from ....op_graph.rows.reducers import SUM, Reducer
 from ....op_graph.values.dtypes import FLOAT32, HALVES, INT32, DType, name_of
 from ..ir.nest import Fused, folded_row
-from .inlining import Operands
+from .inlining import OperandInliner
 
-NEAR = 64  # maximum number of operands that are searched for a memory order
+MAX_SEARCHED_VALUES = 64  # maximum number of operands that are searched for a memory order
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -37,7 +37,7 @@ class Item:
 class Levels:
     """Assigns to each op of a fused kernel the first pass after the reductions it depends on."""
 
-    def __init__(self, fused: Fused, operands: Operands) -> None:
+    def __init__(self, fused: Fused, operands: OperandInliner) -> None:
         self.fused, self.operands = fused, operands
         self.reduced = {op: number for number, op in enumerate(fused.reductions)}
         self.levels: dict[Op, int] = {}
@@ -93,7 +93,7 @@ class Levels:
         return found
 
 
-def loop_order(op: Op, operands: Operands) -> tuple[str, ...]:
+def loop_order(op: Op, operands: OperandInliner) -> tuple[str, ...]:
     """Return the axes that a reduction iterates over, kept ones included, in memory order.
 
     The order is that of the operand with most axes; axes of one element do not count.
@@ -105,7 +105,7 @@ def loop_order(op: Op, operands: Operands) -> tuple[str, ...]:
     return tuple(order)
 
 
-def memory_order(op: Op, operands: Operands) -> tuple[str, ...]:
+def memory_order(op: Op, operands: OperandInliner) -> tuple[str, ...]:
     """Return the axes of ``op`` in memory order.
 
     A value that is not in memory is ordered like the nearest operand below it that is in memory and
@@ -113,7 +113,7 @@ def memory_order(op: Op, operands: Operands) -> tuple[str, ...]:
     """
     names = set(op.axes.names)
     waiting, seen = deque([op]), 0
-    while waiting and seen < NEAR:
+    while waiting and seen < MAX_SEARCHED_VALUES:
         each, seen = waiting.popleft(), seen + 1
         if operands.stored(each) or among(each, operands.results):
             return operands.order(each)
@@ -122,10 +122,10 @@ def memory_order(op: Op, operands: Operands) -> tuple[str, ...]:
     return shown_order(op, operands)
 
 
-def shown_order(op: Op, operands: Operands) -> tuple[str, ...]:
+def shown_order(op: Op, operands: OperandInliner) -> tuple[str, ...]:
     """Return the memory order of ``op``; for a padded window, the order of the padded operand."""
     chain: list[Op] = []
-    while is_bordered(op) and not operands.stored(op) and len(chain) < NEAR:
+    while is_bordered(op) and not operands.stored(op) and len(chain) < MAX_SEARCHED_VALUES:
         chain.append(op)
         op = op.args[0]
     order = operands.order(op)

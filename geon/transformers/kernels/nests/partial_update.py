@@ -6,10 +6,10 @@ from ....op_graph.axes.affine import variable
 from ....op_graph.op_graph import Op
 from ....op_graph.rows.slicing import part_index
 from ..ir.nest import Fill, Loop, Nest, Pass, Store
-from .inlining import Elements, Operands
+from .inlining import Elements, OperandInliner
 
 
-def make_update(op: Op, operands: Operands) -> Nest:
+def make_update(op: Op, operands: OperandInliner) -> Nest:
     """Return the loops of an update: they store the new part; a fill copies the rest if needed."""
     value = op.args[1]
     elements = Elements(operands)

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from ....op_graph.axes.affine import Affine, Size
+from ....op_graph.axes.affine import AffineIndex, Size
 from ..analysis.footprint import names_in
-from ..analysis.loop_depth import ELEMENT, ROW, Depths
+from ..analysis.loop_depth import ELEMENT_DEPTH, ROW_DEPTH, Depths
 from ..ir.nest import Nest, Pass
 from ..ir.scalar_code import RandomBits, Scalar, walk
 
-SIDE_BY_SIDE = 64  # maximum number of rows that are always in vector lanes together
+MAX_SIDE_BY_SIDE_ROWS = 64  # maximum number of rows that are always in vector lanes together
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Run:
+class RandomRun:
     """Random bits at consecutive positions along loop ``variable``, the innermost one.
 
     ``base`` is the position in iteration 0. ``end`` is the end of the positions that later
@@ -27,11 +27,11 @@ class Run:
 
     node: RandomBits
     variable: str
-    base: Affine
-    end: Affine | None
+    base: AffineIndex
+    end: AffineIndex | None
 
 
-def runs(nest: Nest, step: Pass, depths: Depths) -> list[Run]:
+def runs(nest: Nest, step: Pass, depths: Depths) -> list[RandomRun]:
     """Return the runs of a pass, one for each draw with consecutive positions."""
     found = [_run(nest, step, depths, node) for node in walk(*roots(step))]
     return [run for run in found if run is not None]
@@ -46,8 +46,8 @@ def roots(step: Pass) -> list[Scalar]:
     return found + [keep.value for keep in step.keeps]
 
 
-def _run(nest: Nest, step: Pass, depths: Depths, node: Scalar) -> Run | None:
-    if not isinstance(node, RandomBits) or depths.value(node) < ELEMENT or not step.loops:
+def _run(nest: Nest, step: Pass, depths: Depths, node: Scalar) -> RandomRun | None:
+    if not isinstance(node, RandomBits) or depths.value(node) < ELEMENT_DEPTH or not step.loops:
         return None
     across = nest.across
     variable = "lane" if across is not None else step.loops[-1].name
@@ -56,22 +56,22 @@ def _run(nest: Nest, step: Pass, depths: Depths, node: Scalar) -> Run | None:
     others = [(atom, by) for atom, by in node.position.terms.items() if atom != variable]
     if not all(_known_before(atom, variable, depths, across is not None) for atom, _ in others):
         return None
-    base = Affine(others, node.position.constant)
+    base = AffineIndex(others, node.position.constant)
     outer = [*nest.rows, *step.loops]
     turns: Size
     if across is None:
         turns, outer = step.loops[-1].extent, outer[:-1]
     else:
         turns = across.extent
-        if not isinstance(turns, int) or turns > SIDE_BY_SIDE:
-            return Run(node, variable, base, None)
+        if not isinstance(turns, int) or turns > MAX_SIDE_BY_SIDE_ROWS:
+            return RandomRun(node, variable, base, None)
     if outer and node.position.step(outer[-1].name) == turns:
-        return Run(node, variable, base, Affine((), node.size))
-    return Run(node, variable, base, base + turns)
+        return RandomRun(node, variable, base, AffineIndex((), node.size))
+    return RandomRun(node, variable, base, base + turns)
 
 
 def _known_before(atom: Hashable, variable: str, depths: Depths, lanes: bool) -> bool:
     """Return True if an atom of a position is known before the innermost loop starts."""
     if isinstance(atom, str):
         return True
-    return not lanes and depths.atom(atom) <= ROW and variable not in set(names_in(atom))
+    return not lanes and depths.atom(atom) <= ROW_DEPTH and variable not in set(names_in(atom))

@@ -11,25 +11,27 @@ from dataclasses import replace
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
-from ..analysis.index_boxes import Facts, Interval, Region, guards_of, points_of
+from ..analysis.index_boxes import Facts, IndexBox, Interval, guards_of, points_of
 from ..ir.nest import Fused, Nest, Pass
 from ..ir.scalar_code import RandomBits, Scalar, walk
-from .inlining import Operands
+from .inlining import OperandInliner
 from .nest_lowering import NestMaker, nest_over
 from .short_row_variants import with_short_rows
 
-LONG = 64  # minimum rows in vector lanes for which guards cost more than further loops
-MANY = 256  # minimum elements of a row for the same
-FEW = 8  # minimum extent of a split axis of a row, so that borders are not most of it
-PIECES = 12  # maximum nests that a nest is split into
-PASSES = 6  # maximum passes that a pass is split into
-TEXT = 512  # maximum scalar nodes of all pieces together,
-TIMES = 6  # or the maximum as a multiple of the nodes of the unsplit nest
+MIN_SIDE_BY_SIDE_ROWS = (
+    64  # minimum rows in vector lanes for which guards cost more than further loops
+)
+MIN_ROW_ELEMENTS = 256  # minimum elements of a row for the same
+MIN_AXIS_ELEMENTS = 8  # minimum extent of a split axis of a row, so that borders are not most of it
+MAX_PIECES = 12  # maximum nests that a nest is split into
+MAX_PIECES_PER_PASS = 6  # maximum passes that a pass is split into
+MAX_PIECES_NODES = 512  # maximum scalar nodes of all pieces together,
+MAX_NODE_GROWTH = 6  # or the maximum as a multiple of the nodes of the unsplit nest
 
 
-def with_row_pieces(nest: Nest, fused: Fused, operands: Operands) -> Nest:
+def with_row_pieces(nest: Nest, fused: Fused, operands: OperandInliner) -> Nest:
     """Return a reducing nest with pieces in which guards are decided, if these are worth it."""
-    values = computed(nest)
+    values = element_values(nest)
     if nest.arrays or not any(guards_of(*values)):
         return nest
     if any(isinstance(node, RandomBits) for node in walk(*values)):
@@ -37,18 +39,18 @@ def with_row_pieces(nest: Nest, fused: Fused, operands: Operands) -> Nest:
     return _RowSplitter(nest, fused, operands).apart()
 
 
-def computed(nest: Nest) -> list[Scalar]:
+def element_values(nest: Nest) -> list[Scalar]:
     """Return the values that the passes of a nest compute per element."""
     return [value for step in nest.passes for value in step.computed]
 
 
 def count(*nests: Nest) -> int:
     """Return the number of scalar nodes of nests."""
-    return sum(len(list(walk(*computed(nest)))) for nest in nests)
+    return sum(len(list(walk(*element_values(nest)))) for nest in nests)
 
 
 class _RowSplitter:
-    def __init__(self, nest: Nest, fused: Fused, operands: Operands) -> None:
+    def __init__(self, nest: Nest, fused: Fused, operands: OperandInliner) -> None:
         self.nest, self.fused, self.operands = nest, fused, operands
         self.axes = {
             axis.name: axis
@@ -64,35 +66,40 @@ class _RowSplitter:
 
         All row axes are split, or else only those in vector lanes.
         """
-        if not self.is_long([axis.expression for axis in self.axes.values()], MANY * LONG):
+        if not self.is_long(
+            [axis.expression for axis in self.axes.values()],
+            MIN_ROW_ELEMENTS * MIN_SIDE_BY_SIDE_ROWS,
+        ):
             return self.nest
         for names in dict.fromkeys((self.rows, self.side_by_side)):
             self.facts = Facts(known=list(self.operands.known))
             regions = self.regions(names)
-            if regions == [Region()] or len(regions) > PIECES:
+            if regions == [IndexBox()] or len(regions) > MAX_PIECES:
                 continue
             pieces = tuple([self.piece(each) for each in regions])
-            if count(*pieces) <= max(TEXT, TIMES * count(self.nest)):
+            if count(*pieces) <= max(MAX_PIECES_NODES, MAX_NODE_GROWTH * count(self.nest)):
                 made = replace(self.nest, pieces=pieces, holds=tuple(self.facts.assumed))
                 if any(piece.short is not None for piece in pieces):
                     made = replace(made, short=None, shortness=())  # the pieces have variants
                 return made
         return self.nest
 
-    def piece(self, region: Region) -> Nest:
+    def piece(self, region: IndexBox) -> Nest:
         """Return the nest over a region, with its variant for short rows."""
         made = nest_over(region, self.facts, self.fused, self.operands)
         return with_short_rows(made, self.fused, self.operands, region)
 
-    def regions(self, names: tuple[str, ...]) -> list[Region]:
+    def regions(self, names: tuple[str, ...]) -> list[IndexBox]:
         """Return the regions that result from splitting these row axes, with their boxes."""
-        found = [Region()]
+        found = [IndexBox()]
         for name in names:
             found = [part for region in found for part in self.cut(region, name)]
-            if len(found) > PIECES:
+            if len(found) > MAX_PIECES:
                 return found
         inner = self.inner()
-        if not inner or not self.is_long([self.axes[n].expression for n in inner], MANY):
+        if not inner or not self.is_long(
+            [self.axes[n].expression for n in inner], MIN_ROW_ELEMENTS
+        ):
             return found
         return [replace(region, boxes=self.boxes(region, inner)) for region in found]
 
@@ -113,34 +120,34 @@ class _RowSplitter:
         size = product(extents)
         return not isinstance(size, int) or size >= least
 
-    def cut(self, region: Region, name: str) -> list[Region]:
+    def cut(self, region: IndexBox, name: str) -> list[IndexBox]:
         """Split a region into those in which the guards along a row axis are decided."""
-        least = LONG if name in self.side_by_side else 0
+        least = MIN_SIDE_BY_SIDE_ROWS if name in self.side_by_side else 0
         if name not in self.axes or not self.is_long([self.axes[name].expression], least):
             return [region]
         found = self.intervals(region, name, least)
         if len(found) < 2:
             return [region]
-        return [Region((*region.spans, (name, interval))) for interval in found]
+        return [IndexBox((*region.spans, (name, interval))) for interval in found]
 
     def boxes(
-        self, region: Region, inner: tuple[str, ...]
+        self, region: IndexBox, inner: tuple[str, ...]
     ) -> tuple[tuple[tuple[str, Interval], ...], ...]:
         """Return the boxes of a row in which the guards along it are decided, or ()."""
         cuts = []
         for name in inner:
-            found = self.intervals(region, name, FEW)
+            found = self.intervals(region, name, MIN_AXIS_ELEMENTS)
             if len(found) > 1:
                 cuts.append([(name, interval) for interval in found])
         boxes = tuple(itertools.product(*cuts)) if cuts else ()
-        if not boxes or len(boxes) > PASSES:
+        if not boxes or len(boxes) > MAX_PIECES_PER_PASS:
             return ()
         size = product([self.axes[name].expression for name in inner])
         if not isinstance(size, int):
-            self.facts.assume(size - MANY)
+            self.facts.assume(size - MIN_ROW_ELEMENTS)
         return boxes
 
-    def intervals(self, region: Region, name: str, least: int) -> list[Interval]:
+    def intervals(self, region: IndexBox, name: str, least: int) -> list[Interval]:
         """Return the intervals of an axis in which the guards along it are decided."""
         axis = self.axes[name]
         whole = [Interval(0, axis.expression)]
@@ -150,7 +157,7 @@ class _RowSplitter:
         nest = maker.build([(n,) for n in maker.row_order()], None, {})
         variable = maker.space.name((name,))
         points: list[Size] = []
-        for guard in guards_of(*computed(nest)):
+        for guard in guards_of(*element_values(nest)):
             points += points_of(guard, variable) or ()
         if not points:
             return whole

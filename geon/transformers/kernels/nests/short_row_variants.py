@@ -8,25 +8,27 @@ from itertools import combinations
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
-from ..analysis.index_boxes import Facts, Region
+from ..analysis.index_boxes import Facts, IndexBox
 from ..analysis.index_uses import divides_rows
 from ..ir.nest import Fused, Loop, Nest, Pass
 from ..ir.scalar_code import Apply, RandomBits, indices, walk
 from .collapsed_rows import flat_parts
-from .inlining import Operands
-from .nest_lowering import BESIDE, SHORT, NestMaker
+from .inlining import OperandInliner
+from .nest_lowering import MAX_SHORT_ROW_ELEMENTS, MIN_ADJACENT_ROWS, NestMaker
 
-COSTLY = 64  # the same as ``SHORT`` for interchanged loops with expensive functions
+MAX_COSTLY_ROW_ELEMENTS = (
+    64  # the same as ``MAX_SHORT_ROW_ELEMENTS`` for interchanged loops with expensive functions
+)
 
 
 def with_short_rows(
-    nest: Nest, fused: Fused, operands: Operands, region: Region | None = None
+    nest: Nest, fused: Fused, operands: OperandInliner, region: IndexBox | None = None
 ) -> Nest:
     """Return a nest that reduces open rows, with a variant that puts short rows into lanes.
 
     It covers ``region``, or everything. All of its passes must have the same number of elements.
     """
-    region = region or Region()
+    region = region or IndexBox()
     size = reduced_size(nest)
     if isinstance(size, int) or nest.across is not None or not nest.rows:
         return nest
@@ -41,14 +43,14 @@ def with_short_rows(
     short = NestMaker(fused, operands, region, facts, across=True, short=True).make()
     if short.across is None or short.arrays or divides_rows(short):
         return nest
-    sizes = (size - 1, SHORT - size, short.across.extent - BESIDE)
+    sizes = (size - 1, MAX_SHORT_ROW_ELEMENTS - size, short.across.extent - MIN_ADJACENT_ROWS)
     if not can_be(sizes):
         return nest
     shortness = tuple([size for size in sizes if not isinstance(size, int)])
-    return replace(nest, short=replace(short, most=SHORT), shortness=shortness)
+    return replace(nest, short=replace(short, most=MAX_SHORT_ROW_ELEMENTS), shortness=shortness)
 
 
-def with_turned_loops(nest: Nest, fused: Fused, operands: Operands) -> Nest:
+def with_turned_loops(nest: Nest, fused: Fused, operands: OperandInliner) -> Nest:
     """Return a full reduction with a variant whose two innermost loops are interchanged.
 
     The variant is for an innermost loop of open length that is too short for vectors. Reducers with
@@ -63,13 +65,13 @@ def with_turned_loops(nest: Nest, fused: Fused, operands: Operands) -> Nest:
     if any(isinstance(node, RandomBits) for node in walk(*computed)):
         return nest
     facts = Facts(known=list(operands.known))
-    turned = NestMaker(fused, operands, Region(), facts, across=False).across_last()
+    turned = NestMaker(fused, operands, IndexBox(), facts, across=False).across_last()
     if turned is None:
         return nest
     costly = any(isinstance(x, Apply) and x.row.cost == "expensive" for x in walk(*computed))
     *_, short, long = turned.passes[0].loops
-    most = COSTLY if costly else SHORT
-    sizes = (short.extent - 1, most - short.extent, long.extent - BESIDE)
+    most = MAX_COSTLY_ROW_ELEMENTS if costly else MAX_SHORT_ROW_ELEMENTS
+    sizes = (short.extent - 1, most - short.extent, long.extent - MIN_ADJACENT_ROWS)
     if not can_be(sizes):
         return nest
     shortness = tuple([size for size in sizes if not isinstance(size, int)])
@@ -90,7 +92,7 @@ def ends_open(loops: Sequence[Loop]) -> bool:
     return len(loops) > 1 and not isinstance(loops[-1].extent, int)
 
 
-def with_flat_rows(nest: Nest, fused: Fused, operands: Operands) -> Nest:
+def with_flat_rows(nest: Nest, fused: Fused, operands: OperandInliner) -> Nest:
     """Return a nest that only stores, with a variant that collapses short rows.
 
     Rows of known length use the variant always, if the nest would otherwise be a loop with
@@ -99,7 +101,7 @@ def with_flat_rows(nest: Nest, fused: Fused, operands: Operands) -> Nest:
     if goes_straight(nest):
         return nest
     facts = Facts(known=list(operands.known))
-    short = NestMaker(fused, operands, Region(), facts, across=True).flat_rows()
+    short = NestMaker(fused, operands, IndexBox(), facts, across=True).flat_rows()
     parts = None if short is None else flat_parts(short)
     if short is None or short.across is None or parts is None:
         return nest

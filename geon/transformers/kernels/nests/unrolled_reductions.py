@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from ....op_graph.axes.affine import Affine
+from ....op_graph.axes.affine import AffineIndex
 from ....op_graph.axes.axes import Axis
 from ....op_graph.axes.index_map import Index, identity
 from ....op_graph.axes.lengths import product
@@ -21,14 +21,16 @@ from ....op_graph.rows.elementwise import multiply
 from ....op_graph.values.dtypes import FLOAT32, HALVES, name_of
 from ..ir.nest import Fused
 from ..ir.scalar_code import Number, Scalar
-from .inlining import Elements, Operands
+from .inlining import Elements, OperandInliner
 from .nest_outputs import reducer_of, states_of
 
-MOST = 64  # maximum elements of an unrolled reduction
-CHAIN = 32  # elements that are accumulated in sequence, for sums as accurate as those of loops
+MAX_UNROLLED_ELEMENTS = 64  # maximum elements of an unrolled reduction
+MAX_SERIAL_TERMS = (
+    32  # elements that are accumulated in sequence, for sums as accurate as those of loops
+)
 
 
-def is_straight(fused: Fused, operands: Operands) -> bool:
+def is_straight(fused: Fused, operands: OperandInliner) -> bool:
     """Return True if all reductions of a nest are short and over windows, so they need no loop.
 
     Each stored value must have exactly one element per row of the nest.
@@ -41,9 +43,9 @@ def is_straight(fused: Fused, operands: Operands) -> bool:
 
 
 def is_short(op: Op) -> bool:
-    """Return True if a reduction is known to be over 1 to ``MOST`` elements."""
+    """Return True if a reduction is known to be over 1 to ``MAX_UNROLLED_ELEMENTS`` elements."""
     count = product(axis.expression for axis in reduced_axes(op))
-    return isinstance(count, int) and 1 <= count <= MOST
+    return isinstance(count, int) and 1 <= count <= MAX_UNROLLED_ELEMENTS
 
 
 def reduced_axes(op: Op) -> list[Axis]:
@@ -52,7 +54,7 @@ def reduced_axes(op: Op) -> list[Axis]:
     return [axis for axis in axes.values() if axis.name not in op.axes]
 
 
-def shows_windows(op: Op, operands: Operands) -> bool:
+def shows_windows(op: Op, operands: OperandInliner) -> bool:
     """Return True if the reduced value is cheap and two axes index one axis of an operand."""
     found = False
     waiting, seen = list(op.args), set(op.args)
@@ -83,8 +85,9 @@ def walks_one_axis_by_two(op: Op) -> bool:
     return False
 
 
-def reduced(elements: Elements, op: Op, index: Index) -> Scalar:
-    """Return the result of a reduction at ``index``: chains of ``CHAIN`` elements, then combined.
+def unroll_reduction(elements: Elements, op: Op, index: Index) -> Scalar:
+    """Return the result of a reduction at ``index``: chains of ``MAX_SERIAL_TERMS`` elements, then
+    combined.
 
     Elements equal to the identity are skipped, such as padding outside of windows.
     """
@@ -97,7 +100,7 @@ def reduced(elements: Elements, op: Op, index: Index) -> Scalar:
         if reducer.folds is not None and _is_number(element, start[0]):
             continue
         at = code.number(number, states[reducer.place]) if reducer.place is not None else None
-        if taken % CHAIN:
+        if taken % MAX_SERIAL_TERMS:
             found[-1] = (reducer.further or reducer.step)(code, found[-1], element, at)
         elif reducer.first is not None:
             found.append(reducer.first(code, element, at))
@@ -121,13 +124,13 @@ def _is_number(value: Scalar, number: Any) -> bool:
     return bool(number != 0 or math.copysign(1, value.value) == math.copysign(1, number))
 
 
-def _places(op: Op) -> Iterator[dict[str, Affine]]:
+def _places(op: Op) -> Iterator[dict[str, AffineIndex]]:
     """Yield the indices of each element that a reduction covers, row-major."""
     axes = reduced_axes(op)
     extents = [axis.expression for axis in axes]
     known = [range(extent) for extent in extents if isinstance(extent, int)]
     for each in itertools.product(*known):
-        yield {axis.name: Affine((), at) for axis, at in zip(axes, each, strict=True)}
+        yield {axis.name: AffineIndex((), at) for axis, at in zip(axes, each, strict=True)}
 
 
 def _element(elements: Elements, op: Op, index: Index) -> Scalar:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
-from ....op_graph.axes.affine import Affine
+from ....op_graph.axes.affine import AffineIndex
 from ....op_graph.op_graph import Op
 from ....op_graph.rows.elementwise import CAST
 from ....op_graph.values.dtypes import FLOAT32, HALVES, DType, kind, name_of
@@ -69,17 +69,17 @@ def attention_of(work: Blocked) -> Attention | None:
     found = softmax_of(nest, first.operands[first.stores[0].operand])
     if found is None or first.dtype is not FLOAT32 or second.dtype is not FLOAT32:
         return None
-    indices = matched(first.stores[0].offset, found.scores.offset, every(first), found.loops)
+    indices = match_loops(first.stores[0].offset, found.scores.offset, every(first), found.loops)
     own = nest.operands[found.store.operand]
     pairs = [(second.left, second.right, second.columns), (second.right, second.left, second.rows)]
-    loads = [bare(weights) for weights, _, _ in pairs]
+    loads = [strip_casts(weights) for weights, _, _ in pairs]
     whose = [isinstance(x, Load) and second.operands[x.operand] is own for x in loads]
     if True not in whose:
         return None
     _, value, results = pairs[whose.index(True)]
     load = loads[whose.index(True)]
     assert isinstance(load, Load)
-    inner = matched(found.store.offset, load.offset, found.loops, every(second))
+    inner = match_loops(found.store.offset, load.offset, found.loops, every(second))
     if indices is None or inner is None:
         return None
     places = {name: indices[other] for name, other in inner.items()}
@@ -87,7 +87,9 @@ def attention_of(work: Blocked) -> Attention | None:
     sides = [(first.left, first.right, first.rows, first.columns),
              (first.right, first.left, first.columns, first.rows)]  # fmt: skip
     for query, key, rows, keys in sides:
-        if named == {loop.name for loop in long(keys)} and orderly(first, second, keys, places):
+        if named == {loop.name for loop in nontrivial_loops(keys)} and orderly(
+            first, second, keys, places
+        ):
             rounded = rounding(found.store.value)
             return Attention(
                 first, query, key, rows, keys, found.score, found.scores, indices, nest.operands,
@@ -101,7 +103,7 @@ def every(work: Contraction) -> tuple[Loop, ...]:
     return (*work.batch, *work.rows, *work.columns, *work.summed)
 
 
-def long(loops: Sequence[Loop]) -> list[Loop]:
+def nontrivial_loops(loops: Sequence[Loop]) -> list[Loop]:
     """Return the loops whose extent is not 1."""
     return [loop for loop in loops if loop.extent != 1]
 
@@ -110,15 +112,15 @@ def orderly(
     first: Contraction, second: Contraction, keys: Sequence[Loop], places: Mapping[str, str]
 ) -> bool:
     """Return True if the second product sums keys in their order and keeps the batches."""
-    summed = [places.get(loop.name) for loop in long(second.summed)]
+    summed = [places.get(loop.name) for loop in nontrivial_loops(second.summed)]
     batch = {loop.name for loop in first.batch}
-    if summed != [loop.name for loop in long(keys)]:
+    if summed != [loop.name for loop in nontrivial_loops(keys)]:
         return False
-    return all(places.get(loop.name) in batch for loop in long(second.batch))
+    return all(places.get(loop.name) in batch for loop in nontrivial_loops(second.batch))
 
 
-def matched(
-    left: Affine, right: Affine, lefts: Sequence[Loop], rights: Sequence[Loop]
+def match_loops(
+    left: AffineIndex, right: AffineIndex, lefts: Sequence[Loop], rights: Sequence[Loop]
 ) -> dict[str, str] | None:
     """Map each loop of ``rights`` to the loop of ``lefts`` that is the same index of one memory.
 
@@ -131,7 +133,7 @@ def matched(
         names = {loop.name for loop in loops}
         if not {*names, *ONE}.issuperset(offset.terms):
             return None
-        turned = {loop.name for loop in long(loops)}
+        turned = {loop.name for loop in nontrivial_loops(loops)}
         pairs.append({str(a): step for a, step in offset.terms.items() if a in turned})
     found = {}
     for name, step in pairs[1].items():
@@ -142,7 +144,7 @@ def matched(
     return found if len(set(found.values())) == len(pairs[0]) == len(found) else None
 
 
-def bare(value: Scalar) -> Scalar:
+def strip_casts(value: Scalar) -> Scalar:
     """Return a value without casts between floats."""
     while isinstance(value, Apply) and value.row is CAST and is_float(value):
         if not is_float(value.args[0]):
@@ -151,7 +153,7 @@ def bare(value: Scalar) -> Scalar:
     return value
 
 
-def unrounded(value: Scalar, done: dict[Scalar, Scalar] | None = None) -> Scalar:
+def strip_rounding(value: Scalar, done: dict[Scalar, Scalar] | None = None) -> Scalar:
     """Return a float32 value with all round trips through halves removed."""
     done = {} if done is None else done
     if not isinstance(value, Apply):
@@ -159,9 +161,9 @@ def unrounded(value: Scalar, done: dict[Scalar, Scalar] | None = None) -> Scalar
     if value not in done:
         inner = value.args[0] if value.row is CAST and value.dtype is FLOAT32 else None
         if isinstance(inner, Apply) and inner.row is CAST and name_of(inner.dtype) in HALVES:
-            done[value] = unrounded(inner.args[0], done)
+            done[value] = strip_rounding(inner.args[0], done)
         else:
-            args = tuple([unrounded(arg, done) for arg in value.args])
+            args = tuple([strip_rounding(arg, done) for arg in value.args])
             same = all(a is b for a, b in zip(args, value.args, strict=True))
             done[value] = value if same else replace(value, args=args)
     return done[value]
@@ -169,15 +171,17 @@ def unrounded(value: Scalar, done: dict[Scalar, Scalar] | None = None) -> Scalar
 
 def scale_of(work: Attention) -> float | None:
     """Return the positive factor from products to scores; None if scores are anything else."""
-    first = factor_of(unrounded(work.first.stores[0].value), lambda x: isinstance(x, Contracted))
-    then = factor_of(unrounded(work.score), lambda x: x == work.scores)
+    first = factor_of(
+        strip_rounding(work.first.stores[0].value), lambda x: isinstance(x, Contracted)
+    )
+    then = factor_of(strip_rounding(work.score), lambda x: x == work.scores)
     found = None if first is None or then is None else first * then
     return found if found is not None and 0 < found < math.inf else None
 
 
 def factor_of(value: Scalar, is_whole: Callable[[Scalar], bool]) -> float | None:
     """Return the factor between ``value`` and the node that satisfies ``is_whole``, or None."""
-    value = bare(value)
+    value = strip_casts(value)
     if is_whole(value):
         return 1.0
     if not (isinstance(value, Apply) and value.row.name == "multiply"):
@@ -219,7 +223,7 @@ def softmax_of(nest: Nest, source: Op) -> Softmax | None:
         return None
     if any(step.loops != loops for step in steps):
         return None
-    score = scored(reductions, stores[0].value, kept)
+    score = match_softmax(reductions, stores[0].value, kept)
     if score is None:
         return None
     loads = [v for v in walk(score) if isinstance(v, Load) and nest.operands[v.operand] is source]
@@ -228,7 +232,7 @@ def softmax_of(nest: Nest, source: Op) -> Softmax | None:
     return Softmax(score, loads[0], stores[0], (*rows, *loops))
 
 
-def scored(
+def match_softmax(
     reductions: Sequence[Reduction], stored: Scalar, kept: Mapping[int, Scalar]
 ) -> Scalar | None:
     """Return the score if ``stored`` is its softmax: exp(score - max) / sum(exp(score - max)).
@@ -236,30 +240,30 @@ def scored(
     Return None for other values.
     """
     largest, total = reductions
-    power = bare(total.elements[0])
+    power = strip_casts(total.elements[0])
     if len(total.elements) != 1 or not is_row(power, "exp"):
         return None
-    shifted = bare(power.args[0])
+    shifted = strip_casts(power.args[0])
     if not is_row(shifted, "subtract"):
         return None
     score, most = shifted.args
-    if not is_reduced(most, largest) or bare(score) is not bare(largest.elements[0]):
+    if not is_reduced(most, largest) or strip_casts(score) is not strip_casts(largest.elements[0]):
         return None
     if score.dtype is not FLOAT32 or len(largest.elements) != 1:
         return None
 
     def is_power(value: Scalar) -> bool:
-        value = bare(value)
-        return bare(kept[value.number] if isinstance(value, Kept) else value) is power
+        value = strip_casts(value)
+        return strip_casts(kept[value.number] if isinstance(value, Kept) else value) is power
 
-    stored = bare(stored)
+    stored = strip_casts(stored)
     if is_row(stored, "divide"):
         above, below = stored.args
         return score if is_power(above) and is_reduced(below, total) else None
     if not is_row(stored, "multiply"):
         return None
     for above, share in (stored.args, stored.args[::-1]):
-        share = bare(share)
+        share = strip_casts(share)
         if is_power(above) and is_row(share, "divide"):
             one, below = share.args
             if isinstance(one, Number) and one.value == 1 and is_reduced(below, total):
@@ -274,5 +278,5 @@ def is_row(value: Scalar, name: str) -> TypeGuard[Apply]:
 
 def is_reduced(value: Scalar, reduction: Reduction) -> bool:
     """Return True if a value is the result of ``reduction``."""
-    value = bare(value)
+    value = strip_casts(value)
     return isinstance(value, Reduced) and value.number == reduction.number

@@ -6,14 +6,14 @@ import math
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ....op_graph.axes.affine import Affine, Size, variable
-from ....op_graph.axes.index_map import Guard, Index
+from ....op_graph.axes.affine import AffineIndex, Size, variable
+from ....op_graph.axes.index_map import Index, InRange
 from ....op_graph.op_graph import Op
 from ....op_graph.values.dtypes import DType
 from ..analysis.index_boxes import Facts
 from ..ir.nest import Fused, Loop, Store
 from ..ir.scalar_code import Clamped, Contracted, Load, Number, Scalar, Select, walk
-from ..nests.inlining import Elements, Operands
+from ..nests.inlining import Elements, OperandInliner
 from .residue_classes import Class, classes_of
 
 
@@ -41,7 +41,7 @@ class Contraction:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class StridedAccess:
     """Strided access to memory: operand number, offset of the first element, stride of each loop.
 
     Where a guard fails, the element is 0 instead.
@@ -50,10 +50,10 @@ class Access:
     operand: int
     start: Size
     strides: Mapping[str, Size]
-    guards: tuple[Guard, ...] = ()
+    guards: tuple[InRange, ...] = ()
 
 
-def make_contraction(fused: Fused, operands: Operands) -> Contraction:
+def make_contraction(fused: Fused, operands: OperandInliner) -> Contraction:
     """Return the contraction of a kernel, with the epilogue on its sums."""
     assert fused.dot is not None
     for op in operands.results:
@@ -67,7 +67,7 @@ def make_contraction(fused: Fused, operands: Operands) -> Contraction:
     return replace(whole, pieces=tuple(pieces), operands=tuple(operands.numbers))
 
 
-def _part(fused: Fused, operands: Operands, taken: Mapping[str, Class]) -> Contraction:
+def _part(fused: Fused, operands: OperandInliner, taken: Mapping[str, Class]) -> Contraction:
     """Return the contraction over the residue classes ``taken``, and other axes in full."""
     dot = fused.dot
     assert dot is not None
@@ -81,7 +81,7 @@ def _part(fused: Fused, operands: Operands, taken: Mapping[str, Class]) -> Contr
     summed: tuple[str, ...] = dot.attrs[0]
     loops = _needed(loops, summed)
     index = {
-        n: operands.at(n, of[n].index(variable(loops[n].name) if n in loops else Affine()))
+        n: operands.at(n, of[n].index(variable(loops[n].name) if n in loops else AffineIndex()))
         for n in axes
     }
     decide = Facts().decide
@@ -137,7 +137,7 @@ def _backwards(
     """
     found: dict[str, Loop] = {}
     for value in operands:
-        walked = bordered(value, loops.values())
+        walked = padded_access(value, loops.values())
         if walked is not None and walked.guards:
             steps = walked.strides
             back = [n for n in summed if n in loops and is_negative(steps.get(loops[n].name, 0))]
@@ -152,7 +152,7 @@ def is_negative(size: Size) -> bool:
     return all(step < 0 for _, step in size.terms)
 
 
-def offsets_in(value: Scalar) -> list[Affine]:
+def offsets_in(value: Scalar) -> list[AffineIndex]:
     """Return the offsets of loads, without clamps."""
     return [unheld(node.offset) for node in walk(value) if isinstance(node, Load)]
 
@@ -168,15 +168,15 @@ def _store(op: Op, elements: Elements, index: Index, renamed: Mapping[str, str])
     return Store(operands.number(op), operands.offset(op, own), value, op.dtype)
 
 
-def access(value: Scalar, loops: Iterable[Loop]) -> Access | None:
+def access(value: Scalar, loops: Iterable[Loop]) -> StridedAccess | None:
     """Return the strided access of an operand that lies in memory; None if it is computed."""
     names = {loop.name for loop in loops}
     if not isinstance(value, Load) or not names.issuperset(value.offset.terms):
         return None
-    return Access(value.operand, value.offset.constant, _strides(value.offset.terms))
+    return StridedAccess(value.operand, value.offset.constant, _strides(value.offset.terms))
 
 
-def bordered(value: Scalar, loops: Iterable[Loop]) -> Access | None:
+def padded_access(value: Scalar, loops: Iterable[Loop]) -> StridedAccess | None:
     """Return the strided access of an operand that is padded with zeros where guards fail.
 
     Return None if it is computed, or if guards depend on more than sums of loop variables.
@@ -189,21 +189,21 @@ def bordered(value: Scalar, loops: Iterable[Loop]) -> Access | None:
     walked = [offset, *(guard.index for guard in guards)]
     if any(not names.issuperset(index.terms) for index in walked):
         return None
-    return Access(value.operand, offset.constant, _strides(offset.terms), guards)
+    return StridedAccess(value.operand, offset.constant, _strides(offset.terms), guards)
 
 
-def inside_borders(value: Scalar) -> tuple[Scalar, tuple[Guard, ...]]:
+def inside_borders(value: Scalar) -> tuple[Scalar, tuple[InRange, ...]]:
     """Return the value inside of zero padding, and the guards under which it is used."""
-    guards: list[Guard] = []
+    guards: list[InRange] = []
     while isinstance(value, Select) and _is_zero(value.other):
-        guards += [Guard(unheld(guard.index), guard.low, guard.high) for guard in value.guards]
+        guards += [InRange(unheld(guard.index), guard.low, guard.high) for guard in value.guards]
         value = value.value
     return value, tuple(guards)
 
 
-def unheld(index: Affine) -> Affine:
+def unheld(index: AffineIndex) -> AffineIndex:
     """Return an index without its clamps, valid where the guards hold."""
-    found = Affine((), index.constant)
+    found = AffineIndex((), index.constant)
     for atom, step in index.terms.items():
         of = unheld(atom.of) if isinstance(atom, Clamped) else variable(atom)
         found = found + of * step
@@ -214,14 +214,14 @@ def _is_zero(value: Scalar) -> bool:
     return isinstance(value, Number) and value.value == 0 and not math.copysign(1, value.value) < 0
 
 
-def stored(contraction: Contraction) -> Access | None:
+def result_access(contraction: Contraction) -> StridedAccess | None:
     """Return the access of the result if the only epilogue is a plain store, else None."""
     store = contraction.stores[0]
     if len(contraction.stores) > 1 or not isinstance(store.value, Contracted):
         return None
     if not all(isinstance(atom, str) for atom in store.offset.terms):
         return None
-    return Access(store.operand, store.offset.constant, _strides(store.offset.terms))
+    return StridedAccess(store.operand, store.offset.constant, _strides(store.offset.terms))
 
 
 def unit_of(value: Scalar, loops: Iterable[Loop]) -> str | None:
@@ -249,7 +249,7 @@ def as_one(
     return tuple(found), tuple(left_out)
 
 
-def merged(
+def merge_loops(
     loops: Sequence[Loop],
     strides: Mapping[str, Size],
     apart: Container[str] = (),

@@ -11,15 +11,15 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ....op_graph.axes.affine import Affine, Remainder, Size, variable
-from ....op_graph.axes.index_map import Guard
+from ....op_graph.axes.affine import AffineIndex, Remainder, Size, variable
+from ....op_graph.axes.index_map import InRange
 from ..analysis.index_boxes import guards_of
 from ..ir.nest import Loop
 from ..ir.scalar_code import Apply, Number, Scalar, Select, walk
 
-MOST = 16  # maximum classes of results, each a contraction of its own
+MAX_RESULT_CLASSES = 16  # maximum classes of results, each a contraction of its own
 KEEP_ZERO = frozenset(("cast", "negative", "add", "subtract", "multiply"))  # f(0, ...) == 0
-TERMS = 64  # maximum classes of summed indices that are tested per class of results
+MAX_SUMMED_CLASSES = 64  # maximum classes of summed indices that are tested per class of results
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Class:
         """Return the number of indices of the class below ``extent``."""
         return 0 if self.empty else (extent - self.first + self.apart - 1) // self.apart
 
-    def index(self, turn: Affine) -> Affine:
+    def index(self, turn: AffineIndex) -> AffineIndex:
         """Return the index in iteration ``turn``."""
         return turn * self.apart + self.first
 
@@ -43,7 +43,7 @@ class Class:
 class Test:
     """The condition ``low <= of % by < high``."""
 
-    of: Affine
+    of: AffineIndex
     by: int
     low: int
     high: int
@@ -74,7 +74,11 @@ def classes_of(
             periods[str(name)] = math.lcm(periods.get(str(name), 1), period)
     outer = {loop.name: periods[loop.name] for loop in kept if loop.name in periods}
     inner = {loop.name: periods[loop.name] for loop in summed if loop.name in periods}
-    if not outer or math.prod(outer.values()) > MOST or math.prod(inner.values()) > TERMS:
+    if (
+        not outer
+        or math.prod(outer.values()) > MAX_RESULT_CLASSES
+        or math.prod(inner.values()) > MAX_SUMMED_CLASSES
+    ):
         return []
     found = []
     for rests in _rests(outer):
@@ -113,7 +117,7 @@ def _tests(operands: Sequence[Scalar], loops: Mapping[str, Loop]) -> list[Test]:
     return found
 
 
-def vanishes(operand: Scalar, guard: Guard) -> bool:
+def vanishes(operand: Scalar, guard: InRange) -> bool:
     """Return True if an operand is known to be 0 wherever a guard fails."""
     zeros: set[int] = set()
     for node in walk(operand):

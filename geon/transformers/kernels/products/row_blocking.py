@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ....op_graph.axes.affine import Affine, Size, strides
+from ....op_graph.axes.affine import AffineIndex, Size, strides
 from ....op_graph.axes.axes import Axis
 from ....op_graph.axes.index_map import Index
 from ....op_graph.axes.lengths import Length, evaluate, product
@@ -16,7 +16,7 @@ from ....op_graph.op_graph import Op, among, same_ops
 from ...sizes.blocks import Cut
 from ..ir.nest import Call, Chain, Fused, Nest
 from ..nests.index_set_splitting import make_nest
-from ..nests.inlining import Operands
+from ..nests.inlining import OperandInliner
 from .contraction import Contraction, make_contraction
 
 # Open lengths of a block; the brackets keep them distinct from axis names of users.
@@ -49,7 +49,7 @@ def batch_index(number: int) -> Length:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Place:
+class StepOperand:
     """Memory of a step's operand: operand ``number`` of the chain, or block buffer (``inner``)."""
 
     number: int
@@ -68,7 +68,7 @@ class Blocked:
     cut: Cut
     steps: tuple[Step, ...]
     whole: tuple[Whole, ...]
-    places: tuple[tuple[Place, ...], ...]
+    places: tuple[tuple[StepOperand, ...], ...]
     operands: tuple[Op, ...]
 
     def bindings(self, block: int, lengths: Mapping[str, int]) -> dict[str, int]:
@@ -83,10 +83,10 @@ class Blocked:
         return found
 
 
-class StepOperands(Operands):
+class StepOperands(OperandInliner):
     """Operands of a step over all rows, including results of earlier steps."""
 
-    def __init__(self, operands: Operands, results: tuple[Op, ...], chain: Chain) -> None:
+    def __init__(self, operands: OperandInliner, results: tuple[Op, ...], chain: Chain) -> None:
         super().__init__(operands.layouts, operands.base, results, operands.computed)
         self.chain, self.inner = chain, set(chain.inner)
 
@@ -101,12 +101,12 @@ class BlockOperands(StepOperands):
     ``aligned`` becomes False if a step reads rows of a block at other indices than its own.
     """
 
-    def __init__(self, operands: Operands, results: tuple[Op, ...], chain: Chain) -> None:
+    def __init__(self, operands: OperandInliner, results: tuple[Op, ...], chain: Chain) -> None:
         super().__init__(operands, results, chain)
         axes = {axis.name: axis.expression for op in chain.inner for axis in op.axes}
         lasts = [axes[name] - batch_index(k) - 1 for k, name in enumerate(chain.batch)]
         self.known = (axes[chain.rows] - FIRST - COUNT, *lasts)
-        self.here: dict[str, Affine] = {}
+        self.here: dict[str, AffineIndex] = {}
         self.aligned = True
 
     def extent(self, axis: Axis) -> Size:
@@ -115,21 +115,21 @@ class BlockOperands(StepOperands):
             return COUNT
         return 1 if axis.name in self.chain.batch else axis.expression
 
-    def at(self, name: str, index: Affine) -> Affine:
+    def at(self, name: str, index: AffineIndex) -> AffineIndex:
         """Return the index along an axis of the whole value for loop index ``index``."""
         if name == self.chain.rows:
             index = index + FIRST
         elif name in self.chain.batch:
-            index = Affine((), batch_index(self.chain.batch.index(name)))
+            index = AffineIndex((), batch_index(self.chain.batch.index(name)))
         self.here[name] = index
         return index
 
-    def offset(self, op: Op, index: Index) -> Affine:
+    def offset(self, op: Op, index: Index) -> AffineIndex:
         """Return the memory offset of an element of ``op``, within the block buffer if inner."""
         if op not in self.inner:
             return super().offset(op, index)
         order = self.order(op)
-        found = Affine()
+        found = AffineIndex()
         steps = strides(tuple([self.extent(op.axes[name]) for name in order]))
         for name, step in zip(order, steps, strict=True):
             if name == self.chain.rows or name in self.chain.batch:
@@ -140,7 +140,7 @@ class BlockOperands(StepOperands):
         return found
 
 
-def make_step(fused: Fused, operands: Operands) -> Nest | Contraction:
+def make_step(fused: Fused, operands: OperandInliner) -> Nest | Contraction:
     """Return the kernel of one step."""
     if fused.kind == "contraction":
         return make_contraction(fused, operands)
@@ -162,12 +162,12 @@ def make_extremes(op: Op, operands: BlockOperands) -> Extremes | None:
         return None
     if op.axes.names[: len(chain.batch) + 1] != (*chain.batch, chain.rows):
         return None
-    at = operands.offset(op, {name: operands.at(name, Affine()) for name in op.axes.names})
+    at = operands.offset(op, {name: operands.at(name, AffineIndex()) for name in op.axes.names})
     count = product(operands.extent(axis) for axis in op.axes)
     return Extremes(op, count, x.axes.lengths[-1], at.constant, (x, op))
 
 
-def make_blocked(chain: Chain, operands: Operands) -> Blocked | None:
+def make_blocked(chain: Chain, operands: OperandInliner) -> Blocked | None:
     """Return the kernel of a chain.
 
     Return None if a step reads other rows of a block than it computes, or other operands than over
@@ -175,7 +175,7 @@ def make_blocked(chain: Chain, operands: Operands) -> Blocked | None:
     """
     steps: list[Step] = []
     whole: list[Whole] = []
-    places: list[tuple[Place, ...]] = []
+    places: list[tuple[StepOperand, ...]] = []
     slots = dict(zip(chain.inner, chain.slots, strict=True))
     for result in operands.results:
         operands.number(result)
@@ -196,7 +196,7 @@ def make_blocked(chain: Chain, operands: Operands) -> Blocked | None:
         if not own.aligned:
             return None
         places.append(tuple([
-            Place(slots[op], True) if op in slots else Place(operands.number(op), False)
+            StepOperand(slots[op], True) if op in slots else StepOperand(operands.number(op), False)
             for op in steps[-1].operands
         ]))  # fmt: skip
     axes = {axis.name: axis for op in chain.inner for axis in op.axes}

@@ -10,21 +10,21 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product as every
 
-from ....op_graph.axes.affine import Affine, Size, strides, variable
+from ....op_graph.axes.affine import AffineIndex, Size, strides, variable
 from ....op_graph.axes.axes import Axes
-from ....op_graph.axes.index_map import Guard, Index
+from ....op_graph.axes.index_map import Index, InRange
 from ....op_graph.core.region_body import Body
 from ....op_graph.op_graph import NO_AXES, Op, post_order
 from ....op_graph.regions.scan_op import ScanAttributes
 from ....op_graph.rows.elementwise import add, multiply
 from ..ir.nest import Store
 from ..ir.scalar_code import Running, Scalar
-from ..nests.inlining import Elements, Operands
-from .sequential_scan import ROW, TURN, Carried, OrderedLoop, OtherPlaces, is_element
+from ..nests.inlining import Elements, OperandInliner
+from .sequential_scan import ROW, TURN, OrderedLoop, OtherPlaces, ScanCarry, is_element
 
-SMALL = 16  # maximum length of a scalarised axis
-MOST_CARRIED = 128  # maximum elements per row that are carried or stored in an iteration
-INLINED = 24  # statements of an inlined elementary function
+MAX_SCALARISED_LENGTH = 16  # maximum length of a scalarised axis
+MAX_CARRIED_ELEMENTS = 128  # maximum elements per row that are carried or stored in an iteration
+ELEMENTARY_STATEMENTS = 24  # statements of an inlined elementary function
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class TurnBounds:
     lanes: int
 
 
-def unrolled(
-    region: Op, results: Sequence[Op], operands: Operands, bounds: TurnBounds
+def scalarise_scan(
+    region: Op, results: Sequence[Op], operands: OperandInliner, bounds: TurnBounds
 ) -> OrderedLoop | None:
     """Return the scan with these results, scalarised.
 
@@ -55,7 +55,7 @@ def unrolled(
     carried = sum(_elements(op, row) or 0 for op in roots)
     count = turn_statements(a.body, a.carries, row)
     most = bounds.single if row is None else bounds.lanes
-    if count is None or count > most or carried > MOST_CARRIED:
+    if count is None or count > most or carried > MAX_CARRIED_ELEMENTS:
         return None
     try:
         return _Unrolled(region, a, row, results, operands).made()
@@ -64,13 +64,14 @@ def unrolled(
 
 
 def _is_small(size: Size) -> bool:
-    return isinstance(size, int) and size <= SMALL
+    return isinstance(size, int) and size <= MAX_SCALARISED_LENGTH
 
 
 def turn_statements(body: Body, carries: int, row: str | None) -> int | None:
     """Return the predicted scalar statements of an iteration of one row.
 
-    They are a load per element read, a product and a sum per term, and ``INLINED`` per elementary
+    They are a load per element read, a product and a sum per term, and ``ELEMENTARY_STATEMENTS``
+    per elementary
     function. Return None if the body has an op that cannot be scalarised, or a tensor that is not
     small.
     """
@@ -84,7 +85,7 @@ def turn_statements(body: Body, carries: int, row: str | None) -> int | None:
             return None
         for name in _summed(op):
             size = op.args[0].axes[name].expression
-            if not isinstance(size, int) or size > SMALL:
+            if not isinstance(size, int) or size > MAX_SCALARISED_LENGTH:
                 return None
             count *= size
         for arg in op.args:
@@ -93,7 +94,7 @@ def turn_statements(body: Body, carries: int, row: str | None) -> int | None:
         if _adds(op):
             found += count * len(op.args)
         elif op.primitive.kind == "elementwise":
-            found += count * (INLINED if op.primitive.cost == "expensive" else 1)
+            found += count * (ELEMENTARY_STATEMENTS if op.primitive.cost == "expensive" else 1)
     for parameter, read in loads.items():
         held = _elements(parameter, row)
         found += read if held is None else min(read, held)
@@ -127,7 +128,7 @@ def _elements(op: Op, row: str | None) -> int | None:
     return size if isinstance(size, int) else None
 
 
-def _decided(guard: Guard) -> bool | None:
+def _decided(guard: InRange) -> bool | None:
     """Return True or False for a guard on a constant index, else None."""
     at, low, high = guard.index.constant, guard.low, guard.high
     if guard.index.terms:
@@ -144,7 +145,7 @@ class _Unrolled:
         a: ScanAttributes,
         row: str | None,
         results: Sequence[Op],
-        operands: Operands,
+        operands: OperandInliner,
     ) -> None:
         self.region, self.a, self.row, self.operands = region, a, row, operands
         self.results = {op.attrs[0]: op for op in results}
@@ -155,7 +156,7 @@ class _Unrolled:
         self.rows: Size = 1
         if row is not None:
             self.rows = next(op.axes[row].expression for op in roots if row in op.axes)
-        self.sums: dict[tuple[int, tuple[Affine, ...]], Scalar] = {}
+        self.sums: dict[tuple[int, tuple[AffineIndex, ...]], Scalar] = {}
         self.first: list[int] = []  # the number of the first element of each carry
         count = 0
         for op in roots[: a.carries]:
@@ -181,18 +182,18 @@ class _Unrolled:
                 if k in self.results:
                     running = self.elements.code(Running, self.first[k] + number, False, root.dtype)
                     last = self.store(k, root, index, running)
-                carries.append(Carried(begins, value, root.dtype, last))
+                carries.append(ScanCarry(begins, value, root.dtype, last))
         return OrderedLoop(
             self.region, self.rows, self.a.axis.expression, self.a.reverse, tuple(carries),
             tuple(stores), tuple(self.operands.numbers),
         )  # fmt: skip
 
-    def places(self, axes: Axes) -> Iterator[dict[str, Affine]]:
+    def places(self, axes: Axes) -> Iterator[dict[str, AffineIndex]]:
         """Yield the indices of all elements of a row over these axes, in order."""
         names = [name for name in axes.names if name != self.row]
         lengths = [axes[name].expression for name in names]
         for found in every(*(range(n) for n in lengths if isinstance(n, int))):
-            index = {name: Affine((), k) for name, k in zip(names, found, strict=True)}
+            index = {name: AffineIndex((), k) for name, k in zip(names, found, strict=True)}
             yield {name: self.at if name == self.row else index[name] for name in axes.names}
 
     def parameter(self, number: int, parameter: Op) -> Callable[[Index], Scalar]:
@@ -256,7 +257,7 @@ class _Unrolled:
     def store(self, number: int, root: Op, index: Index, value: Scalar) -> Store:
         """Return the store of an element into a result, whose layout is the order of its axes."""
         steps = strides(tuple([axis.expression for axis in root.axes]))
-        offset = Affine()
+        offset = AffineIndex()
         for name, step in zip(root.axes.names, steps, strict=True):
             offset = offset + index[name] * step
         if number >= self.a.carries:

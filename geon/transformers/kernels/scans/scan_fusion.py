@@ -8,11 +8,11 @@ from weakref import finalize
 from ....op_graph.op_graph import NO_AXES, Op, among, post_order
 from ....op_graph.regions.parameters import results_of
 from ....op_graph.regions.scan_op import ScanAttributes
-from ..nests.inlining import Operands
-from .scalarised_scans import TurnBounds, unrolled
+from ..nests.inlining import OperandInliner
+from .scalarised_scans import TurnBounds, scalarise_scan
 from .sequential_scan import OrderedLoop, of_rows
 
-Make = Callable[[Op, Sequence[Op], Operands], OrderedLoop | None]
+Make = Callable[[Op, Sequence[Op], OperandInliner], OrderedLoop | None]
 
 # Cached results of ``_way``, because a trial takes as long as to build the kernel: by the id of the
 # region, removed when it is collected, and by the bounds.
@@ -27,7 +27,7 @@ def reads_views(region: Op, bounds: TurnBounds) -> bool:
 
 
 def make_ordered(
-    region: Op, results: Sequence[Op], operands: Operands, bounds: TurnBounds
+    region: Op, results: Sequence[Op], operands: OperandInliner, bounds: TurnBounds
 ) -> OrderedLoop | None:
     """Return the scan with these results as one kernel, or None.
 
@@ -56,8 +56,10 @@ def _way(region: Op, bounds: TurnBounds) -> Make | None:
     known = _WAYS.setdefault(id(region), {})
     if bounds not in known:
 
-        def apart(region: Op, results: Sequence[Op], operands: Operands) -> OrderedLoop | None:
-            return unrolled(region, results, operands, bounds)
+        def apart(
+            region: Op, results: Sequence[Op], operands: OperandInliner
+        ) -> OrderedLoop | None:
+            return scalarise_scan(region, results, operands, bounds)
 
         results, anywhere = results_of(region), _Anywhere(region)
         ways: tuple[Make, ...] = (of_rows, apart)
@@ -66,7 +68,7 @@ def _way(region: Op, bounds: TurnBounds) -> Make | None:
     return known[bounds]
 
 
-class _Anywhere(Operands):
+class _Anywhere(OperandInliner):
     """Operands that assume a region's arguments to be contiguous in the order of their axes.
 
     Ops that are also in a body, such as constants, are computed, even if they are arguments.

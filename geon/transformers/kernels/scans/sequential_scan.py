@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ....op_graph.axes.affine import Affine, Size, variable
+from ....op_graph.axes.affine import AffineIndex, Size, variable
 from ....op_graph.axes.axes import Axes
 from ....op_graph.axes.index_map import Index
 from ....op_graph.core.traversal import is_bound
@@ -18,14 +18,14 @@ from ....op_graph.regions.scan_op import ScanAttributes
 from ....op_graph.values.dtypes import DType
 from ..ir.nest import Store
 from ..ir.scalar_code import Load, Running, Scalar, indices, walk
-from ..nests.inlining import Elements, Operands
+from ..nests.inlining import Elements, OperandInliner
 
 TURN, ROW = "the turn", "the row"  # offset variables: iteration number, row number
 ONE = variable(ROW)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Carried:
+class ScanCarry:
     """A carry: ``first`` before all iterations, ``value`` after one, ``store`` of the last."""
 
     first: Scalar
@@ -46,7 +46,7 @@ class OrderedLoop:
     rows: Size
     turns: Size
     reverse: bool
-    carries: tuple[Carried, ...]
+    carries: tuple[ScanCarry, ...]
     stores: tuple[Store, ...]
     operands: tuple[Op, ...]
 
@@ -55,7 +55,7 @@ class OtherPlaces(Exception):
     """Raised for a body that reads elements at other indices than its own."""
 
 
-def of_rows(region: Op, results: Sequence[Op], operands: Operands) -> OrderedLoop | None:
+def of_rows(region: Op, results: Sequence[Op], operands: OperandInliner) -> OrderedLoop | None:
     """Return the scan as one kernel with a row for each element of a carry.
 
     Return None if the body depends on elements at other indices.
@@ -88,12 +88,17 @@ def is_element(op: Op) -> bool:
 
 class _Maker:
     def __init__(
-        self, region: Op, a: ScanAttributes, rows: Axes, results: Sequence[Op], operands: Operands
+        self,
+        region: Op,
+        a: ScanAttributes,
+        rows: Axes,
+        results: Sequence[Op],
+        operands: OperandInliner,
     ) -> None:
         self.region, self.a, self.rows, self.operands = region, a, rows, operands
         self.results = {op.attrs[0]: op for op in results}
         self.elements = Elements(operands)
-        self.index: dict[str, Affine] = {name: variable(name) for name in rows.names}
+        self.index: dict[str, AffineIndex] = {name: variable(name) for name in rows.names}
         for number, parameter in enumerate(a.body.parameters[:-1]):
             self.elements.known[parameter] = self.parameter(number, parameter)
 
@@ -110,7 +115,7 @@ class _Maker:
             if k in self.results:
                 running = self.elements.code(Running, k, False, result.dtype)
                 last = self.store(self.results[k], result, running, False)
-            carries.append(Carried(first, value, result.dtype, last))
+            carries.append(ScanCarry(first, value, result.dtype, last))
         turns = self.a.axis.expression
         loop = OrderedLoop(
             self.region, self.rows.size, turns, self.a.reverse, tuple(carries), tuple(stores),
@@ -159,7 +164,7 @@ class _Maker:
             return self.load(arg, self.row())
         return self.elements.value(arg, index)
 
-    def load(self, arg: Op, offset: Affine) -> Scalar:
+    def load(self, arg: Op, offset: AffineIndex) -> Scalar:
         """Return a load from an argument that is contiguous in the order of its axes."""
         held = self.operands.base.get(arg, arg)  # a full view, such as a rename, has a base
         assert held.axes.size == arg.axes.size, f"{arg} shows a part of {held}"
@@ -169,11 +174,11 @@ class _Maker:
         """Return the store of a value into a result."""
         return Store(self.operands.number(op), self.offset(like, stacked), value, op.dtype)
 
-    def offset(self, like: Op, stacked: bool) -> Affine:
+    def offset(self, like: Op, stacked: bool) -> AffineIndex:
         """Return the offset of an element in a value like ``like``."""
-        found = variable(TURN) * like.axes.size if stacked else Affine()
-        return found + (Affine() if like.axes is NO_AXES else self.row())
+        found = variable(TURN) * like.axes.size if stacked else AffineIndex()
+        return found + (AffineIndex() if like.axes is NO_AXES else self.row())
 
-    def row(self) -> Affine:
+    def row(self) -> AffineIndex:
         """Return the row number: the variable of the only axis, or ``ROW``."""
         return variable(self.rows.names[0]) if len(self.rows) == 1 else ONE

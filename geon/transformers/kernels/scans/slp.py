@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ....op_graph.values.dtypes import DType
-from ..analysis.loop_depth import ELEMENT, Depths
+from ..analysis.loop_depth import ELEMENT_DEPTH, Depths
 from ..ir.nest import Store
-from ..ir.scalar_code import Apply, Load, Running, Scalar, below, walk
+from ..ir.scalar_code import Apply, Load, Running, Scalar, children_of, walk
 from .sequential_scan import ROW, TURN, OrderedLoop
 
 ROWS = ("add", "subtract", "multiply", "divide", "negative", "square")  # primitives that are packed
@@ -120,11 +120,11 @@ class Nodes:
         self.heights: dict[int, int] = {}
         self.running: dict[int, Running] = {}
         for node in walk(*values):
-            heights = [self.heights[id(part)] for part in below(node)]
+            heights = [self.heights[id(part)] for part in children_of(node)]
             self.heights[id(node)] = max(heights, default=-1) + 1
             if isinstance(node, Running):
                 self.running[node.part] = node
-        self.depths = Depths({TURN: ELEMENT, ROW: ELEMENT, **_rows(work)}, 0)
+        self.depths = Depths({TURN: ELEMENT_DEPTH, ROW: ELEMENT_DEPTH, **_rows(work)}, 0)
 
     def key(self, node: Scalar) -> Hashable:
         """Return a key that is equal for nodes that may be packed: they are independent."""
@@ -134,10 +134,10 @@ class Nodes:
 
 def _rows(work: OrderedLoop) -> dict[str, int]:
     """Return the names of axes that are rows, with their depth."""
-    return {name: ELEMENT for op in work.op.bodies[0].results for name in op.axes.names}
+    return {name: ELEMENT_DEPTH for op in work.op.bodies[0].results for name in op.axes.names}
 
 
-class Packing:
+class SlpPacker:
     """Finds vectors of ``width`` lanes of a dtype, from the results of an iteration downwards."""
 
     def __init__(self, work: OrderedLoop, nodes: Nodes, dtype: DType, width: int) -> None:
@@ -263,7 +263,7 @@ def steps(work: OrderedLoop, made: Packed) -> list[Vector | Scalar]:
         _put(made, vector, held, found)
         until = number * len(chain) // len(made.vectors)
         for node in chain[done:until]:
-            for part in below(node):
+            for part in children_of(node):
                 if id(part) in made.homes:
                     _put(made, made.homes[id(part)][0], held, found)
             found[node] = None
@@ -275,7 +275,7 @@ def _needed(made: Packed, vector: Vector) -> list[Vector]:
     """Return the vectors whose lanes a vector needs, in the order of its operands."""
     operands = made.operands(vector) if vector.apply is not None else []
     lanes = vector.lanes if vector.apply is None else ()
-    scalars = [part for lane in lanes for part in below(lane)]
+    scalars = [part for lane in lanes for part in children_of(lane)]
     found: dict[Vector, None] = {}
     for operand in operands:
         for each in operand if isinstance(operand, tuple) else (operand,):
@@ -285,17 +285,17 @@ def _needed(made: Packed, vector: Vector) -> list[Vector]:
                 found[each[0]] = None
             else:
                 scalars.append(each)
-    for node in homed(made, scalars):
+    for node in packed_nodes(made, scalars):
         found[made.homes[id(node)][0]] = None
     return list(found)
 
 
-def homed(made: Packed, scalars: Sequence[Scalar]) -> list[Scalar]:
+def packed_nodes(made: Packed, scalars: Sequence[Scalar]) -> list[Scalar]:
     """Return the packed nodes among scalars and what they depend on."""
     known = made.homes
     found = {id(node): node for node in scalars if id(node) in known}
     for node in walk(*scalars, known=known):
-        found.update({id(part): part for part in below(node) if id(part) in known})
+        found.update({id(part): part for part in children_of(node) if id(part) in known})
     return list(found.values())
 
 

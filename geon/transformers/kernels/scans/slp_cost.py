@@ -7,21 +7,22 @@ waits for. Small systems are latency-bound, and lane moves lengthen the chain.
 from __future__ import annotations
 
 from ....op_graph.values.dtypes import name_of
-from ..analysis.work_estimate import EXPENSIVE
-from ..ir.scalar_code import Apply, Load, Scalar, below, walk
+from ..analysis.work_estimate import ELEMENTARY_COST_OPS
+from ..ir.scalar_code import Apply, Load, Scalar, children_of, walk
 from .sequential_scan import OrderedLoop
-from .slp import DTYPES, Nodes, Operand, Packed, Packing, Vector, homed
+from .slp import DTYPES, Nodes, Operand, Packed, SlpPacker, Vector, packed_nodes
 
-AT_ONCE = 2.5  # instructions per cycle
-ROW = 4  # latency of a primitive, in cycles
-# Latency in cycles of a lane move and of a scalar insert: in vectors of up to ``NARROW`` bytes, and
+INSTRUCTIONS_PER_CYCLE = 2.5  # instructions per cycle
+OP_LATENCY_CYCLES = 4  # latency of a primitive, in cycles
+# Latency in cycles of a lane move and of a scalar insert: in vectors of up to
+# ``MAX_NARROW_VECTOR_BYTES`` bytes, and
 # in wider ones, where it crosses halves.
-MOVED, PUT = (1, 5), (2, 4)
-NARROW = 16
-WORTH = 0.85  # maximum time of a packed loop, relative to scalars
+MOVE_LANE_COSTS, INSERT_LANE_COSTS = (1, 5), (2, 4)
+MAX_NARROW_VECTOR_BYTES = 16
+MAX_PACKED_TIME_SHARE = 0.85  # maximum time of a packed loop, relative to scalars
 
 
-def packed(work: OrderedLoop, vector_bytes: int) -> Packed | None:
+def choose_packing(work: OrderedLoop, vector_bytes: int) -> Packed | None:
     """Return an ordered loop of one row packed into vectors of up to ``vector_bytes``.
 
     Return None if scalars are as fast.
@@ -29,12 +30,15 @@ def packed(work: OrderedLoop, vector_bytes: int) -> Packed | None:
     if work.rows != 1 or not work.carries:
         return None
     nodes = Nodes(work)
-    best, least = None, WORTH * time(work, Packed(work.carries[0].dtype, 1, (), (), (), {}))
+    best, least = (
+        None,
+        MAX_PACKED_TIME_SHARE * time(work, Packed(work.carries[0].dtype, 1, (), (), (), {})),
+    )
     dtypes = {carry.dtype for carry in work.carries if name_of(carry.dtype) in DTYPES}
     for dtype in sorted(dtypes, key=name_of):
         width = vector_bytes // dtype.itemsize
         while width > 1:
-            made = Packing(work, nodes, dtype, width).made()
+            made = SlpPacker(work, nodes, dtype, width).made()
             found = time(work, made)
             if found < least:
                 best, least = made, found
@@ -44,7 +48,7 @@ def packed(work: OrderedLoop, vector_bytes: int) -> Packed | None:
 
 def time(work: OrderedLoop, made: Packed) -> float:
     """Return the approximate cycles of an iteration; instruction counts break ties of latency."""
-    count = instructions(work, made) / AT_ONCE
+    count = instructions(work, made) / INSTRUCTIONS_PER_CYCLE
     return max(count, _Waits(made).turn(work)) + count / 8
 
 
@@ -66,12 +70,12 @@ def instructions(work: OrderedLoop, made: Packed) -> int:
             scalars.append(operand)
     for node in walk(*scalars, known=made.homes):
         cost += _expense(node) if isinstance(node, (Apply, Load)) else 0
-    return cost + len(homed(made, scalars)) + len(made.alone(work))
+    return cost + len(packed_nodes(made, scalars)) + len(made.alone(work))
 
 
 def _expense(node: Scalar) -> int:
     """Return the cost of a node, in cheap operations."""
-    return EXPENSIVE if isinstance(node, Apply) and node.row.cost == "expensive" else 1
+    return ELEMENTARY_COST_OPS if isinstance(node, Apply) and node.row.cost == "expensive" else 1
 
 
 class _Waits:
@@ -79,8 +83,8 @@ class _Waits:
 
     def __init__(self, made: Packed) -> None:
         self.made = made
-        wide = made.width * made.dtype.itemsize > NARROW
-        self.moving, self.putting = MOVED[wide], PUT[wide]
+        wide = made.width * made.dtype.itemsize > MAX_NARROW_VECTOR_BYTES
+        self.moving, self.putting = MOVE_LANE_COSTS[wide], INSERT_LANE_COSTS[wide]
         self.scalars: dict[int, int] = {}
         self.vectors: dict[Vector, int] = {}
         for vector, _ in made.carries:
@@ -91,7 +95,7 @@ class _Waits:
                 self.vectors[vector] = max(self.scalar(lane) for lane in vector.lanes)
             else:
                 found = [self.operand(operand) for operand in made.operands(vector)]
-                self.vectors[vector] = max(found) + ROW
+                self.vectors[vector] = max(found) + OP_LATENCY_CYCLES
             self.lanes(vector)
 
     def lanes(self, vector: Vector) -> None:
@@ -103,8 +107,8 @@ class _Waits:
     def scalar(self, value: Scalar) -> int:
         """Return the cycle at which a scalar is available."""
         for node in walk(value, known=self.scalars):
-            found = max([self.scalars[id(part)] for part in below(node)], default=0)
-            takes = ROW * _expense(node) if isinstance(node, Apply) else 0
+            found = max([self.scalars[id(part)] for part in children_of(node)], default=0)
+            takes = OP_LATENCY_CYCLES * _expense(node) if isinstance(node, Apply) else 0
             self.scalars[id(node)] = found + takes
         return self.scalars[id(value)]
 

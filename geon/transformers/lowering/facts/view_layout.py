@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....op_graph.axes.affine import Affine, Size, strides
+from ....op_graph.axes.affine import AffineIndex, Size, strides
 from ....op_graph.axes.index_map import Index, Position, atoms, identity
 from ....op_graph.op_graph import Op
 from .target import Layout
@@ -33,7 +33,7 @@ def view_layout(op: Op, layout: Layout) -> Layout | None:
     if divided and not layout.mergeable:
         return None
     if divided:
-        offset = Affine()
+        offset = AffineIndex()
         for name, step in _strides(op.args[0], layout).items():
             offset = offset + index[name] * step
         if not _is_plain(offset):
@@ -54,7 +54,7 @@ def _is_repeated(index: Index) -> bool:
     return len({*plain}) < len(plain) or not split.isdisjoint(plain)
 
 
-def _is_plain(index: Affine) -> bool:
+def _is_plain(index: AffineIndex) -> bool:
     """Return True if an index is a sum of variables only."""
     for atom in index.terms:
         if not isinstance(atom, str):
@@ -68,7 +68,7 @@ def _strides(x: Op, layout: Layout) -> dict[str, Size]:
     return dict(zip(layout.order, strides(lengths), strict=True))
 
 
-def _variables(op: Op, index: Affine) -> list[str] | None:
+def _variables(op: Op, index: AffineIndex) -> list[str] | None:
     """Return the axes of ``op`` that an index depends on, in order; None if it depends on data."""
     if len(index.terms) == 1:
         (only,) = index.terms

@@ -14,16 +14,18 @@ from ....op_graph.axes.axes import Axes
 from ....op_graph.axes.lengths import Length, evaluate, names_of, product
 from ....op_graph.op_graph import Op, among
 from ...kernels.ir.nest import Chain, Fused
-from ...kernels.nests.inlining import Operands
+from ...kernels.nests.inlining import OperandInliner
 from ...kernels.products.row_blocking import Blocked, finds_extremes, make_blocked
 from .fusion_groups import Group
 from .layout import LaidOut
 
-LARGE = 1 << 20  # minimum bytes of an intermediate value
-MORE = 2  # minimum bytes of intermediates, relative to inputs, which each block may read again
-FEWEST = 64  # minimum rows
-NOMINAL = 1024  # value of an open length
-MEMBERS = 16  # maximum kernels of a chain
+MIN_BLOCKED_BYTES = 1 << 20  # minimum bytes of an intermediate value
+MIN_INPUT_BYTES_RATIO = (
+    2  # minimum bytes of intermediates, relative to inputs, which each block may read again
+)
+MIN_BLOCKED_ROWS = 64  # minimum rows
+NOMINAL_LENGTH = 1024  # value of an open length
+MAX_CHAIN_KERNELS = 16  # maximum kernels of a chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +36,9 @@ class Worth:
     intermediates together ``more`` times the bytes that are read, and ``accepts`` returns True.
     """
 
-    large: int = LARGE
-    fewest: int = FEWEST
-    more: int = MORE
+    large: int = MIN_BLOCKED_BYTES
+    fewest: int = MIN_BLOCKED_ROWS
+    more: int = MIN_INPUT_BYTES_RATIO
     accepts: Callable[[Blocked], bool] = lambda made: True
 
 
@@ -109,7 +111,7 @@ class _Chains:
         chain = Chain(steps, tuple(batch), rows, inner, slots)
         made = self.merged(members, chain)
         layouts, base = self.laid_out.layouts, self.laid_out.base
-        operands = Operands(layouts, base, made.results, self.computed.__contains__)
+        operands = OperandInliner(layouts, base, made.results, self.computed.__contains__)
         work = make_blocked(chain, operands)
         return (members, made) if work is not None and self.worth.accepts(work) else None
 
@@ -134,7 +136,7 @@ class _Chains:
             if (
                 not fits
                 or batch & kept != batch & growing.kept
-                or len(growing.members) + len(new) > MEMBERS
+                or len(growing.members) + len(new) > MAX_CHAIN_KERNELS
             ):
                 continue
             growing.kept = kept
@@ -291,11 +293,11 @@ def reduces(group: Group, kept: Set[str]) -> bool:
 
 def same_rows(x: Op, y: Op, cut: set[str]) -> bool:
     """Return True if both have equally many bytes per row."""
-    sizes = [other(op.axes, cut) * op.dtype.itemsize for op in (x, y)]
+    sizes = [count_unsplit(op.axes, cut) * op.dtype.itemsize for op in (x, y)]
     return sizes[0] == sizes[1]
 
 
-def other(axes: Axes, cut: set[str]) -> int | Length:
+def count_unsplit(axes: Axes, cut: set[str]) -> int | Length:
     """Return the number of elements over the axes that are not split."""
     return product(axis.expression for axis in axes if axis.name not in cut)
 
@@ -310,4 +312,4 @@ def bytes_of(ops: Iterable[Op]) -> int:
 
 def nominal(length: int | Length) -> int:
     """Return a length with open lengths at a nominal value."""
-    return evaluate(length, dict.fromkeys(names_of(length), NOMINAL))
+    return evaluate(length, dict.fromkeys(names_of(length), NOMINAL_LENGTH))

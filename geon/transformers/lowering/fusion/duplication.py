@@ -5,22 +5,25 @@ from __future__ import annotations
 from ....op_graph.axes.lengths import is_below, product
 from ....op_graph.op_graph import Op
 from .fusion_group import FusionGroup
-from .fusion_state import State, Use
+from .fusion_state import FusionState, Use
 from .legality import full, small_rows
 from .op_facts import innermost, is_view, loop_axes, reductions_below, repeats, shows
 
-CHEAP_CHAIN = 8
-# A slow op gets a kernel of its own if a nest would compute it at least ``DIVISIONS`` times, and
-# each element at least ``TIMES`` times.
-DIVISIONS = 1 << 12
-TIMES = 16
-REPEATED = 2  # maximum kernels that recompute an expensive op, such as forward and backward
+MAX_CHEAP_CHAIN_OPS = 8
+# A slow op gets a kernel of its own if a nest would compute it at least ``MIN_STORED_DIVISIONS``
+# times, and
+# each element at least ``MIN_STORED_REPEATS`` times.
+MIN_STORED_DIVISIONS = 1 << 12
+MIN_STORED_REPEATS = 16
+MAX_DUPLICATING_KERNELS = (
+    2  # maximum kernels that recompute an expensive op, such as forward and backward
+)
 
 
 class Repeats:
     """Costs of recomputing ops; every op is measured before fusion starts."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: FusionState) -> None:
         self.state = state
         self.chain: dict[Op, int] = {}
         self.recompute_sources: dict[Op, frozenset[Op]] = {}
@@ -68,8 +71,8 @@ class Repeats:
             self.again_along(op, uses, group) for group in users
         ):
             return False
-        cheap = self.is_cheap(op) and self.chain[op] <= CHEAP_CHAIN
-        scalar = not len(op.axes) and self.chain[op] <= CHEAP_CHAIN
+        cheap = self.is_cheap(op) and self.chain[op] <= MAX_CHEAP_CHAIN_OPS
+        scalar = not len(op.axes) and self.chain[op] <= MAX_CHEAP_CHAIN_OPS
         alone = len(uses) == 1 and not uses[0].broadcasts and not self.state.operand(uses[0])
         if not (cheap or scalar or alone or self.together(op, uses, users)):
             return False
@@ -101,7 +104,7 @@ class Repeats:
             return False
         turns = product(size for name, size in group.extents.items() if name not in op.axes.names)
         total = product(group.extents.values())
-        return not (is_below(turns, TIMES) or is_below(total, DIVISIONS))
+        return not (is_below(turns, MIN_STORED_REPEATS) or is_below(total, MIN_STORED_DIVISIONS))
 
     def may_join(self, op: Op, group: FusionGroup) -> bool:
         """Return True if the nest may compute the reductions below ``op``, too, as for a softmax.
@@ -127,4 +130,4 @@ class Repeats:
         widened = any(
             use.op in group.widened for group in users for use in self.state.within(uses, group)
         )
-        return widened or len(users) > REPEATED
+        return widened or len(users) > MAX_DUPLICATING_KERNELS

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from ....op_graph.core.traversal import is_bound
 from ....op_graph.op_graph import Leaf, Op, RegionOp
 from ...kernels.ir.nest import Fused
-from ...kernels.nests.inlining import examined
+from ...kernels.nests.inlining import inspected_values
 from ..facts.target import Target
 from .layout import LaidOut
 
@@ -106,13 +106,15 @@ def single(
 ) -> Group:
     """Return the group of one op; ``acted`` is a cache shared between calls."""
     needs: dict[Op, None] = {}
-    args = examined(op) if op.primitive.acts else op.args
+    args = inspected_values(op) if op.primitive.acts else op.args
     for arg in args:
         needs.update(dict.fromkeys(_below(laid_out, arg, acted)))
     reads = tuple({laid_out.base[arg]: None for arg in args})
     if op.primitive.acts:
         return Group(op, (), reads, tuple(needs), {}, fused)
-    return Group(op, (op,), reads, tuple(needs), {op: joined(laid_out, target, op)}, fused)
+    return Group(
+        op, (op,), reads, tuple(needs), {op: overwritable_arguments(laid_out, target, op)}, fused
+    )
 
 
 def _below(laid_out: LaidOut, op: Op, known: dict[Op, tuple[Op, ...]]) -> tuple[Op, ...]:
@@ -125,7 +127,7 @@ def _below(laid_out: LaidOut, op: Op, known: dict[Op, tuple[Op, ...]]) -> tuple[
     return known[op]
 
 
-def joined(laid_out: LaidOut, target: Target, op: Op) -> tuple[Op, ...]:
+def overwritable_arguments(laid_out: LaidOut, target: Target, op: Op) -> tuple[Op, ...]:
     """Return the arguments of ``op`` whose memory it may overwrite, element by element."""
     positions = target.in_place.get(op.primitive.name, ())
     found = []

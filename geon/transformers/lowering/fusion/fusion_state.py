@@ -28,7 +28,7 @@ class Use(NamedTuple):
     shown: bool = False
 
 
-class State:
+class FusionState:
     """The uses of ops, and the groups that compute them.
 
     ``required`` ops are always stored. ``computed_in`` maps an op to the groups that compute it,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ....op_graph.core.traversal import is_bound
 from ....op_graph.op_graph import Op, RegionOp
 from ...kernels.ir.nest import Fused
-from ...kernels.nests.inlining import examined
+from ...kernels.nests.inlining import inspected_values
 from ..facts.target import Target
 from .chain_fusion import by_blocks
 from .duplication import Repeats
@@ -23,9 +23,9 @@ from .fusion_groups import (
     region_results,
     single,
 )
-from .fusion_state import State, Use
+from .fusion_state import FusionState, Use
 from .horizontal_fusion import Siblings
-from .kernel_reads import Reading
+from .kernel_reads import KernelReads
 from .layout import LaidOut, is_choice
 from .legality import Fits
 from .merging import Merging
@@ -48,7 +48,7 @@ class _Fusion:
     def __init__(self, laid_out: LaidOut, target: Target, ops: list[Op], check: bool) -> None:
         self.laid_out, self.target, self.ops = laid_out, target, ops
         self.apart = check or len(ops) == 1
-        self.state = State(laid_out)
+        self.state = FusionState(laid_out)
         self.fits, self.repeats = Fits(self.state), Repeats(self.state)
         self.siblings = Siblings(self.state)
         self.groups: list[FusionGroup] = []
@@ -104,7 +104,7 @@ class _Fusion:
             return
         if op.primitive.acts:
             self.library(op, uses)
-            for arg in examined(op):
+            for arg in inspected_values(op):
                 self.state.pass_on(arg, [Use(op, True, False)])
             # A value that is inspected and used is stored, so that it is computed once.
             self.state.require(self.laid_out.base[op.args[0]])
@@ -179,7 +179,7 @@ class _Fusion:
     def library(self, op: Op, uses: list[Use]) -> None:
         """Start a library call, which reads its arguments from memory."""
         group = self.begin(op, "call", uses)
-        for arg in examined(op) if op.primitive.acts else op.args:
+        for arg in inspected_values(op) if op.primitive.acts else op.args:
             self.state.require(self.laid_out.base[arg])
             if not op.primitive.acts:
                 self.state.pass_on(arg, [Use(op, False, False)])
@@ -262,7 +262,7 @@ class _Fusion:
     def made(self, group: FusionGroup) -> Group:
         """Return the finished group of a nest or product."""
         results = tuple(group.results)
-        order = Reading(self.laid_out, self.state.stored_by, group)
+        order = KernelReads(self.laid_out, self.state.stored_by, group)
         for op in results:
             order.walk(op)
         in_place = {op: order.in_place(op) for op in results}

@@ -8,23 +8,25 @@ from ....op_graph.core.traversal import is_bound
 from ....op_graph.op_graph import Op
 from ....op_graph.rewriting.matching import is_of
 from .fusion_group import FusionGroup
-from .fusion_state import State
+from .fusion_state import FusionState
 from .legality import full, same_lengths
 
-NEAR = 64  # maximum values below an op that are searched for shared inputs
-RECENT = 8  # maximum kernels per value, the last ones that read it, that another reader may join
+MAX_SEARCHED_VALUES = 64  # maximum values below an op that are searched for shared inputs
+MAX_RECENT_READERS = (
+    8  # maximum kernels per value, the last ones that read it, that another reader may join
+)
 
 
 class Siblings:
     """The last groups that read each value."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: FusionState) -> None:
         self.state = state
         self.readers: dict[Op, deque[FusionGroup]] = {}
 
     def note(self, value: Op, group: FusionGroup) -> None:
         """Record that a group reads a value."""
-        readers = self.readers.setdefault(value, deque(maxlen=RECENT))
+        readers = self.readers.setdefault(value, deque(maxlen=MAX_RECENT_READERS))
         if len(value.axes) and group not in readers:
             readers.append(group)
 
@@ -44,7 +46,7 @@ class Siblings:
         axes = {name for arg in op.args for name in self.spanned(arg)}
         found: dict[Op, None] = {}
         queue = deque(op.args)
-        while queue and len(found) < NEAR:
+        while queue and len(found) < MAX_SEARCHED_VALUES:
             arg = self.state.below_views(queue.popleft())
             if len(arg.axes) < len(axes) or arg in found:
                 continue

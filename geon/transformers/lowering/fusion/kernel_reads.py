@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from ....op_graph.core.traversal import is_bound
 from ....op_graph.op_graph import Leaf, Op
-from ...kernels.nests.inlining import passed
+from ...kernels.nests.inlining import element_arguments
 from .fusion_group import FusionGroup
 from .fusion_groups import same_places
 from .layout import LaidOut
 
 
-class Reading:
+class KernelReads:
     """The values that a group reads from memory, with the pass of each read."""
 
     def __init__(
@@ -83,7 +83,7 @@ class Reading:
                 seen[op] = frozenset()
                 continue
             name = op.primitive.name
-            args = passed(op)
+            args = element_arguments(op)
             if op.primitive.acts:
                 self.needs[op] = None
             keeps = exact and (

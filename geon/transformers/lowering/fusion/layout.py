@@ -20,7 +20,7 @@ from ..rules.program import Program
 
 
 @lru_cache(maxsize=4096)
-def plain(order: tuple[str, ...]) -> Layout:
+def contiguous_layout(order: tuple[str, ...]) -> Layout:
     """Return the layout of contiguous memory with this order of axes."""
     return Layout(order)
 
@@ -66,10 +66,10 @@ def lay_out(program: Program, target: Target, own: OwnTable, check: bool = False
     New ops are in ``own``. With ``check`` each op is computed by itself.
     """
     with building(own):
-        return _laid_out(program, _State(program, target, check))
+        return _laid_out(program, _LayoutState(program, target, check))
 
 
-def _laid_out(program: Program, state: _State) -> LaidOut:
+def _laid_out(program: Program, state: _LayoutState) -> LaidOut:
     for op in post_order(program.roots):
         state.place(op)
     outputs = [state.settled(op, number) for number, op in enumerate(program.outputs)]
@@ -83,7 +83,7 @@ def _laid_out(program: Program, state: _State) -> LaidOut:
     return LaidOut(done, state.layouts, state.base)
 
 
-class _State:
+class _LayoutState:
     def __init__(self, program: Program, target: Target, check: bool) -> None:
         self.target, self.check = target, check
         self.new: dict[Op, Op] = {}
@@ -171,7 +171,7 @@ class _State:
             order = self.inherited(op)
         else:
             order = op.axes.names
-        return plain(order), op
+        return contiguous_layout(order), op
 
     def inherited(self, op: Op) -> tuple[str, ...]:
         """Return the order of the first full operand, so that loops run along memory."""

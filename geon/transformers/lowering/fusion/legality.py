@@ -5,29 +5,33 @@ from __future__ import annotations
 from ....op_graph.axes.lengths import evaluate, product
 from ....op_graph.op_graph import Op
 from .fusion_group import FusionGroup
-from .fusion_state import State, Use
+from .fusion_state import FusionState, Use
 from .layout import LaidOut
 from .op_facts import loop_axes, statements
 
-BODY = 512  # maximum statements of a nest: a longer body is no faster and compiles longer
-EPILOGUE = 512  # maximum statements of the epilogue of a product
-ROW = 1 << 16  # maximum elements of a row that several passes share: it stays in a core's cache
-FEW_ROWS = 8  # minimum rows of more than 1024 elements
-BESIDE = 64  # rows across memory that one core computes in vector lanes
-NOMINAL = 1024  # value of open lengths where only the choice of kernels depends on it
+MAX_NEST_STATEMENTS = (
+    512  # maximum statements of a nest: a longer body is no faster and compiles longer
+)
+MAX_EPILOGUE_STATEMENTS = 512  # maximum statements of the epilogue of a product
+MAX_SHARED_ROW_ELEMENTS = (
+    1 << 16
+)  # maximum elements of a row that several passes share: it stays in a core's cache
+MIN_PARALLEL_ROWS = 8  # minimum rows of more than 1024 elements
+SIDE_BY_SIDE_ROWS = 64  # rows across memory that one core computes in vector lanes
+NOMINAL_LENGTH = 1024  # value of open lengths where only the choice of kernels depends on it
 
 
 def full(op: Op, group: FusionGroup) -> bool:
     """Return True if with ``op`` a group would have more statements than compilers handle well."""
-    most = EPILOGUE if group.kind == "contraction" else BODY
+    most = MAX_EPILOGUE_STATEMENTS if group.kind == "contraction" else MAX_NEST_STATEMENTS
     return group.statements + statements(op) > most
 
 
 class Nominal(dict[str, int]):
-    """Open lengths by name, each equal to ``NOMINAL``."""
+    """Open lengths by name, each equal to ``NOMINAL_LENGTH``."""
 
     def __missing__(self, name: str) -> int:
-        return NOMINAL
+        return NOMINAL_LENGTH
 
 
 def small_rows(op: Op, laid_out: LaidOut) -> bool:
@@ -42,10 +46,18 @@ def small_rows(op: Op, laid_out: LaidOut) -> bool:
     rows = product(op.axes.lengths)
     orders = [laid_out.layouts[arg].order for arg in op.args if arg in laid_out.layouts]
     if isinstance(rows, int) and any(order and order[-1] in kept for order in orders):
-        few = rows < BESIDE and BESIDE * evaluate(row, Nominal()) > ROW
+        few = (
+            rows < SIDE_BY_SIDE_ROWS
+            and SIDE_BY_SIDE_ROWS * evaluate(row, Nominal()) > MAX_SHARED_ROW_ELEMENTS
+        )
     else:
-        few = isinstance(rows, int) and rows < FEW_ROWS and isinstance(row, int) and row > 1024
-    long = isinstance(row, int) and row > ROW
+        few = (
+            isinstance(rows, int)
+            and rows < MIN_PARALLEL_ROWS
+            and isinstance(row, int)
+            and row > 1024
+        )
+    long = isinstance(row, int) and row > MAX_SHARED_ROW_ELEMENTS
     return not long and not few
 
 
@@ -58,7 +70,7 @@ def same_lengths(op: Op, group: FusionGroup) -> bool:
 class Fits:
     """The conditions under which a group can compute an op."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: FusionState) -> None:
         self.state = state
 
     def elementwise(self, op: Op, uses: list[Use], group: FusionGroup) -> bool:
@@ -156,7 +168,9 @@ class Fits:
         """Return True if all values that the group computes can be the epilogue of the product."""
         if group.kind != "nest" or group.reductions or group.rows is not None:
             return False
-        if group.statements > EPILOGUE or {use.renamed for use in uses} != {uses[0].renamed}:
+        if group.statements > MAX_EPILOGUE_STATEMENTS or {use.renamed for use in uses} != {
+            uses[0].renamed
+        }:
             return False
         renamed = uses[0].renamed
         if renamed and (

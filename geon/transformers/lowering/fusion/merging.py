@@ -14,16 +14,16 @@ from functools import partial
 from ....op_graph.op_graph import Op, among
 from ...kernels.costs.machine import Machine
 from ...kernels.costs.roofline import predict
-from ...kernels.nests.inlining import Operands
+from ...kernels.nests.inlining import OperandInliner
 from .fusion_group import FusionGroup
 from .fusion_groups import Apart, is_region_result
-from .fusion_state import State
-from .kernel_reads import Reading
+from .fusion_state import FusionState
+from .kernel_reads import KernelReads
 from .layout import LaidOut
 from .legality import Nominal
-from .nest_pairs import together
+from .nest_pairs import merge_nests
 
-NEARBY = 200  # maximum kernels visited by a search for a path between two
+MAX_SEARCHED_KERNELS = 200  # maximum kernels visited by a search for a path between two
 
 
 @dataclass(eq=False, slots=True)
@@ -37,7 +37,7 @@ class Edges:
 class Merging:
     """Merges nests with readers of their results while the predicted time falls."""
 
-    def __init__(self, state: State, machine: Machine, groups: Iterable[FusionGroup]) -> None:
+    def __init__(self, state: FusionState, machine: Machine, groups: Iterable[FusionGroup]) -> None:
         self.state, self.machine = state, machine
         self.edges = {group: Edges() for group in groups}
         self.reads: dict[FusionGroup, tuple[Op, ...]] = {}
@@ -79,7 +79,7 @@ class Merging:
         best: tuple[float, FusionGroup, FusionGroup] | None = None
         reasons = []
         for reader in self.edges[group].after:
-            both = together(self.state, group, reader)
+            both = merge_nests(self.state, group, reader)
             if isinstance(both, FusionGroup) and self.is_between(group, reader):
                 both = "another kernel comes between them"
             if isinstance(both, str):
@@ -102,7 +102,7 @@ class Merging:
         if group not in self.seconds:
             laid_out = self.state.laid_out
             computed = partial(is_stored, stored=self.state.stored_by, group=group)
-            operands = Operands(laid_out.layouts, laid_out.base, group.results, computed)
+            operands = OperandInliner(laid_out.layouts, laid_out.base, group.results, computed)
             work = laid_out.lowering.lower(group.results[0], group.fused, operands)
             self.seconds[group] = predict(work, Nominal(), self.machine).seconds
         return self.seconds[group]
@@ -118,7 +118,7 @@ class Merging:
             for arg in (arg for op in made for arg in op.args):
                 reads.update(dict.fromkeys((laid_out.base[arg], *acting(laid_out, arg))))
         else:
-            reading = Reading(laid_out, stored, group)
+            reading = KernelReads(laid_out, stored, group)
             for op in group.results:
                 reading.walk(op)
             reads = {**reading.reads, **reading.needs}
@@ -165,7 +165,7 @@ class Merging:
                 if group not in seen:
                     seen.add(group)
                     stack.append(group)
-            if len(seen) > NEARBY:
+            if len(seen) > MAX_SEARCHED_KERNELS:
                 return None
         return False
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from ....op_graph.op_graph import Op, among
 from .fusion_group import FusionGroup
-from .fusion_state import State
-from .legality import BODY, small_rows
+from .fusion_state import FusionState
+from .legality import MAX_NEST_STATEMENTS, small_rows
 
 
-def together(state: State, first: FusionGroup, then: FusionGroup) -> FusionGroup | str:
+def merge_nests(state: FusionState, first: FusionGroup, then: FusionGroup) -> FusionGroup | str:
     """Return a nest that computes what two nests do, or the reason why that is impossible."""
     if first.kind != "nest" or then.kind != "nest":
         return f"one is a {then.kind if first.kind == 'nest' else first.kind}"
-    if first.statements + then.statements > BODY:
+    if first.statements + then.statements > MAX_NEST_STATEMENTS:
         return "the body would be too long"
     if any(then.extents.get(n, size) != size for n, size in first.extents.items()):
         return "their loops are of other lengths"
@@ -37,7 +37,7 @@ def together(state: State, first: FusionGroup, then: FusionGroup) -> FusionGroup
 
 
 def common_rows(
-    state: State, first: FusionGroup, then: FusionGroup, read: list[Op]
+    state: FusionState, first: FusionGroup, then: FusionGroup, read: list[Op]
 ) -> frozenset[str] | None | str:
     """Return the rows that the passes of two nests would share, or why they share none."""
     rows = then.rows if first.rows is None else first.rows

@@ -6,13 +6,19 @@ from ....op_graph.axes.axes import Axis
 from ....op_graph.axes.lengths import product
 from ....op_graph.core.traversal import is_bound
 from ....op_graph.op_graph import Leaf, Op
-from ...kernels.nests.nest_lowering import SHORT
+from ...kernels.nests.nest_lowering import MAX_SHORT_ROW_ELEMENTS
 from .layout import LaidOut
 
-ELEMENTARY = 100  # statements of an elementary function: five of them fill a loop
-LONG = 64  # minimum elements of a row for a matrix-vector product that streams several rows
-MANY = 1 << 20  # minimum elements of each matrix of a batch for a product that streams it
-NORMED = 5  # ops from a softmax's values back to its sum, with a cast, a broadcast and a mask
+ELEMENTARY_STATEMENTS = 100  # statements of an elementary function: five of them fill a loop
+MIN_STREAMED_ROW_ELEMENTS = (
+    64  # minimum elements of a row for a matrix-vector product that streams several rows
+)
+MIN_STREAMED_MATRIX_ELEMENTS = (
+    1 << 20
+)  # minimum elements of each matrix of a batch for a product that streams it
+MAX_SOFTMAX_DEPTH_OPS = (
+    5  # ops from a softmax's values back to its sum, with a cast, a broadcast and a mask
+)
 
 
 def is_view(laid_out: LaidOut, op: Op) -> bool:
@@ -45,7 +51,7 @@ def reduces(op: Op) -> bool:
     if op.primitive.cost != "kernel" or op.attrs[0] == () or op.attrs[0] != innermost:
         return True
     length = op.args[0].axes[innermost[0]].expression
-    return isinstance(length, int) and length <= SHORT and len(op.axes) > 0
+    return isinstance(length, int) and length <= MAX_SHORT_ROW_ELEMENTS and len(op.axes) > 0
 
 
 def is_product(op: Op) -> bool:
@@ -73,8 +79,8 @@ def is_product(op: Op) -> bool:
     if not any(wide) or not isinstance(depth, int) or computed:
         return False
     lines = product(a.expression for axes in own for a in axes)
-    many = not isinstance(lines, int) or depth * lines >= MANY
-    return depth >= LONG and (not shared or (many and not shows(matrix)))
+    many = not isinstance(lines, int) or depth * lines >= MIN_STREAMED_MATRIX_ELEMENTS
+    return depth >= MIN_STREAMED_ROW_ELEMENTS and (not shared or (many and not shows(matrix)))
 
 
 def _is_worth(op: Op) -> bool:
@@ -88,7 +94,7 @@ def _is_normed(op: Op, names: tuple[str, ...]) -> bool:
     return any(name in found.attrs[0] for found in reductions_below(op) for name in names)
 
 
-def reductions_below(op: Op, deep: int = NORMED) -> list[Op]:
+def reductions_below(op: Op, deep: int = MAX_SOFTMAX_DEPTH_OPS) -> list[Op]:
     """Return the reductions below ``op`` through at most ``deep`` elementwise ops or views."""
     if op.primitive.kind == "reduction":
         return [op]
@@ -99,22 +105,22 @@ def reductions_below(op: Op, deep: int = NORMED) -> list[Op]:
 
 def statements(op: Op) -> int:
     """Return the approximate number of machine operations per element of ``op``."""
-    return ELEMENTARY if op.primitive.cost == "expensive" else 1
+    return ELEMENTARY_STATEMENTS if op.primitive.cost == "expensive" else 1
 
 
-def looped(op: Op) -> tuple[Op, ...]:
+def loop_values(op: Op) -> tuple[Op, ...]:
     """Return the values whose elements an op's loops cover: ``op``, or operands if it reduces."""
     return op.args if reduces(op) or op.primitive.name == "dot" else (op,)
 
 
 def loop_axes(op: Op) -> list[Axis]:
     """Return the axes of an op's loops."""
-    return [axis for each in looped(op) for axis in each.axes]
+    return [axis for each in loop_values(op) for axis in each.axes]
 
 
 def innermost(op: Op, laid_out: LaidOut) -> str | None:
     """Return the axis along which the elements of these loops are contiguous in memory."""
-    widest = max(looped(op), key=lambda each: len(each.axes))
+    widest = max(loop_values(op), key=lambda each: len(each.axes))
     order = [n for n in laid_out.layouts[widest].order if widest.axes[n].expression != 1]
     return order[-1] if order else None
 

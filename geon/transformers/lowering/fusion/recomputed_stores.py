@@ -12,11 +12,13 @@ from collections.abc import Iterable
 from ....op_graph.axes.lengths import evaluate
 from ....op_graph.op_graph import Op, among
 from .fusion_group import FusionGroup
-from .legality import BODY, Nominal
+from .legality import MAX_NEST_STATEMENTS, Nominal
 from .merging import Merging
 from .op_facts import statements
 
-LARGE = 1 << 20  # minimum bytes of a result whose store may cost more than recomputing it
+MIN_RECOMPUTED_BYTES = (
+    1 << 20
+)  # minimum bytes of a result whose store may cost more than recomputing it
 
 
 def recompute(merging: Merging) -> list[FusionGroup]:
@@ -45,7 +47,7 @@ class _Recomputing:
         """
         if maker.kind != "nest" or maker.reductions or op in self.state.required:
             return False
-        if evaluate(op.axes.size, Nominal()) * op.dtype.itemsize < LARGE:
+        if evaluate(op.axes.size, Nominal()) * op.dtype.itemsize < MIN_RECOMPUTED_BYTES:
             return False
         uses = self.state.uses.get(op, [])
         readers = [g for g in self.state.users(uses) if g is not maker]
@@ -58,7 +60,7 @@ class _Recomputing:
         readers = [g for g in state.users(state.uses[op]) if g is not maker]
         below = self.computed(maker, [op])
         taken = [self.with_more(reader, op, below) for reader in readers]
-        if any(reader.statements > BODY for reader in taken):
+        if any(reader.statements > MAX_NEST_STATEMENTS for reader in taken):
             return []
         kept = [result for result in maker.results if result is not op]
         left = [self.of_results(maker, kept)] if kept else []

@@ -19,13 +19,15 @@ from ....op_graph.rows.movement import broadcast
 from ....op_graph.rows.slicing import take
 from .op_facts import is_product
 
-TERMS = 4  # maximum terms of a sum
-LEAST = 1 << 14  # minimum elements of the result
-LONG = 32  # minimum contiguous elements of the result for vector lanes
-AGAIN = 8  # maximum times that strided elements are gathered
-SHORT = 10  # maximum terms of all elements of a run shorter than ``LONG``
-SMALL = 24  # the same for batches of small products,
-SQUARE = 64  # which have at most so many elements each
+MAX_PRODUCT_TERMS = 4  # maximum terms of a sum
+MIN_PRODUCT_ELEMENTS = 1 << 14  # minimum elements of the result
+MIN_VECTOR_RUN_ELEMENTS = 32  # minimum contiguous elements of the result for vector lanes
+MAX_GATHER_REPEATS = 8  # maximum times that strided elements are gathered
+MAX_SHORT_RUN_TERMS = (
+    10  # maximum terms of all elements of a run shorter than ``MIN_VECTOR_RUN_ELEMENTS``
+)
+MAX_SMALL_PRODUCT_TERMS = 24  # the same for batches of small products,
+MAX_SMALL_PRODUCT_ELEMENTS = 64  # which have at most so many elements each
 
 short = Rules("short sums")
 
@@ -39,7 +41,7 @@ def sum_of_terms(op: Op) -> Op | None:
     x, y = op.args
     lengths = [x.axes[name].expression for name in names]
     depth = product(lengths)
-    if not (isinstance(depth, int) and 1 <= depth <= TERMS and _pays(op, depth)):
+    if not (isinstance(depth, int) and 1 <= depth <= MAX_PRODUCT_TERMS and _pays(op, depth)):
         return None
     found: Any = None
     for index in every(*(range(n) for n in lengths if isinstance(n, int))):
@@ -54,17 +56,21 @@ def _pays(op: Op, depth: int) -> bool:
     """Return True if loops over the result are faster than register tiles, as measured."""
     x, y = op.args
     kept = [axis for axis in op.axes if axis.expression != 1]
-    if not is_product(op) or is_below(product(axis.expression for axis in kept), LEAST):
+    if not is_product(op) or is_below(
+        product(axis.expression for axis in kept), MIN_PRODUCT_ELEMENTS
+    ):
         return False
     run = _adjoining(kept, x, y)
     inside = {axis.name for axis in run}
     having = [arg for arg in (x, y) if run[0] in arg.axes]
     count = product(axis.expression for axis in run)
-    if is_below(count, LONG):
+    if is_below(count, MIN_VECTOR_RUN_ELEMENTS):
         return len(having) == 1 and _few_terms(op, having[0], depth * count)
     if all(arg.axes.names[-1] in inside for arg in having):
         return True
-    return is_below(product(axis.expression for axis in kept if axis.name not in inside), AGAIN + 1)
+    return is_below(
+        product(axis.expression for axis in kept if axis.name not in inside), MAX_GATHER_REPEATS + 1
+    )
 
 
 def _few_terms(op: Op, having: Op, terms: Size) -> bool:
@@ -74,8 +80,8 @@ def _few_terms(op: Op, having: Op, terms: Size) -> bool:
     if other.axes.names[-1] not in op.attrs[0]:
         return False
     own = [axis.expression for axis in op.axes if axis not in x.axes or axis not in y.axes]
-    small = len(own) < len(op.axes) and is_below(product(own), SQUARE + 1)
-    return is_below(terms, 1 + (SMALL if small else SHORT))
+    small = len(own) < len(op.axes) and is_below(product(own), MAX_SMALL_PRODUCT_ELEMENTS + 1)
+    return is_below(terms, 1 + (MAX_SMALL_PRODUCT_TERMS if small else MAX_SHORT_RUN_TERMS))
 
 
 def _adjoining(kept: list[Axis], x: Op, y: Op) -> list[Axis]:

@@ -12,11 +12,13 @@ from ....op_graph.op_graph import Leaf, Op
 from ...kernels.ir.nest import Nest, Pass
 from ..fusion.kernel import Kernel
 
-LITTLE = 1 << 20  # maximum bytes of a value that may stay alive longer than needed
-MOST = 8  # maximum kernels of a wave with results or scratch memory in the arena
-WIDE = 64  # maximum kernels of a wave
-BACK = 8  # maximum waves by which a kernel moves earlier
-MOVED = MOST * LITTLE  # maximum bytes of results that move earlier, over all kernels
+MAX_HELD_VALUE_BYTES = 1 << 20  # maximum bytes of a value that may stay alive longer than needed
+MAX_ARENA_KERNELS = 8  # maximum kernels of a wave with results or scratch memory in the arena
+MAX_WAVE_KERNELS = 64  # maximum kernels of a wave
+MAX_WAVES_BACK = 8  # maximum waves by which a kernel moves earlier
+MAX_MOVED_BYTES = (
+    MAX_ARENA_KERNELS * MAX_HELD_VALUE_BYTES
+)  # maximum bytes of results that move earlier, over all kernels
 
 
 def side_by_side(
@@ -40,7 +42,7 @@ class _Waves:
     ) -> None:
         self.kinds, self.outputs = kinds, set(outputs)
         self.waves: list[list[Kernel]] = []
-        self.left = MOVED
+        self.left = MAX_MOVED_BYTES
         self.reads = {kernel: frozenset(kernel.reads) for kernel in kernels}
         self.made = {kernel: {*kernel.results, *kernel.writes.values()} for kernel in kernels}
         self.plain = {kernel for kernel in kernels if is_plain(kernel)}
@@ -53,7 +55,7 @@ class _Waves:
         """Put a kernel into the earliest wave that can take it, else into a new one."""
         last, found = len(self.waves) - 1, -1
         bytes = self.bytes(kernel)
-        for number in range(last, max(last - BACK, -1), -1):
+        for number in range(last, max(last - MAX_WAVES_BACK, -1), -1):
             wave = self.waves[number]
             if number < last and (bytes is None or bytes > self.left):
                 break
@@ -69,10 +71,12 @@ class _Waves:
             self.left -= bytes or 0
 
     def has_room(self, wave: Sequence[Kernel], kernel: Kernel) -> bool:
-        """Return True if a wave has room: ``MOST`` kernels with arena memory, ``WIDE`` in all."""
-        if len(wave) >= WIDE or self.takes_nothing(kernel):
-            return len(wave) < WIDE
-        return sum(not self.takes_nothing(other) for other in wave) < MOST
+        """Return True if a wave has room: ``MAX_ARENA_KERNELS`` kernels with arena memory,
+        ``MAX_WAVE_KERNELS`` in all.
+        """
+        if len(wave) >= MAX_WAVE_KERNELS or self.takes_nothing(kernel):
+            return len(wave) < MAX_WAVE_KERNELS
+        return sum(not self.takes_nothing(other) for other in wave) < MAX_ARENA_KERNELS
 
     def takes_nothing(self, kernel: Kernel) -> bool:
         """Return True if a kernel only stores elements, none of them in the arena."""
@@ -128,4 +132,4 @@ def is_plain(kernel: Kernel) -> bool:
 def is_little(op: Op) -> bool:
     """Return True if a value is small at all lengths."""
     size = op.axes.size
-    return isinstance(size, int) and size * op.dtype.itemsize <= LITTLE
+    return isinstance(size, int) and size * op.dtype.itemsize <= MAX_HELD_VALUE_BYTES

@@ -10,7 +10,7 @@ from ...kernels.costs.kernel_costs import Cost, cost_of
 from ...kernels.costs.machine import Machine
 from ...kernels.costs.roofline import Prediction, prediction
 from ...kernels.ir.nest import Call, Region
-from ...kernels.nests.inlining import examined
+from ...kernels.nests.inlining import inspected_values
 from ..fusion.kernel import Kernel
 from .schedule import Schedule
 
@@ -34,7 +34,7 @@ def operand_places(
         return [place(op) for op in kernel.work.operands]
     op = kernel.work.op
     if op.primitive.acts:
-        return [place(schedule.base[arg]) for arg in examined(op)]
+        return [place(schedule.base[arg]) for arg in inspected_values(op)]
     return [*(place(schedule.base[arg]) for arg in op.args), place(op)]
 
 

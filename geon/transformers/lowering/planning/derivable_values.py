@@ -22,11 +22,13 @@ from ..rules.program import Program
 from ..rules.rematerialisation import Recomputation, Regions
 from .schedule import least_peak
 
-MIN_BYTES = 1 << 16  # bytes of a value that is computed again
-MIN_PRODUCTS = 64  # multiply-adds of the later product per element that is computed again
-MAX_OPS = 16  # ops computed again for one value, and ops searched for later readers
-MAX_SHARE = 0.95  # peak bytes with recomputation, relative to those without
-MIN_RATIO = 8  # a value is small relative to one with so many times its bytes
+MIN_DERIVED_BYTES = 1 << 16  # bytes of a value that is computed again
+MIN_MULADDS_PER_ELEMENT = (
+    64  # multiply-adds of the later product per element that is computed again
+)
+MAX_DERIVING_OPS = 16  # ops computed again for one value, and ops searched for later readers
+MAX_PEAK_SHARE = 0.95  # peak bytes with recomputation, relative to those without
+MIN_SIZE_RATIO = 8  # a value is small relative to one with so many times its bytes
 
 
 def kept_once(program: Program, target: Target, own: OwnTable) -> Program:
@@ -39,14 +41,14 @@ def kept_once(program: Program, target: Target, own: OwnTable) -> Program:
     if program.again or target.group is None:
         return program
     order = post_order(program.roots)
-    regions = _Search(order).regions()
+    regions = _DerivableSearch(order).regions()
     if not regions.number:
         return program
     with building(own):
         work = Recomputation(order, program.roots, regions)
         once = program.mapped(work.run(), work.again)
     peaks = [least_peak(each, target, own) for each in (program, once)]
-    return once if peaks[1] <= MAX_SHARE * peaks[0] else program
+    return once if peaks[1] <= MAX_PEAK_SHARE * peaks[0] else program
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -60,14 +62,14 @@ class _Candidate:
 
 
 @dataclass(eq=False, slots=True)
-class _Region:
+class _DerivingRegion:
     """The ops ``inside``, which recompute a value from the values in ``stays``."""
 
     inside: dict[Op, None]
     stays: dict[Op, None] = field(default_factory=dict)
 
 
-class _Search:
+class _DerivableSearch:
     """Finds values to compute again among ops in order."""
 
     def __init__(self, order: Sequence[Op]) -> None:
@@ -103,7 +105,7 @@ class _Search:
     def candidates(self, op: Op) -> Iterator[_Candidate]:
         """Yield a candidate if ``op`` is elementwise and products read it at two distant times."""
         size = bytes_of(op)
-        large = isinstance(size, int) and size >= MIN_BYTES
+        large = isinstance(size, int) and size >= MIN_DERIVED_BYTES
         if op.primitive.kind != "elementwise" or is_bound(op) or not large:
             return
         shown: dict[Op, None] = {}
@@ -140,7 +142,7 @@ class _Search:
         first, second = reader.args
         mine, other = (first, second) if first in set(seen) else (second, first)
         own = [axis.expression for axis in other.axes if axis.name not in mine.axes]
-        return nominal(product(own)) >= MIN_PRODUCTS
+        return nominal(product(own)) >= MIN_MULADDS_PER_ELEMENT
 
     def find_past(self, exits: Mapping[Op, int]) -> None:
         """Record which candidates' ends each op depends on, as bits."""
@@ -151,30 +153,32 @@ class _Search:
             if bits:
                 self.past[op] = bits
 
-    def region(self, candidate: _Candidate, bit: int) -> _Region | None:
+    def region(self, candidate: _Candidate, bit: int) -> _DerivingRegion | None:
         """Return the ops that recompute a candidate from kept values; None if impossible."""
-        found = _Region(dict.fromkeys((candidate.value, *candidate.shown)))
+        found = _DerivingRegion(dict.fromkeys((candidate.value, *candidate.shown)))
         for reader in candidate.later:
             past = bool(self.past.get(reader, 0) & bit)
-            if not past and not (is_cheap(reader) and self.is_late(reader, found, bit, [MAX_OPS])):
+            if not past and not (
+                is_cheap(reader) and self.is_late(reader, found, bit, [MAX_DERIVING_OPS])
+            ):
                 return None
-        least = nominal(bytes_of(candidate.value)) // MIN_RATIO
+        least = nominal(bytes_of(candidate.value)) // MIN_SIZE_RATIO
         stack = [candidate.value]
         while stack:
-            for arg in computed(stack.pop()):
+            for arg in computed_arguments(stack.pop()):
                 if arg in found.inside:
                     continue
-                if is_small(arg, least) or self.is_late(arg, found, bit, [MAX_OPS]):
+                if is_small(arg, least) or self.is_late(arg, found, bit, [MAX_DERIVING_OPS]):
                     found.stays[arg] = None
                     continue
-                if not is_cheap(arg) or len(found.inside) >= MAX_OPS:
+                if not is_cheap(arg) or len(found.inside) >= MAX_DERIVING_OPS:
                     return None
                 found.inside[arg] = None
                 stack.append(arg)
         deepen(found, least)
         return found
 
-    def is_late(self, op: Op, region: _Region, bit: int, left: list[int]) -> bool:
+    def is_late(self, op: Op, region: _DerivingRegion, bit: int, left: list[int]) -> bool:
         """Return True if ops after a candidate's end read an op, other than inside a region."""
         for user in self.users.get(op, ()):
             if user in region.inside or left[0] <= 0:
@@ -187,17 +191,17 @@ class _Search:
         return False
 
 
-def deepen(region: _Region, least: int) -> None:
+def deepen(region: _DerivingRegion, least: int) -> None:
     """Replace the only large kept value of a region by its large elementwise operand, repeatedly.
 
     Other regions may need that operand too, and the values between then take no memory. The result
     of a product is stored as its elementwise epilogue leaves it.
     """
-    while len(region.inside) < MAX_OPS:
+    while len(region.inside) < MAX_DERIVING_OPS:
         large = [op for op in region.stays if not is_small(op, least)]
         if len(large) != 1 or not is_cheap(large[0]):
             return
-        below = [op for op in computed(large[0]) if op not in region.inside]
+        below = [op for op in computed_arguments(large[0]) if op not in region.inside]
         made_of = [op for op in below if not is_small(op, least)]
         if len(made_of) != 1 or not is_cheap(made_of[0]):
             return
@@ -206,7 +210,7 @@ def deepen(region: _Region, least: int) -> None:
         region.stays.update(dict.fromkeys(below))
 
 
-def computed(op: Op) -> list[Op]:
+def computed_arguments(op: Op) -> list[Op]:
     """Return the arguments of an op that are neither storage nor constants."""
     return [arg for arg in op.args if not (isinstance(arg, Leaf) or is_bound(arg))]
 

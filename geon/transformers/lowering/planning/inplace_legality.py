@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ....op_graph.axes.affine import Affine, Quotient, Remainder, Size
+from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size
 from ....op_graph.axes.lengths import evaluate
 from ....op_graph.op_graph import Op, among
 from ...kernels.ir.nest import Loop, Nest, Pass, Store
@@ -24,10 +24,13 @@ from ...kernels.kernel_lowering import Work
 from ...kernels.products.contraction import Contraction
 from ...kernels.products.row_blocking import Blocked, Extremes, Step
 
-MOST = 1 << 16  # maximum elements of a pass that are all replayed
-ENDS = 4  # iterations replayed at either end of each loop of larger passes
-APART = 1 << 32  # distance of element numbers between passes that run in any order
-LONGER = (0, 64)  # increments of open lengths: some kernels have variants for short and long ones
+MAX_SIMULATED_ELEMENTS = 1 << 16  # maximum elements of a pass that are all replayed
+SIMULATED_END_ELEMENTS = 4  # iterations replayed at either end of each loop of larger passes
+PASS_NUMBER_STRIDE = 1 << 32  # distance of element numbers between passes that run in any order
+LENGTH_INCREMENTS = (
+    0,
+    64,
+)  # increments of open lengths: some kernels have variants for short and long ones
 Array = Any  # indices over rows and loops
 
 
@@ -60,7 +63,7 @@ def reads_first(work: Work, value: Op, result: Op, lengths: Mapping[str, int]) -
     if not isinstance(work, (Nest, Contraction)) or not among(value, work.operands):
         return False
     pair = _number(work, value), _number(work, result)
-    longer = [{name: size + more for name, size in lengths.items()} for more in LONGER]
+    longer = [{name: size + more for name, size in lengths.items()} for more in LENGTH_INCREMENTS]
     return all(_is_sound(form, *pair, each) for each in longer for form in _forms(work, each))
 
 
@@ -97,7 +100,7 @@ def _is_sound(
             return False
         in_order = isinstance(work, Nest) and any(step.reductions for step in work.passes)
         for number, moment in enumerate(_moments(work)):
-            time, apart = (number, 0) if in_order else (0, number * APART)
+            time, apart = (number, 0) if in_order else (0, number * PASS_NUMBER_STRIDE)
             played = _Played(moment, lengths, apart)
             read = [load.offset for load in _loads_of(value, moment.values)]
             written = [store.offset for store in moment.stores if store.operand == result]
@@ -155,8 +158,10 @@ class _Played:
         self.lengths = lengths
         loops = [*moment.rows, *moment.loops]
         extents = [max(self.size(loop.extent), 0) for loop in loops]
-        few = np.prod(extents, dtype=np.float64) <= MOST
-        taken = [np.arange(n) if few or n <= 2 * ENDS else _ends(n) for n in extents]
+        few = np.prod(extents, dtype=np.float64) <= MAX_SIMULATED_ELEMENTS
+        taken = [
+            np.arange(n) if few or n <= 2 * SIMULATED_END_ELEMENTS else _ends(n) for n in extents
+        ]
         self.shape = tuple(map(len, taken))
         self.variables: dict[Hashable, Array] = {"first_lane": np.int64(0)}
         numbers: list[Array] = [np.int64(0), np.int64(first)]  # row number, element number
@@ -171,7 +176,7 @@ class _Played:
         """Return a length as an integer."""
         return evaluate(size, self.lengths)
 
-    def accesses(self, offset: Affine, piece: int, time: int) -> _Accesses | None:
+    def accesses(self, offset: AffineIndex, piece: int, time: int) -> _Accesses | None:
         """Return the accesses at an offset; None if it depends on data."""
         at = self.index(offset)
         if at is None:
@@ -182,7 +187,7 @@ class _Played:
         """Return an index broadcast to all rows and elements."""
         return np.broadcast_to(index, self.shape).reshape(-1)
 
-    def index(self, index: Affine) -> Array | None:
+    def index(self, index: AffineIndex) -> Array | None:
         """Return the values of an index; None if it depends on data."""
         found = np.int64(self.size(index.constant))
         for atom, step in index.terms.items():
@@ -213,8 +218,8 @@ class _Played:
 
 
 def _ends(count: int) -> Array:
-    """Return the first and last ``ENDS`` of ``count`` indices."""
-    return np.r_[:ENDS, count - ENDS : count]
+    """Return the first and last ``SIMULATED_END_ELEMENTS`` of ``count`` indices."""
+    return np.r_[:SIMULATED_END_ELEMENTS, count - SIMULATED_END_ELEMENTS : count]
 
 
 def _comes_before(load: _Accesses | None, store: _Accesses | None) -> bool:

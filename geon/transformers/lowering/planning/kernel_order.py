@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 MAX_READERS = 8  # remaining readers of a value that are run together
-MAX_STEPS = 64  # look-ahead, in kernels, until less memory is in use than at the start
+MAX_LOOKAHEAD_KERNELS = 64  # look-ahead, in kernels, until less memory is in use than at the start
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Step:
+class KernelStep:
     """A kernel as numbers.
 
     ``reads`` and ``makes`` are the values in the arena that it reads and computes. ``joins`` are
@@ -34,12 +34,14 @@ class Step:
     early: bool = False
 
 
-def order_of_least_memory(steps: Sequence[Step], sizes: Sequence[int]) -> tuple[list[int], int]:
+def order_of_least_memory(
+    steps: Sequence[KernelStep], sizes: Sequence[int]
+) -> tuple[list[int], int]:
     """Return the numbers of all steps in the better of two orders, and its peak in bytes.
 
     ``sizes`` are those of values, in bytes.
     """
-    graph = _Graph(steps, sizes)
+    graph = _OrderGraph(steps, sizes)
     orders = [_Listing(graph, ahead).run() for ahead in (False, True)]
     assert all(len(order) == len(steps) for order in orders), "the schedule has a cycle"
     costs = [graph.cost(order) for order in orders]
@@ -47,10 +49,10 @@ def order_of_least_memory(steps: Sequence[Step], sizes: Sequence[int]) -> tuple[
     return orders[best], costs[best][0]
 
 
-class _Graph:
+class _OrderGraph:
     """Data that all orders share."""
 
-    def __init__(self, steps: Sequence[Step], sizes: Sequence[int]) -> None:
+    def __init__(self, steps: Sequence[KernelStep], sizes: Sequence[int]) -> None:
         self.steps, self.sizes = steps, sizes
         self.readers: list[list[int]] = [[] for _ in sizes]
         self.waits = [0] * len(steps)
@@ -96,7 +98,7 @@ class _Listing:
     With ``ahead``, the readers of a value run together to free memory.
     """
 
-    def __init__(self, graph: _Graph, ahead: bool) -> None:
+    def __init__(self, graph: _OrderGraph, ahead: bool) -> None:
         self.graph, self.ahead = graph, ahead
         self.left = [len(readers) for readers in graph.readers]  # readers that have not run
         self.unready = self.left.copy()  # those of ``left`` that wait for other steps
@@ -224,7 +226,7 @@ class _Listing:
         possible = readers[::-1]
         order: list[int] = []
         now = peak = 0
-        while possible and len(order) < MAX_STEPS:
+        while possible and len(order) < MAX_LOOKAHEAD_KERNELS:
             k = possible.pop()
             change = graph.made[k] - graph.freed(k, self.left)
             if self.done[k] or (len(order) >= len(readers) and change > 0):

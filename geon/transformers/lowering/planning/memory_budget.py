@@ -24,20 +24,20 @@ from ..facts.target import Target
 from ..fusion.kernel import Kernel
 from ..fusion.layout import lay_out
 from ..rules.program import Program
-from ..rules.rematerialisation import Recomputation, Regions, connected
+from ..rules.rematerialisation import Recomputation, Regions, connected_components
 from .cost_report import operand_places, predictions, written_place
 from .derivable_values import kept_once
 from .plan import Plan, place_plan, plan_memory
 from .schedule import Schedule, schedule
 
 # Segmentations tried: levels of nesting, and n for scans whose stacks exceed 1/n of the budget.
-SEGMENTS = ((1, 4), (1, 1 << 62), (2, 1 << 62), (3, 1 << 62))
-NEAR = 8  # maximum kernels before the peak that are tried as a boundary
-BYTES_OF_A_STEP = 16  # bytes moved in the time of one scalar step, for targets without a model
+SEGMENT_LEVELS_AND_SHARES = ((1, 4), (1, 1 << 62), (2, 1 << 62), (3, 1 << 62))
+KERNELS_BEFORE_PEAK = 8  # maximum kernels before the peak that are tried as a boundary
+BYTES_PER_STEP = 16  # bytes moved in the time of one scalar step, for targets without a model
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Choice:
+class BudgetCandidate:
     """A program with its peak bytes and its time, in a unit that all choices share."""
 
     program: Program
@@ -84,7 +84,7 @@ class Fitting:
             )
         return min(fitting, key=lambda choice: choice.time).program
 
-    def again(self, program: Program, plan: Plan) -> Iterator[Choice]:
+    def again(self, program: Program, plan: Plan) -> Iterator[BudgetCandidate]:
         """Yield choices that recompute values kept where a plan's memory peaks."""
         crest = self.crest(program, plan)
         for kept in crest.policies():
@@ -102,7 +102,7 @@ class Fitting:
         known = {scans_of(program)}
         if not any(known):
             return
-        for levels, share in SEGMENTS:
+        for levels, share in SEGMENT_LEVELS_AND_SHARES:
             made = divided(ForBytes(levels, self.budget.bytes // share, self.lengths))
             scans = scans_of(made)
             if scans in known:
@@ -115,12 +115,16 @@ class Fitting:
         shown = ", ".join(f"{name} = {length}" for name, length in self.budget.lengths)
         return f" (for {shown})" if shown else ""
 
-    def planned(self, program: Program) -> tuple[Program, Plan, Choice]:
+    def planned(self, program: Program) -> tuple[Program, Plan, BudgetCandidate]:
         """Return a laid-out program, its plan, and its choice."""
         laid_out = lay_out(program, self.target, self.own, self.check)
         plan = plan_memory(schedule(laid_out, self.target, self.own, self.check), self.reuse)
         placed = place_plan(plan, self.lengths, self.budget.threads)
-        return laid_out.program, plan, Choice(program, placed.peak_bytes, self.time(plan.schedule))
+        return (
+            laid_out.program,
+            plan,
+            BudgetCandidate(program, placed.peak_bytes, self.time(plan.schedule)),
+        )
 
     def time(self, made: Schedule) -> float:
         """Return the predicted time of the kernels, on the target's model machine.
@@ -137,7 +141,7 @@ class Fitting:
             for kernel, each in zip(made.kernels, places, strict=True)
         ]
         return sum(
-            sum(cost.rows.values()) + (cost.read + cost.written) / BYTES_OF_A_STEP for cost in costs
+            sum(cost.rows.values()) + (cost.read + cost.written) / BYTES_PER_STEP for cost in costs
         )
 
     def fullest(self, plan: Plan) -> int:
@@ -170,7 +174,8 @@ class Fitting:
         later = {op for kernel in kernels[at + 1 :] for op in kernel.results}
         # The kernel's own results may have no later readers, so earlier kernels are tried, too.
         tried = [
-            descendants(order, kernel.results) for kernel in kernels[max(at - NEAR, 0) : at + 1]
+            descendants(order, kernel.results)
+            for kernel in kernels[max(at - KERNELS_BEFORE_PEAK, 0) : at + 1]
         ]
         past = max(reversed(tried), key=lambda found: len(found & later))
         return Crest(held, stays, past, order)
@@ -178,8 +183,10 @@ class Fitting:
     def without(self, program: Program, crest: Crest, kept: set[Op]) -> Program:
         """Return the program that recomputes held values that are not ``kept``."""
         stays = crest.stays | kept
-        inside = below([op for op in crest.held if op not in kept], stays | crest.past)
-        number = connected(inside, lambda op, arg: True)
+        inside = collect_dependencies(
+            [op for op in crest.held if op not in kept], stays | crest.past
+        )
+        number = connected_components(inside, lambda op, arg: True)
         bits = (1 << len(set(number.values()))) - 1
         regions = Regions(number, dict.fromkeys(crest.past, bits), stays)
         with building(self.own):
@@ -231,7 +238,7 @@ def descendants(order: Sequence[Op], ops: Iterable[Op]) -> set[Op]:
     return found
 
 
-def below(ops: Sequence[Op], stays: set[Op]) -> dict[Op, None]:
+def collect_dependencies(ops: Sequence[Op], stays: set[Op]) -> dict[Op, None]:
     """Return ``ops`` and everything they depend on, down to values that stay and to storage."""
     found: dict[Op, None] = {}
     stack = list(ops)

@@ -208,7 +208,7 @@ def _add_bodies(
             at += plan.length
         spare: dict[int, tuple[int, ...]] = {}
         throughout = (begins, ends) if reuse else (0, end)
-        for number, size in carried(kernel.work):
+        for number, size in carry_sizes(kernel.work):
             count = 2 - (number in kernel.work.numbers) - (number in kernel.work.held)
             spare[number] = tuple(range(len(buffers), len(buffers) + count))
             buffers += [Buffer(size, *throughout)] * count
@@ -223,7 +223,7 @@ def _add_bodies(
     return found
 
 
-def carried(work: Region) -> list[tuple[int, int | Length]]:
+def carry_sizes(work: Region) -> list[tuple[int, int | Length]]:
     """Return the numbers and bytes of the carries of a loop."""
     return [(k, bytes_of(work.op.bodies[-1].results[k])) for k in range(carries_of(work.op))]
 

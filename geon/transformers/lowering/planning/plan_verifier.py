@@ -14,7 +14,7 @@ from ....errors import PlanError
 from ....op_graph.axes.lengths import evaluate, names_of
 from ....op_graph.op_graph import Leaf, Op, among, deep_order
 from ...kernels.ir.nest import Call
-from ...kernels.nests.inlining import examined, passed
+from ...kernels.nests.inlining import element_arguments, inspected_values
 from ...kernels.products.row_blocking import Blocked
 from ..facts.target import Layout
 from ..facts.value_sizes import bytes_of
@@ -23,13 +23,19 @@ from .inplace_legality import reads_first, wrong_step
 from .plan import Home, Inside, Placement, Plan, place_plan
 
 # Sample lengths of open names: unequal, small, and one of them 1.
-PLAYED = (3, 5, 1, 7, 4)
-LONGER = (0, 8, 64, 1024, 1 << 16)  # increments to try where an axis would have negative length
-THREADS = 3  # threads of the simulated call
+SIMULATED_LENGTHS = (3, 5, 1, 7, 4)
+LENGTH_INCREMENTS = (
+    0,
+    8,
+    64,
+    1024,
+    1 << 16,
+)  # increments to try where an axis would have negative length
+SIMULATED_THREADS = 3  # threads of the simulated call
 
 
 @dataclass(eq=False, slots=True)
-class _Held:
+class _SimulatedContents:
     start: int
     end: int
     value: Op
@@ -70,8 +76,10 @@ def played_lengths(ops: Iterable[Op]) -> dict[str, int]:
     """Return sample lengths of all open names at which no axis has negative length."""
     sizes = {axis.expression for op in ops for axis in op.axes}
     names = sorted({name for size in sizes for name in names_of(size)})
-    for longer in LONGER:
-        played = {name: PLAYED[k % 5] + 64 * (k // 5) + longer for k, name in enumerate(names)}
+    for longer in LENGTH_INCREMENTS:
+        played = {
+            name: SIMULATED_LENGTHS[k % 5] + 64 * (k // 5) + longer for k, name in enumerate(names)
+        }
         if all(evaluate(size, played) >= 0 for size in sizes):
             break
     return played
@@ -80,8 +88,8 @@ def played_lengths(ops: Iterable[Op]) -> dict[str, int]:
 class _Play:
     def __init__(self, plan: Plan, lengths: dict[str, int]) -> None:
         self.plan, self.lengths = plan, lengths
-        self.placed: Placement = place_plan(plan, lengths, THREADS)
-        self.regions: dict[object, list[_Held]] = {}
+        self.placed: Placement = place_plan(plan, lengths, SIMULATED_THREADS)
+        self.regions: dict[object, list[_SimulatedContents]] = {}
         self.written: Kernel | None = None
 
     def run(self) -> None:
@@ -144,7 +152,7 @@ class _Play:
     def values(self, kernel: Kernel) -> list[Op]:
         """Return the values in memory that a kernel reads."""
         found: dict[Op, None] = {}
-        stack = list(examined(kernel.op)) if kernel.acts else []
+        stack = list(inspected_values(kernel.op)) if kernel.acts else []
         stack += [arg for op in kernel.results for arg in op.args]
         seen = set(stack)
         while stack:
@@ -152,7 +160,7 @@ class _Play:
             if isinstance(op, Leaf) or (op in self.plan.homes and not among(op, kernel.results)):
                 found[op] = None
                 continue
-            new = [arg for arg in passed(op) if arg not in seen]
+            new = [arg for arg in element_arguments(op) if arg not in seen]
             seen.update(new)
             stack += new
         return list(found)
@@ -203,7 +211,7 @@ class _Play:
     def bytes_of(self, number: int) -> tuple[int, int]:
         """Return the first byte and the end of a buffer in the arena."""
         start = self.placed.offsets[number]
-        return start, start + self.plan.buffers[number].bytes(self.lengths, THREADS)
+        return start, start + self.plan.buffers[number].bytes(self.lengths, SIMULATED_THREADS)
 
     def work_in(self, kernel: Kernel, number: int) -> None:
         """Claim one of the scratch buffers of a kernel."""
@@ -228,7 +236,7 @@ class _Play:
             if self.shares(value, home, start, end) and not self.may_share(kernel, op, value):
                 self.fail(kernel, f"is computed over {value!r}, which it reads")
         region[:] = [h for h in region if max(h.start, start) >= min(h.end, end)]
-        region.append(_Held(start, end, op))
+        region.append(_SimulatedContents(start, end, op))
         if home.kind == "variable":
             self.written = self.written or kernel
 

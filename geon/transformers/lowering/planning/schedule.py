@@ -18,7 +18,7 @@ from ....op_graph.rows.elementwise import copy
 from ....op_graph.rows.leaves import input_leaf
 from ...kernels.ir.nest import Inner, Region
 from ...kernels.kernel_lowering import Work
-from ...kernels.nests.inlining import Operands
+from ...kernels.nests.inlining import OperandInliner
 from ...kernels.scans.scan_fusion import make_ordered
 from ...kernels.scans.sequential_scan import OrderedLoop
 from ..facts.target import Layout, Target
@@ -29,7 +29,7 @@ from ..fusion.layout import LaidOut, lay_out
 from ..rules.nan_checks import infinities
 from ..rules.program import Program
 from .concurrent_waves import side_by_side
-from .kernel_order import Step, order_of_least_memory
+from .kernel_order import KernelStep, order_of_least_memory
 
 PARTIAL = ("update", "scatter")  # primitives that update a part of their first argument
 
@@ -73,7 +73,7 @@ def schedule(
     op is a kernel of its own. ``carries`` are the leaves whose next values are the first outputs.
     """
     with building(own):
-        work = _Work(laid_out, target, own, check)
+        work = _Scheduler(laid_out, target, own, check)
         work.connect()
         held = work.hold(carries)
         work.assign_storage()
@@ -93,13 +93,13 @@ def least_peak(program: Program, target: Target, own: OwnTable) -> int:
     Kernels are ordered but not lowered.
     """
     with building(own):
-        work = _Work(lay_out(program, target, own, False), target, own, False)
+        work = _Scheduler(lay_out(program, target, own, False), target, own, False)
         work.connect()
         work.assign_storage()
         return work.run()[1]
 
 
-class _Work:
+class _Scheduler:
     def __init__(self, laid_out: LaidOut, target: Target, own: OwnTable, check: bool) -> None:
         self.laid_out, self.target, self.own, self.check = laid_out, target, own, check
         self.program = laid_out.program
@@ -252,7 +252,7 @@ class _Work:
                     values[op] = len(values)
         ranks = self.ranks()
         steps = [
-            Step(
+            KernelStep(
                 tuple([values[op] for op in group.reads if op in values]),
                 tuple([values[op] for op in group.results if op in values]),
                 tuple(self.joins(group, values)),
@@ -298,7 +298,7 @@ class _Work:
             work: Work = self.region(group)
         else:
             known = self.computed.__contains__
-            operands = Operands(self.laid_out.layouts, self.base, results, known)
+            operands = OperandInliner(self.laid_out.layouts, self.base, results, known)
             work = self.laid_out.lowering.lower(group.op, group.fused, operands)
         return Kernel(
             group.op, results, group.reads, group.in_place, writes, raises, group.fused, work,
@@ -311,7 +311,7 @@ class _Work:
         bounds = self.target.orders
         if bounds is not None and not self.check:
             known = self.computed.__contains__
-            operands = Operands(self.laid_out.layouts, self.base, group.results, known)
+            operands = OperandInliner(self.laid_out.layouts, self.base, group.results, known)
             ordered = make_ordered(region, group.results, operands, bounds)
             if ordered is not None:
                 return ordered
@@ -343,13 +343,13 @@ class _Work:
 def stand_in(parameter: Op, value: Op | None) -> Leaf:
     """Return an input for a parameter of a body, with the name and the line of its argument."""
     while value is not None and value.name is None:
-        value = value.args[0] if is_turned(value) else None
+        value = value.args[0] if is_rearranged(value) else None
     name = None if value is None else value.name
     site = (parameter if value is None else value)._site
     return input_leaf(parameter.axes, parameter.dtype, name, site)
 
 
-def is_turned(op: Op) -> bool:
+def is_rearranged(op: Op) -> bool:
     """Return True if an op has exactly the elements of its argument, reordered or repeated."""
     return op.primitive.name in ("copy", "reorder", "rename", "cast_axes", "broadcast")
 

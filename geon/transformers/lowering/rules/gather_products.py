@@ -32,7 +32,7 @@ from ....op_graph.rows.leaves import length_value
 from ....op_graph.rows.movement import broadcast
 from ....op_graph.values.dtypes import INT64
 
-SPARE_BYTES = 1 << 24  # maximum bytes that a plan reserves for the alternative by word
+MAX_EXTRA_TABLE_BYTES = 1 << 24  # maximum bytes that a plan reserves for the alternative by word
 
 
 class Form(NamedTuple):
@@ -181,7 +181,7 @@ def _cheaper(op: Op, form: Form, scattered: int, known: Set[Op]) -> Op:
     if isinstance(by_row, int) and isinstance(by_word, int):
         return form.value if by_word < by_row else op
     spare = form.of_each.axes.size * form.of_each.dtype.itemsize
-    if not isinstance(spare, int) or spare > SPARE_BYTES:
+    if not isinstance(spare, int) or spare > MAX_EXTRA_TABLE_BYTES:
         return op
     cheaper = cast(less.apply(length_value(by_word), length_value(by_row)), INT64)
     inside = {op, form.factor, *post_order([form.value], known)}

@@ -57,7 +57,7 @@ def position_over_neighbours(op: Op) -> Op | None:
     if x.primitive.name == "reorder":
         return None
     kept, group = x.axes.without(names), x.axes.only(names)
-    whole = lowering_rules.joined(group, kept)
+    whole = lowering_rules.flattened_axis(group, kept)
     attrs = ((whole.name,),)
     flat = flatten(x, group, whole)
     return intern(ComputationOp, op.primitive, (flat,), attrs, op.axes, op.dtype, guards=op.guards)

@@ -141,7 +141,7 @@ def fixed_point(op: Op) -> Op:
 
 
 @lower.on("converged")
-def converged(op: Op) -> Op:
+def check_convergence(op: Op) -> Op:
     """Rewrite a convergence check as a position check: 0 if converged, else the step count.
 
     The checked value is a float, by which error messages distinguish it from positions.
@@ -209,7 +209,7 @@ def _flattened(x: Any, index: Axes, group: Axes) -> tuple[Tensor, Axis]:
 
     Adjacent axes stay in position, so that nothing is moved; others are moved to the front.
     """
-    whole = joined(group, Axes(*(a for a in (*x.axes, *index) if a.name not in group)))
+    whole = flattened_axis(group, Axes(*(a for a in (*x.axes, *index) if a.name not in group)))
     first = x.axes.index(group.names[0])
     if x.axes.names[first : first + len(group)] != group.names:
         x = reorder(x, Axes(*group, *x.axes.without(group.names)))
@@ -217,7 +217,9 @@ def _flattened(x: Any, index: Axes, group: Axes) -> tuple[Tensor, Axis]:
 
 
 def _place(index: Tensor, axis: Axis, group: Axes, joined: Axis, op: Op) -> Tensor:
-    """Return the index along an axis as a checked index along the flattened axis ``joined``."""
+    """Return the index along an axis as a checked index along the flattened axis
+    ``flattened_axis``.
+    """
     wrapped = where(less(index, 0), index + length_value(axis.expression), index)
     place: Any = None
     for each in group:
@@ -239,14 +241,14 @@ def position_over_several(op: Op) -> Op | None:
     kept, last = x.axes.without(names), x.axes.only(names)
     ordered = reorder(x, Axes(*kept, *last))
     if len(names) != 1:
-        whole = joined(last, kept)
+        whole = flattened_axis(last, kept)
         ordered, last = flatten(ordered, last, whole), Axes(whole)
     return intern(
         ComputationOp, row, (ordered,), (last.names,), op.axes, op.dtype, guards=op.guards
     )
 
 
-def joined(group: Axes, others: Axes) -> Axis:
+def flattened_axis(group: Axes, others: Axes) -> Axis:
     """Return an axis for a group of axes flattened, under a name that ``others`` lack."""
     axis = Axis("*".join(group.names) or "*", group.size)
     while axis in others:

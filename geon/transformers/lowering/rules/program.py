@@ -15,15 +15,15 @@ from ....op_graph.nodes import carry_notes, made_at
 from ....op_graph.op_graph import Leaf, Op, Tensor, deep_order, post_order
 from ....op_graph.regions.segments import MARKED, Division, in_segments
 from ....op_graph.rewriting.driver import RuleSet, rewrite
-from ....op_graph.rewriting.region_cleanup import tidied
+from ....op_graph.rewriting.region_cleanup import clean_regions
 from ....op_graph.rewriting.simplify import simplify_rules
 from ....op_graph.rewriting.stabilise import STABLE
 from ....op_graph.rewriting.window_rules import WINDOW_RULES
-from ....op_graph.rows.remat_annotations import after
+from ....op_graph.rows.remat_annotations import compute_after
 from ....op_graph.transforms.functionalize import Functional
 from ..facts.target import Target
 from .gather_products import by_words
-from .rematerialisation import recomputed
+from .rematerialisation import rematerialise
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -98,13 +98,13 @@ def build_program(
     divided = division if again else None
 
     def tidy(roots: Sequence[Op], division: Division | None) -> list[Op]:
-        return tidied(roots, own, not check, division)
+        return clean_regions(roots, own, not check, division)
 
     simple, runs = in_segments(tidy(simple, divided), own, tidy, divided)
     if target.scattered is not None and not check:
         simple = by_words(simple, own, target.scattered)
     first, second = len(outputs), len(outputs) + len(pure.updates)
-    simple, clones = recomputed(printed_in_order(simple, second, own), own, again)
+    simple, clones = rematerialise(printed_in_order(simple, second, own), own, again)
     new = [op for op in simple if isinstance(op, Tensor)]
     made = Program(
         tuple(new[:first]),
@@ -127,7 +127,7 @@ def printed_in_order(roots: list[Op], first: int, own: OwnTable) -> list[Op]:
         for op in post_order([*printing, *roots]):
             args = [new[arg] for arg in op.args]
             if op in before:
-                args = [after(args[0], [new[before[op]]])]
+                args = [compute_after(args[0], [new[before[op]]])]
             new[op] = with_args(op, tuple(args))
             carry_notes(op, new[op])
     return [new[root] for root in roots]

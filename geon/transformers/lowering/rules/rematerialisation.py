@@ -23,11 +23,11 @@ from ....op_graph.core.traversal import is_bound
 from ....op_graph.nodes import carry_notes
 from ....op_graph.op_graph import Leaf, Op, RegionOp, deep_order, post_order
 from ....op_graph.regions.parameters import PARAMETER, REGION_RESULT
-from ....op_graph.rewriting.region_cleanup import without_unused
-from ....op_graph.rows.remat_annotations import REMAT, after
+from ....op_graph.rewriting.region_cleanup import drop_unused_regions
+from ....op_graph.rows.remat_annotations import REMAT, compute_after
 
 
-def recomputed(
+def rematerialise(
     roots: Sequence[Op], own: OwnTable, again: bool = True
 ) -> tuple[list[Op], tuple[Op, ...]]:
     """Return the roots without marks, and the ops that are computed again.
@@ -61,7 +61,7 @@ def _with_bodies(roots: Sequence[Op], own: OwnTable, again: bool) -> list[Op]:
         args = tuple([new[arg] for arg in op.args])
         bodies = []
         for body in op.bodies:
-            results: Any = tuple(recomputed(body.results, own, again)[0])
+            results: Any = tuple(rematerialise(body.results, own, again)[0])
             bodies.append(Body(body.parameters, results))
         new[op] = with_bodies(op, bodies, args) if bodies else with_args(op, args)
         carry_notes(op, new[op])
@@ -147,7 +147,7 @@ def _parts(inside: Mapping[Op, int], marks: Sequence[Op], stays: Set[Op]) -> Reg
     for bits in inside.values():
         if bits not in known:
             known[bits] = frozenset(group[k] for k in bits_of(bits))
-    number = connected(inside, lambda op, arg: known[inside[op]] == known[inside[arg]])
+    number = connected_components(inside, lambda op, arg: known[inside[op]] == known[inside[arg]])
     below = [0] * len(set(number.values()))  # marks above each region, as bits
     for op, bits in inside.items():
         below[number[op]] |= bits
@@ -158,7 +158,7 @@ def _parts(inside: Mapping[Op, int], marks: Sequence[Op], stays: Set[Op]) -> Reg
     return Regions(number, exits, stays, frozenset(marks))
 
 
-def connected(inside: Iterable[Op], together: Callable[[Op, Op], bool]) -> dict[Op, int]:
+def connected_components(inside: Iterable[Op], together: Callable[[Op, Op], bool]) -> dict[Op, int]:
     """Return the component number of each op; it connects ops ``together`` with an argument."""
     above = {op: op for op in inside}
 
@@ -218,7 +218,7 @@ class Recomputation:
 
         Values that only a mark keeps are among them.
         """
-        made = without_unused([self.new[root] for root in self.roots])
+        made = drop_unused_regions([self.new[root] for root in self.roots])
         self.new = {op: made.get(new, new) for op, new in self.new.items()}
         self.again = {made.get(op, op): None for op in self.again}
 
@@ -308,7 +308,7 @@ class Recomputation:
         late = dict.fromkeys(self.new[self.ties[k]] for k in bits_of(regions))
         for k, arg in enumerate(args):
             if isinstance(arg, Leaf) or not is_bound(arg):
-                args[k] = after(arg, list(late))
+                args[k] = compute_after(arg, list(late))
                 if not every:
                     return
 

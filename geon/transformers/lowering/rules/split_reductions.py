@@ -14,9 +14,9 @@ from ....op_graph.axes.lengths import is_below, product
 from ....op_graph.op_graph import Op, make
 from ....op_graph.rewriting.driver import Rules
 
-LONGEST = 128  # elements of a run above which one reduction reaches memory bandwidth
-TURNS = 64  # minimum runs of a row that justify a second kernel
-LEAST = 1 << 14  # minimum elements that are reduced
+FAST_RUN_ELEMENTS = 128  # elements of a run above which one reduction reaches memory bandwidth
+MIN_SPLIT_RUNS = 64  # minimum runs of a row that justify a second kernel
+MIN_SPLIT_ELEMENTS = 1 << 14  # minimum elements that are reduced
 
 split = Rules("folds in two")
 
@@ -33,9 +33,9 @@ def fold_before_kept_axes_first(op: Op) -> Op | None:
     run, side, turns = (x.axes.only(names).size for names in (behind, kept, before))
     if not behind or not before or not isinstance(run, int) or not isinstance(side, int):
         return None
-    if not 1 < run < LONGEST or side < 2 or is_below(turns, TURNS):
+    if not 1 < run < FAST_RUN_ELEMENTS or side < 2 or is_below(turns, MIN_SPLIT_RUNS):
         return None
-    if is_below(product([turns, *op.axes.lengths, run]), LEAST):
+    if is_below(product([turns, *op.axes.lengths, run]), MIN_SPLIT_ELEMENTS):
         return None
     first = make(op.primitive, (x,), (before,))
     return make(op.primitive, (first,), (behind,))

@@ -21,11 +21,18 @@ from ...kernels.products.row_blocking import (
 )
 from ...lowering.fusion.kernel import Kernel
 from ...lowering.planning.plan import Plan
-from ...sizes.blocks import BLOCK, BLOCKS, FEWEST_ROWS, LEAST_ROWS, LINE, MOST_ROWS
+from ...sizes.blocks import (
+    BLOCK_BYTES,
+    CACHE_LINE_BYTES,
+    MAX_BLOCK_ROWS,
+    MIN_BALANCED_BLOCK_ROWS,
+    MIN_BLOCK_ROWS,
+    MIN_BLOCKS,
+)
 from ..library.library_kernels import library_text
-from ..names.naming import NAME, Function, KernelNames, Parameter, Place
+from ..names.loop_lines import indent
+from ..names.naming import NAME, KernelNames, NativeFunction, Parameter, Place
 from ..nests.nest_text import nest_function
-from ..nests.pass_loops import indented
 from ..products.contractions import contraction_function
 from .scratch import blocked_scratch
 
@@ -33,7 +40,7 @@ from .scratch import blocked_scratch
 INNER, PACKED, ARRAYS = "inner", "packed", "arrays"
 
 
-class StepNames(KernelNames):
+class ChainStepNames(KernelNames):
     """Assigns names and parameters to the memory that one step of a chain uses."""
 
     def __init__(self, plan: Plan, kernel: Kernel, work: Blocked, number: int) -> None:
@@ -67,31 +74,33 @@ class StepNames(KernelNames):
         return self.scratch()
 
 
-def blocked_function(plan: Plan, kernel: Kernel, work: Blocked, vector_bytes: int) -> Function:
+def blocked_function(
+    plan: Plan, kernel: Kernel, work: Blocked, vector_bytes: int
+) -> NativeFunction:
     """Return the C function of a chain."""
-    return _Writer(plan, kernel, work, vector_bytes).function()
+    return _ChainWriter(plan, kernel, work, vector_bytes).function()
 
 
-def extremes_function(work: Extremes, names: StepNames, name: str) -> Function:
+def extremes_function(work: Extremes, names: ChainStepNames, name: str) -> NativeFunction:
     """Return the C function of a step that calls the library's argmax or argmin on each row."""
     found = library_text(work.op.primitive.name, (name_of(work.operands[0].dtype),))
     x, out = names.operand(0), names.operand(1)
     lines, length, offset = map(names.length, (work.lines, work.length, work.offset))
     head = f"static void {name}(int32_t threads, {names.declared()})"
     call = f"{found.name}(threads, {x}, {out} + {offset}, {lines}, {length}, 1);"
-    text = "\n".join([head, "{", *indented([call]), "}", ""])
+    text = "\n".join([head, "{", *indent([call]), "}", ""])
     parameters = tuple(names.parameters)
-    return Function(text, parameters, (found.header,), units=found.units, of_vectors=True)
+    return NativeFunction(text, parameters, (found.header,), units=found.units, of_vectors=True)
 
 
-class _Writer:
+class _ChainWriter:
     def __init__(self, plan: Plan, kernel: Kernel, work: Blocked, vector_bytes: int) -> None:
         self.plan, self.kernel, self.work = plan, kernel, work
         self.vector_bytes = vector_bytes
         self.names = KernelNames(plan, kernel, {})
         self.arrays: Size = 0  # bytes of the row arrays of the steps emitted so far
 
-    def function(self) -> Function:
+    def function(self) -> NativeFunction:
         """Return the C function of the chain with those of its steps and its task."""
         texts: list[str] = []
         steps: list[str] = []
@@ -112,12 +121,14 @@ class _Writer:
         lines = [*self.structure(), *self.task(steps), *main]
         text = "\n".join([*texts, *lines]) + "\n"
         parameters, calls = tuple(self.names.parameters), tuple(self.names.called)
-        return Function(text, parameters, tuple(shared), False, tuple(units), calls, of_vectors)
+        return NativeFunction(
+            text, parameters, tuple(shared), False, tuple(units), calls, of_vectors
+        )
 
-    def step(self, number: int) -> tuple[Function, StepNames]:
+    def step(self, number: int) -> tuple[NativeFunction, ChainStepNames]:
         """Return the C function of step ``number`` and the names of its parameters."""
         step = self.work.steps[number]
-        names = StepNames(self.plan, self.kernel, self.work, number)
+        names = ChainStepNames(self.plan, self.kernel, self.work, number)
         name = f"{NAME}_step{number}"
         if isinstance(step, Contraction):
             whole = whole_sizes(self.work.whole[number])
@@ -126,12 +137,12 @@ class _Writer:
             return extremes_function(step, names, name), names
         return nest_function(step, names, self.vector_bytes, name), names
 
-    def called(self, name: str, made: Function, names: StepNames) -> str:
+    def called(self, name: str, made: NativeFunction, names: ChainStepNames) -> str:
         """Return the statement that calls a step on one block."""
         given = ", ".join(["1", *(self.argument(p, names) for p in made.parameters)])
         return f"{name}({given});"
 
-    def argument(self, parameter: Parameter, names: StepNames) -> str:
+    def argument(self, parameter: Parameter, names: ChainStepNames) -> str:
         """Return the C expression that a step receives for ``parameter``."""
         place = parameter.place
         if isinstance(place, str):
@@ -156,7 +167,7 @@ class _Writer:
         """Return the C struct that passes arguments to a task."""
         fields = [f"{p.declared(restrict=False)};" for p in self.names.parameters]
         fields += [f"int64_t {name};" for name in self.told()]
-        return [f"struct {NAME}_blocks {{", *indented(fields), "};"]
+        return [f"struct {NAME}_blocks {{", *indent(fields), "};"]
 
     def task(self, calls: list[str]) -> list[str]:
         """Return the C task function, which runs the steps on a range of blocks."""
@@ -178,14 +189,14 @@ class _Writer:
         return [
             f"static void {NAME}_task(void *argument, int64_t task)",
             "{",
-            *indented([
+            *indent([
                 f"const struct {NAME}_blocks *a = argument;",
                 *unpacked,
                 "char *const own = scratch + geon_seat() * each;",
                 "const int64_t begin = task * grain;",
                 "const int64_t end = begin + grain < blocks ? begin + grain : blocks;",
                 "for (int64_t block = begin; block < end; block++) {",
-                *indented(block),
+                *indent(block),
                 "}",
             ]),
             "}",
@@ -216,10 +227,12 @@ class _Writer:
         lines = [
             f"const int64_t rows = {length(cut.rows)}, batches = {length(product(cut.batch))};",
             f"const int64_t row_bytes = {length(total)};",
-            f"int64_t most = {BLOCK} / (row_bytes > 0 ? row_bytes : 1);",
-            f"most = most < {LEAST_ROWS} ? {LEAST_ROWS} : most > {MOST_ROWS} ? {MOST_ROWS} : most;",
-            f"int64_t few = batches > 0 ? ({BLOCKS} + batches - 1) / batches : {BLOCKS};",
-            f"const int64_t short_blocks = (rows + {FEWEST_ROWS - 1}) / {FEWEST_ROWS};",
+            f"int64_t most = {BLOCK_BYTES} / (row_bytes > 0 ? row_bytes : 1);",
+            f"most = most < {MIN_BLOCK_ROWS} ? {MIN_BLOCK_ROWS} : most > {MAX_BLOCK_ROWS} "
+            f"? {MAX_BLOCK_ROWS} : most;",
+            f"int64_t few = batches > 0 ? ({MIN_BLOCKS} + batches - 1) / batches : {MIN_BLOCKS};",
+            f"const int64_t short_blocks = (rows + {MIN_BALANCED_BLOCK_ROWS - 1}) / "
+            f"{MIN_BALANCED_BLOCK_ROWS};",
             "few = few < short_blocks ? few : short_blocks;",
             "int64_t parts = (rows + most - 1) / most;",
             "parts = parts > few ? parts : few;",
@@ -232,7 +245,10 @@ class _Writer:
         for number, size in enumerate(cut.memory):
             lines.append(f"const int64_t inner_{number} = each;")
             bytes_of = f"largest * ({length(size)})"
-            lines.append(f"each += ({bytes_of} + {LINE - 1}) / {LINE} * {LINE};")
+            lines.append(
+                f"each += ({bytes_of} + {CACHE_LINE_BYTES - 1}) / {CACHE_LINE_BYTES} * "
+                f"{CACHE_LINE_BYTES};"
+            )
         lines += [
             f"const int64_t packed = each, arrays = each + {scratch.packed};",
             f"each = arrays + {length(scratch.arrays)};",
@@ -244,4 +260,4 @@ class _Writer:
             f"geon_pool_run({NAME}_task, &a, (blocks + grain - 1) / grain, threads);",
         ]
         head = f"static void {NAME}(int32_t threads, {self.names.declared()})"
-        return [head, "{", *indented(lines), "}"]
+        return [head, "{", *indent(lines), "}"]

@@ -15,17 +15,17 @@ from ...lowering.planning.plan import Plan, kernels_of
 from ...lowering.planning.plan_loops import loops_of
 from ...lowering.rules.program import Program
 from ...printing.scalars.c_expressions import C_TYPES
-from ..library.library_calls import CALLED, called
+from ..library.library_calls import CALLED, function_of_call
 from ..machine.threads import processors
 from ..products.product_kernels import product_units
 from ..sizes.blocking import shape
 from ..toolchain.compilers import Toolchain
 from ..toolchain.shared_objects import begin, shared_object
-from .module_text import KEPT, Module, make_module
+from .module_text import KEPT, CModule, make_module
 from .record import Record, Shown
 
 
-def emitted(
+def emit_c(
     plan: Plan, linking: Linking, toolchain: Toolchain, annotate: bool, flushes: bool = False
 ) -> str:
     """Return the C text of a plan, with the user's names and lines as comments if ``annotate``."""
@@ -45,12 +45,12 @@ def begin_known(program: Program, toolchain: Toolchain) -> None:
             of = shape(C_TYPES[name_of(op.dtype)], toolchain.vector_bytes)
             units.update(dict.fromkeys(product_units(of)))
         elif op.primitive.name in CALLED:
-            units.update(dict.fromkeys(called(op).units))
+            units.update(dict.fromkeys(function_of_call(op).units))
     for unit in units:
         begin(toolchain, unit)
 
 
-def compiled(
+def compile_plan(
     plan: Plan, linking: Linking, toolchain: Toolchain, flushes: bool = False
 ) -> tuple[Record, Path]:
     """Return the record of a plan and the path of its shared object.
@@ -69,7 +69,7 @@ def compiled(
     return record_of(plan, module, path), path
 
 
-def record_of(plan: Plan, module: Module, path: Path, suffix: str = "") -> Record:
+def record_of(plan: Plan, module: CModule, path: Path, suffix: str = "") -> Record:
     """Return the record of a plan whose module was compiled to ``path``."""
     outputs, kernels = plan.schedule.program.outputs, list(kernels_of(plan))
     raising = {number for number, kernel in kernels if kernel.raises}

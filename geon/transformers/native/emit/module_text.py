@@ -32,18 +32,18 @@ from ...printing.scalars.c_expressions import C_TYPES, literal
 from ...printing.scalars.comments import comment
 from ...printing.scalars.lengths import c_length, divides
 from ..library.library_calls import finite_function, library_function
-from ..names.memory_names import Scope
-from ..names.naming import NAME, START, Function, KernelNames, begun
+from ..names.memory_names import MemoryScope
+from ..names.naming import NAME, START, KernelNames, NativeFunction, offset_place
 from ..names.pointer_bias import from_starts
 from ..nests.nest_text import nest_function
 from ..products.contractions import contraction_function
-from ..toolchain.translation_units import CALL
+from ..toolchain.translation_units import CALL_COST_CHARACTERS
 from ..vectors.nontemporal_stores import passing
 from ..vectors.scan_text import ordered_function
 from .chain_text import blocked_function
 from .one_file import one_file
 from .region_text import PASSED, STOP, TEXTS
-from .unit_texts import Functions
+from .unit_texts import UnitFunctions
 
 LINK = """\
 void (*geon_pool_run)(void (*task)(void *argument, int64_t index), void *argument, int64_t count,
@@ -99,15 +99,17 @@ static int64_t geon_now(void)
 }
 
 """
-RUN_LINES = 400  # statements of one function of a long ``geon_run``
-REPORTED = 4  # int64 values in a report that describe a failure; a timed module's times follow
+MAX_RUN_LINES = 400  # statements of one function of a long ``geon_run``
+FAILURE_REPORT_WORDS = (
+    4  # int64 values in a report that describe a failure; a timed module's times follow
+)
 
 
 KEPT: Place = ("kept", None)  # the table of cached packed operands and the variables' version
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Module:
+class CModule:
     """A C module and the layout of the tables that ``geon_run`` takes.
 
     ``units`` are the module's own translation units, the first one with ``geon_run``. ``shared``
@@ -133,7 +135,7 @@ def native_pointers(plan: Plan, linking: Linking) -> list[Place]:
     return [*pointer_table(plan, linking.inputs, linking.variables, linking.constants), *kept]
 
 
-def function_of(plan: Plan, kernel: Kernel, vector_bytes: int) -> Function:
+def function_of(plan: Plan, kernel: Kernel, vector_bytes: int) -> NativeFunction:
     """Return the C function of a kernel, under the placeholder name ``NAME``."""
     work, starts = printed_work(plan, kernel)
     names = KernelNames(plan, kernel, starts)
@@ -166,7 +168,9 @@ def memory_of(plan: Plan, kernel: Kernel) -> list[Place | None]:
     """
     assert not isinstance(kernel.work, Call | Region)
     starts = printed_work(plan, kernel)[1]
-    found: list[Place | None] = [begun(place_of(plan, op), starts) for op in kernel.work.operands]
+    found: list[Place | None] = [
+        offset_place(place_of(plan, op), starts) for op in kernel.work.operands
+    ]
     scratch, kept = plan.scratch.get(kernel.op), plan.kept_numbers.get(kernel.op)
     found.append(None if scratch is None else ("arena", scratch))
     found.append(None if kept is None else ("kept", kept))
@@ -183,21 +187,24 @@ def make_module(
     cores: int = 1,
     ready: Callable[[str], None] = lambda unit: None,
     flushes: bool = False,
-) -> Module:
+) -> CModule:
     """Return the C module of a plan, with the user's names and lines as comments if ``annotate``.
 
     ``suffix`` ends the names of all functions, so that several modules can share a unit. If
     ``timed``, a call writes the time in nanoseconds at its start and after each kernel into its
-    report, behind the first ``REPORTED`` values. Behind those it adds up the nanoseconds and the
+    report, behind the first ``FAILURE_REPORT_WORDS`` values. Behind those it adds up the
+    nanoseconds and the
     number of runs of each kernel in ``kernels_inside``. The functions are divided into units for
     ``cores`` parallel compilers. ``ready`` receives some of the units while others are still being
     emitted. If ``flushes``, subnormal numbers are flushed to zero while a call runs.
     """
-    work = _Module(plan, linking, vector_bytes, annotate, suffix, timed, cores, ready, flushes)
+    work = _CModuleWriter(
+        plan, linking, vector_bytes, annotate, suffix, timed, cores, ready, flushes
+    )
     return work.make()
 
 
-class _Module:
+class _CModuleWriter:
     def __init__(
         self,
         plan: Plan,
@@ -218,16 +225,18 @@ class _Module:
         self.lengths = open_lengths(plan)
         self.constants: dict[Op, str] = {}
         self.statics: list[str] = []
-        self.functions = Functions(suffix, CALL * len(plan.schedule.kernels), cores, ready)
+        self.functions = UnitFunctions(
+            suffix, CALL_COST_CHARACTERS * len(plan.schedule.kernels), cores, ready
+        )
         self.structures: dict[Kernel, Hashable] = {}
-        self.printed: dict[Hashable, tuple[Plan, Kernel, Function]] = {}
+        self.printed: dict[Hashable, tuple[Plan, Kernel, NativeFunction]] = {}
         self.common: dict[str, None] = {}
         self.loops: list[str] = []
         self.divides = False
-        self.timer = REPORTED + len(plan.schedule.kernels) + 1
-        self.top = Scope(plan, {})
+        self.timer = FAILURE_REPORT_WORDS + len(plan.schedule.kernels) + 1
+        self.top = MemoryScope(plan, {})
 
-    def make(self) -> Module:
+    def make(self) -> CModule:
         """Return the module; ``geon_run`` is in its first unit."""
         kernels = [k for k in self.plan.schedule.kernels if not isinstance(k.work, Call | Region)]
         self.functions.forms = len({self.structure(self.plan, kernel) for kernel in kernels})
@@ -240,7 +249,7 @@ class _Module:
         first, *others = self.functions.units(self.divides)
         first += (CLOCK if self.timed else "") + LINK + "".join(self.statics)
         first += "\n".join([*self.loops, *body])
-        return Module((first, *others), tuple(self.common), tuple(self.table), tuple(self.lengths))
+        return CModule((first, *others), tuple(self.common), tuple(self.table), tuple(self.lengths))
 
     def flushing(self, calls: list[list[str]]) -> list[str]:
         """Return the text of ``geon_run`` that flushes subnormal numbers in the calling thread.
@@ -256,7 +265,7 @@ class _Module:
 
         Compile time grows faster than linearly for a function of many thousand calls.
         """
-        parts = in_parts(calls, RUN_LINES)
+        parts = in_parts(calls, MAX_RUN_LINES)
         if len(parts) == 1:
             return [f"{RUN.format(suffix)};", RUN.format(suffix), *self.body(parts[0])]
         lines: list[str] = []
@@ -276,9 +285,9 @@ class _Module:
 
     def time(self, number: int) -> list[str]:
         """Return the statement that stores the time before kernel ``number``, if timed."""
-        return [f"report[{REPORTED + number}] = geon_now();"] if self.timed else []
+        return [f"report[{FAILURE_REPORT_WORDS + number}] = geon_now();"] if self.timed else []
 
-    def call(self, scope: Scope, position: int, kernel: Kernel) -> list[str]:
+    def call(self, scope: MemoryScope, position: int, kernel: Kernel) -> list[str]:
         """Return the statements that run the kernel at ``position`` in a plan's schedule."""
         plan = scope.plan
         number = scope.first_step + plan.steps[position][0]
@@ -299,7 +308,7 @@ class _Module:
             lines.append(self.called(check, number, scope))
         return lines
 
-    def loop(self, scope: Scope, kernel: Kernel) -> list[str]:
+    def loop(self, scope: MemoryScope, kernel: Kernel) -> list[str]:
         """Emit the function of a region and return the statements that call it."""
         assert isinstance(kernel.work, Region)
         made = TEXTS[kernel.work.op.primitive.name](kernel, scope.plan.inside[kernel.op], scope)
@@ -314,7 +323,7 @@ class _Module:
         return ["{", f"    void *const given[] = {{{listed}}};", f"    {failed}",
                 "    if (failed) return failed;", "}"]  # fmt: skip
 
-    def calls_of(self, scope: Scope) -> list[str]:
+    def calls_of(self, scope: MemoryScope) -> list[str]:
         """Return the statements that call all kernels of a region's body."""
         kernels = list(enumerate(scope.plan.schedule.kernels))
         if not self.timed:
@@ -341,7 +350,7 @@ class _Module:
             self.structures[kernel] = structure(work)
         return self.structures[kernel]
 
-    def function(self, plan: Plan, kernel: Kernel) -> Function:
+    def function(self, plan: Plan, kernel: Kernel) -> NativeFunction:
         """Return the C function of a kernel; kernels of equal structure share it."""
         if isinstance(kernel.work, Call | Region):
             return function_of(plan, kernel, self.vector_bytes)
@@ -356,7 +365,7 @@ class _Module:
         other, like, made = self.printed[key]
         return made.of(dict(zip(memory_of(other, like), memory, strict=True)))
 
-    def called(self, made: Function, number: int, scope: Scope) -> str:
+    def called(self, made: NativeFunction, number: int, scope: MemoryScope) -> str:
         """Return the call of a kernel's function; if it fails, the run returns its number."""
         self.common.update(dict.fromkeys(made.units))
         name = self.functions.name(made)
@@ -365,7 +374,7 @@ class _Module:
             return f"if ({name}({arguments}, report)) return {number + 1};"
         return f"{name}({arguments});"
 
-    def argument(self, parameter: Parameter, scope: Scope) -> str:
+    def argument(self, parameter: Parameter, scope: MemoryScope) -> str:
         """Return the C expression that a kernel receives for ``parameter``."""
         place = parameter.place
         if isinstance(place, str):

@@ -32,10 +32,10 @@ LINE = re.compile(r"#[^\n]*\n")
 TAG = re.compile(r"^(?:struct|union|enum) (\w+) \{", re.M)
 CONDITION = re.compile(r"^# *(?:if|elif).*$", re.M)
 MACRO = re.compile(r"#define (\w+)(?:\(([\w, .]*)\))?\s+(\S[^\n]*)")
-KEPT_UNITS = 64  # cached parses of units: many modules share the units of C files
+MAX_CACHED_UNITS = 64  # cached parses of units: many modules share the units of C files
 
 
-class Piece(NamedTuple):
+class UnitPiece(NamedTuple):
     """A top-level part of a unit: a directive, a group of directives, or a definition.
 
     ``text`` is its text with the comments before it, ``plain`` the text without comments. ``names``
@@ -82,7 +82,7 @@ class Found(NamedTuple):
     ``key`` identifies its meaning. ``before`` are its identifiers that are macros at this point.
     """
 
-    piece: Piece
+    piece: UnitPiece
     key: Hashable
     before: frozenset[str]
 
@@ -170,7 +170,7 @@ class _File:
         self.written.append(text)
 
 
-def _found(piece: Piece, known: dict[str, Macro]) -> Found:
+def _found(piece: UnitPiece, known: dict[str, Macro]) -> Found:
     """Return a piece with its key, given the macros that its unit defined before it."""
     key: Hashable = piece.plain
     if not piece.is_single:
@@ -202,16 +202,16 @@ def meaning(names: frozenset[str], known: dict[str, Macro]) -> frozenset[tuple[s
     return frozenset(found.items())
 
 
-def names_of(piece: Piece, known: dict[str, Macro]) -> list[str]:
+def names_of(piece: UnitPiece, known: dict[str, Macro]) -> list[str]:
     """Return the names of a piece's types and static functions, after macro expansion."""
     found: dict[str, None] = {}
     for name, arguments in piece.own:
         inner = re.findall(rf"^# *define {name} (\w+)$", piece.plain, re.M)
-        found.update(dict.fromkeys(inner or [expanded(name, arguments, known)]))
+        found.update(dict.fromkeys(inner or [expand_macro(name, arguments, known)]))
     return list(found)
 
 
-def expanded(name: str, arguments: str, known: dict[str, Macro]) -> str:
+def expand_macro(name: str, arguments: str, known: dict[str, Macro]) -> str:
     """Return the identifier to which a macro ``name`` with ``arguments`` ("": none) expands."""
     while name in known:
         match = MACRO.fullmatch(known[name].text)
@@ -219,7 +219,7 @@ def expanded(name: str, arguments: str, known: dict[str, Macro]) -> str:
             break
         text = match[3]
         if arguments:
-            given = [expanded(each.strip(), "", known) for each in arguments[1:-1].split(",")]
+            given = [expand_macro(each.strip(), "", known) for each in arguments[1:-1].split(",")]
             values: dict[str, str] = dict(
                 zip(match[2].replace(" ", "").split(","), given, strict=False)
             )
@@ -249,13 +249,13 @@ def without_pairs(waiting: list[Found]) -> list[Found]:
     return kept
 
 
-@lru_cache(KEPT_UNITS)
-def pieces(unit: str) -> tuple[Piece, ...]:
+@lru_cache(MAX_CACHED_UNITS)
+def pieces(unit: str) -> tuple[UnitPiece, ...]:
     """Return the top-level pieces of a unit, each with the comments before it."""
     return tuple(map(_piece, top_level(unit)))
 
 
-def _piece(text: str) -> Piece:
+def _piece(text: str) -> UnitPiece:
     plain = COMMENT.sub(" ", text).strip()
     effects = tuple([(name, kind == "define") for kind, name in EFFECT.findall(plain)])
     code = DIRECTIVE.sub("", plain)
@@ -265,7 +265,7 @@ def _piece(text: str) -> Piece:
     first = dict(reversed(effects))
     fresh = frozenset(name for name, defined in first.items() if defined and name not in asked)
     names = frozenset(IDENTIFIER.findall(plain))
-    return Piece(text, plain, names, effects, fresh, tuple(own), is_code)
+    return UnitPiece(text, plain, names, effects, fresh, tuple(own), is_code)
 
 
 def top_level(unit: str) -> Iterator[str]:

@@ -95,24 +95,24 @@ def load(key: str, toolchain: Toolchain) -> tuple[Record, Path] | None:
     content = disk.load(_name(key, toolchain))
     if content is None:
         return None
-    record: Record = made(json.loads(content))
+    record: Record = from_json(json.loads(content))
     path = disk.find(record.file)
     return None if path is None else (record, path)
 
 
 def save(key: str, toolchain: Toolchain, record: Record) -> None:
     """Store a record under its program's key."""
-    disk.keep_bytes(_name(key, toolchain), json.dumps(plain(record)).encode("ascii"))
+    disk.keep_bytes(_name(key, toolchain), json.dumps(to_json(record)).encode("ascii"))
 
 
-def plain(value: Any) -> Any:
+def to_json(value: Any) -> Any:
     """Convert a record, or a part of one, to JSON values."""
-    return serialization.plain(value, PARTS)
+    return serialization.to_json(value, PARTS)
 
 
-def made(value: Any) -> Any:
-    """Rebuild a record, or a part of one, from the JSON values that ``plain`` returns."""
-    return serialization.made(value, PARTS)
+def from_json(value: Any) -> Any:
+    """Rebuild a record, or a part of one, from the JSON values that ``to_json`` returns."""
+    return serialization.from_json(value, PARTS)
 
 
 def _name(key: str, toolchain: Toolchain) -> str:

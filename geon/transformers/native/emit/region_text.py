@@ -8,11 +8,11 @@ from ....op_graph.axes.lengths import Length
 from ....op_graph.op_graph import Op, Same
 from ....op_graph.regions.scan_op import ScanAttributes
 from ....op_graph.regions.while_op import WhileAttributes
-from ...kernels.ir.nest import ENDLESS, Region
+from ...kernels.ir.nest import UNLIMITED_TURNS, Region
 from ...lowering.facts.value_sizes import bytes_of
 from ...lowering.planning.plan import Inside
 from ...lowering.planning.schedule import Kernel
-from ..names.memory_names import Scope
+from ..names.memory_names import MemoryScope
 from ..products.packed_weight_cache import pays_text
 
 # The parameters of ``geon_run``, after a table of the region's pointers.
@@ -25,10 +25,10 @@ STOP = "if (geon_stopped()) return -1;"  # -1 is not a kernel number
 STEP = "report[3]"
 
 LengthText = Callable[[int | Length], str]
-Calls = Callable[[Scope], list[str]]  # the statements that call all kernels of a scope
+Calls = Callable[[MemoryScope], list[str]]  # the statements that call all kernels of a scope
 
 
-def lying(region: Op, around: Scope) -> list[Op]:
+def lying(region: Op, around: MemoryScope) -> list[Op]:
     """Return the values that own the memory of a region's arguments."""
     return [around.plan.schedule.base[arg] for arg in region.args]
 
@@ -40,7 +40,7 @@ class LoopText:
     the buffers of packed operands that are cached across iterations.
     """
 
-    def __init__(self, kernel: Kernel, inside: Inside, around: Scope) -> None:
+    def __init__(self, kernel: Kernel, inside: Inside, around: MemoryScope) -> None:
         assert isinstance(kernel.work, Region)
         self.kernel, self.inside, self.work = kernel, inside, kernel.work
         self.kernel_args = lying(kernel.work.op, around)
@@ -56,7 +56,7 @@ class LoopText:
         self.first_copy = at
         first_buffer = around.first_buffer + inside.first[0]
         first_step = around.first_step + inside.steps[0]
-        self.scope = Scope(inside.plans[0], self.names(), first_buffer, first_step, True)
+        self.scope = MemoryScope(inside.plans[0], self.names(), first_buffer, first_step, True)
         self.within = around.looped
 
     def names(self) -> dict[tuple[str, object], str]:
@@ -90,7 +90,7 @@ class LoopText:
         lines += ["    (void)p; (void)n; (void)threads; (void)report; (void)show;"]
         lines += self.steps(length)
         lines += self.copies(length)
-        lines += begun(self.a.carries, self.work.held, self.ways, leaves, length)
+        lines += init_carries(self.a.carries, self.work.held, self.ways, leaves, length)
         if self.kernel.raises:
             lines.append(f"    const int64_t before = {STEP if self.within else 0};")
         moving = [k for k in range(self.a.carries) if k not in self.work.held]
@@ -123,7 +123,7 @@ class LoopText:
                 lines.append(f"    if (steps == 0) __builtin_memcpy(a[{at}], h{k}, {size});")
         for k in range(self.a.carries, len(outputs)) if self.a.counted else ():
             stride = length(bytes_of(outputs[k]))
-            lines.append(unreached(self.results[k], stride, "steps", "most"))
+            lines.append(zero_unreached_rows(self.results[k], stride, "steps", "most"))
         if self.kernel.raises and self.within:
             lines.append(f"    {STEP} = before;")
         return [*lines, "    return 0;", "}", ""]
@@ -160,7 +160,7 @@ class LoopText:
         return both[0], both[-1]
 
 
-def begun(
+def init_carries(
     count: int,
     held: Set[int],
     ways: Callable[[int], tuple[int, int]],
@@ -182,7 +182,7 @@ def begun(
     return lines
 
 
-def unreached(at: int, stride: str, steps: str, most: str) -> str:
+def zero_unreached_rows(at: int, stride: str, steps: str, most: str) -> str:
     """Return the statement that zeroes the rows of a stacked result behind the last iteration."""
     start = f"(char *)a[{at}] + {steps} * ({stride})"
     return f"    __builtin_memset({start}, 0, ({most} - {steps}) * ({stride}));"
@@ -195,7 +195,7 @@ class WhileText:
     the buffer of the condition.
     """
 
-    def __init__(self, kernel: Kernel, inside: Inside, around: Scope) -> None:
+    def __init__(self, kernel: Kernel, inside: Inside, around: MemoryScope) -> None:
         assert isinstance(kernel.work, Region)
         self.kernel, self.inside, self.work = kernel, inside, kernel.work
         self.kernel_args = lying(kernel.work.op, around)
@@ -210,7 +210,7 @@ class WhileText:
         self.truth = at
         self.within = around.looped
         self.test, self.step = [
-            Scope(
+            MemoryScope(
                 inside.plans[k],
                 self.names(k),
                 around.first_buffer + inside.first[k],
@@ -247,12 +247,14 @@ class WhileText:
         lines = [HEAD.format(name), "{"]
         lines += ["    (void)p; (void)n; (void)threads; (void)report; (void)show;"]
         leaves, held = self.work.bodies[1].leaves, self.work.held
-        lines += begun(count, held, self.ways, leaves, length)
+        lines += init_carries(count, held, self.ways, leaves, length)
         if self.kernel.raises:
             lines.append(f"    const int64_t before = {STEP if self.within else 0};")
         lines += ["    int64_t k = 0;", f"    for (; {most}; k++) {{", f"        {STOP}"]
         if self.kernel.raises:
-            lines.append(f"        {STEP} = before * INT64_C({self.a.limit or ENDLESS}) + k;")
+            lines.append(
+                f"        {STEP} = before * INT64_C({self.a.limit or UNLIMITED_TURNS}) + k;"
+            )
         lines += [f"        {line}" for line in calls(self.test)]
         lines.append(f"        if (!*(const uint8_t *)a[{self.truth}]) break;")
         for k, op in enumerate(outputs):
@@ -272,7 +274,7 @@ class WhileText:
         for k, op in enumerate(outputs):
             size = length(bytes_of(op))
             if k >= count:
-                lines.append(unreached(self.results[k + 1], size, "k", str(self.a.limit)))
+                lines.append(zero_unreached_rows(self.results[k + 1], size, "k", str(self.a.limit)))
             elif k in self.results and k not in held:
                 at = self.results[k]
                 lines.append(f"    if (h{k} != a[{at}]) __builtin_memcpy(a[{at}], h{k}, {size});")
@@ -288,7 +290,7 @@ class WhileText:
 class CaseText:
     """The C function of one case; its table ``a`` has the arguments and the results."""
 
-    def __init__(self, kernel: Kernel, inside: Inside, around: Scope) -> None:
+    def __init__(self, kernel: Kernel, inside: Inside, around: MemoryScope) -> None:
         assert isinstance(kernel.work, Region)
         self.kernel, self.work = kernel, kernel.work
         self.kernel_args = lying(kernel.work.op, around)
@@ -302,7 +304,7 @@ class CaseText:
             first_buffer = around.first_buffer + inside.first[k]
             first_step = around.first_step + inside.steps[k]
             plan = inside.plans[k]
-            self.scopes.append(Scope(plan, names, first_buffer, first_step, around.looped))
+            self.scopes.append(MemoryScope(plan, names, first_buffer, first_step, around.looped))
 
     def given(self) -> list[Op]:
         """Return the values of the enclosing plan that the case takes."""

@@ -10,7 +10,7 @@ from ....op_graph.op_graph import Op
 from ....op_graph.values.dtypes import name_of
 from ...kernels.ir.nest import Nest, Region
 from ...kernels.kernel_lowering import Work
-from ...kernels.products.contraction import Contraction, bordered, unit_of
+from ...kernels.products.contraction import Contraction, padded_access, unit_of
 from ...kernels.products.row_blocking import Blocked
 from ...kernels.scans.sequential_scan import OrderedLoop
 from ...lowering.planning.schedule import Schedule
@@ -28,7 +28,9 @@ from ..sizes.chains import BlockedScratch
 from ..sizes.products import OneOf, ProductScratch, unknown
 from ..sizes.sorts import SortScratch
 
-WIDEST = 64  # bytes of the widest vectors, whose product blocks need the most scratch memory
+MAX_VECTOR_BYTES = (
+    64  # bytes of the widest vectors, whose product blocks need the most scratch memory
+)
 
 
 def scratch_of(schedule: Schedule) -> dict[Op, Scratch]:
@@ -118,7 +120,7 @@ def product_scratch(work: Contraction, alone: bool = True) -> ProductScratch:
     """Return the scratch memory of a contraction; it is a step of a chain unless ``alone``."""
     parts = (work.batch, work.rows, work.columns, work.summed)
     batches, rows, columns, depth = (product(loop.extent for loop in each) for each in parts)
-    of = shape(C_TYPES[name_of(work.dtype)], WIDEST)
+    of = shape(C_TYPES[name_of(work.dtype)], MAX_VECTOR_BYTES)
     found = contraction_sides(work) if alone else unknown(_band(work, of))
     return ProductScratch(batches, rows, columns, depth, of, alone, found)
 
@@ -128,7 +130,7 @@ def _band(work: Contraction, of: Shape) -> int | None:
     loops = (*work.batch, *work.rows, *work.columns, *work.summed)
     most = None
     for value, own in ((work.left, work.rows), (work.right, work.columns)):
-        found = bordered(value, loops)
+        found = padded_access(value, loops)
         if found is None or not found.guards:
             continue
         rows = last(own, unit_of(value, loops))

@@ -9,13 +9,18 @@ from ...printing.scalars.helpers import definitions
 from ..names.c_files import instance
 from ..names.c_texts import c_text
 from ..names.dialect import PRELUDE
-from ..names.naming import NAME, Function
+from ..names.naming import NAME, NativeFunction
 from ..names.out_of_line import inlined, out_of_line_definitions
 from ..nests.collapsed_lanes import BESIDE
 from ..nests.nest_text import GRAIN
 from ..toolchain.flags import OF_VECTORS
-from ..toolchain.translation_units import cost, divided, enough
-from ..vectors.transpose_tiles import LEAST_TURNED, REPEAT, TURNED, WORD
+from ..toolchain.translation_units import cost, divide_units, is_unit_ready
+from ..vectors.transpose_tiles import (
+    MIN_TRANSPOSED_ITEM_BYTES,
+    MIN_TRANSPOSED_LINE_BYTES,
+    REPEAT,
+    TRANSPOSE_SQUARE_SIDE,
+)
 
 FLOOR_DIV = """\
 GEON_INLINE int64_t geon_floor_div(int64_t a, int64_t b)
@@ -31,7 +36,7 @@ OWN = {
 }  # helper functions that units define themselves
 
 
-class Functions:
+class UnitFunctions:
     """The functions of a module, deduplicated by text and divided into translation units.
 
     Names end in ``suffix``. The units are balanced for ``cores`` parallel compilers; the first unit
@@ -43,14 +48,14 @@ class Functions:
         self.suffix, self.first, self.cores, self.ready = suffix, first, cores, ready
         self.forms = 0
         self.names: dict[str, str] = {}
-        self.made: dict[str, Function] = {}
+        self.made: dict[str, NativeFunction] = {}
         self.cost = 0  # compile cost of all functions so far
         self.begun: list[str] = []  # finished units
         self.waiting: list[str] = []  # texts of scalar functions that no unit has yet
         self.of_vectors: list[str] = []  # texts of vectorised functions that no unit has yet
         self.declarations: list[str] = []  # of exported functions
 
-    def name(self, made: Function) -> str:
+    def name(self, made: NativeFunction) -> str:
         """Return the name of a function; functions of equal text share one."""
         name = self.names.get(made.text)
         if name is None:
@@ -75,7 +80,7 @@ class Functions:
         expected = self.cost / len(self.names) * self.forms
         for texts in (self.waiting, self.of_vectors):
             waiting = sum(map(self.cost_of, texts))
-            if enough(waiting, self.cost, expected, self.cores, first=not self.begun):
+            if is_unit_ready(waiting, self.cost, expected, self.cores, first=not self.begun):
                 self.begun.append(self.unit(texts, of_vectors=texts is self.of_vectors))
                 texts.clear()
                 self.ready(self.begun[-1])
@@ -105,7 +110,9 @@ class Functions:
         True if there are units of the other kind.
         """
         costs = [self.cost_of(text) for text in texts]
-        return [[texts[n] for n in group] for group in divided(costs, first, self.cores, others)]
+        return [
+            [texts[n] for n in group] for group in divide_units(costs, first, self.cores, others)
+        ]
 
     def unit(
         self,
@@ -172,7 +179,11 @@ def transposes() -> dict[str, str]:
             "transpose.h", f"{name}_squares", {**squares, "SQUARES": ""}
         )
         found[f"{name}_spread"] = instance("spread.h", name, macros)
-        if itemsize >= WORD:
-            more = {**macros, "TURNED": TURNED, "LEAST_TURNED": LEAST_TURNED}
+        if itemsize >= MIN_TRANSPOSED_ITEM_BYTES:
+            more = {
+                **macros,
+                "TURNED": TRANSPOSE_SQUARE_SIDE,
+                "LEAST_TURNED": MIN_TRANSPOSED_LINE_BYTES,
+            }
             found[f"{name}_turned"] = instance("turn.h", name, more)
     return found

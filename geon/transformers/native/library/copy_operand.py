@@ -6,10 +6,10 @@ from functools import cache
 
 from ..names.c_files import FileFunction, file_function
 
-GRAIN = 1 << 20  # bytes that one task copies: about 30 microseconds
+BYTES_PER_TASK = 1 << 20  # bytes that one task copies: about 30 microseconds
 
 
 @cache
 def fill_function() -> FileFunction:
     """Return ``void(threads, out, x, size)``, a parallel copy of ``size`` bytes."""
-    return file_function("fill", "geon_fill", {}, {"GRAIN": GRAIN})
+    return file_function("fill", "geon_fill", {}, {"GRAIN": BYTES_PER_TASK})

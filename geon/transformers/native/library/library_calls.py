@@ -7,9 +7,9 @@ from ....op_graph.axes.lengths import product
 from ....op_graph.op_graph import Op
 from ....op_graph.rows.reductions import positions
 from ....op_graph.values.dtypes import name_of
-from ...kernels.nests.inlining import examined
+from ...kernels.nests.inlining import inspected_values
 from ..names.c_files import FileFunction
-from ..names.naming import Function, KernelNames, head
+from ..names.naming import KernelNames, NativeFunction, head
 from .library_kernels import library_text
 from .prefix_sums import PREFIXES
 from .sorting import SORTS
@@ -18,7 +18,7 @@ from .sorting import SORTS
 CALLED = frozenset("sort argsort top_k cumsum cumprod scatter".split())
 
 
-def library_function(op: Op, names: KernelNames) -> Function:
+def library_function(op: Op, names: KernelNames) -> NativeFunction:
     """Return the C function of a kernel that is a library call."""
     name = op.primitive.name
     if name == "checked":
@@ -28,7 +28,7 @@ def library_function(op: Op, names: KernelNames) -> Function:
     return _lines(op, names)
 
 
-def called(op: Op) -> FileFunction:
+def function_of_call(op: Op) -> FileFunction:
     """Return the library function that ``op`` calls; it does not depend on the kernels."""
     name, x = op.primitive.name, op.args[0]
     if name == "scatter":
@@ -39,7 +39,7 @@ def called(op: Op) -> FileFunction:
     return library_text(name, (name_of(x.dtype), *results))
 
 
-def finite_function(op: Op, names: KernelNames, infinite: bool) -> Function:
+def finite_function(op: Op, names: KernelNames, infinite: bool) -> NativeFunction:
     """Return a function that checks that a result is finite, or only not NaN if ``infinite``."""
     check = "check_numbers" if infinite else "check_finite"
     function = library_text(check, (name_of(op.dtype),))
@@ -57,14 +57,14 @@ def finite_function(op: Op, names: KernelNames, infinite: bool) -> Function:
 
 def _wrapped(
     names: KernelNames, body: list[str], called: FileFunction | None, fails: bool = False
-) -> Function:
+) -> NativeFunction:
     names.calls(called.calls if called is not None and not called.units else ())
     parameters = tuple(names.parameters)
     lines = [f"static {head(parameters, fails)}", "{", "    (void)threads;"]
     lines += [*(f"    {line}" for line in body), "}", ""]
     shared = () if called is None else (called.header,)
     units = () if called is None else called.units
-    return Function("\n".join(lines), parameters, shared, fails, units, tuple(names.called))
+    return NativeFunction("\n".join(lines), parameters, shared, fails, units, tuple(names.called))
 
 
 def _around(op: Op, at: int) -> tuple[Size, Size, Size]:
@@ -73,7 +73,7 @@ def _around(op: Op, at: int) -> tuple[Size, Size, Size]:
     return product(lengths[:at]), lengths[at], product(lengths[at + 1 :])
 
 
-def _lines(op: Op, names: KernelNames) -> Function:
+def _lines(op: Op, names: KernelNames) -> NativeFunction:
     """Return the call of a kernel that works along one axis: sort, prefix sum, argmax, argmin."""
     name, x = op.primitive.name, op.args[0]
     further: list[str] = []
@@ -82,16 +82,16 @@ def _lines(op: Op, names: KernelNames) -> Function:
     elif name == "top_k":
         further = [names.length(op.attrs[1])]
     at = positions(op)[0] if name in ("argmax", "argmin") else x.axes.index(op.attrs[0])
-    function = called(op)
+    function = function_of_call(op)
     sizes = [names.length(n) for n in _around(x, at)]
     works = [names.scratch() or "NULL"] if name in SORTS | PREFIXES else []
     arguments = ["threads", names.memory(x), names.memory(op), *works, *sizes, *further]
     return _wrapped(names, [f"{function.name}({', '.join(arguments)});"], function)
 
 
-def _scatter(op: Op, names: KernelNames) -> Function:
+def _scatter(op: Op, names: KernelNames) -> NativeFunction:
     x, index, value = op.args
-    function = called(op)
+    function = function_of_call(op)
     sizes = [names.length(n) for n in _around(x, x.axes.index(op.attrs[0]))]
     count = names.length(index.axes.size)
     pointers = [names.memory(each) for each in (x, index, value, op)]
@@ -100,9 +100,9 @@ def _scatter(op: Op, names: KernelNames) -> Function:
     return _wrapped(names, [call], function)
 
 
-def _checked(op: Op, names: KernelNames) -> Function:
+def _checked(op: Op, names: KernelNames) -> NativeFunction:
     """Return a function that fails if the smallest or the largest index is out of range."""
-    found = examined(op)
+    found = inspected_values(op)
     length = names.length(op.attrs[0])
     lowest = f"-({length})" if op.attrs[1] else "0"
     body = [

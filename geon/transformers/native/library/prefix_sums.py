@@ -11,11 +11,20 @@ from ....op_graph.values.dtypes import FLOATS, name_of
 from ...printing.scalars.c_expressions import ARITHMETIC, calls, literal
 from ...printing.scalars.c_types import C_TYPES, SUFFIXES
 from ..names.c_files import FileFunction, file_function
-from ..sizes.prefixes import FEW_LINES, FEW_PIECES, LEAST_ROWS, PIECE, WIDTH, PartTotals
+from ..sizes.prefixes import (
+    BLOCK_COLUMNS,
+    MIN_PARALLEL_BLOCKS,
+    MIN_PART_ROWS,
+    MIN_PARTS,
+    PART_ELEMENTS,
+    PartTotals,
+)
 
 PREFIXES = frozenset(("cumsum", "cumprod"))
-ROWS = 16  # rows of a wide block that are processed together, while their pages are in the TLB
-GRAIN = 16384  # minimum elements of a task
+BLOCK_ROWS = (
+    16  # rows of a wide block that are processed together, while their pages are in the TLB
+)
+MIN_TASK_ELEMENTS = 16384  # minimum elements of a task
 
 
 def cumulative_text(row: str, dtype: str, result: str | None = None) -> FileFunction:
@@ -39,13 +48,13 @@ def cumulative_text(row: str, dtype: str, result: str | None = None) -> FileFunc
         "OPERATOR": ARITHMETIC[step].format("", "").strip(),
         "REORDERS": int(reorders(row, result)),
         "WIDENED": int((dtype, total) == ("float32", "float64")),
-        "WIDTH": WIDTH,
-        "ROWS": ROWS,
-        "PIECE": PIECE,
-        "LEAST_ROWS": LEAST_ROWS,
-        "FEW_LINES": FEW_LINES,
-        "FEW_PIECES": FEW_PIECES,
-        "GRAIN": GRAIN,
+        "WIDTH": BLOCK_COLUMNS,
+        "ROWS": BLOCK_ROWS,
+        "PIECE": PART_ELEMENTS,
+        "LEAST_ROWS": MIN_PART_ROWS,
+        "FEW_LINES": MIN_PARALLEL_BLOCKS,
+        "FEW_PIECES": MIN_PARTS,
+        "GRAIN": MIN_TASK_ELEMENTS,
     }
     name = f"geon_{row}_{SUFFIXES[dtype]}_{SUFFIXES[result]}"
     called = calls(step, (total, total), total)

@@ -9,17 +9,19 @@ from ....op_graph.axes.lengths import product
 from ....op_graph.op_graph import Op
 from ....op_graph.rows.reducers import highest, lowest
 from ....op_graph.values.dtypes import HALVES, as_dtype
-from ...printing.scalars.c_expressions import cast_calls, combined, literal
+from ...printing.scalars.c_expressions import cast_calls, combine_expression, literal
 from ...printing.scalars.c_types import C_TYPES, SUFFIXES
 from ..names.c_files import FileFunction, file_function
-from ..sizes.scatters import FEW_PLACES, GRAIN, MOST_PARTS, Copies
+from ..sizes.scatters import MAX_COPIES, MIN_PARALLEL_ELEMENTS, MIN_VALUES_PER_PLACE, Copies
 
-COLUMNS = 512  # minimum columns of a task: long contiguous runs use memory bandwidth better
-PIECE = 4096  # elements of the private copies that one task adds up
-FAR = 1 << 23  # bytes of the result from which on the caches hold little of it
-AHEAD = 32  # prefetch distance, in indices
-LISTED = 1024  # indices that are filtered for one range at a time
-MOST_RANGES = 8  # maximum tasks that scan all indices, each for its own range of the result
+MIN_TASK_COLUMNS = (
+    512  # minimum columns of a task: long contiguous runs use memory bandwidth better
+)
+ELEMENTS_PER_SUM_TASK = 4096  # elements of the private copies that one task adds up
+MIN_UNCACHED_BYTES = 1 << 23  # bytes of the result from which on the caches hold little of it
+PREFETCH_DISTANCE_POSITIONS = 32  # prefetch distance, in indices
+POSITIONS_PER_BATCH = 1024  # indices that are filtered for one range at a time
+MAX_RANGE_TASKS = 8  # maximum tasks that scan all indices, each for its own range of the result
 
 
 def scatter_text(mode: str, dtype: str, index: str) -> FileFunction:
@@ -30,13 +32,22 @@ def scatter_text(mode: str, dtype: str, index: str) -> FileFunction:
     are applied in order, so the later of two equal indices wins for ``set``. Lowering adds and
     multiplies half precision as float32. ``out`` may be ``x``. ``Copies`` describes ``scratch``.
     """
-    stored = "value" if mode == "set" else combined(mode, dtype, ("place", "value"))
+    stored = "value" if mode == "set" else combine_expression(mode, dtype, ("place", "value"))
     types = {"TYPE": C_TYPES[dtype], "INDEX": C_TYPES[index]}
     macros = {"STORED(place, value)": f"({stored})", "ADDED": int(mode != "set")}
-    macros |= {"NOTHING": _nothing(mode, dtype), "GRAIN": GRAIN, "COLUMNS": COLUMNS}
-    macros |= {"FEW_PLACES": FEW_PLACES}
-    macros |= {"MOST_PARTS": MOST_PARTS, "PIECE": PIECE}
-    macros |= {"FAR": FAR, "AHEAD": AHEAD, "LISTED": LISTED, "MOST_RANGES": MOST_RANGES}
+    macros |= {
+        "NOTHING": _nothing(mode, dtype),
+        "GRAIN": MIN_PARALLEL_ELEMENTS,
+        "COLUMNS": MIN_TASK_COLUMNS,
+    }
+    macros |= {"FEW_PLACES": MIN_VALUES_PER_PLACE}
+    macros |= {"MOST_PARTS": MAX_COPIES, "PIECE": ELEMENTS_PER_SUM_TASK}
+    macros |= {
+        "FAR": MIN_UNCACHED_BYTES,
+        "AHEAD": PREFETCH_DISTANCE_POSITIONS,
+        "LISTED": POSITIONS_PER_BATCH,
+        "MOST_RANGES": MAX_RANGE_TASKS,
+    }
     name = f"geon_scatter_{mode}_{SUFFIXES[dtype]}_{SUFFIXES[index]}"
     added = mode != "set" and dtype in HALVES
     called = cast_calls(dtype, "float32") + cast_calls("float32", dtype) if added else ()

@@ -6,7 +6,8 @@ of an element in sort and 8 bytes in the others. 64-bit keys leave no room for a
 sorted by a key prefix first and then by the rest (``c/sort_prefix.h``).
 
 The algorithm depends on the line length. Lines of a few elements use compare-exchange of
-neighbouring values, a vector of lines at once (``c/sort_few.h``). Lines of up to ``MOST_ROWS``
+neighbouring values, a vector of lines at once (``c/sort_few.h``). Lines of up to
+``MAX_WIDE_SORT_LENGTH``
 elements (twice as many with AVX2) use sorting networks on several lines at once
 (``c/sort_network.h``). Longer lines use a vectorised quicksort (``c/sort_quick.h``) if the
 processor has AVX2 and words have 4 or 8 bytes. If there are few lines, all threads share each line
@@ -21,12 +22,20 @@ from collections.abc import Mapping
 from ....op_graph.values.dtypes import named_dtype
 from ...printing.scalars.c_types import C_TYPES, SUFFIXES
 from ..names.c_files import FileFunction, file_function, instance
-from ..sizes.sorts import CACHE_LINE, GRAIN, NARROW_ROWS, TILE, word_bytes
+from ..sizes.sorts import (
+    CACHE_LINE_BYTES,
+    MAX_NARROW_SORT_LENGTH,
+    MAX_TILE_BYTES,
+    MIN_TASK_ELEMENTS,
+    word_bytes,
+)
 
 SORTS = frozenset(("sort", "argsort", "top_k"))
 HELPERS = ("KEY_OF", "BITS_OF", "OF_BITS")  # macros that are helper functions
-MOST_ROWS = 1024  # maximum elements of a line that a sorting network sorts with wide vectors
-SHORTEST_SHARED = 1 << 16  # minimum elements of a line that all threads sort together
+MAX_WIDE_SORT_LENGTH = (
+    1024  # maximum elements of a line that a sorting network sorts with wide vectors
+)
+MIN_SHARED_SORT_LENGTH = 1 << 16  # minimum elements of a line that all threads sort together
 
 
 def row_down(row: str, dtype: str) -> int:
@@ -43,11 +52,11 @@ def _keys(dtype: str) -> dict[str, object]:
     """Return the macros that define the keys of ``dtype``."""
     size = named_dtype(dtype).itemsize
     macros: dict[str, object] = {"KEY": f"uint{8 * size}_t", "KEY_BYTES": size}
-    macros |= {"KEY_OF": f"geon_key_{SUFFIXES[dtype]}", "GRAIN": GRAIN}
+    macros |= {"KEY_OF": f"geon_key_{SUFFIXES[dtype]}", "GRAIN": MIN_TASK_ELEMENTS}
     macros |= {
-        "TILE": TILE,
-        "CACHE_LINE": CACHE_LINE,
-        "SHORTEST_SHARED": SHORTEST_SHARED,
+        "TILE": MAX_TILE_BYTES,
+        "CACHE_LINE": CACHE_LINE_BYTES,
+        "SHORTEST_SHARED": MIN_SHARED_SORT_LENGTH,
         "BOOLEAN": int(dtype == "bool"),
     }
     return macros | {"FLOATING": int(dtype.startswith("float"))}
@@ -79,8 +88,10 @@ def _words(row: str, dtype: str) -> dict[str, object]:
         macros = {"WORD": "uint64_t", "DOWN": 0 if paired else 32, "PAIRED": int(paired)}
     macros |= {"NUMBER": f"uint{8 * number}_t", "NUMBER_BYTES": number}
     down = row_down(row, dtype)
-    most = min(MOST_ROWS, 1 << down) if down else MOST_ROWS  # ``down`` bits hold the index
-    macros |= {"ROW_DOWN": down, "MOST_ROWS": most, "NARROW_ROWS": NARROW_ROWS}
+    most = (
+        min(MAX_WIDE_SORT_LENGTH, 1 << down) if down else MAX_WIDE_SORT_LENGTH
+    )  # ``down`` bits hold the index
+    macros |= {"ROW_DOWN": down, "MOST_ROWS": most, "NARROW_ROWS": MAX_NARROW_SORT_LENGTH}
     return macros | {"WORD_BYTES": size}
 
 

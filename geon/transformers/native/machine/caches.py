@@ -7,9 +7,13 @@ from pathlib import Path
 
 from .roofline_peaks import kept_ceilings
 
-LEAST = 1 << 22  # bytes that fit into the last cache of every machine
-NEVER = (1 << 63) - 1  # a threshold that no kernel reaches
-CACHES = (32 << 10, 1 << 20, 32 << 20)  # bytes by level, if the system does not report them
+MIN_CACHE_BYTES = 1 << 22  # bytes that fit into the last cache of every machine
+NEVER_STREAM_BYTES = (1 << 63) - 1  # a threshold that no kernel reaches
+DEFAULT_CACHE_SIZES = (
+    32 << 10,
+    1 << 20,
+    32 << 20,
+)  # bytes by level, if the system does not report them
 PROCESSOR = Path("/sys/devices/system/cpu/cpu0")
 CACHE_FILES = ("type", "level", "size")
 
@@ -18,17 +22,19 @@ def past_bytes() -> int:
     """Return the bytes of traffic from which on a kernel uses non-temporal stores.
 
     It is the size of the last cache: of a larger result the first part is evicted before the next
-    kernel reads it. It is ``NEVER`` if measurements show that non-temporal stores are not faster.
+    kernel reads it. It is ``NEVER_STREAM_BYTES`` if measurements show that non-temporal stores are
+    not faster.
     """
     known = kept_ceilings(1)
     if known is not None and not known.passes():
-        return NEVER
-    return max(caches_of()[-1], 4 * LEAST)
+        return NEVER_STREAM_BYTES
+    return max(caches_of()[-1], 4 * MIN_CACHE_BYTES)
 
 
 @cache
 def caches_of(folder: Path = PROCESSOR) -> tuple[int, ...]:
-    """Return the bytes of the processor's data caches, nearest first; ``CACHES`` if unknown.
+    """Return the bytes of the processor's data caches, nearest first; ``DEFAULT_CACHE_SIZES`` if
+    unknown.
 
     Linux describes each cache in a subfolder of ``folder`` (Documentation/ABI, cacheinfo).
     """
@@ -39,5 +45,7 @@ def caches_of(folder: Path = PROCESSOR) -> tuple[int, ...]:
             if kind != "Instruction":
                 found[int(level)] = int(size.removesuffix("K")) << 10
         except (OSError, ValueError):  # another format of these files
-            return CACHES
-    return tuple([found[level] for level in sorted(found)]) if len(found) > 1 else CACHES
+            return DEFAULT_CACHE_SIZES
+    return (
+        tuple([found[level] for level in sorted(found)]) if len(found) > 1 else DEFAULT_CACHE_SIZES
+    )

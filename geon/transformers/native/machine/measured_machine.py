@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from ...kernels.costs.machine import Machine, Speeds, Tile
-from ...printing.nests.scalar_statements import LANES
+from ...printing.nests.scalar_statements import MAX_LANES
 from ...printing.scalars.op_costs import ROW_COSTS
-from ...sizes.ceilings import MIXES, Ceilings
-from ..sizes.blocking import DOT_ROWS, FEW, MOST_ROWS, shape
+from ...sizes.ceilings import READ_WRITE_MIXES, Ceilings
+from ..sizes.blocking import MAX_BLOCK_ROWS, MAX_DIRECT_ROWS, MAX_DOT_ROWS, shape
 from ..toolchain.compilers import Toolchain, find_toolchain
-from .caches import CACHES, caches_of
+from .caches import DEFAULT_CACHE_SIZES, caches_of
 from .microbenchmarks import kept_speeds, speeds
 from .roofline_peaks import ceilings, kept_ceilings
 from .threads import processors
 
 # Default speeds, of a 3 GHz processor with 32-byte vectors, for predictions before measurements.
-_SIZES = (32 << 10, 512 << 10, 8 << 20, 128 << 20)
-_RATES = tuple([(100e9, 60e9, 30e9, 12e9)] * len(MIXES))
+_WORKING_SET_BYTES = (32 << 10, 512 << 10, 8 << 20, 128 << 20)
+_RATES = tuple([(100e9, 60e9, 30e9, 12e9)] * len(READ_WRITE_MIXES))
 _SPEEDS = Speeds(
     start=0.2e-6,
     wake=5e-6,
@@ -24,7 +24,7 @@ _SPEEDS = Speeds(
     division={4: 2e-9, 8: 3e-9},
     serial=0.4e-9,
     call=15e-9,
-    sizes=_SIZES,
+    sizes=_WORKING_SET_BYTES,
     far=(1e-9, 2e-9, 4e-9, 10e-9),
     latency=(2e-9, 5e-9, 20e-9, 80e-9),
     tile={4: 80e9, 8: 40e9},
@@ -52,7 +52,7 @@ def machine(threads: int, toolchain: Toolchain | None = None, *, measure: bool =
         speeds=own,
         tiles=_tiles(width),
         rows=ROW_COSTS,
-        side_by_side=LANES,
+        side_by_side=MAX_LANES,
     )
 
 
@@ -72,7 +72,7 @@ def _stated(threads: int) -> dict[int, Ceilings]:
     return {
         count: Ceilings(
             count,
-            _SIZES,
+            _WORKING_SET_BYTES,
             tuple([tuple([rate * count for rate in rates[:-1]] + [rates[-1]]) for rates in _RATES]),
             {4: 90e9 * count, 8: 45e9 * count},
         )
@@ -84,9 +84,9 @@ def _tiles(vector_bytes: int) -> dict[int, Tile]:
     found = {}
     for element, type in ((4, "float"), (8, "double")):
         of = shape(type, vector_bytes)
-        few, dots = FEW["stream"], of.dots_from(1)
+        few, dots = MAX_DIRECT_ROWS["stream"], of.dots_from(1)
         found[element] = Tile(
-            of.heights[0], of.panel, MOST_ROWS, of.columns, of.depth, few, dots, DOT_ROWS
+            of.heights[0], of.panel, MAX_BLOCK_ROWS, of.columns, of.depth, few, dots, MAX_DOT_ROWS
         )
     return found
 
@@ -96,11 +96,11 @@ MODEL = Machine(
     name="a stated machine",
     measured=False,
     vector_bytes=32,
-    caches=CACHES,
+    caches=DEFAULT_CACHE_SIZES,
     cores=1,
     ceilings=_stated(1),
     speeds=_SPEEDS,
     tiles=_tiles(32),
     rows=ROW_COSTS,
-    side_by_side=LANES,
+    side_by_side=MAX_LANES,
 )

@@ -17,12 +17,14 @@ from ..toolchain.compilers import Toolchain
 from ..toolchain.shared_objects import shared_object
 from .threads import load_pool
 
-SIZES = tuple((16 << 10) << 2 * k for k in range(7))  # 16 KiB to 64 MiB
-ROUNDS = 5  # repetitions of all measurements; the best counts, as a disturbance hits only some
-WAITING = 20_000  # additions of a task that wakes another thread: about 20 microseconds
+WORKING_SET_BYTES = tuple((16 << 10) << 2 * k for k in range(7))  # 16 KiB to 64 MiB
+MEASUREMENT_ROUNDS = (
+    5  # repetitions of all measurements; the best counts, as a disturbance hits only some
+)
+WAKE_TASK_ADDITIONS = 20_000  # additions of a task that wakes another thread: about 20 microseconds
 RATES = ("tile", "stream")  # fields in operations per second; all others are seconds
 TABLES = ("sizes", "far", "latency")
-SLACK = 1 << 13  # bytes behind the largest array that the C may access
+SLACK_BYTES = 1 << 13  # bytes behind the largest array that the C may access
 
 _known: dict[str, Speeds] = {}
 _lock = disk.fork_safe_lock()
@@ -60,14 +62,14 @@ def kept_speeds(toolchain: Toolchain) -> Speeds | None:
 
 
 def _name(toolchain: Toolchain) -> str:
-    parts = ("speeds", toolchain.cpu, toolchain.version, str(SIZES), c_text("speeds.c"))
+    parts = ("speeds", toolchain.cpu, toolchain.version, str(WORKING_SET_BYTES), c_text("speeds.c"))
     return "speeds-" + disk.digest(*parts)
 
 
 def _measured(toolchain: Toolchain) -> Speeds:
     flags = ["-ffp-contract=fast", "-O3", "-lm"]
     library = ctypes.CDLL(str(shared_object(toolchain, [c_text("speeds.c")], flags)))
-    memory = np.empty(SIZES[-1] + SLACK, np.uint8)
+    memory = np.empty(WORKING_SET_BYTES[-1] + SLACK_BYTES, np.uint8)
     memory.fill(0)  # commits a physical page for each virtual one
     pool = ctypes.c_void_p(load_pool().run_address)
 
@@ -81,7 +83,7 @@ def _measured(toolchain: Toolchain) -> Speeds:
 
     def over(name: str) -> tuple[float, ...]:
         base = ctypes.c_void_p(memory.ctypes.data)
-        return tuple([of(name, base, ctypes.c_int64(size)) for size in SIZES])
+        return tuple([of(name, base, ctypes.c_int64(size)) for size in WORKING_SET_BYTES])
 
     def by_element(name: str) -> Mapping[int, float]:
         return {element: of(name, ctypes.c_int32(element)) for element in (4, 8)}
@@ -89,20 +91,20 @@ def _measured(toolchain: Toolchain) -> Speeds:
     def once() -> Speeds:
         return Speeds(
             start=tasks(1, 0),
-            wake=max(tasks(2, WAITING) - tasks(1, WAITING), 0.0),
+            wake=max(tasks(2, WAKE_TASK_ADDITIONS) - tasks(1, WAKE_TASK_ADDITIONS), 0.0),
             chain=of("chain"),
             statement=of("statement"),
             division=by_element("division"),
             serial=of("serial"),
             call=of("call"),
-            sizes=SIZES,
+            sizes=WORKING_SET_BYTES,
             far=over("far"),
             latency=over("latency"),
             tile=by_element("tile"),
             stream=by_element("stream"),
         )
 
-    rounds = [once() for _ in range(ROUNDS)]
+    rounds = [once() for _ in range(MEASUREMENT_ROUNDS)]
     found: dict[str, Any] = {
         each.name: _best([getattr(made, each.name) for made in rounds], each.name in RATES)
         for each in dataclasses.fields(Speeds)

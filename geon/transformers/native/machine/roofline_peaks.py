@@ -16,17 +16,21 @@ import numpy as np
 
 from ....errors import UnavailableError
 from ...cache import disk
-from ...sizes.ceilings import MIXES, Ceilings
+from ...sizes.ceilings import READ_WRITE_MIXES, Ceilings
 from ..names.c_texts import c_text
 from ..toolchain.compilers import Toolchain, find_toolchain, missing_compiler
 from ..toolchain.shared_objects import shared_object
 from .threads import default_threads, load_pool
 
-SIZES = tuple((32 << 10) << 2 * k for k in range(8))  # 32 KiB to 512 MiB, all arrays together
-STREAMED = 4 << 20  # minimum bytes for which non-temporal stores are measured
-ROUNDS = 3  # repetitions of all measurements; the best counts, as a disturbance hits only some
-SECONDS = 0.0025  # minimum duration of one measurement
-SLACK = 1 << 12  # bytes behind the largest array that the C may access
+WORKING_SET_BYTES = tuple(
+    (32 << 10) << 2 * k for k in range(8)
+)  # 32 KiB to 512 MiB, all arrays together
+MIN_STREAMING_BYTES = 4 << 20  # minimum bytes for which non-temporal stores are measured
+MEASUREMENT_ROUNDS = (
+    3  # repetitions of all measurements; the best counts, as a disturbance hits only some
+)
+MIN_MEASUREMENT_SECONDS = 0.0025  # minimum duration of one measurement
+SLACK_BYTES = 1 << 12  # bytes behind the largest array that the C may access
 
 _known: dict[str, Ceilings] = {}
 _lock = disk.fork_safe_lock()
@@ -71,7 +75,7 @@ def kept_ceilings(threads: int) -> Ceilings | None:
 
 
 def _name(toolchain: Toolchain, threads: int) -> str:
-    parts = ("ceilings 2", toolchain.cpu, toolchain.version, str(threads), str(SIZES))
+    parts = ("ceilings 2", toolchain.cpu, toolchain.version, str(threads), str(WORKING_SET_BYTES))
     return "ceilings-" + disk.digest(*parts, c_text("ceilings.c"))
 
 
@@ -84,9 +88,9 @@ def _measured(toolchain: Toolchain, text: str, threads: int) -> Ceilings:
     flops.restype = bandwidth.restype = ctypes.c_double
     pool = ctypes.c_void_p(load_pool().run_address)
     count = ctypes.c_int32(threads)
-    limit = ctypes.c_double(SECONDS)
-    sizes = tuple(size for size in SIZES if size <= _room()) or SIZES[:1]
-    memory = np.empty(sizes[-1] + SLACK, np.uint8)
+    limit = ctypes.c_double(MIN_MEASUREMENT_SECONDS)
+    sizes = tuple(size for size in WORKING_SET_BYTES if size <= _room()) or WORKING_SET_BYTES[:1]
+    memory = np.empty(sizes[-1] + SLACK_BYTES, np.uint8)
     base = memory.ctypes.data
     start = ctypes.c_void_p(base + -base % 64)
     touched = ctypes.c_int64(memory.nbytes - 64)
@@ -101,12 +105,12 @@ def _measured(toolchain: Toolchain, text: str, threads: int) -> Ceilings:
         return float(bandwidth(pool, count, start, *numbers, limit))
 
     arithmetic = {4: 0.0, 8: 0.0}
-    ways = [[[0.0] * len(sizes) for _ in MIXES] for _ in range(2)]
-    for _ in range(ROUNDS):
+    ways = [[[0.0] * len(sizes) for _ in READ_WRITE_MIXES] for _ in range(2)]
+    for _ in range(MEASUREMENT_ROUNDS):
         for way, rates in enumerate(ways):
             for mix, row in enumerate(rates):
                 for k, size in enumerate(sizes):
-                    if way == 0 or size >= STREAMED:
+                    if way == 0 or size >= MIN_STREAMING_BYTES:
                         row[k] = max(row[k], rate(size, mix, way))
             for element, best in arithmetic.items():
                 reached = flops(pool, count, ctypes.c_int32(element), limit)
@@ -121,4 +125,4 @@ def _room() -> int:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES") // 4
     except (OSError, ValueError):  # not every system reports it
-        return SIZES[-1]
+        return WORKING_SET_BYTES[-1]

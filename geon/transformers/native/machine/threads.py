@@ -18,7 +18,7 @@ from ..names.c_texts import c_text
 from ..toolchain.compilers import Toolchain, find_toolchain, missing_compiler
 from ..toolchain.shared_objects import available, shared_object
 
-MOST_THREADS = 1024
+MAX_THREADS = 1024
 # Prefix of the library's file name, by which threadpoolctl recognises it.
 PREFIX = "libgeon_pool"
 
@@ -56,7 +56,7 @@ class Pool:
         """Limit the threads of every later run of this process; None removes the limit."""
         if threads is not None and threads < 1:
             raise ArgumentError(f"a limit of {threads} threads: give 1 or more, or None for none")
-        self.library.geon_set_num_threads(min(threads or 0, MOST_THREADS))
+        self.library.geon_set_num_threads(min(threads or 0, MAX_THREADS))
 
 
 def load_pool() -> Pool:
@@ -129,10 +129,10 @@ def default_threads() -> int:
     given = setting(THREADS)
     if not given:
         return processors()
-    if not given.isdecimal() or not 1 <= int(given) <= MOST_THREADS:
+    if not given.isdecimal() or not 1 <= int(given) <= MAX_THREADS:
         raise ArgumentError(
             f"{THREADS}={given!r} is no number of threads: set it to a whole number from 1 to "
-            f"{MOST_THREADS}, or unset it for one thread per processor"
+            f"{MAX_THREADS}, or unset it for one thread per processor"
         )
     return int(given)
 

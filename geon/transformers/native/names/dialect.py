@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...printing.nests.scalar_statements import LANES
-from ...printing.nests.vector_function_passes import STRIP
+from ...printing.nests.scalar_statements import MAX_LANES
+from ...printing.nests.vector_function_passes import STRIP_ELEMENTS
 from .loop_lines import SIMD, for_loop
 from .math_declarations import declarations
 
@@ -156,7 +156,7 @@ class ArrayLanes:
         name = text.removesuffix("[lane]")
         return None if name == text else name
 
-    def array(self, ctype: str, name: str, size: int = LANES) -> str:
+    def array(self, ctype: str, name: str, size: int = MAX_LANES) -> str:
         """Return the declaration of an array over lanes."""
         return f"{ctype} {name}[{size}];"
 
@@ -229,7 +229,7 @@ class ArrayStrips:
 
     def declare(self, ctype: str, name: str) -> str:
         """Return the declaration of a strip ``name``."""
-        return f"{ctype} {name}[{STRIP}];"
+        return f"{ctype} {name}[{STRIP_ELEMENTS}];"
 
     def sums(self, name: str) -> str:
         """Return the argument for a function that adds to the sum called ``name``."""

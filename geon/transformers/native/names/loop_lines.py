@@ -5,7 +5,7 @@ from __future__ import annotations
 SIMD = "#pragma omp simd"
 
 
-def indented(lines: list[str], by: int = 1) -> list[str]:
+def indent(lines: list[str], by: int = 1) -> list[str]:
     """Return the lines of a block, indented except for preprocessor lines."""
     return ["    " * by + line if line[:1] != "#" else line for line in lines]
 
@@ -13,10 +13,10 @@ def indented(lines: list[str], by: int = 1) -> list[str]:
 def for_loop(variable: str, low: str, high: str, body: list[str]) -> list[str]:
     """Return a C loop over ``body`` with step 1."""
     head = f"for (int64_t {variable} = {low}; {variable} < {high}; {variable}++) {{"
-    return [head, *indented(body), "}"]
+    return [head, *indent(body), "}"]
 
 
-def stepped(variable: str, step: int, body: list[str], low: str, high: str) -> list[str]:
+def stepped_loop(variable: str, step: int, body: list[str], low: str, high: str) -> list[str]:
     """Return a C loop over ``body`` with the given step."""
     head = f"for (int64_t {variable} = {low}; {variable} < {high}; {variable} += {step}) {{"
-    return [head, *indented(body), "}"]
+    return [head, *indent(body), "}"]

@@ -10,7 +10,7 @@ from ...printing.nests.parameters import Place
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Scope:
+class MemoryScope:
     """A plan whose kernels are called, with the names of its memory there.
 
     ``known`` has C expressions of memory locations. ``first_buffer`` and ``first_step`` are the

@@ -20,13 +20,13 @@ START = "start"  # kind of a memory location that is (location, start offset in 
 NAME = "KERNEL"  # placeholder of a kernel function's name, which the module replaces
 
 
-def begun(place: Place, starts: Mapping[Place, int]) -> Place:
+def offset_place(place: Place, starts: Mapping[Place, int]) -> Place:
     """Return ``place`` with its start offset from ``starts`` (in elements), if it has one."""
     return (START, (place, starts[place])) if place in starts else place
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class NativeFunction:
     """A kernel's C function.
 
     ``text`` is its C text with ``NAME`` for its name, ``parameters`` are those to call it with.
@@ -49,7 +49,7 @@ class Function:
         """Return the head of the function as in its text, after ``static``."""
         return head(self.parameters, self.fails)
 
-    def of(self, places: Mapping[object, object]) -> Function:
+    def of(self, places: Mapping[object, object]) -> NativeFunction:
         """Return the function with the memory locations of its parameters replaced."""
         moved = [replace(p, place=places.get(p.place)) if p.pointer else p for p in self.parameters]
         return replace(self, parameters=tuple(moved))
@@ -91,7 +91,7 @@ class KernelNames(Parameters):
 
     def begun(self, place: Place) -> Place:
         """Return ``place`` with its start offset, if it has one."""
-        return begun(place, self.starts)
+        return offset_place(place, self.starts)
 
     def place(self, op: Op) -> Place:
         """Return the memory location of ``op``."""

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ....op_graph.axes.affine import Affine
+from ....op_graph.axes.affine import AffineIndex
 from ...kernels.ir.scalar_code import Load, Scalar, walk
 from ...kernels.products.contraction import Contraction
 from ...printing.nests.parameters import Place
@@ -38,6 +38,6 @@ def from_starts(made: Contraction, places: Sequence[Place]) -> tuple[Contraction
         if not isinstance(start, int) or start == 0:
             return value
         starts[places[value.operand]] = start
-        return replace(value, offset=Affine(value.offset.terms.items()))
+        return replace(value, offset=AffineIndex(value.offset.terms.items()))
 
     return replace(made, left=begun(made.left), right=begun(made.right)), starts

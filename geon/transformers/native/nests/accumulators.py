@@ -17,18 +17,18 @@ from ...kernels.ir.nest import Loop
 from ...printing.nests.pass_text import Accumulator
 from ...printing.scalars import c_expressions
 from ..names.dialect import ArrayLanes
-from ..names.loop_lines import indented
+from ..names.loop_lines import indent
 from ..vectors.vector_ops import vector_type
 
 # Maximum terms of a block, added in the sum's own dtype. The relative error of 32 equal float32
 # terms is at most 5e-7. Blocks of this size cost nothing measurable if memory is the bottleneck.
-CHAIN = 32
+MAX_SERIAL_TERMS = 32
 # Booleans between two tests for an early exit, for one row and for each of several rows in lanes.
-TRUTHS = 4096
-TRUTHS_OF_LANE = 64
+TRUTHS_PER_CHECK = 4096
+TRUTHS_PER_LANE_CHECK = 64
 # Maximum 16-bit terms whose sum fits into 32 bits, and the fewest for which blocks pay off.
-NARROW = 1 << 15
-FEW_NARROW = 16
+MAX_NARROW_BLOCK_TERMS = 1 << 15
+MIN_NARROW_BLOCK_TERMS = 16
 
 # Reduction operators in OpenMP clauses, by primitive.
 SIGNS = {
@@ -74,19 +74,19 @@ class Accumulation:
         self.sums, self.loops, self.lanes, self.extent = sums, loops, lanes, extent
         self.beside, self.truths, self.taken = beside, truths, taken
         self.lane_loop = "" if lanes is None else lanes.head(held)
-        self.block = CHAIN * width if lanes is None else CHAIN
+        self.block = MAX_SERIAL_TERMS * width if lanes is None else MAX_SERIAL_TERMS
         if self.truths:
-            self.block = TRUTHS if lanes is None else TRUTHS_OF_LANE
+            self.block = TRUTHS_PER_CHECK if lanes is None else TRUTHS_PER_LANE_CHECK
         floats = any(map(is_float_sum, sums))
         extremes = any(total.spoiled for total in sums)
         # clang does not vectorise a maximum or minimum of floats that handles NaN.
         self.serial = floats and extremes and lanes is None and width > 1
         self.times = times if floats and not extremes else 1
         terms = product(loop.extent for loop in loops)
-        few = isinstance(terms, int) and terms < FEW_NARROW
+        few = isinstance(terms, int) and terms < MIN_NARROW_BLOCK_TERMS
         narrow = [] if few or not narrows else [t for t in sums if t.narrow is not None]
         if narrow and not floats:
-            self.block = NARROW
+            self.block = MAX_NARROW_BLOCK_TERMS
         self.whole_runs = lanes is not None or truths or (bool(narrow) and not floats)
         self.level = self.block_level([loop.extent for loop in loops])
         if self.level is None and narrow:
@@ -102,7 +102,7 @@ class Accumulation:
         For one row in vectors it is the innermost loop, since each run of it ends with a horizontal
         sum.
         """
-        known, most = 1, CHAIN if self.serial else self.block
+        known, most = 1, MAX_SERIAL_TERMS if self.serial else self.block
         for level in range(len(extents) - 1, -1, -1):
             extent = extents[level]
             if not isinstance(extent, int) or known * extent > most:
@@ -208,7 +208,7 @@ class Accumulation:
         found: Lines = []
         for total in self.sums:
             if total.name in self.blocked:
-                found += self.declared("double", wide(total), "0")
+                found += self.declared("double", wide_name(total), "0")
                 found += [] if self.lanes is None else [self.lanes.array(total.ctype, total.name)]
                 continue
             if self.taken > 1:
@@ -270,7 +270,7 @@ class Accumulation:
 
     def fewest(self) -> int:
         """Return the iterations of a block if the loop is not vectorised."""
-        return max(1, CHAIN // self.inner())
+        return max(1, MAX_SERIAL_TERMS // self.inner())
 
     def before_block(self) -> Lines:
         """Return the statements that reset the accumulators of a block."""
@@ -294,7 +294,7 @@ class Accumulation:
         for total in self.sums:
             if total.name in self.blocked or total.name in self.narrow:
                 narrow, held = total.name in self.narrow, self.held_in(total)
-                into = total.name if narrow else wide(total)
+                into = total.name if narrow else wide_name(total)
                 if self.lanes is None:
                     found.append(f"{into} += {self.folded(total) if self.taken > 1 else held};")
                     continue
@@ -329,7 +329,7 @@ class Accumulation:
 
         for total in self.sums:
             if total.name in self.blocked:
-                own, other = both(wide(total), "double")
+                own, other = both(wide_name(total), "double")
                 found.append(f"{own} += {other};")
                 continue
             own, other = both(total.name, total.ctype)
@@ -351,10 +351,10 @@ class Accumulation:
         for total in self.sums:
             if total.name in self.blocked and not partial:
                 if self.lanes is not None:
-                    found.append(self.lanes.narrowed(total.ctype, total.name, wide(total)))
+                    found.append(self.lanes.narrowed(total.ctype, total.name, wide_name(total)))
                 else:
                     found.append(
-                        f"const {total.ctype} {total.name} = ({total.ctype}){wide(total)};"
+                        f"const {total.ctype} {total.name} = ({total.ctype}){wide_name(total)};"
                     )
             if self.taken > 1 and total.name not in self.blocked:
                 found.append(f"const {total.ctype} {total.name} = {self.folded(total)};")
@@ -374,7 +374,7 @@ def is_float_sum(total: Accumulator) -> bool:
     return total.row == "add" and total.dtype in ("float32", "float64")
 
 
-def wide(total: Accumulator) -> str:
+def wide_name(total: Accumulator) -> str:
     """Return the name of the float64 sum of block sums."""
     return f"{total.name}_wide"
 
@@ -387,4 +387,4 @@ def for_further_turns(lanes: ArrayLanes, held: str, statements: Lines) -> Lines:
     if not statements:
         return []
     head = f"for (int64_t turn = lanes; turn < {held}; turn += lanes) {{"
-    return [head, *indented(lanes.loop("0", "lanes", statements, pragma=False)), "}"]
+    return [head, *indent(lanes.loop("0", "lanes", statements, pragma=False)), "}"]

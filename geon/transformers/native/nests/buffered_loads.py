@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 
 from ....op_graph.axes.affine import Size
 from ...printing.nests.buffered_loads import PrintedStage
-from ..names.loop_lines import SIMD, for_loop, indented
+from ..names.loop_lines import SIMD, for_loop, indent
 
-TURNS = 512  # maximum iterations that are buffered, so that the arrays stay in the L1 cache
+MAX_BUFFERED_TURNS = (
+    512  # maximum iterations that are buffered, so that the arrays stay in the L1 cache
+)
 UNROLLED = "#pragma GCC unroll 16"  # by itself a compiler unrolls only shorter loops
 
 
@@ -22,21 +24,22 @@ def with_stages(
     """Return the innermost loop of a pass between ``bounds``, with the buffers that it reads.
 
     ``loop`` returns its text for given bounds. ``extent`` is its maximum number of iterations; a
-    longer loop is cut into parts of ``TURNS``.
+    longer loop is cut into parts of ``MAX_BUFFERED_TURNS``.
     """
     low, high = bounds
     if not stages:
         return loop(low, high)
-    if isinstance(extent, int) and extent <= TURNS:
-        return ["{", *indented([*_filled(stages, low, high, extent), *loop(low, high)]), "}"]
+    if isinstance(extent, int) and extent <= MAX_BUFFERED_TURNS:
+        return ["{", *indent([*_filled(stages, low, high, extent), *loop(low, high)]), "}"]
     first, stop = f"{variable}_ahead", f"{variable}_ahead_stop"  # differ from those of random bits
     lines = [
-        f"{stop} = {high} - {first} < {TURNS} ? {high} : {first} + {TURNS};",
-        *_filled(stages, first, stop, TURNS),
+        f"{stop} = {high} - {first} < {MAX_BUFFERED_TURNS} ? {high} : {first} + "
+        f"{MAX_BUFFERED_TURNS};",
+        *_filled(stages, first, stop, MAX_BUFFERED_TURNS),
         *loop(first, stop),
     ]
     head = f"for (int64_t {first} = {low}, {stop}; {first} < {high}; {first} = {stop}) {{"
-    return [head, *indented(lines), "}"]
+    return [head, *indent(lines), "}"]
 
 
 def _filled(stages: Sequence[PrintedStage], low: str, high: str, turns: int) -> list[str]:
@@ -56,7 +59,7 @@ def _filled(stages: Sequence[PrintedStage], low: str, high: str, turns: int) -> 
             continue
         head = f"for (int64_t {stage.first} = {name}_from / {period}; "
         head += f"{stage.first} * {period} < {high}; {stage.first}++) {{"
-        lines += [head, *indented(_period(stage)), "}"]
+        lines += [head, *indent(_period(stage)), "}"]
     return lines
 
 
@@ -70,7 +73,7 @@ def _sparse(stage: PrintedStage, low: str, high: str) -> list[str]:
     return [
         f"memset({name}, 0, sizeof {name});",
         f"{head}{stage.first} += {every}) {{",
-        *indented(body),
+        *indent(body),
         "}",
     ]
 

@@ -6,10 +6,10 @@ import math
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import least_unless_zero
-from ...printing.nests.scalar_statements import LANES
+from ...printing.nests.scalar_statements import MAX_LANES
 from ..names.dialect import ArrayLanes
-from ..names.loop_lines import indented
-from ..vectors.transpose_tiles import TILE
+from ..names.loop_lines import indent
+from ..vectors.transpose_tiles import TILE_LANES
 
 
 def turns_beside(lanes: int, turns: Size, vector: int) -> int | None:
@@ -19,12 +19,12 @@ def turns_beside(lanes: int, turns: Size, vector: int) -> int | None:
     It is None if it depends on an open length; ``geon_beside`` computes it in C. A loop without
     iterations may have any factor.
     """
-    if lanes >= TILE:
+    if lanes >= TILE_LANES:
         return 1
     beside = vector // math.gcd(lanes, vector)
-    while beside * lanes < TILE:
+    while beside * lanes < TILE_LANES:
         beside *= 2
-    while beside * lanes > LANES:
+    while beside * lanes > MAX_LANES:
         beside //= 2
     if least_unless_zero(turns) >= 4 * beside:
         return beside
@@ -35,13 +35,13 @@ BESIDE = f"""\
 GEON_INLINE int64_t geon_beside(int64_t lanes, int64_t turns, int64_t vector)
 {{
     int64_t beside = vector;
-    if (lanes < 1 || lanes >= {TILE})
+    if (lanes < 1 || lanes >= {TILE_LANES})
         return 1;
     while (beside > 1 && lanes * (beside / 2) % vector == 0)
         beside /= 2;
-    while (beside * lanes < {TILE})
+    while (beside * lanes < {TILE_LANES})
         beside *= 2;
-    while (beside * lanes > {LANES})
+    while (beside * lanes > {MAX_LANES})
         beside /= 2;
     return turns >= 4 * beside ? beside : 1;
 }}
@@ -70,13 +70,13 @@ def turns_of_run(
         several = f"{name} + {number} <= {end}; {name} += {number}"
         return [
             f"for (; {name} < {end}; {name}++) {{" if number == "1" else f"for (; {several}) {{",
-            *indented(over.loop("0", lanes, each)),
+            *indent(over.loop("0", lanes, each)),
             "}",
         ]
 
     if single == "joined":
         head = f"for (int64_t turns = {beside}; {name} < {end}; turns = 1) {{"
-        loops = [head, *indented(turns("turns", "lanes * turns")), "}"]
+        loops = [head, *indent(turns("turns", "lanes * turns")), "}"]
     else:
         loops = turns(beside, held) + (turns("1", "lanes") if single else [])
-    return ["{", *indented([f"int64_t {name} = {begin};", *loops]), "}"]
+    return ["{", *indent([f"int64_t {name} = {begin};", *loops]), "}"]

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ....op_graph.axes.affine import Size
-from ...printing.nests.gather_prefetch import AHEAD, LINE, LINES, PrintedLookup
+from ...printing.nests.gather_prefetch import (
+    CACHE_LINE_BYTES,
+    MAX_PREFETCHED_LINES,
+    PREFETCH_DISTANCE_ROWS,
+    PrintedLookup,
+)
 from ...printing.nests.pass_text import PrintedPass
-from ..names.loop_lines import indented
+from ..names.loop_lines import indent
 
 
 def asked_ahead(
@@ -16,14 +21,15 @@ def asked_ahead(
     """Return the prefetches at the start of an iteration of loop ``variable``, which ends at
     ``end``.
 
-    They fetch the rows that the pass reads ``AHEAD`` iterations later. ``length`` returns a length
+    They fetch the rows that the pass reads ``PREFETCH_DISTANCE_ROWS`` iterations later. ``length``
+    returns a length
     as C.
     """
     lines: list[str] = []
     for each in made.lookups:
         if each.variable == variable:
             asked = [*each.before, *_lines_of_row(each, length)]
-            lines += [f"if ({variable} + {AHEAD} < {end}) {{", *indented(asked), "}"]
+            lines += [f"if ({variable} + {PREFETCH_DISTANCE_ROWS} < {end}) {{", *indent(asked), "}"]
     return lines
 
 
@@ -31,12 +37,15 @@ def _lines_of_row(lookup: PrintedLookup, length: Callable[[Size], str]) -> list[
     """Return the prefetches of the first cache lines of a row."""
     pointer = f"const char *const far = (const char *)({lookup.start});"
     if isinstance(lookup.size, int):
-        count = min(-(-lookup.size // LINE), LINES)
-        return [pointer, *[f"__builtin_prefetch(far + {k * LINE});" for k in range(count)]]
-    most = LINE * LINES
+        count = min(-(-lookup.size // CACHE_LINE_BYTES), MAX_PREFETCHED_LINES)
+        return [
+            pointer,
+            *[f"__builtin_prefetch(far + {k * CACHE_LINE_BYTES});" for k in range(count)],
+        ]
+    most = CACHE_LINE_BYTES * MAX_PREFETCHED_LINES
     size = length(lookup.size)
     return [
         pointer,
         f"const int64_t bytes = {size} < {most} ? {size} : {most};",
-        f"for (int64_t at = 0; at < bytes; at += {LINE}) __builtin_prefetch(far + at);",
+        f"for (int64_t at = 0; at < bytes; at += {CACHE_LINE_BYTES}) __builtin_prefetch(far + at);",
     ]

@@ -6,7 +6,7 @@ from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import is_multiple
 
 
-def whole(count: str, extent: Size, lanes: int) -> str:
+def masked_count(count: str, extent: Size, lanes: int) -> str:
     """Return the trip count of a part of a loop as C, with a mask that shows a multiple of
     ``lanes``.
 

@@ -5,25 +5,27 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from ...kernels.analysis.index_boxes import assumed
+from ...kernels.analysis.index_boxes import nominal_length
 from ...kernels.ir.nest import Nest
 from ...printing.nests.nest_statements import print_nest
 from ...printing.nests.pass_text import PrintedNest
 from ..library.copy_operand import fill_function
 from ..names.dialect import array_strips
-from ..names.loop_lines import indented
-from ..names.naming import NAME, Function, KernelNames
+from ..names.loop_lines import indent
+from ..names.naming import NAME, KernelNames, NativeFunction
 from ..vectors.lanes import VectorLanes, Vectors
-from ..vectors.nontemporal_stores import Passing, may_pass, stored
-from ..vectors.transpose_tiles import TILE
-from ..vectors.unroll_jam import jammed, print_jam
+from ..vectors.nontemporal_stores import Passing, may_pass, stored_bytes
+from ..vectors.transpose_tiles import TILE_LANES
+from ..vectors.unroll_jam import choose_jam, print_jam
 from ..vectors.vector_scalar_code import VectorScalars
-from ..vectors.vectorisable import vectored
+from ..vectors.vectorisable import choose_vectors
 from .random_buffer import words_function
 from .row_loops import NestByRows
 from .task_text import printed_passes
 
-BORDER = 8  # a piece that stores less than 1/8 of the largest one is not unrolled and jammed
+MIN_BORDER_RATIO = (
+    8  # a piece that stores less than 1/8 of the largest one is not unrolled and jammed
+)
 
 # Return the number of loop iterations of one task. Below 2**17 statements there is one task, since
 # waking a thread takes longer. Otherwise there are about sixteen tasks for load balance. A task has
@@ -45,11 +47,13 @@ def nest_function(
     vector_bytes: int,
     name: str = NAME,
     passing: Passing | None = None,
-) -> Function:
+) -> NativeFunction:
     """Return the C function of a nest; ``passing`` describes its possible non-temporal stores."""
     text = function_text(work, names, vector_bytes, name, passing)
     parameters = tuple(names.parameters)
-    return Function(text, parameters, names.headers, units=names.units, of_vectors=not names.plain)
+    return NativeFunction(
+        text, parameters, names.headers, units=names.units, of_vectors=not names.plain
+    )
 
 
 def function_text(
@@ -82,7 +86,10 @@ def printed_nest(
 
     If ``jams``, rows are unrolled and jammed where that pays off.
     """
-    jam, found = jammed(work, vector_bytes) if jams else None, vectored(work, vector_bytes)
+    jam, found = (
+        choose_jam(work, vector_bytes) if jams else None,
+        choose_vectors(work, vector_bytes),
+    )
     if found is None:
         names.plain = True
         printed = print_nest(work, names, array_strips(vector_bytes))
@@ -112,12 +119,12 @@ def pieces_text(
 ) -> str:
     """Return the C functions of a nest that is split into pieces if lengths allow it."""
 
-    most = max(assumed(stored(piece)) for piece in work.pieces)
+    most = max(nominal_length(stored_bytes(piece)) for piece in work.pieces)
 
     def text(piece: Nest, called: str) -> str:
         if piece.short is not None:
             return short_text(piece, piece.short, names, vector_bytes, called, None)
-        border = assumed(stored(piece)) * BORDER < most
+        border = nominal_length(stored_bytes(piece)) * MIN_BORDER_RATIO < most
         printed = printed_nest(piece, names, vector_bytes, jams=not border)
         # The unsplit nest serves short lengths only, so it needs no non-temporal stores.
         much = piece is not work and passing is not None and may_pass(piece, passing.stored)
@@ -135,9 +142,9 @@ def pieces_text(
     lines = [f"{name}_{k}({call});" for k in range(len(work.pieces))]
     if holds:
         parts.append(text(work, f"{name}_whole"))
-        lines = [f"if ({holds}) {{", *indented([*lines, "return;"]), "}", f"{name}_whole({call});"]
+        lines = [f"if ({holds}) {{", *indent([*lines, "return;"]), "}", f"{name}_whole({call});"]
     head = f"static void {name}(int32_t threads, {names.declared()})"
-    return "".join(parts) + "\n".join([head, "{", *indented(lines), "}"]) + "\n"
+    return "".join(parts) + "\n".join([head, "{", *indent(lines), "}"]) + "\n"
 
 
 def short_text(
@@ -165,7 +172,7 @@ def short_text(
     call = ", ".join(["threads", *(p.name for p in names.parameters)])
     head = f"static void {name}(int32_t threads, {names.declared()})"
     lines = [f"if ({holds})", f"    {name}_short({call});", "else", f"    {name}_long({call});"]
-    return "".join(parts) + "\n".join([head, "{", *indented(lines), "}"]) + "\n"
+    return "".join(parts) + "\n".join([head, "{", *indent(lines), "}"]) + "\n"
 
 
 def nest_text(
@@ -208,9 +215,9 @@ def run_text(
     call = ", ".join(["threads", *(p.name for p in names.parameters)])
     size = names.length(nest.lanes.extent)
     lines = [
-        f"if ({size} > 0 && {size} < {TILE})",
+        f"if ({size} > 0 && {size} < {TILE_LANES})",
         f"    {name}_run({call});",
         "else",
         f"    {name}_rows_of({call});",
     ]
-    return parts + "\n".join([work(name).head(), "{", *indented(lines), "}"]) + "\n"
+    return parts + "\n".join([work(name).head(), "{", *indent(lines), "}"]) + "\n"

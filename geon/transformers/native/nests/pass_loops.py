@@ -18,28 +18,34 @@ from ...printing.nests.pass_text import (
     lanes_start,
     turn_of,
 )
-from ...printing.nests.scalar_statements import LANES
-from ...printing.nests.vector_function_passes import STRIP
+from ...printing.nests.scalar_statements import MAX_LANES
+from ...printing.nests.vector_function_passes import STRIP_ELEMENTS
 from ..names.dialect import ArrayLanes, strip_start
-from ..names.loop_lines import SIMD, for_loop, indented, stepped
+from ..names.loop_lines import SIMD, for_loop, indent, stepped_loop
 from ..names.naming import KernelNames
-from ..vectors.interleave import abreast
+from ..vectors.interleave import choose_interleaving
 from ..vectors.lanes import LaneValue, values_together
 from ..vectors.nontemporal_stores import Past
-from ..vectors.transpose_tiles import TILE, tiled, turns_of, width
-from ..vectors.unroll_jam_columns import TOGETHER, joins_turns, turns_together
+from ..vectors.transpose_tiles import TILE_LANES, tile_loops, turns_of, width
+from ..vectors.unroll_jam_columns import JAM_FACTOR, joins_turns, turns_together
 from .accumulators import BLOCK_BEGIN, BLOCK_END, Accumulation, for_further_turns
 from .buffered_loads import with_stages
 from .collapsed_lanes import turns_beside, turns_of_run
 from .gather_prefetch import asked_ahead
-from .multiple_hint import whole
+from .multiple_hint import masked_count
 from .random_buffer import with_words
 from .vector_function_loop import fetches, strip_loop
 
-SHORT_ROW = 8  # vectors in a row below which a state for each lane costs more than it saves
-LONG_ROW = 256  # vectors in a row from which on SIDE_BY_SIDE vectors of states are used
-SIDE_BY_SIDE = 4  # independent vectors of states, which hide the latency of each step
-CONVERTING = 32  # minimum vector bytes for conversions between floats and 64-bit integers
+MIN_LANE_STATE_VECTORS = (
+    8  # vectors in a row below which a state for each lane costs more than it saves
+)
+MIN_UNROLLED_STATE_VECTORS = (
+    256  # vectors in a row from which on SIDE_BY_SIDE vectors of states are used
+)
+UNROLLED_STATE_VECTORS = 4  # independent vectors of states, which hide the latency of each step
+MIN_CONVERTING_VECTOR_BYTES = (
+    32  # minimum vector bytes for conversions between floats and 64-bit integers
+)
 DIVIDED = ("begin", "end")  # names of the bounds of a task's part of the divided loop
 
 
@@ -93,7 +99,7 @@ class Passes:
             return self.stateful(made, bounds, partial)
         if made.crosses:
             passes = bool(self.chosen(made))
-            return tiled(made, self.names, self.row_of_tile(made), bounds, passes)
+            return tile_loops(made, self.names, self.row_of_tile(made), bounds, passes)
         work = self.accumulation(made)
         elements = self.elements(made)
         body = [*elements, *work.steps()]
@@ -106,7 +112,7 @@ class Passes:
         known = [str(line) for line in outside]
         each = [*elements, *work.steps(held=True)]
         if lanes:
-            body = [*known, *self.by_words(made, "lane", ("0", "lanes"), LANES, pragma, body)]
+            body = [*known, *self.by_words(made, "lane", ("0", "lanes"), MAX_LANES, pragma, body)]
         for k in range(len(made.loops) - 1, -1, -1):
             turns = made.loops[k]
             around = bounds if k == made.divided else None
@@ -114,14 +120,14 @@ class Passes:
             cut = work.cuts and k == work.level
             ends = (BLOCK_BEGIN, BLOCK_END) if cut else (low, high)
             if not lanes and k == len(made.loops) - 1 and made.strip is not None:
-                filled = work.fills(STRIP, cut, around)
+                filled = work.fills(STRIP_ELEMENTS, cut, around)
                 most = work.turns() if cut else turns.extent
                 run = self.by_strips(made, ends, most, filled, pragma, body)
             elif not lanes and k == len(made.loops) - 1:
                 most = work.turns() if cut else turns.extent
                 run = self.by_words(made, turns.name, ends, most, pragma, body)
             elif lanes and k == len(made.loops) - 1 and joins_turns(made):
-                filled = work.fills(TOGETHER, cut, None if self.whole_parts else around)
+                filled = work.fills(JAM_FACTOR, cut, None if self.whole_parts else around)
                 held = work.around_turns()
                 run = turns_together(
                     turns.name, *ends, filled, self.over, outside, each, body, held
@@ -134,7 +140,7 @@ class Passes:
                 run = for_loop(turns.name, *ends, [*ahead, *body, *ends_early])
             body = work.blocks(run, turns.name, around) if cut else run
         if not made.loops and not lanes:
-            body = ["{", *indented(body), "}"]
+            body = ["{", *indent(body), "}"]
         return [*work.start(), *body, *work.end(partial)]
 
     def by_words(
@@ -154,11 +160,11 @@ class Passes:
         chosen = self.chosen(made)
 
         def plain(low: str, high: str) -> list[str]:
-            wide = abreast(made, self.vector_bytes)
+            wide = choose_interleaving(made, self.vector_bytes)
             if lanes:
                 return self.over.loop(low, high, body)
             if made.taken > 1:
-                return stepped(variable, made.taken, body, low, high)
+                return stepped_loop(variable, made.taken, body, low, high)
             if wide is None:
                 return [pragma, *for_loop(variable, low, high, body)]
             return wide.loop(variable, (low, high), extent, pragma, body)
@@ -225,11 +231,11 @@ class Passes:
         (loop,) = made.loops
 
         def run(low: str, high: str) -> list[str]:
-            count = whole(f"{high} - {low}", loop.extent, self.at_once(made))
+            count = masked_count(f"{high} - {low}", loop.extent, self.at_once(made))
             lines = [f"const int64_t {loop.name} = {low} + turn;", *body]
-            wide, ends = abreast(made, self.vector_bytes), ("0", "turns")
+            wide, ends = choose_interleaving(made, self.vector_bytes), ("0", "turns")
             if made.taken > 1:
-                turns = stepped("turn", made.taken, lines, *ends)
+                turns = stepped_loop("turn", made.taken, lines, *ends)
             elif wide is None:
                 turns = [SIMD, *for_loop("turn", *ends, lines)]
             else:
@@ -248,8 +254,8 @@ class Passes:
         """
         lanes = self.vector_bytes // 4
         if made.strip is not None:
-            return max(lanes, STRIP)
-        wide = abreast(made, self.vector_bytes)
+            return max(lanes, STRIP_ELEMENTS)
+        wide = choose_interleaving(made, self.vector_bytes)
         return lanes if wide is None else wide.block
 
     def inner(self, made: PrintedPass) -> Loop:
@@ -283,7 +289,7 @@ class Passes:
         Each vector lane has its own state; at the end they are combined into the first one.
         """
         lanes = self.nest.lanes is not None
-        count = str(LANES if lanes else self.state_lanes(made))
+        count = str(MAX_LANES if lanes else self.state_lanes(made))
         used = "lanes" if lanes else count
         lines = []
         for state in made.states:
@@ -302,7 +308,7 @@ class Passes:
         ]
         loops, each = list(made.loops), body
         if lanes:
-            body = self.by_words(made, "lane", ("0", "lanes"), LANES, SIMD, body)
+            body = self.by_words(made, "lane", ("0", "lanes"), MAX_LANES, SIMD, body)
         elif by_lanes:
             inner = loops.pop()
             low, high = bounds if bounds and not loops else ("0", self.extent(inner))
@@ -311,7 +317,7 @@ class Passes:
         for k in range(len(loops) - 1, -1, -1):
             low, high = bounds if bounds and k == 0 else ("0", self.extent(loops[k]))
             if lanes and k == len(loops) - 1 and joins_turns(made):
-                filled = bounds is None and is_multiple(loops[k].extent, TOGETHER)
+                filled = bounds is None and is_multiple(loops[k].extent, JAM_FACTOR)
                 body = turns_together(loops[k].name, low, high, filled, self.over, [], each, body)
             elif lanes or count != "1" or k < len(loops) - 1:
                 body = for_loop(loops[k].name, low, high, body)
@@ -320,7 +326,7 @@ class Passes:
                 body = self.ahead(made, loops[k].name, (low, high), loops[k].extent, turn)
         if not lanes:
             own = [] if by_lanes else ["const int64_t lane = 0;"]
-            body = ["{", *indented([*own, *body]), "}"]  # names are used in other passes too
+            body = ["{", *indent([*own, *body]), "}"]  # names are used in other passes too
         met = []
         if not lanes and count != "1":
             joined = [line for state in made.states for line in state.combine("[0]", "[lane]")]
@@ -338,7 +344,7 @@ class Passes:
         return [
             f"int64_t {first} = {low};",
             f"for (; {first} + {count} <= {high}; {first} += {count}) {{",
-            *indented([SIMD, *for_loop("lane", "0", count, inside)]),
+            *indent([SIMD, *for_loop("lane", "0", count, inside)]),
             "}",
             SIMD,
             *for_loop("lane", "0", f"{high} - {first}", inside),
@@ -348,15 +354,15 @@ class Passes:
         """Return the number of independent states of a row; 1 if rows are short."""
         width = self.vector_bytes // 4
         size = product(each.extent for each in made.loops)
-        if made.body.serial or (isinstance(size, int) and size < SHORT_ROW * width):
+        if made.body.serial or (isinstance(size, int) and size < MIN_LANE_STATE_VECTORS * width):
             return 1
-        long = isinstance(size, int) and size >= LONG_ROW * width
-        return SIDE_BY_SIDE * width if long else width
+        long = isinstance(size, int) and size >= MIN_UNROLLED_STATE_VECTORS * width
+        return UNROLLED_STATE_VECTORS * width if long else width
 
     def accumulation(self, made: PrintedPass) -> Accumulation:
         """Return the accumulation of a pass's reductions."""
         lanes = self.nest.lanes is not None
-        converts = made.body.converts and self.vector_bytes < CONVERTING
+        converts = made.body.converts and self.vector_bytes < MIN_CONVERTING_VECTOR_BYTES
         serial = (made.body.serial or converts) and made.strip is None
         width = 1 if serial else self.vector_bytes // 4
         beside = self.beside(made)
@@ -389,7 +395,7 @@ class Passes:
             return False
         if not isinstance(lanes.extent, int):
             return not made.states
-        return 1 < lanes.extent < TILE
+        return 1 < lanes.extent < TILE_LANES
 
     def beside(self, made: PrintedPass) -> str:
         """Return the number of a run's iterations whose lanes form one loop, as C; "1" for other
@@ -475,14 +481,14 @@ class Passes:
         before, joined = [], []
         for state in made.states:
             for name, ctype, first in zip(state.names, state.ctypes, state.first, strict=True):
-                before.append(f"{ctype} {name}[{LANES}];")
+                before.append(f"{ctype} {name}[{MAX_LANES}];")
                 before += for_loop("lane", "0", held, [f"{name}[lane] = {first};"])
             joined += state.combine("[lane]", "[turn + lane]")
         ctypes = {line.ctype for line in made.body.lines if isinstance(line, PositionOfRun)}
         if ctypes:
             ctype = max(ctypes)  # the wider type
             turns = turn_of(made.number)
-            before.append(f"{ctype} {turns}[{LANES}];")
+            before.append(f"{ctype} {turns}[{MAX_LANES}];")
             put = f"{turns}[lane] = ({ctype})(lane / lanes);"
             before += for_loop("lane", "0", held, [put])
         return before, for_further_turns(self.over, held, joined)

@@ -8,20 +8,22 @@ from functools import cache
 from ....op_graph.axes.affine import Size
 from ...printing.nests.pass_text import PrintedWindow
 from ..names.c_files import FileFunction, file_function
-from ..names.loop_lines import indented
+from ..names.loop_lines import indent
 
-RUN = 1024  # maximum words of a buffer: four cache lines of overlap are one sixteenth of it
+MAX_BUFFERED_WORDS = (
+    1024  # maximum words of a buffer: four cache lines of overlap are one sixteenth of it
+)
 
 
 @cache
 def words_function() -> FileFunction:
     """Return the C function that generates words for ``geon_words_at``."""
     return file_function(
-        "random_words", "geon_random_words", {"RUN": RUN}, {}, calls=("geon_philox",)
+        "random_words", "geon_random_words", {"RUN": MAX_BUFFERED_WORDS}, {}, calls=("geon_philox",)
     )
 
 
-def declared(windows: Sequence[PrintedWindow]) -> list[str]:
+def declare_buffers(windows: Sequence[PrintedWindow]) -> list[str]:
     """Return the declarations of empty buffers."""
     return [
         f"struct geon_words {window.name}; {window.name}.first = {window.name}.end = 0;"
@@ -45,17 +47,17 @@ def with_words(
     if not windows:
         return loop(low, high)
     first, stop = f"{variable}_words", f"{variable}_words_stop"
-    most = RUN // max(window.words for window in windows)
+    most = MAX_BUFFERED_WORDS // max(window.words for window in windows)
     if isinstance(extent, int) and extent <= most:
         lines = [f"const int64_t {first} = {low};", *_filled(windows, first, high)]
-        return ["{", *indented([*lines, *loop(low, high)]), "}"]
+        return ["{", *indent([*lines, *loop(low, high)]), "}"]
     lines = [
         f"{stop} = {high} - {first} < {most} ? {high} : {first} + {most};",
         *_filled(windows, first, stop),
         *loop(first, stop),
     ]
     head = f"for (int64_t {first} = {low}, {stop}; {first} < {high}; {first} = {stop}) {{"
-    return [head, *indented(lines), "}"]
+    return [head, *indent(lines), "}"]
 
 
 def _filled(windows: Sequence[PrintedWindow], first: str, stop: str) -> list[str]:

@@ -9,20 +9,29 @@ from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Loop
 from ...printing.nests.parameters import Parameter
 from ...printing.nests.pass_text import PrintedPass, PrintedTurns
-from ...printing.nests.scalar_statements import LANES
-from ..names.loop_lines import indented
+from ...printing.nests.scalar_statements import MAX_LANES
+from ..names.loop_lines import indent
 from ..vectors.nontemporal_stores import Past
-from ..vectors.transpose_tiles import FLAT, TILE, lanes_of_tile, patterns, walks_along, width
+from ..vectors.transpose_tiles import (
+    COLLAPSED_TILE_ELEMENTS,
+    TILE_LANES,
+    lanes_of_tile,
+    patterns,
+    walks_along,
+    width,
+)
 from .gather_prefetch import asked_ahead
-from .multiple_hint import whole
+from .multiple_hint import masked_count
 from .shared_reduction import SharedNest
 from .unroll_jam_text import rows_together
 
-FEW_ROWS = 8  # maximum rows that are processed one by one, each divided along its pass
-LONG_ROW = 1 << 16  # minimum iterations of a row's pass for which that pays off
-FEW = 3  # maximum elements of a row for which a large block of strided rows fits the L1 cache
-MANY_ROWS = 16  # rows, or blocks of rows, that occupy all threads
-VECTOR = 16  # float32 elements of the widest vectors
+MAX_SPLIT_ROWS = 8  # maximum rows that are processed one by one, each divided along its pass
+MIN_SPLIT_ROW_ELEMENTS = 1 << 16  # minimum iterations of a row's pass for which that pays off
+MAX_SHORT_ROW_ELEMENTS = (
+    3  # maximum elements of a row for which a large block of strided rows fits the L1 cache
+)
+MIN_PARALLEL_ROWS = 16  # rows, or blocks of rows, that occupy all threads
+MAX_VECTOR_ELEMENTS = 16  # float32 elements of the widest vectors
 STRETCH = ("first_turn", "last_turn")  # names of the bounds of a part of a row
 
 
@@ -66,7 +75,7 @@ class NestByRows(SharedNest):
         return self.whole([
             self.structure(task, extra),
             self.function(task, body, extra),
-            [self.head(), "{", *indented(main), "}"],
+            [self.head(), "{", *indent(main), "}"],
         ])  # fmt: skip
 
     def row_loop(self, row: list[str]) -> list[str]:
@@ -74,18 +83,18 @@ class NestByRows(SharedNest):
         indices, jam = self.row_indices(), self.jam()
         if jam is None:
             head = "for (int64_t row = begin; row < end; row++) {"
-            return [head, *indented([*indices, *row]), "}"]
+            return [head, *indent([*indices, *row]), "}"]
         turns, some, last = jam.turns, rows_together(self.passes, jam), self.nest.rows[-1]
         fits = f"row + {turns} <= end && {last.name} + {turns} <= {self.passes.extent(last)}"
         if jam.divide and (jam.overlap or not self.passes.past.used):
             head = f"for (int64_t row = begin; row < end; row += {turns}) {{"
-            return [head, *indented([*indices, *some]), "}"]
+            return [head, *indent([*indices, *some]), "}"]
         if self.passes.past.used and not jam.overlap:
             fits = f"!past && {fits}"  # non-temporal stores mean that memory is the bottleneck
         return [
             "for (int64_t row = begin, turns; row < end; row += turns) {",
-            *indented([*indices, f"turns = {fits} ? {turns} : 1;", f"if (turns == {turns}) {{"]),
-            *indented([*indented(some), "} else {", *indented(row), "}"]),
+            *indent([*indices, f"turns = {fits} ? {turns} : 1;", f"if (turns == {turns}) {{"]),
+            *indent([*indent(some), "} else {", *indent(row), "}"]),
             "}",
         ]
 
@@ -116,7 +125,10 @@ class NestByRows(SharedNest):
         rows = [loop.extent for loop in nest.rows if isinstance(loop.extent, int)]
         if not nest.rows or nest.lanes is not None or len(rows) < len(nest.rows):
             return False
-        if math.prod(rows) > FEW_ROWS or sum(isinstance(line, PrintedPass) for line in lines) != 1:
+        if (
+            math.prod(rows) > MAX_SPLIT_ROWS
+            or sum(isinstance(line, PrintedPass) for line in lines) != 1
+        ):
             return False
         first = lines[0]
         if not isinstance(first, PrintedPass) or not first.loops:
@@ -124,7 +136,7 @@ class NestByRows(SharedNest):
         if not first.sums and not first.states:
             return False
         length = first.loops[0].extent
-        return not isinstance(length, int) or length >= LONG_ROW
+        return not isinstance(length, int) or length >= MIN_SPLIT_ROW_ELEMENTS
 
     def row_after_row(self) -> str:
         """Return the functions of a nest that divides one row after another."""
@@ -139,11 +151,11 @@ class NestByRows(SharedNest):
         lines += self.passes.statements(nest.row.lines[1:])
         for loop in reversed(nest.rows):
             head = f"for (int64_t {loop.name} = 0; {loop.name} < {loop.extent}; {loop.name}++) {{"
-            lines = [head, *indented(lines), "}"]
+            lines = [head, *indent(lines), "}"]
         return self.whole([
             self.structure(task, extra),
             self.function(task, body, extra),
-            [self.head(), "{", *indented([*top, *lines]), "}"],
+            [self.head(), "{", *indent([*top, *lines]), "}"],
         ])  # fmt: skip
 
     def divisors(self) -> list[str]:
@@ -165,14 +177,14 @@ class NestByRows(SharedNest):
         extents = [loop.extent for loop in loops if isinstance(loop.extent, int)]
         if len(lines) != 1 or len(extents) < len(loops):
             return None
-        blocks = 1 if nest.lanes is None else -(-extents.pop() // TILE)
+        blocks = 1 if nest.lanes is None else -(-extents.pop() // TILE_LANES)
         (made,) = lines
         if not isinstance(made, PrintedPass) or len(made.loops) != 1 or nest.arrays:
             return None
-        if math.prod(extents) * blocks > MANY_ROWS or made.sums or made.states or made.flat:
+        if math.prod(extents) * blocks > MIN_PARALLEL_ROWS or made.sums or made.states or made.flat:
             return None
         extent = made.loops[0].extent
-        long = not isinstance(extent, int) or extent >= LONG_ROW
+        long = not isinstance(extent, int) or extent >= MIN_SPLIT_ROW_ELEMENTS
         return made.loops[0] if long else None
 
     def walked(self) -> PrintedPass | None:
@@ -187,7 +199,9 @@ class NestByRows(SharedNest):
         walked = self.walked()
         if walked is not None:
             return str(width(walked))
-        return f"(({self.passes.extent(cut)}) / {MANY_ROWS * TILE} + 1) * {TILE}"
+        return (
+            f"(({self.passes.extent(cut)}) / {MIN_PARALLEL_ROWS * TILE_LANES} + 1) * {TILE_LANES}"
+        )
 
     def block_size(self) -> list[str]:
         """Return the statements that compute ``block``, the number of rows in lanes.
@@ -199,21 +213,26 @@ class NestByRows(SharedNest):
             return []
         if not self.has_sums():
             row = self.open_row()
-            if row is not None:  # the block may have fewer rows than ``TILE``
-                size = f"{FLAT} / ({self.passes.extent(row)}) & -{VECTOR}"
+            if row is not None:  # the block may have fewer rows than ``TILE_LANES``
+                size = (
+                    f"{COLLAPSED_TILE_ELEMENTS} / ({self.passes.extent(row)}) & "
+                    f"-{MAX_VECTOR_ELEMENTS}"
+                )
                 return [
                     f"const int64_t many = {size};",
-                    f"const int64_t block = many < {LANES} ? many : {LANES};",
+                    f"const int64_t block = many < {MAX_LANES} ? many : {MAX_LANES};",
                 ]
             sizes = [lanes_of_tile(made) for made in self.nest.passes if made.crosses]
-            return [f"const int64_t block = {max(sizes, default=TILE)};"]
+            return [f"const int64_t block = {max(sizes, default=TILE_LANES)};"]
         turns = [product(loop.extent for loop in made.loops) for made in self.nest.passes]
-        if self.nest.apart and not all(isinstance(n, int) and n <= FEW for n in turns):
-            return [f"const int64_t block = {TILE};"]
+        if self.nest.apart and not all(
+            isinstance(n, int) and n <= MAX_SHORT_ROW_ELEMENTS for n in turns
+        ):
+            return [f"const int64_t block = {TILE_LANES};"]
         share = f"(({self.passes.extent(self.nest.lanes)} + threads - 1) / threads + 63) / 64 * 64"
         return [
             f"int64_t block = {share};",
-            f"block = block < 64 ? 64 : block > {LANES} ? {LANES} : block;",
+            f"block = block < 64 ? 64 : block > {MAX_LANES} ? {MAX_LANES} : block;",
         ]
 
     def has_sums(self) -> bool:
@@ -253,8 +272,8 @@ class NestByRows(SharedNest):
             first = f"({rest} % {blocks})" if outside or walks else rest
             lines.append(f"const int64_t first_lane = {first} * block;")
             left = f"({size}) - first_lane"
-            count = whole(f"{left} < block ? {left} : block", nest.lanes.extent, self.lanes)
-            few = isinstance(nest.lanes.extent, int) and nest.lanes.extent <= TILE
+            count = masked_count(f"{left} < block ? {left} : block", nest.lanes.extent, self.lanes)
+            few = isinstance(nest.lanes.extent, int) and nest.lanes.extent <= TILE_LANES
             if few and self.open_row() is None:
                 count = size  # one block of known size: its sums stay in registers
             lines.append(f"const int64_t lanes = {count};")

@@ -10,19 +10,19 @@ import math
 
 from ....op_graph.axes.lengths import product
 from ...printing.nests.pass_text import PrintedPass
-from ...printing.nests.scalar_statements import LANES
-from ..names.loop_lines import for_loop, indented
-from .accumulators import is_float_sum, wide
+from ...printing.nests.scalar_statements import MAX_LANES
+from ..names.loop_lines import for_loop, indent
+from .accumulators import is_float_sum, wide_name
 from .split_reduction import (
-    WIDE_RUNS,
-    WIDE_SUMS,
+    MAX_ROW_SUMS,
+    MAX_WIDE_ROW_PARTIALS,
     DividedNest,
     only_folds_and_stores,
     partial_type,
 )
 
-VECTOR = 16  # float32 elements of the widest vectors: minimum rows in lanes
-SHORT_TURN = 32  # terms of an iteration below which adding its partial sums costs as much
+MAX_VECTOR_ELEMENTS = 16  # float32 elements of the widest vectors: minimum rows in lanes
+MIN_TURN_TERMS = 32  # terms of an iteration below which adding its partial sums costs as much
 
 
 class SharedNest(DividedNest):
@@ -44,11 +44,13 @@ class SharedNest(DividedNest):
         if not all(map(is_float_sum, first.sums)):
             return False
         lanes = self.known_lanes()
-        if not VECTOR <= lanes < LANES or (has_short_turns(first) and not self.nest.far):
+        if not MAX_VECTOR_ELEMENTS <= lanes < MAX_LANES or (
+            has_short_turns(first) and not self.nest.far
+        ):
             return False
         sizes = [loop.extent for loop in self.nest.rows if isinstance(loop.extent, int)]
         rows = math.prod(sizes)
-        few = len(sizes) == len(self.nest.rows) and rows * lanes * len(first.sums) <= WIDE_SUMS
+        few = len(sizes) == len(self.nest.rows) and rows * lanes * len(first.sums) <= MAX_ROW_SUMS
         return few and rows > 1
 
     def by_shared_turns(self) -> str:
@@ -63,8 +65,8 @@ class SharedNest(DividedNest):
         top = [*self.top(), "const int64_t first_lane = 0;", f"const int64_t lanes = {lanes};"]
         extra = self.partial(first)
         start = [
-            *self.shares(first, str(rows * lanes), WIDE_RUNS, turns_at_once(first)),
-            *(f"{p.ctype} {p.name}[{WIDE_RUNS * rows * lanes}];" for p in extra[1:]),
+            *self.shares(first, str(rows * lanes), MAX_WIDE_ROW_PARTIALS, turns_at_once(first)),
+            *(f"{p.ctype} {p.name}[{MAX_WIDE_ROW_PARTIALS * rows * lanes}];" for p in extra[1:]),
             *self.launch(task, {"grain": "grain"} | {p.name: p.name for p in extra[1:]}),
         ]
         combined = self.combined(first, rows)
@@ -75,7 +77,7 @@ class SharedNest(DividedNest):
             self.function(
                 task, [*self.hidden("grain"), *top, *self.turns(first, before, rows)], extra
             ),
-            [self.head(), "{", *indented(main), "}"],
+            [self.head(), "{", *indent(main), "}"],
         ])  # fmt: skip
 
     def lines_before(self, made: PrintedPass) -> list[object]:
@@ -85,7 +87,9 @@ class SharedNest(DividedNest):
     def turns(self, made: PrintedPass, before: list[str], rows: int) -> list[str]:
         """Return the iterations of a task; each runs all rows and adds up their sums."""
         held = {
-            t.name: wide(t) for t in made.sums if t.name in self.passes.accumulation(made).blocked
+            t.name: wide_name(t)
+            for t in made.sums
+            if t.name in self.passes.accumulation(made).blocked
         }
         some = turns_at_once(made)
         last = "share + 1" if some == 1 else "share_end"
@@ -109,7 +113,7 @@ class SharedNest(DividedNest):
         return [
             *lines,
             f"for (int64_t share = begin; share < end; share += {some}) {{",
-            *indented([last, *self.each_row(body)]),
+            *indent([last, *self.each_row(body)]),
             "}",
         ]
 
@@ -119,14 +123,14 @@ class SharedNest(DividedNest):
         for t in made.sums:
             place = f"part * {rows * lanes} + first_sum + lane"
             ctype = partial_type(t)
-            own, part = over.at(wide(t), ctype), over.at(f"{t.name}_parts", ctype, place)
+            own, part = over.at(wide_name(t), ctype), over.at(f"{t.name}_parts", ctype, place)
             found += [
-                over.array(ctype, wide(t), lanes),
+                over.array(ctype, wide_name(t), lanes),
                 f"{over.head()} {own} = {over.each(ctype, '0')};",
                 "for (int64_t part = 0; part < parts; part++)",
                 f"    {over.head()} {own} += {part};",
                 over.array(t.ctype, t.name, lanes),
-                over.narrowed(t.ctype, t.name, wide(t)),
+                over.narrowed(t.ctype, t.name, wide_name(t)),
             ]
         return found
 
@@ -144,9 +148,9 @@ class SharedNest(DividedNest):
 def has_short_turns(made: PrintedPass) -> bool:
     """Return True if an iteration of the outermost loop is known to have few terms."""
     turn = product(loop.extent for loop in made.loops[1:])
-    return isinstance(turn, int) and turn < SHORT_TURN
+    return isinstance(turn, int) and turn < MIN_TURN_TERMS
 
 
 def turns_at_once(made: PrintedPass) -> int:
     """Return the iterations of one row before the next row, enough terms to add up."""
-    return SHORT_TURN if has_short_turns(made) else 1
+    return MIN_TURN_TERMS if has_short_turns(made) else 1

@@ -11,20 +11,20 @@ from collections.abc import Mapping
 from ....op_graph.axes.lengths import is_multiple, product
 from ...printing.nests.parameters import Parameter
 from ...printing.nests.pass_text import Accumulator, PrintedPass, RowStore
-from ...printing.nests.scalar_statements import LANES
-from ..names.loop_lines import for_loop, indented
+from ...printing.nests.scalar_statements import MAX_LANES
+from ..names.loop_lines import for_loop, indent
 from ..vectors.nontemporal_stores import Past
-from ..vectors.transpose_tiles import TILE
-from ..vectors.unroll_jam_columns import TOGETHER, joins_turns
-from .accumulators import is_float_sum, wide
+from ..vectors.transpose_tiles import TILE_LANES
+from ..vectors.unroll_jam_columns import JAM_FACTOR, joins_turns
+from .accumulators import is_float_sum, wide_name
 from .pass_loops import DIVIDED
 from .task_text import NestTasks
 
-PARTS = 256  # maximum tasks of one reduction, each with a partial value
-RUNS = 32  # maximum tasks for up to TILE rows in lanes
-WIDE_RUNS = 16  # maximum tasks for more rows in lanes
-WIDE_SUMS = 2048  # maximum sums of those rows: the caller's stack has 256 KB of partial values
-FEW_TURNS = 1024  # maximum iterations of a pass that is not worth dividing
+MAX_PARTIALS = 256  # maximum tasks of one reduction, each with a partial value
+MAX_ROW_PARTIALS = 32  # maximum tasks for up to TILE rows in lanes
+MAX_WIDE_ROW_PARTIALS = 16  # maximum tasks for more rows in lanes
+MAX_ROW_SUMS = 2048  # maximum sums of those rows: the caller's stack has 256 KB of partial values
+MAX_UNSPLIT_TURNS = 1024  # maximum iterations of a pass that is not worth dividing
 
 
 def only_folds_and_stores(made: PrintedPass) -> bool:
@@ -50,17 +50,17 @@ class DividedNest(NestTasks):
         known, told = list(top), dict[str, Parameter]()
         for line in passes:
             main += self.task(line, functions, top, {})
-            known += again(line)
-            told |= reduced(line)
+            known += restore_states(line)
+            told |= result_parameters(line)
         for other in nest.ending.lines:
             if isinstance(other, PrintedPass):
                 main += self.task(other, functions, [*known, *self.windows([other])], told)
-                known += again(other)
-                told |= reduced(other)
+                known += restore_states(other)
+                told |= result_parameters(other)
             else:
                 main.append(str(other))
                 known += [] if isinstance(other, RowStore) else [str(other)]
-        return self.whole([*functions, [self.head(), "{", *indented(main), "}"]])
+        return self.whole([*functions, [self.head(), "{", *indent(main), "}"]])
 
     def task(
         self,
@@ -101,15 +101,15 @@ class DividedNest(NestTasks):
         turns = product(loop.extent for loop in made.loops)
         if not self.has_known_lanes() or not made.loops or not only_folds_and_stores(made):
             return False
-        if isinstance(turns, int) and turns <= FEW_TURNS:
+        if isinstance(turns, int) and turns <= MAX_UNSPLIT_TURNS:
             return False
         lanes = self.known_lanes()
-        return 1 < lanes < LANES and lanes * len(made.sums) <= WIDE_SUMS
+        return 1 < lanes < MAX_LANES and lanes * len(made.sums) <= MAX_ROW_SUMS
 
     def known_lanes(self) -> int:
-        """Return the number of rows in lanes, or ``TILE`` if it is open."""
+        """Return the number of rows in lanes, or ``TILE_LANES`` if it is open."""
         lanes = None if self.nest.lanes is None else self.nest.lanes.extent
-        return lanes if isinstance(lanes, int) else TILE
+        return lanes if isinstance(lanes, int) else TILE_LANES
 
     def has_known_lanes(self) -> bool:
         """Return True if the number of rows in lanes is known."""
@@ -135,8 +135,11 @@ class DividedNest(NestTasks):
         self.passes.whole_parts = at_once > 1
         body = [*self.hidden("grain"), *top, *self.part_of_run(first)]
         self.passes.whole_parts = False
-        held = max(self.known_lanes(), TILE)
-        runs, each = (RUNS if held == TILE else WIDE_RUNS), "part * lanes + lane"
+        held = max(self.known_lanes(), TILE_LANES)
+        runs, each = (
+            (MAX_ROW_PARTIALS if held == TILE_LANES else MAX_WIDE_ROW_PARTIALS),
+            "part * lanes + lane",
+        )
         lines = [
             *self.shares(first, "lanes", runs, at_once),
             *(f"{p.ctype} {p.name}[{runs} * {held}];" for p in extra[1:]),
@@ -144,7 +147,7 @@ class DividedNest(NestTasks):
         ]
         before, after, combined, over = [], [], [], self.passes.over
         for t in first.sums:
-            total, start = (wide(t), "0") if is_float_sum(t) else (t.name, t.first)
+            total, start = (wide_name(t), "0") if is_float_sum(t) else (t.name, t.first)
             ctype = partial_type(t)
             own, part = over.at(total, ctype), over.at(f"{t.name}_parts", ctype, each)
             before.append(over.array(ctype, total, held))
@@ -164,13 +167,13 @@ class DividedNest(NestTasks):
             lines.append("for (int64_t part = 0; part < parts; part++)")
             one = [f"    {over.head()} {line}" for line in combined]
             many = over.loop("0", "lanes", combined, pragma=False)
-            lines += one if len(one) == 1 else indented(many)
+            lines += one if len(one) == 1 else indent(many)
         main = [*self.hidden("threads"), *top, *before, *lines, *after]
         main += self.passes.statements(rest)
         return self.whole([
             self.structure(task, extra),
             self.function(task, body, extra),
-            [self.head(), "{", *indented(main), "}"],
+            [self.head(), "{", *indent(main), "}"],
         ])  # fmt: skip
 
     def shares(self, made: PrintedPass, lanes: str, most: int, multiple: int = 1) -> list[str]:
@@ -198,7 +201,7 @@ class DividedNest(NestTasks):
             beside = self.passes.beside(made)
             at_once = int(beside) if beside.isdigit() else 1
         else:
-            at_once = TOGETHER if len(made.loops) == 1 and joins_turns(made) else 1
+            at_once = JAM_FACTOR if len(made.loops) == 1 and joins_turns(made) else 1
         return at_once if is_multiple(made.loops[0].extent, at_once) else 1
 
     def part_of_run(self, made: PrintedPass) -> list[str]:
@@ -214,7 +217,7 @@ class DividedNest(NestTasks):
             blocked, ctype = t.name in work.blocked, partial_type(t)
             part = over.at(f"{t.name}_parts", ctype, each)
             held = over.converted(
-                *((ctype, ctype, wide(t)) if blocked else (t.ctype, ctype, t.name))
+                *((ctype, ctype, wide_name(t)) if blocked else (t.ctype, ctype, t.name))
             )
             lines.append(f"{over.head()} {part} = {held};")
         for name in [name for state in made.states for name in state.names]:
@@ -249,7 +252,7 @@ class DividedNest(NestTasks):
         self.passes.past = Past(None, self.names)
         blocked = self.passes.accumulation(made).blocked
         for t in made.sums:
-            lines.append(f"{t.name}_parts[task] = {wide(t) if t.name in blocked else t.name};")
+            lines.append(f"{t.name}_parts[task] = {wide_name(t) if t.name in blocked else t.name};")
         names = [name for state in made.states for name in state.names]
         lines += [f"{name}_parts[task] = {name}[0];" for name in names]
         return lines if made.loops or made.sums or names else [*lines, "(void)task;"]
@@ -281,26 +284,26 @@ class DividedNest(NestTasks):
             "int64_t grain = geon_grain(size, work);",
         ]
         if made.sums or made.states:
-            lines.append(f"if (grain < (size + {PARTS - 1}) / {PARTS}) "
-                         f"grain = (size + {PARTS - 1}) / {PARTS};")  # fmt: skip
+            lines.append(f"if (grain < (size + {MAX_PARTIALS - 1}) / {MAX_PARTIALS}) "
+                         f"grain = (size + {MAX_PARTIALS - 1}) / {MAX_PARTIALS};")  # fmt: skip
         at_once = self.turns_of_part(made)
         if at_once > 1:
             lines.append(f"grain = (grain + {at_once - 1}) & -{at_once};")
         lines.append("const int64_t parts = (size + grain - 1) / grain;")
-        lines += [f"{partial_type(t)} {t.name}_parts[{PARTS}];" for t in made.sums]
+        lines += [f"{partial_type(t)} {t.name}_parts[{MAX_PARTIALS}];" for t in made.sums]
         held = [f"{t.name}_parts" for t in made.sums]
         for state in made.states:
             for name, ctype in zip(state.names, state.ctypes, strict=True):
-                lines.append(f"{ctype} {name}_parts[{PARTS}];")
+                lines.append(f"{ctype} {name}_parts[{MAX_PARTIALS}];")
                 held.append(f"{name}_parts")
         lines += self.launch(task, {"grain": "grain", **{name: name for name in held}, **told})
         before, after = [], []
         for t in made.sums:
             each = f"{t.name}_parts[part]"
             if is_float_sum(t):
-                before.append(f"double {wide(t)} = 0;")
-                combined = f"{wide(t)} += {each}"
-                after.append(f"const {t.ctype} {t.name} = ({t.ctype}){wide(t)};")
+                before.append(f"double {wide_name(t)} = 0;")
+                combined = f"{wide_name(t)} += {each}"
+                after.append(f"const {t.ctype} {t.name} = ({t.ctype}){wide_name(t)};")
             else:
                 before.append(f"{t.ctype} {t.name} = {t.first};")
                 combined = f"{t.name} = {t.step(t.name, each)}"
@@ -309,10 +312,10 @@ class DividedNest(NestTasks):
             for name, ctype, first in zip(state.names, state.ctypes, state.first, strict=True):
                 before.append(f"{ctype} {name}[1] = {{{first}}};")
             lines += for_loop("part", "0", "parts", state.combine("[0]", "_parts[part]"))
-        return [*before, "{", *indented(lines), "}", *after]
+        return [*before, "{", *indent(lines), "}", *after]
 
 
-def reduced(made: PrintedPass) -> dict[str, Parameter]:
+def result_parameters(made: PrintedPass) -> dict[str, Parameter]:
     """Return the task parameters of a pass's results, by their expressions in the caller."""
     found = {total.name: Parameter(total.name, total.ctype, None, False) for total in made.sums}
     for state in made.states:
@@ -321,7 +324,7 @@ def reduced(made: PrintedPass) -> dict[str, Parameter]:
     return found
 
 
-def again(made: PrintedPass) -> list[str]:
+def restore_states(made: PrintedPass) -> list[str]:
     """Return the statements of a later task that restore a pass's states."""
     pairs = [p for state in made.states for p in zip(state.names, state.ctypes, strict=True)]
     return [f"const {ctype} {name}[1] = {{{name}_found}};" for name, ctype in pairs]

@@ -8,13 +8,13 @@ from ...printing.nests.parameters import Parameter
 from ...printing.nests.pass_text import PrintedArray, PrintedNest, PrintedPass
 from ...printing.nests.scalar_statements import HIDDEN
 from ...sizes.scratch import lines
-from ..names.loop_lines import indented
+from ..names.loop_lines import indent
 from ..names.naming import KernelNames
 from ..vectors.nontemporal_stores import Passing
 from .pass_loops import Passes
-from .random_buffer import declared
+from .random_buffer import declare_buffers
 
-ON_STACK = 4096  # maximum elements of a row array on the task's stack
+MAX_STACK_ELEMENTS = 4096  # maximum elements of a row array on the task's stack
 
 
 def scratch_each(nest: Nest) -> Size:
@@ -28,7 +28,7 @@ def scratch_each(nest: Nest) -> Size:
 
 def on_stack(array: RowArray | PrintedArray) -> bool:
     """Return True if a row array is on the stack of the task."""
-    return isinstance(array.size, int) and array.size <= ON_STACK
+    return isinstance(array.size, int) and array.size <= MAX_STACK_ELEMENTS
 
 
 def printed_passes(nest: PrintedNest) -> list[PrintedPass]:
@@ -71,7 +71,7 @@ class NestTasks:
     def windows(self, lines: list[object]) -> list[str]:
         """Return the declarations of the random buffers of a block's passes."""
         passes = [line for line in lines if isinstance(line, PrintedPass)]
-        return declared([window for made in passes for window in made.windows])
+        return declare_buffers([window for made in passes for window in made.windows])
 
     def function(self, name: str, body: list[str], extra: list[Parameter]) -> list[str]:
         """Return a task function that unpacks the kernel's and ``extra`` parameters."""
@@ -82,13 +82,13 @@ class NestTasks:
         return [
             f"static void {name}(void *argument, int64_t task)",
             "{",
-            *indented([f"const struct {name} *a = argument;", *unpacked, *body]),
+            *indent([f"const struct {name} *a = argument;", *unpacked, *body]),
             "}",
         ]
 
     def structure(self, name: str, extra: list[Parameter]) -> list[str]:
         fields = [f"{p.declared(restrict=False)};" for p in [*self.names.parameters, *extra]]
-        return [f"struct {name} {{", *indented(fields), "};"]
+        return [f"struct {name} {{", *indent(fields), "};"]
 
     def launch(self, name: str, extra: dict[str, str]) -> list[str]:
         """Return the statements that run a task function on the thread pool."""

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 
 from ...printing.nests.pass_text import PrintedPass, PrintedTurns
-from ..names.loop_lines import for_loop, stepped
+from ..names.loop_lines import for_loop, stepped_loop
 from ..vectors.nontemporal_stores import Past
 from .pass_loops import Passes
 
@@ -36,7 +36,7 @@ def vectors(passes: Passes, jam: PrintedTurns, high: str) -> list[str]:
     (inner,), past = jam.made.loops, passes.past
     passes.past = past if jam.overlap else Past(None, passes.names)
     chosen, body = passes.chosen(jam.made), passes.elements(jam.made)
-    run = functools.partial(stepped, inner.name, jam.lanes, body)
+    run = functools.partial(stepped_loop, inner.name, jam.lanes, body)
     found = passes.past.loop(chosen, inner, ("0", high), run, divided=True, whole=True)
     passes.past = past
     return found

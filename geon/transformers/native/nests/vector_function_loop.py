@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from ...printing.nests.pass_text import Accumulator, PrintedPass
 from ...printing.nests.statement_blocks import StripCall
-from ...printing.nests.vector_function_passes import SHORT, STRIP
+from ...printing.nests.vector_function_passes import MIN_STRIP_ROW_ELEMENTS, STRIP_ELEMENTS
 from ...printing.scalars.c_types import SUFFIXES
 from ..names.dialect import strip_start, strip_sums
-from ..names.loop_lines import SIMD, for_loop, indented
-from ..vectors.nontemporal_stores import LINE, Past
+from ..names.loop_lines import SIMD, for_loop, indent
+from ..vectors.nontemporal_stores import CACHE_LINE_BYTES, Past
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +38,21 @@ def strip_loop(
     names = [strip_sums(total.name) for total in made.sums]
     sums = [f"{kind} {name} = {{0}};" for kind, name in zip(kinds, names, strict=True)]
     ends = [line for total in made.sums for line in _added(total)]
-    head = f"for (; {start} + {STRIP} <= {high}; {start} += {STRIP}) {{"
+    head = f"for (; {start} + {STRIP_ELEMENTS} <= {high}; {start} += {STRIP_ELEMENTS}) {{"
     body = [*made.strip.arrays, *_lane_loops(lines)]
-    strips = [*sums, head, *indented(body), "}", *ends]
+    strips = [*sums, head, *indent(body), "}", *ends]
     begin = f"int64_t {start} = {low};"
     if filled:
-        return ["{", *indented([begin, *strips]), "}"]
-    strips = [f"if ({high} - {start} >= {SHORT}) {{", *indented(strips), "}"]
-    return ["{", *indented([begin, *strips, *rest]), "}"]
+        return ["{", *indent([begin, *strips]), "}"]
+    strips = [f"if ({high} - {start} >= {MIN_STRIP_ROW_ELEMENTS}) {{", *indent(strips), "}"]
+    return ["{", *indent([begin, *strips, *rest]), "}"]
 
 
 def fetches(made: PrintedPass, past: Past) -> list[Fetch]:
     """Return prefetches, line by line, of the memory that is needed after a strip."""
     found = []
     for each in made.fetched:
-        for k in range(0, STRIP, LINE // each.itemsize):
+        for k in range(0, STRIP_ELEMENTS, CACHE_LINE_BYTES // each.itemsize):
             place = f"&{each.place} + {k}" if k else f"&{each.place}"
             fetch = f"__builtin_prefetch({place}, {int(each.stores)});"
             fetch = past.fetched(each.operand, fetch) if each.stores else fetch
@@ -66,9 +66,11 @@ def _added(total: Accumulator) -> list[str]:
     """Return the statements that add the lanes of a sum."""
     each = f"{total.name}_each"
     return [
-        f"{total.ctype} {each}[{STRIP}];",
+        f"{total.ctype} {each}[{STRIP_ELEMENTS}];",
         f"memcpy({each}, &{strip_sums(total.name)}, sizeof {each});",
-        *for_loop("lane", "0", str(STRIP), [f"{total.name} = {total.name} + {each}[lane];"]),
+        *for_loop(
+            "lane", "0", str(STRIP_ELEMENTS), [f"{total.name} = {total.name} + {each}[lane];"]
+        ),
     ]
 
 
@@ -81,7 +83,7 @@ def _lane_loops(lines: list[object]) -> list[str]:
             waiting.append(line)
             continue
         if waiting:
-            found += [SIMD, *for_loop("lane", "0", str(STRIP), waiting)]
+            found += [SIMD, *for_loop("lane", "0", str(STRIP_ELEMENTS), waiting)]
             waiting = []
         if isinstance(line, (StripCall, Fetch)):
             found.append(str(line))

@@ -7,22 +7,22 @@ from dataclasses import replace
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.values.dtypes import name_of
-from ...kernels.analysis.index_uses import Uses, joined
-from ...kernels.analysis.loop_depth import ELEMENT, ROW, Depths
+from ...kernels.analysis.index_uses import Uses, collapsible_pairs
+from ...kernels.analysis.loop_depth import ELEMENT_DEPTH, ROW_DEPTH, Depths
 from ...kernels.ir.nest import Loop
 from ...kernels.ir.scalar_code import Load, Scalar, walk
-from ...kernels.products.contraction import Access, Contraction, bordered, stored
+from ...kernels.products.contraction import Contraction, StridedAccess, padded_access, result_access
 from ...printing.nests.contractions import ContractionPrinter
-from ...printing.nests.statement_blocks import Block
+from ...printing.nests.statement_blocks import StatementBlock
 from ...printing.scalars.c_expressions import C_TYPES
-from ..names.naming import NAME, Function, KernelNames
+from ..names.naming import NAME, KernelNames, NativeFunction
 from ..vectors.lanes import Vectors
 from ..vectors.vector_scalar_code import VectorScalars
 from ..vectors.vectorisable import are_stored
-from .operand_plan import described, no_element
+from .operand_plan import describe_operand, no_element
 from .product_ir import StoreText
 from .product_kernels import product_header, product_units
-from .product_text import Operand, Product, product_text, shape_of
+from .product_text import MatrixProduct, Operand, product_text, shape_of
 
 
 def contraction_function(
@@ -31,7 +31,7 @@ def contraction_function(
     vector_bytes: int,
     name: str = NAME,
     whole: tuple[Size, ...] = (),
-) -> Function:
+) -> NativeFunction:
     """Return the C function of a contraction.
 
     ``whole`` are the sizes of the full contraction of which ``work`` is a block.
@@ -40,10 +40,10 @@ def contraction_function(
         names.length(size)  # adds the parameter before the product's text needs it
     parts = work.pieces or (work,)
     for part in work.pieces:
-        _Printer(part, names).product(name)  # adds all parameters, before a text is used
+        _ProductPrinter(part, names).product(name)  # adds all parameters, before a text is used
     called = [name] if not work.pieces else [f"{name}_{k}" for k in range(len(parts))]
     products = [
-        replace(_Printer(part, names).product(each), whole=whole)
+        replace(_ProductPrinter(part, names).product(each), whole=whole)
         for part, each in zip(parts, called, strict=True)
     ]
     shapes = [shape_of(made, vector_bytes) for made in products]
@@ -57,10 +57,10 @@ def contraction_function(
     needed = dict.fromkeys(shapes)
     headers = tuple([product_header(of) for of in needed])
     units = tuple([unit for of in needed for unit in product_units(of)])
-    return Function(text, tuple(names.parameters), headers, units=units, of_vectors=not loops)
+    return NativeFunction(text, tuple(names.parameters), headers, units=units, of_vectors=not loops)
 
 
-class _Printer(ContractionPrinter):
+class _ProductPrinter(ContractionPrinter):
     """Converts a contraction to a ``Product``."""
 
     def __init__(self, made: Contraction, names: KernelNames) -> None:
@@ -68,7 +68,7 @@ class _Printer(ContractionPrinter):
         self.parameters = names
         self.type = C_TYPES[name_of(made.dtype)]
 
-    def product(self, name: str) -> Product:
+    def product(self, name: str) -> MatrixProduct:
         """Return the contraction as a ``Product`` called ``name``."""
         made, names = self.made, self.parameters
         scratch = names.scratch()
@@ -76,8 +76,8 @@ class _Printer(ContractionPrinter):
             names.length(loop.extent)
         left, right = self.operand(made.left), self.operand(made.right)
         self.store({}, "v")  # adds all parameters that the store needs
-        result = stored(made)
-        return Product(
+        result = result_access(made)
+        return MatrixProduct(
             name,
             self.type,
             made.batch,
@@ -110,15 +110,17 @@ class _Printer(ContractionPrinter):
         Return None if not all stores can be vectorised.
         """
         made = self.made
-        depths = Depths({each.name: ROW for each in self.loops} | {inner.name: ELEMENT}, 0)
+        depths = Depths(
+            {each.name: ROW_DEPTH for each in self.loops} | {inner.name: ELEMENT_DEPTH}, 0
+        )
         if not are_stored(made.stores, inner, depths, made.dtype.itemsize):
             return None
         vectors = Vectors(count, made.dtype.itemsize, (inner.name,))
         scalars = VectorScalars(self.parameters, depths, vectors, by_lanes=False)
         scalars.spelled, scalars.contracted = texts, scalars.vector("value")
-        top = Block()
-        row = Block(top)
-        element = Block(row)
+        top = StatementBlock()
+        row = StatementBlock(top)
+        element = StatementBlock(row)
         self.parameters.calls(["geon_vectors"])
         stores = [self.put(scalars, element, store) for store in made.stores]
         lines = [str(line) for line in (*element.lines, *stores)]
@@ -130,13 +132,16 @@ class _Printer(ContractionPrinter):
         for store in self.made.stores:
             uses.add(store.value)
             uses.address(store.offset)
-        return joined(uses, (*self.made.rows, *self.made.columns))
+        return collapsible_pairs(uses, (*self.made.rows, *self.made.columns))
 
     def operand(self, value: Scalar) -> Operand:
         """Return a product operand: a strided load, or a computed element."""
         element = self.element(value)
         element({}, None)
-        found, made = bordered(value, self.loops), described(value, self.loops, self.type)
+        found, made = (
+            padded_access(value, self.loops),
+            describe_operand(value, self.loops, self.type),
+        )
         made = replace(made, memory=self.memory_of([value]))
         if found is None:
             return replace(made, element=element)
@@ -150,7 +155,7 @@ class _Printer(ContractionPrinter):
         border = replace(made.border, start=self.names.length(found.start))
         return replace(made, element=element, pointer=pointer, border=border)
 
-    def memory(self, found: Access, unit: str | None) -> Operand:
+    def memory(self, found: StridedAccess, unit: str | None) -> Operand:
         """Return the memory of the result as an operand."""
         pointer = self.names.operand(found.operand)
         if found.start != 0:

@@ -7,14 +7,20 @@ from functools import cached_property
 
 from ....op_graph.axes.lengths import least_unless_zero
 from ...kernels.ir.nest import Loop
-from ..sizes.blocking import FEW, GROUP, PACKING, RUNS, Shape
+from ..sizes.blocking import (
+    MAX_DIRECT_ROWS,
+    MAX_WINDOW_RUNS,
+    PACKING_CYCLES_PER_ELEMENT,
+    ROWS_PER_GROUP,
+    Shape,
+)
 from .epilogue import Storing
 from .im2col_text import BandText, PlacesText, array
-from .implicit_im2col import are_known, are_served, filled, find_band, overlap
+from .implicit_im2col import are_known, find_band, has_long_runs, overlap, vector_elements
 from .multi_index import Walker, indent, size
 from .operand_views import Operand, View, view
-from .packing import Packing
-from .product_ir import Product
+from .packing import PackingWriter
+from .product_ir import MatrixProduct
 
 
 class ProductText:
@@ -23,14 +29,14 @@ class ProductText:
     ``loops`` is True if its functions have loops over elements that the compiler should vectorise.
     """
 
-    def __init__(self, product: Product, of: Shape) -> None:
+    def __init__(self, product: MatrixProduct, of: Shape) -> None:
         self.product, self.of = product, of
         self.functions: list[str] = []
         self.loops = False
         self.walker = walker = Walker(product.length)
         batch, summed = product.batch, product.summed
-        self.left = Packing(product.left, of, batch, product.rows, summed, walker)
-        self.right = Packing(product.right, of, batch, product.columns, summed, walker)
+        self.left = PackingWriter(product.left, of, batch, product.rows, summed, walker)
+        self.right = PackingWriter(product.right, of, batch, product.columns, summed, walker)
         self.result = self.plain_result()
 
     def plain_result(self) -> View | None:
@@ -54,7 +60,7 @@ class ProductText:
         columns, stream = size(self.product.columns), found.line_step == 1
         if stream and isinstance(columns, int) and columns < 3 * self.of.vector:
             return 0
-        return FEW["stream" if stream else "dots"]
+        return MAX_DIRECT_ROWS["stream" if stream else "dots"]
 
     def make(self) -> list[str]:
         """Return the lines of the product's C text."""
@@ -147,7 +153,12 @@ class ProductText:
         """
         rows, depth = least_unless_zero(size(self.product.rows)), size(self.product.summed)
         shallow = isinstance(depth, int) and depth <= self.of.depth
-        if shallow and rows > GROUP and not self.product.whole and self.windows is not None:
+        if (
+            shallow
+            and rows > ROWS_PER_GROUP
+            and not self.product.whole
+            and self.windows is not None
+        ):
             return []
         return [f".pack = {self.pack('left')}"]
 
@@ -191,7 +202,7 @@ class ProductText:
         if self.left.view is None or not product.rows or not are_known(product.summed):
             return None
         found = self.windows_of(product.left, product.rows, product.summed)
-        served = found is not None and are_served(product.summed, found.steps)
+        served = found is not None and has_long_runs(product.summed, found.steps)
         return found if served else None
 
     @cached_property
@@ -230,7 +241,7 @@ class ProductText:
     def beyond(self, found: PlacesText) -> int:
         """Return the elements past the end of a band that vectors may read."""
         run = found.runs()[1]
-        return filled(run, self.of) - run if found.elements else 0
+        return vector_elements(run, self.of) - run if found.elements else 0
 
     def are_placed(self, found: PlacesText) -> bool:
         """Return True if reading columns as windows is better than packing them.
@@ -240,11 +251,16 @@ class ProductText:
         """
         offsets, run = found.runs()
         columns, vector, rows = len(offsets) * run, self.of.vector, size(self.product.rows)
-        more = len(offsets) * filled(run, self.of) - filled(columns, self.of)
-        if columns < vector or len(offsets) > RUNS or (run % vector and not found.elements):
+        more = len(offsets) * vector_elements(run, self.of) - vector_elements(columns, self.of)
+        if (
+            columns < vector
+            or len(offsets) > MAX_WINDOW_RUNS
+            or (run % vector and not found.elements)
+        ):
             return False
         return more == 0 or (
-            isinstance(rows, int) and more * rows <= PACKING * columns * 2 * vector
+            isinstance(rows, int)
+            and more * rows <= PACKING_CYCLES_PER_ELEMENT * columns * 2 * vector
         )
 
     def thin(self) -> bool | None:

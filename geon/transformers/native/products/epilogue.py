@@ -8,9 +8,9 @@ from ....op_graph.axes.lengths import is_multiple, least_unless_zero
 from ...kernels.ir.nest import Loop
 from ...kernels.products.contraction import as_one
 from ..names.loop_lines import SIMD
-from ..sizes.blocking import GROUP, Shape
-from .multi_index import Walker, at, indent, size
-from .product_ir import Product, StoreText
+from ..sizes.blocking import ROWS_PER_GROUP, Shape
+from .multi_index import Walker, indent, index_name, size
+from .product_ir import MatrixProduct, StoreText
 
 
 class Storing:
@@ -23,7 +23,7 @@ class Storing:
     """
 
     def __init__(
-        self, product: Product, of: Shape, walker: Walker, banded: bool, run: int | None
+        self, product: MatrixProduct, of: Shape, walker: Walker, banded: bool, run: int | None
     ) -> None:
         self.product, self.of, self.walker = product, of, walker
         self.banded, self.run = banded, run
@@ -33,10 +33,10 @@ class Storing:
         self.rows, outer_rows = as_one(order[0], pairs)
         self.columns, outer_columns = as_one(order[1], pairs)
         names = [d.name for d in (*product.batch, *self.rows, *self.columns)]
-        self.indices = {name: at(name) for name in names}
+        self.indices = {name: index_name(name) for name in names}
         self.indices.update(dict.fromkeys((*outer_rows, *outer_columns), "0"))
         inner = self.columns[-1:]
-        self.here = [f"const int64_t here = {at(d.name)} + e; (void)here;" for d in inner]
+        self.here = [f"const int64_t here = {index_name(d.name)} + e; (void)here;" for d in inner]
         self.indices.update({d.name: "here" for d in inner})
         self.vectors = self.by_vectors(inner)
         self.loops = self.vectors is None
@@ -91,7 +91,7 @@ class Storing:
         if not self.across:
             return self.run is None or self.run % self.of.vector == 0
         rows = size(self.columns)
-        return not self.banded and isinstance(rows, int) and rows <= GROUP
+        return not self.banded and isinstance(rows, int) and rows <= ROWS_PER_GROUP
 
     def by_vectors(self, inner: Sequence[Loop]) -> StoreText | None:
         """Return the statements on vectors of columns, or None if too few elements fill vectors."""
@@ -111,7 +111,7 @@ class Storing:
         return run_on(self.rows, self.columns, self.product, self.of)
 
 
-def is_across(product: Product, of: Shape) -> bool:
+def is_across(product: MatrixProduct, of: Shape) -> bool:
     """Return True if stores are contiguous along rows and transposing the sums pays off."""
     if product.result is not None or not product.rows:
         return False
@@ -125,7 +125,9 @@ def is_across(product: Product, of: Shape) -> bool:
     return run_on(rows, columns, product, of)
 
 
-def run_on(rows: Sequence[Loop], columns: Sequence[Loop], product: Product, of: Shape) -> bool:
+def run_on(
+    rows: Sequence[Loop], columns: Sequence[Loop], product: MatrixProduct, of: Shape
+) -> bool:
     """Return True if rows of fewer columns than a vector are stored one after another."""
     count = size(columns)
     if not (isinstance(count, int) and count < of.vector and len(rows) == 1):

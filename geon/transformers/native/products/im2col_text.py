@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ....op_graph.axes.affine import Size
-from ....op_graph.axes.index_map import Guard
+from ....op_graph.axes.index_map import InRange
 from ...kernels.ir.nest import Loop
 from ..sizes.blocking import Shape
-from .implicit_im2col import Along, Band, most_rows, runs
+from .implicit_im2col import Band, WindowAxis, most_rows, runs
 from .multi_index import Walker
 from .operand_views import Operand
 
@@ -140,7 +140,7 @@ class BandText(PlacesText):
         step = f".down = {number}, .down_step = {down.step}, .down_far = {far}"
         return [step, self.bounds("below", down)]
 
-    def bounds(self, name: str, along: Along) -> str:
+    def bounds(self, name: str, along: WindowAxis) -> str:
         """Return the initialiser of the valid positions along an axis.
 
         It has the bounds ``low`` and ``high`` for the first row, the step of them per row, and
@@ -157,7 +157,7 @@ class BandText(PlacesText):
         )
         return f".{name} = {{{low}, {high}, {length(step)}, {length(apart)}}}"
 
-    def guard(self, guard: Guard) -> list[str]:
+    def guard(self, guard: InRange) -> list[str]:
         """Return a guard of whole planes: bounds, constant, and a coefficient for each loop."""
         length = self.walker.length
         loops = [*self.batch, *self.rows, *self.found.planes]

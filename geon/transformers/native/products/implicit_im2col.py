@@ -13,13 +13,20 @@ from dataclasses import dataclass
 from itertools import product as combinations
 
 from ....op_graph.axes.affine import Size
-from ....op_graph.axes.index_map import Guard
+from ....op_graph.axes.index_map import InRange
 from ...kernels.ir.nest import Loop
-from ..sizes.blocking import BAND, BAND_BYTES, GROUP, RUN, RUNS, Shape
+from ..sizes.blocking import (
+    MAX_BAND_BYTES,
+    MAX_BAND_ROWS,
+    MAX_WINDOW_RUNS,
+    MIN_WINDOW_RUN_ELEMENTS,
+    ROWS_PER_GROUP,
+    Shape,
+)
 
 
 @dataclass(frozen=True)
-class Along:
+class WindowAxis:
     """Windows along one axis.
 
     `rows` is the loop over windows, with a stride of `step` positions. `taps` is the loop inside
@@ -33,12 +40,12 @@ class Along:
     taps: Loop | None
     apart: int
     far: Size
-    guard: Guard | None
+    guard: InRange | None
 
     @property
     def span(self) -> int:
         """Return the number of positions that one window spans."""
-        return 1 if self.taps is None else (known(self.taps) - 1) * self.apart + 1
+        return 1 if self.taps is None else (known_extent(self.taps) - 1) * self.apart + 1
 
 
 @dataclass(frozen=True)
@@ -51,10 +58,10 @@ class Band:
     the number of these elements.
     """
 
-    across: Along
-    down: Along | None
+    across: WindowAxis
+    down: WindowAxis | None
     planes: tuple[Loop, ...]
-    others: tuple[Guard, ...]
+    others: tuple[InRange, ...]
     inner: Mapping[str, int]
     each: int
     most: int
@@ -102,7 +109,7 @@ class Band:
         inner = 1
         for loop in reversed(self.planes):
             found[loop.name] = f"{inner} * ({line} / {self.count})"
-            inner *= known(loop)
+            inner *= known_extent(loop)
         if self.down is not None and self.down.taps is not None:
             found[self.down.taps.name] = f"{self.down.apart} * {line}"
         if self.across.taps is not None:
@@ -110,7 +117,7 @@ class Band:
         return found
 
 
-def known(loop: Loop) -> int:
+def known_extent(loop: Loop) -> int:
     """Return the extent of a loop over taps, which is known."""
     assert isinstance(loop.extent, int)
     return loop.extent
@@ -123,36 +130,36 @@ def are_known(loops: Sequence[Loop]) -> bool:
 
 def depth_of(loops: Sequence[Loop]) -> int:
     """Return the product of the extents of loops over taps."""
-    return math.prod(map(known, loops))
+    return math.prod(map(known_extent, loops))
 
 
 def runs(loops: Sequence[Loop], steps: Mapping[str, str]) -> tuple[list[str], int]:
     """Return the offsets of contiguous runs in row-major order, and the length of a run."""
     run, outer = 1, list(loops)
     while outer and steps[outer[-1].name] == str(run):
-        run *= known(outer.pop())
+        run *= known_extent(outer.pop())
     offsets = [
         " + ".join(
             f"{index} * ({steps[loop.name]})"
             for index, loop in zip(place, outer, strict=True)
             if index
         )
-        for place in combinations(*(range(known(loop)) for loop in outer))
+        for place in combinations(*(range(known_extent(loop)) for loop in outer))
     ]
     return [offset or "0" for offset in offsets], run
 
 
-def are_served(loops: Sequence[Loop], steps: Mapping[str, str]) -> bool:
+def has_long_runs(loops: Sequence[Loop], steps: Mapping[str, str]) -> bool:
     """Return True if runs are few and long enough for register tiles, which restart at each run."""
     run, depth = 1, depth_of(loops)
     for loop in reversed(loops):
         if steps[loop.name] != str(run):
             break
-        run *= known(loop)
-    return run >= min(RUN, depth) and depth <= run * RUNS
+        run *= known_extent(loop)
+    return run >= min(MIN_WINDOW_RUN_ELEMENTS, depth) and depth <= run * MAX_WINDOW_RUNS
 
 
-def filled(run: int, of: Shape) -> int:
+def vector_elements(run: int, of: Shape) -> int:
     """Return the elements of the whole vectors that cover a run."""
     return -(-run // of.vector) * of.vector
 
@@ -166,7 +173,7 @@ def overlap(strides: Mapping[str, Size], rows: Sequence[Loop], summed: Sequence[
             far, near = strides.get(row.name, 0), strides.get(tap.name, 0)
             if not (isinstance(far, int) and isinstance(near, int) and far > 0 and near > 1):
                 continue
-            if far < near * known(tap) and (far % near == 0 or near % far == 0):
+            if far < near * known_extent(tap) and (far % near == 0 or near % far == 0):
                 return True
     return False
 
@@ -175,12 +182,12 @@ def most_rows(summed: Sequence[Loop], of: Shape) -> int:
     """Return the maximum rows of windows at a time; fewer if sums are stored between blocks of
     depth.
     """
-    return BAND if depth_of(summed) <= of.depth else GROUP
+    return MAX_BAND_ROWS if depth_of(summed) <= of.depth else ROWS_PER_GROUP
 
 
 def find_band(
     strides: Mapping[str, Size],
-    guards: Sequence[Guard],
+    guards: Sequence[InRange],
     rows: Sequence[Loop],
     summed: Sequence[Loop],
     of: Shape,
@@ -213,15 +220,15 @@ def find_band(
     while loop := next((d for d in free if strides.get(d.name, 0) == each), None):
         free.remove(loop)
         inner[loop.name] = each
-        each *= known(loop)
+        each *= known_extent(loop)
     planes = tuple([loop for loop in summed if loop.name not in taken | set(inner)])
     found = Band(across, down, planes, others, inner, each, most or most_rows(summed, of))
-    return found if found.elements * of.bytes <= BAND_BYTES else None
+    return found if found.elements * of.bytes <= MAX_BAND_BYTES else None
 
 
 def _along(
-    rows: Loop, strides: Mapping[str, Size], guards: Sequence[Guard], summed: Sequence[Loop]
-) -> Along | None:
+    rows: Loop, strides: Mapping[str, Size], guards: Sequence[InRange], summed: Sequence[Loop]
+) -> WindowAxis | None:
     """Return the windows along the axis of a loop over rows, or None if its guards do not fit.
 
     Without taps, rows themselves are the positions.
@@ -229,14 +236,14 @@ def _along(
     own = [guard for guard in guards if rows.name in guard.index.terms]
     far = strides.get(rows.name, 0)
     if not own:
-        return Along(rows, 1, None, 1, far, None)
+        return WindowAxis(rows, 1, None, 1, far, None)
     terms = own[0].index.terms
     taps = [loop for loop in summed if loop.name in terms]
     step = terms[rows.name]
     if len(own) > 1 or len(terms) != 1 + len(taps) or not isinstance(step, int) or step < 1:
         return None
     if not taps:
-        return Along(rows, 1, None, 1, far, own[0])
+        return WindowAxis(rows, 1, None, 1, far, own[0])
     apart, between = terms[taps[0].name], strides.get(taps[0].name, 0)
     if len(taps) > 1 or not isinstance(apart, int) or apart < 1:
         return None
@@ -250,4 +257,4 @@ def _along(
         return None
     if position * step != far or position * apart != between:
         return None
-    return Along(rows, step, taps[0], apart, position, own[0])
+    return WindowAxis(rows, step, taps[0], apart, position, own[0])

@@ -31,7 +31,7 @@ def indent(lines: Sequence[str], depth: int = 1) -> list[str]:
     return ["  " * depth + line for line in lines]
 
 
-def at(loop: str) -> str:
+def index_name(loop: str) -> str:
     """Return the C variable of a loop's index."""
     return f"at_{loop}"
 
@@ -50,17 +50,17 @@ class Walker:
     def decompose(self, loops: Sequence[Loop], flat: str) -> list[str]:
         """Return statements that compute each loop's index from a row-major flat index."""
         if len(loops) == 1:
-            name = at(loops[0].name)
+            name = index_name(loops[0].name)
             return [f"const int64_t {name} = {flat}; (void){name};"]
         if not loops:
             return []
         rest = f"rest_{loops[-1].name}"
         lines = [f"int64_t {rest} = {flat};"]
         for loop in reversed(loops[1:]):
-            name, extent = at(loop.name), f"({self.length(loop.extent)})"
+            name, extent = index_name(loop.name), f"({self.length(loop.extent)})"
             lines.append(f"const int64_t {name} = {rest} % {extent}; (void){name};")
             lines.append(f"{rest} /= {extent};")
-        name = at(loops[0].name)
+        name = index_name(loops[0].name)
         return [*lines, f"const int64_t {name} = {rest}; (void){name};"]
 
     def walk(
@@ -84,7 +84,7 @@ class Walker:
             *indent(
                 [
                     *self.decompose(loops, f"{start} + {done}"),
-                    f"{run} = ({self.length(inner.extent)}) - {at(inner.name)};",
+                    f"{run} = ({self.length(inner.extent)}) - {index_name(inner.name)};",
                     f"if ({run} > {count} - {done}) {run} = {count} - {done};",
                     *body(done, run),
                 ]
@@ -95,7 +95,9 @@ class Walker:
     def address(self, pointer: str, strides: Mapping[str, Size], loops: Sequence[str]) -> str:
         """Return a pointer to an operand's element at the current indices."""
         terms = [
-            at(name) if strides[name] == 1 else f"{at(name)} * {self.factor(strides[name])}"
+            index_name(name)
+            if strides[name] == 1
+            else f"{index_name(name)} * {self.factor(strides[name])}"
             for name in loops
             if strides.get(name, 0) != 0
         ]

@@ -6,32 +6,32 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ....op_graph.values.dtypes import name_of
-from ...kernels.analysis.index_uses import Uses, joined
+from ...kernels.analysis.index_uses import Uses, collapsible_pairs
 from ...kernels.ir.nest import Loop
 from ...kernels.ir.scalar_code import Scalar
-from ...kernels.products.contraction import Contraction, bordered, stored, unit_of
+from ...kernels.products.contraction import Contraction, padded_access, result_access, unit_of
 from ...printing.nests.contractions import PrintedElement
 from ...printing.scalars.c_expressions import C_TYPES
 from ..sizes.blocking import shape
 from ..sizes.products import Sides
 from .descriptor import ProductText
-from .implicit_im2col import filled
+from .implicit_im2col import vector_elements
 from .operand_views import Operand
 from .padded_packing import Border
-from .product_ir import Product
-from .product_text import oriented
+from .product_ir import MatrixProduct
+from .product_text import orient_product
 
-VECTORS = (16, 32, 64)  # bytes of vectors: a plan must serve all of them
+VECTOR_SIZES_BYTES = (16, 32, 64)  # bytes of vectors: a plan must serve all of them
 
 
-def sides(product: Product) -> tuple[Sides, ...]:
+def sides(product: MatrixProduct) -> tuple[Sides, ...]:
     """Return the operand plans of a product, one for each orientation that some vector width has.
 
     Wide vectors need the most memory.
     """
     found: dict[bool, Sides] = {}
-    for vector_bytes in reversed(VECTORS):
-        made = oriented(product, of := shape(product.type, vector_bytes))
+    for vector_bytes in reversed(VECTOR_SIZES_BYTES):
+        made = orient_product(product, of := shape(product.type, vector_bytes))
         turned = made.left is product.right
         text = ProductText(made, of)
         if turned not in found:
@@ -66,7 +66,7 @@ def _places(text: ProductText) -> tuple[int, int] | None:
     if found is None:
         return None
     offsets, run = found.runs()
-    return found.elements + text.beyond(found), len(offsets) * filled(run, text.of)
+    return found.elements + text.beyond(found), len(offsets) * vector_elements(run, text.of)
 
 
 def _most(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:
@@ -82,27 +82,27 @@ def contraction_sides(work: Contraction) -> tuple[Sides, ...]:
         C_TYPES[name_of(work.dtype)],
         (*work.batch, *work.rows, *work.columns, *work.summed),
     )
-    left, right = (described(value, loops, type) for value in (work.left, work.right))
-    found = stored(work)
+    left, right = (describe_operand(value, loops, type) for value in (work.left, work.right))
+    found = result_access(work)
     result = None
     if found is not None:
         result = Operand(type, no_element, "y", found.strides, work.unit)
     return sides(
-        Product(
+        MatrixProduct(
             "product", type, work.batch, work.rows, work.columns, work.summed, left, right,
             lambda at, value: [], work.unit, {}, str, result,
         )
     )  # fmt: skip
 
 
-def described(value: Scalar, loops: Iterable[Loop], type: str) -> Operand:
+def describe_operand(value: Scalar, loops: Iterable[Loop], type: str) -> Operand:
     """Return the operand of a product, without its text: a strided load or a computed element."""
     loops = tuple(loops)
-    found, unit = bordered(value, loops), unit_of(value, loops)
+    found, unit = padded_access(value, loops), unit_of(value, loops)
     if found is None:
         uses = Uses()
         uses.add(value)
-        return Operand(type, no_element, None, {}, unit, joined=joined(uses, loops))
+        return Operand(type, no_element, None, {}, unit, joined=collapsible_pairs(uses, loops))
     border = Border("0", found.guards) if found.guards else None
     return Operand(type, no_element, "x", found.strides, unit, border)
 

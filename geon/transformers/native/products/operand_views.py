@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Loop
-from ...kernels.products.contraction import merged
+from ...kernels.products.contraction import merge_loops
 from ...printing.nests.contractions import Element
 from .padded_packing import Border, Windows
 
@@ -72,7 +72,7 @@ class View:
     def whole(self) -> bool:
         """Return True if lines and summed indices together are contiguous memory."""
         orders = ((*self.lines, *self.summed), (*self.summed, *self.lines))
-        runs = (merged(loops, self.strides) for loops in orders)
+        runs = (merge_loops(loops, self.strides) for loops in orders)
         return any(
             len(loops) <= 1 and all(steps[loop.name] == 1 for loop in loops)
             for loops, steps in runs
@@ -96,11 +96,11 @@ def view(
         return None
     border = operand.border
     apart = border.loops if border is not None else frozenset[str]()
-    sides = [merged(loops, operand.strides, apart) for loops in (lines, summed)]
+    sides = [merge_loops(loops, operand.strides, apart) for loops in (lines, summed)]
     windows = None
     if border is not None:
         for k, loops in ((1, summed), (0, lines)):
-            led = merged(loops, operand.strides, apart, True)
+            led = merge_loops(loops, operand.strides, apart, True)
             windows = led_windows(border, loops, led, sides[1 - k][0], k == 1)
             if windows is not None:
                 sides[k] = _with_last(sides[k], led)

@@ -12,17 +12,22 @@ from collections.abc import Collection, Set
 
 from ....op_graph.core.traversal import is_bound
 from ....op_graph.op_graph import Leaf, Op
-from ...kernels.nests.inlining import passed
+from ...kernels.nests.inlining import element_arguments
 from ...kernels.products.contraction import Contraction
 from ...lowering.fusion.kernel import Kernel
 from ...lowering.planning.schedule import Schedule
-from ..sizes.blocking import KEPT_FROM, KEPT_ROWS, LEAST_COLUMNS, PANEL
+from ..sizes.blocking import (
+    MAX_PACK_CACHE_ROWS,
+    MAX_PANEL_COLUMNS,
+    MIN_PACK_CACHE_COLUMNS,
+    MIN_PACK_CACHE_ROWS,
+)
 from ..sizes.products import PackedCopy, pays
 
 
 def pays_text(rows: str) -> str:
     """Return the condition of ``pays`` as C."""
-    return f"({rows}) >= {KEPT_FROM} && ({rows}) <= {KEPT_ROWS}"
+    return f"({rows}) >= {MIN_PACK_CACHE_ROWS} && ({rows}) <= {MAX_PACK_CACHE_ROWS}"
 
 
 def packed_copies(schedule: Schedule, steady: Collection[Op] = ()) -> dict[Op, PackedCopy]:
@@ -55,7 +60,7 @@ def _copy(schedule: Schedule, kernel: Kernel, stays: _Stays) -> PackedCopy | Non
     left, right = (x, y) if unit in y.axes else (y, x)
     rows = left.axes.without(right.axes.names).size
     columns = right.axes.without(left.axes.names).size
-    if isinstance(columns, int) and columns < LEAST_COLUMNS:
+    if isinstance(columns, int) and columns < MIN_PACK_CACHE_COLUMNS:
         return None
     if isinstance(rows, int) and not pays(rows):
         return None
@@ -63,7 +68,7 @@ def _copy(schedule: Schedule, kernel: Kernel, stays: _Stays) -> PackedCopy | Non
     if constant is None:
         return None
     outer = right.axes.only([n for n in right.axes.names if n in left.axes])
-    size = (columns + PANEL) * outer.size * fused.dot.dtype.itemsize
+    size = (columns + MAX_PANEL_COLUMNS) * outer.size * fused.dot.dtype.itemsize
     return PackedCopy(size, rows, constant)
 
 
@@ -94,5 +99,5 @@ class _Stays:
             elif op in self.computed:
                 return None
             elif not is_bound(op):
-                stack += passed(op)
+                stack += element_arguments(op)
         return constant

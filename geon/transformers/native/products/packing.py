@@ -9,14 +9,14 @@ from functools import cached_property
 from ...kernels.ir.nest import Loop
 from ...kernels.products.contraction import as_one
 from ...printing.nests.contractions import PrintedElement
-from ..sizes.blocking import GROUP, SHALLOW, WHOLE, Shape
-from .multi_index import Walker, at, indent, size
+from ..sizes.blocking import FEW_ROWS_PANELS, MAX_SHALLOW_DEPTH, ROWS_PER_GROUP, Shape
+from .multi_index import Walker, indent, index_name, size
 from .operand_views import Operand, View, view
-from .packing_copies import Moves
+from .packing_copies import PackingMoves
 
 
 @dataclass(frozen=True)
-class Packing:
+class PackingWriter:
     """Emits the code that packs a block of one operand; batch indices are in scope.
 
     A block of the left operand has `height` rows from `row_start`, at most `GROUP`, in `left`. A
@@ -75,7 +75,7 @@ class Packing:
 
         The block has all lines. Columns that are packed like rows are at most `WHOLE` panels.
         """
-        most = min(GROUP, WHOLE * self.of.panel) if left else self.of.panel
+        most = min(ROWS_PER_GROUP, FEW_ROWS_PANELS * self.of.panel) if left else self.of.panel
         return self.along_lines and self.is_run(self.own_summed, self.own_lines, most)
 
     @property
@@ -83,14 +83,14 @@ class Packing:
         """Return True if a block is computed in one loop in which a line's summed indices are
         contiguous.
         """
-        return self.is_run(self.own_lines, self.own_summed, SHALLOW)
+        return self.is_run(self.own_lines, self.own_summed, MAX_SHALLOW_DEPTH)
 
     def staged(self, left: bool) -> int:
         """Return the maximum elements of the staging buffer for each summed index."""
         if self.view is not None:
             return 0
         if left:
-            return GROUP if self.along_lines else 0
+            return ROWS_PER_GROUP if self.along_lines else 0
         return self.of.panel if self.along_summed or self.runs_along_lines(False) else 0
 
     def left(self) -> list[str]:
@@ -189,7 +189,9 @@ class Packing:
         self, found: View, start: str, length: str, to: str, step: str, lines_first: bool
     ) -> list[str]:
         """Return copies or transposes of a view's elements into the block."""
-        return Moves(self.walker, self.of.tag, found, to, step, lines_first).text(start, length)
+        return PackingMoves(self.walker, self.of.tag, found, to, step, lines_first).text(
+            start, length
+        )
 
     def computed_along_summed(self, start: str, length: str, to: str, step: str) -> list[str]:
         """Return a loop over lines, each computed along the summed index."""
@@ -218,7 +220,7 @@ class Packing:
         def one(k: str, ks: str) -> list[str]:
             deep = self.own_summed[-1].name if self.summed else None
             outer = {deep: "deep"} if deep is not None else {}
-            here = [f"const int64_t deep = {at(deep)} + d;", "(void)deep;"] if deep else []
+            here = [f"const int64_t deep = {index_name(deep)} + d;", "(void)deep;"] if deep else []
             loops = self.walker.walk(
                 self.own_lines,
                 start,
@@ -239,13 +241,15 @@ class Packing:
         self, inner: tuple[Loop, ...], count: str, others: Mapping[str, str], place: str
     ) -> list[str]:
         """Return a loop that computes elements along a run of `inner`."""
-        indices = {d.name: at(d.name) for d in (*self.batch, *self.own_lines, *self.own_summed)}
+        indices = {
+            d.name: index_name(d.name) for d in (*self.batch, *self.own_lines, *self.own_summed)
+        }
         for loops in (self.lines, self.summed):
             indices.update(dict.fromkeys(as_one(loops, self.operand.joined)[1], "0"))
         indices.update(others)
         here = []
         for loop in inner:
-            here = [f"const int64_t here = {at(loop.name)} + e;", "(void)here;"]
+            here = [f"const int64_t here = {index_name(loop.name)} + e;", "(void)here;"]
             indices[loop.name] = "here"
         made = self.operand.element(indices, inner[-1].name if inner else None)
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from .multi_index import Walker
 from .operand_views import View
-from .padded_packing import Run, bordered, of_windows
+from .padded_packing import RunTexts, of_windows, pack_run
 
 
 @dataclass(frozen=True)
-class Moves:
+class PackingMoves:
     """Emits copies of a view's blocks into `to`.
 
     `step` is the stride of its major index there: lines if `lines_first`, else summed indices.
@@ -35,11 +35,11 @@ class Moves:
                 self.found.summed,
                 "depth_start",
                 "depth_run",
-                lambda k, ks: self.moved(Run(line, lines, k, ks)),
+                lambda k, ks: self.moved(RunTexts(line, lines, k, ks)),
             ),
         )
 
-    def moved(self, run: Run) -> list[str]:
+    def moved(self, run: RunTexts) -> list[str]:
         """Return the statements that write one run into the block."""
         found, length = self.found, self.walker.length
         if found.border is None:
@@ -49,7 +49,7 @@ class Moves:
                 found.border, found.windows, run, length, self.clear, lambda at: self.show(run, at)
             )
         line, deep = (loops[-1].name if loops else None for loops in (found.lines, found.summed))
-        return bordered(found.border, (line, deep), run, length, self.clear, self.inside)
+        return pack_run(found.border, (line, deep), run, length, self.clear, self.inside)
 
     @property
     def line_steps(self) -> bool:
@@ -69,25 +69,25 @@ class Moves:
         offset = self.walker.address(found.border.start, found.strides, found.loops)
         return f"{found.pointer} + ({' + '.join([offset, *further])})"
 
-    def target(self, run: Run) -> str:
+    def target(self, run: RunTexts) -> str:
         """Return a run's destination pointer and the stride there."""
         major, minor = (run.line, run.deep) if self.lines_first else (run.deep, run.line)
         return f"{self.to} + ({major}) * {self.step} + {minor}, {self.step}"
 
-    def move(self, run: Run, source: str) -> str:
+    def move(self, run: RunTexts, source: str) -> str:
         """Return the copy or transpose of one run."""
         kind = "copy" if self.line_steps == self.lines_first else "transpose"
         steps = (self.found.line_step, self.found.summed_step)
         across = self.walker.length(steps[0] if self.line_steps else steps[1])
         return self.call(kind, run, [source, across, *_sizes(run, self.line_steps)])
 
-    def inside(self, run: Run) -> str:
+    def inside(self, run: RunTexts) -> str:
         """Return the copy or transpose of the part of a run inside of all borders."""
         steps = [("line_low", self.found.line_step), ("deep_low", self.found.summed_step)]
         offsets = [f"{name} * {self.walker.factor(each)}" for name, each in steps if each != 0]
         return self.move(run, self.source(*offsets))
 
-    def show(self, run: Run, given: str) -> str:
+    def show(self, run: RunTexts, given: str) -> str:
         """Return the call that copies windows, given the bounds of valid positions."""
         assert self.found.windows is not None
         of_lines = self.found.windows.of_lines
@@ -96,15 +96,15 @@ class Moves:
         sizes = _sizes(run, of_lines)
         return self.call("windows", run, [self.source(), far, *sizes, across, given])
 
-    def clear(self, run: Run) -> str:
+    def clear(self, run: RunTexts) -> str:
         """Return the statement that fills a run with zeros."""
         return self.call("clear", run, _sizes(run, self.lines_first))
 
-    def call(self, kind: str, run: Run, further: Sequence[str]) -> str:
+    def call(self, kind: str, run: RunTexts, further: Sequence[str]) -> str:
         """Return the call of a shared function that writes a run."""
         return f"geon_{kind}_{self.tag}({', '.join([self.target(run), *further])});"
 
 
-def _sizes(run: Run, lines_first: bool) -> tuple[str, str]:
+def _sizes(run: RunTexts, lines_first: bool) -> tuple[str, str]:
     """Return the extents of a run in lines and summed indices, lines first or last."""
     return (run.lines, run.run) if lines_first else (run.run, run.lines)

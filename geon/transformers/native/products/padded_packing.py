@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ....op_graph.axes.affine import Size
-from ....op_graph.axes.index_map import Guard
-from .multi_index import at, indent
+from ....op_graph.axes.index_map import InRange
+from .multi_index import indent, index_name
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Border:
     """
 
     start: str
-    guards: tuple[Guard, ...]
+    guards: tuple[InRange, ...]
 
     @property
     def loops(self) -> frozenset[str]:
@@ -43,7 +43,7 @@ class Windows:
     loop ``short``. ``each`` is the number of elements of a tap.
     """
 
-    guard: Guard
+    guard: InRange
     along: str
     of_lines: bool
     positions: str
@@ -52,7 +52,7 @@ class Windows:
 
 
 @dataclass(frozen=True)
-class Run:
+class RunTexts:
     """One run as C expressions.
 
     ``line`` and ``lines`` are its offset and extent along lines, ``deep`` and ``run`` those along
@@ -65,9 +65,9 @@ class Run:
     run: str
 
     @property
-    def inside(self) -> Run:
+    def inside(self) -> RunTexts:
         """Return the part of the run inside of the operand."""
-        return Run(
+        return RunTexts(
             f"{self.line} + line_low",
             "line_high - line_low",
             f"{self.deep} + deep_low",
@@ -75,8 +75,8 @@ class Run:
         )
 
 
-def narrowed(
-    border: Border, line: str | None, deep: str | None, run: Run, length: Callable[[Size], str]
+def narrow_run(
+    border: Border, line: str | None, deep: str | None, run: RunTexts, length: Callable[[Size], str]
 ) -> list[str]:
     """Return statements that compute the intervals of a run inside of the operand.
 
@@ -118,13 +118,13 @@ def _interval(name: str, base: str, low: str, high: str, step: int) -> list[str]
     ]
 
 
-def bordered(
+def pack_run(
     border: Border,
     loops: tuple[str | None, str | None],
-    run: Run,
+    run: RunTexts,
     length: Callable[[Size], str],
-    clear: Callable[[Run], str],
-    move: Callable[[Run], str],
+    clear: Callable[[RunTexts], str],
+    move: Callable[[RunTexts], str],
 ) -> list[str]:
     """Return statements that pack one run: copy the inside and clear the rest.
 
@@ -134,16 +134,16 @@ def bordered(
     line, deep = loops
     if border.mixes(line, deep):
         assert deep is not None
-        one = Run(run.line, run.lines, f"{run.deep} + single", "1")
+        one = RunTexts(run.line, run.lines, f"{run.deep} + single", "1")
         return [
             f"for (int64_t single = 0; single < {run.run}; ++single) {{",
             *indent(
                 [
-                    f"const int64_t run_start = {at(deep)};",
+                    f"const int64_t run_start = {index_name(deep)};",
                     "{",
                     *indent(
                         [
-                            f"const int64_t {at(deep)} = run_start + single;",
+                            f"const int64_t {index_name(deep)} = run_start + single;",
                             *_parts(border, line, None, one, length, clear, move),
                         ]
                     ),
@@ -158,9 +158,9 @@ def bordered(
 def of_windows(
     border: Border,
     windows: Windows,
-    run: Run,
+    run: RunTexts,
     length: Callable[[Size], str],
-    clear: Callable[[Run], str],
+    clear: Callable[[RunTexts], str],
     move: Callable[[str], str],
 ) -> list[str]:
     """Return statements that pack one run of contiguous windows by their shared function."""
@@ -179,10 +179,10 @@ def of_windows(
         length(windows.guard.high),
         length(windows.each),
         length(terms[windows.positions]),
-        at(windows.short),
+        index_name(windows.short),
     ]
     return [
-        *narrowed(others, None, None, run, length),
+        *narrow_run(others, None, None, run, length),
         "if (line_low < line_high && deep_low < deep_high)",
         f"  {move(', '.join(given))}",
         "else",
@@ -194,14 +194,14 @@ def _parts(
     border: Border,
     line: str | None,
     deep: str | None,
-    run: Run,
+    run: RunTexts,
     length: Callable[[Size], str],
-    clear: Callable[[Run], str],
-    move: Callable[[Run], str],
+    clear: Callable[[RunTexts], str],
+    move: Callable[[RunTexts], str],
 ) -> list[str]:
     outside = f"line_low > 0 || deep_low > 0 || line_high < {run.lines} || deep_high < {run.run}"
     return [
-        *narrowed(border, line, deep, run, length),
+        *narrow_run(border, line, deep, run, length),
         f"if ({outside})",
         f"  {clear(run)}",
         "if (line_low < line_high && deep_low < deep_high)",

@@ -31,7 +31,7 @@ def no_vectors(texts: Mapping[str, str], inner: Loop, count: int) -> StoreText |
 
 
 @dataclass(frozen=True)
-class Product:
+class MatrixProduct:
     """C[batch, rows, columns] = sum over summed of left[batch, rows, summed] * right[...].
 
     `type` is "float" or "double", the type of the sums. `store` returns the C statements that store

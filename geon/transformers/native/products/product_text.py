@@ -17,43 +17,51 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...kernels.ir.nest import Loop
-from ..sizes.blocking import APART, HALVED_WORK, SIZES, TURNED, Shape, halved, shape
+from ..sizes.blocking import (
+    MAX_TRANSPOSED_COLUMNS,
+    MIN_HALF_VECTOR_MULADDS,
+    MIN_UNPACKED_STRIDE_BYTES,
+    SIZES,
+    Shape,
+    half_vector_shape,
+    shape,
+)
 from .descriptor import ProductText
 from .multi_index import last, size
 from .operand_views import Operand
-from .product_ir import Product
+from .product_ir import MatrixProduct
 
-__all__ = ["Operand", "Product", "oriented", "product_text", "shape_of"]
+__all__ = ["MatrixProduct", "Operand", "orient_product", "product_text", "shape_of"]
 
 
-def shape_of(product: Product, vector_bytes: int) -> Shape:
+def shape_of(product: MatrixProduct, vector_bytes: int) -> Shape:
     """Return the block sizes of a product on a processor with vectors of ``vector_bytes``.
 
     If the columns are known to fill at most half a vector, vectors are half as wide: processors run
     these at least as fast, and the other half would be unused.
     """
     of = shape(product.type, vector_bytes)
-    half = halved(of)
-    made = oriented(product, of)
+    half = half_vector_shape(of)
+    made = orient_product(product, of)
     columns = made.whole[2] if made.whole else size(made.columns)
     if half is None or not isinstance(columns, int) or columns > half.vector:
         return of
     sizes = [size(loops) for loops in (made.batch, made.rows, made.columns, made.summed)]
-    small = all(isinstance(n, int) for n in sizes) and math.prod(sizes) < HALVED_WORK
+    small = all(isinstance(n, int) for n in sizes) and math.prod(sizes) < MIN_HALF_VECTOR_MULADDS
     return of if small or ProductText(made, of).thin() else half
 
 
-def product_text(product: Product, of: Shape) -> tuple[str, bool]:
+def product_text(product: MatrixProduct, of: Shape) -> tuple[str, bool]:
     """Return the C text of ``static void NAME(int32_t threads, <arguments>)`` with its own
     functions, and True if it has loops over elements that the compiler should vectorise.
 
     It calls the functions of ``product_kernels``, whose header its unit needs.
     """
-    made = ProductText(oriented(product, of), of)
+    made = ProductText(orient_product(product, of), of)
     return "\n".join(made.make()) + "\n", made.loops
 
 
-def _swapped(product: Product) -> Product:
+def _swapped(product: MatrixProduct) -> MatrixProduct:
     """Return the transposed product, which computes the same values."""
     return replace(
         product,
@@ -65,7 +73,7 @@ def _swapped(product: Product) -> Product:
     )
 
 
-def _ordered(product: Product, of: Shape) -> Product:
+def _ordered(product: MatrixProduct, of: Shape) -> MatrixProduct:
     """Return the product with each group's contiguous loop innermost.
 
     If a padded operand has a summed loop without padding, that is innermost instead, unless columns
@@ -84,7 +92,7 @@ def _ordered(product: Product, of: Shape) -> Product:
     return replace(made, summed=last(product.summed, left, right, free))
 
 
-def _free(product: Product) -> str | None:
+def _free(product: MatrixProduct) -> str | None:
     """Return a summed loop that no guard depends on, along which a run is inside or outside as a
     whole.
 
@@ -97,7 +105,9 @@ def _free(product: Product) -> str | None:
     if not bordered or not free:
         return None
     far = [each.strides.get(free[-1], 0) for each in bordered]
-    apart = any(isinstance(n, int) and n * SIZES[product.type] >= APART for n in far)
+    apart = any(
+        isinstance(n, int) and n * SIZES[product.type] >= MIN_UNPACKED_STRIDE_BYTES for n in far
+    )
     return None if apart else free[-1]
 
 
@@ -107,7 +117,7 @@ def _is_small(loops: Sequence[Loop], of: Shape) -> bool:
     return isinstance(count, int) and count < of.panel
 
 
-def oriented(product: Product, of: Shape) -> Product:
+def orient_product(product: MatrixProduct, of: Shape) -> MatrixProduct:
     """Return the product or its transpose, with stores along columns, or few rows for many columns.
 
     A product of few columns is transposed if its rows then stream along the left operand's memory.
@@ -127,7 +137,7 @@ def oriented(product: Product, of: Shape) -> Product:
         streams = any(loop.name == product.left.unit for loop in product.rows)
         deep = streams or not isinstance(depth, int) or depth >= of.dots_from(columns)
         narrow = columns <= ProductText(swapped, of).few()
-        packed = streams and product.left.pointer is None and columns <= TURNED
+        packed = streams and product.left.pointer is None and columns <= MAX_TRANSPOSED_COLUMNS
         if (packed or (narrow and deep)) and not _is_small(product.rows, of):
             return replace(swapped, kept=False)
     if _turns_more(product, of):
@@ -135,7 +145,7 @@ def oriented(product: Product, of: Shape) -> Product:
     return _ordered(product, of)
 
 
-def _turns_more(product: Product, of: Shape) -> bool:
+def _turns_more(product: MatrixProduct, of: Shape) -> bool:
     """Return True if both operands are contiguous along lines and the left one has more lines.
 
     Rows are packed again for each block of columns, so the operand with fewer lines should be the

@@ -17,8 +17,8 @@ from ....op_graph.op_graph import Op
 from ...binding.open_lengths import named_lengths
 from ...computation import Computation
 from ...runtime.arena import place
-from ..emit.module_text import REPORTED, RUN
-from ..runtime.bound_program import Bound, NativeProgram, address
+from ..emit.module_text import FAILURE_REPORT_WORDS, RUN
+from ..runtime.bound_program import BoundProgram, NativeProgram, address
 from ..runtime.result_pool import new_result
 
 Array = np.ndarray[Any, Any]
@@ -136,7 +136,9 @@ class CFunction:
         offsets, total = place(sizes, lifetimes, self._program.record.alignment)
         return Arena(total, tuple(offsets), threads, self._program.record.alignment)
 
-    def table(self, *inputs: Any, out: Sequence[Array] | None = None, **named: Any) -> Table:
+    def table(
+        self, *inputs: Any, out: Sequence[Array] | None = None, **named: Any
+    ) -> ArgumentTable:
         """Return the arguments for these values of the placeholders, ready for a call.
 
         Results are written to ``out``, contiguous arrays of their shapes and dtypes, or to new
@@ -147,17 +149,17 @@ class CFunction:
         computation, program, version = self._computation, self._program, self._version
         threads = computation.transformer.threads
 
-        def bind(*bound: Any) -> Table:
-            return Table(Bound(program, threads, version, *bound))
+        def bind(*bound: Any) -> ArgumentTable:
+            return ArgumentTable(BoundProgram(program, threads, version, *bound))
 
-        def run(table: Table, *arrays: Array) -> Table:
+        def run(table: ArgumentTable, *arrays: Array) -> ArgumentTable:
             table.feed(arrays)
             return table
 
         functions = (bind, run, program.functions(threads).sizes)
         values = computation.arranged(inputs, named)
         call = computation.transformer.link(functions, computation.stages(), writes=False)
-        table: Table = call(*values)
+        table: ArgumentTable = call(*values)
         if out is None:
             table.renew()
         else:
@@ -168,7 +170,7 @@ class CFunction:
         return f"<{self.signature} at {self.address:#x}>"
 
 
-class Table:
+class ArgumentTable:
     """The arguments of a C function.
 
     ``pointers``, ``lengths`` and ``report`` are ctypes arrays; ``show`` is the function that
@@ -177,10 +179,10 @@ class Table:
     a timed module.
     """
 
-    def __init__(self, bound: Bound, times: int = 0) -> None:
+    def __init__(self, bound: BoundProgram, times: int = 0) -> None:
         self.bound, self.shapes = bound, tuple(bound.shapes)
         self.pointers, self.lengths, self.show = bound.pointers, bound.sizes, bound.show
-        self.report = bound.report = (ctypes.c_int64 * (REPORTED + times))()
+        self.report = bound.report = (ctypes.c_int64 * (FAILURE_REPORT_WORDS + times))()
         self.before = bound.first - len(self.shapes)  # number of inputs, which precede results
         self.inputs: tuple[Array, ...] = ()
         self.results: tuple[Array, ...] = ()

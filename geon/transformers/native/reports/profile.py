@@ -12,7 +12,7 @@ import numpy as np
 
 from ....errors import AxisError, IndexRangeError, NonFiniteError, SizeError
 from ....op_graph.op_graph import Op
-from ...compile import Stages
+from ...compile import CompileStages
 from ...computation import Computation
 from ...kernels.costs.machine import Machine
 from ...lowering.fusion.kernel import Kernel
@@ -26,18 +26,18 @@ from ...reports.profile_table import (
     KernelProfile,
     Profile,
     checked_repeats,
-    computed,
+    describe_computed,
     quiet,
 )
 from ..emit.compiler import record_of
-from ..emit.module_text import REPORTED, make_module
+from ..emit.module_text import FAILURE_REPORT_WORDS, make_module
 from ..machine.measured_machine import machine
 from ..machine.threads import processors
-from ..runtime.bound_program import SHOW, Bound, NativeProgram
-from ..runtime.flushing import flushed, is_possible
+from ..runtime.bound_program import SHOW, BoundProgram, NativeProgram
+from ..runtime.flushing import flush_subnormals, is_possible
 from ..toolchain.compilers import Toolchain
 from ..toolchain.shared_objects import shared_object
-from .c_function import Table
+from .c_function import ArgumentTable
 
 Array = np.ndarray[Any, Any]
 
@@ -59,12 +59,12 @@ def profile(
     values = (*computation.arranged(args, keywords), *computation.given.values())
     given = tuple(computation.given)
     try:
-        return _Work(toolchain, computation, given, flushes).profile(values, repeats)
+        return _ProfiledModules(toolchain, computation, given, flushes).profile(values, repeats)
     except (AxisError, IndexRangeError, NonFiniteError, SizeError) as error:
         raise about_ops(error, computation.stages(given), values) from None
 
 
-class _Work:
+class _ProfiledModules:
     """Two modules with the same kernels, arena and copies of variables: the normal one, and one
     that reads the clock after each kernel.
     """
@@ -85,7 +85,7 @@ class _Work:
         self.timed = self.stages.once(
             "timed", lambda: timed_program(toolchain, self.stages, self.flushes)
         )
-        self.table: Table
+        self.table: ArgumentTable
 
     def call(self) -> Callable[..., Any]:
         """Return a call like the computation's own, on copies of the variables."""
@@ -95,7 +95,7 @@ class _Work:
         def bind(arena: Array, offsets: Any, variables: Any, constants: Any, lengths: Any) -> Any:
             bound = (arena, offsets, [np.array(each) for each in variables], constants, lengths)
             times = len(self.plan.schedule.kernels) + 1 + 2 * len(self.inside)
-            self.table = Table(Bound(self.timed, threads, None, *bound), times)
+            self.table = ArgumentTable(BoundProgram(self.timed, threads, None, *bound), times)
             return functions.bind(*bound)
 
         return self.linked(functions._replace(bind=bind))
@@ -130,20 +130,20 @@ class _Work:
             self.table.feed(inputs)
             self.table.renew()
             report = self.table.report
-            report[REPORTED:] = [0] * (len(report) - REPORTED)
+            report[FAILURE_REPORT_WORDS:] = [0] * (len(report) - FAILURE_REPORT_WORDS)
 
         def timed() -> None:
             renewed()
             if self.table.run(self.transformer.threads):
                 call(*values)  # fails too, as variables are unchanged, and raises the error
-            times.append(self.table.report[REPORTED:])
+            times.append(self.table.report[FAILURE_REPORT_WORDS:])
 
         def without_subnormals() -> None:
             renewed()
-            with flushed():
+            with flush_subnormals():
                 failed = self.table.run(self.transformer.threads)
             if not failed:
-                flushed_times.append(self.table.report[REPORTED:])
+                flushed_times.append(self.table.report[FAILURE_REPORT_WORDS:])
 
         with quiet(bool(self.program.record.shown)):
             call(*values)
@@ -168,7 +168,7 @@ class _Work:
         return Profile(rows, call_seconds, max(outside, 0.0), threads, repeats, found.on(threads))
 
 
-def timed_program(toolchain: Toolchain, stages: Stages, flushes: bool) -> NativeProgram:
+def timed_program(toolchain: Toolchain, stages: CompileStages, flushes: bool) -> NativeProgram:
     """Return a plan's program that reads the clock after each kernel, about 30 ns each."""
     width = toolchain.vector_bytes
     module = make_module(
@@ -190,7 +190,8 @@ def _between(number: int, times: Sequence[int]) -> int:
 
 
 class _Rows:
-    """Builds the profile's rows from the ``times`` of calls and, if any, of ``flushed`` ones.
+    """Builds the profile's rows from the ``times`` of calls and, if any, of ``flush_subnormals``
+    ones.
 
     The times of a call are nanoseconds: first the clock at the start and at the end of each kernel.
     From ``at`` on follow, for each kernel in a region's body, the time that it took and its number
@@ -261,7 +262,7 @@ class _Rows:
         return KernelProfile(
             number,
             kernel.kind,
-            tuple(map(computed, results)),
+            tuple(map(describe_computed, results)),
             tuple(op.file_info for op in results),
             max(took, 1) * 1e-9,
             runs * expected.prediction.seconds,

@@ -22,7 +22,7 @@ from ...sizes.spaces import beyond_counting, walks
 from ..machine.caches import past_bytes
 from ..machine.threads import load_pool
 from .empty_arrays import nothing, zeros
-from .fast_call import Entry, extension
+from .fast_call import FastEntry, extension
 from .result_pool import maker, new_result
 
 if TYPE_CHECKING:
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 # Iterations of all kernels from which on a call releases the interpreter lock. They take about two
 # hundred times as long as releasing and acquiring the lock.
-LONG = 1 << 15
+MIN_GIL_RELEASE_ELEMENTS = 1 << 15
 SHOW = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
 
 
-class Functions(NamedTuple):
+class LinkedFunctions(NamedTuple):
     """The functions that ``Transformer.link`` takes, and those of the fast path; see ``Call``."""
 
-    bind: Callable[..., Bound]
+    bind: Callable[..., BoundProgram]
     run: Callable[..., tuple[Array, ...]]
     sizes: Callable[..., tuple[list[int], list[tuple[int, int]], int]]
-    make_entry: Callable[[Sequence[Any]], Entry | None]
+    make_entry: Callable[[Sequence[Any]], FastEntry | None]
     run_into: Callable[..., tuple[Array, ...]]
 
 
@@ -78,7 +78,7 @@ class NativeProgram:
         self.run.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p,
                              ctypes.c_void_p)  # fmt: skip
         self.run_address = ctypes.cast(self.run, ctypes.c_void_p).value
-        self.copies: WeakValueDictionary[Any, Copies] = WeakValueDictionary()
+        self.copies: WeakValueDictionary[Any, PackedCopyTable] = WeakValueDictionary()
 
     def link(self, past: int) -> None:
         """Pass the module the pool's addresses and the bytes from which on it stores
@@ -90,21 +90,25 @@ class NativeProgram:
         addresses = pool.run_address, pool.run_short_address, pool.seat_address
         link(*addresses, pool.interrupt_address, pool.watched_address, past)
 
-    def functions(self, threads: int, version: Array | None = None) -> Functions:
+    def functions(self, threads: int, version: Array | None = None) -> LinkedFunctions:
         """Return the functions that ``Transformer.link`` takes, for calls on ``threads`` threads.
 
         ``version`` is the version counter of the transformer's variables.
         """
 
-        def bind(*args: Any) -> Bound:
-            return Bound(self, threads, version, *args)
+        def bind(*args: Any) -> BoundProgram:
+            return BoundProgram(self, threads, version, *args)
 
         def sizes(lengths: Mapping[str, int]) -> tuple[list[int], list[tuple[int, int]], int]:
             return self.sizes(lengths, threads)
 
-        return Functions(bind, Bound.run, sizes, self.make_entry, Bound.run_into)
+        return LinkedFunctions(
+            bind, BoundProgram.run, sizes, self.make_entry, BoundProgram.run_into
+        )
 
-    def keep(self, arena: Array, version: Array | None, lengths: Mapping[str, int]) -> Copies:
+    def keep(
+        self, arena: Array, version: Array | None, lengths: Mapping[str, int]
+    ) -> PackedCopyTable:
         """Return the cached packed operands for calls in this arena; calls with equal sizes share
         them.
         """
@@ -115,16 +119,16 @@ class NativeProgram:
         found = self.copies.get(key)
         if found is None:
             constant = [copy.constant for copy in self.record.kept]
-            found = self.copies[key] = Copies(arena, version, sizes, constant)
+            found = self.copies[key] = PackedCopyTable(arena, version, sizes, constant)
         return found
 
-    def make_entry(self, dtypes: Sequence[Any]) -> Entry | None:
+    def make_entry(self, dtypes: Sequence[Any]) -> FastEntry | None:
         """Return the fast call path for inputs of these dtypes; None without the extension.
 
         A program that prints calls Python and so has no fast path.
         """
         made = None if self.record.shown else extension()
-        return None if made is None else Entry(made, dtypes)
+        return None if made is None else FastEntry(made, dtypes)
 
     def sizes(
         self, lengths: Mapping[str, int], threads: int
@@ -141,7 +145,7 @@ class NativeProgram:
         return sizes, list(record.lifetimes), beside
 
 
-class Bound:
+class BoundProgram:
     """A program with its tables of pointers and lengths, for one call at a time."""
 
     def __init__(
@@ -234,7 +238,7 @@ class Bound:
             self.pointers,
             self.sizes,
             self.threads,
-            work >= LONG,
+            work >= MIN_GIL_RELEASE_ELEMENTS,
             tuple(self.program.record.checks),
             self.watching() if self.program.record.stops else None,
             self.nothing,
@@ -280,7 +284,7 @@ class Bound:
         return at_steps(error, lengths, self.report[3])
 
 
-class Copies:
+class PackedCopyTable:
     """The table of cached packed operands of a program, and their memory.
 
     A copy is packed when the version in its table row differs from its source's; the initial -1 is

@@ -9,13 +9,18 @@ from typing import Any
 
 import numpy as np
 
-SIZES = (1 << 36, 1 << 32, 1 << 28, 1 << 24)  # bytes of address space to try, without memory
-_FEW = np.zeros(64, np.uint8)
+RESERVATION_BYTES = (
+    1 << 36,
+    1 << 32,
+    1 << 28,
+    1 << 24,
+)  # bytes of address space to try, without memory
+_FALLBACK_ZEROS = np.zeros(64, np.uint8)
 
 
 def nothing(lengths: Mapping[str, int]) -> int:
     """Return the address of arrays without elements in a call with these lengths."""
-    return zeros() if 0 in lengths.values() else _start(_FEW)
+    return zeros() if 0 in lengths.values() else _start(_FALLBACK_ZEROS)
 
 
 @functools.cache
@@ -30,13 +35,13 @@ def zeros() -> int:
 
 @functools.cache
 def _reserved() -> np.ndarray[Any, Any]:
-    for size in SIZES:
+    for size in RESERVATION_BYTES:
         try:
             held = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ)
         except (OSError, OverflowError, ValueError):  # not so much address space is available
             continue
         return np.frombuffer(held, np.uint8)
-    return _FEW
+    return _FALLBACK_ZEROS
 
 
 def _start(array: np.ndarray[Any, Any]) -> int:

@@ -24,7 +24,7 @@ def extension() -> Any | None:
     return built("geon.transformers.native._entry")
 
 
-class Entry:
+class FastEntry:
     """The fast path of a computation, for arguments of the same dtypes and shapes as in a previous
     call.
 

@@ -23,7 +23,7 @@ def missing() -> str:
 
 
 @contextlib.contextmanager
-def flushed() -> Iterator[None]:
+def flush_subnormals() -> Iterator[None]:
     """Flush subnormal numbers in this thread, and so in kernels that it runs, in the block."""
     library = load_pool().library
     before = library.geon_flush_subnormals()

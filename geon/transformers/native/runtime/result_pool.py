@@ -16,14 +16,14 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-POOLED_BYTES = 1 << 20  # minimum bytes of a result for which the pool pays off
-KEPT_BYTES = 1 << 28  # maximum bytes of free memory in the pool
-ALIGNMENT = 64  # bytes: a cache line, and the widest vector
+MIN_POOLED_BYTES = 1 << 20  # minimum bytes of a result for which the pool pays off
+MAX_POOL_BYTES = 1 << 28  # maximum bytes of free memory in the pool
+ALIGNMENT_BYTES = 64  # bytes: a cache line, and the widest vector
 
 _free: deque[Array] = deque()
 
 
-class _Block:
+class _PooledMemory:
     """Memory of a result, which returns to the pool when nothing refers to it any more."""
 
     __slots__ = ("memory",)
@@ -40,25 +40,25 @@ class _Block:
         # blocks that are returned at the same moment. The block that was free for longest is
         # dropped first, so that memory of programs that no longer run does not fill the pool.
         memory = self.memory
-        if memory.nbytes > KEPT_BYTES:
+        if memory.nbytes > MAX_POOL_BYTES:
             return
         _free.append(memory)
-        while sum([other.nbytes for other in tuple(_free)]) > KEPT_BYTES:
+        while sum([other.nbytes for other in tuple(_free)]) > MAX_POOL_BYTES:
             try:
                 _free.popleft()
             except IndexError:  # another thread took the last
                 return
 
 
-def pooled(shape: tuple[int, ...], dtype: Any) -> Array:
+def allocate_pooled(shape: tuple[int, ...], dtype: Any) -> Array:
     """Return a new array with arbitrary contents; ``MemoryError`` if there is no memory."""
     size = math.prod(shape) * dtype.itemsize
     memory = _taken(size)
     if memory is None:
-        raw = np.empty(size + ALIGNMENT, np.uint8)
-        start = -raw.__array_interface__["data"][0] % ALIGNMENT
+        raw = np.empty(size + ALIGNMENT_BYTES, np.uint8)
+        start = -raw.__array_interface__["data"][0] % ALIGNMENT_BYTES
         memory = raw[start : start + size]
-    made: Array = np.asarray(_Block(memory)).view(dtype).reshape(shape)
+    made: Array = np.asarray(_PooledMemory(memory)).view(dtype).reshape(shape)
     return made
 
 
@@ -82,7 +82,7 @@ def _taken(size: int) -> Array | None:
 
 def maker(shape: tuple[int, ...], dtype: Any) -> Callable[..., Array] | None:
     """Return the function that allocates a pooled result, or None if it is small."""
-    return pooled if math.prod(shape) * dtype.itemsize >= POOLED_BYTES else None
+    return allocate_pooled if math.prod(shape) * dtype.itemsize >= MIN_POOLED_BYTES else None
 
 
 def new_result(shape: tuple[int, ...], dtype: Any) -> Array:

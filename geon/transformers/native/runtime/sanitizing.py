@@ -14,9 +14,9 @@ from ....errors import UnavailableError
 from ...runtime.arena import place
 from ...runtime.memory import HOST, has_sanitizer
 from ..toolchain.compilers import Toolchain, sanitizer_environment
-from .bound_program import Bound, Functions, NativeProgram
+from .bound_program import BoundProgram, LinkedFunctions, NativeProgram
 
-RED_ZONE = 64  # bytes between two buffers; the sanitizer marks memory in units of 8 bytes
+RED_ZONE_BYTES = 64  # bytes between two buffers; the sanitizer marks memory in units of 8 bytes
 
 
 def require_sanitizer(toolchain: Toolchain) -> None:
@@ -34,7 +34,9 @@ def require_sanitizer(toolchain: Toolchain) -> None:
     )
 
 
-def with_red_zones(program: NativeProgram, functions: Functions, threads: int) -> Functions:
+def with_red_zones(
+    program: NativeProgram, functions: LinkedFunctions, threads: int
+) -> LinkedFunctions:
     """Return the functions of a program with buffers that are separated by red zones.
 
     The sanitizer reports a kernel that accesses memory outside of its buffers.
@@ -42,7 +44,7 @@ def with_red_zones(program: NativeProgram, functions: Functions, threads: int) -
 
     def bind(
         arena: Any, offsets: Any, variables: Any, constants: Any, lengths: Mapping[str, int]
-    ) -> Bound:
+    ) -> BoundProgram:
         sizes = [buffer.bytes(lengths, threads) for buffer in program.record.buffers]
         apart = RedZones(sizes, program.record.alignment)
         return functions.bind(apart.arena, apart.offsets, variables, constants, lengths)
@@ -54,9 +56,9 @@ class RedZones:
     """An arena for buffers of these sizes in bytes, each surrounded by a red zone."""
 
     def __init__(self, sizes: Sequence[int], alignment: int) -> None:
-        apart = [size + RED_ZONE for size in sizes]
+        apart = [size + RED_ZONE_BYTES for size in sizes]
         offsets, total = place(apart, [(0, 0)] * len(sizes), alignment)
-        first = -(-RED_ZONE // alignment) * alignment
+        first = -(-RED_ZONE_BYTES // alignment) * alignment
         self.offsets = [first + offset for offset in offsets]
         total += first
         # At least 4096 bytes: NumPy caches smaller blocks and would reuse them with their red

@@ -4,122 +4,122 @@ from dataclasses import dataclass, replace
 
 from ...sizes.scratch import Size
 
-GROUP = 48
+ROWS_PER_GROUP = 48
 """Rows of the left operand packed at a time: a multiple of every tile height."""
 
-WHOLE = 4
+FEW_ROWS_PANELS = 4
 """Panels of columns that few rows are multiplied by in one block."""
 
-HANDED = 64
+TRANSPOSE_TILE_SIDE = 64
 """Rows and columns of sums that are turned at a time, where stores are across: so many float32 stay
 in the first cache until they are stored. It is a multiple of every vector."""
 
-BAND = 192
+MAX_BAND_ROWS = 192
 """The most rows of windows whose places are brought into memory at a time: what they share is
 copied once."""
 
-BAND_BYTES = 1 << 20
+MAX_BAND_BYTES = 1 << 20
 """The most memory for that."""
 
-TALL = 8
+WINDOW_TILE_ROWS = 8
 """Rows of a tile of windows that is one vector wide: multiplications take four cycles, and two
 begin in each."""
 
-RUNS = 64
+MAX_WINDOW_RUNS = 64
 """The most runs of elements of a row of windows that tiles read where they overlap."""
 
-PACKING = 2
+PACKING_CYCLES_PER_ELEMENT = 2
 """How many cycles it takes to pack one element of windows; in one, two vectors are multiplied."""
 
-RUN = 5
+MIN_WINDOW_RUN_ELEMENTS = 5
 """The fewest elements that adjoin in windows that tiles read where they overlap."""
 
-FEW = {"stream": 32, "dots": 12}
+MAX_DIRECT_ROWS = {"stream": 32, "dots": 12}
 """Up to so many rows, a right operand in memory is read in place."""
 
-DOT_VECTORS = 4
+MIN_DOT_VECTORS = 4
 """The fewest vectors of summed indices of a row's dot products with columns where they lie,"""
 
-DOT_ROWS = 4
+MAX_DOT_ROWS = 4
 """times the rows, up to so many."""
 
-THIN = 400
+MAX_THIN_RESULTS = 400
 """Up to so many results of rows and columns that are no more than a group each, a deep product is
 one of dot products along lines of both operands."""
 
-THIN_BYTES = 65536
+MAX_THIN_BYTES = 65536
 """The most bytes of these lines in one block."""
 
-SHALLOW = 64
+MAX_SHALLOW_DEPTH = 64
 """Up to so many summed indices, rows are packed without a gap between them."""
 
-TURNED = 8
+MAX_TRANSPOSED_COLUMNS = 8
 """Up to so many columns of a computed left operand that adjoins along rows, these are columns."""
 
-LOWERED = 8
+MAX_LOW_TILE_DEPTH = 8
 """Up to so many summed indices, tiles of two vectors are low."""
 
-NEAR = 32768
+MAX_DIRECT_BLOCK_BYTES = 32768
 """An operand's block that spans no more bytes than this is read where it lies by register tiles."""
 
-APART = 16384
+MIN_UNPACKED_STRIDE_BYTES = 16384
 """From so many bytes between them on, elements of a bordered operand are not packed one after
 another: each comes from a page of its own, and its neighbours are fetched again."""
 
-NARROW = 4
+MAX_UNPACKED_PANELS = 4
 """Up to so many panels of columns, packing rows that lie close costs more than it saves."""
 
-KEPT_FROM = 12
+MIN_PACK_CACHE_ROWS = 12
 """From so many rows on, a product keeps a packed copy of an operand that stays as it is."""
 
-KEPT_ROWS = 480
+MAX_PACK_CACHE_ROWS = 480
 """Up to so many."""
 
-LEAST_COLUMNS = 64
+MIN_PACK_CACHE_COLUMNS = 64
 """From so many columns on."""
 
-PANEL = 32
+MAX_PANEL_COLUMNS = 32
 """The most columns of a panel, of any type and vector."""
 
-CHAIN = 48
+MAX_SERIAL_TERMS = 48
 """The most terms of a long sum that are added one after another in its own type: equal float32 are
 then off by 7.5e-7 at most."""
 
-MOST_ROWS = 480
+MAX_BLOCK_ROWS = 480
 """The most rows of one block."""
 
-PACKED_BYTES = 8 << 20
+MAX_PACKED_BYTES = 8 << 20
 """The most memory for a right operand that is packed once for all rows."""
 
-BAND_PACKED_BYTES = 1 << 20
+MAX_BAND_PACKED_BYTES = 1 << 20
 """The same for one that bands of rows are multiplied by: its panels stay near all rows."""
 
-PACKED_WORK = 500_000_000
+MIN_PACK_FIRST_MULADDS = 500_000_000
 """The fewest multiply-adds of a product that packs first: threads then wait for each other, and
 read what another one wrote."""
 
-HALVED_WORK = 1 << 20
+MIN_HALF_VECTOR_MULADDS = 1 << 20
 """The fewest multiply-adds of a product of few columns that vectors of half the width are taken
 for: a compiler takes a second for these, once."""
 
-STREAM_ROWS = 4
+MIN_STREAM_COST_ROWS = 4
 """A right operand that is read where it lies takes as long for one row as for so many: as long as
 it takes to come from the last cache."""
 
-MOST_PARTS = 16
+MAX_SUM_PARTS = 16
 """The most parts of sums that are added up by several tasks."""
 
-PART_DEPTH = 128
+MIN_PART_DEPTH = 128
 """The fewest summed indices of a part of a stream: what parts come to is added up by one thread, in
 a hundredth of the time that the parts take."""
 
-PART_BYTES = 1 << 17
+MIN_PART_BYTES = 1 << 17
 """The fewest bytes that a part of a stream reads: three microseconds from the last cache."""
 
-WORK_RATE = 100
+MULADDS_PER_NANOSECOND = 100
 """Multiply-adds of a nanosecond, of one thread: how long runs are taken to last, about."""
 
-STREAMED = 4
+MIN_STREAM_DEPTH = 4
 """The fewest summed indices whose products a stream adds up before it adds them to the result."""
 
 TAGS = {"float": "f32", "double": "f64"}
@@ -189,7 +189,7 @@ class Shape:
     @property
     def packed(self) -> int:
         """Return the maximum elements of a right operand that are packed at a time for all rows."""
-        return PACKED_BYTES // SIZES[self.type]
+        return MAX_PACKED_BYTES // SIZES[self.type]
 
     @property
     def packed_columns(self) -> int:
@@ -215,11 +215,11 @@ class Shape:
         """Return True if a product is `THIN`, None if that depends on open lengths."""
         known = [size for size in (rows, columns) if isinstance(size, int)]
         shallow = isinstance(depth, int) and depth < 8 * self.vector
-        if shallow or any(size > GROUP for size in known):
+        if shallow or any(size > ROWS_PER_GROUP for size in known):
             return False
         if len(known) < 2:
             return None
-        if known[0] * known[1] > THIN:
+        if known[0] * known[1] > MAX_THIN_RESULTS:
             return False
         return True if isinstance(depth, int) else None
 
@@ -229,7 +229,7 @@ class Shape:
 
         The final horizontal sums take as long as packing short columns.
         """
-        return DOT_VECTORS * self.vector * min(rows, DOT_ROWS)
+        return MIN_DOT_VECTORS * self.vector * min(rows, MAX_DOT_ROWS)
 
     def macros(self) -> dict[str, object]:
         """Return the macros of the products' C files."""
@@ -240,30 +240,30 @@ class Shape:
             "PANEL": self.panel,
             "HIGH": high,
             "LOW": low,
-            "GROUP": GROUP,
-            "HANDED": HANDED,
-            "WHOLE": WHOLE,
-            "BAND": BAND,
-            "TALL": TALL,
+            "GROUP": ROWS_PER_GROUP,
+            "HANDED": TRANSPOSE_TILE_SIDE,
+            "WHOLE": FEW_ROWS_PANELS,
+            "BAND": MAX_BAND_ROWS,
+            "TALL": WINDOW_TILE_ROWS,
             "PLACED": self.placed,
-            "FEW_STREAM": FEW["stream"],
-            "FEW_DOTS": FEW["dots"],
-            "DOT_VECTORS": DOT_VECTORS,
-            "DOT_ROWS": DOT_ROWS,
-            "THIN": THIN,
-            "THIN_BYTES": THIN_BYTES,
-            "SHALLOW": SHALLOW,
-            "LOWERED": LOWERED,
-            "NEAR": NEAR,
-            "NARROW": NARROW,
-            "CHAIN": CHAIN,
-            "STREAMED": STREAMED,
-            "STREAM_ROWS": STREAM_ROWS,
-            "MOST_PARTS": MOST_PARTS,
-            "PART_DEPTH": PART_DEPTH,
-            "PART_BYTES": PART_BYTES,
-            "WORK_RATE": WORK_RATE,
-            "MOST_ROWS": MOST_ROWS,
+            "FEW_STREAM": MAX_DIRECT_ROWS["stream"],
+            "FEW_DOTS": MAX_DIRECT_ROWS["dots"],
+            "DOT_VECTORS": MIN_DOT_VECTORS,
+            "DOT_ROWS": MAX_DOT_ROWS,
+            "THIN": MAX_THIN_RESULTS,
+            "THIN_BYTES": MAX_THIN_BYTES,
+            "SHALLOW": MAX_SHALLOW_DEPTH,
+            "LOWERED": MAX_LOW_TILE_DEPTH,
+            "NEAR": MAX_DIRECT_BLOCK_BYTES,
+            "NARROW": MAX_UNPACKED_PANELS,
+            "CHAIN": MAX_SERIAL_TERMS,
+            "STREAMED": MIN_STREAM_DEPTH,
+            "STREAM_ROWS": MIN_STREAM_COST_ROWS,
+            "MOST_PARTS": MAX_SUM_PARTS,
+            "PART_DEPTH": MIN_PART_DEPTH,
+            "PART_BYTES": MIN_PART_BYTES,
+            "WORK_RATE": MULADDS_PER_NANOSECOND,
+            "MOST_ROWS": MAX_BLOCK_ROWS,
             "MOST_COLUMNS": self.columns,
             "MOST_DEPTH": self.depth,
             "LEFT_LINE": self.line,
@@ -272,8 +272,8 @@ class Shape:
             "FEW_ELEMENTS": self.few_elements,
             "PACKED": self.packed,
             "PACKED_COLUMNS": self.packed_columns,
-            "PACKED_WORK": PACKED_WORK,
-            "BAND_PACKED": BAND_PACKED_BYTES // self.bytes,
+            "PACKED_WORK": MIN_PACK_FIRST_MULADDS,
+            "BAND_PACKED": MAX_BAND_PACKED_BYTES // self.bytes,
         }
 
 
@@ -284,6 +284,6 @@ def shape(type: str, vector_bytes: int) -> Shape:
     return Shape(type, vector_bytes // SIZES[type])
 
 
-def halved(of: Shape) -> Shape | None:
+def half_vector_shape(of: Shape) -> Shape | None:
     """Return the shape with half as wide vectors, or None unless vectors have 64 bytes."""
     return replace(of, vector=of.vector // 2, halved=True) if of.vector * of.bytes == 64 else None

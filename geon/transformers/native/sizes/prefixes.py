@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from ....op_graph.axes.lengths import evaluate
 from ...sizes.scratch import Size
 
-WIDTH = 512  # columns of a block, whose totals fit the L1 cache
-PIECE = 8192  # elements of a part of a long line: about 4 microseconds
-LEAST_ROWS = 64  # minimum length of a part along the axis, for wide blocks
-FEW_LINES = 16  # blocks of lines that suffice to divide the work without parts
-FEW_PIECES = 4  # minimum parts of a line for which computing totals first pays off
+BLOCK_COLUMNS = 512  # columns of a block, whose totals fit the L1 cache
+PART_ELEMENTS = 8192  # elements of a part of a long line: about 4 microseconds
+MIN_PART_ROWS = 64  # minimum length of a part along the axis, for wide blocks
+MIN_PARALLEL_BLOCKS = 16  # blocks of lines that suffice to divide the work without parts
+MIN_PARTS = 4  # minimum parts of a line for which computing totals first pays off
 TOTAL_BYTES = 8  # bytes of a total
 
 
@@ -31,16 +31,16 @@ class PartTotals:
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
         """Return the bytes of all totals, 0 if lines are not divided."""
         outer, n, inner = (evaluate(size, lengths) for size in (self.outer, self.n, self.inner))
-        if not outer * n * inner or outer * -(-inner // WIDTH) >= FEW_LINES:
+        if not outer * n * inner or outer * -(-inner // BLOCK_COLUMNS) >= MIN_PARALLEL_BLOCKS:
             return 0
-        length = max(PIECE // min(inner, WIDTH), LEAST_ROWS)
-        if n < FEW_PIECES * length:
+        length = max(PART_ELEMENTS // min(inner, BLOCK_COLUMNS), MIN_PART_ROWS)
+        if n < MIN_PARTS * length:
             return 0
         return outer * -(-n // length) * inner * TOTAL_BYTES
 
     def most(self, threads: int) -> Size:
         """Return an upper bound of ``bytes``, an expression over open lengths."""
-        length = LEAST_ROWS
+        length = MIN_PART_ROWS
         if isinstance(self.inner, int):
-            length = max(PIECE // min(max(self.inner, 1), WIDTH), LEAST_ROWS)
+            length = max(PART_ELEMENTS // min(max(self.inner, 1), BLOCK_COLUMNS), MIN_PART_ROWS)
         return self.outer * ((self.n + length - 1) // length) * self.inner * TOTAL_BYTES

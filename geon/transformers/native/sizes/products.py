@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from ....op_graph.axes.lengths import Length, evaluate
 from ...sizes.scratch import Size
 from ..sizes.blocking import (
-    BAND_PACKED_BYTES,
-    CHAIN,
-    FEW,
-    GROUP,
-    KEPT_FROM,
-    KEPT_ROWS,
-    MOST_ROWS,
-    NEAR,
-    PACKED_WORK,
-    PANEL,
-    STREAM_ROWS,
-    THIN,
-    THIN_BYTES,
+    MAX_BAND_PACKED_BYTES,
+    MAX_BLOCK_ROWS,
+    MAX_DIRECT_BLOCK_BYTES,
+    MAX_DIRECT_ROWS,
+    MAX_PACK_CACHE_ROWS,
+    MAX_PANEL_COLUMNS,
+    MAX_SERIAL_TERMS,
+    MAX_THIN_BYTES,
+    MAX_THIN_RESULTS,
+    MIN_PACK_CACHE_ROWS,
+    MIN_PACK_FIRST_MULADDS,
+    MIN_STREAM_COST_ROWS,
+    ROWS_PER_GROUP,
     Shape,
 )
 
@@ -42,7 +42,7 @@ class Sides:
     turned: bool
     again: bool = True
     band: int | None = None
-    staged: tuple[int, int] = (GROUP, PANEL)
+    staged: tuple[int, int] = (ROWS_PER_GROUP, MAX_PANEL_COLUMNS)
     packs: bool = True
     step: int = 1
     places: tuple[int, int] | None = None
@@ -79,7 +79,9 @@ class ProductScratch:
         batches, rows, columns, depth = (
             evaluate(size, lengths) for size in (self.batches, self.rows, self.columns, self.depth)
         )
-        results = max(max(rows, STREAM_ROWS) * columns, rows * max(columns, STREAM_ROWS))
+        results = max(
+            max(rows, MIN_STREAM_COST_ROWS) * columns, rows * max(columns, MIN_STREAM_COST_ROWS)
+        )
         tasks = int(float(batches) * results * (depth + 4) / 2e5) + 1
         count = min(threads, tasks)
         sizes = (rows, columns, batches, depth, count, threads)
@@ -124,11 +126,15 @@ class ProductScratch:
         later = side.places is not None or self._packs_later(side, rows, depth)
         if open or not first or later:
             ways += [self._packed(side, rows, columns, depth, n) * n for n in range(1, threads + 1)]
-        if rows <= max(FEW.values()):
+        if rows <= max(MAX_DIRECT_ROWS.values()):
             ways.append(self._direct(side, rows, columns, depth) * threads)
-        if side.again and columns <= max(FEW.values()):
+        if side.again and columns <= max(MAX_DIRECT_ROWS.values()):
             ways.append(self._direct(side, columns, rows, depth) * threads)
-        if rows <= GROUP and columns <= GROUP and rows * columns <= THIN:
+        if (
+            rows <= ROWS_PER_GROUP
+            and columns <= ROWS_PER_GROUP
+            and rows * columns <= MAX_THIN_RESULTS
+        ):
             ways.append(self._thin(rows, columns, depth) * threads)
         if first:
             each = self._group(side, columns, depth)
@@ -138,8 +144,8 @@ class ProductScratch:
 
     def _packs_first(self, side: Sides, rows: int, columns: int, depth: int, open: bool) -> bool:
         """Return True if the right operand may be packed once for all rows."""
-        least = 0 if side.band and depth > self.of.depth else PACKED_WORK
-        large = rows > GROUP and rows * columns * depth >= least
+        least = 0 if side.band and depth > self.of.depth else MIN_PACK_FIRST_MULADDS
+        large = rows > ROWS_PER_GROUP and rows * columns * depth >= least
         # An operand larger than all other data is not; with open lengths that is unknown.
         wide = not open and depth * columns > rows * (depth + columns)
         return self.alone and large and not wide and depth * self.of.columns <= self.of.packed
@@ -148,10 +154,10 @@ class ProductScratch:
         """Return True if tasks may still pack blocks: the right operand may have a cached copy or
         be read in place.
         """
-        if not side.known or rows <= KEPT_ROWS:
+        if not side.known or rows <= MAX_PACK_CACHE_ROWS:
             return True
         block = min(depth, self.of.depth // 2)  # at least: the depth is cut into equal blocks
-        return 0 < block * side.step * self.of.bytes <= NEAR
+        return 0 < block * side.step * self.of.bytes <= MAX_DIRECT_BLOCK_BYTES
 
     def _room(self, side: Sides, rows: int, depth: int, threads: int) -> int:
         """Return the maximum elements of a right operand that is packed once.
@@ -159,9 +165,12 @@ class ProductScratch:
         It is smaller for bands of rows, which are enough tasks without a division of columns.
         """
         wanted = 2 * threads if threads > 1 else 1
-        if not (side.known and side.band and depth > self.of.depth) or -(-rows // GROUP) < wanted:
+        if (
+            not (side.known and side.band and depth > self.of.depth)
+            or -(-rows // ROWS_PER_GROUP) < wanted
+        ):
             return self.of.packed
-        return max(BAND_PACKED_BYTES // self.of.bytes, 2 * PANEL * depth)
+        return max(MAX_BAND_PACKED_BYTES // self.of.bytes, 2 * MAX_PANEL_COLUMNS * depth)
 
     def _first(self, batches: int, columns: int, depth: int, room: int) -> int:
         """Return the elements of a right operand that is packed once: some columns, or some
@@ -174,10 +183,10 @@ class ProductScratch:
     def _group(self, side: Sides, columns: int, depth: int) -> int:
         """Return the elements of a group's rows and sums, with all columns packed."""
         width = min(self.of.packed_columns, _up(columns, self.of.panel))
-        sums = _up(GROUP * (width + self.of.vector), 64)
+        sums = _up(ROWS_PER_GROUP * (width + self.of.vector), 64)
         deep = min(self.of.depth, _up(depth, 8))
-        left = self._left(side, GROUP, True)
-        return left + sums + self._staged(side, GROUP, deep, width)
+        left = self._left(side, ROWS_PER_GROUP, True)
+        return left + sums + self._staged(side, ROWS_PER_GROUP, deep, width)
 
     def _left(self, side: Sides, height: int, shows: bool) -> int:
         """Return the elements of a group of rows, packed or in a band; only the band if it is
@@ -200,12 +209,18 @@ class ProductScratch:
         widest = max(of.packed_columns // threads, of.columns) if self.alone else of.columns
         width = min(widest, _up(columns, of.panel))
         deep = min(of.depth, _up(depth, 8))
-        height = min(GROUP, _up(rows, 12))
-        groups = math.ceil(min(MOST_ROWS, _up(rows, 12)) / GROUP) if depth > of.depth else 1
+        height = min(ROWS_PER_GROUP, _up(rows, 12))
+        groups = (
+            math.ceil(min(MAX_BLOCK_ROWS, _up(rows, 12)) / ROWS_PER_GROUP)
+            if depth > of.depth
+            else 1
+        )
         return (
             self._left(side, height, depth <= of.depth)
             + max(_up(width * deep, 64), _up(band, 64))
-            + self._sums(groups * GROUP if groups > 1 else height, width, depth > of.long_depth)
+            + self._sums(
+                groups * ROWS_PER_GROUP if groups > 1 else height, width, depth > of.long_depth
+            )
             + self._staged(side, height, deep, width)
         )
 
@@ -214,17 +229,17 @@ class ProductScratch:
         of = self.of
         width = min((8 if rows <= 8 else 2) * of.columns, _up(columns, of.panel))
         most = of.depth * (32 if rows <= 4 else 10 if rows <= 16 else 1)
-        deep = min(max(most, of.vector * CHAIN), _up(depth, 8))
+        deep = min(max(most, of.vector * MAX_SERIAL_TERMS), _up(depth, 8))
         left = _up(rows * (deep + of.vector), 64)
-        height = min(GROUP, _up(rows, 12))
+        height = min(ROWS_PER_GROUP, _up(rows, 12))
         sums = self._sums(height, width, depth > of.long_stream)
         return left + sums + self._staged(side, height, deep, width)
 
     def _thin(self, rows: int, columns: int, depth: int) -> int:
         """Return the elements for few rows and columns that are packed as lines."""
         of, sides = self.of, rows + columns
-        most = THIN_BYTES // of.bytes // max(sides, 1)
-        deep = min(of.vector * CHAIN, most, _up(depth, 8)) + 8
+        most = MAX_THIN_BYTES // of.bytes // max(sides, 1)
+        deep = min(of.vector * MAX_SERIAL_TERMS, most, _up(depth, 8)) + 8
         packed = _up(rows * (deep + of.vector), 64) + _up(columns * (deep + of.vector), 64)
         width = _up(columns, of.panel)
         sums = self._sums(_up(rows, 12), width, depth > of.long_depth)
@@ -285,4 +300,4 @@ def pays(rows: int) -> bool:
 
     Fewer rows read the operand in place. For more rows packing is a small part of the work.
     """
-    return KEPT_FROM <= rows <= KEPT_ROWS
+    return MIN_PACK_CACHE_ROWS <= rows <= MAX_PACK_CACHE_ROWS

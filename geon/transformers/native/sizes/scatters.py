@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from ....op_graph.axes.lengths import evaluate
 from ...sizes.scratch import Size
 
-GRAIN = 65536  # minimum elements for more than one task: about 50 microseconds
-FEW_PLACES = 8  # minimum values per element of all copies, so that copies are smaller
-MOST_PARTS = 16  # maximum private copies, one for each task
+MIN_PARALLEL_ELEMENTS = 65536  # minimum elements for more than one task: about 50 microseconds
+MIN_VALUES_PER_PLACE = 8  # minimum values per element of all copies, so that copies are smaller
+MAX_COPIES = 16  # maximum private copies, one for each task
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,11 @@ class Copies:
         """Return the bytes of all copies, at most an eighth of those of the values."""
         sizes = (self.outer, self.n, self.inner, self.m)
         outer, n, inner, m = (evaluate(size, lengths) for size in sizes)
-        if not outer * n * inner or outer >= MOST_PARTS or m * inner < GRAIN:
+        if not outer * n * inner or outer >= MAX_COPIES or m * inner < MIN_PARALLEL_ELEMENTS:
             return 0
-        parts = min(m // (FEW_PLACES * n), MOST_PARTS)
+        parts = min(m // (MIN_VALUES_PER_PLACE * n), MAX_COPIES)
         return parts * outer * n * inner * self.itemsize if parts > 1 else 0
 
     def most(self, threads: int) -> Size:
         """Return an upper bound of ``bytes``, an expression over open lengths."""
-        return self.outer * self.inner * (self.m // FEW_PLACES) * self.itemsize
+        return self.outer * self.inner * (self.m // MIN_VALUES_PER_PLACE) * self.itemsize

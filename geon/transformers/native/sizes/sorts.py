@@ -9,15 +9,15 @@ from ....op_graph.axes.lengths import Length, evaluate
 from ....op_graph.values.dtypes import named_dtype
 from ...sizes.scratch import Size, lines
 
-NARROW_ROWS = 256  # maximum elements of lines that vectors of two numbers sort in lanes
-CACHE_LINE = 64  # bytes of neighbouring strided lines that are transposed together
-TILE = 1 << 22  # maximum bytes of a transposed tile of long lines
-GRAIN = 16384  # elements of a task: about 100 microseconds
+MAX_NARROW_SORT_LENGTH = 256  # maximum elements of lines that vectors of two numbers sort in lanes
+CACHE_LINE_BYTES = 64  # bytes of neighbouring strided lines that are transposed together
+MAX_TILE_BYTES = 1 << 22  # maximum bytes of a transposed tile of long lines
+MIN_TASK_ELEMENTS = 16384  # elements of a task: about 100 microseconds
 
 
 def lines_of_task(length: int | Length) -> int | Length:
     """Return the number of lines of this length that one task sorts."""
-    return 1 + GRAIN // (length + 1)
+    return 1 + MIN_TASK_ELEMENTS // (length + 1)
 
 
 def word_bytes(row: str, dtype: str) -> int:
@@ -46,15 +46,15 @@ class SortScratch:
         k, tasks = evaluate(self.k, lengths), -(-outer * inner // evaluate(lines_of_task(n), {}))
         element = named_dtype(self.dtype).itemsize
         line = n * element + k * (element if self.row == "sort" else 8)
-        turned = min(TILE // (line + 1), CACHE_LINE // element, inner)
-        tile = 0 if n <= NARROW_ROWS or turned < 2 else lines(turned * line)
+        turned = min(MAX_TILE_BYTES // (line + 1), CACHE_LINE_BYTES // element, inner)
+        tile = 0 if n <= MAX_NARROW_SORT_LENGTH or turned < 2 else lines(turned * line)
         return evaluate(self._words(n) + tile, {}) * max(1, min(threads, tasks))
 
     def most(self, threads: int) -> Size:
         """Return an upper bound of ``bytes``, an expression over open lengths."""
         if all(isinstance(size, int) for size in (*self.sizes, self.k)):
             return self.bytes({}, threads)
-        tile = 0 if self.sizes[2] == 1 else TILE + 64
+        tile = 0 if self.sizes[2] == 1 else MAX_TILE_BYTES + 64
         return (self._words(self.sizes[1]) + tile) * threads
 
     def _words(self, n: Size) -> Size:

@@ -41,7 +41,9 @@ CURE = "install gcc (apt install gcc) or pip install 'geon[native]'"
 MACROS = ("__AVX", "__SSE", "__FMA", "__F16C__", "__BMI", "__ARM_", "__aarch64__", "__x86_64__")
 FAMILY_MACROS = ("__clang__", "__GNUC__", "__clang_major__", "__SIZEOF_INT128__", "__ELF__")
 
-LONGEST = 300  # maximum characters of a message: some compilers repeat a long command
+MAX_MESSAGE_CHARACTERS = (
+    300  # maximum characters of a message: some compilers repeat a long command
+)
 
 # Test program: the compiler must find the includes of pool.c and make a shared object that this
 # process can load, so it is not a cross-compiler.
@@ -301,7 +303,9 @@ def _first(text: str) -> str:
     """Return the first line that mentions an error, else the first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     found = next((line for line in lines if "error" in line.lower()), lines[0] if lines else "")
-    return found if len(found) <= LONGEST else f"{found[:LONGEST]} ..."
+    return (
+        found if len(found) <= MAX_MESSAGE_CHARACTERS else f"{found[:MAX_MESSAGE_CHARACTERS]} ..."
+    )
 
 
 def _accepts(command: tuple[str, ...], flags: Iterable[str]) -> bool:
@@ -424,7 +428,7 @@ def processor() -> str:
     return "; ".join(lines)
 
 
-def sanitized(toolchain: Toolchain) -> Toolchain:
+def with_sanitizers(toolchain: Toolchain) -> Toolchain:
     """Return the compiler with address and undefined-behaviour sanitizers enabled.
 
     Its objects can be loaded only in a process that was started with ``sanitizer_environment``.
@@ -443,12 +447,13 @@ CURE_SANITIZER = "install gcc (apt install gcc) or clang and set CC to it"
 
 
 def sanitizer_environment(toolchain: Toolchain) -> dict[str, str]:
-    """Return the environment variables with which a process can load what ``sanitized`` compiles.
+    """Return the environment variables with which a process can load what ``with_sanitizers``
+    compiles.
 
     Leak detection is off, since the interpreter keeps memory until it ends. Raises
     ``UnavailableError`` if the compiler has no sanitizer library.
     """
-    sanitized(toolchain)
+    with_sanitizers(toolchain)
     library = f"libclang_rt.asan-{platform.machine()}.so"
     for name in (
         (library, "libclang_rt.asan.so") if toolchain.family == "clang" else ("libasan.so",)

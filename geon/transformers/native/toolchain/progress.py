@@ -9,7 +9,9 @@ import threading
 import time
 from typing import Any, Protocol
 
-LONG = 2.0  # seconds of compiling before the first message, and between two log lines
+REPORT_INTERVAL_SECONDS = (
+    2.0  # seconds of compiling before the first message, and between two log lines
+)
 
 log = logging.getLogger("geon")
 
@@ -24,10 +26,11 @@ class Display(Protocol):
         """End the display, after success or failure."""
 
 
-class Progress:
+class CompileProgress:
     """A context manager that counts compiled units out of ``total`` and displays them.
 
-    A compilation of less than ``LONG`` seconds shows nothing. Nothing is written to standard
+    A compilation of less than ``REPORT_INTERVAL_SECONDS`` seconds shows nothing. Nothing is written
+    to standard
     output.
     """
 
@@ -36,10 +39,10 @@ class Progress:
         self.lock = threading.Lock()
         self.display: Display | None = None
         self.ended = False
-        self.timer = threading.Timer(LONG, self._begin)
+        self.timer = threading.Timer(REPORT_INTERVAL_SECONDS, self._begin)
         self.timer.name, self.timer.daemon = "geon says that it compiles", True
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> CompileProgress:
         self.timer.start()
         return self
 
@@ -80,7 +83,7 @@ def make_display(total: int) -> Display:
     try:
         return Bar(total)
     except ImportError:
-        return Line(total)
+        return StatusLine(total)
 
 
 def in_terminal() -> bool:
@@ -116,7 +119,7 @@ class Bar:
         self.bar.close()
 
 
-class Line:
+class StatusLine:
     """One line of standard error that is overwritten, and removed at the end."""
 
     def __init__(self, total: int) -> None:
@@ -136,14 +139,16 @@ class Line:
 
 
 class Logged:
-    """Lines of geon's log at level INFO: one at once, others at least ``LONG`` seconds apart."""
+    """Lines of geon's log at level INFO: one at once, others at least ``REPORT_INTERVAL_SECONDS``
+    seconds apart.
+    """
 
     def __init__(self, total: int) -> None:
-        self.total, self.last = total, -LONG
+        self.total, self.last = total, -REPORT_INTERVAL_SECONDS
 
     def show(self, done: int) -> None:
         now = time.monotonic()
-        if now - self.last >= LONG:
+        if now - self.last >= REPORT_INTERVAL_SECONDS:
             self.last = now
             log.info("compiling: %d of %d units", done, self.total)
 

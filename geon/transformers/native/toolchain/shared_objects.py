@@ -22,8 +22,8 @@ from ...loading.environment import CACHE
 from . import prebuilt
 from .compilers import CURE, Toolchain, link_by_itself, run_compiler
 from .flags import OF_VECTORS
-from .progress import Progress
-from .translation_units import VECTORS_COST
+from .progress import CompileProgress
+from .translation_units import VECTOR_TEXT_COST_RATIO
 
 # Number of units that this process compiled, without linking.
 compiled = 0
@@ -81,12 +81,12 @@ def _shared(
     if found is not None:
         return found
     if len(texts) == 1 and not toolchain.linker:
-        with disk.scratch_file(".so") as made, Progress(1):
+        with disk.scratch_file(".so") as made, CompileProgress(1):
             _compile(toolchain, texts[0], keys[0], ("-shared", *flags[texts[0]], "-lm"), made)
             return disk.keep(file, made)
     with disk.scratch_file(".so") as made, disk.scratch_file(".o") as alone:
         if len(texts) == 1:
-            with Progress(1):
+            with CompileProgress(1):
                 _compile(toolchain, texts[0], keys[0], ("-c", *flags[texts[0]]), alone)
             objects = [alone]
         else:
@@ -169,7 +169,7 @@ def _objects(
         return found
 
     with (
-        Progress(len(texts)) as progress,
+        CompileProgress(len(texts)) as progress,
         ThreadPoolExecutor(min(len(texts), available())) as pool,
     ):
         # Units that are being compiled already come first, as they have a processor. The others
@@ -189,7 +189,7 @@ def _objects(
 
 def cost_of(unit: str) -> float:
     """Return the estimated compile cost of a unit, in characters of scalar text."""
-    return len(unit) * (VECTORS_COST if unit.startswith(OF_VECTORS) else 1)
+    return len(unit) * (VECTOR_TEXT_COST_RATIO if unit.startswith(OF_VECTORS) else 1)
 
 
 def available() -> int:

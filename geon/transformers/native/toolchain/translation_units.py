@@ -1,6 +1,7 @@
 """Divide the kernels of a module into translation units that are compiled in parallel.
 
-The compile cost of a kernel is the length of its text plus ``KERNEL`` characters. While one
+The compile cost of a kernel is the length of its text plus ``KERNEL_COST_CHARACTERS`` characters.
+While one
 processor emits kernels, the others compile the first units.
 """
 
@@ -8,22 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-KERNEL = 2_000  # characters: fixed compile cost of a kernel
-VECTORS_COST = 0.4  # relative compile cost of text that is vectorised already
-CALL = 80  # characters of one call in ``geon_run``
+KERNEL_COST_CHARACTERS = 2_000  # characters: fixed compile cost of a kernel
+VECTOR_TEXT_COST_RATIO = 0.4  # relative compile cost of text that is vectorised already
+CALL_COST_CHARACTERS = 80  # characters of one call in ``geon_run``
 # Minimum cost of a unit in characters: below it, headers and linking cost more than is saved.
-LEAST = 8_000
+MIN_UNIT_CHARACTERS = 8_000
 # Maximum cost of a unit in characters: with larger units a wrong estimate delays the end too much.
-MOST = 96_000
+MAX_UNIT_CHARACTERS = 96_000
 
 
 def cost(text: str, of_vectors: bool = False) -> int:
     """Return the estimated compile cost of a kernel, in characters."""
-    every = len(text) + KERNEL
-    return round(every * VECTORS_COST) if of_vectors else every
+    every = len(text) + KERNEL_COST_CHARACTERS
+    return round(every * VECTOR_TEXT_COST_RATIO) if of_vectors else every
 
 
-def enough(waiting: int, printed: int, expected: float, cores: int, first: bool = False) -> bool:
+def is_unit_ready(
+    waiting: int, printed: int, expected: float, cores: int, first: bool = False
+) -> bool:
     """Return True if the waiting kernels should be compiled as a unit while others are emitted.
 
     ``waiting``, ``printed`` and ``expected`` are the costs of the waiting, of the emitted and of
@@ -31,7 +34,11 @@ def enough(waiting: int, printed: int, expected: float, cores: int, first: bool 
     units have at least the maximum cost divided by the number of cores. Compiling the unit must end
     before the cores have compiled their shares of the rest.
     """
-    least = 2 * LEAST if first else max(2 * LEAST, MOST // cores)
+    least = (
+        2 * MIN_UNIT_CHARACTERS
+        if first
+        else max(2 * MIN_UNIT_CHARACTERS, MAX_UNIT_CHARACTERS // cores)
+    )
     return waiting >= least and expected - printed >= cores * waiting
 
 
@@ -41,18 +48,24 @@ def sizes(total: int, cores: int, others: bool = False) -> list[int]:
     They are equal if one unit per core suffices and there are no ``others``. Otherwise they
     decrease, so that all cores end at about the same time.
     """
-    if cores == 1 or total < 2 * LEAST or (total <= MOST * cores and not others):
-        count = max(1, min(cores, total // LEAST))
+    if (
+        cores == 1
+        or total < 2 * MIN_UNIT_CHARACTERS
+        or (total <= MAX_UNIT_CHARACTERS * cores and not others)
+    ):
+        count = max(1, min(cores, total // MIN_UNIT_CHARACTERS))
         return [-(-total // count)] * count
     found, rest = [], total
     while rest > 0:
-        size = min(MOST, max(2 * LEAST, 2 * rest // (3 * cores)))
-        found.append(size if rest - size >= LEAST else rest)
+        size = min(MAX_UNIT_CHARACTERS, max(2 * MIN_UNIT_CHARACTERS, 2 * rest // (3 * cores)))
+        found.append(size if rest - size >= MIN_UNIT_CHARACTERS else rest)
         rest -= found[-1]
     return found
 
 
-def divided(costs: Sequence[int], first: int, cores: int, others: bool = False) -> list[list[int]]:
+def divide_units(
+    costs: Sequence[int], first: int, cores: int, others: bool = False
+) -> list[list[int]]:
     """Return the numbers of the kernels of each unit; the first unit has an extra cost of
     ``first``.
 

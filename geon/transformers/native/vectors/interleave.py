@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import is_multiple
 from ...printing.nests.pass_text import PrintedPass
-from ..names.loop_lines import for_loop, indented
+from ..names.loop_lines import for_loop, indent
 
-WIDE = 32  # minimum bytes of vectors that are interleaved
-VECTORS = 4  # interleaved vectors
-SHORT = 2  # minimum blocks of vectors of a loop for which a second version pays off
+MIN_VECTOR_BYTES = 32  # minimum bytes of vectors that are interleaved
+INTERLEAVED_VECTORS = 4  # interleaved vectors
+MIN_LOOP_BLOCKS = 2  # minimum blocks of vectors of a loop for which a second version pays off
 COUNTS = {4: "uint8_t", 8: "uint16_t"}  # dummy type by element bytes: 1/VECTORS of its width
 
 
@@ -45,22 +45,23 @@ class Abreast:
         loop.
         """
         (low, high), filled = bounds, f"{variable}_filled"
-        if isinstance(size, int) and size < SHORT * self.block:
+        if isinstance(size, int) and size < MIN_LOOP_BLOCKS * self.block:
             return [pragma, *for_loop(variable, *bounds, body)]
         if bounds == ("0", str(size)) and is_multiple(size, self.block):
-            return ["{", *indented(self.blocks(variable, bounds, pragma, body)), "}"]
+            return ["{", *indent(self.blocks(variable, bounds, pragma, body)), "}"]
         lines = [
-            f"const int64_t turns = {high} - {low} < {SHORT * self.block} ? 0 : {high} - {low};",
+            f"const int64_t turns = {high} - {low} < {MIN_LOOP_BLOCKS * self.block} ? 0 : "
+            f"{high} - {low};",
             f"const int64_t {filled} = {low} + (turns & -{self.block});",
             *self.blocks(variable, (low, filled), pragma, body),
             pragma,
             *for_loop(variable, filled, high, body),
         ]
-        return ["{", *indented(lines), "}"]
+        return ["{", *indent(lines), "}"]
 
 
-def abreast(made: PrintedPass, vector_bytes: int) -> Abreast | None:
+def choose_interleaving(made: PrintedPass, vector_bytes: int) -> Abreast | None:
     """Return the interleaving of a pass's vectors, or None."""
-    if made.abreast not in COUNTS or vector_bytes < WIDE:
+    if made.abreast not in COUNTS or vector_bytes < MIN_VECTOR_BYTES:
         return None
-    return Abreast(VECTORS * vector_bytes // made.abreast, COUNTS[made.abreast])
+    return Abreast(INTERLEAVED_VECTORS * vector_bytes // made.abreast, COUNTS[made.abreast])

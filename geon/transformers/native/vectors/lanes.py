@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...printing.nests.scalar_statements import LANES
+from ...printing.nests.scalar_statements import MAX_LANES
 from ..names.dialect import ArrayLanes
-from ..names.loop_lines import indented, stepped
+from ..names.loop_lines import indent, stepped_loop
 from .vector_ops import vector_type
 
 ZEROS = ("0", "0.0f", "0.0")
@@ -76,7 +76,7 @@ class VectorLanes(ArrayLanes):
         """Return the array whose current vector is ``text``, or None."""
         return self.arrays.get(text)
 
-    def array(self, ctype: str, name: str, size: int = LANES) -> str:
+    def array(self, ctype: str, name: str, size: int = MAX_LANES) -> str:
         """Return the declaration of an array over lanes, aligned to cache lines."""
         return f"{self.vectors.element(ctype)} {name}[{size}] GEON_IN_LINES;"
 
@@ -107,7 +107,7 @@ class VectorLanes(ArrayLanes):
 
     def loop(self, low: str, high: str, body: list[str], pragma: bool = True) -> list[str]:
         """Return a loop over vectors of lanes."""
-        return stepped("lane", self.vectors.count, body, low, high)
+        return stepped_loop("lane", self.vectors.count, body, low, high)
 
 
 def values_together(run: Sequence[LaneValue]) -> list[str]:
@@ -115,4 +115,4 @@ def values_together(run: Sequence[LaneValue]) -> list[str]:
     declared, made = [each.declaration for each in run], [each.statement for each in run]
     if len(made) == 1:
         return [*declared, f"{run[0].head} {made[0]}"]
-    return [*declared, f"{run[0].head} {{", *indented(made), "}"]
+    return [*declared, f"{run[0].head} {{", *indent(made), "}"]

@@ -16,25 +16,30 @@ from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Loop, Nest, Pass, Store
 from ...kernels.ir.scalar_code import Load, Scalar, walk
 from ...printing.nests.pass_text import PrintedPass, PrintedStore, first_turn
-from ..machine.caches import LEAST
-from ..names.loop_lines import indented
+from ..machine.caches import MIN_CACHE_BYTES
+from ..names.loop_lines import indent
 from ..names.naming import KernelNames
-from .transpose_tiles import WIDE, width
+from .transpose_tiles import TILE_ROW_BYTES, width
 
-LINE = 64  # bytes of a cache line
-STAGE = 1 << 10  # bytes of the buffer of each store
-SHORT = 64  # minimum iterations of a loop for which non-temporal stores pay off
-LONG = 256  # iterations from which on one loop serves plain and non-temporal stores
-PIECE = 1 << 16  # minimum bytes that a piece of a nest stores non-temporally
-ACROSS = 2  # weight of bytes that are stored transposed, where lines are not prefetched
-MOST = 8  # maximum buffered stores of a loop: 8 KiB
+CACHE_LINE_BYTES = 64  # bytes of a cache line
+STAGING_BYTES = 1 << 10  # bytes of the buffer of each store
+MIN_STREAMING_TURNS = 64  # minimum iterations of a loop for which non-temporal stores pay off
+MIN_SINGLE_TEXT_TURNS = (
+    256  # iterations from which on one loop serves plain and non-temporal stores
+)
+MIN_STREAMING_PIECE_BYTES = 1 << 16  # minimum bytes that a piece of a nest stores non-temporally
+TRANSPOSED_STORE_WEIGHT = (
+    2  # weight of bytes that are stored transposed, where lines are not prefetched
+)
+MAX_STREAMED_STORES = 8  # maximum buffered stores of a loop: 8 KiB
 
 
 @dataclass(frozen=True, slots=True)
 class Passing:
     """The stores of a nest that may be non-temporal.
 
-    ``operands`` are the numbers of their operands. ``stored`` are the bytes that the nest stores,
+    ``operands`` are the numbers of their operands. ``stored_bytes`` are the bytes that the nest
+    stores,
     ``touched`` those that it stores or reads.
     """
 
@@ -52,8 +57,8 @@ def passing(work: Nest, names: KernelNames) -> Passing | None:
     nests = work.pieces or (work,)
     size: Size = 0
     for nest in nests:
-        size = size + stored(nest)
-    if isinstance(size, int) and size < LEAST:
+        size = size + stored_bytes(nest)
+    if isinstance(size, int) and size < MIN_CACHE_BYTES:
         return None
     nodes = [node for nest in (work, *nests) for node in walk(*values(nest))]
     read = {x.operand: work.operands[x.operand] for x in nodes if isinstance(x, Load)}
@@ -72,8 +77,12 @@ def may_pass(piece: Nest, whole: Size) -> bool:
 
     A border piece has fewer open lengths as factors than the whole, so it is a small part of it.
     """
-    size = stored(piece)
-    return size >= PIECE if isinstance(size, int) else degree(size) >= degree(whole)
+    size = stored_bytes(piece)
+    return (
+        size >= MIN_STREAMING_PIECE_BYTES
+        if isinstance(size, int)
+        else degree(size) >= degree(whole)
+    )
 
 
 def degree(size: Size) -> int:
@@ -85,7 +94,7 @@ def degree(size: Size) -> int:
 
 def may_begin(store: PrintedStore) -> bool:
     """Return True if the stores of all rows may begin at cache lines."""
-    return not isinstance(store.apart, int) or store.apart * store.itemsize % LINE == 0
+    return not isinstance(store.apart, int) or store.apart * store.itemsize % CACHE_LINE_BYTES == 0
 
 
 def stores(nest: Nest) -> list[Store]:
@@ -102,7 +111,7 @@ def values(nest: Nest) -> list[Scalar]:
     return found
 
 
-def stored(nest: Nest) -> Size:
+def stored_bytes(nest: Nest) -> Size:
     """Return the bytes that the passes of a nest store."""
     rows = product([loop.extent for loop in nest.rows])
     if nest.across is not None:
@@ -129,7 +138,7 @@ class Past:
 
         A pass with reductions has none: its terms are added in blocks of another size.
         """
-        short = isinstance(inner.extent, int) and inner.extent < SHORT
+        short = isinstance(inner.extent, int) and inner.extent < MIN_STREAMING_TURNS
         if self.passing is None or made.sums or made.states or (short and not made.flat):
             return []
         if made.crosses and not isinstance(self.passing.stored, int):
@@ -137,8 +146,12 @@ class Past:
         free = self.passing.operands
         found = [x for x in made.stores if x.start is not None and x.operand in free]
         wide = width(made) if made.crosses else 0
-        found = [x for x in found if may_begin(x) or wide * x.itemsize >= WIDE or x.apart == wide]
-        return found if len(found) <= MOST else []
+        found = [
+            x
+            for x in found
+            if may_begin(x) or wide * x.itemsize >= TILE_ROW_BYTES or x.apart == wide
+        ]
+        return found if len(found) <= MAX_STREAMED_STORES else []
 
     def statements(
         self, chosen: list[PrintedStore], lines: Iterable[object], direct: bool = False
@@ -172,7 +185,8 @@ class Past:
         """Return the loop ``run`` between bounds, in blocks that are buffered and copied.
 
         With few bytes stored, one block without copies can use the same text. That is done if the
-        nest's size is known, for a ``divided`` loop and for one of at least ``LONG`` iterations.
+        nest's size is known, for a ``divided`` loop and for one of at least
+        ``MIN_SINGLE_TEXT_TURNS`` iterations.
         Other loops have a second version without blocks, as a block would cost too much. Blocks
         consist of ``whole`` vectors or end at cache lines. Stores of runs that are ``apart`` in
         memory are buffered only if all runs begin at cache lines: otherwise two lines of each run
@@ -185,27 +199,31 @@ class Past:
         first, size, (low, high) = first_turn(inner.name), inner.extent, bounds
         flags = []
         if not isinstance(size, int):
-            flags.append(f"{high} - {low} >= {SHORT}")
+            flags.append(f"{high} - {low} >= {MIN_STREAMING_TURNS}")
         if apart:
             step = self.names.length(chosen[0].apart * chosen[0].itemsize)
-            flags.append(f"(((uintptr_t)({chosen[0].start}) | ({step})) & {LINE - 1}) == 0")
+            flags.append(
+                f"(((uintptr_t)({chosen[0].start}) | ({step})) & {CACHE_LINE_BYTES - 1}) == 0"
+            )
         flag = "passes" if flags else "past"
         begin = [f"const int64_t {first} = {low};"] if apart else []
         if flags:
             begin.append(f"const _Bool passes = {' && '.join(['past', *flags])};")
-        known = isinstance(self.passing.stored, int) or (isinstance(size, int) and size >= LONG)
+        known = isinstance(self.passing.stored, int) or (
+            isinstance(size, int) and size >= MIN_SINGLE_TEXT_TURNS
+        )
         if divided or known:
             lines = self.blocks(chosen, inner, bounds, run, flag, whole)
         else:
             start = [] if apart else [f"const int64_t {first} = {low};"]
             lines = [
                 f"if ({flag}) {{",
-                *indented(self.blocks(chosen, inner, bounds, run, "", whole)),
+                *indent(self.blocks(chosen, inner, bounds, run, "", whole)),
                 "} else {",
-                *indented([*start, *_near(chosen, "false"), *run(low, high)]),
+                *indent([*start, *_near(chosen, "false"), *run(low, high)]),
                 "}",
             ]
-        return ["{", *indented([*begin, *lines]), "}"] if begin else lines
+        return ["{", *indent([*begin, *lines]), "}"] if begin else lines
 
     def direct(
         self,
@@ -222,9 +240,9 @@ class Past:
         first = first_turn(inner.name)
         starts = [f"(uintptr_t)({store.start})" for store in chosen]
         steps = [f"({self.names.length(x.apart * x.itemsize)})" for x in chosen]
-        lies = f"(({' | '.join(dict.fromkeys([*starts, *steps]))}) & {LINE - 1}) == 0"
+        lies = f"(({' | '.join(dict.fromkeys([*starts, *steps]))}) & {CACHE_LINE_BYTES - 1}) == 0"
         begin = [f"const int64_t {first} = {bounds[0]};", f"const _Bool passes = past && {lies};"]
-        return ["{", *indented([*begin, *run(*bounds)]), "}"]
+        return ["{", *indent([*begin, *run(*bounds)]), "}"]
 
     def fetched(self, operand: int, fetch: str) -> str:
         """Return a prefetch for a later store, disabled if the store is non-temporal and never
@@ -271,7 +289,7 @@ class Past:
         """
         first, stop, (low, high) = first_turn(inner.name), f"{inner.name}_to", bounds
         start, each = chosen[0].start, chosen[0].itemsize
-        turns = STAGE // max(store.itemsize for store in chosen)
+        turns = STAGING_BYTES // max(store.itemsize for store in chosen)
         place = "NULL" if whole else start
         part = f"{first} + geon_past_turns({place}, {each}, {high} - {first}, {turns})"
         streams = [""] * len(chosen) if rows else self.streams(chosen)
@@ -284,11 +302,11 @@ class Past:
         lines = [
             f"{stop} = {flag} ? {part} : {high};" if flag else f"{stop} = {part};",
             *[f"{x.ctype} held_{k}[{turns}] GEON_LINES;" for k, x in enumerate(chosen)],
-            *["{", *indented([*_near(chosen, flag), *run(first, stop)]), "}"],
-            *([f"if ({flag}) {{", *indented(copies), "}"] if flag else copies),
+            *["{", *indent([*_near(chosen, flag), *run(first, stop)]), "}"],
+            *([f"if ({flag}) {{", *indent(copies), "}"] if flag else copies),
         ]
         head = f"for (int64_t {first} = {low}, {stop}; {first} < {high}; {first} = {stop}) {{"
-        return [head, *indented(lines), "}"]
+        return [head, *indent(lines), "}"]
 
     def streams(self, chosen: list[PrintedStore]) -> list[str]:
         """Return the names of the streams through which these stores are written.
@@ -307,7 +325,7 @@ class Past:
         if not self.used and not self.fenced and not self.asked:
             return lines
         assert self.passing is not None
-        times = 1 if self.plain else ACROSS
+        times = 1 if self.plain else TRANSPOSED_STORE_WEIGHT
         sizes = (self.passing.stored * times, self.passing.touched * times)
         stored, touched = map(self.names.length, sizes)
         self.names.calls(["geon_past_put"])  # its file defines the functions called here

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ....op_graph.axes.affine import Affine
+from ....op_graph.axes.affine import AffineIndex
 from ....op_graph.values.dtypes import name_of
 from ...kernels.ir.nest import Store
 from ...kernels.ir.scalar_code import Load, Select, walk
 from ...kernels.scans.sequential_scan import TURN, OrderedLoop
 from ...printing.nests.scan_statements import OrderedPrinter, row_of
-from ...printing.nests.statement_blocks import Block
+from ...printing.nests.statement_blocks import StatementBlock
 from ...printing.nests.transposed_passes import is_direct
 from ...printing.scalars.c_expressions import C_TYPES
 from ..names.loop_lines import for_loop
@@ -35,7 +35,7 @@ class Run:
 
     name: str
     operand: int
-    offset: Affine
+    offset: AffineIndex
     width: int
     ctype: str
     itemsize: int
@@ -136,7 +136,7 @@ def copied(
     printer = OrderedPrinter(work, names)
     printer.spelled = {**printer.spelled, row: "begin"}
     for run in runs:
-        place = printer.index(Block(Block(Block())), run.offset)
+        place = printer.index(StatementBlock(StatementBlock(StatementBlock())), run.offset)
         memory = f"&{names.operand(run.operand)}[{place}]"
         step = names.length(run.offset.step(row))
         function = f"geon_transpose_{run.itemsize}_squares"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...kernels.analysis.work_estimate import EXPENSIVE
+from ...kernels.analysis.work_estimate import ELEMENTARY_COST_OPS
 from ...kernels.ir.scalar_code import Apply, walk
 from ...kernels.scans.sequential_scan import OrderedLoop
-from ...kernels.scans.slp_cost import packed
+from ...kernels.scans.slp_cost import choose_packing
 from ...printing.nests.parameters import Parameter
 from ...printing.nests.scan_statements import PrintedOrdered, print_ordered
-from ..names.loop_lines import SIMD, for_loop, indented, stepped
-from ..names.naming import NAME, Function, KernelNames, head
+from ..names.loop_lines import SIMD, for_loop, indent, stepped_loop
+from ..names.naming import NAME, KernelNames, NativeFunction, head
 from ..names.out_of_line import out_of_line
 from .scan_copies import copied, copies, filled
 from .slp_text import print_packed, vector_type
@@ -29,12 +29,14 @@ LONG = """#if defined(__GNUC__) && !defined(__clang__)
 #else
 #define GEON_LONG static __attribute__((noinline))
 #endif"""
-LOOK = 1 << 20  # statements between two tests for an interrupt, some tenths of a millisecond
+STATEMENTS_PER_STOP_CHECK = (
+    1 << 20
+)  # statements between two tests for an interrupt, some tenths of a millisecond
 BLOCK = 16  # rows per vector block, where what they read is copied
-ROWS = 64  # rows in lanes at a time: their carries stay in the L1 cache or in registers
+ROWS_PER_BLOCK = 64  # rows in lanes at a time: their carries stay in the L1 cache or in registers
 
 
-def ordered_function(work: OrderedLoop, names: KernelNames, vector_bytes: int) -> Function:
+def ordered_function(work: OrderedLoop, names: KernelNames, vector_bytes: int) -> NativeFunction:
     """Return the C function of a sequential scan."""
     shared: tuple[str, ...] = ()
     if work.rows == 1:
@@ -45,7 +47,7 @@ def ordered_function(work: OrderedLoop, names: KernelNames, vector_bytes: int) -
     else:
         lines, shared = _many_copied(work, names, vector_bytes)
     text = "\n".join([*lines, ""])
-    return Function(text, tuple(names.parameters), shared, calls=tuple(names.called))
+    return NativeFunction(text, tuple(names.parameters), shared, calls=tuple(names.called))
 
 
 def _one_row(
@@ -54,7 +56,7 @@ def _one_row(
     """Return the statements of a loop of one row, the attributes of its function, and the texts
     that it needs once in a unit.
     """
-    side_by_side = packed(work, vector_bytes)
+    side_by_side = choose_packing(work, vector_bytes)
     if side_by_side is None:
         return print_ordered(work, names, lambda name: name), [], ()
     printed = print_packed(work, side_by_side, names)
@@ -78,7 +80,7 @@ def turns(work: OrderedLoop, names: KernelNames, body: list[str]) -> list[str]:
         f"for (int64_t some = 0; some < {count}; some += {some}) {{",
         "    if (watched && geon_interrupted()) break;",
         f"    const int64_t end = some + {some} < {count} ? some + {some} : {count};",
-        *indented(for_loop("turn", "some", "end", body)),
+        *indent(for_loop("turn", "some", "end", body)),
         "}",
     ]
 
@@ -87,7 +89,9 @@ def between_looks(work: OrderedLoop) -> int | None:
     """Return the number of iterations between two tests for an interrupt; None if the loop is
     short.
     """
-    some = max(1, LOOK // (weight(work) * (1 if work.rows == 1 else ROWS)))
+    some = max(
+        1, STATEMENTS_PER_STOP_CHECK // (weight(work) * (1 if work.rows == 1 else ROWS_PER_BLOCK))
+    )
     return None if isinstance(work.turns, int) and work.turns <= some else some
 
 
@@ -112,7 +116,7 @@ def _one(
     ]
     body += [*printed.first, *turns(work, names, printed.turn), *printed.last]
     own_head = head(names.parameters).replace(NAME, name)
-    return [f"static {own_head}", "{", *indented(body), "}"]
+    return [f"static {own_head}", "{", *indent(body), "}"]
 
 
 def _many(work: OrderedLoop, names: KernelNames) -> list[str]:
@@ -142,16 +146,16 @@ def _many_copied(
     fill = filled(made.turn)
     each = for_loop("lane", "at", f"at + {BLOCK}", _at_row(last, printed.turn))
     turn = [
-        *copied(work, names, made.turn, ROWS),
-        *(["if (turn == 0) {", *indented(fill), "}"] if fill else []),
-        *stepped("at", BLOCK, [SIMD, *each], "0", "filled"),
-        *copied(work, names, made.after, ROWS, stores=True),
+        *copied(work, names, made.turn, ROWS_PER_BLOCK),
+        *(["if (turn == 0) {", *indent(fill), "}"] if fill else []),
+        *stepped_loop("at", BLOCK, [SIMD, *each], "0", "filled"),
+        *copied(work, names, made.after, ROWS_PER_BLOCK, stores=True),
     ]
     body = [
         *_begun(work, printed),
         f"const int64_t filled = (lanes + {BLOCK - 1}) / {BLOCK} * {BLOCK};",
-        *made.declared(ROWS),
-        *copied(work, names, made.before, ROWS),
+        *made.declared(ROWS_PER_BLOCK),
+        *copied(work, names, made.before, ROWS_PER_BLOCK),
         *filled(made.before),
         *for_loop("lane", "0", "filled", _at_row(last, printed.first)),
         *turns(work, names, turn),
@@ -179,7 +183,7 @@ def _at_row(number: str, lines: list[str]) -> list[str]:
 
 def _begun(work: OrderedLoop, printed: PrintedOrdered) -> list[str]:
     """The statements before the carries of rows begin."""
-    carries = [f"{ctype} {name}[{ROWS}];" for ctype, name in printed.carries]
+    carries = [f"{ctype} {name}[{ROWS_PER_BLOCK}];" for ctype, name in printed.carries]
     return [*watching(work), *printed.top, *carries]
 
 
@@ -203,34 +207,34 @@ def _of_rows(
         f"const int64_t size = {size}, from = task * a->grain;",
         "const int64_t end = from + a->grain < size ? from + a->grain : size;",
         "int64_t at = from;",
-        f"for (; at + {ROWS} <= end; at += {ROWS})",
-        f"    {rows}, {ROWS});",
+        f"for (; at + {ROWS_PER_BLOCK} <= end; at += {ROWS_PER_BLOCK})",
+        f"    {rows}, {ROWS_PER_BLOCK});",
         f"if (at < end) {rows}, end - at);",
     ]
     main = [
         *first,
         f"const int64_t size = {size}, work = {names.length(work.turns)} * {weight(work)};",
         "int64_t grain = geon_grain(size, work);",
-        f"grain = (grain + {ROWS - 1}) / {ROWS} * {ROWS};",
+        f"grain = (grain + {ROWS_PER_BLOCK - 1}) / {ROWS_PER_BLOCK} * {ROWS_PER_BLOCK};",
         "const int64_t parts = (size + grain - 1) / grain;",
         f"struct {NAME}_some a = {{{_list(passed)}}};",
         f"geon_pool_run({NAME}_task, &a, parts, threads);",
     ]
     return [
         f"struct {NAME}_some {{",
-        *indented(fields),
+        *indent(fields),
         "};",
         f"{inlined} void {NAME}_rows({_list(some)})",
         "{",
-        *indented(body),
+        *indent(body),
         "}",
         f"static void {NAME}_task(void *argument, int64_t task)",
         "{",
-        *indented(task),
+        *indent(task),
         "}",
         f"static {head(parameters)}",
         "{",
-        *indented(main),
+        *indent(main),
         "}",
     ]
 
@@ -251,4 +255,4 @@ def weight(work: OrderedLoop) -> int:
     """Return the estimated number of statements of an iteration of one row."""
     values = [carry.value for carry in work.carries] + [store.value for store in work.stores]
     rows = [node.row.cost == "expensive" for node in walk(*values) if isinstance(node, Apply)]
-    return 1 + len(values) + sum(EXPENSIVE if costly else 1 for costly in rows)
+    return 1 + len(values) + sum(ELEMENTARY_COST_OPS if costly else 1 for costly in rows)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....op_graph.values.dtypes import DType, name_of
-from ...kernels.analysis.loop_depth import ELEMENT, Depths
+from ...kernels.analysis.loop_depth import ELEMENT_DEPTH, Depths
 from ...kernels.ir.nest import Store
 from ...kernels.ir.scalar_code import Load, Scalar
 from ...kernels.scans.sequential_scan import TURN, OrderedLoop
 from ...kernels.scans.slp import Operand, Packed, Picked, Vector, steps
 from ...printing.nests.scalar_statements import ScalarPrinter
-from ...printing.nests.scan_statements import PrintedOrdered, row_of, stored
-from ...printing.nests.statement_blocks import Block
+from ...printing.nests.scan_statements import PrintedOrdered, row_of, store_statement
+from ...printing.nests.statement_blocks import StatementBlock
 from ...printing.scalars.c_expressions import C_TYPES
 from ..names.naming import KernelNames
 
@@ -27,19 +27,19 @@ def vector_type(dtype: DType, width: int) -> tuple[str, str]:
 
 def print_packed(work: OrderedLoop, packed: Packed, names: KernelNames) -> PrintedOrdered:
     """Return the statements of a scan of one row, with ``part`` as the index in stacks."""
-    return _Printer(work, packed, names).printed()
+    return _SlpPrinter(work, packed, names).printed()
 
 
-class _Printer:
+class _SlpPrinter:
     def __init__(self, work: OrderedLoop, packed: Packed, names: KernelNames) -> None:
         self.work, self.packed, self.names = work, packed, names
         row = row_of(work)
-        self.depths = Depths({TURN: ELEMENT, row: ELEMENT}, 0)
+        self.depths = Depths({TURN: ELEMENT_DEPTH, row: ELEMENT_DEPTH}, 0)
         self.scalars = ScalarPrinter(names, self.depths)
         self.scalars.spelled = {TURN: "part", row: "row"}
         self.type, _ = vector_type(packed.dtype, packed.width)
-        self.top = Block()
-        self.inner = Block(Block(self.top))
+        self.top = StatementBlock()
+        self.inner = StatementBlock(StatementBlock(self.top))
         self.held: dict[Vector, str] = {}
 
     def printed(self) -> PrintedOrdered:
@@ -54,9 +54,9 @@ class _Printer:
                 self.scalars.value(self.inner, step)
         nexts, moves = self.moved(alone)
         stores = self.stores()
-        after = Block(Block(self.top))
+        after = StatementBlock(StatementBlock(self.top))
         kept = [carry.store for carry in self.work.carries if carry.store is not None]
-        last = [stored(self.scalars, self.names, after, store) for store in kept]
+        last = [store_statement(self.scalars, self.names, after, store) for store in kept]
         return PrintedOrdered(
             list(map(str, self.top.lines)),
             first,
@@ -67,7 +67,7 @@ class _Printer:
 
     def begun(self, alone: Sequence[int]) -> tuple[list[str], list[tuple[str, str]]]:
         """Return the statements that initialise carries, and their declarations as (type, name)."""
-        before, lines, declared = Block(Block(self.top)), [], []
+        before, lines, declared = StatementBlock(StatementBlock(self.top)), [], []
         carries = self.work.carries
         texts = [self.scalars.value(before, carry.first) for carry in carries]
         for k in alone:
@@ -106,13 +106,13 @@ class _Printer:
             if not self.scalars.named(block, node) and self.packed.homes[id(node)][0] is vector:
                 block.names[node] = f"{name}[{lane}]"
 
-    def place(self, block: Block, load: Scalar) -> str:
+    def place(self, block: StatementBlock, load: Scalar) -> str:
         """Return an element of memory."""
         assert isinstance(load, Load)
         operand = self.names.operand(load.operand)
         return f"{operand}[{self.scalars.index(block, load.offset)}]"
 
-    def operand(self, block: Block, operand: Operand) -> str:
+    def operand(self, block: StatementBlock, operand: Operand) -> str:
         """Return the text of an operand of a vector; name a permutation of lanes."""
         if isinstance(operand, Vector):
             return self.held[operand]
@@ -123,7 +123,7 @@ class _Printer:
             found = block.names[operand] = self.picked(block, operand)
         return found
 
-    def picked(self, block: Block, lanes: Picked) -> str:
+    def picked(self, block: StatementBlock, lanes: Picked) -> str:
         """Emit a vector of these lanes and return its name.
 
         Compilers make one or two instructions of a shuffle of two vectors and of a scalar insert.
@@ -146,7 +146,7 @@ class _Printer:
         block.lines += [f"{name}[{lane}] = {texts[lane]};" for lane in put]
         return name
 
-    def let(self, block: Block, text: str) -> str:
+    def let(self, block: StatementBlock, text: str) -> str:
         """Emit a vector and return its name."""
         name = self.scalars.fresh("p")
         block.lines.append(f"const {self.type} {name} = {text};")
@@ -185,7 +185,7 @@ class _Printer:
             lines.append(f"*({self.type} *){at} = {text};")
         for store in self.work.stores:
             if id(store) not in together:
-                lines.append(stored(self.scalars, self.names, self.inner, store))
+                lines.append(store_statement(self.scalars, self.names, self.inner, store))
         return lines
 
     def at(self, store: Store) -> str:

@@ -7,31 +7,42 @@ from __future__ import annotations
 
 from ....op_graph.axes.affine import Size
 from ...printing.nests.pass_text import PrintedPass, PrintedTiles, TurnedLoad, first_turn
-from ..names.loop_lines import for_loop, indented
+from ..names.loop_lines import for_loop, indent
 from ..names.naming import KernelNames
 
-TILE = 64  # lanes of a transpose tile
-WIDE = 512  # bytes of a row of a tile, so that most cache lines are stored as a whole
-SHORT = 512  # maximum lanes for which all lanes of some iterations come before the next ones
-APART = 8  # elements of padding between the rows of a tile
-FLAT = 1024  # elements of a tile of short adjacent rows
-BLOCK = 32  # bytes of a row in a block of registers
-TURNED = 128  # rows and columns of a square of a plain transpose
-LEAST_TURNED = 256  # minimum bytes of a line for which squares pay off
-WORD = 4  # minimum bytes of an element: a block's rows of smaller ones fill no cache line
-INTERLEAVED = 4  # maximum elements of a row that compilers interleave in vectors
+TILE_LANES = 64  # lanes of a transpose tile
+TILE_ROW_BYTES = 512  # bytes of a row of a tile, so that most cache lines are stored as a whole
+MAX_ROW_FIRST_LANES = (
+    512  # maximum lanes for which all lanes of some iterations come before the next ones
+)
+TILE_PADDING_ELEMENTS = 8  # elements of padding between the rows of a tile
+COLLAPSED_TILE_ELEMENTS = 1024  # elements of a tile of short adjacent rows
+REGISTER_BLOCK_BYTES = 32  # bytes of a row in a block of registers
+TRANSPOSE_SQUARE_SIDE = 128  # rows and columns of a square of a plain transpose
+MIN_TRANSPOSED_LINE_BYTES = 256  # minimum bytes of a line for which squares pay off
+MIN_TRANSPOSED_ITEM_BYTES = (
+    4  # minimum bytes of an element: a block's rows of smaller ones fill no cache line
+)
+MAX_INTERLEAVED_ELEMENTS = 4  # maximum elements of a row that compilers interleave in vectors
 
 
 def width(made: PrintedPass) -> int:
     """Return the iterations of the last loop in a tile: all of them if they are few."""
     sizes = [load.itemsize for load in made.turned] or [store.itemsize for store in made.stores]
-    wide, turns = max(WIDE // sum(sizes) // TILE, 1) * TILE, made.loops[-1].extent
+    wide, turns = (
+        max(TILE_ROW_BYTES // sum(sizes) // TILE_LANES, 1) * TILE_LANES,
+        made.loops[-1].extent,
+    )
     return turns if isinstance(turns, int) and 0 < turns <= 2 * wide else wide
 
 
 def lanes_of_tile(made: PrintedPass) -> int:
     """Return the lanes of a tile; more if rows are short and adjacent."""
-    return max(FLAT // width(made) // TILE, 1) * TILE if made.flat else TILE
+    return (
+        max(COLLAPSED_TILE_ELEMENTS // width(made) // TILE_LANES, 1) * TILE_LANES
+        if made.flat
+        else TILE_LANES
+    )
 
 
 def walks_along(made: PrintedPass, lanes: Size) -> bool:
@@ -45,7 +56,7 @@ def walks_along(made: PrintedPass, lanes: Size) -> bool:
     turns = made.loops[0].extent
     if not isinstance(turns, int) or not isinstance(lanes, int):
         return False
-    return turns > width(made) and lanes <= min(turns, SHORT)
+    return turns > width(made) and lanes <= min(turns, MAX_ROW_FIRST_LANES)
 
 
 def tiles(start: str, size: str, low: str, high: str, body: list[str]) -> list[str]:
@@ -53,10 +64,10 @@ def tiles(start: str, size: str, low: str, high: str, body: list[str]) -> list[s
     end = "tile_end" if start == "tile" else "lane_end"
     stop = f"{start} + {size} < {high} ? {start} + {size} : {high}"
     head = f"for (int64_t {start} = {low}; {start} < {high}; {start} += {size}) {{"
-    return [head, *indented([f"const int64_t {end} = {stop};", *body]), "}"]
+    return [head, *indent([f"const int64_t {end} = {stop};", *body]), "}"]
 
 
-def tiled(
+def tile_loops(
     made: PrintedPass,
     names: KernelNames,
     along: list[str],
@@ -71,26 +82,26 @@ def tiled(
     *outer, last = made.loops
     wide = width(made)
     if made.flat:
-        assert TILE * made.most <= FLAT
-        few = TILE if made.most else lanes_of_tile(made)
+        assert TILE_LANES * made.most <= COLLAPSED_TILE_ELEMENTS
+        few = TILE_LANES if made.most else lanes_of_tile(made)
         size = str(few) if made.most or isinstance(last.extent, int) else "block"
-        by_tiles = tiles("lane_tile", size, "0", "lanes", [*filled(made, names), *along])
+        by_tiles = tiles("lane_tile", size, "0", "lanes", [*fill_tiles(made, names), *along])
         # A value of a group is that of its first lane, even if it is in an array over lanes.
         shared = PrintedTiles(["const int64_t lane = 0;", *made.grouped.lines], made.grouped.tiles)
-        return [*repeated(made, shared, "lanes", names), *by_tiles]
+        return [*fill_repeated(made, shared, "lanes", names), *by_tiles]
     lines = []
     bounds = cut or ("0", names.length(last.extent))
     for t in made.turned:
-        lines.append(f"{t.ctype} {t.name}[{TILE}][{wide + APART}];")
+        lines.append(f"{t.ctype} {t.name}[{TILE_LANES}][{wide + TILE_PADDING_ELEMENTS}];")
         names.calls([f"geon_transpose_{t.itemsize}"])
         sides = "tile_end - tile, lane_end - lane_tile"
         lines.append(f"geon_transpose_{t.itemsize}({t.source}, {t.step}, {t.name}, "
-                     f"{wide + APART}, {sides});")  # fmt: skip
+                     f"{wide + TILE_PADDING_ELEMENTS}, {sides});")  # fmt: skip
     lines += for_loop("lane", "lane_tile", "lane_end", along)
     body = tiles("tile", str(wide), *bounds, lines)
     for turns in reversed(outer):
         body = for_loop(turns.name, "0", names.length(turns.extent), body)
-    by_tiles = tiles("lane_tile", str(TILE), "0", "lanes", body)
+    by_tiles = tiles("lane_tile", str(TILE_LANES), "0", "lanes", body)
     return straight(made, names, bounds, by_tiles, passes) if is_copy(made) else by_tiles
 
 
@@ -101,7 +112,9 @@ def is_copy(made: PrintedPass) -> bool:
     if not made.copies or len(made.loops) != 1 or (len(made.turned), len(made.stores)) != (1, 1):
         return False
     (turned,), (store,) = made.turned, made.stores
-    return store.start is not None and turned.itemsize == store.itemsize >= WORD
+    return (
+        store.start is not None and turned.itemsize == store.itemsize >= MIN_TRANSPOSED_ITEM_BYTES
+    )
 
 
 def straight(
@@ -128,21 +141,23 @@ def straight(
         f"const int64_t tile = {low}, lane_tile = 0, lane = 0, {first_turn(last.name)} = {low};",
         f"{function}_turned({turned.source}, {turned.step}, {target});",
     ]
-    return [f"if ({' && '.join(flags)}) {{", *indented(call), "} else {", *indented(by_tiles), "}"]
+    return [f"if ({' && '.join(flags)}) {{", *indent(call), "} else {", *indent(by_tiles), "}"]
 
 
-def filled(made: PrintedPass, names: KernelNames) -> list[str]:
+def fill_tiles(made: PrintedPass, names: KernelNames) -> list[str]:
     """Return the statements that fill tiles of short rows, in the order of the stores."""
     turns, lines = made.loops[-1].extent, []
     size, wide = size_of_tile(made), turns_of(made, names)
     for t in made.turned:
         lines.append(f"{t.ctype} {t.name}[{size}];")
-        known = isinstance(turns, int) and (turns <= INTERLEAVED and turns * t.itemsize < BLOCK)
-        if t.step == "0" and not (isinstance(turns, int) and turns <= INTERLEAVED):
+        known = isinstance(turns, int) and (
+            turns <= MAX_INTERLEAVED_ELEMENTS and turns * t.itemsize < REGISTER_BLOCK_BYTES
+        )
+        if t.step == "0" and not (isinstance(turns, int) and turns <= MAX_INTERLEAVED_ELEMENTS):
             function = f"geon_transpose_{t.itemsize}"
             names.calls([function, f"{function}_spread"])
             lines[-1:] = [
-                f"{t.ctype} {t.name}[{size + BLOCK // t.itemsize}];",
+                f"{t.ctype} {t.name}[{size + REGISTER_BLOCK_BYTES // t.itemsize}];",
                 f"{function}_spread({t.source}, {t.name}, {wide}, lane_end - lane_tile);",
             ]
             continue
@@ -151,7 +166,7 @@ def filled(made: PrintedPass, names: KernelNames) -> list[str]:
             lines.append(f"geon_transpose_{t.itemsize}({t.source}, {t.step}, {t.name}, {wide}, "
                          f"{wide}, lane_end - lane_tile);")  # fmt: skip
             continue
-        lines += for_loop("lane", "0", "lane_end - lane_tile", placed(t, turns, wide))
+        lines += for_loop("lane", "0", "lane_end - lane_tile", copy_lane(t, turns, wide))
     if made.others.tiles:
         lines += [f"{ctype} {name}[{size}];" for name, ctype, _ in made.others.tiles]
         at = f"(lane - lane_tile) * {wide} + turn"
@@ -170,15 +185,17 @@ def turns_of(made: PrintedPass, names: KernelNames) -> str:
 def size_of_tile(made: PrintedPass) -> int:
     """Return the elements of a tile of short rows."""
     known = isinstance(made.loops[-1].extent, int)
-    return lanes_of_tile(made) * width(made) if known else FLAT
+    return lanes_of_tile(made) * width(made) if known else COLLAPSED_TILE_ELEMENTS
 
 
 def patterns(made: PrintedPass, names: KernelNames) -> list[str]:
     """Return the statements of a task that fill tiles with values that all rows share."""
-    return repeated(made, made.patterns, "block", names)
+    return fill_repeated(made, made.patterns, "block", names)
 
 
-def repeated(made: PrintedPass, found: PrintedTiles, rows: str, names: KernelNames) -> list[str]:
+def fill_repeated(
+    made: PrintedPass, found: PrintedTiles, rows: str, names: KernelNames
+) -> list[str]:
     """Return the statements that fill tiles with ``rows`` copies of one row's values."""
     if not found.tiles:
         return []
@@ -202,10 +219,11 @@ GEON_INLINE void geon_repeat(void *elements, size_t size, int64_t count, int64_t
 """
 
 
-def placed(turned: TurnedLoad, turns: Size, wide: str) -> list[str]:
+def copy_lane(turned: TurnedLoad, turns: Size, wide: str) -> list[str]:
     """Return the statements that copy one lane into a tile.
 
-    Rows of at most ``INTERLEAVED`` elements are unrolled, as compilers vectorise a short loop
+    Rows of at most ``MAX_INTERLEAVED_ELEMENTS`` elements are unrolled, as compilers vectorise a
+    short loop
     worse.
     """
 
@@ -213,6 +231,6 @@ def placed(turned: TurnedLoad, turns: Size, wide: str) -> list[str]:
         place = f"lane * ({turned.lane_step}) + {turn} * ({turned.step})"
         return f"{turned.name}[lane * {wide} + {turn}] = ({turned.source})[{place}];"
 
-    if isinstance(turns, int) and turns <= INTERLEAVED:
+    if isinstance(turns, int) and turns <= MAX_INTERLEAVED_ELEMENTS:
         return [put(str(turn)) for turn in range(turns)]
     return for_loop("turn", "0", wide, [put("turn")])

@@ -11,28 +11,28 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from ....op_graph.axes.affine import Affine
+from ....op_graph.axes.affine import AffineIndex
 from ....op_graph.axes.lengths import is_multiple, product
 from ....op_graph.values.dtypes import BOOL, DType, name_of
-from ...kernels.analysis.index_boxes import assumed
+from ...kernels.analysis.index_boxes import nominal_length
 from ...kernels.analysis.loop_depth import Depths
 from ...kernels.analysis.work_estimate import weight
 from ...kernels.ir.nest import Loop, Nest, Pass, Store
 from ...kernels.ir.scalar_code import Apply, IndexNumber, Load, Scalar, indices, walk
 from ...printing.nests.pass_text import PrintedPass, PrintedStore, PrintedTurns, first_turn
 from ...printing.nests.scalar_statements import ScalarPrinter
-from ...printing.nests.statement_blocks import Block
+from ...printing.nests.statement_blocks import StatementBlock
 from ...printing.nests.transposed_passes import is_direct
 from ...printing.scalars import c_expressions
 from ..names.naming import KernelNames
 from .vector_ops import has_vector, is_number, row_text, vector_type, vectors
 
-TURNS = (4, 5, 3, 2)  # unroll factors, the first that divides all; registers hold their sums
-FEWEST = 6  # minimum vector loads per element: with fewer, memory is the bottleneck
-SHARE = 0.75  # maximum ratio of loads after and before sharing
-MOST = 256  # maximum nodes per element: code size grows with nodes times unroll factor
-MUCH = 64  # minimum iterations of the two innermost row loops, for enough work
-LONG = 4  # minimum vectors of a row, so that the remainder is a small part of it
+JAM_FACTORS = (4, 5, 3, 2)  # unroll factors, the first that divides all; registers hold their sums
+MIN_LOADED_VECTORS = 6  # minimum vector loads per element: with fewer, memory is the bottleneck
+MAX_LOAD_SHARE = 0.75  # maximum ratio of loads after and before sharing
+MAX_JAM_NODES = 256  # maximum nodes per element: code size grows with nodes times unroll factor
+MIN_JAM_POSITIONS = 64  # minimum iterations of the two innermost row loops, for enough work
+MIN_ROW_VECTORS = 4  # minimum vectors of a row, so that the remainder is a small part of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Jam:
     lanes: int
 
 
-def jammed(nest: Nest, vector_bytes: int) -> Jam | None:
+def choose_jam(nest: Nest, vector_bytes: int) -> Jam | None:
     """Return the unroll and jam of a nest, or None if it is illegal or saves too little."""
     if not nest.rows or nest.across is not None or nest.ending or nest.pieces:
         return None
@@ -62,12 +62,12 @@ def jammed(nest: Nest, vector_bytes: int) -> Jam | None:
     (inner,), dtype = step.loops, step.stores[0].dtype
     places = product([loop.extent for loop in nest.rows[-2:]])
     lanes = lanes_of(inner, vector_bytes // dtype.itemsize)
-    if lanes == 0 or (isinstance(places, int) and places < MUCH):
+    if lanes == 0 or (isinstance(places, int) and places < MIN_JAM_POSITIONS):
         return None
     nodes = list(walk(*[store.value for store in step.stores]))
-    if len(nodes) > MOST or not are_vectors(nodes, step.stores, inner, dtype.itemsize):
+    if len(nodes) > MAX_JAM_NODES or not are_vectors(nodes, step.stores, inner, dtype.itemsize):
         return None
-    turns = next((n for n in TURNS if is_multiple(outer.extent, n)), TURNS[0])
+    turns = next((n for n in JAM_FACTORS if is_multiple(outer.extent, n)), JAM_FACTORS[0])
     if isinstance(outer.extent, int) and outer.extent < turns:
         return None
     found = Jam(step, number, outer, inner, turns, lanes)
@@ -83,7 +83,7 @@ def only_stores(step: Pass | Store) -> bool:
 
 def longest(passes: Sequence[Pass]) -> int:
     """Return the number of the pass with the most iterations; the others are borders."""
-    sizes = [assumed(step.loops[0].extent) for step in passes]
+    sizes = [nominal_length(step.loops[0].extent) for step in passes]
     return sizes.index(max(sizes))
 
 
@@ -95,7 +95,7 @@ def lanes_of(inner: Loop, lanes: int) -> int:
     fitting = [n for n in (lanes, lanes // 2) if n > 1 and is_multiple(inner.extent, n)]
     if fitting:
         return fitting[0]
-    long = not isinstance(inner.extent, int) or inner.extent >= LONG * lanes
+    long = not isinstance(inner.extent, int) or inner.extent >= MIN_ROW_VECTORS * lanes
     return lanes if long else 0
 
 
@@ -116,29 +116,31 @@ def are_vectors(nodes: list[Scalar], stores: Sequence[Store], inner: Loop, items
     return stored and all(has_vector(node, wide, inner.name, itemsize) for node in nodes)
 
 
-def moved(offset: Affine, loop: Loop, turn: int) -> Affine:
+def shift_offset(offset: AffineIndex, loop: Loop, turn: int) -> AffineIndex:
     """Return an offset after ``turn`` iterations of a loop."""
     return offset + offset.step(loop.name) * turn
 
 
 def shares(nodes: list[Scalar], jam: Jam) -> bool:
     """Return True if the unrolled iterations share enough loads."""
-    each = loaded(nodes, jam)
-    return len(each) >= FEWEST * jam.turns and len(set(each)) <= SHARE * len(each)
+    each = vector_loads(nodes, jam)
+    return len(each) >= MIN_LOADED_VECTORS * jam.turns and len(set(each)) <= MAX_LOAD_SHARE * len(
+        each
+    )
 
 
 def overlaps(nodes: list[Scalar], jam: Jam) -> bool:
     """Return True if the iterations share loads that vary along rows."""
     moving = [x for x in nodes if isinstance(x, Load) and x.offset.step(jam.outer.name) != 0]
-    each = loaded(moving, jam)
+    each = vector_loads(moving, jam)
     return len(set(each)) < len(each)
 
 
-def loaded(nodes: Sequence[Scalar], jam: Jam) -> list[tuple[int, Affine]]:
+def vector_loads(nodes: Sequence[Scalar], jam: Jam) -> list[tuple[int, AffineIndex]]:
     """Return the vector loads of all unrolled iterations as (operand, offset)."""
     loads = [x for x in nodes if isinstance(x, Load) and x.offset.step(jam.inner.name) != 0]
     turns = range(jam.turns)
-    return [(x.operand, moved(x.offset, jam.outer, turn)) for x in loads for turn in turns]
+    return [(x.operand, shift_offset(x.offset, jam.outer, turn)) for x in loads for turn in turns]
 
 
 def print_jam(nest: Nest, jam: Jam, names: KernelNames) -> PrintedTurns:
@@ -153,8 +155,8 @@ class _JamPrinter:
     def __init__(self, nest: Nest, jam: Jam, kernel: KernelNames) -> None:
         self.jam, self.kernel = jam, kernel
         self.depths = Depths.of(nest)
-        self.scalars, self.block = ScalarPrinter(kernel, self.depths), Block()
-        self.known = Block()  # values that are the same for all elements of a row
+        self.scalars, self.block = ScalarPrinter(kernel, self.depths), StatementBlock()
+        self.known = StatementBlock()  # values that are the same for all elements of a row
         self.nodes = list(walk(*[store.value for store in jam.step.stores]))
         self.wide = vectors(self.nodes, jam.inner.name)
         self.varying = self.varies()
@@ -180,7 +182,7 @@ class _JamPrinter:
     def key(self, node: Scalar, turn: int) -> Hashable:
         """Return a key that is equal for equal values of unrolled iterations."""
         if isinstance(node, Load):
-            return node.operand, moved(node.offset, self.jam.outer, turn)
+            return node.operand, shift_offset(node.offset, self.jam.outer, turn)
         return id(node), turn if id(node) in self.varying else 0
 
     def counted(self) -> Counter[Hashable]:
@@ -235,10 +237,10 @@ class _JamPrinter:
         """Return the text of a value that is the same for a whole vector."""
         result = name_of(node.dtype)
         if isinstance(node, Load):
-            element = self.element(node.operand, moved(node.offset, self.jam.outer, turn))
+            element = self.element(node.operand, shift_offset(node.offset, self.jam.outer, turn))
             return f"{element} != 0" if result == "bool" else element
         if isinstance(node, IndexNumber):
-            index = self.scalars.index(self.block, moved(node.index, self.jam.outer, turn))
+            index = self.scalars.index(self.block, shift_offset(node.index, self.jam.outer, turn))
             return self.scalars.cast(self.block, "int64", result, f"({index})")
         kinds = [name_of(arg.dtype) for arg in node.args]
         operands = [self.operand(arg, turn) for arg in node.args]
@@ -248,7 +250,7 @@ class _JamPrinter:
     def vector(self, node: Load | Apply, turn: int) -> str:
         """Return the text of a vector of an iteration."""
         if isinstance(node, Load):
-            element = self.element(node.operand, moved(node.offset, self.jam.outer, turn))
+            element = self.element(node.operand, shift_offset(node.offset, self.jam.outer, turn))
             return f"GEON_AT({self.type(node.dtype)}, {element})"
         operands = [self.operand(arg, turn) for arg in node.args]
         each = [self.spread(arg, turn) for arg in node.args]
@@ -268,13 +270,13 @@ class _JamPrinter:
         assert found is not None, "numbers and lengths need no name"
         return found
 
-    def element(self, operand: int, offset: Affine) -> str:
+    def element(self, operand: int, offset: AffineIndex) -> str:
         """Return the element of an operand at an offset."""
         return f"{self.kernel.operand(operand)}[{self.scalars.index(self.block, offset)}]"
 
     def store(self, store: Store, turn: int) -> PrintedStore:
         """Return the store of a vector of an iteration."""
-        offset, inner = moved(store.offset, self.jam.outer, turn), self.jam.inner.name
+        offset, inner = shift_offset(store.offset, self.jam.outer, turn), self.jam.inner.name
         first = first_turn(inner)
         self.scalars.spelled = {inner: first}
         operand = self.kernel.operand(store.operand)

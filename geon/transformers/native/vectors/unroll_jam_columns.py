@@ -9,11 +9,11 @@ from __future__ import annotations
 from ...printing.nests.pass_text import PrintedPass
 from ...printing.nests.statement_blocks import Known
 from ..names.dialect import ArrayLanes
-from ..names.loop_lines import for_loop, indented
+from ..names.loop_lines import for_loop, indent
 
-TOGETHER = 4  # unroll factor (``GEON_FOUR_TURNS``)
-ENOUGH = 4  # minimum number of unrolled groups in a loop of known extent
-MOST = 24  # maximum statements of an iteration
+JAM_FACTOR = 4  # unroll factor (``GEON_FOUR_TURNS``)
+MIN_JAM_GROUPS = 4  # minimum number of unrolled groups in a loop of known extent
+MAX_JAM_STATEMENTS = 24  # maximum statements of an iteration
 
 
 def joins_turns(made: PrintedPass) -> bool:
@@ -22,11 +22,11 @@ def joins_turns(made: PrintedPass) -> bool:
     The pass only accumulates.
     """
     extent = made.loops[-1].extent
-    if isinstance(extent, int) and extent < ENOUGH * TOGETHER:
+    if isinstance(extent, int) and extent < MIN_JAM_GROUPS * JAM_FACTOR:
         return False
     if made.stores or made.windows or made.stages or not (made.sums or made.states):
         return False
-    return len(made.body.lines) <= MOST
+    return len(made.body.lines) <= MAX_JAM_STATEMENTS
 
 
 def turns_together(
@@ -40,7 +40,7 @@ def turns_together(
     single: list[str],
     held: tuple[list[str], list[str]] = ([], []),
 ) -> list[str]:
-    """Return a loop over iterations, unrolled so that one loop over lanes serves ``TOGETHER``
+    """Return a loop over iterations, unrolled so that one loop over lanes serves ``JAM_FACTOR``
     iterations.
 
     ``each`` are the statements of a lane, ``known`` those of an iteration before its lanes.
@@ -51,16 +51,16 @@ def turns_together(
     first = f"{name}_first"
     values, told = of_turns(name, first, known)
     before, after = held
-    turns = [f"GEON_FOUR_TURNS({name}, {first},", *indented([*told, *each]), ")"]
+    turns = [f"GEON_FOUR_TURNS({name}, {first},", *indent([*told, *each]), ")"]
     inside = [*before, *turns, *after]
     lines = [
         f"int64_t {first} = {low};",
-        f"for (; {first} + {TOGETHER} <= {high}; {first} += {TOGETHER}) {{",
-        *indented([*values, *over.loop("0", "lanes", inside)]),
+        f"for (; {first} + {JAM_FACTOR} <= {high}; {first} += {JAM_FACTOR}) {{",
+        *indent([*values, *over.loop("0", "lanes", inside)]),
         "}",
         *([] if filled else for_loop(name, first, high, single)),
     ]
-    return ["{", *indented(lines), "}"]
+    return ["{", *indent(lines), "}"]
 
 
 def of_turns(name: str, first: str, known: list[object]) -> tuple[list[str], list[str]]:
@@ -78,5 +78,5 @@ def of_turns(name: str, first: str, known: list[object]) -> tuple[list[str], lis
     values = [each for each in known if isinstance(each, Known) and each.named]
     if not values:
         return [], told
-    arrays = [f"{each.ctype} {each.name}_turns[{TOGETHER}];" for each in values]
-    return arrays + for_loop(name, first, f"{first} + {TOGETHER}", found), told
+    arrays = [f"{each.ctype} {each.name}_turns[{JAM_FACTOR}];" for each in values]
+    return arrays + for_loop(name, first, f"{first} + {JAM_FACTOR}", found), told

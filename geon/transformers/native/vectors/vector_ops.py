@@ -19,7 +19,7 @@ from ...kernels.ir.scalar_code import (
     Reduced,
     Scalar,
     indices,
-    parts,
+    operands_of,
 )
 from ...printing.nests.transposed_passes import is_direct
 from ...printing.scalars import c_expressions
@@ -103,7 +103,7 @@ def vectors(nodes: Iterable[Scalar], loop: str, of_rows: Container[int] = ()) ->
     for node in nodes:
         own = any(index.step(loop) != 0 for index in indices(node))
         rows = id(node) in of_rows and isinstance(node, (Load, Apply))
-        inside = any(id(part) in found for part in parts(node))
+        inside = any(id(part) in found for part in operands_of(node))
         if own or rows or inside or isinstance(node, (Contracted, Reduced)):
             found.add(id(node))
     return found

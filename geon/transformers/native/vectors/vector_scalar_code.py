@@ -8,8 +8,8 @@ from typing import Any
 from ....op_graph.values.dtypes import name_of
 from ...kernels.analysis.loop_depth import Depths
 from ...kernels.ir.scalar_code import NODES, Load, Scalar
-from ...printing.nests.scalar_statements import Names, ScalarPrinter
-from ...printing.nests.statement_blocks import Block, Known
+from ...printing.nests.scalar_statements import MemoryNames, ScalarPrinter
+from ...printing.nests.statement_blocks import Known, StatementBlock
 from ...printing.scalars.c_types import C_TYPES
 from .lanes import Vectors
 from .vector_ops import row_text
@@ -22,7 +22,9 @@ class VectorScalars(ScalarPrinter):
     Values that are the same for a whole vector remain scalars.
     """
 
-    def __init__(self, names: Names, depths: Depths, vectors: Vectors, by_lanes: bool) -> None:
+    def __init__(
+        self, names: MemoryNames, depths: Depths, vectors: Vectors, by_lanes: bool
+    ) -> None:
         super().__init__(names, depths)
         self.vectors, self.by_lanes = vectors, by_lanes
         self.width = 1 if by_lanes else vectors.count
@@ -44,7 +46,7 @@ class VectorScalars(ScalarPrinter):
         self.name(text)
         return text if self.is_vector(text) else self.vectors.spread(ctype, text)
 
-    def let(self, block: Block, key: Hashable, ctype: str, text: str) -> str:
+    def let(self, block: StatementBlock, key: Hashable, ctype: str, text: str) -> str:
         """Emit ``text`` once in ``block`` and return its name; a value of rows in lanes is always a
         vector.
         """
@@ -54,7 +56,7 @@ class VectorScalars(ScalarPrinter):
             return self.known(block, key, ctype, text)
         return self.vector(super().let(block, key, self.vectors.type(ctype), text))
 
-    def known(self, block: Block, key: Hashable, ctype: str, text: str) -> str:
+    def known(self, block: StatementBlock, key: Hashable, ctype: str, text: str) -> str:
         """Emit a scalar and return its name; hoist it out of the vector loop if possible.
 
         Compilers with few passes do not hoist it.
@@ -74,7 +76,7 @@ class VectorScalars(ScalarPrinter):
 
     def expression(
         self,
-        block: Block,
+        block: StatementBlock,
         row: str,
         dtypes: Sequence[str],
         result: str,
@@ -99,7 +101,7 @@ class VectorScalars(ScalarPrinter):
         each = [self.spread(ctype, text) for text in texts]
         return self.vector(super().choice(ctype, flags, each))
 
-    def computed(self, block: Block, value: Scalar) -> str:
+    def computed(self, block: StatementBlock, value: Scalar) -> str:
         """Return the expression of a value whose parts have been emitted."""
         variables = self.vectors.variables
         if not isinstance(value, Load) or all(value.offset.step(v) == 0 for v in variables):

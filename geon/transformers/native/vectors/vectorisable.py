@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....op_graph.values.dtypes import name_of
-from ...kernels.analysis.loop_depth import ELEMENT, ROW, Depths
+from ...kernels.analysis.loop_depth import ELEMENT_DEPTH, ROW_DEPTH, Depths
 from ...kernels.ir.nest import Loop, Nest, Pass, Store
 from ...kernels.ir.scalar_code import (
     Apply,
@@ -31,7 +31,7 @@ from .vector_ops import has_vector, is_number, vectors
 FOLDS = ("add", "multiply")  # reductions of floats with the same text for vectors and scalars
 
 
-def vectored(nest: Nest, vector_bytes: int) -> Vectors | None:
+def choose_vectors(nest: Nest, vector_bytes: int) -> Vectors | None:
     """Return the vectors with which a nest is emitted, or None for scalar text."""
     puts = [store for step in nest.passes for store in step.stores] or stores(nest)
     if nest.flat or nest.arrays or not nest.passes or not puts:
@@ -89,7 +89,7 @@ def is_choice(node: Select, loop: str, itemsize: int) -> bool:
 def are_lanes(nest: Nest, lane: str, itemsize: int) -> bool:
     """Return True if all values and stores of a nest can be vectors over rows in lanes."""
     nodes, depths = list(walk(*values(nest))), Depths.of(nest)
-    of_rows = {id(node) for node in nodes if depths.value(node) == ROW}
+    of_rows = {id(node) for node in nodes if depths.value(node) == ROW_DEPTH}
     wide = vectors(nodes, lane, of_rows)
 
     def fits(node: Scalar) -> bool:
@@ -116,14 +116,16 @@ def are_elements(nest: Nest, step: Pass, count: int, itemsize: int) -> bool:
     if not step.loops or not is_filled(step.loops[-1], count):
         return False
     depths = Depths.of(nest)
-    nodes = [node for node in walk(*step.computed) if depths.value(node) == ELEMENT]
+    nodes = [node for node in walk(*step.computed) if depths.value(node) == ELEMENT_DEPTH]
     inner = step.loops[-1].name
     return have_vectors(nodes, inner, itemsize) and adjoin(step.stores, inner, itemsize)
 
 
 def are_stored(stores: Sequence[Store], inner: Loop, depths: Depths, itemsize: int) -> bool:
     """Return True if a product's epilogue can be emitted as vectors along a column loop."""
-    nodes = [node for node in walk(*[x.value for x in stores]) if depths.value(node) == ELEMENT]
+    nodes = [
+        node for node in walk(*[x.value for x in stores]) if depths.value(node) == ELEMENT_DEPTH
+    ]
     return have_vectors(nodes, inner.name, itemsize) and adjoin(stores, inner.name, itemsize)
 
 

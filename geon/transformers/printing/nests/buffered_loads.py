@@ -10,7 +10,7 @@ from ...kernels.ir.scalar_code import Load
 from ...kernels.nests.buffered_loads import Staged
 from ..scalars.c_expressions import C_TYPES
 from .scalar_statements import ScalarPrinter
-from .statement_blocks import Block
+from .statement_blocks import StatementBlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class PrintedStage:
     shift: str
 
 
-def print_stage(scalars: ScalarPrinter, row: Block, stage: Staged) -> PrintedStage:
+def print_stage(scalars: ScalarPrinter, row: StatementBlock, stage: Staged) -> PrintedStage:
     """Return the text that fills a buffer before the innermost loop of a pass."""
-    value, name, block = stage.value, scalars.fresh("g"), Block(row)
+    value, name, block = stage.value, scalars.fresh("g"), StatementBlock(row)
     run = None
     if isinstance(value, tuple):
         found = [text for guard in stage.guards for text in scalars.guard(block, guard)]

@@ -6,19 +6,19 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from ....op_graph.values.dtypes import name_of
-from ...kernels.analysis.loop_depth import ELEMENT, Depths
+from ...kernels.analysis.loop_depth import ELEMENT_DEPTH, Depths
 from ...kernels.ir.nest import Store
 from ...kernels.ir.scalar_code import Scalar, Select, walk
 from ...kernels.products.contraction import Contraction
 from ..scalars.c_types import C_TYPES
 from .pass_text import PrintedStore
-from .scalar_statements import Names, ScalarPrinter, changes
-from .statement_blocks import Block
+from .scalar_statements import MemoryNames, ScalarPrinter, changes
+from .statement_blocks import StatementBlock
 
 Texts = Mapping[str, str]  # texts of loop variables
 
 
-MOST = 4  # maximum loop-invariant conditions, each with a loop of its own
+MAX_LOOP_TRUTHS = 4  # maximum loop-invariant conditions, each with a loop of its own
 
 
 class PrintedElement(NamedTuple):
@@ -43,17 +43,17 @@ loop, where there is one."""
 class ContractionPrinter:
     """Prints the elements and stores of a contraction."""
 
-    def __init__(self, made: Contraction, names: Names) -> None:
+    def __init__(self, made: Contraction, names: MemoryNames) -> None:
         self.made, self.names = made, names
         self.loops = (*made.batch, *made.rows, *made.columns, *made.summed)
-        depths = Depths({loop.name: ELEMENT for loop in self.loops}, 0)
+        depths = Depths({loop.name: ELEMENT_DEPTH for loop in self.loops}, 0)
         self.scalars = ScalarPrinter(names, depths)
 
-    def block(self, texts: Texts) -> Block:
+    def block(self, texts: Texts) -> StatementBlock:
         """Return a block in which the loop variables have these texts."""
         self.scalars.spelled = texts
-        block = Block()
-        block.depth = ELEMENT
+        block = StatementBlock()
+        block.depth = ELEMENT_DEPTH
         return block
 
     def element(self, value: Scalar) -> Element:
@@ -68,19 +68,19 @@ class ContractionPrinter:
 
         return element
 
-    def inside(self, around: Block, inner: str, value: Scalar) -> PrintedElement:
+    def inside(self, around: StatementBlock, inner: str, value: Scalar) -> PrintedElement:
         """Return one element within loop ``inner``, inside block ``around``."""
         block = around.inside(inner)
         text = self.scalars.value(block, value)
         return PrintedElement(around.lines, block.lines, text)
 
     def chosen(
-        self, around: Block, inner: str, value: Scalar
+        self, around: StatementBlock, inner: str, value: Scalar
     ) -> tuple[tuple[str, PrintedElement], ...]:
         """Return the element for each case in which exactly one loop-invariant condition holds."""
         selects = [node for node in walk(value) if isinstance(node, Select)]
         truths = [g for g in dict.fromkeys(x.guards for x in selects) if not changes(g, inner)]
-        if not 1 <= len(truths) <= MOST:
+        if not 1 <= len(truths) <= MAX_LOOP_TRUTHS:
             return ()
         names = {guards: self.scalars.flag(around, guards) for guards in truths}
         made = []
@@ -99,7 +99,7 @@ class ContractionPrinter:
         stores = [self.put(self.scalars, block, store) for store in self.made.stores]
         return [*block.lines, *stores]
 
-    def put(self, scalars: ScalarPrinter, block: Block, store: Store) -> str:
+    def put(self, scalars: ScalarPrinter, block: StatementBlock, store: Store) -> str:
         """Return the text of a store; statements that it needs are added to ``block``."""
         text, offset = scalars.value(block, store.value), scalars.index(block, store.offset)
         ctype, operand = C_TYPES[name_of(store.dtype)], self.names.operand(store.operand)

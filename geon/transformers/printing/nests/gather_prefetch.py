@@ -13,11 +13,13 @@ from ...kernels.analysis.footprint import names_in
 from ...kernels.ir.nest import Nest, Pass
 from ...kernels.ir.scalar_code import NODES, Load, walk
 
-AHEAD = 16  # prefetch distance, in rows
-LINE = 64  # bytes of a cache line
-LINES = 4  # cache lines fetched per row; then the hardware prefetcher takes over
-NEAR = 1 << 15  # bytes of a table that fits into any first-level cache: not prefetched
-MOST = 2  # maximum tables per pass, as their positions are computed twice
+PREFETCH_DISTANCE_ROWS = 16  # prefetch distance, in rows
+CACHE_LINE_BYTES = 64  # bytes of a cache line
+MAX_PREFETCHED_LINES = 4  # cache lines fetched per row; then the hardware prefetcher takes over
+MAX_CACHED_TABLE_BYTES = (
+    1 << 15
+)  # bytes of a table that fits into any first-level cache: not prefetched
+MAX_PREFETCHED_TABLES = 2  # maximum tables per pass, as their positions are computed twice
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +43,9 @@ def lookups(nest: Nest, step: Pass) -> list[Lookup]:
         runs = load.offset.step(inner.name) == 1 and inner.name not in names
         if runs and around[-1] in names:
             table = nest.operands[load.operand].axes.size * load.dtype.itemsize
-            if not (isinstance(table, int) and table <= NEAR):
+            if not (isinstance(table, int) and table <= MAX_CACHED_TABLE_BYTES):
                 found.append(Lookup(load, around[-1], inner.extent * load.dtype.itemsize))
-    return found if len(found) <= MOST else []
+    return found if len(found) <= MAX_PREFETCHED_TABLES else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class PrintedLookup:
     """Text of a prefetch in loop ``variable``.
 
     After the statements ``before``, it fetches the ``size`` bytes at ``start``: the row that is
-    read ``AHEAD`` iterations later.
+    read ``PREFETCH_DISTANCE_ROWS`` iterations later.
     """
 
     variable: str

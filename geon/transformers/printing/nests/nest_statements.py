@@ -10,14 +10,14 @@ from ...kernels.analysis.loop_depth import Depths
 from ...kernels.analysis.work_estimate import weight
 from ...kernels.ir.nest import Keep, Loop, Nest, Pass, Reduction, RowArray, Store
 from ...kernels.ir.scalar_code import Load, Scalar, walk
-from ...kernels.nests.buffered_loads import Staged, staged
+from ...kernels.nests.buffered_loads import Staged, choose_buffered
 from ...kernels.nests.collapsed_rows import flat_parts
 from ...kernels.nests.collapsible_lanes import is_one_run, values_of_lanes
-from ...kernels.nests.random_runs import Run, runs
+from ...kernels.nests.random_runs import RandomRun, runs
 from ..scalars import c_expressions
 from ..scalars.dialect import Strips
 from .buffered_loads import print_stage, staged_text
-from .gather_prefetch import AHEAD, Lookup, PrintedLookup, lookups
+from .gather_prefetch import PREFETCH_DISTANCE_ROWS, Lookup, PrintedLookup, lookups
 from .pass_text import (
     Accumulator,
     Fetched,
@@ -31,11 +31,11 @@ from .pass_text import (
 )
 from .prefetch import places
 from .reductions import ReductionPrinter
-from .scalar_statements import Names, ScalarPrinter, strip_function
-from .statement_blocks import Block, StripCall
+from .scalar_statements import MemoryNames, ScalarPrinter, strip_function
+from .statement_blocks import StatementBlock, StripCall
 from .tile_loads import TilePrinter
 from .transposed_passes import across_loads, crosses, is_direct, is_flat
-from .unroll_hint import abreast
+from .unroll_hint import interleaved_item_bytes
 from .vector_function_passes import takes_strips
 
 
@@ -87,11 +87,11 @@ def is_put(put: Keep | Store, strips: Strips, inner: str) -> bool:
 
 def print_nest(
     nest: Nest,
-    names: Names,
+    names: MemoryNames,
     strips: Strips | None = None,
     loaded: Mapping[Load, str] | None = None,
     kept_at: str = "",
-    scalars: Callable[[Names, Depths], ScalarPrinter] = ScalarPrinter,
+    scalars: Callable[[MemoryNames, Depths], ScalarPrinter] = ScalarPrinter,
 ) -> PrintedNest:
     """Return the statements of a nest; ``strips`` is given if the machine has vector functions.
 
@@ -107,17 +107,17 @@ class _NestPrinter:
     def __init__(
         self,
         nest: Nest,
-        names: Names,
+        names: MemoryNames,
         strips: Strips | None,
         loaded: Mapping[Load, str],
-        scalars: Callable[[Names, Depths], ScalarPrinter],
+        scalars: Callable[[MemoryNames, Depths], ScalarPrinter],
     ) -> None:
         self.nest, self.names, self.strips, self.loaded = nest, names, strips, loaded
         self.depths = Depths.of(nest)
         self.scalars = scalars(names, self.depths)
-        self.top = Block()
-        self.row = Block(self.top, names.lanes if nest.across is not None else None)
-        self.ending = Block()
+        self.top = StatementBlock()
+        self.row = StatementBlock(self.top, names.lanes if nest.across is not None else None)
+        self.ending = StatementBlock()
         self.arrays: dict[int, PrintedArray] = {}
         self.passes = 0
         if nest.across is not None and names.lanes.hides:
@@ -157,7 +157,7 @@ class _NestPrinter:
             hides=self.scalars.hides,
         )
 
-    def last_stores(self, block: Block, steps: Sequence[Pass | Store]) -> Sequence[Store]:
+    def last_stores(self, block: StatementBlock, steps: Sequence[Pass | Store]) -> Sequence[Store]:
         """Return the stores after the last pass if one loop over lanes can do them all."""
         if block.lanes is None or not block.lanes.together:
             return ()
@@ -165,13 +165,13 @@ class _NestPrinter:
         last = steps[max(passes, default=-1) + 1 :]
         return [step for step in last if isinstance(step, Store)]
 
-    def store_together(self, row: Block, stores: Sequence[Store]) -> None:
+    def store_together(self, row: StatementBlock, stores: Sequence[Store]) -> None:
         """Print stores of row values in one loop over lanes, with the values that only they need.
 
         A separate array over lanes per value costs several times as much. Values that do not
         vectorise keep a loop of their own.
         """
-        each = Block(row)
+        each = StatementBlock(row)
         each.depth, each.called = row.depth, []
         printed = [str(self.store(each, store)) for store in stores]
         if each.serial:
@@ -180,7 +180,7 @@ class _NestPrinter:
             self.names.calls(each.called)
             row.lines += self.names.lanes.all([*each.lines, *printed])
 
-    def store_rows(self, block: Block, stores: Sequence[Store]) -> None:
+    def store_rows(self, block: StatementBlock, stores: Sequence[Store]) -> None:
         """Print stores of row values one after another.
 
         All loads precede the first store, which may overwrite their memory.
@@ -189,7 +189,7 @@ class _NestPrinter:
         lanes, side_by_side = self.names.lanes, block.lanes is not None
         block.lines += [RowStore(lanes.stored(line, side_by_side)) for line in lines]
 
-    def store(self, block: Block, store: Store, inner: Sequence[str] = ()) -> PrintedStore:
+    def store(self, block: StatementBlock, store: Store, inner: Sequence[str] = ()) -> PrintedStore:
         """Return a store; statements that it needs are added to ``block``.
 
         ``inner`` are the variables of the innermost loops, the last one first.
@@ -212,12 +212,12 @@ class _NestPrinter:
         self.scalars.spelled = spelled
         return replace(plain, start=start, index=index, apart=apart)
 
-    def print_pass(self, row: Block, step: Pass) -> PrintedPass:
+    def print_pass(self, row: StatementBlock, step: Pass) -> PrintedPass:
         """Return the text of one pass."""
         lanes, across = self.names.lanes, self.nest.across
         around = self.around(row, step)
-        body = Block(row) if around is None else around.inside(self.inner_loop(step).name)
-        ahead = staged(step) if row.lanes is None and lanes.stages else []
+        body = StatementBlock(row) if around is None else around.inside(self.inner_loop(step).name)
+        ahead = choose_buffered(step) if row.lanes is None and lanes.stages else []
         plain = frozenset(each.value for each in ahead if isinstance(each.value, Load))
         strips = self.strips if row.lanes is None else None
         if strips is not None and not takes_strips(step, self.depths, strips, plain):
@@ -248,14 +248,14 @@ class _NestPrinter:
             made.of_lanes = self.arrays_of_lanes(row, step)
         plainly = strips is None and made.taken == 1 and not made.windows
         if plainly and across is None and step.loops:
-            made.abreast = abreast(step, self.depths)
+            made.abreast = interleaved_item_bytes(step, self.depths)
         if strips is not None:
             assert not made.windows, "what strips take draws nothing"
             made.strip = self.print_strip(row, strips, step, made, ahead)
             made.fetched = self.fetched(row, strips, step)
         return made
 
-    def across_memory(self, row: Block, made: PrintedPass, step: Pass, lane: str) -> None:
+    def across_memory(self, row: StatementBlock, made: PrintedPass, step: Pass, lane: str) -> None:
         """Print the tiles of a pass that stores across memory."""
         made.crosses = True
         flat = self.parts is not None or is_flat(step, lane, self.depths, self.nest.most)
@@ -266,7 +266,7 @@ class _NestPrinter:
         if made.flat:
             self.tiled.repeat(row, made, step, lane)
 
-    def reduce(self, row: Block, made: PrintedPass, step: Pass) -> None:
+    def reduce(self, row: StatementBlock, made: PrintedPass, step: Pass) -> None:
         """Print the reductions of a pass."""
         for reduction in step.reductions:
             if reduction.folds is not None:
@@ -292,7 +292,7 @@ class _NestPrinter:
             self.array(self.nest.arrays[keep.number])
             self.keep(made.body, keep, value)
 
-    def arrays_of_lanes(self, row: Block, step: Pass) -> dict[str, str]:
+    def arrays_of_lanes(self, row: StatementBlock, step: Pass) -> dict[str, str]:
         """Return the arrays of per-lane values that a pass reads, with their element types."""
         found = {}
         for node in values_of_lanes(step, self.depths):
@@ -301,13 +301,13 @@ class _NestPrinter:
                 found[array] = c_expressions.C_TYPES[name_of(node.dtype)]
         return found
 
-    def read_ahead(self, body: Block, made: PrintedPass, ahead: Sequence[Staged]) -> None:
+    def read_ahead(self, body: StatementBlock, made: PrintedPass, ahead: Sequence[Staged]) -> None:
         """Make a block read buffered values from their arrays."""
         for stage, each in zip(made.stages, ahead, strict=True):
             at = self.scalars.variable(made.loops[-1].name)
             body.names[each.value] = staged_text(stage, each, at)
 
-    def around(self, row: Block, step: Pass) -> Block | None:
+    def around(self, row: StatementBlock, step: Pass) -> StatementBlock | None:
         """Return the block for positions and guards that are invariant in the innermost loop.
 
         The loop over lanes counts as innermost. Compilers do not hoist such positions, and would
@@ -317,9 +317,9 @@ class _NestPrinter:
         if not self.names.lanes.fetches or any(each.folds is None for each in step.reductions):
             return None
         if across is None:
-            return Block(row) if loops > 1 else None
+            return StatementBlock(row) if loops > 1 else None
         turned = crosses(step, across.name) or is_one_run(step, across, self.depths)
-        return Block(row) if loops and not turned else None
+        return StatementBlock(row) if loops and not turned else None
 
     def inner_loop(self, step: Pass) -> Loop:
         """Return the innermost loop of a pass: the loop over lanes if there is one."""
@@ -327,8 +327,11 @@ class _NestPrinter:
 
     def looked_up(self, lookup: Lookup, step: Pass) -> PrintedLookup:
         """Return the prefetch of the row that a load reads some iterations later."""
-        block, offset, name = Block(self.top), lookup.load.offset, lookup.variable
-        self.scalars.spelled = {name: f"({name} + {AHEAD})", step.loops[-1].name: "0"}
+        block, offset, name = StatementBlock(self.top), lookup.load.offset, lookup.variable
+        self.scalars.spelled = {
+            name: f"({name} + {PREFETCH_DISTANCE_ROWS})",
+            step.loops[-1].name: "0",
+        }
         start = f"{self.names.operand(lookup.load.operand)} + {self.scalars.index(block, offset)}"
         self.scalars.spelled = {}
         return PrintedLookup(name, tuple(map(str, block.lines)), start, lookup.size)
@@ -341,16 +344,21 @@ class _NestPrinter:
         lane = [self.nest.across.name]
         return [*last, *lane] if crosses else [*lane, *last]
 
-    def keep(self, body: Block, keep: Keep, value: str) -> None:
+    def keep(self, body: StatementBlock, keep: Keep, value: str) -> None:
         """Print the store of a value into a row array."""
         place = self.scalars.kept_place(body, keep.number, keep.offset)
         body.lines.append(f"{place} = {value};")
 
     def print_strip(
-        self, row: Block, strips: Strips, step: Pass, made: PrintedPass, ahead: Sequence[Staged]
-    ) -> Block:
+        self,
+        row: StatementBlock,
+        strips: Strips,
+        step: Pass,
+        made: PrintedPass,
+        ahead: Sequence[Staged],
+    ) -> StatementBlock:
         """Return the statements of a pass for a strip; sums have a partial sum per element."""
-        body, inner = Block(row, strip=strips), step.loops[-1].name
+        body, inner = StatementBlock(row, strip=strips), step.loops[-1].name
         self.scalars.spelled = {inner: strips.variable(inner)}
         self.read_ahead(body, made, ahead)
         for stage, each in zip(made.stages, ahead, strict=True):
@@ -370,7 +378,7 @@ class _NestPrinter:
         self.scalars.spelled = {}
         return body
 
-    def read_first(self, body: Block, strips: Strips, values: Sequence[Scalar]) -> None:
+    def read_first(self, body: StatementBlock, strips: Strips, values: Sequence[Scalar]) -> None:
         """Print loads that are stored unchanged first: a store may overwrite them."""
         for load in values:
             if isinstance(load, Load):
@@ -378,7 +386,7 @@ class _NestPrinter:
                 ctype = c_expressions.C_TYPES[name_of(load.dtype)]
                 body.names[load] = self.scalars.put_in_strip(body, strips, ctype, name, text)
 
-    def keep_strip(self, body: Block, strips: Strips, keep: Keep, inner: str) -> None:
+    def keep_strip(self, body: StatementBlock, strips: Strips, keep: Keep, inner: str) -> None:
         """Print the store of a strip's values into a row array."""
         value = self.scalars.value(body, keep.value)
         if not is_put(keep, strips, inner):
@@ -390,7 +398,9 @@ class _NestPrinter:
         self.scalars.calls(body, [strips.put])
         body.lines.append(StripCall(strips.put, f"&{place}", (body.runs[keep.value],)))
 
-    def store_strip(self, body: Block, strips: Strips, store: Store, inner: str) -> PrintedStore:
+    def store_strip(
+        self, body: StatementBlock, strips: Strips, store: Store, inner: str
+    ) -> PrintedStore:
         """Return the store of a strip's values."""
         printed = self.store(body, store, [inner])
         if not is_put(store, strips, inner):
@@ -401,7 +411,7 @@ class _NestPrinter:
         self.scalars.calls(body, [strips.put])
         return replace(printed, value=body.runs[store.value], put=strips.put)
 
-    def fetched(self, row: Block, strips: Strips, step: Pass) -> list[Fetched]:
+    def fetched(self, row: StatementBlock, strips: Strips, step: Pass) -> list[Fetched]:
         """Return the prefetches issued while a strip of a pass is computed."""
         found = []
         for each in places(self.nest, step):
@@ -412,7 +422,12 @@ class _NestPrinter:
         return found
 
     def term(
-        self, body: Block, strips: Strips, reduction: Reduction, total: Accumulator, text: str
+        self,
+        body: StatementBlock,
+        strips: Strips,
+        reduction: Reduction,
+        total: Accumulator,
+        text: str,
     ) -> str:
         """Return the array of a strip's terms of a sum; ``text`` is one term."""
         value, *others = reduction.elements
@@ -422,7 +437,7 @@ class _NestPrinter:
         self.scalars.put_in_strip(body, strips, total.ctype, term, text)
         return term
 
-    def window(self, row: Block, run: Run) -> PrintedWindow:
+    def window(self, row: StatementBlock, run: RandomRun) -> PrintedWindow:
         """Return the buffer of random bits of a run, from which elements read theirs."""
         node, name = run.node, self.scalars.fresh("w")
         stream = [self.scalars.value(row, each) for each in (node.seed, node.draw, node.call)]

@@ -11,7 +11,7 @@ from ..scalars import c_expressions
 from ..scalars.dialect import Lanes
 from .buffered_loads import PrintedStage
 from .gather_prefetch import PrintedLookup
-from .statement_blocks import Block, StripCall
+from .statement_blocks import StatementBlock, StripCall
 
 
 def turn_of(number: int) -> str:
@@ -211,12 +211,12 @@ class PrintedPass:
     """
 
     loops: tuple[Loop, ...]
-    body: Block
+    body: StatementBlock
     weight: int
     sums: list[Accumulator] = field(default_factory=list)
     states: list[StateAccumulator] = field(default_factory=list)
     stores: list[PrintedStore] = field(default_factory=list)
-    strip: Block | None = None
+    strip: StatementBlock | None = None
     fetched: list[Fetched] = field(default_factory=list)
     crosses: bool = False
     flat: bool = False
@@ -231,7 +231,7 @@ class PrintedPass:
     grouped: PrintedTiles = field(default_factory=PrintedTiles)
     others: PrintedTiles = field(default_factory=PrintedTiles)
     lookups: list[PrintedLookup] = field(default_factory=list)
-    around: Block | None = None
+    around: StatementBlock | None = None
     abreast: int = 0
     copies: bool = False
     divided: int = 0
@@ -267,7 +267,7 @@ class PrintedTurns:
     """
 
     made: PrintedPass
-    known: Block
+    known: StatementBlock
     number: int
     outer: Loop
     turns: int
@@ -291,9 +291,9 @@ class PrintedNest:
 
     rows: tuple[Loop, ...]
     lanes: Loop | None
-    top: Block
-    row: Block
-    ending: Block
+    top: StatementBlock
+    row: StatementBlock
+    ending: StatementBlock
     arrays: list[PrintedArray]
     over: Lanes
     inside: int = 0

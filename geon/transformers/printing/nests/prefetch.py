@@ -10,17 +10,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ....op_graph.axes.affine import Affine, Size
+from ....op_graph.axes.affine import AffineIndex, Size
 from ...kernels.ir.nest import Nest, Pass
 from ...kernels.ir.scalar_code import Load, walk
 from .transposed_passes import is_direct
 
-MOST = 4  # maximum arrays that a pass prefetches
-NEAR = 1 << 16  # maximum bytes of all prefetched rows: they fit into any second-level cache
+MAX_PREFETCHED_ARRAYS = 4  # maximum arrays that a pass prefetches
+MAX_PREFETCHED_BYTES = (
+    1 << 16
+)  # maximum bytes of all prefetched rows: they fit into any second-level cache
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PrefetchStream:
     """Elements from ``offset`` of operand number ``operand`` on, contiguous along ``loop``.
 
     ``stores`` is True for memory that is written. ``room`` is negative in calls whose rows are too
@@ -28,14 +30,14 @@ class Place:
     """
 
     operand: int
-    offset: Affine
+    offset: AffineIndex
     itemsize: int
     loop: str
     stores: bool
     room: Size = 0
 
 
-def places(nest: Nest, step: Pass) -> list[Place]:
+def places(nest: Nest, step: Pass) -> list[PrefetchStream]:
     """Return the prefetches of a pass; [] in the first one, or if rows are known to be too long."""
     passes = list(nest.passes)
     if not nest.rows or nest.across is not None or step is passes[0]:
@@ -43,21 +45,21 @@ def places(nest: Nest, step: Pass) -> list[Place]:
     loads = [value for value in walk(*passes[0].computed) if isinstance(value, Load)]
     next_row = nest.rows[-1].name
     found = [
-        Place(x.operand, x.offset + x.offset.step(next_row), x.dtype.itemsize, loop, False)
+        PrefetchStream(x.operand, x.offset + x.offset.step(next_row), x.dtype.itemsize, loop, False)
         for loop in walked_as(passes[0], step)
         for x in dict.fromkeys(loads)
         if x.offset.step(next_row) != 0
     ]
     later = passes[passes.index(step) + 1 :]
     found += [
-        Place(x.operand, x.offset, x.dtype.itemsize, loop, True)
+        PrefetchStream(x.operand, x.offset, x.dtype.itemsize, loop, True)
         for each in later
         for loop in walked_as(each, step)
         for x in each.stores
     ]
     found = [x for x in found if is_direct(x.offset) and x.offset.step(x.loop) == 1]
-    room = NEAR - sum(x.itemsize for x in found) * step.loops[-1].extent
-    if len(found) > MOST or (isinstance(room, int) and room < 0):
+    room = MAX_PREFETCHED_BYTES - sum(x.itemsize for x in found) * step.loops[-1].extent
+    if len(found) > MAX_PREFETCHED_ARRAYS or (isinstance(room, int) and room < 0):
         return []
     return [replace(x, room=room) for x in found]
 

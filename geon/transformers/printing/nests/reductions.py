@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ....op_graph.values.dtypes import INT32, SIGNED, UNSIGNED, kind, name_of
 from ...kernels.ir.nest import Reduction
-from ...kernels.ir.scalar_code import Apply, Code, IndexNumber, Load, Running, Scalar, walk
+from ...kernels.ir.scalar_code import Apply, IndexNumber, Load, Running, Scalar, ScalarBuilder, walk
 from ..scalars import c_expressions
 from ..scalars.dialect import Lanes
 from .pass_text import (
@@ -16,8 +16,8 @@ from .pass_text import (
     lanes_start,
     turn_of,
 )
-from .scalar_statements import Names, ScalarPrinter
-from .statement_blocks import Block
+from .scalar_statements import MemoryNames, ScalarPrinter
+from .statement_blocks import StatementBlock
 from .transposed_passes import is_direct
 
 
@@ -47,10 +47,10 @@ def truth_word(reduction: Reduction) -> str:
 class ReductionPrinter:
     """Prints the steps of reductions with a nest's scalars."""
 
-    def __init__(self, scalars: ScalarPrinter, names: Names) -> None:
+    def __init__(self, scalars: ScalarPrinter, names: MemoryNames) -> None:
         self.scalars, self.names = scalars, names
 
-    def element(self, body: Block, reduction: Reduction, dtype: str) -> str:
+    def element(self, body: StatementBlock, reduction: Reduction, dtype: str) -> str:
         """Return the text of the element that a fold accumulates."""
         texts = [self.scalars.value(body, element) for element in reduction.elements]
         self.scalars.name(*texts)
@@ -58,7 +58,9 @@ class ReductionPrinter:
             return self.scalars.expression(body, "multiply", [dtype] * 2, dtype, texts)
         return self.scalars.cast(body, name_of(reduction.elements[0].dtype), dtype, texts[0])
 
-    def accumulator(self, body: Block, reduction: Reduction, lanes: Lanes | None) -> Accumulator:
+    def accumulator(
+        self, body: StatementBlock, reduction: Reduction, lanes: Lanes | None
+    ) -> Accumulator:
         """Return the step of a reduction that folds a primitive."""
         dtype, row = name_of(reduction.states[0]), str(reduction.folds)
         text = self.element(body, reduction, dtype)
@@ -73,7 +75,7 @@ class ReductionPrinter:
         narrow = self.narrow_term(body, reduction) if row == "add" else None
         return Accumulator(name, ctype, row, dtype, text, first, spoiled, narrow)
 
-    def narrow_term(self, body: Block, reduction: Reduction) -> str | None:
+    def narrow_term(self, body: StatementBlock, reduction: Reduction) -> str | None:
         """Return the term of a 64-bit integer sum as int32 if it has at most 16 bits, else None."""
         value, *others = reduction.elements
         while isinstance(value, Apply) and value.row.name == "cast" and keeps_values(value):
@@ -86,7 +88,7 @@ class ReductionPrinter:
             body, name_of(value.dtype), "int32", self.scalars.value(body, value)
         )
 
-    def narrow_position(self, body: Block, reduction: Reduction, inner: str) -> None:
+    def narrow_position(self, body: StatementBlock, reduction: Reduction, inner: str) -> None:
         """Name the position of a reduction's element if it is a 32-bit index of unit stride."""
         at = reduction.position
         if not isinstance(at, IndexNumber) or at.dtype is not INT32 or at.index.step(inner) != 1:
@@ -101,7 +103,9 @@ class ReductionPrinter:
         body.lines.append(NarrowPosition(name, text, start))
         body.names[at] = name
 
-    def position_of_run(self, body: Block, reduction: Reduction, made: PrintedPass) -> None:
+    def position_of_run(
+        self, body: StatementBlock, reduction: Reduction, made: PrintedPass
+    ) -> None:
         """Name the position of a reduction's element if it is an index of iterations."""
         at = reduction.position
         if not isinstance(at, IndexNumber):
@@ -117,9 +121,11 @@ class ReductionPrinter:
         body.lines.append(PositionOfRun(name, ctype, text, beside))
         body.names[at] = name
 
-    def state(self, body: Block, reduction: Reduction, row: Block) -> StateAccumulator:
+    def state(
+        self, body: StatementBlock, reduction: Reduction, row: StatementBlock
+    ) -> StateAccumulator:
         """Return the step of any other reduction, which its reducer gives as scalar code."""
-        states, reducer, code = reduction.states, reduction.reducer, Code()
+        states, reducer, code = reduction.states, reduction.reducer, ScalarBuilder()
         lanes = self.names.lanes
         dtypes = [name_of(dtype) for dtype in states]
         stem = self.scalars.fresh("s")
@@ -136,7 +142,7 @@ class ReductionPrinter:
 
         def combine(into: str, other: str) -> list[str]:
             """Return the statements that merge two states, given the suffixes of their names."""
-            block = Block()
+            block = StatementBlock()
             for k, name in enumerate(names):
                 self.scalars.running[k, False] = name + into
                 self.scalars.running[k, True] = name + other

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeGuard
 
-from ....op_graph.axes.affine import Affine, Quotient, Remainder, Size
-from ....op_graph.axes.index_map import Guard
+from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size
+from ....op_graph.axes.index_map import InRange
 from ....op_graph.values.dtypes import name_of
-from ...kernels.analysis.footprint import named, names_in
+from ...kernels.analysis.footprint import loop_variables_in, names_in
 from ...kernels.analysis.integer_ranges import is_narrow
 from ...kernels.analysis.load_guards import limits
-from ...kernels.analysis.loop_depth import ELEMENT, Depths
+from ...kernels.analysis.loop_depth import ELEMENT_DEPTH, Depths
 from ...kernels.ir.scalar_code import (
     NODES,
     Apply,
@@ -28,18 +28,18 @@ from ...kernels.ir.scalar_code import (
     Scalar,
     Select,
     Wrapped,
-    below,
+    children_of,
 )
 from ..scalars import c_expressions
 from ..scalars.c_expressions import OUT_OF_LINE
 from ..scalars.dialect import Lanes, Strips
-from .statement_blocks import Block, StripCall, known_truth
+from .statement_blocks import StatementBlock, StripCall, known_truth
 
 HIDDEN = "one"  # run-time factor 1 that hides a stride from the compiler
-LANES = 512  # maximum number of contiguous rows that are computed in lanes
+MAX_LANES = 512  # maximum number of contiguous rows that are computed in lanes
 
 
-class Names(Protocol):
+class MemoryNames(Protocol):
     """Protocol of the names of a kernel's memory and lengths, and its representation of lanes."""
 
     @property
@@ -56,9 +56,9 @@ class Names(Protocol):
         """Record that the kernel calls these helper functions."""
 
 
-def changes(guards: tuple[Guard, ...], loop: str) -> bool:
+def changes(guards: tuple[InRange, ...], loop: str) -> bool:
     """Return True if guards may vary with a loop."""
-    return any(loop in set(named(guard.index)) for guard in guards)
+    return any(loop in set(loop_variables_in(guard.index)) for guard in guards)
 
 
 def is_worse_known(step: Size) -> bool:
@@ -84,7 +84,7 @@ class ScalarPrinter:
 
     width = 1
 
-    def __init__(self, names: Names, depths: Depths) -> None:
+    def __init__(self, names: MemoryNames, depths: Depths) -> None:
         self.names, self.depths = names, depths
         self.reduced: dict[tuple[int, int], str] = {}
         self.running: dict[tuple[int, bool], str] = {}
@@ -94,7 +94,7 @@ class ScalarPrinter:
         self.spelled: Mapping[str, str] = {}
         self.words: dict[RandomBits, str] = {}
         self.apart: str | None = None
-        self.assumed: Mapping[tuple[Guard, ...], bool] = {}
+        self.assumed: Mapping[tuple[InRange, ...], bool] = {}
         self.hides = False
         self.count = 0
         self.out_of_line: frozenset[str] = frozenset()  # helpers that are not inlined
@@ -104,7 +104,7 @@ class ScalarPrinter:
         self.count += 1
         return f"{stem}{self.count}"
 
-    def let(self, block: Block, key: Hashable, ctype: str, text: str) -> str:
+    def let(self, block: StatementBlock, key: Hashable, ctype: str, text: str) -> str:
         """Compute ``text`` once in ``block``; return its name."""
         name = self.fresh()
         if block.strip is not None:
@@ -118,13 +118,15 @@ class ScalarPrinter:
         block.names[key] = name
         return name
 
-    def put_in_strip(self, block: Block, strip: Strips, ctype: str, name: str, text: str) -> str:
+    def put_in_strip(
+        self, block: StatementBlock, strip: Strips, ctype: str, name: str, text: str
+    ) -> str:
         """Declare ``name`` with the value ``text`` per strip element; return the current one."""
         block.arrays.append(strip.declare(ctype, name))
         block.lines.append(f"{strip.held(name)} = {text};")
         return strip.held(name)
 
-    def calls(self, block: Block, helpers: Iterable[str]) -> None:
+    def calls(self, block: StatementBlock, helpers: Iterable[str]) -> None:
         """Record that a block calls these helper functions."""
         if block.called is None:
             self.names.calls(helpers)
@@ -133,7 +135,7 @@ class ScalarPrinter:
 
     def expression(
         self,
-        block: Block,
+        block: StatementBlock,
         row: str,
         dtypes: Sequence[str],
         result: str,
@@ -149,7 +151,7 @@ class ScalarPrinter:
         self.calls(block, [h + OUT_OF_LINE if h in self.out_of_line else h for h in helpers])
         return text
 
-    def cast(self, block: Block, source: str, target: str, text: str) -> str:
+    def cast(self, block: StatementBlock, source: str, target: str, text: str) -> str:
         """Return the text of a cast from dtype ``source`` to ``target``."""
         block.converts |= c_expressions.is_wide_cast(source, target)
         self.calls(block, c_expressions.cast_calls(source, target))
@@ -157,7 +159,7 @@ class ScalarPrinter:
 
     # Indices ------------------------------------------------------------------------------------
 
-    def index(self, block: Block, index: Affine) -> str:
+    def index(self, block: StatementBlock, index: AffineIndex) -> str:
         """Return an index as C; statements that it needs are added to ``block``."""
         terms = []
         for atom, step in index.terms.items():
@@ -173,7 +175,7 @@ class ScalarPrinter:
         """Return the text of a loop variable."""
         return self.spelled.get(name, name)
 
-    def atom(self, block: Block, atom: Hashable) -> str:
+    def atom(self, block: StatementBlock, atom: Hashable) -> str:
         """Return the text of an atom of an index."""
         if isinstance(atom, NODES):
             fixed = block.inner not in set(names_in(atom)) and not self.assumed
@@ -201,12 +203,12 @@ class ScalarPrinter:
         block.lines.append(f"const int64_t {name} = {text};")
         return name
 
-    def scalar_block(self, block: Block, depth: int) -> Block:
+    def scalar_block(self, block: StatementBlock, depth: int) -> StatementBlock:
         """Return the block for an index of depth ``depth``, without an array over lanes."""
         outer = block.at(depth)
         return block if outer.lanes is not None else outer
 
-    def flag(self, block: Block, guards: tuple[Guard, ...]) -> str:
+    def flag(self, block: StatementBlock, guards: tuple[InRange, ...]) -> str:
         """Return the name of the condition that all guards hold."""
         found = block.find(guards)
         if found is not None:
@@ -216,14 +218,14 @@ class ScalarPrinter:
         if place is block and block.around is not None:
             place = block if changes(guards, block.inner) else block.around
         conditions = " && ".join([text for guard in guards for text in self.guard(place, guard)])
-        innermost = place.depth == ELEMENT and not place.is_around
+        innermost = place.depth == ELEMENT_DEPTH and not place.is_around
         if innermost or place.lanes is not None or not self.names.lanes.hides:
             return self.let(place, guards, "_Bool", conditions)
         name = place.names[guards] = self.fresh()
         place.lines.append(known_truth(name, conditions))
         return name
 
-    def guard(self, block: Block, guard: Guard) -> list[str]:
+    def guard(self, block: StatementBlock, guard: InRange) -> list[str]:
         """Return the conditions of a guard."""
         text = self.index(block, guard.index)
         low, high = self.names.length(guard.low), self.names.length(guard.high)
@@ -233,7 +235,7 @@ class ScalarPrinter:
 
     # Values -------------------------------------------------------------------------------------
 
-    def value(self, block: Block, value: Scalar) -> str:
+    def value(self, block: StatementBlock, value: Scalar) -> str:
         """Return the name or literal of a value, after naming its operands.
 
         It is iterative, because chains may be longer than Python's stack.
@@ -255,23 +257,23 @@ class ScalarPrinter:
             value = value.value if self.assumed[value.guards] else value.other
         return value
 
-    def named(self, block: Block, value: Scalar) -> bool:
+    def named(self, block: StatementBlock, value: Scalar) -> bool:
         """Return True if a value has a name, or needs none."""
         value = self.taken(value)
         return isinstance(value, DIRECT) or value in self.words or block.find(value) is not None
 
-    def unnamed(self, block: Block, value: Scalar) -> Scalar | None:
+    def unnamed(self, block: StatementBlock, value: Scalar) -> Scalar | None:
         """Return the first operand of a value that must be named before it, or None."""
         value = self.taken(value)
         wide = self.rounded(block, value)
-        found = list(below(value)) if wide is None else [wide]
+        found = list(children_of(value)) if wide is None else [wide]
         while isinstance(value, Select) and isinstance(value.other, Select):
             value = value.other  # a chain of selects is one expression
             found = [part for part in found if part is not value]
-            found += below(value)
+            found += children_of(value)
         return next((part for part in found if not self.named(block, part)), None)
 
-    def text(self, block: Block, value: Scalar) -> str:
+    def text(self, block: StatementBlock, value: Scalar) -> str:
         """Return the name or literal of a value whose operands are named."""
         value = self.taken(value)
         found = block.find(value)  # for example a row's value that a tile repeats
@@ -291,7 +293,7 @@ class ScalarPrinter:
                 return adjoining
         return self.let(block, value, ctype, self.computed(block, value))
 
-    def computed(self, block: Block, value: Scalar) -> str:
+    def computed(self, block: StatementBlock, value: Scalar) -> str:
         """Return the expression of a value whose operands are named."""
         return TEXTS[type(value)](self, block, value)
 
@@ -305,7 +307,7 @@ class ScalarPrinter:
         """
         return text, ""
 
-    def call_strip(self, block: Block, strip: Strips, value: Scalar, function: str) -> str:
+    def call_strip(self, block: StatementBlock, strip: Strips, value: Scalar, function: str) -> str:
         """Print the call of a vector function; return the text of the current element."""
         assert isinstance(value, Apply)
         ctype = c_expressions.C_TYPES[name_of(value.dtype)]
@@ -319,7 +321,7 @@ class ScalarPrinter:
         block.names[value], block.runs[value] = strip.held(result), result
         return strip.held(result)
 
-    def run(self, block: Block, strip: Strips, value: Scalar, text: str) -> str:
+    def run(self, block: StatementBlock, strip: Strips, value: Scalar, text: str) -> str:
         """Return the array of a strip's values of ``value``; ``text`` is that of one element."""
         known = block.runs.get(value)
         if known is not None:
@@ -329,10 +331,12 @@ class ScalarPrinter:
         self.put_in_strip(block, strip, ctype, name, text)
         return name
 
-    def load_strip(self, block: Block, strip: Strips, value: Load) -> str | None:
+    def load_strip(self, block: StatementBlock, strip: Strips, value: Load) -> str | None:
         """Return the current element of a contiguous load; None for others."""
         inner = [name for name in self.spelled if value.offset.step(name) == 1]
-        direct = [isinstance(x, str) or self.depths.atom(x) < ELEMENT for x in value.offset.terms]
+        direct = [
+            isinstance(x, str) or self.depths.atom(x) < ELEMENT_DEPTH for x in value.offset.terms
+        ]
         if len(inner) != 1 or not all(direct):
             return None
         spelled, operand = self.spelled, self.names.operand(value.operand)
@@ -343,7 +347,7 @@ class ScalarPrinter:
         block.names[value] = text
         return text
 
-    def direct(self, block: Block, value: Scalar) -> str | None:
+    def direct(self, block: StatementBlock, value: Scalar) -> str | None:
         """Return the text of a value that needs no name, or None."""
         if isinstance(value, Number):
             return c_expressions.literal(value.value, name_of(value.dtype))
@@ -362,11 +366,11 @@ class ScalarPrinter:
             return self.kept_place(block, value.number, value.offset)
         return None
 
-    def kept_place(self, block: Block, number: int, offset: Affine) -> str:
+    def kept_place(self, block: StatementBlock, number: int, offset: AffineIndex) -> str:
         """Return the element at ``offset`` of a row array."""
         return f"{self.kept[number]}[{self.kept_at or self.index(block, offset)}]"
 
-    def _load(self, block: Block, value: Load) -> str:
+    def _load(self, block: StatementBlock, value: Load) -> str:
         offset = self.load_index(block, value.offset)
         # gcc 12 does not vectorise loads of _Bool: bools are stored as bytes.
         flag = " != 0" if name_of(value.dtype) == "bool" else ""
@@ -376,7 +380,7 @@ class ScalarPrinter:
         taken = [self.flag(block, guards) for guards in limits(value.offset)]
         return f"{' && '.join(taken)} ? {element} : 0" if taken else element
 
-    def load_index(self, block: Block, offset: Affine) -> str:
+    def load_index(self, block: StatementBlock, offset: AffineIndex) -> str:
         """Return the index of a load."""
         lane = self.apart
         if lane is None or lane in self.spelled or not is_worse_known(offset.step(lane)):
@@ -387,11 +391,11 @@ class ScalarPrinter:
         self.spelled = spelled
         return found
 
-    def _index(self, block: Block, value: IndexNumber) -> str:
+    def _index(self, block: StatementBlock, value: IndexNumber) -> str:
         text = f"({self.index(block, value.index)})"
         return self.cast(block, "int64", name_of(value.dtype), text)
 
-    def _apply(self, block: Block, value: Apply) -> str:
+    def _apply(self, block: StatementBlock, value: Apply) -> str:
         name = value.row.name
         wide = self.rounded(block, value)
         if wide is not None:
@@ -404,15 +408,15 @@ class ScalarPrinter:
         block.converts |= name == "cast" and c_expressions.is_wide_cast(kinds[0], result)
         return self.expression(block, name, kinds, result, operands, value.attrs)
 
-    def rounded(self, block: Block, value: Scalar) -> Scalar | None:
+    def rounded(self, block: StatementBlock, value: Scalar) -> Scalar | None:
         """Return the value that a pair of casts rounds, unless a strip function does the casts."""
-        wide = rounded(value)
+        wide = rounded_half(value)
         if wide is None:
             return None
         strip = block.at(self.depths.value(value)).strip
         return wide if strip is None or strip_function(value, strip) is None else None
 
-    def _select(self, block: Block, value: Select) -> str:
+    def _select(self, block: StatementBlock, value: Select) -> str:
         flags, texts = [], []
         rest: Scalar = value
         while isinstance(rest, Select):
@@ -427,19 +431,19 @@ class ScalarPrinter:
         chosen = [f"{flag} ? {text} : " for flag, text in zip(flags, texts[:-1], strict=True)]
         return "".join([*chosen, texts[-1]])
 
-    def _random(self, block: Block, value: RandomBits) -> str:
+    def _random(self, block: StatementBlock, value: RandomBits) -> str:
         stream = [self.value(block, each) for each in (value.seed, value.draw, value.call)]
         position = self.index(block, value.position)
         name = c_expressions.random_bits(name_of(value.dtype))
         self.calls(block, [name])
         return f"{name}({', '.join([*stream, position])})"
 
-    def _wrapped(self, block: Block, value: Wrapped) -> str:
+    def _wrapped(self, block: StatementBlock, value: Wrapped) -> str:
         wide = f"(int64_t){self.value(block, value.position)}"
         return f"{wide} < 0 ? {wide} + {self.names.length(value.length)} : {wide}"
 
 
-def rounded(value: Scalar) -> Scalar | None:
+def rounded_half(value: Scalar) -> Scalar | None:
     """Return the float32 that ``value`` casts to a half and back; None for other values."""
     if not _is_cast(value, "float32") or not isinstance(narrow := value.args[0], Apply):
         return None
@@ -463,7 +467,7 @@ def strip_function(value: Scalar, strips: Strips) -> str | None:
 
 
 DIRECT = (Number, LengthNumber, Reduced, Running, Contracted, Kept)  # need no name
-TEXTS: dict[type, Callable[[ScalarPrinter, Block, Any], str]] = {
+TEXTS: dict[type, Callable[[ScalarPrinter, StatementBlock, Any], str]] = {
     Load: ScalarPrinter._load,
     IndexNumber: ScalarPrinter._index,
     Apply: ScalarPrinter._apply,

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from ....op_graph.op_graph import NO_AXES
 from ....op_graph.values.dtypes import name_of
-from ...kernels.analysis.loop_depth import ELEMENT, Depths
+from ...kernels.analysis.loop_depth import ELEMENT_DEPTH, Depths
 from ...kernels.ir.nest import Store
 from ...kernels.ir.scalar_code import Load, Scalar
 from ...kernels.scans.sequential_scan import ROW, TURN, OrderedLoop
 from ..scalars.c_expressions import C_TYPES
-from .scalar_statements import Names, ScalarPrinter
-from .statement_blocks import Block
+from .scalar_statements import MemoryNames, ScalarPrinter
+from .statement_blocks import StatementBlock
 
 NO_COPIES: Mapping[Load | Store, str] = {}
 
@@ -46,14 +46,14 @@ class OrderedPrinter(ScalarPrinter):
     """
 
     def __init__(
-        self, work: OrderedLoop, names: Names, copies: Mapping[Load | Store, str] = NO_COPIES
+        self, work: OrderedLoop, names: MemoryNames, copies: Mapping[Load | Store, str] = NO_COPIES
     ) -> None:
         row = row_of(work)
-        super().__init__(names, Depths({TURN: ELEMENT, row: ELEMENT}, 0))
+        super().__init__(names, Depths({TURN: ELEMENT_DEPTH, row: ELEMENT_DEPTH}, 0))
         self.spelled = {TURN: "part", row: "row"}
         self.copies = copies
 
-    def computed(self, block: Block, value: Scalar) -> str:
+    def computed(self, block: StatementBlock, value: Scalar) -> str:
         """Return the expression of a value, which may be a copied load."""
         copy = self.copies.get(value) if isinstance(value, Load) else None
         return super().computed(block, value) if copy is None else copy
@@ -61,7 +61,7 @@ class OrderedPrinter(ScalarPrinter):
 
 def print_ordered(
     work: OrderedLoop,
-    names: Names,
+    names: MemoryNames,
     held: Callable[[str], str],
     copies: Mapping[Load | Store, str] = NO_COPIES,
     out_of_line: frozenset[str] = frozenset(),
@@ -74,7 +74,7 @@ def print_ordered(
     printer = OrderedPrinter(work, names)
     ctypes = [C_TYPES[name_of(carry.dtype)] for carry in work.carries]
     carries = [f"c{k}" for k in range(len(work.carries))]
-    top, begin, turn, end = Block(), [], [], []
+    top, begin, turn, end = StatementBlock(), [], [], []
     first = _inside(top)
     for name, carry in zip(carries, work.carries, strict=True):
         begin.append(f"{held(name)} = {printer.value(first, carry.first)};")
@@ -82,7 +82,7 @@ def print_ordered(
     printer.copies, printer.out_of_line = copies, out_of_line
     inner = _inside(top)
     for store in work.stores:
-        turn.append(stored(printer, names, inner, store, copies.get(store)))
+        turn.append(store_statement(printer, names, inner, store, copies.get(store)))
     texts = [printer.value(inner, carry.value) for carry in work.carries]
     for k, (name, ctype, text) in enumerate(zip(carries, ctypes, texts, strict=True)):
         inner.lines.append(f"const {ctype} next{k} = {text};")
@@ -91,7 +91,7 @@ def print_ordered(
     after = _inside(top)
     for carry in work.carries:
         if carry.store is not None:
-            end.append(stored(printer, names, after, carry.store))
+            end.append(store_statement(printer, names, after, carry.store))
     return PrintedOrdered(
         list(map(str, top.lines)),
         [*map(str, first.lines), *begin],
@@ -101,13 +101,17 @@ def print_ordered(
     )
 
 
-def _inside(top: Block) -> Block:
+def _inside(top: StatementBlock) -> StatementBlock:
     """Return a block for statements per element."""
-    return Block(Block(top))
+    return StatementBlock(StatementBlock(top))
 
 
-def stored(
-    printer: ScalarPrinter, names: Names, block: Block, store: Store, copy: str | None = None
+def store_statement(
+    printer: ScalarPrinter,
+    names: MemoryNames,
+    block: StatementBlock,
+    store: Store,
+    copy: str | None = None,
 ) -> str:
     """Return the statement that stores a value, into its ``copy`` if it has one."""
     text = printer.value(block, store.value)

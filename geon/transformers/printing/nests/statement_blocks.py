@@ -47,7 +47,7 @@ def known_truth(name: str, conditions: str) -> Known:
     return Known("int32_t", name, f"-({conditions})")
 
 
-class Block:
+class StatementBlock:
     """Statements of one nesting depth: 0 once, 1 per row, 2 per element.
 
     Inner blocks see the names of outer ones. ``lanes`` is set if the block has a value per row in
@@ -59,7 +59,7 @@ class Block:
 
     def __init__(
         self,
-        outer: Block | None = None,
+        outer: StatementBlock | None = None,
         lanes: Lanes | None = None,
         strip: Strips | None = None,
     ) -> None:
@@ -72,27 +72,27 @@ class Block:
         self.serial = False  # True if it may not vectorise
         self.converts = False  # True if it has casts that vectorise with 32 bytes only
         self.called: list[str] | None = None  # helpers to declare only if this block is used
-        self.around: Block | None = None
+        self.around: StatementBlock | None = None
         self.is_around = False
         self.inner = ""
 
-    def inside(self, loop: str) -> Block:
+    def inside(self, loop: str) -> StatementBlock:
         """Return a block of the same depth inside the innermost loop; this one is around it."""
-        block = Block(self)
+        block = StatementBlock(self)
         block.depth, block.around, block.inner = self.depth, self, loop
         self.is_around = True
         return block
 
     def find(self, key: Hashable) -> str | None:
         """Return the name of the value computed under ``key``, here or further out, or None."""
-        block: Block | None = self
+        block: StatementBlock | None = self
         while block is not None:
             if key in block.names:
                 return block.names[key]
             block = block.outer
         return None
 
-    def at(self, depth: int) -> Block:
+    def at(self, depth: int) -> StatementBlock:
         """Return this block, or the one around it of at most this depth."""
         block = self
         while block.depth > depth and block.outer is not None:

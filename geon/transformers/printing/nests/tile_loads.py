@@ -15,8 +15,8 @@ from .pass_text import (
     PrintedTiles,
     TurnedLoad,
 )
-from .scalar_statements import Names, ScalarPrinter
-from .statement_blocks import Block
+from .scalar_statements import MemoryNames, ScalarPrinter
+from .statement_blocks import StatementBlock
 from .transposed_passes import across_loads, flat_loads
 
 
@@ -30,9 +30,9 @@ class TilePrinter:
     def __init__(
         self,
         scalars: ScalarPrinter,
-        names: Names,
+        names: MemoryNames,
         depths: Depths,
-        top: Block,
+        top: StatementBlock,
         parts: FlatParts | None,
     ) -> None:
         self.scalars, self.names, self.depths, self.top = scalars, names, depths, top
@@ -59,7 +59,7 @@ class TilePrinter:
             place = f"[{last}]" if made.flat else f"[{lane} - {lane}_tile][{last} - tile]"
             made.body.names[load] = f"{name}{place}{flag}"
 
-    def repeat(self, row: Block, made: PrintedPass, step: Pass, lane: str) -> None:
+    def repeat(self, row: StatementBlock, made: PrintedPass, step: Pass, lane: str) -> None:
         """Make a flat pass read values of rows from tiles that repeat them for each element."""
         parts = self.parts
         values = values_of_lanes(step, self.depths) if parts is None else parts.repeated
@@ -76,11 +76,13 @@ class TilePrinter:
             made.body.names[node] = f"({read} != 0)" if dtype == "bool" else read
         if parts is not None:
             last = step.loops[-1].name
-            made.patterns = self.tiles(Block(self.top), made.body, parts.patterns, last)
-            made.grouped = self.tiles(Block(row), made.body, parts.grouped, last)
-            made.others = self.tiles(Block(row), made.body, parts.others, last)
+            made.patterns = self.tiles(StatementBlock(self.top), made.body, parts.patterns, last)
+            made.grouped = self.tiles(StatementBlock(row), made.body, parts.grouped, last)
+            made.others = self.tiles(StatementBlock(row), made.body, parts.others, last)
 
-    def tiles(self, block: Block, body: Block, parts: Iterable[Part], last: str) -> PrintedTiles:
+    def tiles(
+        self, block: StatementBlock, body: StatementBlock, parts: Iterable[Part], last: str
+    ) -> PrintedTiles:
         """Return tiles of values that do not vectorise; ``body`` reads them by ``last``."""
         made = PrintedTiles()
         self.scalars.spelled = {last: "turn"}

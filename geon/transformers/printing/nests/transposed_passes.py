@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from ....op_graph.axes.affine import Affine
+from ....op_graph.axes.affine import AffineIndex
 from ...kernels.analysis.loop_depth import Depths
 from ...kernels.ir.nest import Pass
 from ...kernels.ir.scalar_code import Apply, Load, Number, Scalar, walk
-from ...kernels.nests.collapsed_rows import LIGHT
+from ...kernels.nests.collapsed_rows import MAX_LIGHT_ROW_ELEMENTS
 from ...kernels.nests.collapsible_lanes import values_of_lanes
 
-SHORT_ROW = 32  # maximum elements of a row for a pass across memory that collapses rows
-FILLS = 16  # bytes of a vector; rows of whole vectors keep their invariants in registers
+MAX_COLLAPSED_ROW_ELEMENTS = (
+    32  # maximum elements of a row for a pass across memory that collapses rows
+)
+REGISTER_ROW_BYTES = (
+    16  # bytes of a vector; rows of whole vectors keep their invariants in registers
+)
 
 
 def crosses(step: Pass, lane: str) -> bool:
@@ -27,13 +31,15 @@ def is_flat(step: Pass, lane: str, depths: Depths, most: int) -> bool:
     ``most`` is the maximum number of elements of rows of open length; 0 if unknown.
     """
     turns, last = step.loops[-1].extent, step.loops[-1].name
-    if len(step.loops) != 1 or not (1 < turns <= SHORT_ROW if isinstance(turns, int) else most):
+    if len(step.loops) != 1 or not (
+        1 < turns <= MAX_COLLAPSED_ROW_ELEMENTS if isinstance(turns, int) else most
+    ):
         return False
     rows = all(x.offset.step(last) == 1 and x.offset.step(lane) == turns for x in step.stores)
     itemsize = min(store.dtype.itemsize for store in step.stores)
     if isinstance(turns, int) and values_of_lanes(step, depths):
-        whole = turns * itemsize % FILLS == 0
-        if turns > LIGHT[itemsize] or whole:
+        whole = turns * itemsize % REGISTER_ROW_BYTES == 0
+        if turns > MAX_LIGHT_ROW_ELEMENTS[itemsize] or whole:
             return False
     nodes = of_elements(step, depths)
     direct = all(is_direct(node.offset) for node in nodes if isinstance(node, Load))
@@ -67,6 +73,6 @@ def across_loads(step: Pass, lane: str) -> list[Load]:
     ]
 
 
-def is_direct(offset: Affine) -> bool:
+def is_direct(offset: AffineIndex) -> bool:
     """Return True if an offset depends on loop variables only."""
     return all(isinstance(atom, str) for atom in offset.terms)

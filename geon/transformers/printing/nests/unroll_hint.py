@@ -8,23 +8,23 @@ operations of several vectors takes less time for the same work.
 from __future__ import annotations
 
 from ....op_graph.values.dtypes import name_of
-from ...kernels.analysis.loop_depth import ELEMENT, Depths
+from ...kernels.analysis.loop_depth import ELEMENT_DEPTH, Depths
 from ...kernels.ir.nest import Pass
 from ...kernels.ir.scalar_code import Apply, Load, Select, walk
 from ..scalars.c_expressions import is_serial
 
-MOST = 96  # maximum nodes of a pass; above, one vector has enough parallelism
+MAX_UNROLLED_NODES = 96  # maximum nodes of a pass; above, one vector has enough parallelism
 
 
-def abreast(step: Pass, depths: Depths) -> int:
+def interleaved_item_bytes(step: Pass, depths: Depths) -> int:
     """Return the bytes of the widest element of a pass whose vectors should be interleaved.
 
     Return 0 if that is not faster.
     """
     inner = step.loops[-1].name
-    nodes = [node for node in walk(*step.computed) if depths.value(node) == ELEMENT]
+    nodes = [node for node in walk(*step.computed) if depths.value(node) == ELEMENT_DEPTH]
     applied = [node for node in nodes if isinstance(node, Apply)]
-    if not any(node.row.cost == "expensive" for node in applied) or len(nodes) > MOST:
+    if not any(node.row.cost == "expensive" for node in applied) or len(nodes) > MAX_UNROLLED_NODES:
         return 0
     if any(is_serial(node.row.name, [name_of(x.dtype) for x in node.args]) for node in applied):
         return 0

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 
-from ....op_graph.axes.affine import Affine
+from ....op_graph.axes.affine import AffineIndex
 from ....op_graph.values.dtypes import kind, name_of
-from ...kernels.analysis.loop_depth import ELEMENT, Depths
+from ...kernels.analysis.loop_depth import ELEMENT_DEPTH, Depths
 from ...kernels.ir.nest import Keep, Pass, Reduction, Store
 from ...kernels.ir.scalar_code import Apply, IndexNumber, Kept, Load, Scalar, Select, indices, walk
 from ..scalars import c_expressions
 from ..scalars.dialect import Strips
 from .scalar_statements import strip_function
 
-STRIP = 16  # elements of a strip: a vector of float32, or two of float64, with AVX-512
-SHORT = 64  # minimum elements of a row, lest the horizontal sums dominate
+STRIP_ELEMENTS = 16  # elements of a strip: a vector of float32, or two of float64, with AVX-512
+MIN_STRIP_ROW_ELEMENTS = 64  # minimum elements of a row, lest the horizontal sums dominate
 # gcc 12 does not vectorise these in a loop over an exponential's strip of several vectors.
 CHOICES = frozenset({"minimum", "maximum", "sign"})
-MOST = 128  # maximum nodes of a pass; above, the values of a strip spill from registers
+MAX_STRIP_NODES = 128  # maximum nodes of a pass; above, the values of a strip spill from registers
 
 
 def takes_strips(step: Pass, depths: Depths, strips: Strips, ahead: Container[Scalar] = ()) -> bool:
@@ -33,16 +33,16 @@ def takes_strips(step: Pass, depths: Depths, strips: Strips, ahead: Container[Sc
     if not step.loops or not all(map(_is_float_sum, step.reductions)):
         return False
     extent = step.loops[-1].extent
-    if isinstance(extent, int) and extent < SHORT:
+    if isinstance(extent, int) and extent < MIN_STRIP_ROW_ELEMENTS:
         return False
-    inner = [value for value in walk(*step.computed) if depths.value(value) == ELEMENT]
+    inner = [value for value in walk(*step.computed) if depths.value(value) == ELEMENT_DEPTH]
     puts: list[Store | Keep] = [*step.stores, *step.keeps]
     places = [each.offset for each in puts]
     names = {value.row.name for value in inner if isinstance(value, Apply)}
     if strips.put and "exp" in names and (names & CHOICES or not all(map(_is_float, inner))):
         return False
     return (
-        len(inner) <= MOST
+        len(inner) <= MAX_STRIP_NODES
         and all(_is_plain(value, depths, strips, ahead) for value in inner)
         and _are_plain(places, depths)
         and any(strip_function(value, strips) is not None for value in inner)
@@ -72,10 +72,10 @@ def _is_plain(value: Scalar, depths: Depths, strips: Strips, ahead: Container[Sc
     return isinstance(value, kinds) and _are_plain(indices(value), depths)
 
 
-def _are_plain(places: Iterable[Affine], depths: Depths) -> bool:
+def _are_plain(places: Iterable[AffineIndex], depths: Depths) -> bool:
     """Return True if indices depend only on loop variables and row values."""
     return all(
-        isinstance(atom, str) or depths.atom(atom) < ELEMENT
+        isinstance(atom, str) or depths.atom(atom) < ELEMENT_DEPTH
         for index in places
         for atom in index.terms
     )

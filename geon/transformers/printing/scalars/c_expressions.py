@@ -332,7 +332,7 @@ def _cast_helper(source: str, target: str) -> str | None:
 COMBINES = {"add": "add", "max": "maximum", "min": "minimum", "multiply": "multiply"}
 
 
-def combined(mode: str, dtype: str, operands: Sequence[str], wraps: bool = True) -> str:
+def combine_expression(mode: str, dtype: str, operands: Sequence[str], wraps: bool = True) -> str:
     """Return the C expression that combines two elements like ``scatter``; halves in float32."""
     if dtype == "bool":
         row = "maximum" if mode in ("add", "max") else "minimum"

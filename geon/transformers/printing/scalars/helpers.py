@@ -32,12 +32,12 @@ def called_by(name: str) -> tuple[str, ...]:
     return tuple(other for other in found if other != name and other in helpers())
 
 
-def plain(name: str, text: str) -> str:
+def shared_text(name: str, text: str) -> str:
     """Return the text that all targets share."""
     return text
 
 
-def definitions(calls: Iterable[str], instead: Callable[[str, str], str] = plain) -> str:
+def definitions(calls: Iterable[str], instead: Callable[[str, str], str] = shared_text) -> str:
     """Return the definitions of the called helpers, each once and after those it calls.
 
     ``instead(name, text)`` returns a target's own text of a helper, from its name and the shared

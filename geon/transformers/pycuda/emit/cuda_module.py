@@ -26,23 +26,23 @@ from ...lowering.planning.plan import Plan
 from ...printing.nests.parameters import Parameter, Place
 from ...printing.scalars.comments import comment
 from ...printing.scalars.helpers import definitions
-from ..kernels.horizontal_fusion import joined, joined_text
+from ..kernels.horizontal_fusion import join_chains, joined_text
 from ..kernels.library_kernels import finite_parts, library_parts
 from ..kernels.nest_text import nest_parts
 from ..kernels.scan_text import ordered_function
 from ..launches.device import Array, Signature
 from ..launches.dialect import by_instruction, cuda_text
 from ..launches.launch_ir import (
-    CLOCKS,
-    REPORT,
+    CLOCKS_POINTER,
+    REPORT_POINTER,
     Argument,
     Branches,
-    Choice,
     Copy,
-    Fixed,
+    FixedNumber,
     Grid,
     Grids,
     Launch,
+    LaunchVariants,
     Parts,
     Round,
     Show,
@@ -51,19 +51,19 @@ from ..launches.launch_ir import (
     Turn,
     Turns,
     Until,
-    described,
+    describe_steps,
     kernels_in,
 )
 from ..launches.library_requests import Ask
-from ..launches.module_text import Piece, Source
+from ..launches.module_text import CudaSource, TextPiece
 from ..launches.naming import (
     NAME,
     Asked,
     Chosen,
-    Function,
+    CudaFunction,
+    CudaKernelNames,
     Joined,
-    KernelNames,
-    Moved,
+    MemoryCopy,
     Part,
     copy_function,
     types_of,
@@ -71,14 +71,14 @@ from ..launches.naming import (
 from ..products.attention import attention_function
 from ..products.contractions import contraction_parts
 from ..products.library_dispatch import library_work, parts_by_library
-from .loop_steps import Repeating, Scope, Turning, branches, lying, pairs_of
+from .loop_steps import LaunchScope, Repeating, Turning, branches, lying, pairs_of
 from .persistent_loop import is_long, whole_loop
 
 PRELUDE = "prelude.cuh"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Module:
+class CudaModule:
     """A CUDA module and the steps that run it.
 
     Steps name pointers by their index in one table, in this order: inputs, results, variables,
@@ -91,7 +91,7 @@ class Module:
     lengths.
     """
 
-    source: Source
+    source: CudaSource
     kernels: tuple[Signature, ...]
     steps: tuple[Step, ...]
     origins: tuple[int, ...]
@@ -115,9 +115,9 @@ def kernel_parts(
     """Return the functions and other parts of kernel ``number`` of a plan, in execution order.
 
     Large products and convolutions go to ``libraries``, see ``library_work``. ``apart``, ``chosen``
-    and ``looped`` are as for ``KernelNames``.
+    and ``looped`` are as for ``CudaKernelNames``.
     """
-    names = KernelNames(plan, kernel, guarded, apart, chosen, looped)
+    names = CudaKernelNames(plan, kernel, guarded, apart, chosen, looped)
     work = kernel.work
     if isinstance(work, Call):
         return library_parts(work.op, names, number)
@@ -126,7 +126,7 @@ def kernel_parts(
         asked = library_work(plan.schedule, kernel, libraries)
         if asked is None:
             return generated
-        return parts_by_library(kernel, KernelNames(plan, kernel, guarded), asked, generated)
+        return parts_by_library(kernel, CudaKernelNames(plan, kernel, guarded), asked, generated)
     assert not isinstance(work, Region), "its body's kernels are launched"
     if isinstance(work, OrderedLoop):
         return [ordered_function(work, names)]
@@ -151,23 +151,23 @@ class Row(NamedTuple):
 
 def make_module(
     plan: Plan, linking: Linking, annotate: bool, libraries: Set[str] = frozenset()
-) -> Module:
+) -> CudaModule:
     """Return the module of a plan; with ``annotate``, comments give the user's names and lines."""
-    return _Module(plan, linking, annotate, libraries).make()
+    return _CudaModuleWriter(plan, linking, annotate, libraries).make()
 
 
 def timed_module(
     plan: Plan, linking: Linking, libraries: Set[str] = frozenset()
-) -> tuple[Module, list[Row]]:
+) -> tuple[CudaModule, list[Row]]:
     """Return the module of a plan with ``Timed`` steps around kernels, and its profile rows.
 
     A row follows the row of its enclosing region.
     """
     rows: list[Row] = []
-    return _Module(plan, linking, False, libraries, rows).make(), rows
+    return _CudaModuleWriter(plan, linking, False, libraries, rows).make(), rows
 
 
-class _Module:
+class _CudaModuleWriter:
     """Builder of a module; if ``rows`` is a list, of a timed one, whose rows it receives."""
 
     def __init__(
@@ -187,16 +187,16 @@ class _Module:
         self.guarded = any(kernel.raises for kernel in plan.schedule.kernels)
         self.names: dict[str, str] = {}
         self.kernels: list[Signature] = []
-        self.pieces: list[Piece] = []
-        self.functions: dict[str, Function] = {}  # emitted kernels by name
+        self.pieces: list[TextPiece] = []
+        self.functions: dict[str, CudaFunction] = {}  # emitted kernels by name
         # inner function's text of each kernel that is also called from another kernel
         self.inner: dict[str, str] = {}
         self.calls: dict[str, None] = {}
         self.files: dict[str, None] = {}
-        self.top = self.scope = Scope(plan)
-        self.virtual = count(CLOCKS - 1, -1)
+        self.top = self.scope = LaunchScope(plan)
+        self.virtual = count(CLOCKS_POINTER - 1, -1)
 
-    def make(self) -> Module:
+    def make(self) -> CudaModule:
         """Return the complete module."""
         steps: list[Step] = []
         origins: list[int] = []
@@ -208,11 +208,11 @@ class _Module:
                 origins += [origin] * len(found)
                 waves += [wave] * len(found)
         self.drop_unused(steps)
-        order = [Piece(line) for line in self.order(steps, origins, waves)]
+        order = [TextPiece(line) for line in self.order(steps, origins, waves)]
         files = [cuda_text(name) for name in self.files]
         helpers = definitions(self.calls, by_instruction)
         common = "\n".join([cuda_text(PRELUDE), helpers, *files])
-        source = Source(common, (*self.pieces, *order))
+        source = CudaSource(common, (*self.pieces, *order))
         lengths = tuple(open_lengths(self.plan))
         kernels, small = tuple(self.kernels), tuple(self.small)
         all_steps, by, at = tuple(steps), tuple(origins), tuple(waves)
@@ -220,7 +220,7 @@ class _Module:
         written = min(
             [wave for wave, kernel in writing if kernel.writes], default=max(waves, default=0) + 1
         )
-        return Module(source, kernels, all_steps, by, at, small, lengths, self.guarded, written)
+        return CudaModule(source, kernels, all_steps, by, at, small, lengths, self.guarded, written)
 
     def wave(self, positions: Sequence[int]) -> list[tuple[int, list[Step]]]:
         """Return the steps of kernels of one wave as pairs (origin, steps)."""
@@ -230,7 +230,7 @@ class _Module:
         kernels = [scope.plan.schedule.kernels[position] for position in positions]
         parts = [self.parts(scope, position) for position in positions]
         found = []
-        for numbers, each in joined(list(zip(kernels, parts, strict=True))):
+        for numbers, each in join_chains(list(zip(kernels, parts, strict=True))):
             for number in numbers:
                 self.note(kernels[number])
             steps = self.steps(each)
@@ -246,7 +246,7 @@ class _Module:
         self.rows.append(Row(plan, tuple(positions), self.row))
         return len(self.rows) - 1
 
-    def kernel(self, scope: Scope, position: int) -> list[Step]:
+    def kernel(self, scope: LaunchScope, position: int) -> list[Step]:
         """Return the steps of the kernel at ``position``; timed if the module is."""
         if self.rows is None:
             return self.own_steps(scope, position)
@@ -259,7 +259,7 @@ class _Module:
             index = self.pointer(place_of(scope.plan, lying(work.op, scope)[0]))
         return [Timed(number, tuple(steps), pairs_of(scope), index)]
 
-    def own_steps(self, scope: Scope, position: int) -> list[Step]:
+    def own_steps(self, scope: LaunchScope, position: int) -> list[Step]:
         """Return the steps of the kernel at ``position``, without timing."""
         plan = scope.plan
         kernel, number = plan.schedule.kernels[position], scope.step(position)
@@ -280,7 +280,7 @@ class _Module:
             return [Show(number, op.attrs[0], value, op.axes.lengths, op.dtype)]
         return self.steps(self.parts(scope, position))
 
-    def parts(self, scope: Scope, position: int) -> list[Part]:
+    def parts(self, scope: LaunchScope, position: int) -> list[Part]:
         """Return the parts of a kernel, and of the finite checks of its result if these are on."""
         plan = scope.plan
         kernel, number = plan.schedule.kernels[position], scope.step(position)
@@ -288,7 +288,7 @@ class _Module:
         where = scope.apart, scope.chosen, scope.looped
         parts = kernel_parts(plan, kernel, number, self.guarded, libraries, *where)
         if plan.schedule.check and kernel.raises and not kernel.acts:
-            names = KernelNames(plan, kernel, self.guarded, *where)
+            names = CudaKernelNames(plan, kernel, self.guarded, *where)
             parts += finite_parts(kernel.results[0], names, number, kernel.infinite)
         return parts
 
@@ -296,11 +296,11 @@ class _Module:
         """Convert parts to steps: replace memory places by pointer indices."""
         found: list[Step] = []
         for part in parts:
-            if isinstance(part, Function):
+            if isinstance(part, CudaFunction):
                 found.append(self.launch(part))
-            elif isinstance(part, Moved) and self.scope.chosen:
+            elif isinstance(part, MemoryCopy) and self.scope.chosen:
                 found.append(self.launch(copy_function(part, self.scope.chosen)))
-            elif isinstance(part, Moved):
+            elif isinstance(part, MemoryCopy):
                 found.append(Copy(self.pointer(part.target), self.pointer(part.source), part.size))
             elif isinstance(part, Asked):
                 found.append(self.ask(part))
@@ -308,17 +308,17 @@ class _Module:
                 found.append(self.launch_joined(part))
             else:
                 both = self.steps(part.parts), self.steps(part.others)
-                found.append(Choice(part.holds, tuple(both[0]), tuple(both[1])))
+                found.append(LaunchVariants(part.holds, tuple(both[0]), tuple(both[1])))
         return found
 
-    def turns(self, scope: Scope, kernel: Kernel) -> list[Step]:
+    def turns(self, scope: LaunchScope, kernel: Kernel) -> list[Step]:
         """Emit the kernels of a scan's body and return the steps of the scan."""
         made = Turning(kernel, scope, self.pointer, self.virtual)
         before = self.steps(made.before)
         steps, origins = self.inside(made.scope)
         return [*before, self.whole(made.turns(tuple(steps), tuple(origins)))]
 
-    def until(self, scope: Scope, kernel: Kernel) -> list[Step]:
+    def until(self, scope: LaunchScope, kernel: Kernel) -> list[Step]:
         """Emit the kernels of a while loop's bodies and return the steps of the loop."""
         made = Repeating(kernel, scope, self.pointer, self.virtual)
         before = self.steps(made.before)
@@ -328,7 +328,7 @@ class _Module:
     def whole(self, loop: Turns | Until | Branches) -> Step:
         """Return a loop or a case as one launch if it is small enough, else as separate launches.
 
-        If that depends on open lengths, return a ``Choice`` between both.
+        If that depends on open lengths, return a ``LaunchVariants`` between both.
         """
         made = whole_loop(loop, self.functions, self.inner_name, self.row)
         if made is None:
@@ -338,7 +338,7 @@ class _Module:
         assert isinstance(step, Launch)
         if isinstance(loop, Until) and is_long(loop):
             step = replace(loop, whole=step)
-        return Choice(holds, (step,), (loop,)) if holds else step
+        return LaunchVariants(holds, (step,), (loop,)) if holds else step
 
     def inner_name(self, kernel: str) -> str:
         """Return the name of the device function that does the work of ``kernel``."""
@@ -349,16 +349,16 @@ class _Module:
 
     def drop_unused(self, steps: Sequence[Step]) -> None:
         """Remove kernels that are called only from inside other kernels."""
-        launched, found = set(kernels_in(steps)), list[Piece]()
+        launched, found = set(kernels_in(steps)), list[TextPiece]()
         for piece in self.pieces:
             if piece.kernel in self.inner:
-                found.append(Piece(self.inner[piece.kernel]))
+                found.append(TextPiece(self.inner[piece.kernel]))
             if piece.kernel is None or piece.kernel in launched:
                 found.append(piece)
         self.pieces = found
         self.kernels = [kernel for kernel in self.kernels if kernel.name in launched]
 
-    def inside(self, scope: Scope) -> tuple[list[Step], list[int]]:
+    def inside(self, scope: LaunchScope) -> tuple[list[Step], list[int]]:
         """Return the steps of a region's body and the origin of each."""
         around = self.scope
         steps: list[Step] = []
@@ -374,7 +374,7 @@ class _Module:
         values = [None if place is None else self.pointer(place) for place in part.values]
         return Ask(part.work, tuple(values), self.pointer(part.works), part.after)
 
-    def launch(self, function: Function) -> Launch:
+    def launch(self, function: CudaFunction) -> Launch:
         """Return the launch of a function; functions with equal text share one kernel."""
         known = function.text in self.names
         name = self.kernel_name(function.text, [function])
@@ -386,24 +386,24 @@ class _Module:
         arguments = [self.argument(p) for p in function.parameters]
         return Launch(name, function.grid, function.threads, tuple(arguments))
 
-    def kernel_name(self, text: str, functions: Sequence[Function]) -> str:
+    def kernel_name(self, text: str, functions: Sequence[CudaFunction]) -> str:
         """Return the name of the kernel with this text, emitting it at its first use."""
         if text not in self.names:
             name = self.names[text] = f"kernel_{len(self.names)}"
             files = {file for function in functions for file in function.files}
             parts = sum(len(function.body) for function in functions)
             work = parts + sum(len(cuda_text(file)) for file in files)
-            self.pieces.append(Piece(text.replace(NAME, name), name, work))
+            self.pieces.append(TextPiece(text.replace(NAME, name), name, work))
         return self.names[text]
 
     def part_name(self, text: str) -> str:
         """Return the name of the device function with this text, emitting it at its first use."""
         if text not in self.names:
             name = self.names[text] = f"part_{len(self.names)}"
-            self.pieces.append(Piece(text.replace(NAME, name)))
+            self.pieces.append(TextPiece(text.replace(NAME, name)))
         return self.names[text]
 
-    def needs(self, function: Function) -> None:
+    def needs(self, function: CudaFunction) -> None:
         """Add the helpers and header files that a function uses to the module."""
         self.calls.update(dict.fromkeys(c for c in function.calls if c != "geon_floor_div"))
         self.files.update(dict.fromkeys(function.files))
@@ -428,14 +428,14 @@ class _Module:
     def argument(self, parameter: Parameter) -> Argument:
         """Return the pointer index of a parameter, or the value that the host evaluates for it."""
         if not parameter.pointer:
-            assert isinstance(parameter.place, (str, Parts, Fixed, Grid, Turn, Round))
+            assert isinstance(parameter.place, (str, Parts, FixedNumber, Grid, Turn, Round))
             return parameter.place
         return self.pointer(parameter.place)  # type: ignore[arg-type]
 
     def pointer(self, place: Place) -> int:
         """Return the table index of a place in the current scope."""
         if place[0] == "report":
-            return REPORT
+            return REPORT_POINTER
         if place[0] == "number":
             return int(place[1][1])  # type: ignore[index]  # which of several, and its number
         found = self.scope.known.get(place)
@@ -468,11 +468,11 @@ class _Module:
                 [step for _, _, step in chain] for _, chain in groupby(wave, lambda each: each[1])
             ]
             if len(chains) == 1:
-                lines += described(chains[0], names)
+                lines += describe_steps(chains[0], names)
                 continue
             for number, chain in enumerate(chains):
                 lines.append("beside that:" if number else "side by side:")
-                lines += described(chain, names, "    ")
+                lines += describe_steps(chain, names, "    ")
         return ["/*", *lines, "*/", ""]
 
     def note(self, kernel: Kernel) -> None:
@@ -482,7 +482,7 @@ class _Module:
         for op in kernel.results or (kernel.op,):
             named = f"{shown_name(op)}: " if op.name else ""
             text = f"{named}{op.primitive.name} {op.axes} {name_of(op.dtype)}, {op.file_info}"
-            self.pieces.append(Piece(f"/* {comment(text)} */"))
+            self.pieces.append(TextPiece(f"/* {comment(text)} */"))
 
 
 def shown_place(place: Place) -> str:

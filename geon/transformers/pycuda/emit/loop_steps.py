@@ -16,11 +16,11 @@ from ...lowering.planning.plan import Plan
 from ...lowering.planning.schedule import Kernel
 from ...printing.nests.parameters import Place
 from ..launches.launch_ir import Carry, Stack, Step, Turns, Until
-from ..launches.naming import Chosen, Moved
+from ..launches.naming import Chosen, MemoryCopy
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Scope:
+class LaunchScope:
     """The plan of a region's body and how its places map to pointer indices.
 
     ``known`` maps places to pointer indices of the program. ``first_buffer`` and ``first_step`` are
@@ -42,7 +42,7 @@ class Scope:
         return self.first_step + self.plan.steps[position][0]
 
 
-def lying(region: Op, around: Scope) -> list[Op]:
+def lying(region: Op, around: LaunchScope) -> list[Op]:
     """Return the values that own the memory of a region's arguments."""
     return [around.plan.schedule.base[arg] for arg in region.args]
 
@@ -55,7 +55,11 @@ class Turning:
     """
 
     def __init__(
-        self, kernel: Kernel, around: Scope, pointer: Callable[[Place], int], virtual: Iterator[int]
+        self,
+        kernel: Kernel,
+        around: LaunchScope,
+        pointer: Callable[[Place], int],
+        virtual: Iterator[int],
     ) -> None:
         assert isinstance(kernel.work, Region)
         self.work, inside = kernel.work, around.plan.inside[kernel.op]
@@ -71,7 +75,7 @@ class Turning:
         apart = anywhere(lies, leaves, kernel, self.work.numbers, a.carries, around)
         self.carries: list[Carry] = []
         self.stacks: list[Stack] = []
-        self.before: list[Moved] = []
+        self.before: list[MemoryCopy] = []
         for k, number in enumerate(given):
             place: Place = ("leaf", Same(leaves[k]))
             known[place] = number if k >= a.before_captures else next(virtual)
@@ -91,9 +95,13 @@ class Turning:
             if (
                 stays and k not in self.work.held and around.chosen and not a.counted
             ):  # with zero iterations the result must equal the initial value
-                self.before.append(Moved(("number", (0, last)), ("number", (0, given[k])), size))
+                self.before.append(
+                    MemoryCopy(("number", (0, last)), ("number", (0, given[k])), size)
+                )
             if k in self.work.held:  # the carry is updated in place in the result's memory
-                self.before.append(Moved(("number", (0, last)), ("number", (0, given[k])), size))
+                self.before.append(
+                    MemoryCopy(("number", (0, last)), ("number", (0, given[k])), size)
+                )
                 self.carries.append(Carry(reads, known[place], last, last, last, size, False))
                 continue
             both = given[k], last, ways[-1]
@@ -106,7 +114,7 @@ class Turning:
         # A counted loop tests its branch itself, so its kernels need not test it.
         self.chosen = pairs_of(around) if a.counted else ()
         inner = () if a.counted else around.chosen
-        self.scope = Scope(plan, known, first_buffer, first_step, apart, inner, True)
+        self.scope = LaunchScope(plan, known, first_buffer, first_step, apart, inner, True)
 
     def stack(
         self,
@@ -138,7 +146,7 @@ def anywhere(
     kernel: Kernel,
     numbers: Sequence[int],
     carries: int,
-    around: Scope,
+    around: LaunchScope,
 ) -> set[Place]:
     """Return the places of a body that may have any element alignment, being slices of stacks.
 
@@ -157,7 +165,7 @@ def anywhere(
     return found
 
 
-def pairs_of(around: Scope) -> tuple[tuple[int, int], ...]:
+def pairs_of(around: LaunchScope) -> tuple[tuple[int, int], ...]:
     """Return (pointer index of the case's index, branch) for each branch that encloses a scope."""
     return tuple([(each.number, each.branch) for each in around.chosen])
 
@@ -166,7 +174,11 @@ class Repeating:
     """Pointers of a while loop: carries, stacked results and scopes; see ``Turning``."""
 
     def __init__(
-        self, kernel: Kernel, around: Scope, pointer: Callable[[Place], int], virtual: Iterator[int]
+        self,
+        kernel: Kernel,
+        around: LaunchScope,
+        pointer: Callable[[Place], int],
+        virtual: Iterator[int],
     ) -> None:
         assert isinstance(kernel.work, Region)
         work, inside = kernel.work, around.plan.inside[kernel.op]
@@ -191,7 +203,7 @@ class Repeating:
             apart |= anywhere(lies, body.leaves, kernel, numbers, a.carries, around)
         self.carries: list[Carry] = []
         self.stacks: list[Stack] = []
-        self.before: list[Moved] = []
+        self.before: list[MemoryCopy] = []
         plan = inside.plans[1]
         for k, op in enumerate(plan.schedule.program.outputs):
             place: Place = ("result", k)
@@ -206,12 +218,14 @@ class Repeating:
             ways += [pointer(("arena", each)) for each in inside.spare[k]]
             first, stays = given[k], k in results
             if k in work.held:  # the carry is updated in place in the result's memory
-                self.before.append(Moved(("number", (0, ways[0])), ("number", (0, first)), size))
+                self.before.append(
+                    MemoryCopy(("number", (0, ways[0])), ("number", (0, first)), size)
+                )
                 first, stays = ways[0], False
             self.carries.append(Carry(carried[k], written, first, ways[0], ways[-1], size, stays))
         self.chosen = pairs_of(around)
         self.scopes = [
-            Scope(
+            LaunchScope(
                 inside.plans[k],
                 known[k],
                 around.first_buffer + inside.first[k],
@@ -233,7 +247,9 @@ class Repeating:
         )  # fmt: skip
 
 
-def branches(kernel: Kernel, around: Scope, pointer: Callable[[Place], int]) -> list[Scope]:
+def branches(
+    kernel: Kernel, around: LaunchScope, pointer: Callable[[Place], int]
+) -> list[LaunchScope]:
     """Return the scopes of the branches of a case; kernels of other branches do nothing."""
     assert isinstance(kernel.work, Region)
     work, inside = kernel.work, around.plan.inside[kernel.op]
@@ -254,5 +270,7 @@ def branches(kernel: Kernel, around: Scope, pointer: Callable[[Place], int]) -> 
                 apart.add(("result", n))
         buffer, step = around.first_buffer + inside.first[k], around.first_step + inside.steps[k]
         chosen = (*around.chosen, Chosen(given[0], k))
-        found.append(Scope(inside.plans[k], known, buffer, step, apart, chosen, around.looped))
+        found.append(
+            LaunchScope(inside.plans[k], known, buffer, step, apart, chosen, around.looped)
+        )
     return found

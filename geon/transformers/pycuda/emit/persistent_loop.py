@@ -11,25 +11,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ....op_graph.axes.affine import Size
-from ...kernels.ir.nest import ENDLESS
+from ...kernels.ir.nest import UNLIMITED_TURNS
 from ...printing.nests.parameters import Parameter, Parameters
-from ..kernels.cooperative_threads import WARP, Lines
+from ..kernels.cooperative_threads import WARP_SIZE, Lines
 from ..launches.launch_ir import (
     CLOCKED,
-    CLOCKS,
+    CLOCKS_POINTER,
     LAUNCHED,
-    REPORT,
-    ROUND,
+    REPORT_POINTER,
     RUNS,
     TICKS,
+    TURNS_PER_LAUNCH,
     Argument,
     Branches,
     Carry,
-    Choice,
     Copy,
-    Fixed,
+    FixedNumber,
     Grid,
     Launch,
+    LaunchVariants,
     Round,
     Stack,
     Step,
@@ -39,13 +39,15 @@ from ..launches.launch_ir import (
     Until,
     kernels_in,
 )
-from ..launches.naming import Function, declaration, indented
+from ..launches.naming import CudaFunction, declaration, indent
 
-FEW = 4  # max. blocks of a body's kernel that the block runs one after another
-THREADS = 256
-SHARED = 48 << 10  # max. bytes of shared memory of all functions of a kernel
-COPIED = 1 << 14  # max. bytes of a copy that the block does
-LONGEST = 1 << 20  # max. iterations of a while loop in one launch; longer loops take several
+MAX_SERIAL_BLOCKS = 4  # max. blocks of a body's kernel that the block runs one after another
+THREADS_PER_BLOCK = 256
+MAX_SHARED_BYTES = 48 << 10  # max. bytes of shared memory of all functions of a kernel
+MAX_COPIED_BYTES = 1 << 14  # max. bytes of a copy that the block does
+MAX_UNINTERRUPTED_TURNS = (
+    1 << 20
+)  # max. iterations of a while loop in one launch; longer loops take several
 
 
 class NotWhole(Exception):
@@ -54,10 +56,10 @@ class NotWhole(Exception):
 
 def whole_loop(
     step: Turns | Until | Branches,
-    functions: Mapping[str, Function],
+    functions: Mapping[str, CudaFunction],
     part_of: Callable[[str], str],
     row: int | None = None,
-) -> tuple[Function, tuple[Size, ...]] | None:
+) -> tuple[CudaFunction, tuple[Size, ...]] | None:
     """Return the kernel of a loop or case, and sizes that must all be >= 0 for it to be used.
 
     Return None if it never fits or if the host must act in it. ``functions`` has the body's kernels
@@ -67,27 +69,27 @@ def whole_loop(
     branching = isinstance(step, Branches)
     if branching and len(list(kernels_in([step]))) == 1:
         return None  # one kernel needs one launch anyway
-    fits = _Fits(functions, branching)
+    fits = _LoopFit(functions, branching)
     try:
         fits.loop(step)
     except NotWhole:
         return None
-    return _Writer(functions, part_of).function(step, row), tuple(fits.holds)
+    return _LoopKernelWriter(functions, part_of).function(step, row), tuple(fits.holds)
 
 
 def is_long(step: Until) -> bool:
     """Return True if a while loop may have so many iterations that it takes several launches."""
-    return step.limit is None or step.limit > LONGEST
+    return step.limit is None or step.limit > MAX_UNINTERRUPTED_TURNS
 
 
-class _Fits:
+class _LoopFit:
     """Collects conditions on lengths for a loop to fit one block; else raises ``NotWhole``.
 
     With ``once`` (a case outside of a loop), a kernel with barriers may have one block only:
     running several in sequence takes longer than the launches that it saves.
     """
 
-    def __init__(self, functions: Mapping[str, Function], once: bool) -> None:
+    def __init__(self, functions: Mapping[str, CudaFunction], once: bool) -> None:
         self.functions, self.once = functions, once
         self.holds: dict[Size, None] = {}
         self.shared: dict[str, int] = {}
@@ -98,7 +100,7 @@ class _Fits:
             self.steps([step])
         else:
             self.turns(step)
-        if sum(self.shared.values()) > SHARED:
+        if sum(self.shared.values()) > MAX_SHARED_BYTES:
             raise NotWhole
 
     def turns(self, step: Turns | Until) -> None:
@@ -109,7 +111,7 @@ class _Fits:
         if isinstance(step, Until):
             self.steps(step.test)
         for carry in step.carries:
-            self.need(COPIED - carry.size)
+            self.need(MAX_COPIED_BYTES - carry.size)
 
     def steps(self, steps: Iterable[Step]) -> None:
         """Check a list of steps."""
@@ -117,12 +119,12 @@ class _Fits:
             if isinstance(step, Launch):
                 self.launch(step)
             elif isinstance(step, Copy):
-                self.need(COPIED - step.size)
-            elif isinstance(step, Choice) and is_loop_by_size(step):
+                self.need(MAX_COPIED_BYTES - step.size)
+            elif isinstance(step, LaunchVariants) and is_loop_by_size(step):
                 for size in step.holds:
                     self.need(size)
                 self.steps(step.steps)
-            elif isinstance(step, Choice):
+            elif isinstance(step, LaunchVariants):
                 self.steps(step.steps)
                 self.steps(step.others)
             elif isinstance(step, Branches):
@@ -138,10 +140,12 @@ class _Fits:
         function, grid = self.functions.get(launch.kernel), launch.grid
         if function is None or not isinstance(grid, Grid) or function.shared is None:
             raise NotWhole
-        if function.threads not in ((WARP, THREADS) if function.meets else range(1, THREADS + 1)):
+        if function.threads not in (
+            (WARP_SIZE, THREADS_PER_BLOCK) if function.meets else range(1, THREADS_PER_BLOCK + 1)
+        ):
             raise NotWhole
         self.shared[launch.kernel] = function.shared
-        few = 1 if self.once and function.meets else FEW
+        few = 1 if self.once and function.meets else MAX_SERIAL_BLOCKS
         if grid.most > few:
             self.need(few * grid.each - grid.units)
         if grid.parts is not None:
@@ -155,15 +159,17 @@ class _Fits:
             raise NotWhole
 
 
-def is_loop_by_size(step: Choice) -> bool:
+def is_loop_by_size(step: LaunchVariants) -> bool:
     """Return True if ``step`` chooses between one kernel and several for a loop or case."""
     return any(isinstance(each, Turns | Until | Branches) for each in step.others)
 
 
-class _Writer:
+class _LoopKernelWriter:
     """Writer of a loop's kernel. ``named`` has the C names of pointers that loops define."""
 
-    def __init__(self, functions: Mapping[str, Function], part_of: Callable[[str], str]) -> None:
+    def __init__(
+        self, functions: Mapping[str, CudaFunction], part_of: Callable[[str], str]
+    ) -> None:
         self.functions, self.part_of = functions, part_of
         self.sizes = Parameters(lambda op: ("none", None), (), ())
         self.pointers: dict[int, Parameter] = {}
@@ -175,7 +181,7 @@ class _Writer:
         self.turn = ""  # C text of the iteration number, counted over all enclosing loops
         self.turns = False  # True once a statement uses ``turn``
 
-    def function(self, step: Turns | Until | Branches, row: int | None) -> Function:
+    def function(self, step: Turns | Until | Branches, row: int | None) -> CudaFunction:
         """Return the kernel function of a loop or case."""
         body = self.branches(step) if isinstance(step, Branches) else self.loop(step)
         if row is not None:
@@ -184,9 +190,10 @@ class _Writer:
             *self.pointers.values(), *self.numbers.values(), *self.sizes.of_lengths
         ]  # fmt: skip
         declared = ", ".join([declaration(p, False) for p in parameters])
-        text = "\n".join(["{", *indented(body), "}", ""])
-        return Function(
-            declared, text, tuple(parameters), Grid(1), THREADS, True, tuple(self.sizes.called),
+        text = "\n".join(["{", *indent(body), "}", ""])
+        return CudaFunction(
+            declared, text, tuple(parameters), Grid(1), THREADS_PER_BLOCK, True,
+            tuple(self.sizes.called),
             tuple(self.files), shared=sum(self.shared.values()),
         )  # fmt: skip
 
@@ -220,7 +227,7 @@ class _Writer:
         if isinstance(argument, Turn):
             self.turns = True
             return self.turn or self.number(argument)
-        if isinstance(argument, Fixed):
+        if isinstance(argument, FixedNumber):
             return str(argument.value)
         if isinstance(argument, str):
             self.sizes.lengths.setdefault(argument, f"n{len(self.sizes.lengths)}")
@@ -238,24 +245,24 @@ class _Writer:
             elif isinstance(step, Copy):
                 found.append(self.copy(step.target, step.source, step.size))
             elif isinstance(step, Timed):
-                clocks, place = self.pointer(CLOCKS), CLOCKED * step.number + RUNS
+                clocks, place = self.pointer(CLOCKS_POINTER), CLOCKED * step.number + RUNS
                 runs = " && ".join(self.taken(step.chosen)) or "true"
                 found.append(f"geon_note_run({clocks}, {place}, {runs});")
                 found += self.timed(step.number, self.steps(step.steps), TICKS)
             elif isinstance(step, Branches):
                 found += self.branches(step)
             else:
-                assert isinstance(step, Choice)
+                assert isinstance(step, LaunchVariants)
                 found += self.choice(step)
         return found
 
     def timed(self, row: int, lines: Lines, what: int) -> Lines:
         """Return ``lines`` with clock reads around them; ``what`` is an offset in the row."""
-        clocks, place = self.pointer(CLOCKS), CLOCKED * row + what
+        clocks, place = self.pointer(CLOCKS_POINTER), CLOCKED * row + what
         return [
             "{",
             "    const long long begun = clock64();",
-            *indented(lines),
+            *indent(lines),
             f"    geon_note_time({clocks}, {place}, begun);",
             "}",
         ]
@@ -266,17 +273,17 @@ class _Writer:
             f"*(const int64_t *){self.pointer(number)} == {branch}" for number, branch in chosen
         ]
 
-    def choice(self, step: Choice) -> Lines:
-        """Return the statements of a ``Choice``.
+    def choice(self, step: LaunchVariants) -> Lines:
+        """Return the statements of a ``LaunchVariants``.
 
         A nested loop always runs inside this kernel; other choices become an ``if``.
         """
         if is_loop_by_size(step):
             return self.steps(step.steps)
         holds = " && ".join([f"{self.sizes.length(size)} >= 0" for size in step.holds])
-        found = [f"if ({holds}) {{", *indented(self.steps(step.steps)), "}"]
+        found = [f"if ({holds}) {{", *indent(self.steps(step.steps)), "}"]
         others = self.steps(step.others)
-        return [*found[:-1], "} else {", *indented(others), "}"] if others else found
+        return [*found[:-1], "} else {", *indent(others), "}"] if others else found
 
     def branches(self, step: Branches) -> Lines:
         """Return the statements of a case; all threads take the same branch."""
@@ -285,7 +292,7 @@ class _Writer:
             lines = self.steps(branch)
             if lines:
                 head = f"if (branch == {number}) {{"
-                found += indented([head, *indented(lines), "}"])
+                found += indent([head, *indent(lines), "}"])
         return [*found, "}"]
 
     def copy(self, target: int, source: int, size: Size) -> str:
@@ -312,14 +319,14 @@ class _Writer:
             *(["{0}", "{1}"] if one else ["{(unsigned)block}", f"{{(unsigned){blocks}}}"]),
         ]
         lines = [f"{self.part_of(launch.kernel)}({', '.join(own)});"]
-        if function.threads < THREADS:
-            lines = [f"if (threadIdx.x < {function.threads})", *indented(lines)]
+        if function.threads < THREADS_PER_BLOCK:
+            lines = [f"if (threadIdx.x < {function.threads})", *indent(lines)]
         if one:
             return [*lines, "__syncthreads();"]
         head = f"for (int64_t block = 0; block < {blocks}; block++) {{"
         if function.meets:
-            return [head, *indented([*lines, "__syncthreads();"]), "}"]
-        return [head, *indented(lines), "}", "__syncthreads();"]
+            return [head, *indent([*lines, "__syncthreads();"]), "}"]
+        return [head, *indent(lines), "}", "__syncthreads();"]
 
     # Loops --------------------------------------------------------------------------------------
 
@@ -330,7 +337,7 @@ class _Writer:
         lines = self.counted(step, n) if isinstance(step, Turns) else self.until(step, n)
         if not step.chosen:
             return lines
-        return [f"if ({' && '.join(self.taken(step.chosen))}) {{", *indented(lines), "}"]
+        return [f"if ({' && '.join(self.taken(step.chosen))}) {{", *indent(lines), "}"]
 
     def counted(self, step: Turns, n: int) -> Lines:
         """Return a counted loop; ``given`` is the pointer of an int64 that has the count."""
@@ -356,7 +363,7 @@ class _Writer:
         if step.given is not None:
             end += self.unreached(step.stacks, count, most)
         head = f"for (int64_t turn{n} = 0; turn{n} < {count}; turn{n}++) {{"
-        return [*before, head, *indented(inner), "}", *end]
+        return [*before, head, *indent(inner), "}", *end]
 
     def until(self, step: Until, n: int) -> Lines:
         """Return a loop that evaluates its condition, a bool in memory, before each iteration."""
@@ -364,18 +371,18 @@ class _Writer:
         before: Lines = []
         if is_long(step):
             first = self.number(Round())
-            end_of = f"{first} + {ROUND}"
+            end_of = f"{first} + {TURNS_PER_LAUNCH}"
             if step.limit is not None:
                 end_of = f"{end_of} < {limit} ? {end_of} : {limit}"
             before, limit = [f"const int64_t limit{n} = {end_of};"], f"limit{n}"
         before += self.begun(step.carries, n, first if is_long(step) else "")
-        most = f"{step.limit or ENDLESS}LL"
+        most = f"{step.limit or UNLIMITED_TURNS}LL"
         writes = f"read{n}_{{k}} == {{last}} ? {{other}} : {{last}}"
         test = self.within(n, most, lambda: self.steps(step.test))
         steps = self.turn_of(step.steps, step, n, writes, most)
         ends = f"!*(const uint8_t *){self.pointer(step.truth)}"
-        if REPORT in self.pointers:
-            ends += f" || *(const int64_t *){self.pointer(REPORT)}"
+        if REPORT_POINTER in self.pointers:
+            ends += f" || *(const int64_t *){self.pointer(REPORT_POINTER)}"
         inner = [
             f"const int64_t part{n} = turn{n};", *test,
             f"const _Bool ends{n} = {ends};", "__syncthreads();", f"if (ends{n}) break;", *steps,
@@ -390,7 +397,7 @@ class _Writer:
             end += self.unreached(step.stacks, f"turn{n}", str(step.limit))
         begun = f"int64_t turn{n} = {first};"
         head = f"for (; turn{n} < {limit}; turn{n}++) {{"
-        return [*before, begun, head, *indented(inner), "}", *end]
+        return [*before, begun, head, *indent(inner), "}", *end]
 
     def begun(self, carries: Sequence[Carry], n: int, done: str) -> Lines:
         """Declare the read pointers of carries: initial values, or the last ones when resuming.
@@ -440,7 +447,7 @@ class _Writer:
         return [
             "{",
             f"    const int64_t at{n} = {before} * {most} + part{n};",
-            *indented(lines),
+            *indent(lines),
             "}",
         ]
 

@@ -20,15 +20,15 @@ from ...sizes.buffers import Buffer
 from ...sizes.spaces import Space
 from ..kernels import sorting
 from ..launches import convolution, launch_ir, library_requests
-from ..launches.device import Signature, Stages
-from ..launches.module_text import Piece, Source
+from ..launches.device import PipelineStages, Signature
+from ..launches.module_text import CudaSource, TextPiece
 from ..products import scratch
 from ..products.library_dispatch import LibraryScratch
-from .cuda_module import Module
+from .cuda_module import CudaModule
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Record:
+class CudaRecord:
     """All that a call needs of a compiled program.
 
     ``beside`` has the sizes of results in bytes, ``results`` their lengths and dtypes. ``buffers``
@@ -37,7 +37,7 @@ class Record:
     to None for a finite check. ``loops`` maps the number of such a kernel to its enclosing loops.
     """
 
-    module: Module
+    module: CudaModule
     buffers: tuple[Buffer, ...]
     lifetimes: tuple[tuple[int, int], ...]
     beside: tuple[Size, ...]
@@ -47,11 +47,11 @@ class Record:
     loops: dict[int, Loops]
 
 
-def record_of(plan: Plan, module: Module) -> Record:
+def record_of(plan: Plan, module: CudaModule) -> CudaRecord:
     """Return the record of a plan and its module."""
     outputs, kernels = plan.schedule.program.outputs, list(kernels_of(plan))
     raising = {number for number, kernel in kernels if kernel.raises}
-    return Record(
+    return CudaRecord(
         module,
         tuple(plan.buffers),
         tuple(plan.lifetimes),
@@ -67,39 +67,40 @@ def record_of(plan: Plan, module: Module) -> Record:
     )
 
 
-def load(key: str) -> Record | None:
+def load(key: str) -> CudaRecord | None:
     """Return the record stored under a program's key, or None."""
     content = disk.load(_name(key))
-    found: Record | None = None if content is None else made(json.loads(content))
+    found: CudaRecord | None = None if content is None else from_json(json.loads(content))
     return found
 
 
-def save(key: str, record: Record) -> None:
+def save(key: str, record: CudaRecord) -> None:
     """Store a record under its program's key."""
-    disk.keep_bytes(_name(key), json.dumps(plain(record)).encode("ascii"))
+    disk.keep_bytes(_name(key), json.dumps(to_json(record)).encode("ascii"))
 
 
-def plain(value: Any) -> Any:
+def to_json(value: Any) -> Any:
     """Convert a record, or a part of one, to JSON values."""
-    return serialization.plain(value, PARTS)
+    return serialization.to_json(value, PARTS)
 
 
-def made(value: Any) -> Any:
-    """Convert JSON values from ``plain`` back."""
-    return serialization.made(value, PARTS)
+def from_json(value: Any) -> Any:
+    """Convert JSON values from ``to_json`` back."""
+    return serialization.from_json(value, PARTS)
 
 
 PARTS = {
     kind.__name__: kind.__module__
     for kind in (
-        Record, Module, Source, Piece, Signature, Stages, Buffer, LibraryScratch, scratch.Slots,
+        CudaRecord, CudaModule, CudaSource, TextPiece, Signature, PipelineStages, Buffer,
+        LibraryScratch, scratch.Slots,
         scratch.Bytes, scratch.Columns, scratch.PartSums, scratch.RowParts, scratch.Largest,
-        launch_ir.Parts, launch_ir.Grid, launch_ir.Grids, launch_ir.Launch, launch_ir.Fixed,
-        launch_ir.Copy, launch_ir.Show, launch_ir.Choice, launch_ir.Turns, launch_ir.Turn,
+        launch_ir.Parts, launch_ir.Grid, launch_ir.Grids, launch_ir.Launch, launch_ir.FixedNumber,
+        launch_ir.Copy, launch_ir.Show, launch_ir.LaunchVariants, launch_ir.Turns, launch_ir.Turn,
         launch_ir.Round, launch_ir.Until, launch_ir.Stack, launch_ir.Carry, launch_ir.Timed,
         launch_ir.Branches,
-        library_requests.Ask, library_requests.Product, library_requests.Strides,
-        convolution.Convolution, convolution.Spatial,
+        library_requests.Ask, library_requests.ProductCall, library_requests.Strides,
+        convolution.ConvolutionCall, convolution.Spatial,
         sorting.SortMemory,
     )
 }  # fmt: skip

@@ -11,15 +11,24 @@ from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Nest, Pass, Store
 from ...printing.nests.parameters import Parameter
 from ...printing.nests.pass_text import PrintedNest, PrintedPass
-from ..launches.launch_ir import LEAST, WANTED, Grid, Parts
-from ..launches.naming import Function, KernelNames, indented
-from .cooperative_threads import SCALAR, WARP, Lines, Team, ended, places, turns, values_of
+from ..launches.launch_ir import FULL_DEVICE_BLOCKS, MIN_PART_TURNS, Grid, Parts
+from ..launches.naming import CudaFunction, CudaKernelNames, indent
+from .cooperative_threads import (
+    SCALAR_BYTES,
+    WARP_SIZE,
+    Lines,
+    Team,
+    finish_sums,
+    places,
+    turns,
+    values_of,
+)
 
-TEAM = Team(8, 256, WARP)  # 8 threads per column, 32 adjacent columns per block
-THREADS = 256
+TEAM = Team(8, 256, WARP_SIZE)  # 8 threads per column, 32 adjacent columns per block
+THREADS_PER_BLOCK = 256
 
 
-def cut(nest: Nest) -> Parts | None:
+def choose_parts(nest: Nest) -> Parts | None:
     """Return how the single pass of a nest is split into parts, or None if it is not split."""
     first, *others = nest.steps
     if nest.across is None or nest.arrays or not isinstance(first, Pass):
@@ -27,7 +36,7 @@ def cut(nest: Nest) -> Parts | None:
     if not first.reductions or first.stores or not all(isinstance(s, Store) for s in others):
         return None
     count = product(loop.extent for loop in first.loops)
-    if isinstance(count, int) and count <= LEAST:
+    if isinstance(count, int) and count <= MIN_PART_TURNS:
         return None
     return Parts(count, blocks_of(nest))
 
@@ -46,19 +55,21 @@ def states(nest: Nest) -> int:
 
 def most_bytes(nest: Nest) -> int:
     """Return an upper bound of the bytes of all partial values, if there are several parts."""
-    return states(nest) * WANTED * TEAM.beside * SCALAR
+    return states(nest) * FULL_DEVICE_BLOCKS * TEAM.beside * SCALAR_BYTES
 
 
 def column_functions(
-    nest: Nest, printed: PrintedNest, parts: Parts, names: KernelNames
-) -> tuple[Function, Function]:
+    nest: Nest, printed: PrintedNest, parts: Parts, names: CudaKernelNames
+) -> tuple[CudaFunction, CudaFunction]:
     """Return the function that computes partial values and the one that combines them."""
-    work = _Columns(nest, printed, parts, names)
+    work = _ColumnWriter(nest, printed, parts, names)
     return work.finding(), work.joining()
 
 
-class _Columns:
-    def __init__(self, nest: Nest, printed: PrintedNest, parts: Parts, names: KernelNames) -> None:
+class _ColumnWriter:
+    def __init__(
+        self, nest: Nest, printed: PrintedNest, parts: Parts, names: CudaKernelNames
+    ) -> None:
         lanes = nest.across
         assert lanes is not None
         self.nest, self.parts, self.names = nest, parts, names
@@ -87,7 +98,7 @@ class _Columns:
         first = [text for value in self.values for text in value.begun()]
         return [*rows, *self.known, *first]
 
-    def finding(self) -> Function:
+    def finding(self) -> CudaFunction:
         """Return the function that reduces parts of columns; a block has adjacent columns."""
         extent, count = self.names.length, self.count
         held = [part for value in self.values for part in value.parts]
@@ -112,9 +123,11 @@ class _Columns:
         ]
         grid = Grid(blocks_of(self.nest), 1, parts=self.parts)
         shared = TEAM.shared(states(self.nest))
-        return self.names.function(body, grid, THREADS, True, [self.number], shared=shared)
+        return self.names.function(
+            body, grid, THREADS_PER_BLOCK, True, [self.number], shared=shared
+        )
 
-    def joining(self) -> Function:
+    def joining(self) -> CudaFunction:
         """Return the function that combines the parts of each column, one thread per column."""
         joined: Lines = []
         held = [name for value in self.values for name, _ in value.parts]
@@ -126,7 +139,7 @@ class _Columns:
             joined += value.combine("_other")
         lanes = self.names.length(self.lanes)
         body = [
-            f"const int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
+            f"const int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
             f"const int64_t block = at / {TEAM.beside}, line = at;",
             f"const int64_t first_lane = block % ({self.width}) * {TEAM.beside};",
             f"const int64_t lane = at % {TEAM.beside};",
@@ -134,10 +147,10 @@ class _Columns:
             "const bool first = true;",
             *self.begun(),
             "for (int64_t part = 0; part < parts; part++) {",
-            *indented(joined),
+            *indent(joined),
             "}",
-            *ended(self.made),
+            *finish_sums(self.made),
             *self.after,
         ]
-        grid = Grid(blocks_of(self.nest) * TEAM.beside, THREADS)
-        return self.names.function(body, grid, THREADS, False, [self.number])
+        grid = Grid(blocks_of(self.nest) * TEAM.beside, THREADS_PER_BLOCK)
+        return self.names.function(body, grid, THREADS_PER_BLOCK, False, [self.number])

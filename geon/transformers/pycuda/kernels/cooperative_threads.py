@@ -1,6 +1,7 @@
 """Thread teams: threads that share a row divide its passes and combine their partial values.
 
-The threads take elements of a pass in turn. In float sums, each adds at most ``CHAIN`` terms in the
+The threads take elements of a pass in turn. In float sums, each adds at most ``MAX_SERIAL_TERMS``
+terms in the
 sum's own dtype and adds such partial sums in float64. Partial values are combined in thread order,
 so the result's bits depend on lengths alone.
 """
@@ -14,13 +15,15 @@ from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Loop
 from ...printing.nests.pass_text import Accumulator, PrintedPass
-from ..launches.naming import indented
+from ..launches.naming import indent
 
-CHAIN = 32  # max. terms that one thread adds in the sum's own dtype
-WARP = 32
-THREADS = 256  # threads per block
-SCALAR = 8  # max. bytes of a scalar
-SHORT = 1024  # max. elements of a row that one warp handles; longer rows take a block
+MAX_SERIAL_TERMS = 32  # max. terms that one thread adds in the sum's own dtype
+WARP_SIZE = 32
+THREADS_PER_BLOCK = 256  # threads per block
+SCALAR_BYTES = 8  # max. bytes of a scalar
+MAX_WARP_ROW_ELEMENTS = (
+    1024  # max. elements of a row that one warp handles; longer rows take a block
+)
 Lines = list[str]
 
 
@@ -48,8 +51,8 @@ class Team:
 
     def shared(self, scalars: int) -> int:
         """Return a block's bytes of shared memory for combining this many scalars per team."""
-        members = self.size * self.beside if self.beside else self.size // WARP
-        return scalars * members * SCALAR if self.size > WARP or self.beside else 0
+        members = self.size * self.beside if self.beside else self.size // WARP_SIZE
+        return scalars * members * SCALAR_BYTES if self.size > WARP_SIZE or self.beside else 0
 
     def start(self) -> Lines:
         """Return the statement that defines ``rank``, the thread's index in its team."""
@@ -65,7 +68,7 @@ class Team:
         """Return the statement of the team's barrier; none for one thread."""
         if self.size == 1:
             return []
-        alone = self.size == WARP and not self.beside
+        alone = self.size == WARP_SIZE and not self.beside
         return ["__syncwarp(0xffffffffu);" if alone else "__syncthreads();"]
 
     def joined(self, values: Sequence[Value]) -> Lines:
@@ -83,12 +86,16 @@ class Team:
                 continue
             body = [f"const {t} {n}_other = geon_exchanged({n}, bits);" for n, t in value.parts]
             body += value.combine("_other")
-            lines += [f"for (int bits = {WARP // 2}; bits > 0; bits /= 2) {{", *indented(body), "}"]
-        if self.size == WARP:
+            lines += [
+                f"for (int bits = {WARP_SIZE // 2}; bits > 0; bits /= 2) {{",
+                *indent(body),
+                "}",
+            ]
+        if self.size == WARP_SIZE:
             return lines
-        warp = f"rank / {WARP}"
-        put = f"rank % {WARP} == 0"
-        return lines + self.through_memory(values, self.size // WARP, "", warp, "", put)
+        warp = f"rank / {WARP_SIZE}"
+        put = f"rank % {WARP_SIZE} == 0"
+        return lines + self.through_memory(values, self.size // WARP_SIZE, "", warp, "", put)
 
     def through_memory(
         self, values: Sequence[Value], count: int, shape: str, who: str, place: str, put: str = ""
@@ -111,7 +118,7 @@ class Team:
             body = [f"const {t} {n}_other = {n}_shared[member]{place};" for n, t in value.parts]
             body += value.combine("_other")
             head = f"for (int member = 1; member < {count}; member++) {{"
-            lines += [head, *indented(body), "}"]
+            lines += [head, *indent(body), "}"]
         return [*lines, "__syncthreads();"]
 
 
@@ -162,7 +169,7 @@ def _folding(total: Accumulator) -> Callable[[str], Lines]:
     return lambda e: [f"{total.name} = {total.step(total.name, total.name + e)};"]
 
 
-def ended(made: PrintedPass) -> Lines:
+def finish_sums(made: PrintedPass) -> Lines:
     """Return the statements that convert combined float sums to their own dtype."""
     return [
         f"const {t.ctype} {t.name} = ({t.ctype}){t.name}_wide;"
@@ -181,7 +188,8 @@ def turns(
 ) -> Lines:
     """Return a loop over every ``step``-th element of a pass between two bounds.
 
-    Its variables are declared before. ``few`` is True if a thread has at most ``CHAIN`` iterations.
+    Its variables are declared before. ``few`` is True if a thread has at most ``MAX_SERIAL_TERMS``
+    iterations.
     With ``unrolled``, a loop of known length is unrolled, so that arrays stay in registers.
     """
     low, high = bounds
@@ -192,21 +200,23 @@ def turns(
         if count % step:
             body.insert(1, f"if (at >= {high}) break;")
         head = f"for (int turn = 0; turn < {-(-count // step)}; turn++) {{"
-        loop = ["#pragma unroll", head, *indented(body), "}"]
+        loop = ["#pragma unroll", head, *indent(body), "}"]
     else:
         loop = [
-            f"for (int64_t at = {low}; at < {high}; at += {step}) {{", *indented(body), "}"
+            f"for (int64_t at = {low}; at < {high}; at += {step}) {{", *indent(body), "}"
         ]  # fmt: skip
     if few or not any(map(is_float_sum, made.sums)):
         return chains(made, loop)
-    head = f"for (int turn = 0; turn < {CHAIN} && at < {high}; turn++, at += {step}) {{"
-    inner = chains(made, [head, *indented(body), "}"])
-    return [f"for (int64_t at = {low}; at < {high};) {{", *indented(inner), "}"]
+    head = f"for (int turn = 0; turn < {MAX_SERIAL_TERMS} && at < {high}; turn++, at += {step}) {{"
+    inner = chains(made, [head, *indent(body), "}"])
+    return [f"for (int64_t at = {low}; at < {high};) {{", *indent(inner), "}"]
 
 
 def is_few(count: Size, step: int) -> bool:
-    """Return True if each of ``step`` threads has at most ``CHAIN`` of ``count`` elements."""
-    return isinstance(count, int) and count <= CHAIN * step
+    """Return True if each of ``step`` threads has at most ``MAX_SERIAL_TERMS`` of ``count``
+    elements.
+    """
+    return isinstance(count, int) and count <= MAX_SERIAL_TERMS * step
 
 
 def element(made: PrintedPass, stores: Lines) -> Lines:

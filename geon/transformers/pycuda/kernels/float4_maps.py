@@ -6,7 +6,7 @@ loop may not be.
 
 from __future__ import annotations
 
-from ....op_graph.axes.affine import Affine
+from ....op_graph.axes.affine import AffineIndex
 from ....op_graph.values.dtypes import name_of
 from ...kernels.ir.nest import Loop, Nest, Pass
 from ...kernels.ir.scalar_code import Load, RandomBits, walk
@@ -14,15 +14,15 @@ from ...printing.nests.nest_statements import print_nest
 from ...printing.nests.pass_text import PrintedNest, PrintedPass
 from ...printing.scalars.c_expressions import C_TYPES
 from ..launches.launch_ir import Grid
-from ..launches.naming import Function, KernelNames, indented
+from ..launches.naming import CudaFunction, CudaKernelNames, indent
 from .cooperative_threads import Lines
 
-TOGETHER = 4  # elements per thread
-THREADS = 256
-HEAVY = 96  # max. statements per element; above it, a thread takes one element
+ELEMENTS_PER_THREAD = 4  # elements per thread
+THREADS_PER_BLOCK = 256
+MAX_FLOAT4_STATEMENTS = 96  # max. statements per element; above it, a thread takes one element
 
 
-def vector_function(nest: Nest, names: KernelNames) -> Function | None:
+def vector_function(nest: Nest, names: CudaKernelNames) -> CudaFunction | None:
     """Return the vectorised function of a nest with one contiguous pass; None for other nests."""
     if nest.rows or nest.across is not None or len(nest.steps) != 1:
         return None
@@ -41,18 +41,18 @@ def vector_function(nest: Nest, names: KernelNames) -> Function | None:
     return _made(nest, step, loads, names)
 
 
-def is_in_order(offset: Affine, loop: Loop) -> bool:
+def is_in_order(offset: AffineIndex, loop: Loop) -> bool:
     """Return True if a loop accesses adjacent elements, the first at an aligned offset."""
     constant = offset.constant
-    aligned = isinstance(constant, int) and constant % TOGETHER == 0
+    aligned = isinstance(constant, int) and constant % ELEMENTS_PER_THREAD == 0
     return aligned and dict(offset.terms) == {loop.name: 1}
 
 
-def _made(nest: Nest, step: Pass, loads: list[Load], names: KernelNames) -> Function | None:
+def _made(nest: Nest, step: Pass, loads: list[Load], names: CudaKernelNames) -> CudaFunction | None:
     loop = step.loops[0]
     plain = print_nest(nest, names)
     (alone,) = (line for line in plain.row.lines if isinstance(line, PrintedPass))
-    if alone.weight > HEAVY:
+    if alone.weight > MAX_FLOAT4_STATEMENTS:
         return None
     before: Lines = []
     truths: Lines = []
@@ -80,22 +80,30 @@ def _made(nest: Nest, step: Pass, loads: list[Load], names: KernelNames) -> Func
         after.append(f"*(geon_four<{ctype}> *)({pointer}) = out{number};")
     size = names.length(loop.extent)
     inner = [f"const int64_t {loop.name} = first + k;", *truths, *map(str, made.body.lines), *puts]
-    each = ["#pragma unroll", f"for (int k = 0; k < {TOGETHER}; k++) {{", *indented(inner), "}"]
-    rest = [*map(str, alone.body.lines), *map(str, alone.stores)]
-    body = [
-        f"const int64_t first = ((int64_t)blockIdx.x * {THREADS} + threadIdx.x) * {TOGETHER};",
-        f"if (first + {TOGETHER} <= {size}) {{",
-        *indented([*known(printed), *before, *each, *after, "return;"]),
-        "}",
-        *known(plain),
-        f"for (int64_t {loop.name} = first; {loop.name} < {size}; {loop.name}++) {{",
-        *indented(rest),
+    each = [
+        "#pragma unroll",
+        f"for (int k = 0; k < {ELEMENTS_PER_THREAD}; k++) {{",
+        *indent(inner),
         "}",
     ]
-    return names.function(body, Grid(loop.extent, TOGETHER * THREADS), THREADS, False)
+    rest = [*map(str, alone.body.lines), *map(str, alone.stores)]
+    body = [
+        f"const int64_t first = ((int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x) "
+        f"* {ELEMENTS_PER_THREAD};",
+        f"if (first + {ELEMENTS_PER_THREAD} <= {size}) {{",
+        *indent([*invariant_statements(printed), *before, *each, *after, "return;"]),
+        "}",
+        *invariant_statements(plain),
+        f"for (int64_t {loop.name} = first; {loop.name} < {size}; {loop.name}++) {{",
+        *indent(rest),
+        "}",
+    ]
+    return names.function(
+        body, Grid(loop.extent, ELEMENTS_PER_THREAD * THREADS_PER_BLOCK), THREADS_PER_BLOCK, False
+    )
 
 
-def known(nest: PrintedNest) -> Lines:
+def invariant_statements(nest: PrintedNest) -> Lines:
     """Return the statements that do not depend on the element."""
     rows = [line for line in nest.row.lines if not isinstance(line, PrintedPass)]
     return [*map(str, nest.top.lines), *map(str, rows)]

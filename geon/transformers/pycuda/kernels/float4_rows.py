@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from ....op_graph.axes.affine import Affine, Size
+from ....op_graph.axes.affine import AffineIndex, Size
 from ....op_graph.axes.lengths import product
 from ....op_graph.values.dtypes import DType, name_of
 from ...kernels.ir.nest import Nest, Pass, Store
 from ...kernels.ir.scalar_code import Load, Scalar, walk
 from ...printing.nests.pass_text import PrintedPass
 from ...printing.scalars.c_expressions import C_TYPES
-from ..launches.naming import KernelNames, indented
-from .cooperative_threads import CHAIN, Lines, chains, element, is_few, is_float_sum
-from .float4_maps import TOGETHER
-from .row_storage import HELD, values_in
+from ..launches.naming import CudaKernelNames, indent
+from .cooperative_threads import MAX_SERIAL_TERMS, Lines, chains, element, is_few, is_float_sum
+from .float4_maps import ELEMENTS_PER_THREAD
+from .row_storage import MAX_REGISTER_ELEMENTS, values_in
 
 
 @dataclass(slots=True)
@@ -43,16 +43,20 @@ class Fours:
 
 def fits(count: Size, step: int) -> bool:
     """Return True if ``count`` is a known multiple of four, with a group for every thread."""
-    return isinstance(count, int) and count % TOGETHER == 0 and count >= TOGETHER * step
+    return (
+        isinstance(count, int)
+        and count % ELEMENTS_PER_THREAD == 0
+        and count >= ELEMENTS_PER_THREAD * step
+    )
 
 
 def elements_of(count: int, step: int) -> int:
     """Return the number of elements per thread, rounded up to whole groups."""
-    return -(-count // (TOGETHER * step)) * TOGETHER
+    return -(-count // (ELEMENTS_PER_THREAD * step)) * ELEMENTS_PER_THREAD
 
 
 def fours_of(
-    nest: Nest, names: KernelNames, step: int, partial: bool = False, held: int = 0
+    nest: Nest, names: CudaKernelNames, step: int, partial: bool = False, held: int = 0
 ) -> Fours | None:
     """Return the vectorised form of a nest's rows, or None if no access is contiguous.
 
@@ -79,9 +83,9 @@ def fours_of(
 
 
 class _Loads:
-    def __init__(self, found: Fours, nest: Nest, names: KernelNames, held: int) -> None:
+    def __init__(self, found: Fours, nest: Nest, names: CudaKernelNames, held: int) -> None:
         self.found, self.nest, self.names = found, nest, names
-        self.left = 2 * HELD - held
+        self.left = 2 * MAX_REGISTER_ELEMENTS - held
         self.stored = {
             s.operand for step in nest.steps
             for s in (step.stores if isinstance(step, Pass) else [step])
@@ -108,7 +112,7 @@ class _Loads:
             ctype = f"geon_four<{element_type(load.dtype)}>"
             if once:
                 extent = int(extents[0])
-                turns = elements_of(extent, self.found.step) // TOGETHER
+                turns = elements_of(extent, self.found.step) // ELEMENTS_PER_THREAD
                 self.found.row.append(f"{ctype} {name}[{turns}];")
                 fill = [f"{name}[group] = {self.pointed(load, uses, ctype)};"]
                 self.found.row += over_known(extent, self.found.step, fill)
@@ -122,7 +126,7 @@ class _Loads:
         if self.found.partial or load.operand in self.stored or load.dtype.itemsize > 4:
             return False
         count = elements_of(int(extent), self.found.step)
-        if count > HELD or count > self.left:
+        if count > MAX_REGISTER_ELEMENTS or count > self.left:
             return False
         self.left -= count
         return True
@@ -142,7 +146,7 @@ def loads_in(values: Sequence[Scalar]) -> list[Load]:
     return [value for value in walk(*values) if isinstance(value, Load)]
 
 
-def adjoins(access: Load | Store, loop: str, nest: Nest, names: KernelNames) -> bool:
+def adjoins(access: Load | Store, loop: str, nest: Nest, names: CudaKernelNames) -> bool:
     """Return True if four iterations of a loop access four adjacent, aligned elements."""
     if names.is_apart(access.operand):
         return False
@@ -158,10 +162,10 @@ def adjoins(access: Load | Store, loop: str, nest: Nest, names: KernelNames) -> 
 
 def is_fourfold(size: Size) -> bool:
     """Return True if a size is known to be a multiple of four."""
-    return isinstance(size, int) and size % TOGETHER == 0
+    return isinstance(size, int) and size % ELEMENTS_PER_THREAD == 0
 
 
-def place_text(operand: str, offset: Affine, loop: str) -> str:
+def place_text(operand: str, offset: AffineIndex, loop: str) -> str:
     """Return the C text of the pointer to the first of four elements."""
     rows = [f"{atom} * {step}" for atom, step in offset.terms.items() if atom != loop]
     constant = [str(offset.constant)] if offset.constant != 0 else []
@@ -176,11 +180,14 @@ def element_type(dtype: DType) -> str:
 
 def over_known(count: int, step: int, body: Lines) -> Lines:
     """Return an unrolled loop over a thread's groups of four of ``count`` elements."""
-    begun = [f"const int64_t four = ((int64_t)group * {step} + rank) * {TOGETHER};"]
-    if count % (TOGETHER * step):
+    begun = [f"const int64_t four = ((int64_t)group * {step} + rank) * {ELEMENTS_PER_THREAD};"]
+    if count % (ELEMENTS_PER_THREAD * step):
         begun.append(f"if (four >= {count}) break;")
-    head = f"for (int group = 0; group < {elements_of(count, step) // TOGETHER}; group++) {{"
-    return ["#pragma unroll", head, *indented([*begun, *body]), "}"]
+    head = (
+        f"for (int group = 0; group < {elements_of(count, step) // ELEMENTS_PER_THREAD}; "
+        f"group++) {{"
+    )
+    return ["#pragma unroll", head, *indent([*begun, *body]), "}"]
 
 
 def turns_by_fours(
@@ -188,7 +195,7 @@ def turns_by_fours(
     number: int,
     fours: Fours,
     nest: Nest,
-    names: KernelNames,
+    names: CudaKernelNames,
     extent: Callable[[Size], str],
     bounds: tuple[str, str] = ("0", ""),
 ) -> Lines:
@@ -200,19 +207,21 @@ def turns_by_fours(
     if not fours.partial and is_few(count, step):
         assert isinstance(count, int)
         return chains(made, over_known(count, step, body))
-    start = f"{low} + rank * {TOGETHER}" if low != "0" else f"rank * {TOGETHER}"
-    next_one = f"four += {TOGETHER * step}"
+    start = (
+        f"{low} + rank * {ELEMENTS_PER_THREAD}" if low != "0" else f"rank * {ELEMENTS_PER_THREAD}"
+    )
+    next_one = f"four += {ELEMENTS_PER_THREAD * step}"
     if not any(map(is_float_sum, made.sums)):
         head = f"for (int64_t four = {start}; four < {high}; {next_one}) {{"
-        return [head, *indented(body), "}"]
-    few = f"group < {CHAIN // TOGETHER} && four < {high}"
+        return [head, *indent(body), "}"]
+    few = f"group < {MAX_SERIAL_TERMS // ELEMENTS_PER_THREAD} && four < {high}"
     head = f"for (int group = 0; {few}; group++, {next_one}) {{"
-    inner = chains(made, [head, *indented(body), "}"])
-    return [f"for (int64_t four = {start}; four < {high};) {{", *indented(inner), "}"]
+    inner = chains(made, [head, *indent(body), "}"])
+    return [f"for (int64_t four = {start}; four < {high};) {{", *indent(inner), "}"]
 
 
 def group_body(
-    made: PrintedPass, number: int, fours: Fours, nest: Nest, names: KernelNames
+    made: PrintedPass, number: int, fours: Fours, nest: Nest, names: CudaKernelNames
 ) -> Lines:
     """Return the statements of one group of four elements."""
     (loop,) = made.loops
@@ -229,12 +238,20 @@ def group_body(
         before.append(f"{ctype} out{each};")
         puts.append(f"out{each}.at[k] = {shown.value};")
         after.append(f"*({ctype} *)({pointer}) = out{each};")
-    turn = [] if fours.partial or not nest.arrays else [f"const int turn = group * {TOGETHER} + k;"]
+    turn = (
+        []
+        if fours.partial or not nest.arrays
+        else [f"const int turn = group * {ELEMENTS_PER_THREAD} + k;"]
+    )
     inner = [*turn, f"const int64_t {loop.name} = four + k;", *element(made, puts)]
-    inside = f"k < {TOGETHER} && k < inside" if fours.partial else f"k < {TOGETHER}"
+    inside = (
+        f"k < {ELEMENTS_PER_THREAD} && k < inside"
+        if fours.partial
+        else f"k < {ELEMENTS_PER_THREAD}"
+    )
     first = ["const int64_t inside = end - four;"] if fours.partial else []
     return [
         *first, *fours.read.get(number, []), *before,
-        "#pragma unroll", f"for (int k = 0; {inside}; k++) {{", *indented(inner), "}",
+        "#pragma unroll", f"for (int k = 0; {inside}; k++) {{", *indent(inner), "}",
         *after,
     ]  # fmt: skip

@@ -7,17 +7,27 @@ from collections.abc import Callable
 from ....op_graph.axes.lengths import product
 from ...printing.nests.pass_text import PrintedNest, PrintedPass
 from ..launches.launch_ir import Grid
-from ..launches.naming import KernelNames, Part, indented
-from .cooperative_threads import CHAIN, THREADS, Lines, Team, Value, ended, values_of
+from ..launches.naming import CudaKernelNames, Part, indent
+from .cooperative_threads import (
+    MAX_SERIAL_TERMS,
+    THREADS_PER_BLOCK,
+    Lines,
+    Team,
+    Value,
+    finish_sums,
+    values_of,
+)
 
-PIECE = CHAIN * THREADS  # elements per block, unless that needs more than PARTS blocks
-PARTS = 1024  # max. blocks that reduce parts
-TEAM = Team(THREADS, THREADS)
+ELEMENTS_PER_BLOCK = (
+    MAX_SERIAL_TERMS * THREADS_PER_BLOCK
+)  # elements per block, unless that needs more than PARTS blocks
+MAX_PART_BLOCKS = 1024  # max. blocks that reduce parts
+TEAM = Team(THREADS_PER_BLOCK, THREADS_PER_BLOCK)
 
 
 def all_functions(
     printed: PrintedNest,
-    names: KernelNames,
+    names: CudaKernelNames,
     share: Callable[[str], str],
     turns: Callable[[PrintedPass], Lines],
     ending: Lines,
@@ -42,10 +52,10 @@ def all_functions(
         size, values = names.length(count), values_of(line)
         held = [(name, ctype) for value in values for name, ctype in value.parts]
         at = [
-            f"({ctype} *)({scratch} + {offset + 8 * PARTS * k})"
+            f"({ctype} *)({scratch} + {offset + 8 * MAX_PART_BLOCKS * k})"
             for k, (_, ctype) in enumerate(held)
         ]
-        offset += 8 * PARTS * len(held)
+        offset += 8 * MAX_PART_BLOCKS * len(held)
         body = [
             *start,
             f"const int64_t share = {share(size)};",
@@ -60,13 +70,13 @@ def all_functions(
             f"if (first) ({place})[blockIdx.x] = {name};"
             for (name, _), place in zip(held, at, strict=True)
         ]
-        grid = Grid(count, PIECE, PARTS)
-        found.append(names.function(body, grid, THREADS, True, shared=shared))
+        grid = Grid(count, ELEMENTS_PER_BLOCK, MAX_PART_BLOCKS)
+        found.append(names.function(body, grid, THREADS_PER_BLOCK, True, shared=shared))
         end += [text for value in values for text in value.begun()]
         places_of = {name: place for (name, _), place in zip(held, at, strict=True)}
         end += _together(values, places_of, size) if values else []
-        end += [*TEAM.joined(values), *ended(line)] if values else []
-    found.append(names.function([*end, *ending], Grid(1), THREADS, True, shared=shared))
+        end += [*TEAM.joined(values), *finish_sums(line)] if values else []
+    found.append(names.function([*end, *ending], Grid(1), THREADS_PER_BLOCK, True, shared=shared))
     return found
 
 
@@ -76,13 +86,13 @@ def _together(values: list[Value], places: dict[str, str], size: str) -> Lines:
     for value in values:
         inner += [f"const {t} {n}_other = ({places[n]})[part];" for n, t in value.parts]
         inner += value.combine("_other")
-    blocks = f"({size} + {PIECE - 1}) / {PIECE}"
+    blocks = f"({size} + {ELEMENTS_PER_BLOCK - 1}) / {ELEMENTS_PER_BLOCK}"
     return [
         "{",
         f"    const int64_t blocks = {blocks};",
-        f"    const int64_t parts = blocks < {PARTS} ? blocks : {PARTS};",
-        f"    for (int64_t part = rank; part < parts; part += {THREADS}) {{",
-        *indented(indented(inner)),
+        f"    const int64_t parts = blocks < {MAX_PART_BLOCKS} ? blocks : {MAX_PART_BLOCKS};",
+        f"    for (int64_t part = rank; part < parts; part += {THREADS_PER_BLOCK}) {{",
+        *indent(indent(inner)),
         "    }",
         "}",
     ]

@@ -6,14 +6,14 @@ from collections.abc import Hashable, Sequence
 
 from ...lowering.fusion.kernel import Kernel
 from ..launches.launch_ir import Grid
-from ..launches.naming import NAME, Either, Function, Joined, Part, indented, kernel_head
+from ..launches.naming import NAME, CudaFunction, Either, Joined, Part, indent, kernel_head
 
-FEW = 1024  # max. blocks, if known, of a kernel that is joined with others
-SHARED = 1 << 15  # max. bytes of shared memory of all functions of a launch
-PARAMETERS = 448  # max. 8-byte parameters of a launch; CUDA allows 512
+MAX_JOINED_BLOCKS = 1024  # max. blocks, if known, of a kernel that is joined with others
+MAX_SHARED_BYTES = 1 << 15  # max. bytes of shared memory of all functions of a launch
+MAX_LAUNCH_PARAMETERS = 448  # max. 8-byte parameters of a launch; CUDA allows 512
 
 
-def joined(chains: Sequence[tuple[Kernel, list[Part]]]) -> list[tuple[list[int], list[Part]]]:
+def join_chains(chains: Sequence[tuple[Kernel, list[Part]]]) -> list[tuple[list[int], list[Part]]]:
     """Join concurrent kernels of equal shape; return pairs (numbers of the kernels, parts)."""
     shapes: dict[Hashable, list[int]] = {}
     for number, (kernel, parts) in enumerate(chains):
@@ -30,7 +30,7 @@ def joined(chains: Sequence[tuple[Kernel, list[Part]]]) -> list[tuple[list[int],
     return found
 
 
-def joined_text(functions: Sequence[Function], names: Sequence[str]) -> str:
+def joined_text(functions: Sequence[CudaFunction], names: Sequence[str]) -> str:
     """Return a kernel's text that divides its blocks among the device functions ``names``."""
     declared, body = [], ["int64_t first = 0, block = blockIdx.x;"]
     for number, (function, name) in enumerate(zip(functions, names, strict=True)):
@@ -48,14 +48,14 @@ def joined_text(functions: Sequence[Function], names: Sequence[str]) -> str:
         body.append(f"first += {count};")
     counts = [f"int64_t blocks{number}" for number in range(len(functions))]
     head = kernel_head(NAME, ", ".join([*declared, *counts]), functions[0].threads)
-    return "\n".join([head, "{", *indented(body[:-1]), "}", ""])
+    return "\n".join([head, "{", *indent(body[:-1]), "}", ""])
 
 
 def shape_of(parts: Sequence[Part]) -> Hashable:
     """Return a key that is equal for parts that can be joined; None for parts that cannot."""
     found: list[Hashable] = []
     for part in parts:
-        if isinstance(part, Function):
+        if isinstance(part, CudaFunction):
             if part.shared is None or part.together > 1 or not is_small(part.grid):
                 return None
             found.append(part.threads)
@@ -70,10 +70,12 @@ def shape_of(parts: Sequence[Part]) -> Hashable:
 
 
 def is_small(grid: Grid) -> bool:
-    """Return True if a launch has at most ``FEW`` blocks, or an open number of them."""
+    """Return True if a launch has at most ``MAX_JOINED_BLOCKS`` blocks, or an open number of
+    them.
+    """
     if not isinstance(grid.units, int):
         return True
-    return min(-(-grid.units // grid.each), grid.most) <= FEW
+    return min(-(-grid.units // grid.each), grid.most) <= MAX_JOINED_BLOCKS
 
 
 def fitting(group: Sequence[Sequence[Part]]) -> int:
@@ -81,15 +83,15 @@ def fitting(group: Sequence[Sequence[Part]]) -> int:
     functions = [function for parts in group for function in _functions(parts)]
     shared = max([function.shared or 0 for function in functions], default=0)
     parameters = max([len(function.parameters) + 1 for function in functions], default=1)
-    most = len(group) if shared == 0 else SHARED // shared
-    return max(min(most, PARAMETERS // parameters), 1)
+    most = len(group) if shared == 0 else MAX_SHARED_BYTES // shared
+    return max(min(most, MAX_LAUNCH_PARAMETERS // parameters), 1)
 
 
-def _functions(parts: Sequence[Part]) -> list[Function]:
+def _functions(parts: Sequence[Part]) -> list[CudaFunction]:
     """Return all functions in parts, including both sides of choices."""
-    found: list[Function] = []
+    found: list[CudaFunction] = []
     for part in parts:
-        if isinstance(part, Function):
+        if isinstance(part, CudaFunction):
             found.append(part)
         elif isinstance(part, Either):
             found += [*_functions(part.parts), *_functions(part.others)]
@@ -108,5 +110,5 @@ def _zipped(group: Sequence[Sequence[Part]]) -> list[Part]:
             ]
             found.append(Either(first.holds, *both))
         else:
-            found.append(Joined(tuple([each for each in like if isinstance(each, Function)])))
+            found.append(Joined(tuple([each for each in like if isinstance(each, CudaFunction)])))
     return found

@@ -11,20 +11,20 @@ from ....op_graph.op_graph import Op
 from ....op_graph.rows.reductions import positions
 from ....op_graph.values.attribute_types import SCATTER_MODES
 from ....op_graph.values.dtypes import FLOATS, name_of
-from ...kernels.nests.inlining import examined
+from ...kernels.nests.inlining import inspected_values
 from ...printing.scalars import c_expressions
 from ...printing.scalars.c_types import C_TYPES
 from ...printing.scalars.nan_test import finite
 from ..launches.launch_ir import Grid
-from ..launches.naming import KernelNames, Part
+from ..launches.naming import CudaKernelNames, Part
 from .cooperative_threads import Team, Value
 from .scattering import held_type, scatter_parts
 from .sorting import around, key_of, sort_parts
 
-THREADS = 256
+THREADS_PER_BLOCK = 256
 
 
-def library_parts(op: Op, names: KernelNames, number: int) -> list[Part]:
+def library_parts(op: Op, names: CudaKernelNames, number: int) -> list[Part]:
     """Return the parts of kernel ``number``, an op of ``LIBRARY``."""
     return LIBRARY[name_in_library(op)](op, names, number)
 
@@ -38,9 +38,9 @@ def name_in_library(op: Op) -> str:
 # Checks -------------------------------------------------------------------------------------------
 
 
-def _checked(op: Op, names: KernelNames, number: int) -> list[Part]:
+def _checked(op: Op, names: CudaKernelNames, number: int) -> list[Part]:
     """Check that the smallest and the largest index lie in range."""
-    found = examined(op)
+    found = inspected_values(op)
     length = names.length(op.attrs[0])
     lowest = f"-({length})" if op.attrs[1] else "0"
     low, high = names.memory(found[0]), names.memory(found[-1])
@@ -55,13 +55,13 @@ def _checked(op: Op, names: KernelNames, number: int) -> list[Part]:
     return [names.function(body, Grid(1), 1, False, names.turns)]
 
 
-def finite_parts(op: Op, names: KernelNames, number: int, infinite: bool) -> list[Part]:
+def finite_parts(op: Op, names: CudaKernelNames, number: int, infinite: bool) -> list[Part]:
     """Check that a result of kernel ``number`` is finite, or just no NaN if ``infinite``."""
     dtype, count = name_of(op.dtype), names.length(op.axes.size)
     x = names.pointer(op)
     names.calls(c_expressions.cast_calls(dtype, "float64"))
     look = [
-        f"const int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
+        f"const int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
         f"if (at >= {count}) return;",
         f"const {C_TYPES[dtype]} x = {x}[at];",
         f"if ({finite(dtype, infinite)}) return;",
@@ -77,15 +77,15 @@ def finite_parts(op: Op, names: KernelNames, number: int, infinite: bool) -> lis
         *names.noted_turn(),
         f"failed[0] = {number + 1};",
     ]
-    grid = Grid(op.axes.size, THREADS)
+    grid = Grid(op.axes.size, THREADS_PER_BLOCK)
     told = names.function(tell, Grid(1), 1, False, names.turns)
-    return [names.function(look, grid, THREADS, False), told]
+    return [names.function(look, grid, THREADS_PER_BLOCK, False), told]
 
 
 # Prefix sums --------------------------------------------------------------------------------------
 
 
-def _prefix(op: Op, names: KernelNames, number: int) -> list[Part]:
+def _prefix(op: Op, names: CudaKernelNames, number: int) -> list[Part]:
     """Prefix sums and products: a block scans a line; one thread does if order affects rounding."""
     x, name, result = op.args[0], op.primitive.name, name_of(op.dtype)
     outer, n, inner = around(op, op.axes.names.index(op.attrs[0]))
@@ -108,7 +108,7 @@ def _prefix(op: Op, names: KernelNames, number: int) -> list[Part]:
     ]
     if not reorders:
         body = [
-            f"const int64_t line = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
+            f"const int64_t line = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
             f"if (line >= {names.length(outer * inner)}) return;",
             *line,
             f"{total} before_all = {start};",
@@ -118,20 +118,22 @@ def _prefix(op: Op, names: KernelNames, number: int) -> list[Part]:
             "    before_all = all;",
             "}",
         ]
-        return [names.function(body, Grid(outer * inner, THREADS), THREADS, False)]
+        return [
+            names.function(body, Grid(outer * inner, THREADS_PER_BLOCK), THREADS_PER_BLOCK, False)
+        ]
     body = [
         "const int64_t line = blockIdx.x;",
         *line,
-        f"__shared__ {total} totals[{THREADS}];",
+        f"__shared__ {total} totals[{THREADS_PER_BLOCK}];",
         "const int rank = threadIdx.x;",
         f"{total} before_tile = {start};",
-        f"for (int64_t tile = 0; tile < n; tile += {THREADS}) {{",
+        f"for (int64_t tile = 0; tile < n; tile += {THREADS_PER_BLOCK}) {{",
         "    const int64_t at = tile + rank;",
         f"    {total} mine = {start};",
         f"    if (at < n) mine = {element};",
         "    totals[rank] = mine;",
         "    __syncthreads();",
-        f"    for (int apart = 1; apart < {THREADS}; apart *= 2) {{",
+        f"    for (int apart = 1; apart < {THREADS_PER_BLOCK}; apart *= 2) {{",
         f"        if (rank >= apart) mine = ({total})(totals[rank - apart] {sign} mine);",
         "        __syncthreads();",
         "        totals[rank] = mine;",
@@ -141,24 +143,24 @@ def _prefix(op: Op, names: KernelNames, number: int) -> list[Part]:
         f"    const {total} before_all = rank == 0 ? before_tile : "
         f"({total})(before_tile {sign} totals[rank - 1]);",
         f"    if (at < n) {out}[{place}] = ({C_TYPES[result]}){shown};",
-        f"    before_tile = ({total})(before_tile {sign} totals[{THREADS - 1}]);",
+        f"    before_tile = ({total})(before_tile {sign} totals[{THREADS_PER_BLOCK - 1}]);",
         "    __syncthreads();",
         "}",
     ]
-    return [names.function(body, Grid(outer * inner), THREADS, True)]
+    return [names.function(body, Grid(outer * inner), THREADS_PER_BLOCK, True)]
 
 
 # Order --------------------------------------------------------------------------------------------
 
 
-def _extreme(op: Op, names: KernelNames, number: int) -> list[Part]:
+def _extreme(op: Op, names: CudaKernelNames, number: int) -> list[Part]:
     """Index of each line's first extreme element, one block per line."""
     x, least = op.args[0], op.primitive.name == "argmin"
     outer, n, inner = around(x, positions(op)[0])
     x_name, out = names.memory(x), names.memory(op)
     key_type, key = key_of(x, names, "x")
     flip = f"x != x ? {key} : ({key_type})~{key}" if least else key
-    team = Team(THREADS, THREADS)
+    team = Team(THREADS_PER_BLOCK, THREADS_PER_BLOCK)
     best = Value(
         (("best", key_type), ("found", "int64_t")),
         lambda ending: [
@@ -174,7 +176,7 @@ def _extreme(op: Op, names: KernelNames, number: int) -> list[Part]:
         f"const int64_t n = {names.length(n)}, inner = {names.length(inner)};",
         "const int64_t start = (int64_t)blockIdx.x / inner * n * inner + blockIdx.x % inner;",
         *best.begun(),
-        f"for (int64_t at = rank; at < n; at += {THREADS}) {{",
+        f"for (int64_t at = rank; at < n; at += {THREADS_PER_BLOCK}) {{",
         f"    const {held_type(name_of(x.dtype))} x = {x_name}[start + at * inner];",
         f"    const {key_type} best_other = {flip};",
         "    const int64_t found_other = at;",
@@ -183,10 +185,10 @@ def _extreme(op: Op, names: KernelNames, number: int) -> list[Part]:
         *team.joined([best]),
         f"if (rank == 0) {out}[blockIdx.x] = found;",
     ]
-    return [names.function(body, Grid(outer * inner), THREADS, True)]
+    return [names.function(body, Grid(outer * inner), THREADS_PER_BLOCK, True)]
 
 
-LIBRARY: dict[str, Callable[[Op, KernelNames, int], list[Part]]] = {
+LIBRARY: dict[str, Callable[[Op, CudaKernelNames, int], list[Part]]] = {
     "checked": _checked,
     "sort": sort_parts,
     "argsort": sort_parts,

@@ -15,34 +15,42 @@ from ...kernels.ir.nest import Loop, Nest, Pass
 from ...printing.nests.nest_statements import print_nest
 from ...printing.nests.pass_text import PrintedNest, PrintedPass, RowStore
 from ...sizes.scratch import lines as up_to_lines
-from ..launches.launch_ir import LEAST, Grid
-from ..launches.naming import Either, Function, KernelNames, Moved, Part, indented, is_by_elements
-from .column_reduction import column_functions, cut, states
+from ..launches.launch_ir import MIN_PART_TURNS, Grid
+from ..launches.naming import (
+    CudaFunction,
+    CudaKernelNames,
+    Either,
+    MemoryCopy,
+    Part,
+    indent,
+    is_by_elements,
+)
+from .column_reduction import choose_parts, column_functions, states
 from .cooperative_threads import (
-    CHAIN,
-    SHORT,
-    THREADS,
-    WARP,
+    MAX_SERIAL_TERMS,
+    MAX_WARP_ROW_ELEMENTS,
+    THREADS_PER_BLOCK,
+    WARP_SIZE,
     Lines,
     Team,
-    ended,
+    finish_sums,
     places,
     turns,
     values_of,
 )
-from .float4_maps import TOGETHER, vector_function
+from .float4_maps import ELEMENTS_PER_THREAD, vector_function
 from .float4_rows import Fours, elements_of, fits, fours_of, turns_by_fours
-from .full_reduction import PARTS, PIECE, all_functions
+from .full_reduction import ELEMENTS_PER_BLOCK, MAX_PART_BLOCKS, all_functions
 from .row_storage import arrays_shared, holding_team, slot_bytes, turns_of
 from .split_row_reduction import cut_rows, is_known, row_functions
 from .split_row_reduction import holds as cut_holds
 from .transpose_tiles import tiled_function
 
-FEW = 4  # max. elements of a row that one thread handles alone
-SLOTS = 512  # max. blocks, each with its own slot of scratch memory
+MAX_THREAD_ROW_ELEMENTS = 4  # max. elements of a row that one thread handles alone
+MAX_SCRATCH_BLOCKS = 512  # max. blocks, each with its own slot of scratch memory
 
 
-def nest_parts(work: Nest, names: KernelNames) -> list[Part]:
+def nest_parts(work: Nest, names: CudaKernelNames) -> list[Part]:
     """Return the functions of a nest in execution order."""
     if work.pieces:
         pieces = [part for piece in work.pieces for part in nest_parts(piece, names)]
@@ -57,11 +65,11 @@ def nest_parts(work: Nest, names: KernelNames) -> list[Part]:
         )
         whole_op = work.operands[work.fill.operand]
         if target != source:
-            found.append(Moved(target, source, whole_op.axes.size * whole_op.dtype.itemsize))
+            found.append(MemoryCopy(target, source, whole_op.axes.size * whole_op.dtype.itemsize))
     together = vector_function(work, names)
     if together is not None:
         return [*found, together]
-    return [*found, *_Writer(work, names).parts()]
+    return [*found, *_NestWriter(work, names).parts()]
 
 
 def parts_bytes(nest: Nest) -> Size:
@@ -69,7 +77,7 @@ def parts_bytes(nest: Nest) -> Size:
     if nest.rows or nest.across is not None or not is_divided(nest):
         return 0
     found = [r for step in nest.steps if isinstance(step, Pass) for r in step.reductions]
-    return sum(len(reduction.states) for reduction in found) * PARTS * 8
+    return sum(len(reduction.states) for reduction in found) * MAX_PART_BLOCKS * 8
 
 
 def is_divided(nest: Nest) -> bool:
@@ -80,13 +88,13 @@ def is_divided(nest: Nest) -> bool:
     if not any(step.reductions for step in passes):
         return False
     return any(
-        not isinstance(n, int) or n > PIECE
+        not isinstance(n, int) or n > ELEMENTS_PER_BLOCK
         for n in (product(loop.extent for loop in step.loops) for step in passes)
     )
 
 
-class _Writer:
-    def __init__(self, nest: Nest, names: KernelNames) -> None:
+class _NestWriter:
+    def __init__(self, nest: Nest, names: CudaKernelNames) -> None:
         self.nest, self.names = nest, names
         self.held, self.cut_rows = holding_team(nest), cut_rows(nest)
         at = "turn" if self.held is not None else ""
@@ -121,7 +129,7 @@ class _Writer:
         if is_by_elements(nest) or nest.across is not None:
             return None
         if is_divided(nest) or (self.cut_rows is not None and is_known(self.cut_rows)):
-            return fours_of(nest, self.names, THREADS, partial=True)
+            return fours_of(nest, self.names, THREADS_PER_BLOCK, partial=True)
         team = self.held or self.known_team()
         if team is None or team.size == 1:
             return None
@@ -142,12 +150,16 @@ class _Writer:
         counts = self.counts()
         known = [n for n in counts if isinstance(n, int)]
         most = max(known, default=1)
-        if self.nest.arrays or most > SHORT:
-            return Team(THREADS, THREADS)
+        if self.nest.arrays or most > MAX_WARP_ROW_ELEMENTS:
+            return Team(THREADS_PER_BLOCK, THREADS_PER_BLOCK)
         if len(known) < len(counts):
             return None
-        threads = THREADS if self.nest.rows else 0
-        return Team(1, threads or 1) if most <= FEW else Team(WARP, threads or WARP)
+        threads = THREADS_PER_BLOCK if self.nest.rows else 0
+        return (
+            Team(1, threads or 1)
+            if most <= MAX_THREAD_ROW_ELEMENTS
+            else Team(WARP_SIZE, threads or WARP_SIZE)
+        )
 
     # Elements -----------------------------------------------------------------------------------
 
@@ -175,17 +187,19 @@ class _Writer:
             cases.append((self.loops, [*known, *of_rows]))
         return [*found, self.elements(cases)] if cases else found
 
-    def elements(self, cases: Sequence[tuple[list[Loop], Lines]]) -> Function:
+    def elements(self, cases: Sequence[tuple[list[Loop], Lines]]) -> CudaFunction:
         """Return a function with one thread per element of each case (loops, statements)."""
-        body: Lines = [f"int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;"]
+        body: Lines = [f"int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;"]
         units: Size = 0
         for loops, statements in cases:
             count = product(loop.extent for loop in loops)
             units = units + count
             size = self.extent(count)
             inner = [*self.indices(loops, "at"), *self.first(statements), *statements, "return;"]
-            body += [f"if (at < {size}) {{", *indented(inner), "}", f"at -= {size};"]
-        return self.names.function(body[:-1], Grid(units, THREADS), THREADS, False)
+            body += [f"if (at < {size}) {{", *indent(inner), "}", f"at -= {size};"]
+        return self.names.function(
+            body[:-1], Grid(units, THREADS_PER_BLOCK), THREADS_PER_BLOCK, False
+        )
 
     def first(self, statements: Lines) -> Lines:
         """Return the definition of ``first``, which guards stores per row, if there are any."""
@@ -207,16 +221,16 @@ class _Writer:
         open_counts = [n for n in counts if not isinstance(n, int)]
         known = max((n for n in counts if isinstance(n, int)), default=1)
         if self.nest.across is not None:
-            many = bool(open_counts) or known > 2 * FEW
-            size = THREADS // WARP if many else 1
-            whole = self.side_by_side(Team(size, THREADS, THREADS // size))
-            parts = cut(self.nest)
+            many = bool(open_counts) or known > 2 * MAX_THREAD_ROW_ELEMENTS
+            size = THREADS_PER_BLOCK // WARP_SIZE if many else 1
+            whole = self.side_by_side(Team(size, THREADS_PER_BLOCK, THREADS_PER_BLOCK // size))
+            parts = choose_parts(self.nest)
             if parts is None:
                 return [whole]
             apart = column_functions(self.nest, self.printed, parts, self.names)
             if isinstance(parts.count, int):
                 return [*apart]
-            return [Either((LEAST - parts.count,), (whole,), apart)]
+            return [Either((MIN_PART_TURNS - parts.count,), (whole,), apart)]
         if self.cut_rows is None:
             return self.whole_rows()
         count = self.extent(self.cut_rows.count)
@@ -231,15 +245,18 @@ class _Writer:
     def whole_rows(self) -> list[Part]:
         """Return functions in which one team does all of a row."""
         open_counts = [n for n in self.counts() if not isinstance(n, int)]
-        threads = THREADS if self.nest.rows else 0
-        block, warp = Team(THREADS, THREADS), Team(WARP, threads or WARP)
+        threads = THREADS_PER_BLOCK if self.nest.rows else 0
+        block, warp = (
+            Team(THREADS_PER_BLOCK, THREADS_PER_BLOCK),
+            Team(WARP_SIZE, threads or WARP_SIZE),
+        )
         team = self.held or self.known_team()
         if team is not None:
             return [self.each_row(team)]
-        holds = tuple([SHORT - n for n in open_counts])
+        holds = tuple([MAX_WARP_ROW_ELEMENTS - n for n in open_counts])
         return [Either(holds, (self.each_row(warp),), (self.each_row(block),))]
 
-    def each_row(self, team: Team) -> Function:
+    def each_row(self, team: Team) -> CudaFunction:
         """Return the function with one team per row."""
         nest = self.nest
         rows = product(loop.extent for loop in nest.rows)
@@ -257,9 +274,11 @@ class _Writer:
         if slots:
             size = self.extent(rows)
             loop = f"for (int64_t row = blockIdx.x; row < {size}; row += gridDim.x) {{"
-            body = [*start, *arrays, *top, loop, *indented(inner), "}"]
-            grid = Grid(rows, 1, SLOTS)
-            return self.names.function(body, grid, THREADS, True, shared=self.shared_bytes(team))
+            body = [*start, *arrays, *top, loop, *indent(inner), "}"]
+            grid = Grid(rows, 1, MAX_SCRATCH_BLOCKS)
+            return self.names.function(
+                body, grid, THREADS_PER_BLOCK, True, shared=self.shared_bytes(team)
+            )
         body = [*start, *arrays]
         if nest.rows:
             body.append(f"const int64_t row = (int64_t){row};")
@@ -269,7 +288,7 @@ class _Writer:
         grid, shared = Grid(rows, team.rows), self.shared_bytes(team)
         return self.names.function(body, grid, team.threads, team.meets, shared=shared)
 
-    def side_by_side(self, team: Team) -> Function:
+    def side_by_side(self, team: Team) -> CudaFunction:
         """Return the function in which a block handles some adjacent rows."""
         nest = self.nest
         rows = product(loop.extent for loop in nest.rows)
@@ -353,7 +372,7 @@ class _Writer:
         high = f"(inside ? {size} : 0)" if inside else size
         values = values_of(made)
         begun = [line for value in values for line in value.begun()]
-        few = isinstance(count, int) and count <= CHAIN * team.size
+        few = isinstance(count, int) and count <= MAX_SERIAL_TERMS * team.size
         if self.fours is not None and self.numbers.get(id(made)) in self.fours.passes:
             number = self.numbers[id(made)]
             loop = turns_by_fours(made, number, self.fours, self.nest, self.names, self.extent)
@@ -362,13 +381,13 @@ class _Writer:
             loop = turns(made, self.extent, ("rank", high), team.size, few, held)
         joined = team.joined(values)
         meets = [] if last or joined[-1:] == team.meet() else team.meet()
-        return [*begun, *loop, *joined, *ended(made), *meets]
+        return [*begun, *loop, *joined, *finish_sums(made), *meets]
 
     # All elements -------------------------------------------------------------------------------
 
     def in_parts(self) -> list[Part]:
         """Return functions that reduce parts of each pass by many blocks, then combine them."""
-        team = Team(THREADS, THREADS)
+        team = Team(THREADS_PER_BLOCK, THREADS_PER_BLOCK)
         ending = self.statements(team, self.printed.ending.lines)
         shared = self.shared_bytes(team)
         return all_functions(
@@ -379,13 +398,18 @@ class _Writer:
         """Return the C text of the elements per block, a multiple of four if vectorised."""
         each = f"({size} + {parts} - 1) / {parts}"
         return (
-            each if self.fours is None else f"({each} + {TOGETHER - 1}) / {TOGETHER} * {TOGETHER}"
+            each
+            if self.fours is None
+            else (
+                f"({each} + {ELEMENTS_PER_THREAD - 1}) / {ELEMENTS_PER_THREAD} * "
+                f"{ELEMENTS_PER_THREAD}"
+            )
         )
 
     def turns_of_part(self, made: PrintedPass) -> Lines:
         """Return the loop over a block's part of a pass."""
         fours, number = self.fours, self.numbers[id(made)]
         if fours is None or number not in fours.passes:
-            return turns(made, self.extent, ("begin + rank", "end"), THREADS, False)
+            return turns(made, self.extent, ("begin + rank", "end"), THREADS_PER_BLOCK, False)
         bounds = ("begin", "end")
         return turns_by_fours(made, number, fours, self.nest, self.names, self.extent, bounds)

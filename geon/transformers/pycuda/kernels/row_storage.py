@@ -9,10 +9,18 @@ from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Nest, Pass, RowArray, Store
 from ...kernels.ir.scalar_code import Kept, Scalar, walk
 from ...sizes.scratch import lines as up_to_lines
-from .cooperative_threads import CHAIN, SHORT, THREADS, WARP, Team
+from .cooperative_threads import (
+    MAX_SERIAL_TERMS,
+    MAX_WARP_ROW_ELEMENTS,
+    THREADS_PER_BLOCK,
+    WARP_SIZE,
+    Team,
+)
 
-HELD = CHAIN  # max. elements of a row array that a thread holds in registers
-SHARED = 32 << 10  # max. bytes of a block's shared memory for row arrays
+MAX_REGISTER_ELEMENTS = (
+    MAX_SERIAL_TERMS  # max. elements of a row array that a thread holds in registers
+)
+MAX_SHARED_BYTES = 32 << 10  # max. bytes of a block's shared memory for row arrays
 
 
 def slot_bytes(arrays: Sequence[RowArray]) -> Size:
@@ -30,13 +38,13 @@ def arrays_shared(arrays: Sequence[RowArray]) -> bool:
     total: Size = 0
     for array in arrays:
         total = total + array.size * array.dtype.itemsize
-    return isinstance(total, int) and total <= SHARED
+    return isinstance(total, int) and total <= MAX_SHARED_BYTES
 
 
 def holding_team(nest: Nest) -> Team | None:
     """Return the team whose threads hold row arrays in registers; None if they lie elsewhere.
 
-    A warp handles passes of up to ``SHORT`` elements, a block longer ones.
+    A warp handles passes of up to ``MAX_WARP_ROW_ELEMENTS`` elements, a block longer ones.
     """
     if not nest.arrays or nest.across is not None or nest.pieces:
         return None
@@ -44,8 +52,11 @@ def holding_team(nest: Nest) -> Team | None:
     known = [n for n in counts if isinstance(n, int)]
     if len(known) < len(counts) or not arrays_shared(nest.arrays):
         return None
-    warp, block = Team(WARP, THREADS if nest.rows else WARP), Team(THREADS, THREADS)
-    team = warp if max(known) <= SHORT else block
+    warp, block = (
+        Team(WARP_SIZE, THREADS_PER_BLOCK if nest.rows else WARP_SIZE),
+        Team(THREADS_PER_BLOCK, THREADS_PER_BLOCK),
+    )
+    team = warp if max(known) <= MAX_WARP_ROW_ELEMENTS else block
     return team if holds_arrays(nest, team) else None
 
 
@@ -63,9 +74,9 @@ def holds_arrays(nest: Nest, team: Team) -> bool:
     for array in nest.arrays:
         assert isinstance(array.size, int)
         count += turns_of(array.size, team)
-        if array.size > HELD * team.size:
+        if array.size > MAX_REGISTER_ELEMENTS * team.size:
             return False
-    if count > 2 * HELD or any(array.dtype.itemsize > 4 for array in nest.arrays):
+    if count > 2 * MAX_REGISTER_ELEMENTS or any(array.dtype.itemsize > 4 for array in nest.arrays):
         return False
     sizes = {array.number: array.size for array in nest.arrays}
     for step in nest.steps:

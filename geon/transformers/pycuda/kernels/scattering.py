@@ -1,6 +1,7 @@
 """Scatter: set or combine values at indices, in the order of the indices.
 
-Up to ``FEW`` indices are handled by one thread per column. More are sorted first, so that equal
+Up to ``MAX_UNSORTED_POSITIONS`` indices are handled by one thread per column. More are sorted
+first, so that equal
 ones are adjacent; then one thread per run and column applies a run in order.
 """
 
@@ -12,35 +13,51 @@ from ....op_graph.values.dtypes import HALVES, name_of
 from ...printing.scalars import c_expressions
 from ...printing.scalars.c_functions import C_TYPES
 from ..launches.launch_ir import Grid
-from ..launches.naming import Either, Function, KernelNames, Moved, Part
-from .sorting import FILES, SHORT, THREADS, DigitSort, SortMemory, around
+from ..launches.naming import CudaFunction, CudaKernelNames, Either, MemoryCopy, Part
+from .sorting import (
+    FILES,
+    MAX_SHARED_SORT_ELEMENTS,
+    THREADS_PER_BLOCK,
+    DigitSort,
+    SortMemory,
+    around,
+)
 
-FEW = 8  # max. indices that are not sorted
+MAX_UNSORTED_POSITIONS = 8  # max. indices that are not sorted
 
 
 def position_memory(op: Op) -> SortMemory:
     """Return the scratch memory of the sort of the indices."""
-    return SortMemory(1, op.args[1].axes.size, 4, FEW)
+    return SortMemory(1, op.args[1].axes.size, 4, MAX_UNSORTED_POSITIONS)
 
 
-def scatter_parts(op: Op, names: KernelNames, number: int) -> list[Part]:
+def scatter_parts(op: Op, names: CudaKernelNames, number: int) -> list[Part]:
     """Return the parts of a scatter; an open number of indices chooses a variant at run time."""
-    writer = _Writer(op, names)
+    writer = _ScatterWriter(op, names)
     base = names.plan.schedule.base
     target, source = names.place_of(op), names.place_of(base[op.args[0]])
     found: list[Part] = []
     if target != source:
-        found.append(Moved(target, source, op.axes.size * op.dtype.itemsize))
+        found.append(MemoryCopy(target, source, op.axes.size * op.dtype.itemsize))
     m = writer.m
     if isinstance(m, int):
-        return [*found, *(writer.few() if m <= FEW else writer.many(short=m <= SHORT))]
-    some = Either((SHORT - m,), tuple(writer.sort(True)), tuple(writer.sort(False)))
+        return [
+            *found,
+            *(
+                writer.few()
+                if m <= MAX_UNSORTED_POSITIONS
+                else writer.many(short=m <= MAX_SHARED_SORT_ELEMENTS)
+            ),
+        ]
+    some = Either(
+        (MAX_SHARED_SORT_ELEMENTS - m,), tuple(writer.sort(True)), tuple(writer.sort(False))
+    )
     many = (some, writer.by_runs())
-    return [*found, Either((FEW - m,), tuple(writer.few()), many)]
+    return [*found, Either((MAX_UNSORTED_POSITIONS - m,), tuple(writer.few()), many)]
 
 
-class _Writer:
-    def __init__(self, op: Op, names: KernelNames) -> None:
+class _ScatterWriter:
+    def __init__(self, op: Op, names: CudaKernelNames) -> None:
         self.op, self.names = op, names
         x, index, value = op.args
         self.outer, n, self.inner = around(x, x.axes.index(op.attrs[0]))
@@ -55,7 +72,7 @@ class _Writer:
         memory = position_memory(op)
         self.sorting = (
             None
-            if isinstance(self.m, int) and self.m <= FEW
+            if isinstance(self.m, int) and self.m <= MAX_UNSORTED_POSITIONS
             else DigitSort(names, memory, "uint32_t", key, min(digits, 4))
         )
 
@@ -79,7 +96,7 @@ class _Writer:
         """Return the variant with one thread per column."""
         size: Size = self.outer * self.inner
         body = [
-            f"const int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
+            f"const int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
             f"if (at >= {self.names.length(size)}) return;",
             f"const int64_t inner = {self.inner_text}, before = at / inner, column = at % inner;",
             f"for (int64_t k = 0; k < {self.m_text}; k++) {{",
@@ -87,7 +104,7 @@ class _Writer:
             *["    " + line for line in self.taken("k")],
             "}",
         ]
-        return [self.names.function(body, Grid(size, THREADS), THREADS, False)]
+        return [self.names.function(body, Grid(size, THREADS_PER_BLOCK), THREADS_PER_BLOCK, False)]
 
     def many(self, short: bool) -> list[Part]:
         """Return the variant that sorts indices, then applies runs of equal ones."""
@@ -109,9 +126,9 @@ class _Writer:
             f"    keys[{sort.last}][place] = key(position);",
             "});",
         ]
-        return [self.names.function(body, Grid(1), THREADS, True, files=FILES)]
+        return [self.names.function(body, Grid(1), THREADS_PER_BLOCK, True, files=FILES)]
 
-    def by_runs(self) -> Function:
+    def by_runs(self) -> CudaFunction:
         """Return the function with one thread per column of each run of equal indices."""
         sort = self.sorting
         assert sort is not None
@@ -128,7 +145,7 @@ class _Writer:
                 "}",
             ]
         body = [
-            f"const int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
+            f"const int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
             f"if (at >= {self.names.length(size)}) return;",
             f"const int64_t inner = {self.inner_text}, column = at % inner;",
             f"const int64_t first = at / inner % ({self.m_text});",
@@ -139,15 +156,15 @@ class _Writer:
             "const int64_t line = sorted[first];",
             *run,
         ]
-        return self.names.function(body, Grid(size, THREADS), THREADS, False)
+        return self.names.function(body, Grid(size, THREADS_PER_BLOCK), THREADS_PER_BLOCK, False)
 
 
-def _combined(mode: str, dtype: str, names: KernelNames) -> str:
+def _combined(mode: str, dtype: str, names: CudaKernelNames) -> str:
     """Return the C expression that combines ``old`` and ``element``."""
     if dtype in HALVES:
         names.calls([*c_expressions.cast_calls(dtype, "float32"),
                      *c_expressions.cast_calls("float32", dtype)])  # fmt: skip
-    return c_expressions.combined(mode, dtype, ("old", "element"), wraps=False)
+    return c_expressions.combine_expression(mode, dtype, ("old", "element"), wraps=False)
 
 
 def held_type(dtype: str) -> str:

@@ -1,6 +1,7 @@
 """Sort, argsort and top-k along lines.
 
-Lines up to ``FEW`` elements are ranked by one thread per element. Lines up to ``SHORT`` elements
+Lines up to ``MAX_ALL_PAIRS_ELEMENTS`` elements are ranked by one thread per element. Lines up to
+``MAX_SHARED_SORT_ELEMENTS`` elements
 are sorted by one block each, in shared memory. Longer lines take a tiled radix sort of keys.
 """
 
@@ -16,19 +17,19 @@ from ....op_graph.values.dtypes import name_of
 from ...printing.nests.parameters import Parameter
 from ...printing.scalars.c_types import SUFFIXES
 from ...sizes.scratch import lines as up_to_lines
-from ..launches.launch_ir import Fixed, Grid
-from ..launches.naming import Either, Function, KernelNames, Part
+from ..launches.launch_ir import FixedNumber, Grid
+from ..launches.naming import CudaFunction, CudaKernelNames, Either, Part
 
 SORTS = frozenset(("sort", "argsort", "top_k"))
-THREADS = 256
-FEW = 32  # max. elements of a line that is sorted by comparing all pairs
-SHORT = 1024  # max. elements of a line that is sorted in shared memory
-TILE = 2048  # elements of a long line per block
-DIGITS = 256
+THREADS_PER_BLOCK = 256
+MAX_ALL_PAIRS_ELEMENTS = 32  # max. elements of a line that is sorted by comparing all pairs
+MAX_SHARED_SORT_ELEMENTS = 1024  # max. elements of a line that is sorted in shared memory
+TILE_ELEMENTS = 2048  # elements of a long line per block
+RADIX = 256
 FILES = ("sort.cuh",)
 
 
-def key_of(x: Op, names: KernelNames, text: str) -> tuple[str, str]:
+def key_of(x: Op, names: CudaKernelNames, text: str) -> tuple[str, str]:
     """Return the C type of an element's unsigned sort key, and the C text of the key."""
     helper = f"geon_key_{SUFFIXES[name_of(x.dtype)]}"
     names.calls([helper])
@@ -52,18 +53,18 @@ class SortMemory:
     lines: Size
     n: Size
     key: int
-    free: int = SHORT
+    free: int = MAX_SHARED_SORT_ELEMENTS
     lasting: bool = False
 
     @property
     def tiles(self) -> Size:
         """Return the number of tiles per line."""
-        return (self.n + TILE - 1) // TILE
+        return (self.n + TILE_ELEMENTS - 1) // TILE_ELEMENTS
 
     @property
     def parts(self) -> tuple[Size, ...]:
         """Return the bytes of counts, count totals, two arrays of indices and two of keys."""
-        counts = self.lines * DIGITS * 4
+        counts = self.lines * RADIX * 4
         elements = self.lines * self.n
         sizes = (counts * self.tiles, counts, *[elements * 4] * 2, *[elements * self.key] * 2)
         return tuple([up_to_lines(size) for size in sizes])
@@ -88,18 +89,24 @@ def memory_of(op: Op) -> SortMemory:
     return SortMemory(outer * inner, n, x.dtype.itemsize)
 
 
-def sort_parts(op: Op, names: KernelNames, number: int) -> list[Part]:
+def sort_parts(op: Op, names: CudaKernelNames, number: int) -> list[Part]:
     """Return the parts of a sort; an open length chooses a variant at run time."""
-    writer = _Writer(op, names)
+    writer = _SortWriter(op, names)
     n = writer.memory.n
     if isinstance(n, int):
-        return writer.few() if n <= FEW else writer.short() if n <= SHORT else writer.long()
-    others = Either((SHORT - n,), tuple(writer.short()), tuple(writer.long()))
-    return [Either((FEW - n,), tuple(writer.few()), (others,))]
+        return (
+            writer.few()
+            if n <= MAX_ALL_PAIRS_ELEMENTS
+            else writer.short()
+            if n <= MAX_SHARED_SORT_ELEMENTS
+            else writer.long()
+        )
+    others = Either((MAX_SHARED_SORT_ELEMENTS - n,), tuple(writer.short()), tuple(writer.long()))
+    return [Either((MAX_ALL_PAIRS_ELEMENTS - n,), tuple(writer.few()), (others,))]
 
 
-class _Writer:
-    def __init__(self, op: Op, names: KernelNames) -> None:
+class _SortWriter:
+    def __init__(self, op: Op, names: CudaKernelNames) -> None:
         self.op, self.names = op, names
         x = self.x = op.args[0]
         at = x.axes.index(op.attrs[0])
@@ -128,16 +135,18 @@ class _Writer:
         return f"{self.out}[result_start + ({place}) * inner] = {value};"
 
     def made(self, body: list[str], units: Size, each: int, meets: bool,
-             further: tuple[Parameter, ...] = ()) -> Function:  # fmt: skip
+             further: tuple[Parameter, ...] = ()) -> CudaFunction:  # fmt: skip
         """Return a function whose blocks take ``each`` of the units."""
         files = FILES if meets else ()
-        return self.names.function(body, Grid(units, each), THREADS, meets, further, files)
+        return self.names.function(
+            body, Grid(units, each), THREADS_PER_BLOCK, meets, further, files
+        )
 
     def few(self) -> list[Part]:
         """Return the variant with one thread per element, which counts the smaller elements."""
         size = self.x.axes.size
         body = [
-            f"const int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
+            f"const int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
             f"if (at >= {self.names.length(size)}) return;",
             *self.line(f"at / ({self.n_text} * ({self.inner_text})) * ({self.inner_text}) "
                        f"+ at % ({self.inner_text})"),
@@ -151,7 +160,7 @@ class _Writer:
             "}",
             f"if (before < {self.kept}) {self.stored('before', 'own')}",
         ]  # fmt: skip
-        return [self.made(body, size, THREADS, False)]
+        return [self.made(body, size, THREADS_PER_BLOCK, False)]
 
     def short(self) -> list[Part]:
         """Return the variant with one block per line."""
@@ -170,7 +179,7 @@ class _Writer:
         digits = self.x.dtype.itemsize
         sort = DigitSort(self.names, self.memory, self.key_type, self.key, digits)
         body = [
-            f"const int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
+            f"const int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
             f"if (at >= {self.names.length(self.x.axes.size)}) return;",
             *self.line(f"at / ({self.n_text} * ({self.inner_text})) * ({self.inner_text}) "
                        f"+ at % ({self.inner_text})"),
@@ -180,7 +189,7 @@ class _Writer:
             f"const int64_t position = positions[{sort.last}][line * n + place];",
             self.stored("place", "position"),
         ]  # fmt: skip
-        last = self.made(body, self.x.axes.size, THREADS, False)
+        last = self.made(body, self.x.axes.size, THREADS_PER_BLOCK, False)
         return [*sort.parts(self.line("(int64_t)blockIdx.x / tiles")), last]
 
 
@@ -191,7 +200,7 @@ class DigitSort:
     """
 
     def __init__(
-        self, names: KernelNames, memory: SortMemory, key_type: str, key: str, digits: int
+        self, names: CudaKernelNames, memory: SortMemory, key_type: str, key: str, digits: int
     ) -> None:
         self.names, self.memory, self.key_type, self.key = names, memory, key_type, key
         self.digits, self.last = digits, (digits - 1) % 2
@@ -229,14 +238,14 @@ class DigitSort:
             *self.counted,
             *self.arrays,
         ]
-        down = Parameter("down", "int64_t", Fixed(8 * digit), False)
-        turn = Parameter("from", "int64_t", Fixed((digit + 1) % 2), False)
+        down = Parameter("down", "int64_t", FixedNumber(8 * digit), False)
+        turn = Parameter("from", "int64_t", FixedNumber((digit + 1) % 2), False)
         key, position, to = self.key, "(uint32_t)place", "0"
         further: tuple[Parameter, ...] = (down,)
         if digit:
             key, position = "keys[from][line * n + place]", "positions[from][line * n + place]"
             further, to = (down, turn), "1 - from"
-        own = f"counts + line * {DIGITS} * tiles"
+        own = f"counts + line * {RADIX} * tiles"
         by_key = f"[&](int64_t place) -> {self.key_type} {{ return {key}; }}"
         count = [*tiled, f"geon_count_digits(n, tile, (int)down, {own}, tiles,", f"    {by_key});"]
         sums = [
@@ -248,16 +257,16 @@ class DigitSort:
         move = [
             *tiled,
             f"geon_move_by_digit<{self.key_type}>(n, tile, (int)down, {own}, tiles,",
-            f"    totals + line * {DIGITS}, {by_key},",
+            f"    totals + line * {RADIX}, {by_key},",
             f"    [&](int64_t place) -> uint32_t {{ return {position}; }},",
             f"    keys[{to}] + line * n, positions[{to}] + line * n);",
         ]
 
-        def made(body: list[str], units: Size, further: tuple[Parameter, ...]) -> Function:
-            return self.names.function(body, Grid(units), THREADS, True, further, FILES)
+        def made(body: list[str], units: Size, further: tuple[Parameter, ...]) -> CudaFunction:
+            return self.names.function(body, Grid(units), THREADS_PER_BLOCK, True, further, FILES)
 
         return [
             made(count, lines * tiles, further),
-            made(sums, lines * DIGITS, ()),
+            made(sums, lines * RADIX, ()),
             made(move, lines * tiles, further),
         ]

@@ -12,13 +12,21 @@ from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Nest, Pass, Store
 from ...printing.nests.parameters import Parameter
 from ...printing.nests.pass_text import PrintedNest, PrintedPass
-from ..launches.launch_ir import WANTED, Grid, Parts
-from ..launches.naming import Function, KernelNames, indented
+from ..launches.launch_ir import FULL_DEVICE_BLOCKS, Grid, Parts
+from ..launches.naming import CudaFunction, CudaKernelNames, indent
 from .column_reduction import states
-from .cooperative_threads import CHAIN, THREADS, Lines, Team, ended, places, values_of
+from .cooperative_threads import (
+    MAX_SERIAL_TERMS,
+    THREADS_PER_BLOCK,
+    Lines,
+    Team,
+    finish_sums,
+    places,
+    values_of,
+)
 
-LONG = CHAIN * THREADS  # min. elements of a row per block
-TEAM = Team(THREADS, THREADS)
+ELEMENTS_PER_BLOCK = MAX_SERIAL_TERMS * THREADS_PER_BLOCK  # min. elements of a row per block
+TEAM = Team(THREADS_PER_BLOCK, THREADS_PER_BLOCK)
 
 
 def cut_rows(nest: Nest) -> Parts | None:
@@ -30,7 +38,12 @@ def cut_rows(nest: Nest) -> Parts | None:
         return None
     if not all(isinstance(step, Store) for step in others):
         return None
-    parts = Parts(product(loop.extent for loop in first.loops), rows_of(nest), WANTED, LONG)
+    parts = Parts(
+        product(loop.extent for loop in first.loops),
+        rows_of(nest),
+        FULL_DEVICE_BLOCKS,
+        ELEMENTS_PER_BLOCK,
+    )
     return None if any(isinstance(n, int) and n < 0 for n in holds(parts)) else parts
 
 
@@ -53,10 +66,10 @@ def row_functions(
     nest: Nest,
     printed: PrintedNest,
     parts: Parts,
-    names: KernelNames,
+    names: CudaKernelNames,
     share: str,
     turns: Callable[[PrintedPass], Lines],
-) -> tuple[Function, Function]:
+) -> tuple[CudaFunction, CudaFunction]:
     """Return the function that reduces parts of ``share`` elements and the one that combines them.
 
     ``turns`` returns the loop over a part.
@@ -95,18 +108,20 @@ def row_functions(
         each += [f"const {t} {n}_other = {place(numbers[n], t)};" for n, t in value.parts]
         each += value.combine("_other")
     joining = [
-        f"const int64_t row = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
+        f"const int64_t row = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
         f"if (row >= {rows}) return;",
         "const bool first = true;",
         *begun,
         "for (int64_t part = 0; part < parts; part++) {",
-        *indented(each),
+        *indent(each),
         "}",
-        *ended(made),
+        *finish_sums(made),
         *map(str, printed.row.lines[at + 1 :]),
     ]
     grid, shared = Grid(rows_of(nest), parts=parts), TEAM.shared(states(nest))
     return (
-        names.function(finding, grid, THREADS, True, [number], shared=shared),
-        names.function(joining, Grid(rows_of(nest), THREADS), THREADS, False, [number]),
+        names.function(finding, grid, THREADS_PER_BLOCK, True, [number], shared=shared),
+        names.function(
+            joining, Grid(rows_of(nest), THREADS_PER_BLOCK), THREADS_PER_BLOCK, False, [number]
+        ),
     )

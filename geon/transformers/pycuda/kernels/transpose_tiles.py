@@ -12,37 +12,45 @@ from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Nest
 from ...printing.nests.pass_text import PrintedPass
 from ..launches.launch_ir import Grid
-from ..launches.naming import Function, KernelNames, indented
+from ..launches.naming import CudaFunction, CudaKernelNames, indent
 from .cooperative_threads import Lines, places
 
-SIDE = 32  # elements per side of a tile
-APART = 1  # padding elements per tile row, so that the elements of a column lie in different banks
-THREADS = 256
+TILE_SIDE = 32  # elements per side of a tile
+TILE_PADDING_ELEMENTS = (
+    1  # padding elements per tile row, so that the elements of a column lie in different banks
+)
+THREADS_PER_BLOCK = 256
 
 
-def tiled_function(nest: Nest, made: PrintedPass, before: Lines, names: KernelNames) -> Function:
+def tiled_function(
+    nest: Nest, made: PrintedPass, before: Lines, names: CudaKernelNames
+) -> CudaFunction:
     """Return the function of a transposing pass; ``before`` has the statements of a row."""
     lanes = nest.across
     assert lanes is not None
     last = made.loops[-1]
     outer = [*nest.rows, *made.loops[:-1]]
     high, wide = names.length(lanes.extent), names.length(last.extent)
-    down, along = ((loop.extent + SIDE - 1) // SIDE for loop in (lanes, last))
+    down, along = ((loop.extent + TILE_SIDE - 1) // TILE_SIDE for loop in (lanes, last))
     down_text, along_text = names.length(down), names.length(along)
     body = [
-        f"const int near = threadIdx.x % {SIDE}, far = threadIdx.x / {SIDE};",
+        f"const int near = threadIdx.x % {TILE_SIDE}, far = threadIdx.x / {TILE_SIDE};",
         "const int64_t first_lane = 0;",
-        f"const int64_t tile = (int64_t)blockIdx.x % ({along_text}) * {SIDE};",
-        f"const int64_t lane_tile = (int64_t)blockIdx.x / ({along_text}) % ({down_text}) * {SIDE};",
+        f"const int64_t tile = (int64_t)blockIdx.x % ({along_text}) * {TILE_SIDE};",
+        f"const int64_t lane_tile = (int64_t)blockIdx.x / ({along_text}) % ({down_text}) * "
+        f"{TILE_SIDE};",
     ]
     if outer:
         body.append(f"const int64_t at = (int64_t)blockIdx.x / (({along_text}) * ({down_text}));")
         body += places(outer, "at", names.length)
     fill: Lines = []
     for load in made.turned:
-        body.append(f"__shared__ {load.ctype} {load.name}[{SIDE}][{SIDE + APART}];")
+        body.append(
+            f"__shared__ {load.ctype} "
+            f"{load.name}[{TILE_SIDE}][{TILE_SIDE + TILE_PADDING_ELEMENTS}];"
+        )
         fill.append(f"{load.name}[near][k] = ({load.source})[near + k * ({load.step})];")
-    body += over(f"lane_tile + near < {high} && tile + k < {wide}", fill)
+    body += tile_loop(f"lane_tile + near < {high} && tile + k < {wide}", fill)
     body.append("__syncthreads();")
     inside = [
         f"const int64_t lane = lane_tile + k, {last.name} = tile + near;",
@@ -50,12 +58,16 @@ def tiled_function(nest: Nest, made: PrintedPass, before: Lines, names: KernelNa
         *map(str, made.body.lines),
         *map(str, made.stores),
     ]
-    body += over(f"lane_tile + k < {high} && tile + near < {wide}", inside)
+    body += tile_loop(f"lane_tile + k < {high} && tile + near < {wide}", inside)
     units = product(loop.extent for loop in outer) * down * along
-    return names.function(body, Grid(units), THREADS, True)
+    return names.function(body, Grid(units), THREADS_PER_BLOCK, True)
 
 
-def over(inside: str, statements: Sequence[str]) -> Lines:
+def tile_loop(inside: str, statements: Sequence[str]) -> Lines:
     """Return ``statements`` in a loop over a thread's elements of a tile, guarded by ``inside``."""
-    body = [f"if ({inside}) {{", *indented(statements), "}"]
-    return [f"for (int k = far; k < {SIDE}; k += {THREADS // SIDE}) {{", *indented(body), "}"]
+    body = [f"if ({inside}) {{", *indent(statements), "}"]
+    return [
+        f"for (int k = far; k < {TILE_SIDE}; k += {THREADS_PER_BLOCK // TILE_SIDE}) {{",
+        *indent(body),
+        "}",
+    ]

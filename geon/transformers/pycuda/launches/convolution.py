@@ -30,7 +30,7 @@ class Spatial:
 
 
 @dataclass(frozen=True, slots=True)
-class Convolution:
+class ConvolutionCall:
     """A convolution of ``images`` with ``filters`` filters per group and ``channels`` per group.
 
     ``made`` names what is computed, one of ``PARTS``. ``operands`` are the operand numbers of the

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
-from .module_text import Source
+from .module_text import CudaSource
 
 Array = np.ndarray[Any, Any]
-STAGES = 4
+MAX_STAGES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Stages:
+class PipelineStages:
     """Pipeline stages in a block's shared memory, of ``bytes`` each.
 
     A kernel gets between ``least`` and ``most`` stages: as many as let ``together`` blocks share a
@@ -31,7 +31,7 @@ class Stages:
     bytes: int
     least: int
     together: int = 1
-    most: int = STAGES
+    most: int = MAX_STAGES
     goes_on: bool = False
 
     def number(self, of_block: int, of_processor: int) -> int:
@@ -53,7 +53,7 @@ class Signature:
     name: str
     ctypes: tuple[str, ...]
     meets: bool
-    stages: Stages | None = None
+    stages: PipelineStages | None = None
 
 
 def most_blocks(kernel: Signature, processors: int) -> int:
@@ -174,7 +174,7 @@ class Device(Protocol):
     def clear(self, address: int, size: int) -> None:
         """Set bytes to zero."""
 
-    def load(self, source: Source, kernels: Sequence[Signature]) -> Mapping[str, Any]:
+    def load(self, source: CudaSource, kernels: Sequence[Signature]) -> Mapping[str, Any]:
         """Compile and load a module; return its kernels by name."""
 
     def launch(self, kernel: Any, blocks: int, threads: int, words: Sequence[int]) -> None:

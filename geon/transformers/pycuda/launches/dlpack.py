@@ -15,7 +15,7 @@ import numpy as np
 
 from ....op_graph.values.dtypes import SIGNED, UNSIGNED, name_of, named_dtype
 
-CUDA = 2  # DLPack's device type kDLCUDA
+DLPACK_CUDA = 2  # DLPack's device type kDLCUDA
 NAME, USED = b"dltensor", b"used_dltensor"
 # DLPack's type code and bits, by name of the dtype.
 WORDS = {
@@ -29,7 +29,7 @@ WORDS = {
 }
 
 
-class _Device(ctypes.Structure):
+class _DLDevice(ctypes.Structure):
     _fields_ = [("kind", ctypes.c_int32), ("number", ctypes.c_int32)]
 
 
@@ -37,10 +37,10 @@ class _Type(ctypes.Structure):
     _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
 
 
-class _Tensor(ctypes.Structure):
+class _DLTensor(ctypes.Structure):
     _fields_ = [
         ("data", ctypes.c_void_p),
-        ("device", _Device),
+        ("device", _DLDevice),
         ("ndim", ctypes.c_int32),
         ("type", _Type),
         ("shape", ctypes.POINTER(ctypes.c_int64)),
@@ -51,7 +51,7 @@ class _Tensor(ctypes.Structure):
 
 class _Managed(ctypes.Structure):
     _fields_ = [
-        ("tensor", _Tensor),
+        ("tensor", _DLTensor),
         ("context", ctypes.c_void_p),
         ("deleter", ctypes.c_void_p),
     ]
@@ -92,7 +92,7 @@ def _never_taken(capsule: int) -> None:
         _lent.pop(_address(capsule, NAME), None)
 
 
-def exported(
+def export_capsule(
     owner: Any, address: int, shape: tuple[int, ...], dtype: Any, device: tuple[int, int]
 ) -> Any:
     """Return a capsule of contiguous device memory; it keeps ``owner`` alive while in use.
@@ -104,8 +104,8 @@ def exported(
     strides = [math.prod(shape[k + 1 :]) for k in range(ndim)]
     steps = (ctypes.c_int64 * max(ndim, 1))(*strides)
     managed = _Managed()
-    managed.tensor = _Tensor(
-        address, _Device(*device), ndim, _type_of(np.dtype(dtype)), lengths, steps, 0
+    managed.tensor = _DLTensor(
+        address, _DLDevice(*device), ndim, _type_of(np.dtype(dtype)), lengths, steps, 0
     )
     managed.deleter = ctypes.cast(_give_back, ctypes.c_void_p)
     place = ctypes.addressof(managed)
@@ -124,11 +124,11 @@ class Imported(NamedTuple):
     device: tuple[int, int]
 
 
-class _Owner:
+class _CapsuleOwner:
     """Keeps another library's memory alive until it is garbage-collected."""
 
 
-def imported(capsule: Any) -> Imported | None:
+def import_capsule(capsule: Any) -> Imported | None:
     """Return the tensor of a capsule; None if geon does not have its dtype."""
     if not _named(capsule, NAME):
         raise BufferError("the capsule of __dlpack__ is no unused one of DLPack's")
@@ -143,7 +143,7 @@ def imported(capsule: Any) -> Imported | None:
     address = (tensor.data or 0) + tensor.byte_offset
     device = tensor.device.kind, tensor.device.number
     _rename(capsule, USED)
-    owner = _Owner()
+    owner = _CapsuleOwner()
     if managed.deleter:
         delete: Callable[[int], None] = _Deleter(managed.deleter)
         weakref.finalize(owner, delete, place).atexit = False

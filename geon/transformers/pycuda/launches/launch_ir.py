@@ -12,17 +12,17 @@ from typing import Any
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import evaluate
-from .library_requests import Ask, Names, asked
+from .library_requests import Ask, Names, describe_request
 
-MOST = (1 << 31) - 1  # max. blocks of a launch
-REPORT = -1  # pointer index of the error report
-CLOCKS = -2  # pointer index of the clocks of work inside a launch, in a timed program
+MAX_GRID_BLOCKS = (1 << 31) - 1  # max. blocks of a launch
+REPORT_POINTER = -1  # pointer index of the error report
+CLOCKS_POINTER = -2  # pointer index of the clocks of work inside a launch, in a timed program
 # offsets in a row of these clocks, and its length in int64 words
 TICKS, RUNS, LAUNCHED, CLOCKED = range(4)
 
-WANTED = 512  # blocks that fill a device
-LEAST = 256  # min. iterations per part of a split loop
-ROUND = 1 << 14  # iterations per launch of a while loop that takes several launches
+FULL_DEVICE_BLOCKS = 512  # blocks that fill a device
+MIN_PART_TURNS = 256  # min. iterations per part of a split loop
+TURNS_PER_LAUNCH = 1 << 14  # iterations per launch of a while loop that takes several launches
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class Parts:
 
     count: Size
     blocks: Size
-    wanted: int = WANTED
-    least: int = LEAST
+    wanted: int = FULL_DEVICE_BLOCKS
+    least: int = MIN_PART_TURNS
 
     def number(self, lengths: Mapping[str, int]) -> int:
         """Return the number of parts; it depends on lengths alone."""
@@ -50,7 +50,7 @@ class Grid:
 
     units: Size
     each: int = 1
-    most: int = MOST
+    most: int = MAX_GRID_BLOCKS
     parts: Parts | None = None
 
     def blocks(self, lengths: Mapping[str, int]) -> int:
@@ -71,7 +71,7 @@ class Grids:
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
+class FixedNumber:
     """An integer argument that differs between launches of a kernel, but not by lengths."""
 
     value: int
@@ -88,7 +88,7 @@ class Round:
 
 
 # A pointer index, the name of an open length, or a number that the host evaluates.
-Argument = int | str | Parts | Fixed | Grid | Turn | Round
+Argument = int | str | Parts | FixedNumber | Grid | Turn | Round
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class Show:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class LaunchVariants:
     """A choice: ``steps`` if all sizes in ``holds`` are >= 0, else ``others``."""
 
     holds: tuple[Size, ...]
@@ -189,7 +189,8 @@ class Until:
 
     There are at most ``limit`` iterations, unless it is None. Carries alternate between ``last``
     and ``other``; results among them end up at ``last``. Other fields are as in ``Turns``. If
-    ``whole`` is not None, that launch does up to ``ROUND`` iterations and is repeated while the
+    ``whole`` is not None, that launch does up to ``TURNS_PER_LAUNCH`` iterations and is repeated
+    while the
     bool is true.
     """
 
@@ -232,7 +233,7 @@ class Timed:
     index: int | None = None
 
 
-Step = Launch | Copy | Show | Choice | Ask | Turns | Until | Branches | Timed
+Step = Launch | Copy | Show | LaunchVariants | Ask | Turns | Until | Branches | Timed
 
 
 def kernels_in(steps: Iterable[Step]) -> Iterator[str]:
@@ -240,7 +241,7 @@ def kernels_in(steps: Iterable[Step]) -> Iterator[str]:
     for step in steps:
         if isinstance(step, Launch):
             yield step.kernel
-        elif isinstance(step, Choice):
+        elif isinstance(step, LaunchVariants):
             yield from kernels_in((*step.steps, *step.others))
         elif isinstance(step, Turns):
             yield from kernels_in(step.steps)
@@ -259,45 +260,45 @@ def kernels_in(steps: Iterable[Step]) -> Iterator[str]:
 # -----------------------------------------------------------------------------------------------
 
 
-def described(steps: Sequence[Step], names: Names, indent: str = "") -> list[str]:
+def describe_steps(steps: Sequence[Step], names: Names, indent: str = "") -> list[str]:
     """Return lines of text that describe steps; ``names`` are the names of pointers."""
     found: list[str] = []
     for step in steps:
         if isinstance(step, Launch):
-            found.append(indent + launched(step, names))
+            found.append(indent + launch_text(step, names))
         elif isinstance(step, Copy):
             found.append(f"{indent}{names[step.target]} = {names[step.source]}")
         elif isinstance(step, Show):
             found.append(f"{indent}print {names[step.pointer]}")
         elif isinstance(step, Ask):
-            found.append(f"{indent}{asked(step, names)}, by a library")
+            found.append(f"{indent}{describe_request(step, names)}, by a library")
         elif isinstance(step, Until) and step.whole is not None:
             found.append(f"{indent}while {names[step.truth]}:")
-            found += described([step.whole], names, f"{indent}    ")
+            found += describe_steps([step.whole], names, f"{indent}    ")
         elif isinstance(step, Until):
             most = "" if step.limit is None else f", {step.limit} turns at most"
             inner = turning(step, names)
             found.append(f"{indent}while {names[step.truth]}{most}, which is found by:")
-            found += described(step.test, inner, f"{indent}    ")
+            found += describe_steps(step.test, inner, f"{indent}    ")
             found.append(f"{indent}do:")
-            found += described(step.steps, inner, f"{indent}    ")
+            found += describe_steps(step.steps, inner, f"{indent}    ")
         elif isinstance(step, Turns):
             way = ", backwards" if step.reverse else ""
             count = "" if step.given is None else f", as many as {names[step.given]} says"
             found.append(f"{indent}for {step.count} turns{way}{count}:")
-            found += described(step.steps, turning(step, names), f"{indent}    ")
+            found += describe_steps(step.steps, turning(step, names), f"{indent}    ")
         elif isinstance(step, Branches):
             for number, branch in enumerate(step.steps):
                 found.append(f"{indent}where {names[step.index]} is {number}:")
-                found += described(branch, names, f"{indent}    ")
+                found += describe_steps(branch, names, f"{indent}    ")
         elif isinstance(step, Timed):
-            found += described(step.steps, names, indent)
+            found += describe_steps(step.steps, names, indent)
         else:
             holds = " and ".join([f"{size} >= 0" for size in step.holds])
             found.append(f"{indent}where {holds}:")
-            found += described(step.steps, names, f"{indent}    ")
+            found += describe_steps(step.steps, names, f"{indent}    ")
             found.append(f"{indent}else:")
-            found += described(step.others, names, f"{indent}    ")
+            found += describe_steps(step.others, names, f"{indent}    ")
     return found
 
 
@@ -313,7 +314,7 @@ def turning(step: Turns | Until, names: Names) -> dict[int, str]:
     return found
 
 
-def launched(launch: Launch, names: Names) -> str:
+def launch_text(launch: Launch, names: Names) -> str:
     """Return a launch in CUDA's notation."""
     grids = launch.grid.grids if isinstance(launch.grid, Grids) else (launch.grid,)
     blocks = " + ".join(map(shown_blocks, grids))
@@ -326,7 +327,7 @@ def shown_blocks(grid: Grid) -> str:
     blocks = str(grid.units)
     if grid.each > 1:
         blocks = f"ceil(({blocks}) / {grid.each})"
-    if grid.most < MOST:
+    if grid.most < MAX_GRID_BLOCKS:
         blocks = f"min({blocks}, {grid.most})"
     return blocks if grid.parts is None else f"{blocks} * parts"
 
@@ -337,7 +338,7 @@ def shown_argument(argument: Argument, names: Names) -> str:
         return f"parts of {argument.count}"
     if isinstance(argument, Grid):
         return shown_blocks(argument)
-    if isinstance(argument, Fixed):
+    if isinstance(argument, FixedNumber):
         return f"{argument.value}"
     if isinstance(argument, Turn):
         return "turn"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import evaluate
-from .convolution import Convolution
+from .convolution import ConvolutionCall
 from .device import Multiplication
 
 Names = Sequence[str] | dict[int, str]  # names of pointers, by index
@@ -31,7 +31,7 @@ class Strides:
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
+class ProductCall:
     """A batched matrix product: (batch, rows, deep) times (batch, deep, columns).
 
     ``left``, ``right``, ``out_operand`` and ``bias`` are operand numbers of a contraction; ``bias``
@@ -103,7 +103,7 @@ class Product:
         )
 
 
-LibraryWork = Product | Convolution
+LibraryWork = ProductCall | ConvolutionCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +120,11 @@ class Ask:
     after: Size
 
 
-def asked(step: Ask, names: Names) -> str:
+def describe_request(step: Ask, names: Names) -> str:
     """Return the text that describes a library request."""
     at, made = step.work.out, ["" if each is None else names[each] for each in step.values]
     into, others = made[at], [*made[:at], *made[at + 1 :]]
-    if isinstance(step.work, Convolution):
+    if isinstance(step.work, ConvolutionCall):
         return f"{into} = {step.work.made} of {others[0]} and {others[1]}"
     bias = f" + {others[2]}" if others[2] else ""
     return f"{into} = {others[0]} times {others[1]}{bias}"

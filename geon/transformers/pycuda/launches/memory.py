@@ -15,7 +15,7 @@ from ...runtime.dims import Room
 from . import dlpack
 from .device import Array, Device
 
-ALIGNMENT = 256  # alignment of all values in bytes, which programs rely on
+ALIGNMENT_BYTES = 256  # alignment of all values in bytes, which programs rely on
 
 
 class Held:
@@ -102,7 +102,7 @@ class DeviceArray:
         if copy or dl_device not in (None, self.device.dlpack):
             raise BufferError("it is shown where it lies, without a copy; NumPy's way is a copy")
         self.lend()
-        return dlpack.exported(self, self.address, self.shape, self.dtype, self.device.dlpack)
+        return dlpack.export_capsule(self, self.address, self.shape, self.dtype, self.device.dlpack)
 
     def lend(self) -> None:
         """Record that other libraries may use the memory on their own streams."""
@@ -113,7 +113,7 @@ class DeviceArray:
         return f"<{self.dtype} array of shape {self.shape} on {self.device.name}>"
 
 
-class Shown:
+class ForeignArray:
     """An array of another library in device memory; ``owner`` keeps it alive."""
 
     def __init__(self, owner: Any, address: int, shape: tuple[int, ...], dtype: Any) -> None:
@@ -134,7 +134,7 @@ class Pinned:
 
 
 class DeviceMemory:
-    """The memory of one device; all values are aligned to ``ALIGNMENT`` bytes."""
+    """The memory of one device; all values are aligned to ``ALIGNMENT_BYTES`` bytes."""
 
     on_host = False
 
@@ -145,12 +145,12 @@ class DeviceMemory:
         """Return an uninitialised array."""
         return DeviceArray(self.device, shape, dtype)
 
-    def copy_in(self, array: Array | Shown, value: DeviceArray | None = None) -> DeviceArray:
+    def copy_in(self, array: Array | ForeignArray, value: DeviceArray | None = None) -> DeviceArray:
         """Copy a host or imported array to ``value``, or to a new device array."""
         into = self.allocate(array.shape, array.dtype) if value is None else value
         if not into.nbytes:
             return into
-        if isinstance(array, Shown):
+        if isinstance(array, ForeignArray):
             self.device.copy(into.address, array.address, into.nbytes)
         else:
             self.device.copy_in(into.address, array)
@@ -167,8 +167,9 @@ class DeviceMemory:
         """Wait for all submitted work."""
         self.device.synchronise()
 
-    def shown(self, value: Any) -> Shown | None:
-        """Return a value of another library as a ``Shown``, if it is contiguous and on this device.
+    def shown(self, value: Any) -> ForeignArray | None:
+        """Return a value of another library as a ``ForeignArray``, if it is contiguous and on this
+        device.
 
         Otherwise return None. CUDA's array interface is tried first, then DLPack; work that the
         owner has submitted to a stream is waited for. Raise ``FeedError`` for an array on another
@@ -177,10 +178,10 @@ class DeviceMemory:
         if isinstance(value, np.ndarray):
             return None
         if isinstance(value, DeviceArray) and value.device is self.device:
-            return Shown(value, value.address, value.shape, value.dtype)
+            return ForeignArray(value, value.address, value.shape, value.dtype)
         return self.by_interface(value) or self.by_dlpack(value)
 
-    def by_interface(self, value: Any) -> Shown | None:
+    def by_interface(self, value: Any) -> ForeignArray | None:
         """Import a value by ``__cuda_array_interface__``; None if that fails."""
         try:
             told = value.__cuda_array_interface__
@@ -192,9 +193,9 @@ class DeviceMemory:
             return None
         if told.get("stream") is not None:
             self.device.wait_for(told["stream"])
-        return Shown(value, told["data"][0], told["shape"], dtype)
+        return ForeignArray(value, told["data"][0], told["shape"], dtype)
 
-    def by_dlpack(self, value: Any) -> Shown | None:
+    def by_dlpack(self, value: Any) -> ForeignArray | None:
         """Import a value by ``__dlpack__``; None if it fails or is on another type of device.
 
         Raise ``FeedError`` for a value on another device of this type.
@@ -216,10 +217,10 @@ class DeviceMemory:
             capsule = value.__dlpack__(**options)
         except Exception:  # mostly BufferError
             return None
-        found = dlpack.imported(capsule)
+        found = dlpack.import_capsule(capsule)
         if found is None or not in_order(found.shape, found.strides, 1):
             return None
-        return Shown((value, found.owner), found.address, found.shape, found.dtype)
+        return ForeignArray((value, found.owner), found.address, found.shape, found.dtype)
 
     def room(self) -> Room:
         """Return the free memory of the device."""

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 # Min. work of a translation unit, in characters: about 0.05 s for NVRTC, which takes 0.02 s for an
 # empty text.
-LEAST = 8000
+MIN_TEXT_WORK = 8000
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TextPiece:
     """A piece of a module's source: the kernel ``kernel``, or shared text if that is None.
 
     ``work`` estimates the cost of compiling it, in characters.
@@ -27,11 +27,11 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CudaSource:
     """The common prelude of a module, and its pieces in order; a piece may use earlier ones."""
 
     common: str
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[TextPiece, ...] = ()
 
     @property
     def whole(self) -> str:
@@ -51,7 +51,7 @@ class Source:
     def divided(self, most: int) -> list[list[str]]:
         """Partition the kernels into at most ``most`` groups of similar, sufficient work."""
         kernels = [(piece.work, piece.kernel) for piece in self.pieces if piece.kernel is not None]
-        pay = sum(work for work, _ in kernels) // LEAST
+        pay = sum(work for work, _ in kernels) // MIN_TEXT_WORK
         groups: list[list[str]] = [[] for _ in range(min(max(pay, 1), most, len(kernels)))]
         works = [0] * len(groups)
         for work, kernel in sorted(kernels, key=lambda each: -each[0]):

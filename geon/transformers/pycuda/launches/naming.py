@@ -14,7 +14,7 @@ from ...lowering.planning.buffer_slots import place_of
 from ...lowering.planning.plan import Plan
 from ...printing.nests.parameters import Parameter, Parameters, Place
 from ...printing.scalars.dialect import Lanes
-from .device import Stages
+from .device import PipelineStages
 from .dialect import ThreadLanes
 from .launch_ir import Grid, Turn
 from .library_requests import LibraryWork
@@ -25,7 +25,7 @@ TURN = Parameter("turn", "int64_t", Turn(), False)
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class CudaFunction:
     """A CUDA function, whose name is the placeholder ``NAME``, and its launch.
 
     ``meets`` is True if its threads synchronise. ``shared`` is the bytes of static shared memory,
@@ -44,7 +44,7 @@ class Function:
     files: tuple[str, ...] = ()
     together: int = 1
     shared: int | None = None
-    stages: Stages | None = None
+    stages: PipelineStages | None = None
 
     @property
     def text(self) -> str:
@@ -79,7 +79,7 @@ class Either:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MemoryCopy:
     """A copy of ``size`` bytes between two places."""
 
     target: Place
@@ -101,7 +101,7 @@ class Asked:
 class Joined:
     """Functions that one launch runs, each on its own range of blocks."""
 
-    functions: tuple[Function, ...]
+    functions: tuple[CudaFunction, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +120,10 @@ class Chosen:
         return f"if (*chosen{k} != {self.branch}) return;"
 
 
-Part = Function | Either | Moved | Asked | Joined
+Part = CudaFunction | Either | MemoryCopy | Asked | Joined
 
 
-class KernelNames(Parameters):
+class CudaKernelNames(Parameters):
     """The parameters of one kernel, its scratch memory, and its guards.
 
     With ``guarded``, the kernel does nothing after an earlier one has failed. Values at places
@@ -185,8 +185,8 @@ class KernelNames(Parameters):
         files: tuple[str, ...] = (),
         together: int = 1,
         shared: int | None = None,
-        stages: Stages | None = None,
-    ) -> Function:
+        stages: PipelineStages | None = None,
+    ) -> CudaFunction:
         """Return the function with these statements; ``shared`` is its static shared memory.
 
         ``shared`` is in bytes, and counts as 0 if threads do not synchronise. ``stages`` come in
@@ -197,14 +197,14 @@ class KernelNames(Parameters):
         declared = ", ".join(declaration(p, places.count(p.place) == 1) for p in parameters)
         guard = ["    if (*failed) return;"] if self.guarded else []
         guard += [f"    {each.text(k)}" for k, each in enumerate(self.chosen)]
-        text = "\n".join(["{", *guard, *indented(body), "}", ""])
-        return Function(
+        text = "\n".join(["{", *guard, *indent(body), "}", ""])
+        return CudaFunction(
             declared, text, tuple(parameters), grid, threads, meets, tuple(self.called), files,
             together, shared if meets else 0, stages,
         )  # fmt: skip
 
 
-def types_of(functions: Sequence[Function]) -> tuple[str, ...]:
+def types_of(functions: Sequence[CudaFunction]) -> tuple[str, ...]:
     """Return the C types of the parameters of functions, concatenated."""
     parameters = [p for function in functions for p in function.parameters]
     return tuple([f"{p.ctype} *" if p.pointer else p.ctype for p in parameters])
@@ -236,15 +236,15 @@ def declaration(parameter: Parameter, alone: bool) -> str:
     return f"{parameter.ctype} *{'__restrict__ ' if alone else ''}{parameter.name}"
 
 
-def indented(lines: Sequence[str]) -> list[str]:
+def indent(lines: Sequence[str]) -> list[str]:
     """Indent lines, except preprocessor directives."""
     return ["    " + line if line[:1] != "#" else line for line in lines]
 
 
-COPIED = 256  # threads per block of a copy; each copies one byte
+THREADS_PER_BLOCK = 256  # threads per block of a copy; each copies one byte
 
 
-def copy_function(moved: Moved, chosen: Sequence[Chosen]) -> Function:
+def copy_function(moved: MemoryCopy, chosen: Sequence[Chosen]) -> CudaFunction:
     """Return the function of a copy that happens only if all ``chosen`` branches are taken."""
     names = Parameters(lambda op: ("none", None), (), ())
     size = names.length(moved.size)
@@ -255,12 +255,14 @@ def copy_function(moved: Moved, chosen: Sequence[Chosen]) -> Function:
     lines = [
         "{",
         *(f"    {each.text(k)}" for k, each in enumerate(chosen)),
-        f"    const int64_t at = (int64_t)blockIdx.x * {COPIED} + threadIdx.x;",
+        f"    const int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
         f"    if (at < {size}) to[at] = of[at];",
         "}",
         "",
     ]
-    grid = Grid(moved.size, COPIED)
+    grid = Grid(moved.size, THREADS_PER_BLOCK)
     text = "\n".join(lines)
     called = tuple(names.called)
-    return Function(declared, text, tuple(parameters), grid, COPIED, False, called, shared=0)
+    return CudaFunction(
+        declared, text, tuple(parameters), grid, THREADS_PER_BLOCK, False, called, shared=0
+    )

@@ -12,28 +12,28 @@ from ....op_graph.op_graph import Op
 from ...kernels.analysis.loop_depth import Depths
 from ...kernels.ir.nest import Loop
 from ...kernels.ir.scalar_code import Contracted
-from ...kernels.products.attention import ONE, Attention, bare, unrounded
+from ...kernels.products.attention import ONE, Attention, strip_casts, strip_rounding
 from ...printing.nests.contractions import ContractionPrinter
 from ...printing.nests.scalar_statements import ScalarPrinter
-from ...printing.nests.statement_blocks import Block
+from ...printing.nests.statement_blocks import StatementBlock
 from ...printing.scalars.dialect import Lanes
 from ..kernels.cooperative_threads import Lines, places
-from ..launches.device import Stages
+from ..launches.device import PipelineStages
 from ..launches.launch_ir import Grid
-from ..launches.naming import Function, KernelNames, indented
-from .product_tiles import NARROW, THREADS, Tiles
-from .tile_loads import Fill, narrow
+from ..launches.naming import CudaFunction, CudaKernelNames, indent
+from .product_tiles import NARROW_TILE_SIDE, THREADS_PER_BLOCK, Tiles
+from .tile_loads import TileLoad, narrow
 
-KEYS = NARROW  # keys per tile
-WIDEST = 128  # max. results per row and block, and max. elements of a query in registers
+TILE_KEYS = NARROW_TILE_SIDE  # keys per tile
+MAX_PART_RESULTS = 128  # max. results per row and block, and max. elements of a query in registers
 
 
-class StepNames:
+class AttentionStepNames:
     """The parameters of a kernel, as seen by one of its steps, whose operands have own numbers."""
 
     lanes: Lanes
 
-    def __init__(self, names: KernelNames, operands: Sequence[Op]) -> None:
+    def __init__(self, names: CudaKernelNames, operands: Sequence[Op]) -> None:
         self.names, self.operands, self.lanes = names, operands, names.lanes
 
     def operand(self, number: int) -> str:
@@ -66,14 +66,14 @@ class AttentionWriter(ABC):
     held: str  # C name of the results' sums
     tiles: Tiles  # tiles of queries and keys
     files: tuple[str, ...]
-    threads: int = THREADS
-    stages: Stages | None = None
+    threads: int = THREADS_PER_BLOCK
+    stages: PipelineStages | None = None
 
-    def __init__(self, work: Attention, names: KernelNames, dtype: str) -> None:
+    def __init__(self, work: Attention, names: CudaKernelNames, dtype: str) -> None:
         self.work, self.names, self.dtype = work, names, dtype
         first, second = work.first, work.second
-        self.first_names = StepNames(names, first.operands)
-        self.second_names = StepNames(names, second.operands)
+        self.first_names = AttentionStepNames(names, first.operands)
+        self.second_names = AttentionStepNames(names, second.operands)
         self.first_printer = ContractionPrinter(first, self.first_names)
         self.second_printer = ContractionPrinter(second, self.second_names)
         for loop in (*self.first_printer.loops, *self.second_printer.loops):
@@ -89,7 +89,7 @@ class AttentionWriter(ABC):
         self.deep = names.length(size_of(first.summed))
         width = size_of(work.results)
         assert isinstance(width, int)
-        self.width, self.part = width, min(width, WIDEST)
+        self.width, self.part = width, min(width, MAX_PART_RESULTS)
         self.parts = -(-width // self.part)
 
     def fill(
@@ -98,24 +98,24 @@ class AttentionWriter(ABC):
         tiles: Tiles,
         lines: int,
         turned: bool | None = None,
-        threads: int = THREADS,
-    ) -> Fill:
+        threads: int = THREADS_PER_BLOCK,
+    ) -> TileLoad:
         """Return the loads of the operand ``name`` to its tile, which ``threads`` threads fill."""
         work = self.work
         plain = self.dtype == "float32"
         if name == "value":
             value = work.value if plain else narrow(work.value)
-            return Fill(name, value, lines, work.results, "column", work.second,
+            return TileLoad(name, value, lines, work.results, "column", work.second,
                         self.second_names, self.second_printer, tiles, turned,
                         self.second_batch)  # fmt: skip
         is_query = name == "query"
         value = work.query if is_query else work.key
-        return Fill(name, value if plain else narrow(value), lines,
+        return TileLoad(name, value if plain else narrow(value), lines,
                     work.rows if is_query else work.keys, "row" if is_query else "key", work.first,
                     self.first_names, self.first_printer, tiles, turned,
                     self.first_batch, threads)  # fmt: skip
 
-    def function(self) -> Function:
+    def function(self) -> CudaFunction:
         """Return the kernel."""
         grid = Grid(self.blocks)
         return self.names.function(
@@ -154,7 +154,7 @@ class AttentionWriter(ABC):
         printer = self.first_printer
         block = printer.block({})
         printer.scalars.contracted = "sum"
-        stored = printer.scalars.value(block, unrounded(work.first.stores[0].value))
+        stored = printer.scalars.value(block, strip_rounding(work.first.stores[0].value))
         lines = [
             *[f"const int64_t {name} = {text};" for name, text in self.first_batch.items()],
             *places(work.rows, "row", length),
@@ -163,18 +163,18 @@ class AttentionWriter(ABC):
             *[f"const int64_t {name} = {other};" for name, other in work.indices.items()],
             *[f"const int64_t {name} = 0;" for name in ONE],
         ]
-        scalars = ScalarPrinter(StepNames(self.names, work.nest_operands), Depths({}, 0))
+        scalars = ScalarPrinter(AttentionStepNames(self.names, work.nest_operands), Depths({}, 0))
         scalars.count = printer.scalars.count
-        inner = Block()
+        inner = StatementBlock()
         inner.names[work.scores] = stored
-        text = scalars.value(inner, unrounded(work.score))
+        text = scalars.value(inner, strip_rounding(work.score))
         return [*lines, *map(str, inner.lines), f"return {text};"]
 
     @property
     def is_plain(self) -> bool:
         """Return True if results are stored without further computation."""
         stores = self.work.second.stores
-        return len(stores) == 1 and isinstance(bare(stores[0].value), Contracted)
+        return len(stores) == 1 and isinstance(strip_casts(stores[0].value), Contracted)
 
     def stored(self) -> Lines:
         """Return the statements that compute and store a thread's results."""
@@ -196,7 +196,7 @@ class AttentionWriter(ABC):
             f"{each}{self.held}, {slots}{self.row_count}, {self.width},",
             f"    {row}, {column},",
             "    [&](int64_t row, int64_t column, float sum) {",
-            *indented([
+            *indent([
                 *places(rows, "row", length),
                 *aliases,
                 *places(work.results, "column", length),

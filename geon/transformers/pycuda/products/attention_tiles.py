@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from ...kernels.products.attention import Attention
 from ...printing.scalars import c_expressions
 from ..kernels.cooperative_threads import Lines
-from ..launches.naming import KernelNames, indented
-from .attention_text import KEYS, AttentionWriter, up
-from .product_tiles import NARROW, SHALLOW, THREADS, Tiles
-from .tile_loads import Fill
+from ..launches.naming import CudaKernelNames, indent
+from .attention_text import TILE_KEYS, AttentionWriter, up
+from .product_tiles import DEFAULT_TILE_DEPTH, NARROW_TILE_SIDE, THREADS_PER_BLOCK, Tiles
+from .tile_loads import TileLoad
 
 
 @dataclass(slots=True)
-class Space:
+class SharedMemorySpace:
     """Shared memory whose arrays may overlap when their lifetimes do not."""
 
     bytes: int = 0
@@ -31,19 +31,25 @@ class Space:
 class ByTiles(AttentionWriter):
     """Writer of attention without tensor cores: each thread has four rows."""
 
-    rows, held, lanes = NARROW, "totals", 16  # ``lanes`` is the number of threads that share a row
+    rows, held, lanes = (
+        NARROW_TILE_SIDE,
+        "totals",
+        16,
+    )  # ``lanes`` is the number of threads that share a row
     files = ("chunks.cuh", "product.cuh", "attention.cuh")
 
-    def __init__(self, work: Attention, names: KernelNames, dtype: str) -> None:
+    def __init__(self, work: Attention, names: CudaKernelNames, dtype: str) -> None:
         super().__init__(work, names, dtype)
-        self.tiles = Tiles(dtype, NARROW, KEYS)
-        self.value_tiles = Tiles(dtype, NARROW, up(self.part, NARROW))
-        self.space = Space()
+        self.tiles = Tiles(dtype, NARROW_TILE_SIDE, TILE_KEYS)
+        self.value_tiles = Tiles(dtype, NARROW_TILE_SIDE, up(self.part, NARROW_TILE_SIDE))
+        self.space = SharedMemorySpace()
 
     def body(self) -> Lines:
         """Return the complete kernel: shared memory, the loop over keys, and the stores."""
         inner = self.inner()
-        own = self.space.placed("float", 4, "own_sums", (self.value_tiles.wide, THREADS), 0)
+        own = self.space.placed(
+            "float", 4, "own_sums", (self.value_tiles.wide, THREADS_PER_BLOCK), 0
+        )
         return [
             f"alignas(16) __shared__ unsigned char space[{self.space.bytes}];",
             *self.tiles.start(),
@@ -55,7 +61,7 @@ class ByTiles(AttentionWriter):
             *self.stored(),
         ]
 
-    def placed(self, fill: Fill, at: int) -> tuple[str, int]:
+    def placed(self, fill: TileLoad, at: int) -> tuple[str, int]:
         """Return the declaration of a tile that begins at byte ``at``, and the byte after it."""
         shape = fill.tiles.shape(fill.lines, fill.turned)
         end = up(at + 4 * shape[0] * shape[1], 16)
@@ -63,16 +69,18 @@ class ByTiles(AttentionWriter):
 
     def inner(self) -> Lines:
         """Return the loop over tiles of keys."""
-        query = self.fill("query", self.tiles, NARROW)
-        key = self.fill("key", self.tiles, KEYS)
+        query = self.fill("query", self.tiles, NARROW_TILE_SIDE)
+        key = self.fill("key", self.tiles, TILE_KEYS)
         value = self.fill("value", self.value_tiles, self.value_tiles.columns)
         query_tile, end = self.placed(query, 0)
         key_tile, end = self.placed(key, end)
         value_tile, end = self.placed(value, end)
-        slices = KEYS // SHALLOW
-        weights = self.space.placed("float", 4, "weights", (slices, SHALLOW, NARROW + 4), end)
+        slices = TILE_KEYS // DEFAULT_TILE_DEPTH
+        weights = self.space.placed(
+            "float", 4, "weights", (slices, DEFAULT_TILE_DEPTH, NARROW_TILE_SIDE + 4), end
+        )
         deep, keys = self.deep, self.key_count
-        multiply = f"geon_multiply_tiles<{NARROW}>"
+        multiply = f"geon_multiply_tiles<{NARROW_TILE_SIDE}>"
         scores = self.sliced(
             "0", deep, [*query.ahead("first_deep", deep), *key.ahead("first_deep", deep)],
             [f"{multiply}(query_tile, key_tile, sums, down, across);"],
@@ -84,9 +92,9 @@ class ByTiles(AttentionWriter):
             "    for (int j = 0; j < 4; j++)",
             "        weights[across / 4][across % 4 * 4 + j][4 * down + i] = sums[i][j];",
         ]
-        at = f"(first_deep - first_key) / {SHALLOW} - 1"
+        at = f"(first_deep - first_key) / {DEFAULT_TILE_DEPTH} - 1"
         results = self.sliced(
-            "first_key", f"first_key + {KEYS}", value.ahead("first_deep", keys),
+            "first_key", f"first_key + {TILE_KEYS}", value.ahead("first_deep", keys),
             [f"{multiply}(weights[{at}], value_tile, parts, down, across);"],
             value.put("first_deep", keys),
         )  # fmt: skip
@@ -95,7 +103,7 @@ class ByTiles(AttentionWriter):
         body = [
             "float sums[4][4] = {};",
             *scores,
-            *self.weighed(f"geon_fours<{NARROW}>{{first_key + 4 * across}}"),
+            *self.weighed(f"geon_fours<{NARROW_TILE_SIDE}>{{first_key + 4 * across}}"),
             *weigh,
             f"float parts[4][{wide}] = {{}};",
             *results,
@@ -110,24 +118,24 @@ class ByTiles(AttentionWriter):
             f"float most[4] = {{{infinite}}}, shrink[4];",
             "double total[4] = {};",
             f"double totals[4][{wide}] = {{}};",
-            f"for (int64_t first_key = 0; first_key < {keys}; first_key += {KEYS}) {{",
-            *indented(body),
+            f"for (int64_t first_key = 0; first_key < {keys}; first_key += {TILE_KEYS}) {{",
+            *indent(body),
             "}",
         ]  # fmt: skip
 
     def sliced(self, low: str, high: str, ahead: Lines, multiply: Lines, put: Lines) -> Lines:
         """Return a software-pipelined loop: load the next tiles, multiply the current ones."""
         body = [
-            *([f"if (first_deep < {high}) {{", *indented(ahead), "}"] if ahead else []),
+            *([f"if (first_deep < {high}) {{", *indent(ahead), "}"] if ahead else []),
             f"if (first_deep > {low}) {{",
-            *indented([*multiply, "__syncthreads();"]),
+            *indent([*multiply, "__syncthreads();"]),
             "}",
             f"if (first_deep >= {high}) break;",
             *put,
             "__syncthreads();",
         ]
-        head = f"for (int64_t first_deep = {low};; first_deep += {SHALLOW}) {{"
-        return [head, *indented(body), "}"]
+        head = f"for (int64_t first_deep = {low};; first_deep += {DEFAULT_TILE_DEPTH}) {{"
+        return [head, *indent(body), "}"]
 
     def weighed(self, key: str) -> Lines:
         """Return the statements that convert a tile of products to softmax weights."""
@@ -139,6 +147,6 @@ class ByTiles(AttentionWriter):
             f"{self.key_count},",
             f"    {row}, {key},",
             "    [&](int64_t row, int64_t key, float sum) -> float {",
-            *indented(self.score()),
+            *indent(self.score()),
             "}, [](float x) { return " + power + "; });",
         ]

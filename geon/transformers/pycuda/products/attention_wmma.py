@@ -9,17 +9,17 @@ from __future__ import annotations
 from ...kernels.ir.scalar_code import Load, walk
 from ...kernels.products.attention import Attention, scale_of
 from ...printing.scalars import c_expressions
-from ..kernels.cooperative_threads import WARP, Lines
-from ..launches.device import Stages
-from ..launches.naming import KernelNames, indented
-from .attention_text import KEYS, AttentionWriter, size_of, up
-from .large_products import BRINGING, bringing, step
-from .product_tiles import NARROW, TALL, Tiles
+from ..kernels.cooperative_threads import WARP_SIZE, Lines
+from ..launches.device import PipelineStages
+from ..launches.naming import CudaKernelNames, indent
+from .attention_text import TILE_KEYS, AttentionWriter, size_of, up
+from .large_products import LOADER_THREADS, bringing, step
+from .product_tiles import NARROW_TILE_SIDE, TALL_TILE_ROWS, Tiles
 
-STEP = 16  # reduced elements per tensor core operation, and rows per warp
+WMMA_DEPTH = 16  # reduced elements per tensor core operation, and rows per warp
 # number of groups of four multiplying warps, by whether a thread needs few registers
-GROUPS = {True: 3, False: 2}
-MOST_STAGES = 8
+WARP_GROUPS = {True: 3, False: 2}
+MAX_STAGES = 8
 EACH = "for (unsigned block = blockIdx.x; block < units; block += gridDim.x) {"
 
 
@@ -29,33 +29,33 @@ class ByMatrices(AttentionWriter):
     held = "found"
     files = ("chunks.cuh", "matrices.cuh", "stages.cuh", "attention.cuh", "attend.cuh")
 
-    def __init__(self, work: Attention, names: KernelNames, dtype: str) -> None:
+    def __init__(self, work: Attention, names: CudaKernelNames, dtype: str) -> None:
         super().__init__(work, names, dtype)
         deep = size_of(work.first.summed)
         assert isinstance(deep, int)
-        self.tiles = Tiles(dtype, TALL, KEYS, up(deep, STEP))
-        self.value_tiles = Tiles(dtype, TALL, up(self.part, STEP), KEYS)
-        self.key = self.fill("key", self.tiles, KEYS)
-        self.value = self.fill("value", self.value_tiles, up(self.part, STEP))
+        self.tiles = Tiles(dtype, TALL_TILE_ROWS, TILE_KEYS, up(deep, WMMA_DEPTH))
+        self.value_tiles = Tiles(dtype, TALL_TILE_ROWS, up(self.part, WMMA_DEPTH), TILE_KEYS)
+        self.key = self.fill("key", self.tiles, TILE_KEYS)
+        self.value = self.fill("value", self.value_tiles, up(self.part, WMMA_DEPTH))
         size = self.key.panels().bytes + self.value.panels().bytes
-        few = self.part <= NARROW and self.tiles.depth <= NARROW
-        self.multiplying = GROUPS[few] * 4 * WARP
-        self.rows = GROUPS[few] * 4 * STEP
-        self.threads = self.multiplying + BRINGING
-        self.stages = Stages(size, least=3, most=MOST_STAGES, goes_on=True)
+        few = self.part <= NARROW_TILE_SIDE and self.tiles.depth <= NARROW_TILE_SIDE
+        self.multiplying = WARP_GROUPS[few] * 4 * WARP_SIZE
+        self.rows = WARP_GROUPS[few] * 4 * WMMA_DEPTH
+        self.threads = self.multiplying + LOADER_THREADS
+        self.stages = PipelineStages(size, least=3, most=MAX_STAGES, goes_on=True)
 
     def body(self) -> Lines:
         """Return the complete kernel, for loading and for multiplying warps."""
         assert self.stages is not None
         units = self.names.length(self.blocks)
-        warps = self.multiplying // WARP
+        warps = self.multiplying // WARP_SIZE
         return [
             f"GEON_STAGES({self.stages.bytes})",
             # blocks of an equivalent launch that is not persistent
             f"const unsigned units = (unsigned)({units});",
             f"stages.begin({warps});",
-            *bringing(self.multiplying, [EACH, *indented(self.bring()), "}"]),
-            *indented([*self.own(warps), EACH, *indented(self.inner()), "}"]),
+            *bringing(self.multiplying, [EACH, *indent(self.bring()), "}"]),
+            *indent([*self.own(warps), EACH, *indent(self.inner()), "}"]),
             "}",
         ]
 
@@ -67,16 +67,17 @@ class ByMatrices(AttentionWriter):
         return [
             *self.which("block"),
             *[fill.started() for fill in (self.key, self.value) if fill.chunks is not None],
-            f"for (int64_t first_key = 0; first_key < {self.key_count}; first_key += {KEYS}) {{",
-            *indented(step(key, value)),
+            f"for (int64_t first_key = 0; first_key < {self.key_count}; first_key += "
+            f"{TILE_KEYS}) {{",
+            *indent(step(key, value)),
             "}",
         ]
 
     def own(self, warps: int) -> Lines:
         """Return a warp's indices and its shared memory, used for queries, then for results."""
-        high, deep = self.tiles.shape(STEP, turned=False)
+        high, deep = self.tiles.shape(WMMA_DEPTH, turned=False)
         wide = self.value_tiles.columns // 4
-        space = max(2 * high * deep, 4 * wide * WARP)
+        space = max(2 * high * deep, 4 * wide * WARP_SIZE)
         own = f"float (&own_sums)[{wide}][32] = *(float (*)[{wide}][32])space[warp];"
         return [
             f"alignas(16) __shared__ unsigned char space[{warps}][{space}];",
@@ -88,10 +89,10 @@ class ByMatrices(AttentionWriter):
 
     def inner(self) -> Lines:
         """Return the statements that compute the rows of a unit."""
-        query = self.fill("query", self.tiles, STEP, turned=False, threads=WARP)
+        query = self.fill("query", self.tiles, WMMA_DEPTH, turned=False, threads=WARP_SIZE)
         key, value = self.key, self.value
         kind, deep = f"geon_{self.dtype}", self.deep
-        steps = self.tiles.depth // STEP
+        steps = self.tiles.depth // WMMA_DEPTH
         of_key, of_value = key.panels(), value.panels()
         hold = [
             *query.begun(),
@@ -114,25 +115,25 @@ class ByMatrices(AttentionWriter):
             "const int64_t block_row = first_row;",
             "{",
             "    const int64_t first_row = block_row + warp * 16;",
-            *indented(hold),
+            *indent(hold),
             "}",
             "float most[2] = {-INFINITY, -INFINITY}, shrink[2], total[2] = {};",
-            f"float found[2][{self.value_tiles.columns // 4}] = {{}}, sums[2][{KEYS // 4}];",
-            f"uint32_t weights[{KEYS // STEP}][4];",
-            f"geon_attend<{KEYS}>(",
+            f"float found[2][{self.value_tiles.columns // 4}] = {{}}, sums[2][{TILE_KEYS // 4}];",
+            f"uint32_t weights[{TILE_KEYS // WMMA_DEPTH}][4];",
+            f"geon_attend<{TILE_KEYS}>(",
             f"    stages, {self.key_count},",
             "    [&](const unsigned char *tiles) {",
             "    const int64_t first_key = 0;",
-            *indented([clear, *scores, "geon_end_held<0>(sums);", *self.weighed(), hold_weights]),
+            *indent([clear, *scores, "geon_end_held<0>(sums);", *self.weighed(), hold_weights]),
             "},",
             "    [&](const unsigned char *tiles, const unsigned char *before, int64_t first_key) {",
-            *indented([clear, *scores, *take, "geon_end_held<1>(sums);", *self.weighed()]),
+            *indent([clear, *scores, *take, "geon_end_held<1>(sums);", *self.weighed()]),
             "    geon_end_held<0>(found);",
             "}, [&] {",
             "    geon_shrink(found, shrink);",
             f"    {hold_weights}",
             "}, [&](const unsigned char *before) {",
-            *indented([*take, "geon_end_held<0>(found);"]),
+            *indent([*take, "geon_end_held<0>(found);"]),
             "});",
             "geon_share_halves(found, total);",
             *self.stored(),
@@ -152,11 +153,11 @@ class ByMatrices(AttentionWriter):
             f"geon_score<{guarded}>(sums, {self.row_count}, {self.key_count},",
             f"    {row}, geon_pairs{{first_key + own_column}},",
             "    [&](int64_t row, int64_t key, float sum) -> float {",
-            *indented(self.score()),
+            *indent(self.score()),
             "});",
         ]
         keys = size_of(self.work.keys)
-        if not (isinstance(keys, int) and keys % KEYS == 0):
+        if not (isinstance(keys, int) and keys % TILE_KEYS == 0):
             ending.append(f"geon_end_scores(sums, own_column, {self.key_count} - first_key);")
         return [
             *(lines if scale is None else []),

@@ -1,6 +1,7 @@
 """Tiled contraction kernels: a block computes a tile of the result, via shared memory.
 
-Operands may be any scalar expressions. Float32 sums of more than ``LONG`` terms use compensated
+Operands may be any scalar expressions. Float32 sums of more than ``MAX_SERIAL_TERMS`` terms use
+compensated
 summation; half-precision products accumulate in float32 on tensor cores. For few results of long
 sums, blocks compute parts of a sum (split-K), which are added in order.
 """
@@ -18,16 +19,18 @@ from ...printing.nests.contractions import ContractionPrinter
 from ...printing.nests.parameters import Parameter
 from ...printing.scalars.c_expressions import C_TYPES
 from ..kernels.cooperative_threads import Lines, places
-from ..launches.launch_ir import LEAST, Grid, Parts
-from ..launches.naming import Either, Function, KernelNames, Part, indented
+from ..launches.launch_ir import MIN_PART_TURNS, Grid, Parts
+from ..launches.naming import CudaFunction, CudaKernelNames, Either, Part, indent
 from ..launches.target import takes_tf32
-from .large_products import BLOCKS, large_function, large_holds
-from .product_tiles import THREADS, Tiles, large_tiles, tiles_for
-from .tile_loads import Fill, multiplied
+from .large_products import MIN_LARGE_TILES, large_function, large_holds
+from .product_tiles import THREADS_PER_BLOCK, Tiles, large_tiles, tiles_for
+from .tile_loads import TileLoad, factors_of
 
-LONG = 64  # max. terms that are added plainly in float32: error about 1e-6 for equal terms
-SHORTEST = 2 * LONG  # min. terms for which large float32 tiles pay
-FILLING = 256  # blocks that fill a device; with fewer, sums are split
+MAX_SERIAL_TERMS = (
+    64  # max. terms that are added plainly in float32: error about 1e-6 for equal terms
+)
+MIN_LARGE_TILE_TERMS = 2 * MAX_SERIAL_TERMS  # min. terms for which large float32 tiles pay
+FULL_DEVICE_BLOCKS = 256  # blocks that fill a device; with fewer, sums are split
 
 
 def size_of(loops: Sequence[Loop]) -> Size:
@@ -37,7 +40,7 @@ def size_of(loops: Sequence[Loop]) -> Size:
 
 def tiles_of(work: Contraction, tf32: bool) -> Tiles:
     """Return the tiles of a contraction; with ``tf32``, tensor cores multiply float32."""
-    return tiles_for(multiplied(work)[2], size_of(work.rows), size_of(work.columns), tf32)
+    return tiles_for(factors_of(work)[2], size_of(work.rows), size_of(work.columns), tf32)
 
 
 def blocks_of(work: Contraction, tiles: Tiles) -> Size:
@@ -55,30 +58,34 @@ def results(work: Contraction) -> Size:
 def cut_deep(work: Contraction, tiles: Tiles) -> Parts | None:
     """Return how long sums are split into parts, or None if they never are."""
     deep, blocks = size_of(work.summed), blocks_of(work, tiles)
-    if isinstance(deep, int) and deep <= LEAST:
+    if isinstance(deep, int) and deep <= MIN_PART_TURNS:
         return None
-    if isinstance(blocks, int) and 2 * blocks > FILLING:
+    if isinstance(blocks, int) and 2 * blocks > FULL_DEVICE_BLOCKS:
         return None
-    return Parts(deep, blocks, FILLING)
+    return Parts(deep, blocks, FULL_DEVICE_BLOCKS)
 
 
-def contraction_parts(work: Contraction, names: KernelNames) -> list[Part]:
+def contraction_parts(work: Contraction, names: CudaKernelNames) -> list[Part]:
     """Return the parts of a contraction."""
     small = tiles_of(work, takes_tf32(names.plan.schedule.target))
     large = large_function(work, names)
     if large is not None:
-        return chosen(large_holds(work), [large], lambda: _Writer(work, names, small).parts())
+        return choose_tiles(
+            large_holds(work), [large], lambda: _ContractionWriter(work, names, small).parts()
+        )
     tiles = None if small.tf32 else large_tiles(small.dtype)
     holds = () if tiles is None else wide_holds(work, tiles)
     if tiles is None or any(isinstance(size, int) and size < 0 for size in holds):
-        return _Writer(work, names, small).parts()
-    writer = _Writer(work, names, tiles)
+        return _ContractionWriter(work, names, small).parts()
+    writer = _ContractionWriter(work, names, tiles)
     if writer.left.chunks is None or writer.right.chunks is None:
-        return _Writer(work, names, small).parts()
-    return chosen(holds, [writer.by_tiles("")], lambda: _Writer(work, names, small).parts())
+        return _ContractionWriter(work, names, small).parts()
+    return choose_tiles(
+        holds, [writer.by_tiles("")], lambda: _ContractionWriter(work, names, small).parts()
+    )
 
 
-def chosen(
+def choose_tiles(
     holds: Sequence[Size], large: Sequence[Part], small: Callable[[], Sequence[Part]]
 ) -> list[Part]:
     """Return the large tiles if all ``holds`` are >= 0, else the small ones.
@@ -97,20 +104,24 @@ def wide_holds(work: Contraction, tiles: Tiles) -> tuple[Size, ...]:
     """
     rows, columns = size_of(work.rows), size_of(work.columns)
     full = rows - tiles.rows // 2 - 1, columns - tiles.columns // 2 - 1
-    return blocks_of(work, tiles) - BLOCKS, size_of(work.summed) - SHORTEST, *full
+    return (
+        blocks_of(work, tiles) - MIN_LARGE_TILES,
+        size_of(work.summed) - MIN_LARGE_TILE_TERMS,
+        *full,
+    )
 
 
-class _Writer:
-    def __init__(self, work: Contraction, names: KernelNames, tiles: Tiles) -> None:
+class _ContractionWriter:
+    def __init__(self, work: Contraction, names: CudaKernelNames, tiles: Tiles) -> None:
         self.work, self.names, self.tiles = work, names, tiles
         self.printer = ContractionPrinter(work, names)
         self.type = C_TYPES[name_of(work.dtype)]
         for loop in self.printer.loops:
             names.length(loop.extent)
-        left, right, _ = multiplied(work)
+        left, right, _ = factors_of(work)
         shared = (work, names, self.printer, self.tiles)
-        self.left = Fill("left", left, self.tiles.rows, work.rows, "row", *shared)
-        self.right = Fill("right", right, self.tiles.columns, work.columns, "column", *shared)
+        self.left = TileLoad("left", left, self.tiles.rows, work.rows, "row", *shared)
+        self.right = TileLoad("right", right, self.tiles.columns, work.columns, "column", *shared)
         self.sizes = tuple([
             names.length(size_of(loops)) for loops in (work.rows, work.columns, work.summed)
         ])  # fmt: skip
@@ -129,15 +140,15 @@ class _Writer:
         if self.cut is not None:
             joined = self.joined(scratch)
             holds = (
-                FILLING - 2 * blocks_of(self.work, self.tiles),
-                size_of(self.work.summed) - LEAST - 1,
+                FULL_DEVICE_BLOCKS - 2 * blocks_of(self.work, self.tiles),
+                size_of(self.work.summed) - MIN_PART_TURNS - 1,
             )
             if all(isinstance(size, int) for size in holds):
                 return [*found, joined]
             found.append(Either(holds, (joined,), ()))
         return found
 
-    def by_tiles(self, scratch: str) -> Function:
+    def by_tiles(self, scratch: str) -> CudaFunction:
         """Return the kernel with a block per tile, or per part of a tile's sums."""
         work, names, tiles = self.work, self.names, self.tiles
         tall, wide = (
@@ -168,7 +179,7 @@ class _Writer:
             body.append("const int64_t batch = tile / (wide * tall);")
             body += places(work.batch, "batch", names.length)
         body += [*self.left.declared(), *self.right.declared(), *self.summed()]
-        body.append(f"__shared__ {self.type} own_sums[{tiles.wide}][{THREADS}];")
+        body.append(f"__shared__ {self.type} own_sums[{tiles.wide}][{THREADS_PER_BLOCK}];")
         stores = self.stored()
         if self.cut is not None:
             place = f"(({self.type} *){scratch})[part * ({self.count}) + {self.place}]"
@@ -179,13 +190,13 @@ class _Writer:
         two = tiles.by_matrices or tiles.dtype == "float32"
         together = 2 if two and not tiles.turns else 1
         return names.function(
-            body, grid, THREADS, True, self.further, files, together, self.shared()
+            body, grid, THREADS_PER_BLOCK, True, self.further, files, together, self.shared()
         )
 
     def shared(self) -> int:
         """Return the bytes of shared memory: tiles of both operands, sums to be stored."""
         tiles = self.tiles
-        found = tiles.wide * THREADS * self.work.dtype.itemsize
+        found = tiles.wide * THREADS_PER_BLOCK * self.work.dtype.itemsize
         return found + sum(tiles.bytes(fill.lines, fill.turned) for fill in (self.left, self.right))
 
     @property
@@ -196,7 +207,7 @@ class _Writer:
         return (
             tiles.dtype == "float32"
             and not tiles.tf32
-            and not (isinstance(deep, int) and deep <= LONG)
+            and not (isinstance(deep, int) and deep <= MAX_SERIAL_TERMS)
         )
 
     @property
@@ -222,18 +233,18 @@ class _Writer:
         names, flush, ending = ["sums"], [], []
         if self.long:
             names += ["totals", "rests"]
-            flush = [f"if ((first_deep - begin) % {LONG} == 0 || first_deep >= end)",
+            flush = [f"if ((first_deep - begin) % {MAX_SERIAL_TERMS} == 0 || first_deep >= end)",
                      "    geon_add_up(totals, rests, sums);"]  # fmt: skip
             ending = ["geon_add_rests(totals, rests);"]
         shape = f"[{tiles.high}][{tiles.wide}] = {{}}"
         begun = [f"{tiles.sum_type} {', '.join(name + shape for name in names)};"]
         next_deep = [*self.left.ahead("first_deep", "end"), *self.right.ahead("first_deep", "end")]
-        read = ["if (first_deep < end) {", *indented(next_deep), "}"] if next_deep else []
+        read = ["if (first_deep < end) {", *indent(next_deep), "}"] if next_deep else []
         multiply = [*tiles.multiply(self.left.turned, self.right.turned), *flush]
         body = [
             *read,
             "if (first_deep > begin) {",
-            *indented(multiply if tiles.turns else [*multiply, "__syncthreads();"]),
+            *indent(multiply if tiles.turns else [*multiply, "__syncthreads();"]),
             "}",
             "if (first_deep >= end) break;",
             *self.left.put("first_deep", "end"),
@@ -245,7 +256,7 @@ class _Writer:
             begun.append("int at = 0;")
             body.append("at ^= 1;")
         head = f"for (int64_t first_deep = begin;; first_deep += {tiles.depth}) {{"
-        return [*begun, head, *indented(body), "}", *ending]
+        return [*begun, head, *indent(body), "}", *ending]
 
     def each(self, statements: Lines) -> Lines:
         """Return ``statements`` in a loop over each ``sum`` of a thread with its indices."""
@@ -255,7 +266,7 @@ class _Writer:
             f"geon_each_sum({self.held}, own_sums, {rows}, {columns},",
             f"    {row}, {column},",
             f"    [&](int64_t row, int64_t column, {self.type} sum) {{",
-            *indented(statements),
+            *indent(statements),
             "});",
         ]
 
@@ -267,12 +278,12 @@ class _Writer:
             *self.printer.store({}, "sum"),
         ]
 
-    def joined(self, scratch: str) -> Function:
+    def joined(self, scratch: str) -> CudaFunction:
         """Return the kernel that adds the parts of each sum, one thread per result."""
         rows, columns, _ = self.sizes
         wide = "double" if self.type == "float" else self.type
         body = [
-            f"const int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
+            f"const int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
             f"if (at >= {self.count}) return;",
             f"{wide} total = 0;",
             "for (int64_t part = 0; part < parts; part++)",
@@ -283,5 +294,5 @@ class _Writer:
             body.append(f"const int64_t batch = at / (({columns}) * ({rows}));")
             body += places(self.work.batch, "batch", self.names.length)
         body += [f"const {self.type} sum = ({self.type})total;", *self.stored()]
-        grid = Grid(results(self.work), THREADS)
-        return self.names.function(body, grid, THREADS, False, self.further)
+        grid = Grid(results(self.work), THREADS_PER_BLOCK)
+        return self.names.function(body, grid, THREADS_PER_BLOCK, False, self.further)

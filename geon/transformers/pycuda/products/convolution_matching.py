@@ -18,12 +18,12 @@ from ....op_graph.values.dtypes import HALVES, name_of
 from ...kernels.ir.nest import Loop
 from ...kernels.ir.scalar_code import Apply, Contracted
 from ...kernels.products.contraction import Contraction, is_negative
-from ..launches.convolution import PARTS, Convolution, Spatial
-from .gemm_matching import joined
+from ..launches.convolution import PARTS, ConvolutionCall, Spatial
+from .gemm_matching import merge_strides
 from .operand_access import Factor, Steps, Walk, factor_of
 
 Value = TypeVar("Value")
-MOST_AXES = 3  # max. spatial axes
+MAX_SPATIAL_AXES = 3  # max. spatial axes
 # The factor that is read through windows, the other factor, and what is computed.
 WAYS = {
     "response": ("image", "filter", "response"),
@@ -41,7 +41,7 @@ INNER = {"image": "channels", "filter": "channels", "response": "filters"}
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class WindowLoops:
     """A spatial axis, with its loops over ``kept`` and ``summed`` indices; None for extent 1.
 
     The index is (``each_kept`` * kept + ``each_summed`` * summed + ``constant``) / ``by``, into
@@ -58,7 +58,7 @@ class Window:
     step: Size
 
 
-def convolution_of(work: Contraction, writes: bool) -> Convolution | None:
+def convolution_of(work: Contraction, writes: bool) -> ConvolutionCall | None:
     """Return the convolution that a contraction is, or None; ``writes`` if it writes a variable."""
     store = work.stores[0]
     value = store.value
@@ -76,7 +76,7 @@ def convolution_of(work: Contraction, writes: bool) -> Convolution | None:
             continue
         if windowed.turned:
             continue
-        made = _Reading(work, windowed, other, out).convolution()
+        made = _WindowedContraction(work, windowed, other, out).convolution()
         if made is not None:
             result = name_of(work.dtype if apart else store.dtype)
             return replace(made, result=result, ends=ends, apart=apart)
@@ -97,7 +97,7 @@ def _stored(work: Contraction, apart: bool) -> Steps | None:
     return steps if simple and not any(map(is_negative, steps.values())) else None
 
 
-class _Reading:
+class _WindowedContraction:
     """A contraction of a factor that is read through windows with another factor."""
 
     def __init__(self, work: Contraction, windowed: Factor, other: Factor, out: Steps) -> None:
@@ -111,7 +111,7 @@ class _Reading:
         self.operands = windowed.operand, other.operand, work.stores[0].operand
         self.dtype = windowed.dtype
 
-    def convolution(self) -> Convolution | None:
+    def convolution(self) -> ConvolutionCall | None:
         """Return the convolution, or None if the contraction is none."""
         windows = self.windows()
         if not windows:
@@ -122,7 +122,7 @@ class _Reading:
         (made, *others) = kinds
         return None if others or made is None else self.said(made, windows)
 
-    def windows(self) -> list[Window]:
+    def windows(self) -> list[WindowLoops]:
         """Return the spatial axes; empty if one does not match."""
         found = []
         for walk in self.windowed.walks:
@@ -133,7 +133,7 @@ class _Reading:
             found.append(self.window(walk, kept, summed))
         return found + self.inside()
 
-    def window(self, walk: Walk, kept: Sequence[str], summed: Sequence[str]) -> Window:
+    def window(self, walk: Walk, kept: Sequence[str], summed: Sequence[str]) -> WindowLoops:
         """Return a spatial axis with borders; its summed loop is reversed if the filter's is."""
         each = {name: step for name, step in walk.of.terms.items() if isinstance(step, int)}
         constant, step = walk.of.constant, sum(each[name] for name in summed)
@@ -141,9 +141,9 @@ class _Reading:
             constant, step = constant + step * (self.loops[summed[0]].extent - 1), -step
         loops = [self.loops[names[0]] if names else None for names in (kept, summed)]
         own = sum(each[name] for name in kept)
-        return Window(loops[0], loops[1], own, step, constant, walk.by, walk.length, walk.step)
+        return WindowLoops(loops[0], loops[1], own, step, constant, walk.by, walk.length, walk.step)
 
-    def inside(self) -> list[Window]:
+    def inside(self) -> list[WindowLoops]:
         """Return the spatial axes without borders and remove their loops from ``plain``."""
         found = []
         alone = [name for name in self.plain if name not in self.other.turned]
@@ -157,7 +157,7 @@ class _Reading:
                     break
         return found
 
-    def overlapping(self, kept: Loop, summed: Loop) -> Window | None:
+    def overlapping(self, kept: Loop, summed: Loop) -> WindowLoops | None:
         """Return two loops as one spatial axis if their index ranges overlap, else None."""
         steps = self.plain[kept.name], self.plain[summed.name]
         if steps[0] == steps[1]:
@@ -176,9 +176,9 @@ class _Reading:
         ]  # fmt: skip
         if not far or not all(far):
             return None
-        return Window(kept, summed, own, inner, 0, 1, reach[0] + reach[1] + 1, least)
+        return WindowLoops(kept, summed, own, inner, 0, 1, reach[0] + reach[1] + 1, least)
 
-    def said(self, made: str, windows: Sequence[Window]) -> Convolution | None:
+    def said(self, made: str, windows: Sequence[WindowLoops]) -> ConvolutionCall | None:
         """Return the convolution that computes ``made``, without operations on its sums."""
         steps = dict(zip(WAYS[made], self.found, strict=True))
         spatial = [_spatial(made, window, steps) for window in windows]
@@ -186,10 +186,10 @@ class _Reading:
         strides: dict[str, dict[str, Size]] = {}
         for name, whose in SHARED.items():
             own = [n for n in self.loops if {part for part in PARTS if n in steps[part]} == whose]
-            if name == "images" and joined(*self.together(own, whose, steps)) is None:
+            if name == "images" and merge_strides(*self.together(own, whose, steps)) is None:
                 spatial += [self.untouched(n, steps) for n in own[1:]]
                 own = own[:1]
-            together = joined(*self.together(own, whose, steps))
+            together = merge_strides(*self.together(own, whose, steps))
             if together is None:
                 return None
             sizes[name] = together[0]
@@ -197,13 +197,13 @@ class _Reading:
             for part in whose:
                 for n in own:
                     del steps[part][n]
-        if any(steps.values()) or not _grouped(sizes, strides) or len(spatial) > MOST_AXES:
+        if any(steps.values()) or not _grouped(sizes, strides) or len(spatial) > MAX_SPATIAL_AXES:
             return None
         walked = [each for axis in spatial for each in zip(axis.lengths, axis.steps, strict=True)]
         if any(step == 0 and length != 1 for length, step in walked):
             return None  # a broadcast operand
         operands = dict(zip(WAYS[made], self.operands, strict=True))
-        return Convolution(
+        return ConvolutionCall(
             made, in_order(operands),
             sizes["images"], sizes["groups"], sizes["channels"], sizes["filters"], tuple(spatial),
             in_order({part: strides[OUTER[part]][part] for part in PARTS}),
@@ -229,20 +229,20 @@ def in_order(values: Mapping[str, Value]) -> tuple[Value, Value, Value]:
     return values["image"], values["filter"], values["response"]
 
 
-def _kind(window: Window) -> str | None:
+def _kind(window: WindowLoops) -> str | None:
     """Return what is computed along an axis: "image", or "response", which may be a filter."""
     if window.by > 1 or window.each_summed < 0:
         return "image" if window.each_kept in (0, 1) and window.each_summed <= 0 else None
     return "response" if window.each_kept >= 0 else None
 
 
-def _makes_filter(window: Window) -> bool:
+def _makes_filter(window: WindowLoops) -> bool:
     """Return True if the kept extent is shorter than the summed one."""
     kept, summed = (1 if each is None else each.extent for each in (window.kept, window.summed))
     return isinstance(kept, int) and not (isinstance(summed, int) and summed <= kept)
 
 
-def _spatial(made: str, window: Window, steps: Mapping[str, Steps]) -> Spatial:
+def _spatial(made: str, window: WindowLoops, steps: Mapping[str, Steps]) -> Spatial:
     """Return a spatial axis and remove its loops from ``steps``."""
     kept, summed = window.each_kept or 1, abs(window.each_summed) or 1
     along: dict[str, tuple[Size, Size]] = {WAYS[made][0]: (window.length, window.step)}

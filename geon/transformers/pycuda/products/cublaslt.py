@@ -18,7 +18,7 @@ from ....errors import DeviceError
 from ..launches.device import Multiplication
 
 PACKAGE = "pip install 'geon[cublaslt]'"
-KEPT = 256  # max. cached descriptors
+MAX_CACHED_PRODUCTS = 256  # max. cached descriptors
 RESULT_BYTES = 96  # bytes of the heuristic's result struct, which begins with the algorithm
 DATA = {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 14}  # cudaDataType
 
@@ -85,7 +85,7 @@ class CublasLt:
         key = (bool(p.bias), *p[p._fields.index("size") :])
         found = self.known.pop(key) if key in self.known else self.describe(product)
         self.known[key] = found
-        while len(self.known) > KEPT:
+        while len(self.known) > MAX_CACHED_PRODUCTS:
             _, oldest = self.known.popitem(last=False)
             if oldest is not None:
                 self.forget(oldest)
@@ -105,7 +105,7 @@ class CublasLt:
             ("TRANSA", p.right_strides, p.columns),
             ("TRANSB", p.left_strides, p.deep),
         ):
-            value = operation.T if turned(strides, across) else operation.N
+            value = operation.T if is_transposed(strides, across) else operation.N
             self.set_description(description, name, value)
         if p.bias:
             self.set_description(description, "EPILOGUE", lt.Epilogue.BIAS)
@@ -125,7 +125,7 @@ class CublasLt:
     ) -> int:
         """Return a matrix layout; contiguous rows are columns to the library."""
         rows, columns, step = across, down, strides[1]
-        if turned(strides, across):
+        if is_transposed(strides, across):
             rows, columns, step = down, across, strides[2]
         layout: int = self.lt.matrix_layout_create(DATA[dtype], rows, columns, step)
         if batch > 1:
@@ -183,6 +183,6 @@ class CublasLt:
         self.lt.matmul_desc_destroy(described.description)
 
 
-def turned(strides: tuple[int, int, int], across: int) -> bool:
+def is_transposed(strides: tuple[int, int, int], across: int) -> bool:
     """Return True if a matrix is column-major, or overlapping rows rule out row-major."""
     return strides[2] != 1 or strides[1] < across

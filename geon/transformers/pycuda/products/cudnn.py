@@ -16,7 +16,7 @@ from ..launches.convolution import PARTS
 from ..launches.device import Convolving
 
 PACKAGE = "pip install 'geon[cudnn]'"
-KEPT = 256  # max. cached graphs
+MAX_CACHED_GRAPHS = 256  # max. cached graphs
 DATA = {"float32": "FLOAT", "float64": "DOUBLE", "float16": "HALF", "bfloat16": "BFLOAT16"}
 # Numerical notes of plans that are excluded: they round more, or are not deterministic.
 ROUNDING = (
@@ -79,7 +79,7 @@ class CuDnn:
         key = convolution._replace(addresses=(0, 0, 0), works=0)
         found = self.known.pop(key) if key in self.known else self.plan(key)
         self.known[key] = found
-        while len(self.known) > KEPT:
+        while len(self.known) > MAX_CACHED_GRAPHS:
             self.known.popitem(last=False)
         return found
 

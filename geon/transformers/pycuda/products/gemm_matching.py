@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ....op_graph.axes.affine import Affine, Size
+from ....op_graph.axes.affine import AffineIndex, Size
 from ....op_graph.values.dtypes import HALVES, name_of
 from ...kernels.ir.nest import Loop, Store
 from ...kernels.ir.scalar_code import Apply, Contracted, Load
 from ...kernels.products.contraction import Contraction
-from ..launches.library_requests import Product, Strides
+from ..launches.library_requests import ProductCall, Strides
 from .operand_access import MATRICES, factor_of
 
 
-def product_of(work: Contraction, writes: bool) -> Product | None:
+def product_of(work: Contraction, writes: bool) -> ProductCall | None:
     """Return a contraction as a matrix product, or None; ``writes`` if it writes a variable."""
     loops = (*work.batch, *work.rows, *work.columns, *work.summed)
     left, right = factor_of(work.left, loops), factor_of(work.right, loops)
@@ -31,7 +31,7 @@ def product_of(work: Contraction, writes: bool) -> Product | None:
     out = {str(atom): step for atom, step in store.offset.terms.items()}
     parts = (work.batch, work.rows, work.columns, work.summed)
     all_strides = (left.steps, right.steps, out)
-    found = [each for part in parts if (each := joined(part, all_strides)) is not None]
+    found = [each for part in parts if (each := merge_strides(part, all_strides)) is not None]
     if len(found) < len(parts):
         return None
     (batch, of_batch), (rows, down), (columns, across), (deep, along) = found
@@ -49,13 +49,13 @@ def product_of(work: Contraction, writes: bool) -> Product | None:
         return None
     if out_strides.down == 0 or result not in MATRICES:
         return None
-    return Product(
+    return ProductCall(
         batch, rows, columns, deep, left.operand, right.operand, store.operand, bias,
         left_strides, right_strides, out_strides, left.dtype, result, ends, apart,
     )  # fmt: skip
 
 
-def joined(
+def merge_strides(
     loops: Sequence[Loop], strides: Sequence[Mapping[str, Size]]
 ) -> tuple[Size, list[Size]] | None:
     """Collapse loops to one; return its extent and its stride in each matrix, or None."""
@@ -96,9 +96,9 @@ def ending(store: Store, columns: Sequence[Loop], dtype: str) -> tuple[int | Non
     return None, False
 
 
-def _is_line(offset: Affine, columns: Sequence[Loop]) -> bool:
+def _is_line(offset: AffineIndex, columns: Sequence[Loop]) -> bool:
     """Return True if an offset is contiguous over all columns."""
     terms = {str(atom): step for atom, step in offset.terms.items()}
     named = {loop.name for loop in columns if loop.extent != 1}
-    found = joined(columns, [terms])
+    found = merge_strides(columns, [terms])
     return offset.constant == 0 and set(terms) == named and found is not None and found[1] == [1]

@@ -15,33 +15,42 @@ from ....op_graph.values.dtypes import HALVES
 from ...kernels.ir.nest import Loop
 from ...kernels.products.contraction import Contraction
 from ...printing.nests.contractions import ContractionPrinter
-from ..kernels.cooperative_threads import WARP, Lines, places
-from ..launches.device import Stages
+from ..kernels.cooperative_threads import WARP_SIZE, Lines, places
+from ..launches.device import PipelineStages
 from ..launches.launch_ir import Grid
-from ..launches.naming import Function, KernelNames, indented
-from .product_tiles import THREADS, Tiles
-from .tile_loads import Fill, multiplied
+from ..launches.naming import CudaFunction, CudaKernelNames, indent
+from .product_tiles import THREADS_PER_BLOCK, Tiles
+from .tile_loads import TileLoad, factors_of
 
-ROWS, COLUMNS, STEP = 128, 256, 64
-STAGES = Stages(2 * STEP * (ROWS + COLUMNS), least=2)  # bytes of both operands' tiles per stage
-BLOCKS = 96  # min. tiles, so that most of a large device is busy
-DEEP = 4 * STEP  # min. reduced elements, so that the pipeline is full most of the time
+TILE_ROWS, TILE_COLUMNS, TILE_DEPTH = 128, 256, 64
+STAGES = PipelineStages(
+    2 * TILE_DEPTH * (TILE_ROWS + TILE_COLUMNS), least=2
+)  # bytes of both operands' tiles per stage
+MIN_LARGE_TILES = 96  # min. tiles, so that most of a large device is busy
+MIN_LARGE_DEPTH = (
+    4 * TILE_DEPTH
+)  # min. reduced elements, so that the pipeline is full most of the time
 # Tiles of small matrices in a batch would be mostly empty: require half of each side.
-LEAST_ROWS, LEAST_COLUMNS = ROWS // 2, COLUMNS // 2
-BRINGING = 128  # threads that load tiles
+MIN_LARGE_ROWS, MIN_LARGE_COLUMNS = TILE_ROWS // 2, TILE_COLUMNS // 2
+LOADER_THREADS = 128  # threads that load tiles
 # Registers per loading and per multiplying thread, by the number of multiplying threads; together
 # they use all registers.
-REGISTERS = {256: (96, 200), 384: (72, 144)}
-BAND = 8  # rows of tiles that run concurrently, so that they share columns in the cache
+REGISTERS_PER_THREAD = {256: (96, 200), 384: (72, 144)}
+BAND_TILE_ROWS = 8  # rows of tiles that run concurrently, so that they share columns in the cache
 FILES = ("chunks.cuh", "matrices.cuh", "stages.cuh", "large.cuh")
 
 
 def large_holds(work: Contraction) -> tuple[Size, ...]:
     """Return sizes that are all >= 0 if large tiles pay."""
-    tall, wide = tiles_along(work.rows, ROWS), tiles_along(work.columns, COLUMNS)
+    tall, wide = tiles_along(work.rows, TILE_ROWS), tiles_along(work.columns, TILE_COLUMNS)
     batch, deep = (product(loop.extent for loop in loops) for loops in (work.batch, work.summed))
     rows, columns = (product(loop.extent for loop in loops) for loops in (work.rows, work.columns))
-    return batch * tall * wide - BLOCKS, deep - DEEP, rows - LEAST_ROWS, columns - LEAST_COLUMNS
+    return (
+        batch * tall * wide - MIN_LARGE_TILES,
+        deep - MIN_LARGE_DEPTH,
+        rows - MIN_LARGE_ROWS,
+        columns - MIN_LARGE_COLUMNS,
+    )
 
 
 def tiles_along(loops: Sequence[Loop], each: int) -> Size:
@@ -49,33 +58,36 @@ def tiles_along(loops: Sequence[Loop], each: int) -> Size:
     return (product(loop.extent for loop in loops) + each - 1) // each
 
 
-def large_function(work: Contraction, names: KernelNames) -> Function | None:
+def large_function(work: Contraction, names: CudaKernelNames) -> CudaFunction | None:
     """Return the kernel of a large half-precision product in memory; None for others."""
-    left, right, dtype = multiplied(work)
+    left, right, dtype = factors_of(work)
     if dtype not in HALVES or any(isinstance(n, int) and n < 0 for n in large_holds(work)):
         return None
-    tiles, printer = Tiles(dtype, ROWS, COLUMNS, STEP), ContractionPrinter(work, names)
+    tiles, printer = (
+        Tiles(dtype, TILE_ROWS, TILE_COLUMNS, TILE_DEPTH),
+        ContractionPrinter(work, names),
+    )
     shared = (work, names, printer, tiles)
     fills = (
-        Fill("left", left, ROWS, work.rows, "row", *shared),
-        Fill("right", right, COLUMNS, work.columns, "column", *shared),
+        TileLoad("left", left, TILE_ROWS, work.rows, "row", *shared),
+        TileLoad("right", right, TILE_COLUMNS, work.columns, "column", *shared),
     )
     if any(fill.chunks is None for fill in fills):
         return None
     grid = Grid(
         product(loop.extent for loop in work.batch)
-        * tiles_along(work.rows, ROWS)
-        * tiles_along(work.columns, COLUMNS)
+        * tiles_along(work.rows, TILE_ROWS)
+        * tiles_along(work.columns, TILE_COLUMNS)
     )
     body = [
-        *placed(work, names),
+        *place_tile(work, names),
         f"using large = geon_large<{tiles.kind}, {turned_of(fills)}>;",
         f"const int64_t end = {names.length(product(loop.extent for loop in work.summed))};",
-        f"stages.begin({THREADS // WARP});",
-        *bringing(THREADS, [
+        f"stages.begin({THREADS_PER_BLOCK // WARP_SIZE});",
+        *bringing(THREADS_PER_BLOCK, [
             *[fill.started() for fill in fills],
             "for (int64_t first_deep = 0; first_deep < end; first_deep += GEON_STEP) {",
-            *indented(step(
+            *indent(step(
                 fills[0].brought("tiles", "first_deep", "end"),
                 fills[1].brought("tiles + large::LEFT_BYTES", "first_deep", "end"),
             )),
@@ -83,13 +95,15 @@ def large_function(work: Contraction, names: KernelNames) -> Function | None:
         ]),
         "    float sums[large::HIGH][large::WIDE] = {};",
         "    geon_multiply_in_steps<large>(stages, end, sums);",
-        *indented(stored(work, names, printer)),
+        *indent(store_sums(work, names, printer)),
         "}",
     ]  # fmt: skip
-    return names.function(body, grid, THREADS + BRINGING, True, files=FILES, stages=STAGES)
+    return names.function(
+        body, grid, THREADS_PER_BLOCK + LOADER_THREADS, True, files=FILES, stages=STAGES
+    )
 
 
-def turned_of(fills: Sequence[Fill]) -> str:
+def turned_of(fills: Sequence[TileLoad]) -> str:
     """Return the C text of which tiles are transposed."""
     return ", ".join([str(fill.turned).lower() for fill in fills])
 
@@ -99,11 +113,11 @@ def bringing(multiply: int, body: Lines) -> Lines:
 
     ``multiply`` is the number of the latter. The loading threads give them registers.
     """
-    give, take = REGISTERS[multiply]
+    give, take = REGISTERS_PER_THREAD[multiply]
     return [
         f"if (threadIdx.x >= {multiply}) {{",
         f"    geon_give_registers<{give}>();",
-        *indented(body),
+        *indent(body),
         "    geon_wait_for_copies();",
         "} else {",
         f"    geon_take_registers<{take}>();",
@@ -116,20 +130,21 @@ def step(first: Lines, second: Lines) -> Lines:
     return [*head, *first, *second, "stages.pass();"]
 
 
-def placed(work: Contraction, names: KernelNames) -> Lines:
+def place_tile(work: Contraction, names: CudaKernelNames) -> Lines:
     """Return the statements that compute a block's tile: bands of rows, column by column."""
     tall, wide = (
         names.length(tiles_along(loops, each))
-        for loops, each in ((work.rows, ROWS), (work.columns, COLUMNS))
+        for loops, each in ((work.rows, TILE_ROWS), (work.columns, TILE_COLUMNS))
     )
     found = [
         f"GEON_STAGES({STAGES.bytes})",
         f"const int64_t tall = {tall}, wide = {wide};",
         "const int64_t tile = (int64_t)blockIdx.x % (tall * wide);",
-        f"const int64_t band = tile / ({BAND} * wide) * {BAND}, in_band = tile - band * wide;",
-        f"const int64_t high = tall - band < {BAND} ? tall - band : {BAND};",
-        f"const int64_t first_row = (band + in_band % high) * {ROWS};",
-        f"const int64_t first_column = in_band / high * {COLUMNS};",
+        f"const int64_t band = tile / ({BAND_TILE_ROWS} * wide) * {BAND_TILE_ROWS}, "
+        "in_band = tile - band * wide;",
+        f"const int64_t high = tall - band < {BAND_TILE_ROWS} ? tall - band : {BAND_TILE_ROWS};",
+        f"const int64_t first_row = (band + in_band % high) * {TILE_ROWS};",
+        f"const int64_t first_column = in_band / high * {TILE_COLUMNS};",
     ]
     if work.batch:
         found.append("const int64_t batch = (int64_t)blockIdx.x / (tall * wide);")
@@ -137,7 +152,7 @@ def placed(work: Contraction, names: KernelNames) -> Lines:
     return found
 
 
-def stored(work: Contraction, names: KernelNames, printer: ContractionPrinter) -> Lines:
+def store_sums(work: Contraction, names: CudaKernelNames, printer: ContractionPrinter) -> Lines:
     """Return the statements that compute and store the results."""
     rows, columns = (
         names.length(product(loop.extent for loop in loops)) for loops in (work.rows, work.columns)
@@ -146,7 +161,7 @@ def stored(work: Contraction, names: KernelNames, printer: ContractionPrinter) -
         "geon_each_of_large<large>(",
         f"    stages.space, sums, first_row, {rows}, first_column, {columns},",
         "    [&](int64_t row, int64_t column, float sum) {",
-        *indented([
+        *indent([
             *places(work.rows, "row", names.length),
             *places(work.columns, "column", names.length),
             *printer.store({}, "sum"),

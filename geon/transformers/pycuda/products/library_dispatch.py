@@ -27,25 +27,25 @@ from ...sizes.scratch import Scratch
 from ..kernels.cooperative_threads import Lines, places
 from ..launches.launch_ir import Grid
 from ..launches.library_requests import LibraryWork
-from ..launches.memory import ALIGNMENT as ALIGNED
-from ..launches.naming import Asked, Either, Function, KernelNames, Part
+from ..launches.memory import ALIGNMENT_BYTES as ALIGNED
+from ..launches.naming import Asked, CudaFunction, CudaKernelNames, Either, Part
 from .convolution_matching import convolution_of
 from .gemm_matching import product_of
 from .scratch import scratch_of
 
-LARGE = 1 << 24  # min. multiplications for a library call
+MIN_LIBRARY_MULADDS = 1 << 24  # min. multiplications for a library call
 # max. terms of a float32 sum; longer ones need more accuracy than float32 accumulation
-DEEPEST = 8192
-WORKSPACE = 1 << 25  # bytes of a library's workspace
-THREADS = 256
+MAX_FLOAT32_TERMS = 8192
+WORKSPACE_BYTES = 1 << 25  # bytes of a library's workspace
+THREADS_PER_BLOCK = 256
 
 
 def holds(work: LibraryWork) -> tuple[Size, ...]:
     """Return sizes that are all >= 0 if a library call pays and is accurate enough."""
-    enough = work.multiplications - LARGE
+    enough = work.multiplications - MIN_LIBRARY_MULADDS
     if work.dtype != "float32":
         return (enough,)
-    return enough, DEEPEST - work.terms
+    return enough, MAX_FLOAT32_TERMS - work.terms
 
 
 def library_work(
@@ -91,11 +91,11 @@ class LibraryScratch:
         generated = 0 if self.generated is None else self.generated.bytes(lengths, threads)
         if any(evaluate(size, lengths) < 0 for size in holds(self.work)):
             return generated
-        return max(evaluate(sums_bytes(self.work), lengths) + WORKSPACE, generated)
+        return max(evaluate(sums_bytes(self.work), lengths) + WORKSPACE_BYTES, generated)
 
     def most(self, threads: int) -> Size:
         """Return an expression of open lengths that is an upper bound of ``bytes``."""
-        most = sums_bytes(self.work) + WORKSPACE
+        most = sums_bytes(self.work) + WORKSPACE_BYTES
         return most if self.generated is None else most + self.generated.most(threads)
 
 
@@ -118,7 +118,7 @@ def _scratch(libraries: AbstractSet[str], schedule: Schedule) -> dict[Op, Scratc
 
 
 def parts_by_library(
-    kernel: Kernel, names: KernelNames, asked: LibraryWork, generated: list[Part]
+    kernel: Kernel, names: CudaKernelNames, asked: LibraryWork, generated: list[Part]
 ) -> list[Part]:
     """Return a choice between a library request and the generated kernels, by open lengths.
 
@@ -141,7 +141,7 @@ def parts_by_library(
     return [Either(holds(asked), tuple(parts), tuple(generated))]
 
 
-def _rest(work: Contraction, names: KernelNames, asked: LibraryWork) -> Function:
+def _rest(work: Contraction, names: CudaKernelNames, asked: LibraryWork) -> CudaFunction:
     """Return the pass over a library's sums, in the result's or in scratch memory."""
     printer = ContractionPrinter(work, names)
     loops = (*work.batch, *work.rows, *work.columns)
@@ -153,11 +153,11 @@ def _rest(work: Contraction, names: KernelNames, asked: LibraryWork) -> Function
     if asked.apart:
         sums = f"((const {ctype} *){names.scratch()})[at]"
     body: Lines = [
-        f"const int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
+        f"const int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
         f"if (at >= {names.length(asked.results)}) return;",
         *places(loops, "at", names.length),
         *block.lines,
         f"const {ctype} sum = {sums};",
         *printer.store({}, "sum"),
     ]
-    return names.function(body, Grid(asked.results, THREADS), THREADS, False)
+    return names.function(body, Grid(asked.results, THREADS_PER_BLOCK), THREADS_PER_BLOCK, False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ....op_graph.axes.affine import Affine, Quotient, Remainder, Size, variable
-from ....op_graph.axes.index_map import Guard
+from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size, variable
+from ....op_graph.axes.index_map import InRange
 from ....op_graph.values.dtypes import HALVES, name_of
 from ...kernels.ir.nest import Loop
 from ...kernels.ir.scalar_code import Apply, Clamped, Load, Scalar
@@ -23,7 +23,7 @@ class Walk:
     Outside of it, and where the division has a remainder, the value is 0.
     """
 
-    of: Affine
+    of: AffineIndex
     by: int
     length: Size
     step: Size
@@ -101,7 +101,7 @@ def _walk(atom: Clamped, step: Size) -> Walk | None:
             return None
         index, by = inner.of, inner.by
     borders = [guard for guard in atom.guards if guard.index == index and guard.low == 0]
-    divides = {Guard(variable(Remainder(index, by)), 0, 1)} if by > 1 else set()
+    divides = {InRange(variable(Remainder(index, by)), 0, 1)} if by > 1 else set()
     if len(borders) != 1 or set(atom.guards) != {borders[0], *divides}:
         return None
     if not all(isinstance(n, str) and isinstance(s, int) for n, s in index.terms.items()):

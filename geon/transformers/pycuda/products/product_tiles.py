@@ -13,12 +13,12 @@ from ....op_graph.values.dtypes import HALVES, named_dtype
 from ...printing.scalars.c_expressions import C_TYPES
 from ..kernels.cooperative_threads import Lines
 
-THREADS = 256
-NARROW, TALL, WIDE = 64, 128, 128  # rows and columns of tiles
-DEPTH = {"float16": 32, "bfloat16": 32}  # reduced elements per stage, by dtype
-SHALLOW = 16  # reduced elements per stage, for other dtypes
+THREADS_PER_BLOCK = 256
+NARROW_TILE_SIDE, TALL_TILE_ROWS, WIDE_TILE_COLUMNS = 64, 128, 128  # rows and columns of tiles
+TILE_DEPTHS = {"float16": 32, "bfloat16": 32}  # reduced elements per stage, by dtype
+DEFAULT_TILE_DEPTH = 16  # reduced elements per stage, for other dtypes
 # padding elements per line of a half-precision tile, so that 8 lines lie in different banks
-BANK = 8
+BANK_PADDING_HALVES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Tiles:
     @property
     def depth(self) -> int:
         """Return the reduced elements per stage."""
-        return self.deep or DEPTH.get(self.dtype, SHALLOW)
+        return self.deep or TILE_DEPTHS.get(self.dtype, DEFAULT_TILE_DEPTH)
 
     @property
     def ctype(self) -> str:
@@ -65,7 +65,7 @@ class Tiles:
     @property
     def warps_down(self) -> int:
         """Return the number of warps along rows, of 8 in a block, with tensor cores."""
-        return 2 if self.columns == WIDE else 4 if self.rows == TALL else 2
+        return 2 if self.columns == WIDE_TILE_COLUMNS else 4 if self.rows == TALL_TILE_ROWS else 2
 
     @property
     def high(self) -> int:
@@ -90,7 +90,7 @@ class Tiles:
 
     def shape(self, lines: int, turned: bool) -> tuple[int, int]:
         """Return the shape of an operand's tile in shared memory, with padding."""
-        apart = BANK if self.dtype in HALVES or (self.tf32 and turned) else 4
+        apart = BANK_PADDING_HALVES if self.dtype in HALVES or (self.tf32 and turned) else 4
         high, wide = (self.depth, lines) if turned else (lines, self.depth)
         return high, wide + apart
 
@@ -121,7 +121,7 @@ class Tiles:
         if not self.by_matrices:
             of = "[at ^ 1]" if self.turns else ""
             pair = f"left_tile{of}, right_tile{of}"
-            return [f"geon_multiply_tiles<{NARROW}>({pair}, sums, down, across);"]
+            return [f"geon_multiply_tiles<{NARROW_TILE_SIDE}>({pair}, sums, down, across);"]
         turned = ", ".join(str(each).lower() for each in (left_turned, right_turned))
         return [
             f"geon_multiply_matrices<{self.kind}, {self.depth}, {turned}>(",
@@ -133,21 +133,21 @@ class Tiles:
         if self.by_matrices:
             return "geon_eighths{first_row + own_row}", "geon_pairs{first_column + own_column}"
         return (
-            f"geon_fours<{NARROW}>{{first_row + 4 * down}}",
-            f"geon_fours<{NARROW}>{{first_column + 4 * across}}",
+            f"geon_fours<{NARROW_TILE_SIDE}>{{first_row + 4 * down}}",
+            f"geon_fours<{NARROW_TILE_SIDE}>{{first_column + 4 * across}}",
         )
 
 
 def tiles_for(dtype: str, rows: Size, columns: Size, tf32: bool = False) -> Tiles:
     """Return the tiles of a product with these numbers of rows and columns."""
     tf32 = tf32 and dtype == "float32"
-    wide = WIDE if tf32 or dtype in HALVES else NARROW
-    if isinstance(rows, int) and rows <= NARROW:
-        tall = NARROW
+    wide = WIDE_TILE_COLUMNS if tf32 or dtype in HALVES else NARROW_TILE_SIDE
+    if isinstance(rows, int) and rows <= NARROW_TILE_SIDE:
+        tall = NARROW_TILE_SIDE
     else:
-        tall = TALL
-    if isinstance(columns, int) and columns <= NARROW:
-        wide = NARROW
+        tall = TALL_TILE_ROWS
+    if isinstance(columns, int) and columns <= NARROW_TILE_SIDE:
+        wide = NARROW_TILE_SIDE
     return Tiles(dtype, tall, wide, tf32=tf32)
 
 
@@ -157,4 +157,6 @@ def large_tiles(dtype: str) -> Tiles | None:
     A thread has twice the sums per load from shared memory, and a block all registers of a
     multiprocessor.
     """
-    return Tiles(dtype, TALL, WIDE, turns=True) if dtype == "float32" else None
+    return (
+        Tiles(dtype, TALL_TILE_ROWS, WIDE_TILE_COLUMNS, turns=True) if dtype == "float32" else None
+    )

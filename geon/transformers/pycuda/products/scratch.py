@@ -13,14 +13,14 @@ from ...kernels.kernel_lowering import Work
 from ...kernels.products.contraction import Contraction
 from ...lowering.planning.schedule import Schedule
 from ...sizes.scratch import Scratch
-from ..kernels.column_reduction import TEAM, blocks_of, cut, most_bytes, states
-from ..kernels.cooperative_threads import SCALAR
-from ..kernels.nest_text import SLOTS, parts_bytes
+from ..kernels.column_reduction import TEAM, blocks_of, choose_parts, most_bytes, states
+from ..kernels.cooperative_threads import SCALAR_BYTES
+from ..kernels.nest_text import MAX_SCRATCH_BLOCKS, parts_bytes
 from ..kernels.row_storage import slot_bytes
 from ..kernels.scattering import position_memory
 from ..kernels.sorting import SORTS, memory_of
 from ..kernels.split_row_reduction import cut_rows
-from ..launches.launch_ir import LEAST, Parts
+from ..launches.launch_ir import MIN_PART_TURNS, Parts
 from ..launches.target import takes_tf32
 from .contractions import cut_deep, results, tiles_of
 
@@ -72,13 +72,15 @@ class Columns:
 
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
         """Return the bytes of all partial values; 0 if the reduction is not split."""
-        if evaluate(self.parts.count, lengths) <= LEAST:
+        if evaluate(self.parts.count, lengths) <= MIN_PART_TURNS:
             return 0
-        return self.states * self.parts.number(lengths) * evaluate(self.lines, lengths) * SCALAR
+        return (
+            self.states * self.parts.number(lengths) * evaluate(self.lines, lengths) * SCALAR_BYTES
+        )
 
     def most(self, threads: int) -> Size:
         """Return an expression of open lengths that is an upper bound of ``bytes``."""
-        return self.states * self.lines * SCALAR + self.bound
+        return self.states * self.lines * SCALAR_BYTES + self.bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +94,17 @@ class RowParts:
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
         """Return the bytes of all partial values; 0 if rows are not split."""
         number = self.parts.number(lengths)
-        return self.states * number * evaluate(self.parts.blocks, lengths) * SCALAR * (number > 1)
+        return (
+            self.states
+            * number
+            * evaluate(self.parts.blocks, lengths)
+            * SCALAR_BYTES
+            * (number > 1)
+        )
 
     def most(self, threads: int) -> Size:
         """Return an upper bound of ``bytes``: parts times rows are at most the wanted blocks."""
-        return self.states * self.parts.wanted * SCALAR
+        return self.states * self.parts.wanted * SCALAR_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +186,7 @@ def _of_nest(nest: Nest) -> Scratch | None:
         each = [_of_nest(piece) for piece in (replace(nest, pieces=()), *nest.pieces)]
         found = tuple([scratch for scratch in each if scratch is not None])
         return Largest(found) if found else None
-    columns = cut(nest)
+    columns = choose_parts(nest)
     if columns is not None:
         lines = blocks_of(nest) * TEAM.beside
         return Columns(columns, lines, states(nest), most_bytes(nest))
@@ -187,7 +195,7 @@ def _of_nest(nest: Nest) -> Scratch | None:
         return RowParts(rows, states(nest))
     size, parts = slot_bytes(nest.arrays), parts_bytes(nest)
     if not (isinstance(size, int) and size == 0):
-        return Slots(size, product(loop.extent for loop in nest.rows), SLOTS)
+        return Slots(size, product(loop.extent for loop in nest.rows), MAX_SCRATCH_BLOCKS)
     if not (isinstance(parts, int) and parts == 0):
         return Bytes(parts)
     return None

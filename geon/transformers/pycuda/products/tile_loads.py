@@ -15,17 +15,17 @@ from ....op_graph.rows.elementwise import CAST
 from ....op_graph.values.dtypes import FLOAT32, HALVES, name_of
 from ...kernels.ir.nest import Loop
 from ...kernels.ir.scalar_code import Apply, Scalar
-from ...kernels.products.contraction import Contraction, access, merged, unit_of
+from ...kernels.products.contraction import Contraction, access, merge_loops, unit_of
 from ...printing.nests.contractions import ContractionPrinter
-from ...printing.nests.scalar_statements import Names
+from ...printing.nests.scalar_statements import MemoryNames
 from ..kernels.cooperative_threads import Lines, places
-from ..launches.naming import indented
-from .product_tiles import THREADS, Tiles
+from ..launches.naming import indent
+from .product_tiles import THREADS_PER_BLOCK, Tiles
 
-LINE = 64  # half-precision elements per line of a panel
-CHUNK = 16  # max. bytes per load of a thread; the limits in elements follow
-MOST = {"float16": 8, "bfloat16": 8}
-FEW = 4
+PANEL_LINE_HALVES = 64  # half-precision elements per line of a panel
+CHUNK_BYTES = 16  # max. bytes per load of a thread; the limits in elements follow
+MAX_CHUNK_ELEMENTS = {"float16": 8, "bfloat16": 8}
+DEFAULT_CHUNK_ELEMENTS = 4
 
 
 def narrow(value: Scalar) -> Scalar:
@@ -37,7 +37,7 @@ def narrow(value: Scalar) -> Scalar:
     return value
 
 
-def multiplied(work: Contraction) -> tuple[Scalar, Scalar, str]:
+def factors_of(work: Contraction) -> tuple[Scalar, Scalar, str]:
     """Return both operands as they are multiplied, and their dtype; half precision if both are."""
     left, right = narrow(work.left), narrow(work.right)
     if left.dtype is right.dtype and name_of(left.dtype) in HALVES:
@@ -69,7 +69,7 @@ class Panels(NamedTuple):
     text: str
 
 
-class Fill:
+class TileLoad:
     """Loads of the operand ``name`` to a tile of ``lines`` lines, which the loops ``side`` index.
 
     ``index`` is the C name of a line's number. ``turned`` overrides the tile's orientation.
@@ -85,12 +85,12 @@ class Fill:
         side: Sequence[Loop],
         index: str,
         work: Contraction,
-        names: Names,
+        names: MemoryNames,
         printer: ContractionPrinter,
         tiles: Tiles,
         turned: bool | None = None,
         batch: Mapping[str, str] | None = None,
-        threads: int = THREADS,
+        threads: int = THREADS_PER_BLOCK,
     ) -> None:
         self.name, self.value, self.side, self.work = name, value, side, work
         self.names, self.printer, self.tiles = names, printer, tiles
@@ -115,9 +115,12 @@ class Fill:
         near, far = self.work.summed, tuple(self.side)
         if not self.deep_adjoins:
             near, far = far, near
-        along, steps = merged(near, found.strides)
-        across, more = merged(far, found.strides)
-        each = min(MOST.get(self.tiles.dtype, FEW), CHUNK // self.value.dtype.itemsize)
+        along, steps = merge_loops(near, found.strides)
+        across, more = merge_loops(far, found.strides)
+        each = min(
+            MAX_CHUNK_ELEMENTS.get(self.tiles.dtype, DEFAULT_CHUNK_ELEMENTS),
+            CHUNK_BYTES // self.value.dtype.itemsize,
+        )
         if not along or steps[along[-1].name] != 1 or not whole_chunks(along, each):
             return None
         length = self.names.length
@@ -186,7 +189,7 @@ class Fill:
             f"return {self.offset(chunks)};",
         ]
         head = f"{function}_tile{start} {bounds}, [&](int64_t {near}, int64_t {far}) {{"
-        return [head, *indented(inner), "});"]
+        return [head, *indent(inner), "});"]
 
     @property
     def shape(self) -> str:
@@ -196,13 +199,15 @@ class Fill:
     @property
     def teamed(self) -> str:
         """Return the same, with the number of threads if it is not the whole block."""
-        return self.shape if self.threads == THREADS else f"{self.shape}, {self.threads}"
+        return self.shape if self.threads == THREADS_PER_BLOCK else f"{self.shape}, {self.threads}"
 
     def panels(self) -> Panels:
         """Return the tile's layout in panels with lines of 64 half-precision elements."""
         near, far = self.extents
         turned = str(not self.deep_adjoins).lower()
-        return Panels(-(-near // LINE) * far * LINE * 2, f"{turned}, {far}")
+        return Panels(
+            -(-near // PANEL_LINE_HALVES) * far * PANEL_LINE_HALVES * 2, f"{turned}, {far}"
+        )
 
     def bounds(self, deep: str, end: str) -> tuple[str, str, str]:
         """Return the names of the indices along memory and across, and the text of bounds."""
@@ -235,7 +240,7 @@ class Fill:
     def computed(self, deep: str, end: str) -> Lines:
         """Return the statements that compute each element of the tile."""
         turned = str(self.turned == self.deep_adjoins).lower()
-        team = "" if self.threads == THREADS else f", {self.threads}"
+        team = "" if self.threads == THREADS_PER_BLOCK else f", {self.threads}"
         head = f"geon_fill_tile<{self.shape}, {turned}{team}>({self.filled_tile}"
         return self.filled(head, deep, end)
 
@@ -254,7 +259,7 @@ class Fill:
         return [
             f"{head}, {bounds},",
             f"    [&](int64_t {near}, int64_t {far}) -> {self.tiles.ctype} {{",
-            *indented(inner),
+            *indent(inner),
             "});",
         ]
 

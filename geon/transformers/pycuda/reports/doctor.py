@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from ..products.cublaslt import PACKAGE
 from ..products.cudnn import PACKAGE as CUDNN
-from ..runtime.gpu import DRIVER, OLDEST, PACKAGES
+from ..runtime.gpu import DRIVER, MIN_ARCHITECTURE, PACKAGES
 from ..runtime.nvrtc import CURE, compiler
 
-MAJOR, MINOR = 75, 76  # driver attributes with a device's compute capability
+MAJOR_ATTRIBUTE, MINOR_ATTRIBUTE = 75, 76  # driver attributes with a device's compute capability
 NAME_BYTES = 256
 # Display name and pip name of each package, and how to install it.
 NEEDED = (
@@ -73,14 +73,16 @@ def of_device(library: Any, number: int) -> Finding:
     library.cuDeviceGet(ctypes.byref(handle), number)
     library.cuDeviceGetName(name, NAME_BYTES, handle)
     library.cuDeviceTotalMem_v2(ctypes.byref(size), handle)
-    for attribute, into in ((MAJOR, major), (MINOR, minor)):
+    for attribute, into in ((MAJOR_ATTRIBUTE, major), (MINOR_ATTRIBUTE, minor)):
         library.cuDeviceGetAttribute(ctypes.byref(into), attribute, handle)
     shown = (
         f"{name.value.decode()}, {size.value / 2**30:.1f} GiB, compute capability "
         f"{major.value}.{minor.value}"
     )
-    if (major.value, minor.value) < OLDEST:
+    if (major.value, minor.value) < MIN_ARCHITECTURE:
         return Finding(
-            False, f"device {number}", f"{shown}: needs {OLDEST[0]}.{OLDEST[1]}, use another device"
+            False,
+            f"device {number}",
+            f"{shown}: needs {MIN_ARCHITECTURE[0]}.{MIN_ARCHITECTURE[1]}, use another device",
         )
     return Finding(True, f"device {number}", shown)

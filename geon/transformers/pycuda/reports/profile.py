@@ -11,7 +11,7 @@ from typing import Any
 from ....errors import AxisError, DeviceError, IndexRangeError, NonFiniteError, SizeError
 from ....op_graph.op_graph import Op
 from ...base import Transformer
-from ...compile import Stages
+from ...compile import CompileStages
 from ...computation import Computation
 from ...kernels.costs.kernel_costs import cost_of
 from ...kernels.costs.machine import RowCost, row_cost
@@ -24,7 +24,7 @@ from ...reports.profile_table import (
     KernelProfile,
     Profile,
     checked_repeats,
-    computed,
+    describe_computed,
     quiet,
 )
 from ..emit.cuda_module import Row, timed_module
@@ -32,7 +32,7 @@ from ..emit.record import record_of
 from ..launches.device import Device
 from ..launches.launch_ir import Show
 from ..launches.memory import DeviceArray, DeviceMemory
-from ..runtime.bound_program import Bound
+from ..runtime.bound_program import BoundCudaProgram
 from ..runtime.calls import CudaCall, lose
 from ..runtime.program import CudaProgram
 from ..runtime.timed_program import Clocked, Clocks
@@ -54,12 +54,14 @@ def profile(
     values = (*computation.arranged(args, keywords), *computation.given.values())
     given = tuple(computation.given)
     try:
-        return _Work(transformer, libraries, computation, given).profile(values, repeats)
+        return _ProfiledPrograms(transformer, libraries, computation, given).profile(
+            values, repeats
+        )
     except (AxisError, IndexRangeError, NonFiniteError, SizeError) as error:
         raise about_ops(error, computation.stages(given), values) from None
 
 
-class _Work:
+class _ProfiledPrograms:
     """An ordinary and a timed program, over one arena and one set of variables' copies."""
 
     def __init__(
@@ -83,8 +85,8 @@ class _Work:
 
         def bind_both(
             arena: DeviceArray, offsets: Any, variables: Any, constants: Any, lengths: Any
-        ) -> Bound:
-            copies = [copied(self.program.device, each) for each in variables]
+        ) -> BoundCudaProgram:
+            copies = [copy_to_device(self.program.device, each) for each in variables]
             bound = (arena, offsets, copies, constants, lengths)
             self.clocked = Clocked(self.timed, len(self.rows), *bound)
             return bind(*bound)
@@ -140,14 +142,14 @@ class _Work:
 
 
 def timed_program(
-    device: Device, stages: Stages, libraries: frozenset[str]
+    device: Device, stages: CompileStages, libraries: frozenset[str]
 ) -> tuple[CudaProgram, list[Row]]:
     """Return the timed program of a plan, and its profile rows."""
     module, rows = timed_module(stages.plan, stages.linking, libraries)
     return CudaProgram(record_of(stages.plan, module), device), rows
 
 
-def copied(device: Device, value: DeviceArray) -> DeviceArray:
+def copy_to_device(device: Device, value: DeviceArray) -> DeviceArray:
     """Return a copy of a value on the device."""
     made = DeviceMemory(device).allocate(value.shape, value.dtype)
     if made.nbytes:
@@ -200,7 +202,7 @@ class _Profiles:
         return KernelProfile(
             row.positions[0],
             kernels[0].kind,
-            tuple(map(computed, results)),
+            tuple(map(describe_computed, results)),
             tuple([op.file_info for op in results]),
             max(seconds, 1e-9),
             UNKNOWN,

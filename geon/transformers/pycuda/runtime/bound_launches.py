@@ -14,18 +14,18 @@ import numpy as np
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import evaluate
-from ...kernels.ir.nest import ENDLESS
-from ..emit.cuda_module import Module
+from ...kernels.ir.nest import UNLIMITED_TURNS
+from ..emit.cuda_module import CudaModule
 from ..launches.device import LibraryCall
 from ..launches.launch_ir import (
-    ROUND,
+    TURNS_PER_LAUNCH,
     Argument,
     Branches,
-    Choice,
     Copy,
-    Fixed,
+    FixedNumber,
     Grid,
     Launch,
+    LaunchVariants,
     Parts,
     Round,
     Show,
@@ -37,11 +37,11 @@ from ..launches.launch_ir import (
     Until,
 )
 from ..launches.library_requests import Ask
-from ..products.library_dispatch import WORKSPACE
+from ..products.library_dispatch import WORKSPACE_BYTES
 
-FILLING = 256  # min. blocks that fill the device
-LANES = 8  # lanes, in addition to that of kernels that fill the device
-LOOKED = 1 << 10  # steps of a loop between two tests for interruption by the host
+FULL_DEVICE_BLOCKS = 256  # min. blocks that fill the device
+MAX_SMALL_LANES = 8  # lanes, in addition to that of kernels that fill the device
+STEPS_PER_STOP_CHECK = 1 << 10  # steps of a loop between two tests for interruption by the host
 
 
 class Begun(NamedTuple):
@@ -120,7 +120,7 @@ class Wave(NamedTuple):
 
 
 def bare_waves(
-    module: Module, loaded: Mapping[str, Any], lengths: Mapping[str, int], takes: Takes
+    module: CudaModule, loaded: Mapping[str, Any], lengths: Mapping[str, int], takes: Takes
 ) -> list[Wave]:
     """Return the waves of a module, whose kernels are ``loaded``, for given lengths.
 
@@ -138,7 +138,10 @@ def bare_waves(
         lanes = lanes_of([chain for chain in chains if chain])
         if len(lanes) == 1 and number < module.written:
             (lane,) = lanes
-            parts = [lane[k : k + LOOKED] for k in range(0, len(lane), LOOKED)]
+            parts = [
+                lane[k : k + STEPS_PER_STOP_CHECK]
+                for k in range(0, len(lane), STEPS_PER_STOP_CHECK)
+            ]
             found += [Wave([part], part is not parts[-1]) for part in parts]
         elif lanes:
             found.append(Wave(lanes, False))
@@ -149,14 +152,19 @@ def lanes_of(chains: Lanes) -> Lanes:
     """Assign chains of steps to lanes; chains that fill the device share one lane."""
     large = [step for chain in chains if fills(chain) for step in chain]
     small = [chain for chain in chains if not fills(chain)]
-    lanes = [[step for chain in small[k::LANES] for step in chain] for k in range(LANES)]
+    lanes = [
+        [step for chain in small[k::MAX_SMALL_LANES] for step in chain]
+        for k in range(MAX_SMALL_LANES)
+    ]
     return [lane for lane in (large, *lanes) if lane]
 
 
 def fills(chain: Sequence[Bare]) -> bool:
     """Return True if a step of a chain fills the device, or is neither a launch nor a copy."""
     return any(
-        step.blocks >= FILLING if isinstance(step, Begun) else not isinstance(step, (Copy, Clear))
+        step.blocks >= FULL_DEVICE_BLOCKS
+        if isinstance(step, Begun)
+        else not isinstance(step, (Copy, Clear))
         for step in chain
     )
 
@@ -203,7 +211,7 @@ class _Bare:
             if isinstance(step, Launch):
                 if step.grid.blocks(self.lengths):
                     yield self.begun(step, origin)
-            elif isinstance(step, Choice):
+            elif isinstance(step, LaunchVariants):
                 holds = all(evaluate(size, self.lengths) >= 0 for size in step.holds)
                 holds = holds and all(map(self.can, step.steps))
                 yield from self.bare(step.steps if holds else step.others, origin)
@@ -265,7 +273,7 @@ class _Bare:
             self.inside[carry.reads] = self.at(carry.first)
         turn, before = 0, self.turn
         while loop.limit is None or turn < loop.limit:
-            self.turn = before * (loop.limit or ENDLESS) + turn
+            self.turn = before * (loop.limit or UNLIMITED_TURNS) + turn
             yield from self.each(loop.test, loop.test_origins)
             if not read(*self.at(loop.truth), np.bool_):
                 break
@@ -290,7 +298,7 @@ class _Bare:
             yield self.begun(whole, origin)
             if not read(*self.at(loop.truth), np.bool_):
                 return
-            self.round += ROUND
+            self.round += TURNS_PER_LAUNCH
 
     def each(self, steps: Iterable[Step], origins: Iterable[int]) -> Iterator[Bare]:
         """Yield resolved steps, each with its origin."""
@@ -325,7 +333,7 @@ class _Bare:
             return argument.number(self.lengths)
         if isinstance(argument, Grid):
             return argument.blocks(self.lengths)
-        if isinstance(argument, Fixed):
+        if isinstance(argument, FixedNumber):
             return argument.value
         if isinstance(argument, Turn):
             return self.turn
@@ -335,7 +343,7 @@ class _Bare:
 
     def asked(self, step: Ask) -> LibraryCall | None:
         """Return the library call for the lengths, or None if the library cannot express it."""
-        return step.work.under(self.lengths, evaluate(step.after, self.lengths), WORKSPACE)
+        return step.work.under(self.lengths, evaluate(step.after, self.lengths), WORKSPACE_BYTES)
 
     def can(self, step: Step) -> bool:
         """Return True unless a step is a library request that no library takes."""

@@ -22,19 +22,19 @@ from ...runtime.loop_steps import at_steps
 from ...runtime.rwlock import stop_if_interrupted
 from ...runtime.value_errors import not_finite, outside
 from ...sizes.buffers import Buffer
-from ..emit.cuda_module import Module
+from ..emit.cuda_module import CudaModule
 from ..launches.device import Array, Device
-from ..launches.launch_ir import REPORT, Copy, Show
-from ..launches.memory import DeviceArray, DeviceMemory, Shown
+from ..launches.launch_ir import REPORT_POINTER, Copy, Show
+from ..launches.memory import DeviceArray, DeviceMemory, ForeignArray
 from .bound_launches import Bare, Begun, Calling, Clear, Lanes, Read, Waiting, bare_waves, turns_of
-from .in_flight import Run, SteadyRun
-from .pinned_buffers import WORDS, Block, Result, Staging
+from .in_flight import CallInFlight, SteadyRun
+from .pinned_buffers import REPORT_WORDS, StagedResult, Staging, StagingBlock
 
-GRAPHS = 4  # max. cached graphs per binding, one per set of addresses
+MAX_GRAPHS = 4  # max. cached graphs per binding, one per set of addresses
 
 
-class Program(Protocol):
-    """Interface of a compiled module that ``Bound`` uses.
+class BindableProgram(Protocol):
+    """Interface of a compiled module that ``BoundCudaProgram`` uses.
 
     ``buffers`` are those of the arena. ``results`` has lengths and dtypes. ``checks`` maps the
     number of each kernel that can fail to the length that indices are checked against, or to None
@@ -42,7 +42,7 @@ class Program(Protocol):
     """
 
     device: Device
-    module: Module
+    module: CudaModule
     loaded: Mapping[str, Any]
     buffers: tuple[Buffer, ...]
     results: tuple[tuple[tuple[Size, ...], Any], ...]
@@ -68,16 +68,16 @@ class Steady(NamedTuple):
     generation: int
     inputs: Sequence[Array | None]
     graphs: Sequence[Callable[[], None]]
-    results: Sequence[Result]
+    results: Sequence[StagedResult]
     short: Any
 
 
-class Bound:
+class BoundCudaProgram:
     """A program with its table of pointers, for one call at a time."""
 
     def __init__(
         self,
-        program: Program,
+        program: BindableProgram,
         arena: DeviceArray,
         offsets: Sequence[int],
         variables: Sequence[DeviceArray],
@@ -117,7 +117,9 @@ class Bound:
         """Return the results for these inputs as new host arrays."""
         return self.start(arrays, False, True).finish()
 
-    def start(self, arrays: Sequence[Any], on_device: bool, waited: bool) -> Run | SteadyRun:
+    def start(
+        self, arrays: Sequence[Any], on_device: bool, waited: bool
+    ) -> CallInFlight | SteadyRun:
         """Submit a call; its results stay on the device or are copied to the host.
 
         If it is ``waited`` for, Ctrl-C may interrupt it.
@@ -128,12 +130,12 @@ class Bound:
                 run = self.begun_shortly(steady.short, None, 0, arrays)
                 if run is not None:
                     return run
-            if not any(isinstance(array, Shown) for array in arrays):
+            if not any(isinstance(array, ForeignArray) for array in arrays):
                 for pinned, array in zip(steady.inputs, arrays, strict=True):
                     if pinned is not None:
                         np.copyto(pinned, array)
                 self.replay(steady.graphs, waited)
-                return Run(self, arrays, (), steady.results, self.marked)
+                return CallInFlight(self, arrays, (), steady.results, self.marked)
         return self.first(arrays, on_device, waited)
 
     def begun_shortly(
@@ -183,7 +185,7 @@ class Bound:
             return None
         return steady.short if len(steady.graphs) == 1 else None
 
-    def first(self, arrays: Sequence[Any], on_device: bool, waited: bool) -> Run:
+    def first(self, arrays: Sequence[Any], on_device: bool, waited: bool) -> CallInFlight:
         """Submit a call whose addresses are not known yet."""
         inputs, brought = self.staging.sources(arrays)
         left = [self.memory.allocate(*each) for each in self.shapes] if on_device else []
@@ -191,7 +193,7 @@ class Bound:
         leaving = self.staging.leaving(shapes, self.program.module.raises)
         results, taken, report, self.reported_in = leaving
         if on_device:
-            results = [Result(each.address, each.shape, each.dtype, None) for each in left]
+            results = [StagedResult(each.address, each.shape, each.dtype, None) for each in left]
         addresses = [source.address for source in inputs] + [each.address for each in results]
         table = [each or self.device.nothing for each in (*addresses, *self.tail, report)]
         staged = [source.pinned is not None for source in inputs]
@@ -207,7 +209,7 @@ class Bound:
             pins = [each.pinned for each in inputs]
             steady = Steady(self.staging.generation, pins, graphs, results, None)
             self.steady = steady._replace(short=self.short(steady, arrays))
-        return Run(self, arrays, left, results, self.marked)
+        return CallInFlight(self, arrays, left, results, self.marked)
 
     def again(
         self, key: tuple[int, ...], parts: Sequence[Callable[[], None]], waited: bool
@@ -216,7 +218,7 @@ class Bound:
         if key not in self.graphs:
             self.at_once(parts, waited)
             self.graphs[key] = None
-            while len(self.graphs) > GRAPHS:
+            while len(self.graphs) > MAX_GRAPHS:
                 self.graphs.popitem(last=False)
             return None
         graphs = self.graphs.pop(key) or [self.device.capture(part) for part in parts]
@@ -275,7 +277,7 @@ class Bound:
     # Steps --------------------------------------------------------------------------------------
 
     def parts(
-        self, brought: Sequence[Block], taken: Sequence[Block], table: Sequence[int]
+        self, brought: Sequence[StagingBlock], taken: Sequence[StagingBlock], table: Sequence[int]
     ) -> list[Callable[[], None]]:
         """Return functions that submit the parts of a call; it may be interrupted between them."""
 
@@ -289,14 +291,14 @@ class Bound:
 
         return [partial(begin, number) for number in range(len(self.pieces))]
 
-    def begin(self, brought: Sequence[Block], table: Sequence[int]) -> None:
+    def begin(self, brought: Sequence[StagingBlock], table: Sequence[int]) -> None:
         """Submit the copies of inputs, and clear the error report."""
         for address, pinned in brought:
             self.device.copy_in(address, pinned)
         if self.program.module.raises:
-            self.device.clear(table[REPORT], WORDS * 8)
+            self.device.clear(table[REPORT_POINTER], REPORT_WORDS * 8)
 
-    def leave(self, taken: Sequence[Block]) -> None:
+    def leave(self, taken: Sequence[StagingBlock]) -> None:
         """Submit the copies of results to the host."""
         for address, pinned in taken:
             self.device.copy_out(pinned, address)
@@ -355,7 +357,7 @@ class Bound:
             raises = self.program.module.raises
             self.device.copy_out(found, table[pointer] + behind)
             if raises:
-                self.device.copy_out(self.report(), table[REPORT])
+                self.device.copy_out(self.report(), table[REPORT_POINTER])
             self.device.synchronise()
             stop_if_interrupted()  # no work is submitted, and no variable was written
             return 0 if raises and self.report()[0] else int(found)
@@ -377,7 +379,7 @@ class Bound:
     def show(self, step: Show, table: Sequence[int]) -> None:
         """Print a value, unless a kernel has failed."""
         if self.program.module.raises:
-            self.device.copy_out(self.report(), table[REPORT])
+            self.device.copy_out(self.report(), table[REPORT_POINTER])
             self.device.synchronise()
             self.look(self.report())
         shape = tuple(evaluate(n, self.lengths) for n in step.lengths)
@@ -421,4 +423,4 @@ class Bound:
         return at_steps(error, counts, int(report[5]))
 
 
-assert REPORT == -1, "the last pointer of a table"
+assert REPORT_POINTER == -1, "the last pointer of a table"

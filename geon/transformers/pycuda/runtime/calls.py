@@ -11,22 +11,27 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....errors import DeviceError
-from ...binding.futures import Ended, Pending
-from ...runtime.calls import BINDINGS_KEPT, Binding, Call, Workspace
-from ...runtime.rwlock import Reading, Writing
+from ...binding.futures import FinishedCall, Pending
+from ...runtime.calls import MAX_BINDINGS, Binding, Call, Workspace
+from ...runtime.rwlock import ReadSection, Writing
 from ...runtime.state import State
-from .in_flight import Run, SteadyRun
+from .in_flight import CallInFlight, SteadyRun
 
-IN_FLIGHT = 2  # max. calls of one computation in flight, each in its own workspace
+MAX_CALLS_IN_FLIGHT = 2  # max. calls of one computation in flight, each in its own workspace
 
 
 class PendingRun:
     """A submitted call; its workspace is free again when it has ended."""
 
     def __init__(
-        self, run: Run | SteadyRun, space: Workspace, free: deque[Workspace], state: State, out: Any
+        self,
+        run: CallInFlight | SteadyRun,
+        space: Workspace,
+        free: deque[Workspace],
+        state: State,
+        out: Any,
     ) -> None:
-        self.run: Run | SteadyRun | None = run
+        self.run: CallInFlight | SteadyRun | None = run
         self.space, self.free, self.state, self.out = space, free, state, out
         self.lock = threading.Lock()
         self.asked = False
@@ -91,7 +96,7 @@ class CudaCall(Call):
         binding = self.binding(
             tuple([array.shape for array in arrays]) if self.open else (), arrays
         )
-        with (Writing if self.writes else Reading)(self.state.access):
+        with (Writing if self.writes else ReadSection)(self.state.access):
             self.state.usable()
             if (
                 binding.epoch == self.state.epoch
@@ -102,7 +107,7 @@ class CudaCall(Call):
                 pending = self.begun(binding, arrays, out, waited=False)
                 self.in_flight.append(pending)
                 return pending
-        return Ended(lambda: self(*values, out=out))
+        return FinishedCall(lambda: self(*values, out=out))
 
     def enter(self, *values: Any) -> Any:
         """Run the fast path of a free workspace; NotImplemented if it does not apply."""
@@ -160,10 +165,10 @@ class CudaCall(Call):
         return space.size + staged
 
     def make_room(self) -> None:
-        """Wait for the oldest calls until fewer than ``IN_FLIGHT`` are in flight."""
+        """Wait for the oldest calls until fewer than ``MAX_CALLS_IN_FLIGHT`` are in flight."""
         while True:
             with self.lock:
-                if len(self.in_flight) < IN_FLIGHT:
+                if len(self.in_flight) < MAX_CALLS_IN_FLIGHT:
                     return
                 oldest = self.in_flight.popleft()
             oldest.settle()
@@ -184,7 +189,7 @@ class CudaCall(Call):
         try:
             bound = space.bound.pop(binding, None)
             if bound is None:
-                if len(space.bound) >= BINDINGS_KEPT - 1:
+                if len(space.bound) >= MAX_BINDINGS - 1:
                     del space.bound[next(iter(space.bound))]  # the least recently used
                 bound = self.bind_in(space, binding)
             space.bound[binding] = bound

@@ -22,8 +22,8 @@ import numpy as np
 from ....errors import DeviceError, DeviceMemoryError
 from ...cache import disk
 from ..launches.device import Array, LibraryCall, Multiplication, Signature, most_blocks
-from ..launches.dlpack import CUDA
-from ..launches.module_text import Source
+from ..launches.dlpack import DLPACK_CUDA
+from ..launches.module_text import CudaSource
 from ..products.cublaslt import CublasLt
 from ..products.cudnn import CuDnn, is_installed
 from . import graph_replay
@@ -33,13 +33,13 @@ from .nvrtc import compiled_together, identity, processors
 
 PACKAGES = "pip install 'geon[cuda]'"
 REBUILD = "pip install --force-reinstall --no-cache-dir --no-binary pycuda pycuda"
-SPINS = 2e-3  # seconds of busy waiting for an event
-TOGETHER = 8  # max. texts that are compiled in parallel
-PAUSE = 5e-5  # seconds between polls of an event after that
-ALIGNED = 1024  # alignment of pipeline stages in bytes
-RESERVED = 1024  # bytes of shared memory per block that the driver reserves
+MAX_SPIN_SECONDS = 2e-3  # seconds of busy waiting for an event
+MAX_PARALLEL_COMPILES = 8  # max. texts that are compiled in parallel
+POLL_SECONDS = 5e-5  # seconds between polls of an event after that
+STAGE_ALIGNMENT_BYTES = 1024  # alignment of pipeline stages in bytes
+RESERVED_BYTES_PER_BLOCK = 1024  # bytes of shared memory per block that the driver reserves
 # oldest compute capability: it has independent thread scheduling with warp barriers
-OLDEST = (7, 0)
+MIN_ARCHITECTURE = (7, 0)
 DRIVER = "install the NVIDIA driver: nvidia-smi must list a device"
 
 
@@ -88,7 +88,7 @@ class GpuDevice:
             raise DeviceError(f"device={number}: there are {count} devices, numbered from 0")
         self.gpu = driver.Device(number)
         self.name = f"gpu {number}"
-        self.dlpack: tuple[int, int] = (CUDA, number)
+        self.dlpack: tuple[int, int] = (DLPACK_CUDA, number)
         self.architecture = architecture(self.name, *self.gpu.compute_capability())
         known = driver.device_attribute
         self.processors = int(self.gpu.get_attribute(known.MULTIPROCESSOR_COUNT))
@@ -207,12 +207,12 @@ class GpuDevice:
 
     # Kernels ------------------------------------------------------------------------------------
 
-    def load(self, source: Source, kernels: Sequence[Signature]) -> Mapping[str, Any]:
+    def load(self, source: CudaSource, kernels: Sequence[Signature]) -> Mapping[str, Any]:
         """Return the kernels of a module, compiled for this architecture or from the disk cache.
 
         A module that takes long to compile is divided into several, compiled in parallel.
         """
-        groups = source.divided(min(processors(), TOGETHER))
+        groups = source.divided(min(processors(), MAX_PARALLEL_COMPILES))
         binaries = self.binaries([source.of(group) for group in groups])
         with self.entered("a module is loaded"):
             modules = {}
@@ -245,17 +245,20 @@ class GpuDevice:
         stages = kernel.stages
         if stages is None:
             return 0
-        known, own = self.driver.device_attribute, ALIGNED + int(function.shared_size_bytes)
+        known, own = (
+            self.driver.device_attribute,
+            STAGE_ALIGNMENT_BYTES + int(function.shared_size_bytes),
+        )
         of_block = self.gpu.get_attribute(known.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
         of_all = self.gpu.get_attribute(known.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)
-        each = own + RESERVED
+        each = own + RESERVED_BYTES_PER_BLOCK
         number = stages.number(of_block - own, of_all - each * stages.together)
         if number < stages.least:
             raise DeviceError(
                 f"{self.name} has {of_block:,} bytes for what a block shares, and {kernel.name} "
                 f"needs {own + stages.least * stages.bytes:,}: choose another with device="
             )
-        size = ALIGNED + number * stages.bytes
+        size = STAGE_ALIGNMENT_BYTES + number * stages.bytes
         function.set_attribute(self.driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, size)
         return size
 
@@ -374,7 +377,7 @@ class GpuDevice:
             return
         start = time.perf_counter()
         while not self.come(mark):
-            time.sleep(0 if time.perf_counter() - start < SPINS else PAUSE)
+            time.sleep(0 if time.perf_counter() - start < MAX_SPIN_SECONDS else POLL_SECONDS)
 
     def wait_for(self, stream: int) -> None:
         """Wait for the whole context, since a stream's number does not tell its owner."""
@@ -475,10 +478,11 @@ def architecture(name: str, major: int, minor: int) -> str:
 
     Raise ``DeviceError`` if it is too old.
     """
-    if (major, minor) < OLDEST:
+    if (major, minor) < MIN_ARCHITECTURE:
         raise DeviceError(
             f"{name} is of compute capability {major}.{minor}, and kernels need "
-            f"{OLDEST[0]}.{OLDEST[1]} or newer: choose another with device=, or "
+            f"{MIN_ARCHITECTURE[0]}.{MIN_ARCHITECTURE[1]} or newer: choose another with "
+            "device=, or "
             'geon.make_transformer("native")'
         )
     alone = "a" if (major, minor) == (9, 0) else ""  # enables warp-group matrix instructions

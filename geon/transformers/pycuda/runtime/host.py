@@ -23,19 +23,21 @@ from ...cache import disk
 from ...runtime.memory import HOST
 from ..launches.device import Array, LibraryCall, Multiplication, Signature, most_blocks
 from ..launches.dialect import cuda_text
-from ..launches.module_text import Source
-from .host_library import convolved, multiplied
+from ..launches.module_text import CudaSource
+from .host_library import convolve, multiply
 
 COMPILERS = ("g++", "clang++", "c++")
 CURE = "install g++ (apt install g++)"
 FLAGS = ("-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-fwrapv", "-fno-math-errno",
          "-fno-trapping-math", "-fPIC", "-w", "-pipe")  # fmt: skip
-ALIGNMENT = 256  # alignment of allocations in bytes, as on a GPU
-OTHER = 12  # DLPack's kDLExtDev: other libraries do not import from it
-PROCESSORS = 3  # multiprocessors that kernels are told of: few, so that persistent blocks loop
+ALIGNMENT_BYTES = 256  # alignment of allocations in bytes, as on a GPU
+DLPACK_EXT_DEV = 12  # DLPack's kDLExtDev: other libraries do not import from it
+SIMULATED_PROCESSORS = (
+    3  # multiprocessors that kernels are told of: few, so that persistent blocks loop
+)
 
 
-class Kernel(NamedTuple):
+class HostKernel(NamedTuple):
     """A kernel in this process: address, whether its threads synchronise, maximum of blocks."""
 
     address: int
@@ -132,7 +134,7 @@ class HostDevice:
     remove an unused load; with ``"loads"`` they do not.
     """
 
-    dlpack: tuple[int, int] = (OTHER, 0)
+    dlpack: tuple[int, int] = (DLPACK_EXT_DEV, 0)
     stream_number: int | None = None
 
     def __init__(self, checks: str = "") -> None:
@@ -163,13 +165,13 @@ class HostDevice:
     def allocate(self, size: int) -> int:
         """Return the address of new memory."""
         self.not_captured("allocating memory")
-        raw = np.empty(size + ALIGNMENT, np.uint8)
+        raw = np.empty(size + ALIGNMENT_BYTES, np.uint8)
         start = raw.ctypes.data
-        address = start + -start % ALIGNMENT
+        address = start + -start % ALIGNMENT_BYTES
         self.blocks[address] = raw
         if self.checks == "memory":  # poison the bytes before and behind
             sanitizer("poison", start, address - start)
-            sanitizer("poison", address + size, start + ALIGNMENT - address)
+            sanitizer("poison", address + size, start + ALIGNMENT_BYTES - address)
         return address
 
     def room(self) -> int:
@@ -221,7 +223,7 @@ class HostDevice:
         """Set bytes to zero."""
         self.do(lambda: ctypes.memset(address, 0, size))
 
-    def load(self, source: Source, kernels: Sequence[Signature]) -> Mapping[str, Kernel]:
+    def load(self, source: CudaSource, kernels: Sequence[Signature]) -> Mapping[str, HostKernel]:
         """Return the kernels of a module, compiled as C++."""
         runtime()
         text = cuda_text("host.hpp") + source.whole + entries(kernels)
@@ -231,15 +233,17 @@ class HostDevice:
             entry = library[f"geon_call_{kernel.name}"]
             address = ctypes.cast(entry, ctypes.c_void_p).value
             assert address is not None
-            found[kernel.name] = Kernel(address, kernel.meets, most_blocks(kernel, PROCESSORS))
+            found[kernel.name] = HostKernel(
+                address, kernel.meets, most_blocks(kernel, SIMULATED_PROCESSORS)
+            )
         return found
 
-    def launch(self, kernel: Kernel, blocks: int, threads: int, words: Sequence[int]) -> None:
+    def launch(self, kernel: HostKernel, blocks: int, threads: int, words: Sequence[int]) -> None:
         """Run a kernel."""
         given = (ctypes.c_uint64 * max(len(words), 1))(*words)
         self.do(lambda: self.run(kernel, given, min(blocks, kernel.most), threads))
 
-    def run(self, kernel: Kernel, given: Any, blocks: int, threads: int) -> None:
+    def run(self, kernel: HostKernel, given: Any, blocks: int, threads: int) -> None:
         """Run a kernel; its failure makes the device unusable for the transformer, as on a GPU."""
         wrong = runtime().geon_host_launch(kernel.address, given, blocks, threads, kernel.meets)
         if wrong is not None:
@@ -254,9 +258,9 @@ class HostDevice:
     def call(self, call: LibraryCall) -> None:
         """Compute a library call by NumPy."""
         if isinstance(call, Multiplication):
-            self.do(lambda: multiplied(call))
+            self.do(lambda: multiply(call))
         else:
-            self.do(lambda: convolved(call))
+            self.do(lambda: convolve(call))
 
     def synchronise(self) -> None:
         """Do nothing: work is complete when submitted."""

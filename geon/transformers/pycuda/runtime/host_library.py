@@ -12,7 +12,7 @@ from ....op_graph.values.dtypes import named_dtype
 from ..launches.device import Array, Convolving, Multiplication
 
 
-def multiplied(product: Multiplication) -> None:
+def multiply(product: Multiplication) -> None:
     """Compute a matrix product in place."""
     p = product
     wide = np.float64 if p.dtype == "float64" else np.float32
@@ -34,7 +34,7 @@ def matrices(address: int, dtype: str, shape: tuple[int, ...], strides: tuple[in
     return np.lib.stride_tricks.as_strided(flat, shape, [n * found.itemsize for n in strides])
 
 
-def convolved(call: Convolving) -> None:
+def convolve(call: Convolving) -> None:
     """Compute a convolution in place, one filter element after another."""
     c = call
     wide = np.float64 if c.dtype == "float64" else np.float32

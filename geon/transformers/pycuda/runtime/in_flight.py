@@ -9,10 +9,10 @@ import numpy as np
 
 from ....errors import DeviceError
 from ..launches.memory import DeviceArray
-from .pinned_buffers import Result
+from .pinned_buffers import StagedResult
 
 
-class Run:
+class CallInFlight:
     """A submitted call of a bound program; ``finish`` waits for it and must be called once.
 
     ``inputs`` are kept alive until then. ``left`` are results that stay on the device.
@@ -23,7 +23,7 @@ class Run:
         bound: Any,
         inputs: Sequence[Any],
         left: Sequence[DeviceArray],
-        results: Sequence[Result],
+        results: Sequence[StagedResult],
         mark: Any,
     ) -> None:
         self.bound, self.inputs, self.left, self.results = bound, inputs, left, results
@@ -59,7 +59,7 @@ class Run:
 
 
 class SteadyRun:
-    """A call submitted by the fast path, with the interface of ``Run``."""
+    """A call submitted by the fast path, with the interface of ``CallInFlight``."""
 
     def __init__(self, bound: Any, short: Any) -> None:
         self.bound, self.short = bound, short
@@ -70,7 +70,7 @@ class SteadyRun:
         return ended
 
     def finish(self) -> tuple[Any, ...]:
-        """Return the results; raise the same errors as ``Run``."""
+        """Return the results; raise the same errors as ``CallInFlight``."""
         found = self.short.finish()
         if found.__class__ is tuple:
             results: tuple[Any, ...] = found

@@ -52,7 +52,7 @@ def identity(architecture: str) -> tuple[str, ...]:
     return architecture, compiler(), *FLAGS, *NVRTC_FLAGS
 
 
-def compiled(source: str, architecture: str) -> bytes:
+def compile_cubin(source: str, architecture: str) -> bytes:
     """Compile a module to a cubin; raise ``DeviceError`` for errors, or without a compiler."""
     found = find_nvrtc()
     if found is None:
@@ -61,11 +61,11 @@ def compiled(source: str, architecture: str) -> bytes:
 
 
 def compiled_together(sources: Sequence[str], architecture: str) -> list[bytes]:
-    """Compile several texts in parallel; raise as ``compiled`` does."""
+    """Compile several texts in parallel; raise as ``compile_cubin`` does."""
     if len(sources) < 2:
-        return [compiled(source, architecture) for source in sources]
+        return [compile_cubin(source, architecture) for source in sources]
     with ThreadPoolExecutor(min(len(sources), processors())) as pool:
-        return list(pool.map(lambda source: compiled(source, architecture), sources))
+        return list(pool.map(lambda source: compile_cubin(source, architecture), sources))
 
 
 def processors() -> int:

@@ -9,21 +9,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..launches.device import Array, Device
-from ..launches.memory import ALIGNMENT, DeviceArray, Pinned, Shown
+from ..launches.memory import ALIGNMENT_BYTES, DeviceArray, ForeignArray, Pinned
 
-WORDS = 8  # int64 words of an error report
-SMALL = 1 << 16  # max. bytes of a value that is copied together with others
-STAGED = 1 << 26  # bytes from which on an input or result has no pinned memory
+REPORT_WORDS = 8  # int64 words of an error report
+MAX_SHARED_COPY_BYTES = 1 << 16  # max. bytes of a value that is copied together with others
+MIN_UNPINNED_BYTES = 1 << 26  # bytes from which on an input or result has no pinned memory
 
 
-class Source(NamedTuple):
+class StagedInput(NamedTuple):
     """The device address of an input, and the pinned memory it is copied from, if any."""
 
     address: int
     pinned: Array | None
 
 
-class Result(NamedTuple):
+class StagedResult(NamedTuple):
     """A result: device address, shape, dtype, and the pinned memory it is copied to, if any."""
 
     address: int
@@ -32,7 +32,7 @@ class Result(NamedTuple):
     pinned: Array | None
 
 
-class Block(NamedTuple):
+class StagingBlock(NamedTuple):
     """One copy: device address and the bytes in pinned memory."""
 
     address: int
@@ -49,8 +49,8 @@ class Leaving(NamedTuple):
     ``report`` is its device address, ``reported`` its pinned memory; 0 and None if there is none.
     """
 
-    results: Sequence[Result]
-    taken: Sequence[Block]
+    results: Sequence[StagedResult]
+    taken: Sequence[StagingBlock]
     report: int
     reported: Array | None
 
@@ -96,11 +96,11 @@ class Staging:
             found = self.pins[whose] = Pinned(self.device, size)
         return array_in(found.bytes, shape, dtype)
 
-    def block(self, whose: object, size: int) -> Block:
+    def block(self, whose: object, size: int) -> StagingBlock:
         """Return a device buffer with pinned memory, for one copy."""
-        return Block(self.place(whose, size), self.pinned(whose, (size,), np.uint8))
+        return StagingBlock(self.place(whose, size), self.pinned(whose, (size,), np.uint8))
 
-    def sources(self, arrays: Sequence[Any]) -> tuple[list[Source], list[Block]]:
+    def sources(self, arrays: Sequence[Any]) -> tuple[list[StagedInput], list[StagingBlock]]:
         """Return the sources of inputs, and the copies of a call; small inputs share one copy.
 
         Host inputs are written to their pinned memory.
@@ -112,33 +112,33 @@ class Staging:
         inputs, brought = [], [block] if size else []
         for k, array in enumerate(arrays):
             if k in places:
-                source = Source(*block.part(places[k], array.shape, array.dtype))
+                source = StagedInput(*block.part(places[k], array.shape, array.dtype))
             else:
                 source = self.source(k, array)
                 if source.pinned is not None:
-                    brought.append(Block(source.address, source.pinned))
+                    brought.append(StagingBlock(source.address, source.pinned))
             if source.pinned is not None:
                 np.copyto(source.pinned, array)
             inputs.append(source)
         return inputs, brought
 
-    def source(self, number: int, array: Any) -> Source:
+    def source(self, number: int, array: Any) -> StagedInput:
         """Return the source of an input that has its own buffer.
 
         An aligned array on the device is used in place. A host array is to be put into the source's
         pinned memory; if that is None, its copy is already submitted.
         """
-        if isinstance(array, Shown) and array.address % ALIGNMENT == 0:
-            return Source(array.address, None)
+        if isinstance(array, ForeignArray) and array.address % ALIGNMENT_BYTES == 0:
+            return StagedInput(array.address, None)
         size = bytes_in(array.shape, array.dtype)
         address = self.place(("input", number), size)
-        if size and isinstance(array, Shown):
+        if size and isinstance(array, ForeignArray):
             self.device.copy(address, array.address, size)
-        elif size >= STAGED:
+        elif size >= MIN_UNPINNED_BYTES:
             self.device.copy_in(address, array)
         elif size:
-            return Source(address, self.pinned(("input", number), array.shape, array.dtype))
-        return Source(address, None)
+            return StagedInput(address, self.pinned(("input", number), array.shape, array.dtype))
+        return StagedInput(address, None)
 
     def leaving(self, shapes: Sequence[tuple[tuple[int, ...], Any]], reports: bool) -> Leaving:
         """Return the buffers of results that are copied to the host, and these copies.
@@ -146,10 +146,10 @@ class Staging:
         Small results share one copy, with the error report at its end.
         """
         sizes = [bytes_in(*each) for each in shapes]
-        small = [k for k, size in enumerate(sizes) if 0 < size <= SMALL]
+        small = [k for k, size in enumerate(sizes) if 0 < size <= MAX_SHARED_COPY_BYTES]
         offsets, _ = laid_out([sizes[k] for k in small])
-        end = sum(padded(sizes[k]) for k in small)
-        total = end + (WORDS * 8 if reports else 0)
+        end = sum(padded_size(sizes[k]) for k in small)
+        total = end + (REPORT_WORDS * 8 if reports else 0)
         block = self.block("results", total)
         places = dict(zip(small, offsets, strict=True))
         results, taken = [], [block] if total else []
@@ -158,11 +158,11 @@ class Staging:
                 address, pinned = block.part(places[k], shape, dtype)
             else:
                 address, pinned = self.place(("result", k), sizes[k]), None
-                if 0 < sizes[k] < STAGED:
+                if 0 < sizes[k] < MIN_UNPINNED_BYTES:
                     pinned = self.pinned(("result", k), shape, dtype)
-                    taken.append(Block(address, pinned))
-            results.append(Result(address, shape, dtype, pinned))
-        report = block.part(end, (WORDS,), np.int64) if reports else (0, None)
+                    taken.append(StagingBlock(address, pinned))
+            results.append(StagedResult(address, shape, dtype, pinned))
+        report = block.part(end, (REPORT_WORDS,), np.int64) if reports else (0, None)
         return Leaving(results, taken, *report)
 
 
@@ -177,25 +177,25 @@ def array_in(raw: Array, shape: tuple[int, ...], dtype: Any) -> Array:
     return made
 
 
-def padded(size: int) -> int:
+def padded_size(size: int) -> int:
     """Return the bytes of a value, rounded up to the alignment of the next one."""
-    return size + -size % ALIGNMENT
+    return size + -size % ALIGNMENT_BYTES
 
 
 def laid_out(sizes: Iterable[int]) -> tuple[list[int], int]:
     """Return aligned offsets of values of these sizes in a block, and its total size."""
     offsets, end = [], 0
     for size in sizes:
-        offsets.append(padded(end))
+        offsets.append(padded_size(end))
         end = offsets[-1] + size
     return offsets, end
 
 
 def bytes_of_result(size: int) -> int:
     """Return the device bytes that a result takes if it is copied to the host."""
-    return padded(size) if size <= SMALL else size
+    return padded_size(size) if size <= MAX_SHARED_COPY_BYTES else size
 
 
 def is_small(array: Any) -> bool:
     """Return True for a small host array, which shares a copy with others."""
-    return isinstance(array, np.ndarray) and 0 < array.nbytes <= SMALL
+    return isinstance(array, np.ndarray) and 0 < array.nbytes <= MAX_SHARED_COPY_BYTES

@@ -10,22 +10,22 @@ from weakref import WeakKeyDictionary
 
 from ....op_graph.axes.lengths import evaluate
 from ...sizes.spaces import beyond_counting
-from ..emit.record import Record
+from ..emit.record import CudaRecord
 from ..launches.device import Device
 from ..launches.memory import DeviceArray, DeviceMemory
-from .bound_program import Bound
+from .bound_program import BoundCudaProgram
 from .pinned_buffers import Staging, bytes_of_result
 
 
 class CudaProgram:
     """A module loaded on its device; ``functions`` are what ``Transformer.link`` takes."""
 
-    def __init__(self, record: Record, device: Device) -> None:
+    def __init__(self, record: CudaRecord, device: Device) -> None:
         self.record, self.module, self.device = record, record.module, device
         self.buffers, self.results = record.buffers, record.results
         self.checks, self.loops = record.checks, record.loops
         self.loaded = device.load(self.module.source, self.module.kernels)
-        self.functions = (self.bind, Bound.run, self.sizes)
+        self.functions = (self.bind, BoundCudaProgram.run, self.sizes)
         self.lock = threading.Lock()
         self.stagings: WeakKeyDictionary[DeviceArray, Staging] = WeakKeyDictionary()
 
@@ -46,7 +46,7 @@ class CudaProgram:
         beside = sum(bytes_of_result(evaluate(size, lengths)) for size in record.beside)
         return sizes, list(record.lifetimes), beside + beyond_counting(record.spaces, lengths)
 
-    def bind(self, *args: Any) -> Bound:
+    def bind(self, *args: Any) -> BoundCudaProgram:
         """Bind the program to an arena and lengths."""
         with self.lock:
-            return Bound(self, *args)
+            return BoundCudaProgram(self, *args)

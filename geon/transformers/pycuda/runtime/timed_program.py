@@ -15,12 +15,14 @@ import numpy as np
 
 from ..emit.cuda_module import Row
 from ..launches.device import Array
-from ..launches.launch_ir import CLOCKED, CLOCKS, LAUNCHED, RUNS, TICKS, Show
+from ..launches.launch_ir import CLOCKED, CLOCKS_POINTER, LAUNCHED, RUNS, TICKS, Show
 from ..launches.memory import DeviceArray
 from .bound_launches import Bare, Edge
-from .bound_program import Bound, Program
+from .bound_program import BindableProgram, BoundCudaProgram
 
-LOGGED = 1 << 15  # max. logged branch indices, and events, before the host waits and collects them
+MAX_LOG_ENTRIES = (
+    1 << 15
+)  # max. logged branch indices, and events, before the host waits and collects them
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +33,13 @@ class Clocks:
     runs: Sequence[int]
 
 
-class Clocked(Bound):
+class Clocked(BoundCudaProgram):
     """A bound program whose calls are timed, with ``rows`` profile rows."""
 
-    def __init__(self, program: Program, rows: int, *bound: Any) -> None:
+    def __init__(self, program: BindableProgram, rows: int, *bound: Any) -> None:
         super().__init__(program, *bound)
         self.own = DeviceArray(self.device, (CLOCKED * rows,), np.int64)
-        self.log = DeviceArray(self.device, (LOGGED,), np.int64)
+        self.log = DeviceArray(self.device, (MAX_LOG_ENTRIES,), np.int64)
         self.tail.append(self.own.address)
         self.waits = True  # timed work is not captured
 
@@ -82,13 +84,13 @@ class Clocked(Bound):
             self.begin_row(step, table)
         else:
             self.spans.append((step.number, self.open.pop(), self.device.clock()))
-            if len(self.spans) >= LOGGED:
+            if len(self.spans) >= MAX_LOG_ENTRIES:
                 self.collect()
 
     def begin_row(self, step: Edge, table: Sequence[int]) -> None:
         """Record the start of a row and the branches that enclose it."""
         if step.number_at is not None:
-            if self.waiting == LOGGED:
+            if self.waiting == MAX_LOG_ENTRIES:
                 self.collect()
             pointer, behind = step.number_at
             address = table[pointer] + behind
@@ -118,4 +120,4 @@ class Clocked(Bound):
         """Do nothing: only ordinary calls print."""
 
 
-assert CLOCKS == -2, "the pointer before the last one of a table"
+assert CLOCKS_POINTER == -2, "the pointer before the last one of a table"

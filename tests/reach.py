@@ -4,9 +4,10 @@
     python -m pytest -n 2 -p tests.reach --reach usual
     python -m tests.reach all usual                           # the share of all that usual reaches
 
-A key is the digest of a kernel's structure: loops, reductions, stores and scalar code, with lengths
-and dtypes, and without names. A kernel that is one call of a library has the name and the dtypes of
-its op. Branches of the code are compared with coverage.py.
+A key is the digest of a kernel's structure: loops, reductions, stores and scalar code, with dtypes
+and without names. There are two: one with all lengths and other numbers, of which random programs
+have ever new ones, and one in which all numbers from 2 on are the same. A kernel that is one call of
+a library has the name and the dtypes of its op. Branches of the code are compared with coverage.py.
 """
 
 from __future__ import annotations
@@ -28,18 +29,21 @@ from geon.transformers.kernels.structural_key import structure
 from geon.transformers.lowering.fusion.kernel import Kernel
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+NUMBER = re.compile(r"\b(?!0\b|1\b)\d+\b")  # from 2 on; not those in names such as float32
+KINDS = ("structures", "structures with lengths")
 _keys: set[str] = set()
 
 
-def key(kernel: Kernel) -> str:
-    """Return the digest of a kernel's structure."""
+def keys(kernel: Kernel) -> list[str]:
+    """Return the digests of a kernel's structure, without and with lengths."""
     work = kernel.work
     if isinstance(work, Nest | Contraction | Blocked | OrderedLoop):
         text = ADDRESS.sub("", repr(structure(work)))
     else:
         dtypes = [str(getattr(op, "dtype", "void")) for op in (kernel.op, *kernel.op.args)]
         text = f"{type(work).__name__} {kernel.op.primitive.name} {dtypes}"
-    return hashlib.sha256(text.encode()).hexdigest()[:20]
+    texts = (NUMBER.sub("n", text), text)
+    return [f"{k} {hashlib.sha256(t.encode()).hexdigest()[:20]}" for k, t in enumerate(texts)]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -53,7 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     def scheduled(*args, **keywords):  # type: ignore[no-untyped-def]  # those of the function
         made = schedule(*args, **keywords)
-        _keys.update(map(key, made.kernels))
+        _keys.update(each for kernel in made.kernels for each in keys(kernel))
         return made
 
     if config.option.reach is not None:
@@ -70,15 +74,16 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def keys_in(folder: str) -> set[str]:
     """Return the keys that a run wrote."""
-    return {line for path in Path(folder).glob("*.keys") for line in path.read_text().split()}
+    return {line for path in Path(folder).glob("*.keys") for line in path.read_text().splitlines()}
 
 
 def main(first: str, second: str) -> None:
-    """Print how many keys of the first run the second one has."""
-    every, found = keys_in(first), keys_in(second)
-    shared = len(every & found)
-    print(f"{first}: {len(every)} kernels, {second}: {len(found)}")
-    print(f"{shared} of {first} are in {second}: {100 * shared / max(len(every), 1):.1f} %")
+    """Print how many keys of the first run the second one has, of each kind."""
+    for k, kind in enumerate(KINDS):
+        every, found = ({key for key in keys_in(f) if key[0] == str(k)} for f in (first, second))
+        shared = len(every & found)
+        print(f"{kind}: {shared} of {len(every)} of {first} are in {second}: ", end="")
+        print(f"{100 * shared / max(len(every), 1):.1f} %")
 
 
 if __name__ == "__main__":

@@ -6,8 +6,9 @@
 
 A key is the digest of a kernel's structure: loops, reductions, stores and scalar code, with dtypes
 and without names. There are two: one with all lengths and other numbers, of which random programs
-have ever new ones, and one in which all numbers from 2 on are the same. A kernel that is one call of
-a library has the name and the dtypes of its op. Branches of the code are compared with coverage.py.
+have ever new ones, and one in which all numbers from 2 on are the same. A kernel that is one call
+of a library has the name and the dtypes of its op. Branches of the code are compared with
+coverage.py.
 """
 
 from __future__ import annotations

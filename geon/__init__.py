@@ -2,23 +2,22 @@
 
 The order of axes of a result:
 
-- what takes several tensors has the axes of the first, then the new ones of the next, and so on:
-  operators and other elementwise functions, `dot`, `outer`, and `contract` with `over`;
-- a reduction keeps the order of what is left, and `out_axes` are in the order given;
-- an index keeps the order of what is left; `gather` has the axes of its index in the place of the
-  axis that they pick from;
-- `reorder`, `broadcast` and `cast_axes` have the order asked for; `flatten` puts what it merges in
-  the place of the first, `unflatten` what it splits in the place of the whole; `pad`, `flip`,
-  `concat`, `update`, `scatter`, `sort`, `cumsum`, `softmax` and what is like them leave the order
-  of their first tensor;
-- `expand` and `stack` put a new axis at `position`, the first where none is given, and `onehot`
-  puts it last;
-- `scan` has its axis first in the values of its steps, and carries in their order; `window` puts
-  the positions inside of a window last, and `convolution` has what is left of its first tensor,
-  then of its filter;
-- a derivative has the axes of what is derived first, which are those of `jacobian`'s y, of `per`
-  and that a seed has besides, and then those of what it is derived by; `jvp` has those of y, then
-  those that a tangent has besides.
+- operators, elementwise functions, `dot`, `outer`, `contract` with `over`: those of the first
+  tensor, then the new ones of the next, and so on
+- reductions: the remaining axes in their order; `out_axes` in the order given
+- indexing: the remaining axes in their order
+- `gather`: the index's axes in the place of the axis that they pick from
+- `reorder`, `broadcast`, `cast_axes`: the order given
+- `flatten`: the merged axis in the place of the first of its parts
+- `unflatten`: the parts in the place of the whole
+- `pad`, `flip`, `concat`, `update`, `scatter`, `sort`, `cumsum`, `softmax` and similar functions:
+  the order of the first tensor
+- `expand`, `stack`: the new axis at `position`, first by default
+- `onehot`: the new axis last
+- `scan`: its own axis first in stacked values; carries keep their order
+- `window`: the positions inside of a window last
+- `convolution`: the remaining axes of the first tensor, then of the filter
+- `deriv`: the axes of y that are kept, then those of x
 """
 
 from __future__ import annotations
@@ -290,7 +289,7 @@ _LATE_BOUND.update(
     is_public=lambda name: callable(globals().get(name)),
 )
 # IPython asks errors for it. Not in errors.py, which is part of written modules.
-GeonError._render_traceback_ = _later(".op_graph.core.notebook_errors", "rendered")  # type: ignore[attr-defined]  # see above
+GeonError._render_traceback_ = _later(".op_graph.core.notebook_errors", "render_error")  # type: ignore[attr-defined]  # see above
 for _cls in (Tensor, VoidOp):
     _name_missing(_cls, [name for name, value in globals().items() if _is_function(name, value)])
 

@@ -46,7 +46,7 @@ def test_operands_axes_and_dtypes_are_nowhere_any():
     left = []
     for name in dir(geon):
         function = getattr(geon, name)
-        if not inspect.isfunction(function) or name in OVERLOADED:
+        if name[0] == "_" or not inspect.isfunction(function) or name in OVERLOADED:
             continue
         for parameter in inspect.signature(function).parameters.values():
             if parameter.name in named and parameter.annotation in ("Any", "Sequence[Any]"):

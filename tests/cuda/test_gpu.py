@@ -281,7 +281,7 @@ def test_what_another_thread_drops_is_given_back_in_the_context(driver):
 
 def product_of_halves(transformer, monkeypatch):
     """A small product that is computed as large ones are."""
-    for name in ("BLOCKS", "DEEP", "LEAST_ROWS", "LEAST_COLUMNS"):
+    for name in ("MIN_LARGE_TILES", "MIN_LARGE_DEPTH", "MIN_LARGE_ROWS", "MIN_LARGE_COLUMNS"):
         monkeypatch.setattr(large_products, name, 1)
     left = geon.placeholder([N, C], "float16", name="left")
     right = geon.placeholder([C, geon.Axis("M", 8)], "float16", name="right")

@@ -40,7 +40,7 @@ BANDS = [
 @pytest.fixture
 def small(monkeypatch):
     """Large tiles for products of any size."""
-    for name in ("BLOCKS", "DEEP", "LEAST_ROWS", "LEAST_COLUMNS"):
+    for name in ("MIN_LARGE_TILES", "MIN_LARGE_DEPTH", "MIN_LARGE_ROWS", "MIN_LARGE_COLUMNS"):
         monkeypatch.setattr(large_products, name, 1)
 
 

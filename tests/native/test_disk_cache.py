@@ -121,7 +121,7 @@ def test_one_without_room_is_replaced_for_this_process(folder, monkeypatch, capl
 def test_the_folder_of_a_process_ends_with_it_and_not_with_its_child(monkeypatch):
     program = (
         "import os, sys\n"
-        "from geon.transformers import disk_cache\n"
+        "from geon.transformers.cache import disk as disk_cache\n"
         "path = disk_cache.folder()\n"
         "print(path, flush=True)\n"
         "if os.fork() == 0:\n"
@@ -336,7 +336,7 @@ def test_readers_and_writers_at_once_see_whole_files(folder):
 def test_a_forked_child_finds_the_lock_free():
     program = (
         "import os, signal, threading\n"
-        "from geon.transformers import disk_cache\n"
+        "from geon.transformers.cache import disk as disk_cache\n"
         "lock = disk_cache.fork_safe_lock()\n"
         "end = False\n"
         "def hold():\n"

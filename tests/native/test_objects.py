@@ -212,7 +212,8 @@ def test_texts_of_any_characters():
 
 PROCESS = """
 import ctypes, sys
-from geon.transformers.native import objects, toolchain
+from geon.transformers.native.toolchain import compilers as toolchain
+from geon.transformers.native.toolchain import shared_objects as objects
 from geon.transformers.native.names.math_declarations import FUNCTIONS, declarations
 
 tools = toolchain.find_toolchain()

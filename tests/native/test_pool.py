@@ -225,7 +225,7 @@ int64_t shared(run_type run, int64_t *values, int64_t tasks, int32_t threads, in
 # What a program of its own begins with: the pool and the driver, loaded from the cache.
 BEGIN = """
 import ctypes, os, signal, sys, threading, time
-from geon.transformers.native import threads
+from geon.transformers.native.machine import threads
 pool = threads.load_pool()
 driver = ctypes.CDLL(sys.argv[1])
 for name in ("once", "visible", "nested", "kept", "takers"):
@@ -471,7 +471,7 @@ def test_the_limit_holds_for_every_run(driver, pool):
 
 LISTED = """
 import threadpoolctl
-from geon.transformers.native import threads
+from geon.transformers.native.machine import threads
 
 def rows():
     return [row for row in threadpoolctl.threadpool_info() if row["user_api"] == "geon"]

@@ -83,7 +83,7 @@ WRONG = {
 WRONG_MODULE = """
     import numpy as np
     import geon
-    from geon.transformers.native import compiler
+    from geon.transformers.native.emit import compiler
 
     build = compiler.shared_object
 
@@ -117,7 +117,9 @@ MEMORY_GIVEN_AGAIN = """
     import ctypes  # the sanitizer sees what the C library writes, and not what NumPy does
     import numpy as np
     from geon.transformers.native.runtime.sanitizing import RedZones
-    from geon.transformers.runtime.memory import ADVISED, HOST, LINE, has_sanitizer
+    from geon.transformers.runtime.memory import CACHE_LINE_BYTES as LINE
+    from geon.transformers.runtime.memory import HOST, has_sanitizer
+    from geon.transformers.runtime.memory import MIN_HUGE_PAGE_BYTES as ADVISED
 
     assert has_sanitizer()
     for _ in range(20):

@@ -51,7 +51,7 @@ MEASURED = """
     import ctypes, gc, sys
     import numpy as np
     import geon
-    from geon.transformers.native import result_pool
+    from geon.transformers.native.runtime import result_pool
 
     threads = int(sys.argv[1])
     A, B, C, D, N = (geon.Axis(name) for name in "ABCDN")

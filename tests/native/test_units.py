@@ -176,8 +176,9 @@ PROGRAM = """
 import os, pathlib, sys, threading
 import numpy as np
 import geon
-from geon.transformers import disk_cache
-from geon.transformers.native import objects, prebuilt
+from geon.transformers.cache import disk as disk_cache
+from geon.transformers.native.toolchain import prebuilt
+from geon.transformers.native.toolchain import shared_objects as objects
 from geon.transformers.native.emit.module_text import function_of, make_module
 from geon.transformers.native.library.library_kernels import library_text
 from geon.transformers.native.machine.threads import load_pool, processors

@@ -77,7 +77,7 @@ MATCHES = {
     "log_of_one_plus_exp": lambda m: geon.log(
         m.chosen(geon.add(1.0, geon.exp(m.leaf())), geon.exp(m.leaf()) + 1.0)
     ),
-    "stopped": lambda m: geon.stop_gradient(m.leaf()),
+    "simplify_stop_gradient": lambda m: geon.stop_gradient(m.leaf()),
     "custom_call": lambda m: geon.custom_deriv(lambda g, out, x: [g])(geon.tanh)(m.leaf()),
     "add_zero": _one_of(lambda m, x: m.chosen(x + -0.0, geon.add(-0.0, x))),
     "subtract_zero": _one_of(lambda m, x: m.chosen(x - 0.0, geon.subtract(-0.0, x))),

@@ -215,7 +215,7 @@ def test_the_text_runs_without_geon(tmp_path):
             text = file.read().replace("from __future__ import annotations\n", "")
         alone += re.sub(r"^from \.\S* import (\([^)]*\)|.*)$", "", text, flags=re.MULTILINE)
     alone += """
-form = Entry("w", False, "variable", (("C", 2),), "bfloat16", "w")
+form = CheckpointEntry("w", False, "variable", (("C", 2),), "bfloat16", "w")
 save("run", [form], [np.array([1, 2], _dtype("bfloat16"))])
 assert load("run", [form], Choice())[0][0].astype(float).tolist() == [1, 2]
 import sys

@@ -53,11 +53,11 @@ FULL_DISK = """
 import resource, signal, sys
 import numpy as np
 from geon.errors import CheckpointError
-from geon.transformers.runtime.checkpoint import Entry, save
+from geon.transformers.runtime.checkpoint import CheckpointEntry, save
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-large = Entry("w", False, "variable", (("C", 100_000),), "float32", "w")
+large = CheckpointEntry("w", False, "variable", (("C", 100_000),), "float32", "w")
 try:
     save(sys.argv[1], [large], [np.ones(100_000, np.float32)])
 except CheckpointError as error:
@@ -160,9 +160,9 @@ def test_a_link_stays_a_link(tmp_path):
 SAVE_IN_A_LOOP = """
 import sys
 import numpy as np
-from geon.transformers.runtime.checkpoint import Entry, save
+from geon.transformers.runtime.checkpoint import CheckpointEntry, save
 
-form = Entry("w", False, "variable", (("C", 50_000),), "float32", "w")
+form = CheckpointEntry("w", False, "variable", (("C", 50_000),), "float32", "w")
 ends, first = int(sys.argv[3]), int(sys.argv[2])
 print("ready", flush=True)
 turn = 0

@@ -273,7 +273,7 @@ KEYS = """
 import sys
 import numpy as np
 import geon
-from geon.transformers import cache
+from geon.transformers.cache import programs as cache
 
 keys = []
 program = cache.structure_key

@@ -178,7 +178,7 @@ def _many_copied(
 
 def _at_row(number: str, lines: list[str]) -> list[str]:
     """Return statements for the row of this number, which they may use."""
-    return [f"const int64_t row = {number};", "(void)row;", *lines]
+    return [f"const int64_t row __attribute__((unused)) = {number};", *lines]
 
 
 def _begun(work: OrderedLoop, printed: PrintedOrdered) -> list[str]:

@@ -1,7 +1,7 @@
 """The kernels that a run of the tests schedules, by structure, and how two runs compare.
 
-    python -m pytest -n 2 --all -p tests.reach --reach all    # the keys of each process in all/
-    python -m pytest -n 2 -p tests.reach --reach usual
+    python -m pytest -n 2 --all -p tests.reach --reach=all    # the keys of each process in all/
+    python -m pytest -n 2 -p tests.reach --reach=usual
     python -m tests.reach all usual                           # the share of all that usual reaches
 
 A key is the digest of a kernel's structure: loops, reductions, stores and scalar code, with dtypes

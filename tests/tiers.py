@@ -44,7 +44,9 @@ def add_options(parser: pytest.Parser) -> None:
         type=int,
         help="choose the cases by this seed (default: the number of the day)",
     )
-    group.addoption("--times", metavar="FILE", help="write the time of each file as Markdown")
+    group.addoption(
+        "--times", metavar="FILE", help="write the time of each file as Markdown; with ="
+    )
 
 
 def configure(config: pytest.Config) -> None:

@@ -3,6 +3,7 @@
     python -m pytest -n 2 --all -p tests.reach --reach=all    # the keys of each process in all/
     python -m pytest -n 2 -p tests.reach --reach=usual
     python -m tests.reach all usual                           # the share of all that usual reaches
+    python -m tests.reach all usual --tests                   # and the tests that have the others
 
 A key is the digest of a kernel's structure: loops, reductions, stores and scalar code, with dtypes
 and without names. There are two: one with all lengths and other numbers, of which random programs
@@ -13,10 +14,11 @@ coverage.py.
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import os
 import re
-import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -32,7 +34,7 @@ from geon.transformers.lowering.fusion.kernel import Kernel
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 NUMBER = re.compile(r"\b(?!0\b|1\b)\d+\b")  # from 2 on; not those in names such as float32
 KINDS = ("structures", "structures with lengths")
-_keys: set[str] = set()
+_found: dict[str, set[str]] = defaultdict(set)  # by key: the tests that schedule such a kernel
 
 
 def keys(kernel: Kernel) -> list[str]:
@@ -58,7 +60,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
     def scheduled(*args, **keywords):  # type: ignore[no-untyped-def]  # those of the function
         made = schedule(*args, **keywords)
-        _keys.update(each for kernel in made.kernels for each in keys(kernel))
+        test = os.environ.get("PYTEST_CURRENT_TEST", "collection").partition(" (")[0]
+        for kernel in made.kernels:
+            for key in keys(kernel):
+                _found[key].add(test)
         return made
 
     if config.option.reach is not None:
@@ -70,22 +75,54 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if session.config.option.reach is not None:
         folder = Path(session.config.option.reach)
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{os.getpid()}.keys").write_text("\n".join([*sorted(_keys), ""]))
+        lines = [f"{key}\t{test}\n" for key, tests in _found.items() for test in sorted(tests)]
+        (folder / f"{os.getpid()}.keys").write_text("".join(sorted(lines)))
 
 
-def keys_in(folder: str) -> set[str]:
-    """Return the keys that a run wrote."""
-    return {line for path in Path(folder).glob("*.keys") for line in path.read_text().splitlines()}
+def tests_by_key(folder: str) -> dict[str, set[str]]:
+    """Return the keys that a run wrote, and for each of them the tests that have it."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for path in Path(folder).glob("*.keys"):
+        for line in path.read_text().splitlines():
+            key, _, test = line.partition("\t")
+            found[key].add(test)
+    return found
 
 
-def main(first: str, second: str) -> None:
+def few_tests(wanted: dict[str, set[str]]) -> list[tuple[str, int]]:
+    """Return tests that together have all keys, and how many each adds: a greedy cover."""
+    keys_of: dict[str, set[str]] = defaultdict(set)
+    for key, tests in wanted.items():
+        for test in tests:
+            keys_of[test].add(key)
+    missing, chosen = set(wanted), []
+    while missing:
+        best = max(sorted(keys_of), key=lambda test: len(keys_of[test] & missing))
+        chosen.append((best, len(keys_of[best] & missing)))
+        missing -= keys_of[best]
+    return chosen
+
+
+def main() -> None:
     """Print how many keys of the first run the second one has, of each kind."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("first", help="the folder of the run that has more")
+    parser.add_argument("second", help="the folder of the run that is compared with it")
+    parser.add_argument("--tests", action="store_true", help="print tests that have the others")
+    arguments = parser.parse_args()
     for k, kind in enumerate(KINDS):
-        every, found = ({key for key in keys_in(f) if key[0] == str(k)} for f in (first, second))
-        shared = len(every & found)
+        every, found = (
+            {key: tests for key, tests in tests_by_key(folder).items() if key[0] == str(k)}
+            for folder in (arguments.first, arguments.second)
+        )
+        missing = {key: tests for key, tests in every.items() if key not in found}
+        shared = len(every) - len(missing)
+        first, second = Path(arguments.first).name, Path(arguments.second).name
         print(f"{kind}: {shared} of {len(every)} of {first} are in {second}: ", end="")
         print(f"{100 * shared / max(len(every), 1):.1f} %")
+        if arguments.tests and k == 0:
+            print("".join(f"{count:6}  {test}\n" for test, count in few_tests(missing)), end="")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -40,7 +40,7 @@ OpT = TypeVar("OpT", bound="Op")
 class Op(Node):
     """An application of a primitive to argument ops; equal ones are one object.
 
-    ``args`` are its argument ops and ``attrs`` its attributes in the order of
+    ``args`` are its argument ops and ``attrs`` its attributes, a named tuple of the class
     ``primitive.attributes``. Only ``name`` can be set after construction.
     """
 
@@ -48,7 +48,7 @@ class Op(Node):
 
     primitive: Primitive
     args: tuple[Op, ...]
-    attrs: tuple[Any, ...]
+    attrs: Any
     axes: Axes
     dtype: DType
     weak: bool
@@ -378,6 +378,8 @@ def make(
     if found is not None:
         return found
     assert row.infer is not None
+    if attrs:
+        attrs = row.named(attrs)
     axes, dtype, inferred = row.infer(args, attrs)
     cls = class_of(row, dtype)
     if weak is None:
@@ -442,7 +444,7 @@ def new_op(
     op = _new(cls)
     _put_primitive(op, primitive)
     _put_args(op, args)
-    _put_attrs(op, attrs)
+    _put_attrs(op, primitive.named(attrs) if attrs else attrs)
     _put_axes(op, axes)
     _put_dtype(op, dtype)
     _put_weak(op, weak)

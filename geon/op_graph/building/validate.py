@@ -13,13 +13,14 @@ from ...errors import DumpError
 from ..axes.axes import Axes, Axis
 from ..core.primitive import Primitive
 from ..op_graph import Guard, Op, RegionOp, Tensor
+from ..values.attribute_types import predicates
 from ..values.dtypes import DType
 
 
 def check(
     row: Primitive,
     args: tuple[Op, ...],
-    attrs: tuple[Any, ...],
+    attrs: Any,
     axes: Axes,
     dtype: DType,
     weak: bool,
@@ -31,8 +32,9 @@ def check(
     and attributes, or the error that building the op would have raised.
     """
     what = row.name
-    if len(attrs) != len(row.attributes):
-        raise DumpError(f"{what} has {len(row.attributes)} attributes, not {len(attrs)}")
+    names = row.attributes._fields
+    if len(attrs) != len(names):
+        raise DumpError(f"{what} has {len(names)} attributes, not {len(attrs)}")
     if not row.orderly and not all(isinstance(arg, Tensor) for arg in args):
         raise DumpError(f"an argument of {what} has no value")
     if row.kind != "part" and any(isinstance(arg, RegionOp) for arg in args):
@@ -44,13 +46,15 @@ def check(
         raise DumpError(f"{what} needs arguments")
     if row.arity is not None and len(args) != row.arity:
         raise DumpError(f"{what} takes {row.arity} arguments, not {len(args)}")
-    for name, attribute, fits in zip(row.attributes, attrs, row.fits, strict=True):
+    fitting = row.fits or predicates(row.attributes)
+    for name, attribute, fits in zip(names, attrs, fitting, strict=True):
         if not fits(attribute):
             raise DumpError(f"{attribute!r} is no {name} of {what}")
     if what == "custom":
         attrs[0].fits(args)
-    if "weak" in row.attributes or what == "length":
-        if weak is not (what == "length" or attrs[row.attributes.index("weak")]):
+    attrs = row.named(attrs)
+    if "weak" in names or what == "length":
+        if weak is not (what == "length" or attrs.weak):
             raise DumpError(f"{what} that is {'weak' if weak else 'not weak'}")
     given, gives, assumed = row.infer(args, attrs)
     if gives is not dtype:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import ArgumentError
 
@@ -55,6 +56,10 @@ CLASSES = (
 )  # modules that define subclasses; `own` looks at the first frame outside of them
 
 
+class NoAttributes(NamedTuple):
+    """The attributes of a primitive that has none."""
+
+
 @dataclass(frozen=True, eq=False)
 class Primitive:
     """One primitive: its kind, meaning, derivative, and how its tests are generated.
@@ -80,7 +85,7 @@ class Primitive:
     ``infer(args, attrs)`` returns the axes and dtype of the result, and raises the user's error if
     the primitive does not take these arguments. Building an op and reading one from a dump share
     it. ``arity`` is the number of arguments; None means any number of at least one. ``attributes``
-    are the names of the attributes, and ``fits`` has a predicate on the value of each. If
+    is the class of the attributes, a named tuple whose annotations say what each may be. If
     ``orderly``, arguments may be effects, which have no value.
 
     ``reducer`` is the scalar code of a reduction. ``index_map`` of a primitive that only moves
@@ -125,10 +130,10 @@ class Primitive:
     linearise: Callable[[Op, int, Tensor], Tensor | None] | None = None
     vjp: Callable[..., Sequence[Tensor | None]] | None = None
     jvp: Callable[..., Any] | None = None
-    attributes: tuple[str, ...] = ()
+    attributes: Any = NoAttributes
     fits: tuple[Callable[[Any], bool], ...] = ()
     arity: int | None = None
-    infer: Callable[[tuple[Any, ...], tuple[Any, ...]], Inferred] | None = None
+    infer: Callable[[tuple[Any, ...], Any], Inferred] | None = None
     orderly: bool = False
     carriers: tuple[int, ...] | None = None
     reducer: Reducer | None = None
@@ -141,9 +146,9 @@ class Primitive:
     raises: bool = False
     waits: bool = False
     in_place: tuple[int, ...] = ()
-    outcomes: Callable[[tuple[Any, ...]], Sequence[tuple[Axes, DType]]] | None = None
+    outcomes: Callable[[Any], Sequence[tuple[Axes, DType]]] | None = None
     spread: Callable[[Op, Sequence[Op], Axes, Any], Sequence[Tensor]] | None = None
-    further: Callable[[tuple[Any, ...], Axes], tuple[Any, ...]] | None = None
+    further: Callable[[Any, Axes], tuple[Any, ...]] | None = None
     alike: tuple[int, ...] | None = ()
     samples: Callable[[], Iterable[tuple[str, Sequence[Any], Callable[..., Any]]]] | None = None
     own: bool = field(init=False, default=True)
@@ -158,13 +163,19 @@ class Primitive:
             raise ValueError(f"row {self.name!r}: no kind {self.kind!r} among {KINDS}")
         if self.cost not in COSTS:
             raise ValueError(f"row {self.name!r}: no cost {self.cost!r} among {COSTS}")
-        if self.fits and len(self.fits) != len(self.attributes):
+        if isinstance(self.attributes, tuple):
+            object.__setattr__(self, "attributes", namedtuple("Attributes", self.attributes))
+        if self.fits and len(self.fits) != len(self.attributes._fields):
             raise ValueError(f"row {self.name!r}: {len(self.fits)} predicates for its attributes")
         if PRIMITIVES.setdefault(self.name, self) is not self:
             raise ValueError(f"there are two rows named {self.name!r}")
 
     def __repr__(self) -> str:
         return f"<primitive {self.name}>"
+
+    def named(self, attrs: tuple[Any, ...]) -> Any:
+        """Return attributes as the named tuple ``attributes``; TypeError for another number."""
+        return self.attributes._make(attrs) if type(attrs) is tuple else attrs
 
     def carrying(self, args: Sequence[Op]) -> Sequence[int]:
         """Return the positions among ``args`` of those whose dtype the result has."""

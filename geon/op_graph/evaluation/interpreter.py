@@ -35,7 +35,7 @@ class BoundOp:
         self.primitive = op.primitive
         self.axes = bind(op.axes, lengths)
         self.dtype = op.dtype
-        self.attrs = op.attrs if op.primitive.name == "constant" else bind(op.attrs, lengths)
+        self.attrs = op.attrs if op.primitive.name == "constant" else bound_attributes(op, lengths)
         self.args = args
         self.guards = op.guards
         self.op = op
@@ -56,13 +56,18 @@ class BoundRegion:
     ``outcomes`` are the axes and dtypes of its results.
     """
 
-    attrs: tuple[Any, ...]
+    attrs: Any
     outcomes: list[tuple[Axes, DType]]
 
 
 def bind(value: Any, lengths: Mapping[str, int]) -> Any:
     """Return ``value`` (an attribute, axes, a length) with every length expression evaluated."""
     return with_lengths(value, lambda length: length.evaluate(lengths))
+
+
+def bound_attributes(op: Op, lengths: Mapping[str, int]) -> Any:
+    """Return the attributes of an op with every length expression evaluated."""
+    return op.primitive.named(bind(op.attrs, lengths)) if op.attrs else op.attrs
 
 
 COMPUTING = ("elementwise", "reduction", "ordered", "contraction")  # kinds that widen halves
@@ -84,7 +89,7 @@ def evaluate(op: Op, bound: BoundOp, args: list[Array]) -> Array:
                 align_dimensions(a, x.axes, bound.axes)
                 for a, x in zip(args, bound.args, strict=True)
             ]
-            first = (bound,) if row.attributes else ()
+            first = (bound,) if row.attributes._fields else ()
             value = np.broadcast_to(row.reference(*first, *_widened(spread)), shape)
         elif row.kind in COMPUTING:
             value = row.reference(bound, *_widened(args))
@@ -169,7 +174,7 @@ def results_of(op: Op, args: list[Array], lengths: Mapping[str, int], run: RunBo
     row = op.primitive
     assert row.reference is not None and row.outcomes is not None
     outcomes = [(bind(axes, lengths), dtype) for axes, dtype in row.outcomes(op.attrs)]
-    found = row.reference(BoundRegion(bind(op.attrs, lengths), outcomes), run, *args)
+    found = row.reference(BoundRegion(bound_attributes(op, lengths), outcomes), run, *args)
     return [np.asarray(value, dtype) for value, (_, dtype) in zip(found, outcomes, strict=True)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from ..rows.logic import logical_or
 from ..rows.movement import broadcast
 from ..transforms.clone import adopt, notes_of
 from ..transforms.derivative_sweeps import cotangents, forward_mode, zeros
-from ..values.attribute_types import is_flag
+from ..values.attribute_types import Flag
 from ..values.dtypes import DType, kind
 from .carries import match_axes_and_dtype, needs_function, strong
 from .closure import Opened, captured_values, like, rebuilt
@@ -46,8 +46,20 @@ NOTHING: dict[Op, Any] = {}
 # The primitive ------------------------------------------------------------------------------------
 
 
-def _infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
-    bodies: tuple[Body, ...] = attrs[0]
+def is_bodies(value: Any) -> bool:
+    """Return True if ``value`` is a tuple of bodies."""
+    return isinstance(value, tuple) and all(isinstance(part, Body) for part in value)
+
+
+class CaseAttributes(NamedTuple):
+    """The bodies of the branches; ``certain`` if the index is always that of a branch."""
+
+    bodies: Annotated[tuple[Body, ...], is_bodies]
+    certain: Flag
+
+
+def _infer(args: tuple[Any, ...], attrs: CaseAttributes) -> Inferred:
+    bodies = attrs.bodies
     require(len(bodies) > 0, "a case of no branches")
     index = args[0]
     require(
@@ -65,25 +77,20 @@ def _infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     return NO_AXES, VOID_DTYPE, tuple([guard for body in bodies for guard in guards_of(body)])
 
 
-def _outcomes(attrs: tuple[Any, ...]) -> list[tuple[Axes, DType]]:
-    return [outcome(op) for op in attrs[0][0].results]
+def _outcomes(attrs: CaseAttributes) -> list[tuple[Axes, DType]]:
+    return [outcome(op) for op in attrs.bodies[0].results]
 
 
 def _reference(op: Any, run: Callable[..., list[Array]], *args: Array) -> list[Array]:
-    bodies, index = op.attrs[0], int(args[0])
+    bodies, index = op.attrs.bodies, int(args[0])
     if not 0 <= index < len(bodies):
         raise IndexRangeError(f"branch {index} of a case that has {len(bodies)}")
     return run(bodies[index], list(args))
 
 
-def is_bodies(value: Any) -> bool:
-    """Return True if ``value`` is a tuple of bodies."""
-    return isinstance(value, tuple) and all(isinstance(part, Body) for part in value)
-
-
 def case_vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None]:
     """Return the cotangents of a case's arguments, computed by a case with the same index."""
-    bodies: tuple[Body, ...] = op.attrs[0]
+    bodies: tuple[Body, ...] = op.attrs.bodies
     seeds = {k: like(g) for k, g in enumerate(given) if g is not None}
     shared = Opened(bodies[0]).leaves
     targets = [shared[k] for k, asked in enumerate(wanted) if asked]
@@ -100,13 +107,13 @@ def case_vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None
     roots = [[widen(_or_zeros(each.get(shared[k]), shared[k])) for k in reached] for each in found]
     named: dict[Op, Any] = dict(zip(shared, op.args, strict=True))
     named.update({seed: given[k] for k, seed in seeds.items()})
-    made = dict(zip(reached, make_case(op.args[0], roots, op.attrs[1], named), strict=True))
+    made = dict(zip(reached, make_case(op.args[0], roots, op.attrs.certain, named), strict=True))
     return [made.get(k) for k in range(len(op.args))]
 
 
 def case_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
     """Return the tangents of a case's results, computed by a case with the same index."""
-    bodies: tuple[Body, ...] = op.attrs[0]
+    bodies: tuple[Body, ...] = op.attrs.bodies
     shared = Opened(bodies[0]).leaves
     along: dict[Op, Tensor] = {shared[k]: like(t) for k, t in enumerate(tangents) if t is not None}
     opened = [Opened(body, shared).results for body in bodies]
@@ -120,7 +127,7 @@ def case_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
     named: dict[Op, Any] = dict(zip(shared, op.args, strict=True))
     given = [t for t in tangents if t is not None]
     named.update(dict(zip(along.values(), given, strict=True)))
-    made = dict(zip(moving, make_case(op.args[0], roots, op.attrs[1], named), strict=True))
+    made = dict(zip(moving, make_case(op.args[0], roots, op.attrs.certain, named), strict=True))
     return [made.get(k) for k in range(len(opened[0]))]
 
 
@@ -131,7 +138,7 @@ def case_spread(
     images: Callable[[Sequence[Op], Mapping[Op, Tensor]], Mapping[Op, Op]],
 ) -> list[Tensor]:
     """Return the results of a case on arguments some of which have the further ``axes``."""
-    bodies: tuple[Body, ...] = op.attrs[0]
+    bodies: tuple[Body, ...] = op.attrs.bodies
     shared = Opened(bodies[0]).leaves
     moving = [k for k, arg in enumerate(args) if arg is not op.args[k]]
     wide: dict[Op, Tensor] = {
@@ -151,7 +158,7 @@ def case_spread(
     for k in moving:
         given[k] = broadcast_over(given[k], _both(op.args[k].axes, axes))
     named: dict[Op, Any] = {wide.get(leaf, leaf): given[k] for k, leaf in enumerate(shared)}
-    return make_case(given[0], roots, op.attrs[1], named)
+    return make_case(given[0], roots, op.attrs.certain, named)
 
 
 def _both(own: Axes, axes: Axes) -> Axes:
@@ -168,8 +175,7 @@ CASE = Primitive(
     "region",
     "One of several branches, by the position of a scalar.",
     reference=_reference,
-    attributes=("bodies", "certain"),
-    fits=(is_bodies, is_flag),
+    attributes=CaseAttributes,
     infer=_infer,
     outcomes=_outcomes,
     carriers=(),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from ..building.tree import flat
 from ..building.weak import strengthen
 from ..core.argument_hints import check_flag, explain_calls
 from ..core.primitive import PRIMITIVES, Inferred, Primitive, require
+from ..core.region_body import Body
 from ..core.source_info import describe, user_site
 from ..op_graph import NO_AXES, VOID_DTYPE, Op, Tensor, make
 from ..rows.accumulation import accumulate, total_of, widen
@@ -37,13 +38,12 @@ from ..rows.reductions import max as largest_of
 from ..rows.reductions import min as smallest_of
 from ..transforms.derivative_sweeps import cotangents, forward_mode, zeros
 from ..transforms.functionalize import substitute
-from ..values.attribute_types import is_count, is_flag
+from ..values.attribute_types import Count, Flag, is_count
 from ..values.dtypes import BOOL, FLOAT32, DType, kind
 from .carries import Carries, needs_function
 from .closure import Opened, close_body, like, refuse_effects
 from .loop_batching import Images, both_axes
 from .parameters import outcome, results_of, substitute_ops, tensors
-from .scan import is_body
 from .scan_op import guards_of
 from .while_op import make_while
 
@@ -57,7 +57,7 @@ ASSIGN_IT = "f is run as often as it takes; give what comes out to geon.assign({
 # The primitive ------------------------------------------------------------------------------------
 
 
-class _Attributes:
+class FixedPointAttributes(NamedTuple):
     """The attributes of a fixed point by name.
 
     The arguments of the op are the initial values, the captures, and the tolerance. ``limit`` is
@@ -65,8 +65,10 @@ class _Attributes:
     ``raises`` is true if the loops of its derivatives must converge.
     """
 
-    def __init__(self, attrs: tuple[Any, ...]) -> None:
-        self.limit, self.carries, self.body, self.raises = attrs
+    limit: Count
+    carries: Count
+    body: Body
+    raises: Flag
 
     @property
     def captures(self) -> slice:
@@ -74,8 +76,7 @@ class _Attributes:
         return slice(self.carries, -1)
 
 
-def _infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
-    a = _Attributes(attrs)
+def _infer(args: tuple[Any, ...], a: FixedPointAttributes) -> Inferred:
     given, results = a.body.parameters, a.body.results
     require(len(args) == len(given) + 1, "{} arguments for {} parameters", len(args), len(given))
     for k, (arg, parameter) in enumerate(zip(args, given, strict=False)):
@@ -94,13 +95,13 @@ def _infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     return NO_AXES, VOID_DTYPE, guards_of(a.body)
 
 
-def _outcomes(attrs: tuple[Any, ...]) -> list[tuple[Axes, DType]]:
-    return [*(outcome(op) for op in _Attributes(attrs).body.results), (NO_AXES, BOOL)]
+def _outcomes(a: FixedPointAttributes) -> list[tuple[Axes, DType]]:
+    return [*(outcome(op) for op in a.body.results), (NO_AXES, BOOL)]
 
 
 def _reference(op: Any, run: Callable[..., list[Array]], *args: Array) -> list[Array]:
     """Return the last values, and a bool: whether an element changed by more than the tolerance."""
-    a = _Attributes(op.attrs)
+    a: FixedPointAttributes = op.attrs
     values, captures, tolerance = list(args[: a.carries]), args[a.captures], args[-1]
     moving = True
     for _ in range(a.limit):
@@ -119,7 +120,7 @@ def _reference(op: Any, run: Callable[..., list[Array]], *args: Array) -> list[A
 
 def _vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None]:
     """Return the cotangents of the captures; those of the initial values are None."""
-    a = _Attributes(op.attrs)
+    a: FixedPointAttributes = op.attrs
     opened = Opened(a.body)
     here, read = opened.leaves[: a.carries], opened.leaves[a.carries :]
     sought = [leaf for leaf, asked in zip(read, wanted[a.captures], strict=True) if asked]
@@ -149,7 +150,7 @@ def _vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None]:
 
 def _jvp(op: Op, tangents: Given) -> list[Tensor | None]:
     """Return the tangents of the values from the tangents of the captures."""
-    a = _Attributes(op.attrs)
+    a: FixedPointAttributes = op.attrs
     opened = Opened(a.body)
     here, read = opened.leaves[: a.carries], opened.leaves[a.carries :]
     given = [(leaf, t) for leaf, t in zip(read, tangents[a.captures], strict=True) if t is not None]
@@ -175,7 +176,7 @@ def _spread(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list[Tens
 
     The loop runs until the values have converged at all indices of the batch axes.
     """
-    a = _Attributes(op.attrs)
+    a: FixedPointAttributes = op.attrs
     opened = Opened(a.body)
     leaves = opened.leaves
     moving = {k for k, arg in enumerate(args[:-1]) if arg is not op.args[k]}
@@ -207,8 +208,7 @@ FIXED_POINT = Primitive(
     "region",
     "What a function leaves as it is, up to a tolerance, and whether it still moved at the end.",
     reference=_reference,
-    attributes=("limit", "carries", "body", "raises"),
-    fits=(is_count, is_count, is_body, is_flag),
+    attributes=FixedPointAttributes,
     infer=_infer,
     outcomes=_outcomes,
     carriers=(),
@@ -233,6 +233,12 @@ def _settled(moves: Tensor, values: Sequence[Tensor], begun: Sequence[Tensor]) -
     return settled  # type: ignore[no-any-return]  # a tensor
 
 
+class ConvergedAttributes(NamedTuple):
+    """The maximum number of steps of the loop."""
+
+    limit: Count
+
+
 def _converged_reference(op: Op, x: Array, moves: Array, *more: Array) -> Array:
     count = len(more) // 2
     lost = False
@@ -243,7 +249,7 @@ def _converged_reference(op: Op, x: Array, moves: Array, *more: Array) -> Array:
         lost = lost or bool(np.any(np.isfinite(first) & ~np.isfinite(more[k])))
     if np.any(moves) or lost:
         raise ConvergenceError(
-            f"fixed_point at {op.line_info}: the loop did not converge in {op.attrs[0]} steps"
+            f"fixed_point at {op.line_info}: the loop did not converge in {op.attrs.limit} steps"
         )
     return x
 
@@ -256,8 +262,7 @@ CONVERGED = Primitive(
     "moved, its last values and its first ones are what is looked at.",
     reference=_converged_reference,
     transpose=lambda g, op, i: g if i == 0 else None,
-    attributes=("limit",),
-    fits=(is_count,),
+    attributes=ConvergedAttributes,
     infer=infer_same,
     carriers=(0,),
     alike=None,
@@ -276,12 +281,13 @@ def _certain(made: Sequence[Tensor], begun: Sequence[Tensor], limit: int) -> lis
     """Return the values of a loop wrapped so that they raise where the loop did not converge."""
     *values, moves = made
     looked_at = (moves, *values, *begun)
-    return tensors([make(CONVERGED, (value, *looked_at), (limit,)) for value in values])
+    attrs = ConvergedAttributes(limit)
+    return tensors([make(CONVERGED, (value, *looked_at), attrs) for value in values])
 
 
 def _made_again(
     op: Op,
-    a: _Attributes,
+    a: FixedPointAttributes,
     begun: Sequence[Tensor],
     leaves: Sequence[Tensor],
     results: Sequence[Tensor],
@@ -312,11 +318,12 @@ def _make(
     stands = dict(named)
     roots = substitute_ops(results, stands)
     body, captures = close_body(leaves, roots, outside=set(named.values()))
-    region: Op = make(row, (*begun, *captures, tolerance), (limit, len(begun), body, raises))
+    attrs = FixedPointAttributes(limit, len(begun), body, raises)
+    region: Op = make(row, (*begun, *captures, tolerance), attrs)
     return results_of(region)
 
 
-def _values(op: Op, a: _Attributes, opened: Opened) -> dict[Op, Any]:
+def _values(op: Op, a: FixedPointAttributes, opened: Opened) -> dict[Op, Any]:
     """Map the placeholders of an opened body to the values at the fixed point."""
     values = [*results_of(op)[: a.carries], *op.args[a.captures]]
     return dict(zip(opened.leaves, values, strict=True))
@@ -350,7 +357,7 @@ def as_while(op: Op) -> Op:
     The loop has one more carry: whether an element changed by more than the tolerance. NaN counts
     as unchanged.
     """
-    a = _Attributes(op.attrs)
+    a: FixedPointAttributes = op.attrs
     opened = Opened(a.body)
     here, read = opened.leaves[: a.carries], opened.leaves[a.carries :]
     moves, at, tolerance = placeholder((), "bool"), placeholder((), "int64"), like(op.args[-1])

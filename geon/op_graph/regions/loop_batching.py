@@ -23,7 +23,7 @@ def scan_spread(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list[
     A carry that depends on such an argument gets the axes too, from the first step on. Raises
     ``DerivativeError`` where the number of steps depends on them.
     """
-    a = ScanAttributes(op.attrs)
+    a: ScanAttributes = op.attrs
     opened = Opened(a.body)
     leaves, count = opened.leaves, a.carries
     moving = {k for k, arg in enumerate(args) if arg is not op.args[k]}
@@ -51,7 +51,7 @@ def scan_spread(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list[
     walked: list[Any] = given[:first]
     return make_scan(
         op.primitive, a.axis, a.reverse, walked[:count], walked[count:],
-        [*inner[:first], inner[-1]], results, named, a.count(args),
+        [*inner[:first], inner[-1]], results, named, a.steps_given(args),
     )  # fmt: skip
 
 
@@ -80,7 +80,7 @@ def while_spread(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list
     A carry that depends on such an argument gets the axes too, from the first step on. Raises
     ``DerivativeError`` if the condition depends on one.
     """
-    a = WhileAttributes(op.attrs)
+    a: WhileAttributes = op.attrs
     opened = Opened(a.body)
     leaves, results = opened.leaves, opened.results
     (condition,) = Opened(a.condition, leaves).results

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from ..axes.axes import Axis
 from ..core.region_body import Body
 from ..op_graph import Op
-from .scan_op import ScanAttributes
 from .while_op import WhileAttributes
 
 
@@ -44,11 +43,11 @@ class LoopView:
 def loop_of(region: Op) -> LoopView | None:
     """Return the description of a loop; None if ``region`` is a ``case``."""
     if region.primitive.name == "scan":
-        scan = ScanAttributes(region.attrs)
+        scan = region.attrs
         walked = range(scan.carries, scan.before_captures)
         return LoopView(0, scan.body, scan.carries, walked, scan.axis, scan.carries)
     if region.primitive.name == "while":
-        a = WhileAttributes(region.attrs)
+        a: WhileAttributes = region.attrs
         return LoopView(1, a.body, a.carries, range(0), a.axis, a.carries + 1)
     if region.primitive.name == "fixed_point":
         _, carries, body, _ = region.attrs

@@ -3,36 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..axes.axes import Axes
 from ..core.primitive import Inferred, Primitive, require
 from ..core.source_info import Site
 from ..op_graph import Op, RegionOp, Tensor, make
 from ..transforms.functionalize import substitute
-from ..values.attribute_types import is_axes, is_count, is_dtype
+from ..values.attribute_types import Count, DTypeName
 from ..values.dtypes import DType, named_dtype
 
 
-def _parameter_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
-    return attrs[1], named_dtype(attrs[2]), ()
+class ParameterAttributes(NamedTuple):
+    """The position among the parameters of the body, axes and dtype."""
+
+    number: Count
+    axes: Axes
+    dtype: DTypeName
 
 
-def _result_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+class ResultAttributes(NamedTuple):
+    """The position among the results of the region."""
+
+    number: Count
+
+
+def _parameter_infer(args: tuple[Any, ...], attrs: ParameterAttributes) -> Inferred:
+    return attrs.axes, named_dtype(attrs.dtype), ()
+
+
+def _result_infer(args: tuple[Any, ...], attrs: ResultAttributes) -> Inferred:
     require(isinstance(args[0], RegionOp), "a result of {}, which is no region", args[0])
     row = args[0].primitive
     assert row.outcomes is not None
     found = row.outcomes(args[0].attrs)
-    require(attrs[0] < len(found), "result {} of a region that has {}", attrs[0], len(found))
-    return (*found[attrs[0]], ())
+    number = attrs.number
+    require(number < len(found), "result {} of a region that has {}", number, len(found))
+    return (*found[number], ())
 
 
 PARAMETER = Primitive(
     "parameter",
     "leaf",
     "What the body of a region is given: its number among these, its axes and its dtype.",
-    attributes=("number", "axes", "dtype"),
-    fits=(is_count, is_axes, is_dtype),
+    attributes=ParameterAttributes,
     arity=0,
     infer=_parameter_infer,
 )
@@ -40,8 +54,7 @@ REGION_RESULT = Primitive(
     "region_result",
     "part",
     "One of the results of a region, by its number.",
-    attributes=("number",),
-    fits=(is_count,),
+    attributes=ResultAttributes,
     arity=1,
     infer=_result_infer,
     orderly=True,

@@ -11,12 +11,10 @@ from ..building.constants import as_tensor
 from ..building.tree import flat
 from ..core.argument_hints import explain_calls
 from ..core.primitive import Primitive
-from ..core.region_body import Body
 from ..core.source_info import describe, user_site
 from ..op_graph import NO_AXES, Tensor
 from ..rows.movement import broadcast
 from ..rows.remat_annotations import mark_segments
-from ..values.attribute_types import is_axis, is_count, is_flag
 from ..values.dtypes import INT64
 from .carries import Carries, describe_returned, loop_placeholder, needs_function, stepping, strong
 from .loop_batching import scan_spread
@@ -40,18 +38,12 @@ from .segments import MARKED, Numbers
 Step = Callable[[Any, Any], Any]
 
 
-def is_body(value: Any) -> bool:
-    """Return True if ``value`` is a body."""
-    return isinstance(value, Body)
-
-
 SCAN = Primitive(
     "scan",
     "region",
     "A loop along an axis: carries after the last step, and values of all steps stacked.",
     reference=scan_reference,
-    attributes=("axis", "carries", "xs", "reverse", "counted", "body"),
-    fits=(is_axis, is_count, is_count, is_flag, is_flag, is_body),
+    attributes=ScanAttributes,
     infer=scan_infer,
     outcomes=scan_outcomes,
     carriers=(),
@@ -295,7 +287,7 @@ class ForBytes:
 
     def of(self, scan: RegionOp) -> Numbers:
         """Return the numbers of segments for a scan; () if it is not divided."""
-        a = ScanAttributes(scan.attrs)
+        a: ScanAttributes = scan.attrs
         length = evaluate(a.axis.expression, self.lengths)
         if self.levels == 1:
             numbers: Numbers = (root_segments(length),)

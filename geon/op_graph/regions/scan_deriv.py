@@ -36,7 +36,7 @@ class Reverse:
     """Builds the reverse scan of one scan."""
 
     def __init__(self, op: Op, given: Given, wanted: Sequence[bool]) -> None:
-        self.op, self.a, self.given = op, ScanAttributes(op.attrs), given
+        self.op, self.a, self.given = op, op.attrs, given
         self.wanted = [
             asked or (k < self.a.carries and kind(op.args[k].dtype) == "f")
             for k, asked in enumerate(wanted)
@@ -90,7 +90,7 @@ class Reverse:
             leaves,
             roots,
             named,
-            self.a.count(self.op.args),
+            self.a.steps_given(self.op.args),
         )
         places = [*moving, *totals, *stacked]
         cotangent = dict(zip(places, made, strict=True))
@@ -141,7 +141,7 @@ def scan_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
 
     One scan carries both the values and their tangents.
     """
-    a = ScanAttributes(op.attrs)
+    a: ScanAttributes = op.attrs
     opened = Opened(a.body)
     arguments, step = opened.leaves[:-1], opened.leaves[-1]
     carries, first = a.carries, a.before_captures
@@ -171,7 +171,7 @@ def scan_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
     named.update({moving[k]: tangents[k] for k in moving if k >= first})
     made = make_scan(
         op.primitive, a.axis, a.reverse, tensors(init), tensors(xs), leaves, results, named,
-        a.count(op.args),
+        a.steps_given(op.args),
     )  # fmt: skip
     places = dict(zip(pushed, made[carries:], strict=True))
     return [places.get(k) for k in range(len(opened.results))]

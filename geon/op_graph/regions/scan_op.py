@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from ..axes.axes import Axes, Axis
 from ..core.primitive import Inferred, Primitive, require
 from ..core.region_body import Body
 from ..op_graph import NO_AXES, VOID_DTYPE, Guard, Op, Tensor, make, post_order
+from ..values.attribute_types import Count, Flag
 from ..values.dtypes import INT64, DType
 from .closure import close_body
 from .parameters import outcome, results_of, substitute_ops
@@ -19,7 +20,7 @@ Array = np.ndarray[Any, Any]
 NOTHING: dict[Op, Any] = {}
 
 
-class ScanAttributes:
+class ScanAttributes(NamedTuple):
     """The attributes of a scan by name, and the positions of its arguments.
 
     The arguments are the initial carries, the stacked inputs, the captures, and the number of steps
@@ -27,29 +28,30 @@ class ScanAttributes:
     that number; its stacked results are zero at the indices of the other steps.
     """
 
-    def __init__(self, attrs: tuple[Any, ...]) -> None:
-        self.axis: Axis
-        self.body: Body
-        self.axis, self.carries, self.xs, self.reverse, self.counted, self.body = attrs
+    axis: Axis
+    carries: Count
+    xs: Count
+    reverse: Flag
+    counted: Flag
+    body: Body
 
     @property
     def before_captures(self) -> int:
         """The number of arguments that are carries or stacked inputs."""
-        return int(self.carries + self.xs)
+        return self.carries + self.xs
 
     @property
     def captures(self) -> slice:
         """The slice of the arguments that all steps read."""
         return slice(self.before_captures, len(self.body.parameters) - 1)
 
-    def count(self, args: Sequence[Op]) -> Tensor | None:
+    def steps_given(self, args: Sequence[Op]) -> Tensor | None:
         """Return the number of steps among the arguments; None if the scan is not counted."""
         return args[-1] if self.counted else None  # type: ignore[return-value]  # a tensor
 
 
-def scan_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+def scan_infer(args: tuple[Any, ...], a: ScanAttributes) -> Inferred:
     """Check the arguments of a scan against its body; the region itself has no value."""
-    a = ScanAttributes(attrs)
     first, given = a.before_captures, a.body.parameters
     own = len(args) + (0 if a.counted else 1)  # the count takes the position of the step number
     require(own == len(given), "{} arguments for {} parameters", len(args), len(given))
@@ -73,16 +75,15 @@ def guards_of(body: Body) -> tuple[Guard, ...]:
     return tuple([guard for op in post_order(body.results) for guard in op.guards])
 
 
-def scan_outcomes(attrs: tuple[Any, ...]) -> list[tuple[Axes, DType]]:
+def scan_outcomes(a: ScanAttributes) -> list[tuple[Axes, DType]]:
     """Return axes and dtypes of the results: the last carries, then the stacked values."""
-    a = ScanAttributes(attrs)
     last = [outcome(op) for op in a.body.results[: a.carries]]
     return last + [outcome(op, (a.axis,)) for op in a.body.results[a.carries :]]
 
 
 def scan_reference(op: Any, run: Callable[..., list[Array]], *args: Array) -> list[Array]:
     """Run the loop step by step."""
-    a = ScanAttributes(op.attrs)
+    a: ScanAttributes = op.attrs
     count, first = int(a.axis.expression), a.before_captures
     if a.counted:
         count = min(max(int(args[-1]), 0), count)
@@ -117,7 +118,7 @@ def make_scan(
     stands = dict(named)
     results = substitute_ops(results, stands)
     body, captures = close_body(leaves[:-1], results, leaves[-1:], set(named.values()))
-    attrs = (axis, len(init), len(xs), reverse, count is not None, body)
+    attrs = ScanAttributes(axis, len(init), len(xs), reverse, count is not None, body)
     last = () if count is None else (count,)
     region: Op = make(row, (*init, *xs, *captures, *last), attrs)
     return results_of(region)

@@ -46,7 +46,7 @@ class Marked:
 
     def of(self, scan: RegionOp) -> Numbers:
         """Return the numbers of the first mark; () if there is none."""
-        for arg in scan.args[: ScanAttributes(scan.attrs).carries]:
+        for arg in scan.args[: scan.attrs.carries]:
             while arg.primitive.view or arg.primitive.name == "cast":
                 arg = arg.args[0]
             if arg.primitive is SEGMENTED:
@@ -63,7 +63,7 @@ class AxisSegments:
 
     def of(self, scan: RegionOp) -> Numbers:
         """Return the numbers if the scan is along the axis, else ()."""
-        return self.numbers if scan.attrs[0] == self.axis else ()
+        return self.numbers if scan.attrs.axis == self.axis else ()
 
 
 MARKED = Marked()
@@ -107,17 +107,17 @@ class Divided:
         through: dict[Op, tuple[Axis, Numbers]] = {}
         for op in self.order:
             if isinstance(op, RegionOp):
-                if op.primitive.name != "scan" or ScanAttributes(op.attrs).counted:
+                if op.primitive.name != "scan" or op.attrs.counted:
                     continue
-                axis = op.attrs[0]
+                axis = op.attrs.axis
                 read = [through[x] for x in stacks_of(op) if x in through]
                 numbers = next((n for along, n in read if along == axis), ()) or division.of(op)
                 if numbers:
                     found[op] = numbers
             elif op.args and op.args[0] in found:
                 scan: Any = op.args[0]
-                if op.attrs[0] >= scan.attrs[1]:
-                    through[op] = scan.attrs[0], found[scan]
+                if op.attrs.number >= scan.attrs.carries:
+                    through[op] = scan.attrs.axis, found[scan]
             elif op.primitive.kind == "elementwise":
                 along_with = next((through[arg] for arg in op.args if arg in through), None)
                 if along_with is not None and op.axes[0] == along_with[0]:
@@ -140,15 +140,15 @@ class Divided:
         """Return True if ``user`` reads a stack only in segments of these numbers."""
         if not isinstance(user, RegionOp):
             return user in inner and self.through[user] == (axis, numbers)
-        if self.asked.get(user) != numbers or user.attrs[0] != axis:
+        if self.asked.get(user) != numbers or user.attrs.axis != axis:
             return False
-        first, last = user.attrs[1], user.attrs[1] + user.attrs[2]
+        first, last = user.attrs.carries, user.attrs.before_captures
         return all(first <= k < last for k, arg in enumerate(user.args) if arg is op)
 
 
 def stacks_of(scan: Op) -> tuple[Op, ...]:
     """Return the stacked inputs of a scan."""
-    a = ScanAttributes(scan.attrs)
+    a: ScanAttributes = scan.attrs
     return scan.args[a.carries : a.before_captures]
 
 
@@ -205,7 +205,7 @@ class _SegmentRewriter:
             return self.new[op.args[0]]
         if op.args and op.args[0] in self.divided.numbers:
             scan: Any = op.args[0]
-            new: Op = self.of(scan).result(scan, op.attrs[0])
+            new: Op = self.of(scan).result(scan, op.attrs.number)
         else:
             args = tuple([self.new[arg] for arg in op.args])
             bodies = [self.body(body) for body in op.bodies]
@@ -223,7 +223,7 @@ class _SegmentRewriter:
 
     def of(self, scan: RegionOp) -> _Runs:
         """Return the group of scans along the axis of ``scan`` with its numbers."""
-        key = scan.attrs[0], self.divided.numbers[scan]
+        key = scan.attrs.axis, self.divided.numbers[scan]
         if key not in self.runs:
             self.runs[key] = _Runs(self, *key)
         return self.runs[key]
@@ -270,7 +270,7 @@ class _Runs:
 
     def result(self, scan: RegionOp, number: int) -> Tensor:
         """Return a result of a scan: a last carry, or a stack of all steps."""
-        a = ScanAttributes(scan.attrs)
+        a: ScanAttributes = scan.attrs
         made = self.whole(scan).results[number]
         if number < a.carries:
             return made if a.reverse or self.left == 0 else self.rest.result(scan, number)
@@ -289,23 +289,23 @@ class _Runs:
 
     def begins(self, scan: RegionOp) -> list[Tensor]:
         """Return the initial carries of a scan."""
-        return tensors(self.work.new[arg] for arg in scan.args[: scan.attrs[1]])
+        return tensors(self.work.new[arg] for arg in scan.args[: scan.attrs.carries])
 
     def begins_whole(self, scan: RegionOp) -> list[Tensor]:
         """Return the initial carries of the outer scan.
 
         In a reverse scan these are the carries after the steps behind the last whole segment.
         """
-        if self.left == 0 or not scan.attrs[3]:
+        if self.left == 0 or not scan.attrs.reverse:
             return self.begins(scan)
-        return [self.rest.result(scan, k) for k in range(scan.attrs[1])]
+        return [self.rest.result(scan, k) for k in range(scan.attrs.carries)]
 
     def begins_behind(self, scan: RegionOp) -> list[Tensor]:
         """Return the initial carries of the steps behind the last whole segment."""
-        if scan.attrs[3]:
+        if scan.attrs.reverse:
             return self.begins(scan)
         made = self.whole(scan).results
-        return [made[k] for k in range(scan.attrs[1])]
+        return [made[k] for k in range(scan.attrs.carries)]
 
     def rest_of(self, op: Op) -> Tensor:
         """Return the slice of a stack behind the last whole segment."""
@@ -381,7 +381,7 @@ class _Part:
         if op not in self.runs.divided.inner:
             return self.stack(op)
         if isinstance(op.args[0], RegionOp):
-            return result_of(self.made[op.args[0]], op.attrs[0], op._site)
+            return result_of(self.made[op.args[0]], op.attrs.number, op._site)
         new = self.runs.work.new
         args = tuple([self.made[arg] if arg in self.made else new[arg] for arg in op.args])
         axes = Axes(self.axis, [axis for axis in op.axes if axis.name != self.axis.name])
@@ -393,7 +393,7 @@ class _Part:
 
     def scan(self, op: RegionOp) -> Op:
         """Return the scan of these steps."""
-        work, a = self.runs.work, ScanAttributes(op.attrs)
+        work, a = self.runs.work, op.attrs
         xs = [self.made[x] for x in stacks_of(op)]
         captures = [work.new[arg] for arg in op.args[a.captures]]
         attrs = (self.axis, a.carries, a.xs, a.reverse, False, work.body(a.body))
@@ -416,7 +416,7 @@ class _SegmentTurn:
     """Builds the outer scan over segments that replaces one scan."""
 
     def __init__(self, runs: _Runs, scan: RegionOp) -> None:
-        self.runs, self.scan, self.a = runs, scan, ScanAttributes(scan.attrs)
+        self.runs, self.scan, self.a = runs, scan, scan.attrs
         self.carries = [like(op) for op in self.a.body.parameters[: self.a.carries]]
         self.read: dict[Tensor, Tensor] = {}  # placeholder of a segment by stack of segments
         self.part = _Part(runs, runs.inner, self.begins, lambda op: self.of(runs.stacked(op)))
@@ -446,8 +446,8 @@ class _SegmentTurn:
         It is empty if only segments of other scans run these steps.
         """
         runs, count = self.runs, self.a.carries
-        inner = {op.attrs[0] for op in runs.divided.made(self.scan)}
-        users = {op.attrs[0] for op in runs.divided.users.get(self.scan, ())}
+        inner = {op.attrs.number for op in runs.divided.made(self.scan)}
+        users = {op.attrs.number for op in runs.divided.users.get(self.scan, ())}
         numbers = [*range(count), *sorted(k for k in users - inner if k >= count)]
         if not numbers:
             return _Whole({}, [])

@@ -43,7 +43,7 @@ MAX_STACKED_STEPS = 256  # steps of a segment whose carries are stacked at a tim
 
 def while_vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None]:
     """Return the cotangents of the ``wanted`` arguments of a loop from those of its results."""
-    a = WhileAttributes(op.attrs)
+    a: WhileAttributes = op.attrs
     through_stacks = any(part is not None for part in given[a.carries + 1 :])
     if a.limit is not None and (a.limit <= MAX_RECORDED_STEPS or through_stacks):
         return _Recorded(op, given, wanted).made()[:-1]
@@ -54,7 +54,7 @@ class _Recorded(Reverse):
     """The reverse of a loop as that of a counted scan whose stacks the while loop computes."""
 
     def __init__(self, op: Op, given: Given, wanted: Sequence[bool]) -> None:
-        a = self.loop = WhileAttributes(op.attrs)
+        a = self.loop = op.attrs
         self.original = op
         assert a.limit is not None
         self.along = a.axis or _fresh_axis("step", a.limit, a)
@@ -81,7 +81,7 @@ class _Segmented:
     """
 
     def __init__(self, op: Op, given: Given, wanted: Sequence[bool]) -> None:
-        a = self.a = WhileAttributes(op.attrs)
+        a = self.a = op.attrs
         self.op, self.given = op, given
         self.parameters = a.body.parameters
         self.count = placeholder((), "int64")
@@ -207,7 +207,7 @@ def while_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
 
     One loop carries both the values and their tangents.
     """
-    a = WhileAttributes(op.attrs)
+    a: WhileAttributes = op.attrs
     opened = Opened(a.body)
     arguments, step, results = opened.leaves[:-1], opened.leaves[-1], opened.results
     (condition,) = Opened(a.condition, opened.leaves).results

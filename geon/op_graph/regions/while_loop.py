@@ -13,15 +13,15 @@ from ..core.argument_hints import explain_calls
 from ..core.primitive import Primitive
 from ..core.source_info import describe, user_site
 from ..op_graph import NO_AXES, Tensor
-from ..values.attribute_types import is_axis, is_count
+from ..values.attribute_types import is_count
 from ..values.dtypes import INT64, kind
 from .carries import Carries, describe_returned, loop_placeholder, needs_function, stepping, strong
 from .closure import refuse_effects
 from .loop_batching import while_spread
-from .scan import both, is_body, refuse_axis
+from .scan import both, refuse_axis
 from .state_carries import StateCarries, land_effects, tie_updates
 from .while_deriv import while_jvp, while_vjp
-from .while_op import make_while, while_infer, while_outcomes, while_reference
+from .while_op import WhileAttributes, make_while, while_infer, while_outcomes, while_reference
 
 if TYPE_CHECKING:
     from ..building.typing import AxisLike
@@ -32,23 +32,12 @@ IN_BODY = "a condition only looks at what is carried; assign {target} in the bod
 OPEN_LOOP_DRAW_STEPS = 1 << 16
 
 
-def is_axis_or_none(value: Any) -> bool:
-    """Return True if ``value`` is an axis or None."""
-    return value is None or is_axis(value)
-
-
-def is_limit(value: Any) -> bool:
-    """Return True if ``value`` is an integer of at least 0, or None."""
-    return value is None or is_count(value)
-
-
 WHILE = Primitive(
     "while",
     "region",
     "A loop that ends where a condition is false: its last carries, and the number of its steps.",
     reference=while_reference,
-    attributes=("axis", "limit", "carries", "condition", "body"),
-    fits=(is_axis_or_none, is_limit, is_count, is_body, is_body),
+    attributes=WhileAttributes,
     infer=while_infer,
     outcomes=while_outcomes,
     carriers=(),

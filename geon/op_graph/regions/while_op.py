@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from ..axes.axes import Axis
 from ..core.primitive import Inferred, Primitive, require
 from ..core.region_body import Body
 from ..op_graph import NO_AXES, VOID_DTYPE, Op, Tensor, make
+from ..values.attribute_types import Count, is_count
 from ..values.dtypes import INT64, DType, kind
 from .closure import close_body
 from .parameters import outcome, results_of, substitute_ops
@@ -20,7 +21,15 @@ Array = np.ndarray[Any, Any]
 NOTHING: dict[Op, Any] = {}
 
 
-class WhileAttributes:
+def is_limit(value: Any) -> bool:
+    """Return True if ``value`` is an integer of at least 0, or None."""
+    return value is None or is_count(value)
+
+
+Limit = Annotated[int | None, is_limit]
+
+
+class WhileAttributes(NamedTuple):
     """The attributes of a while loop by name.
 
     The arguments are the initial values of ``carries`` carries, then the captures. Both bodies take
@@ -29,18 +38,15 @@ class WhileAttributes:
     ``axis``, whose length is the limit. There are no such values if ``axis`` is None.
     """
 
-    def __init__(self, attrs: tuple[Any, ...]) -> None:
-        self.axis: Axis | None
-        self.limit: int | None
-        self.carries: int
-        self.condition: Body
-        self.body: Body
-        self.axis, self.limit, self.carries, self.condition, self.body = attrs
+    axis: Axis | None
+    limit: Limit
+    carries: Count
+    condition: Body
+    body: Body
 
 
-def while_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+def while_infer(args: tuple[Any, ...], a: WhileAttributes) -> Inferred:
     """Check the arguments of a loop against its bodies; the region itself has no value."""
-    a = WhileAttributes(attrs)
     given = a.body.parameters
     require(len(args) + 1 == len(given), "{} arguments for {} parameters", len(args), len(given))
     for k, (arg, parameter) in enumerate(zip(args, given, strict=False)):
@@ -69,9 +75,8 @@ def while_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     return NO_AXES, VOID_DTYPE, (*guards_of(a.condition), *guards_of(a.body))
 
 
-def while_outcomes(attrs: tuple[Any, ...]) -> list[tuple[Any, DType]]:
+def while_outcomes(a: WhileAttributes) -> list[tuple[Any, DType]]:
     """Return axes and dtypes of the last carries, the number of steps, then the stacked values."""
-    a = WhileAttributes(attrs)
     last = [outcome(op) for op in a.body.results[: a.carries]]
     first = () if a.axis is None else (a.axis,)
     stacks = [outcome(op, first) for op in a.body.results[a.carries :]]
@@ -80,7 +85,7 @@ def while_outcomes(attrs: tuple[Any, ...]) -> list[tuple[Any, DType]]:
 
 def while_reference(op: Any, run: Callable[..., list[Array]], *args: Array) -> list[Array]:
     """Run the loop step by step; stacks are zero at indices after the last step."""
-    a = WhileAttributes(op.attrs)
+    a: WhileAttributes = op.attrs
     carries, captures = list(args[: a.carries]), args[a.carries :]
     stacks = [np.zeros(axes.lengths, dtype) for axes, dtype in op.outcomes[a.carries + 1 :]]
     step = 0
@@ -116,5 +121,6 @@ def make_while(
     both, captures = close_body(leaves[:-1], roots, leaves[-1:], set(named.values()))
     body = Body(both.parameters, both.results[:-1])
     test = Body(both.parameters, both.results[-1:])
-    region: Op = make(row, (*init, *captures), (axis, limit, len(init), test, body))
+    attrs = WhileAttributes(axis, limit, len(init), test, body)
+    region: Op = make(row, (*init, *captures), attrs)
     return results_of(region)

@@ -75,7 +75,7 @@ def _read(roots: Sequence[Op]) -> dict[Op, Op]:
     used: dict[Op, set[int]] = {op: set() for op in order if isinstance(op, RegionOp)}
     for op in order:
         if op.args and op.args[0] in used:
-            used[op.args[0]].add(op.attrs[0])
+            used[op.args[0]].add(op.attrs.number)
     new: dict[Op, Op] = {}
     made: dict[Op, Mapping[int, Op]] = {}
     for op in order:
@@ -89,7 +89,7 @@ def _read(roots: Sequence[Op]) -> dict[Op, Op]:
             continue
         inside = op.args[0] if op.args and op.args[0] in made else None
         if inside is not None:
-            new[op] = made[inside][op.attrs[0]]
+            new[op] = made[inside][op.attrs.number]
         else:
             new[op] = with_args(op, tuple([new[arg] for arg in op.args]))
         carry_notes(op, new[op])
@@ -103,9 +103,10 @@ def _needed(
     if op.primitive.name == "case":
         return _smaller_case(op, args, bodies, sorted(needed))
     if op.primitive.name == "while":
-        attrs = WhileAttributes((*op.attrs[:3], *bodies))
+        condition, body = bodies
+        attrs = op.attrs._replace(condition=condition, body=body)
         return smaller_while(op, attrs, args, needed)
-    return _smaller(op, ScanAttributes(op.attrs), args, bodies[0], needed)
+    return _smaller(op, op.attrs, args, bodies[0], needed)
 
 
 def _read_body(body: Body) -> Body:
@@ -134,16 +135,16 @@ class _CleanupPass:
             if (
                 isinstance(op, RegionOp)
                 and op.primitive.name == "while"
-                and op.attrs[0] is not None
+                and op.attrs.axis is not None
             ):
-                self.along.setdefault(while_key(op), op.attrs[0])
+                self.along.setdefault(while_key(op), op.attrs.axis)
         for op in order:
             if isinstance(op, RegionOp):
                 self.used.setdefault(op, set())
                 if op.primitive.name == "while":
                     self.whiles.setdefault(self.same(op), []).append(op)
             elif op.args and isinstance(op.args[0], RegionOp):
-                self.used[op.args[0]].add(op.attrs[0])
+                self.used[op.args[0]].add(op.attrs.number)
 
     def same(self, op: RegionOp) -> object:
         """Return the key of the group of while loops that are merged.
@@ -151,7 +152,7 @@ class _CleanupPass:
         A loop that stacks nothing joins a loop that does the same and stacks.
         """
         key = while_key(op)
-        return key, op.attrs[0] or self.along.get(key)
+        return key, op.attrs.axis or self.along.get(key)
 
     def run(self) -> list[Op]:
         """Return the roots, with simplified regions."""
@@ -160,7 +161,7 @@ class _CleanupPass:
             if isinstance(op, RegionOp):
                 self.region(op)
             elif op.args and isinstance(op.args[0], RegionOp):
-                made = self.results[op.args[0]][op.attrs[0]]
+                made = self.results[op.args[0]][op.attrs.number]
                 carry_lines(op, made)
                 carry_notes(op, made)
                 self.new[op] = made
@@ -184,7 +185,7 @@ class _CleanupPass:
             if op is group[0]:
                 self.loops(op, group, args, bodies)
             return
-        count, made = op.attrs[1], bodies[0].results
+        count, made = op.attrs.carries, bodies[0].results
         values: dict[Tensor, int] = {}
         numbers = {k: k for k in range(count)}
         for k, value in enumerate(made[count:], count):
@@ -194,14 +195,14 @@ class _CleanupPass:
         if self.hoist and op not in self.divided:
             results = _without_products(op, args, body, needed)
         else:
-            results = _smaller(op, ScanAttributes(op.attrs), args, body, needed)
+            results = _smaller(op, op.attrs, args, body, needed)
         self.results[op] = {k: results[numbers[k]] for k in self.used[op]}
 
     def loops(
         self, op: RegionOp, group: Sequence[RegionOp], args: tuple[Op, ...], bodies: Sequence[Body]
     ) -> None:
         """Build the one while loop that replaces a group."""
-        a = WhileAttributes(op.attrs)
+        a: WhileAttributes = op.attrs
         values: dict[Tensor, int] = {}
         numbers: dict[Op, dict[int, int]] = {}
         for each in group:
@@ -212,10 +213,10 @@ class _CleanupPass:
             numbers[each] = found
         carries = bodies[1].results[: a.carries]
         body = Body(bodies[1].parameters, (*carries, *values))
-        along = [each.attrs[0] for each in group if each.attrs[0] is not None]
+        along = [each.attrs.axis for each in group if each.attrs.axis is not None]
         needed = {numbers[each][k] for each in group for k in self.used[each]}
-        attrs = (along[0] if along else None, a.limit, a.carries, bodies[0], body)
-        results = smaller_while(op, WhileAttributes(attrs), args, needed)
+        attrs = a._replace(axis=along[0] if along else None, condition=bodies[0], body=body)
+        results = smaller_while(op, attrs, args, needed)
         for each in group:
             self.results[each] = {k: results[numbers[each][k]] for k in self.used[each]}
 
@@ -233,8 +234,7 @@ def _without_products(
 
     Products that need not be computed step by step move before or after the scan.
     """
-    attrs = (*op.attrs[:-1], body)
-    whole = Scan(ScanAttributes(attrs), args, body)
+    whole = Scan(op.attrs._replace(body=body), args, body)
     if whole.a.counted:  # a product over all steps may do far more work than the steps that run
         return _smaller(op, whole.a, args, body, needed)
     scan = products_before(whole)
@@ -310,7 +310,11 @@ def _smaller_case(
     ]
     arguments = tuple([args[k] for k in kept])
     one: RegionOp = make(
-        op.primitive, arguments, (tuple(smaller), *op.attrs[1:]), guards=op.guards, site=op._site
+        op.primitive,
+        arguments,
+        op.attrs._replace(bodies=tuple(smaller)),
+        guards=op.guards,
+        site=op._site,
     )
     carry_lines(op, one)
     carry_notes(op, one)

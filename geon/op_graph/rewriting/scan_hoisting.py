@@ -116,7 +116,7 @@ def _with_stacks(scan: Scan, found: Mapping[Op, Tensor]) -> Scan:
     results = rebuilt(scan.body.results, known)
     body = Body(parameters, results)
     a = scan.a
-    a = ScanAttributes((a.axis, a.carries, a.xs + len(found), a.reverse, a.counted, body))
+    a = a._replace(xs=a.xs + len(found), body=body)
     return Scan(a, (*scan.args[:first], *found.values(), *scan.args[first:]), body)
 
 
@@ -169,8 +169,7 @@ def sums_after(scan: Scan, needed: set[int]) -> tuple[Scan, dict[int, Sum]]:
     if not found:
         return scan, {}
     body = Body(given, (*results, *tensors(values)))
-    attrs = (a.axis, a.carries, a.xs, a.reverse, a.counted, body)
-    return Scan(ScanAttributes(attrs), scan.args, body), found
+    return Scan(a._replace(body=body), scan.args, body), found
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -214,8 +213,7 @@ def products_after(scan: Scan, needed: set[int]) -> tuple[Scan, dict[int, Later]
     if not found:
         return scan, {}
     body = Body(given, (*results, *tensors(values)))
-    attrs = (a.axis, a.carries, a.xs, a.reverse, a.counted, body)
-    return Scan(ScanAttributes(attrs), scan.args, body), found
+    return Scan(a._replace(body=body), scan.args, body), found
 
 
 def hoist_product(later: Later, scan: Scan, results: Mapping[int, Op]) -> Tensor:

@@ -45,7 +45,7 @@ class _Meeting:
 
     def __init__(self, scans: Sequence[RegionOp]) -> None:
         self.scans = list(scans)
-        self.parts = [ScanAttributes(op.attrs) for op in scans]
+        self.parts: list[ScanAttributes] = [op.attrs for op in scans]
         self.leaves: dict[tuple[object, ...], Op] = {}
         given = [op.args[: a.carries] for op, a in zip(self.scans, self.parts, strict=True)]
         self.classes = _numbered([[(id(arg),) for arg in args] for args in given])
@@ -74,7 +74,7 @@ class _Meeting:
 
     def places(self, op: RegionOp) -> list[tuple[object, ...]]:
         """Return a key for each parameter of a scan's body, by the argument that it stands for."""
-        a = ScanAttributes(op.attrs)
+        a: ScanAttributes = op.attrs
         given = op.args[a.carries : a.captures.stop]
         kinds = ["stack"] * a.xs + ["capture"] * (len(given) - a.xs)
         named = zip(kinds, map(id, given), strict=True)
@@ -127,15 +127,15 @@ def _meetings(order: Sequence[Op]) -> Iterator[_Meeting]:
 
 def _walk(op: RegionOp) -> tuple[int, bool, int]:
     """Return the key that merged scans have in common: axis, direction and number of steps."""
-    a = ScanAttributes(op.attrs)
-    return id(a.axis), a.reverse, id(a.count(op.args))
+    a: ScanAttributes = op.attrs
+    return id(a.axis), a.reverse, id(a.steps_given(op.args))
 
 
 def _begin_alike(scans: Sequence[RegionOp]) -> bool:
     """Return True if two of the scans have an equal initial carry, or have no carries."""
     seen: set[int] = set()
     for op in scans:
-        begins = set(map(id, op.args[: op.attrs[1]])) or {0}
+        begins = set(map(id, op.args[: op.attrs.carries])) or {0}
         if begins & seen:
             return True
         seen |= begins
@@ -174,7 +174,7 @@ def _joined(met: _Meeting, roots: Sequence[Op]) -> list[Op]:
             made = made or _one(met, new)
             continue
         if op.args and op.args[0] in made:
-            new[op] = made[op.args[0]][op.attrs[0]]
+            new[op] = made[op.args[0]][op.attrs.number]
         else:
             new[op] = with_args(op, tuple([new[arg] for arg in op.args]))
         carry_lines(op, new[op])
@@ -210,7 +210,7 @@ def _one(met: _Meeting, new: Mapping[Op, Op]) -> dict[Op, list[Tensor]]:
     body = Body(parameters, tuple(substitute_ops(wanted, known)))
     begins = [begin for _, begin, _ in carries.values()]
     first = met.parts[0]
-    count = first.count(met.scans[0].args)
+    count = first.steps_given(met.scans[0].args)
     last = () if count is None else (new[count],)
     args = (*begins, *stacks.values(), *captures.values(), *last)
     attrs = (first.axis, len(carries), len(stacks), first.reverse, first.counted, body)

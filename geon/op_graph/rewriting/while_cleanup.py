@@ -17,7 +17,7 @@ from ..values.dtypes import INT64
 
 def while_key(op: RegionOp) -> object:
     """Return a key that is equal for while loops that can be merged."""
-    a = WhileAttributes(op.attrs)
+    a: WhileAttributes = op.attrs
     same = (*a.condition.results, *a.body.results[: a.carries])
     return (op.primitive, a.limit, a.carries, *map(id, same), *map(id, op.args))
 

@@ -76,7 +76,7 @@ def images(roots: Sequence[Op], known: Mapping[Op, Tensor], axes: Axes, what: st
     with building() as current:
         for op in post_order(roots, known):
             if op.args and op.args[0] in regions:
-                made[op] = regions[op.args[0]][op.attrs[0]]
+                made[op] = regions[op.args[0]][op.attrs.number]
                 continue
             args = tuple([made.get(arg, arg) for arg in op.args])
             changed = [k for k, arg in enumerate(args) if arg is not op.args[k]]

@@ -64,7 +64,7 @@ def cotangents(
             if g is None:
                 found = _cotangents_of_region(op, given.pop(op), on_path)
             elif op.args and isinstance(op.args[0], RegionOp):
-                given.setdefault(op.args[0], {})[op.attrs[0]] = g
+                given.setdefault(op.args[0], {})[op.attrs.number] = g
                 found = iter(())
             else:
                 found = _cotangents(op, g, on_path)
@@ -212,7 +212,7 @@ def forward_mode(ys: Sequence[Op], tangents: Mapping[Op, Tensor]) -> dict[Op, Te
             if op in found or op not in needed or kind(op.dtype) != "f":
                 continue
             if op.args and op.args[0] in regions:
-                tangent = regions[op.args[0]][op.attrs[0]]
+                tangent = regions[op.args[0]][op.attrs.number]
                 if tangent is not None:
                     found[op] = tangent
                 continue

@@ -1,9 +1,14 @@
-"""Predicates on attribute values of primitives; they test exact types, because ``1 == True``."""
+"""Types of the attributes of primitives, each with a predicate that a dump's values must fulfil.
+
+A primitive's attributes are a named tuple of these types. The predicates test exact types, because
+``1 == True``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from typing import Annotated, Any, get_type_hints
 
 import numpy as np
 
@@ -124,6 +129,40 @@ def _is_item(item: Any) -> bool:
     if len(item) != 2:
         return False
     return (item[0] == "at" and is_length(item[1])) or (item[0] == "dyn" and is_count(item[1]))
+
+
+Name = Annotated[str, is_name]
+Names = Annotated[tuple[str, ...], is_names]
+Text = Annotated[str, is_text]
+Flag = Annotated[bool, is_flag]
+Count = Annotated[int, is_count]
+Step = Annotated[int, is_step]
+Parts = Annotated[tuple[int, ...], is_parts]
+Size = Annotated[int | Length, is_length]
+DTypeName = Annotated[str, is_dtype]
+OneAxis = Annotated[Axis, is_axis]
+SomeAxes = Annotated[Axes, is_axes]
+Content = Annotated[bytes | Frozen, is_content]
+Layout = Annotated[tuple[str, ...] | None, is_layout]
+ScatterMode = Annotated[str, is_mode]
+Widths = Annotated[tuple[tuple[int, int] | None, ...], is_widths]
+Items = Annotated[tuple[Any, ...], is_items]
+
+
+@cache
+def predicates(attributes: type) -> tuple[Callable[[Any], bool], ...]:
+    """Return the predicate of each attribute of a class of attributes, in order.
+
+    An annotation has it as its first remark; a class without one stands for its instances.
+    """
+    hints = get_type_hints(attributes, include_extras=True).values()
+    return tuple([_predicate(hint) for hint in hints])
+
+
+def _predicate(hint: Any) -> Callable[[Any], bool]:
+    if hasattr(hint, "__metadata__"):
+        return hint.__metadata__[0]  # type: ignore[no-any-return]  # one of those above
+    return lambda value: isinstance(value, hint)
 
 
 def whole_further(attrs: tuple[Any, ...], axes: Axes) -> tuple[Any, ...]:

@@ -41,7 +41,7 @@ def loop_statements(work: ArrayOperands, kernel: Kernel, write: Write) -> list[s
     """Return the statements that run a scan."""
     assert isinstance(kernel.work, Region)
     region, inside = kernel.work, work.plan.inside[kernel.op]
-    a = ScanAttributes(region.op.attrs)
+    a: ScanAttributes = region.op.attrs
     number, bound = body_functions(work, inside, 0, region.bodies[0].leaves[:-1], write)
     count, turn = work.length(a.axis.expression), f"t{number}"
     before: list[str] = []
@@ -93,7 +93,7 @@ def while_statements(work: ArrayOperands, kernel: Kernel, write: Write) -> list[
     """Return the statements that run a while loop."""
     assert isinstance(kernel.work, Region)
     region, inside = kernel.work, work.plan.inside[kernel.op]
-    a = WhileAttributes(region.op.attrs)
+    a: WhileAttributes = region.op.attrs
     assert inside.truth is not None
     test, test_bound = body_functions(work, inside, 0, region.bodies[0].leaves[:-1], write)
     number, bound = body_functions(work, inside, 1, region.bodies[1].leaves[:-1], write)

@@ -101,5 +101,5 @@ def _place(op: RegionOp, run: RegionRun, number: int, count: int) -> tuple[str, 
         return BRANCH, op.bodies.index(run.body)
     if op.primitive.name in ENDING:
         return ENDING[op.primitive.name], number
-    a = ScanAttributes(op.attrs)
+    a: ScanAttributes = op.attrs
     return a.axis.name, count - 1 - number if a.reverse else number

@@ -61,8 +61,7 @@ def _operations_of(op: Op) -> int | Length:
 
 def _steps(op: Op) -> int | Length:
     """Return how often a region runs its bodies; 1 if only a call can tell."""
-    named = dict(zip(op.primitive.attributes, op.attrs, strict=False))
-    along = named.get("axis") if op.primitive.name == "scan" else None
+    along = op.attrs.axis if op.primitive.name == "scan" else None
     return _size([along]) if isinstance(along, Axis) else 1
 
 

@@ -13,7 +13,6 @@ from typing import Any, Protocol
 from ....op_graph.axes.affine import AffineIndex
 from ....op_graph.axes.lengths import evaluate
 from ....op_graph.op_graph import Op, Same
-from ....op_graph.regions.while_op import WhileAttributes
 from ....op_graph.values.dtypes import name_of
 from ..analysis.footprint import Reach, Reaches
 from ..analysis.loop_depth import ELEMENT_DEPTH, Depths
@@ -217,7 +216,7 @@ def _turns(op: Op, lengths: Mapping[str, int]) -> int:
     if op.primitive.name == "scan":
         return evaluate(op.attrs[0].expression, lengths)
     if op.primitive.name == "while":
-        limit = WhileAttributes(op.attrs).limit
+        limit = op.attrs.limit
         return NOMINAL_WHILE_TURNS if limit is None else min(limit, NOMINAL_WHILE_TURNS)
     return 1
 

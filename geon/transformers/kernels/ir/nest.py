@@ -11,7 +11,6 @@ from typing import Any
 from ....op_graph.axes.affine import AffineIndex, Size
 from ....op_graph.axes.axes import Axis
 from ....op_graph.op_graph import Leaf, Op, among
-from ....op_graph.regions.while_op import WhileAttributes
 from ....op_graph.rows.reducers import Reducer
 from ....op_graph.values.dtypes import DType
 from .scalar_code import Scalar
@@ -248,7 +247,7 @@ class Region:
     def loops(self) -> tuple[tuple[str, Size], ...]:
         """Return the name and length of the axis that the body iterates over; () for a branch."""
         if self.op.primitive.name == "while":
-            return ((WHILE, WhileAttributes(self.op.attrs).limit or UNLIMITED_TURNS),)
+            return ((WHILE, self.op.attrs.limit or UNLIMITED_TURNS),)
         axes = [value for value in self.op.attrs if isinstance(value, Axis)]
         return tuple([(axis.name, axis.expression) for axis in axes])
 

@@ -46,7 +46,7 @@ def scalarise_scan(
     Return None if an iteration exceeds ``bounds``, or if the body has ops other than products,
     sums, elementwise ops and views.
     """
-    a = ScanAttributes(region.attrs)
+    a: ScanAttributes = region.attrs
     roots = a.body.results
     long = {axis.name for op in roots for axis in op.axes if not _is_small(axis.expression)}
     if len(long) > 1 or any(name not in op.axes for name in long for op in roots):

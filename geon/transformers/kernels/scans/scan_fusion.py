@@ -7,7 +7,6 @@ from weakref import finalize
 
 from ....op_graph.op_graph import NO_AXES, Op, among, post_order
 from ....op_graph.regions.parameters import results_of
-from ....op_graph.regions.scan_op import ScanAttributes
 from ..nests.inlining import OperandInliner
 from .scalarised_scans import TurnBounds, scalarise_scan
 from .sequential_scan import OrderedLoop, of_rows
@@ -47,7 +46,7 @@ def _way(region: Op, bounds: TurnBounds) -> Make | None:
 
     Values without elements are not supported: the kernel's loops do not check for them.
     """
-    if region.primitive.name != "scan" or ScanAttributes(region.attrs).counted:
+    if region.primitive.name != "scan" or region.attrs.counted:
         return None
     if any(op.axes.size == 0 for op in region.bodies[-1].results):
         return None

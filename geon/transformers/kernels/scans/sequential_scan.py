@@ -60,7 +60,7 @@ def of_rows(region: Op, results: Sequence[Op], operands: OperandInliner) -> Orde
 
     Return None if the body depends on elements at other indices.
     """
-    a = ScanAttributes(region.attrs)
+    a: ScanAttributes = region.attrs
     roots = a.body.results
     rows = max([op.axes for op in roots], key=len, default=NO_AXES)
     if any(op.axes is not NO_AXES and op.axes is not rows for op in roots):

@@ -8,7 +8,6 @@ from typing import Any
 
 from ....op_graph.axes.lengths import Length, evaluate
 from ....op_graph.op_graph import Leaf, Op, among
-from ....op_graph.regions.scan_op import ScanAttributes
 from ...kernels.ir.nest import Region
 from ...runtime.arena import place
 from ...sizes.buffers import Buffer
@@ -158,7 +157,7 @@ def _planned(kernel: Kernel, reuse: bool) -> tuple[Plan, ...]:
         return ()
     op = kernel.work.op
     loop = op.primitive.name == "scan"
-    first = ScanAttributes(op.attrs).before_captures if loop else None
+    first = op.attrs.before_captures if loop else None
     return tuple([
         plan_memory(inner.schedule, reuse, None if first is None else inner.leaves[first:-1])
         for inner in kernel.work.bodies

@@ -12,8 +12,6 @@ from ....op_graph.core.source_info import building
 from ....op_graph.core.traversal import is_bound
 from ....op_graph.op_graph import Leaf, Op, RegionOp, Tensor, among, deep_order, post_order
 from ....op_graph.regions.closure import rebuilt
-from ....op_graph.regions.scan_op import ScanAttributes
-from ....op_graph.regions.while_op import WhileAttributes
 from ....op_graph.rows.elementwise import copy
 from ....op_graph.rows.leaves import input_leaf
 from ...kernels.ir.nest import Inner, Region
@@ -356,7 +354,4 @@ def is_rearranged(op: Op) -> bool:
 
 def carries_of(region: Op) -> int:
     """Return the number of carries of a region: the first results of its last body."""
-    name, attrs = region.primitive.name, region.attrs
-    if name == "case":
-        return 0
-    return (ScanAttributes if name == "scan" else WhileAttributes)(attrs).carries
+    return 0 if region.primitive.name == "case" else region.attrs.carries

@@ -44,7 +44,7 @@ class LoopText:
         assert isinstance(kernel.work, Region)
         self.kernel, self.inside, self.work = kernel, inside, kernel.work
         self.kernel_args = lying(kernel.work.op, around)
-        self.a = ScanAttributes(kernel.work.op.attrs)
+        self.a: ScanAttributes = kernel.work.op.attrs
         self.results = {
             number: len(kernel.work.op.args) + k for k, number in enumerate(kernel.work.numbers)
         }
@@ -199,7 +199,7 @@ class WhileText:
         assert isinstance(kernel.work, Region)
         self.kernel, self.inside, self.work = kernel, inside, kernel.work
         self.kernel_args = lying(kernel.work.op, around)
-        self.a = WhileAttributes(kernel.work.op.attrs)
+        self.a: WhileAttributes = kernel.work.op.attrs
         first = len(kernel.work.op.args)
         self.results = {number: first + k for k, number in enumerate(kernel.work.numbers)}
         self.spares: dict[int, list[int]] = {}

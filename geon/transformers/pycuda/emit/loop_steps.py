@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.op_graph import Op, Same
-from ....op_graph.regions.scan_op import ScanAttributes
-from ....op_graph.regions.while_op import WhileAttributes
 from ...kernels.ir.nest import Region
 from ...lowering.facts.value_sizes import bytes_of
 from ...lowering.planning.buffer_slots import place_of
@@ -63,7 +61,7 @@ class Turning:
     ) -> None:
         assert isinstance(kernel.work, Region)
         self.work, inside = kernel.work, around.plan.inside[kernel.op]
-        a = self.a = ScanAttributes(self.work.op.attrs)
+        a = self.a = self.work.op.attrs
         plan = inside.plans[0]
         outputs, leaves = plan.schedule.program.outputs, self.work.bodies[0].leaves
         lies = lying(self.work.op, around)
@@ -182,7 +180,7 @@ class Repeating:
     ) -> None:
         assert isinstance(kernel.work, Region)
         work, inside = kernel.work, around.plan.inside[kernel.op]
-        a = self.a = WhileAttributes(work.op.attrs)
+        a = self.a = work.op.attrs
         lies = lying(work.op, around)
         given = [pointer(place_of(around.plan, op)) for op in lies]
         made = [pointer(place_of(around.plan, op)) for op in kernel.results]

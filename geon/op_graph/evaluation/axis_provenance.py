@@ -10,7 +10,7 @@ from ..axes.affine import AffineIndex, variable
 from ..axes.index_map import GuardedElement, Index, Position, atoms, identity
 from ..building.constants import CONSTANT
 from ..op_graph import Leaf, Op, Tensor
-from ..regions.loop_view import loop_of
+from ..regions.loop import loop_of
 from ..regions.parameters import PARAMETER, REGION_RESULT
 from ..rows.remat_annotations import AFTER, REMAT, SEGMENTED
 
@@ -295,7 +295,9 @@ class _AxisSearch:
                 for k, body in enumerate(region.bodies)
             ]
             return Made(tuple([(result,) for result in results]))
-        last = ElementState(self._frame(region, loop.number, frame), loop.made(number), axis, at)
+        last = ElementState(
+            self._frame(region, loop.number, frame), loop.step_value(number), axis, at
+        )
         if number < loop.carries:
             return Made(((ElementState(frame, region.args[number], axis, at),), (last,)))
         if loop.axis is not None and axis == loop.axis.name:
@@ -316,12 +318,12 @@ class _AxisSearch:
         if state.inside:
             if number < loop.carries:
                 return UNKNOWN
-            if number not in loop.walked:
+            if number not in loop.inputs:
                 return Made(((ALIKE,),))
             assert loop.axis is not None  # it has stacked inputs
             return Made(((outside._replace(axis=loop.axis.name),),))
         if number < loop.carries:
-            return Made(((outside,), (state._replace(op=loop.made(number)),)))
+            return Made(((outside,), (state._replace(op=loop.step_value(number)),)))
         return Made(((outside,),))
 
     def _frame(self, region: Op, body: int, around: int) -> int:

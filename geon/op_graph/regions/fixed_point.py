@@ -18,7 +18,6 @@ import numpy as np
 from ...errors import ArgumentError, ConvergenceError, DTypeError
 from ..axes.axes import Axes
 from ..building.constants import as_tensor
-from ..building.elementwise_build import broadcast_over
 from ..building.tree import flat
 from ..building.weak import strengthen
 from ..core.argument_hints import check_flag, explain_calls
@@ -42,7 +41,7 @@ from ..values.attribute_types import Count, Flag, is_count
 from ..values.dtypes import BOOL, FLOAT32, DType, kind
 from .carries import Carries, needs_function
 from .closure import Opened, close_body, like, refuse_effects
-from .loop_batching import Images, both_axes
+from .loop_transforms import Images, loop_spread
 from .parameters import outcome, results_of, substitute_ops, tensors
 from .scan_op import guards_of
 from .while_op import make_while
@@ -176,31 +175,10 @@ def _spread(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list[Tens
 
     The loop runs until the values have converged at all indices of the batch axes.
     """
-    a: FixedPointAttributes = op.attrs
-    opened = Opened(a.body)
-    leaves = opened.leaves
-    moving = {k for k, arg in enumerate(args[:-1]) if arg is not op.args[k]}
-    while True:
-        wide = {k: placeholder(both_axes(leaves[k].axes, axes), leaves[k].dtype) for k in moving}
-        found = images(opened.results, {leaves[k]: leaf for k, leaf in wide.items()})
-        more = {k for k in range(a.carries) if opened.results[k] in found} - moving
-        if not more:
-            break
-        moving |= more
-    given: list[Any] = list(args[:-1])
-    for k in moving:
-        given[k] = broadcast_over(given[k], both_axes(op.args[k].axes, axes))
-    inner = [wide.get(k, leaf) for k, leaf in enumerate(leaves)]
-    results: list[Any] = [
-        broadcast_over(found.get(result, result), inner[k].axes)  # type: ignore[arg-type]  # tensors
-        for k, result in enumerate(opened.results)
-    ]
-    named: dict[Op, Any] = dict(zip(inner[a.carries :], given[a.carries :], strict=True))
     tolerance: Any = args[-1]
     if tolerance.axes is not NO_AXES:
         tolerance = smallest_of(_bordered(tolerance, math.inf))
-    begun, leaves = given[: a.carries], inner[: a.carries]
-    return _make(op.primitive, a.limit, a.raises, begun, leaves, results, tolerance, named)
+    return loop_spread(op, (*args[:-1], tolerance), axes, images)
 
 
 FIXED_POINT = Primitive(

@@ -17,8 +17,8 @@ from ..rows.movement import broadcast
 from ..rows.remat_annotations import mark_segments
 from ..values.dtypes import INT64
 from .carries import Carries, describe_returned, loop_placeholder, needs_function, stepping, strong
-from .loop_batching import scan_spread
-from .scan_deriv import scan_jvp, scan_vjp
+from .loop_transforms import loop_jvp, loop_spread
+from .scan_deriv import scan_vjp
 from .scan_op import make_scan, scan_infer, scan_outcomes, scan_reference
 from .state_carries import StateCarries, land_effects, tie_updates
 
@@ -48,8 +48,8 @@ SCAN = Primitive(
     outcomes=scan_outcomes,
     carriers=(),
     vjp=scan_vjp,
-    jvp=scan_jvp,
-    spread=scan_spread,
+    jvp=loop_jvp,
+    spread=loop_spread,
     cost="kernel",
 )
 

@@ -17,12 +17,12 @@ from ..core.region_body import Body
 from ..op_graph import Op, RegionOp, Tensor, post_order
 from ..rows.accumulation import accumulate, round_total, total_of, widen
 from ..rows.movement import broadcast
-from ..transforms.derivative_sweeps import cotangents, forward_mode, zeros
+from ..transforms.derivative_sweeps import cotangents, zeros
 from ..transforms.functionalize import substitute
 from ..values.dtypes import kind
 from .closure import Opened, like
 from .parameters import result_of, substitute_ops, tensors
-from .scan_op import ScanAttributes, make_scan
+from .scan_op import make_scan
 
 Given = Sequence[Tensor | None]
 
@@ -134,51 +134,6 @@ class Reverse:
         before = with_bodies(self.op, [extended])
         first = len(body.results)
         return [result_of(before, first + k) for k in range(len(values))]
-
-
-def scan_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
-    """Return the tangents of a scan's results from those of its arguments.
-
-    One scan carries both the values and their tangents.
-    """
-    a: ScanAttributes = op.attrs
-    opened = Opened(a.body)
-    arguments, step = opened.leaves[:-1], opened.leaves[-1]
-    carries, first = a.carries, a.before_captures
-    moving = {k: like(arguments[k]) for k, t in enumerate(tangents) if t is not None}
-    while True:
-        along: dict[Op, Tensor] = {arguments[k]: leaf for k, leaf in moving.items()}
-        found = forward_mode(opened.results, along)
-        new = [k for k in range(carries) if opened.results[k] in found and k not in moving]
-        if not new:
-            break
-        moving.update({k: like(arguments[k]) for k in new})
-    carried = [k for k in moving if k < carries]
-    values = [k for k in range(carries, len(opened.results)) if opened.results[k] in found]
-    if not carried and not values:
-        return [None] * len(opened.results)
-    pushed = {k: found.get(opened.results[k]) for k in (*carried, *values)}
-    results = [*opened.results[:carries]]
-    for k, value in pushed.items():
-        results.append(zeros(opened.results[k]) if value is None else
-                       broadcast(value, opened.results[k].axes))  # fmt: skip
-    stacks = [k for k in moving if carries <= k < first]
-    init = [*op.args[:carries], *(_or_zeros(tangents[k], arguments[k]) for k in carried)]
-    xs = [*op.args[carries:first], *(tangents[k] for k in stacks)]
-    leaves = [*arguments[:carries], *(moving[k] for k in carried), *arguments[carries:first],
-              *(moving[k] for k in stacks), step]  # fmt: skip
-    named: dict[Op, Any] = dict(zip(arguments[a.captures], op.args[a.captures], strict=True))
-    named.update({moving[k]: tangents[k] for k in moving if k >= first})
-    made = make_scan(
-        op.primitive, a.axis, a.reverse, tensors(init), tensors(xs), leaves, results, named,
-        a.steps_given(op.args),
-    )  # fmt: skip
-    places = dict(zip(pushed, made[carries:], strict=True))
-    return [places.get(k) for k in range(len(opened.results))]
-
-
-def _or_zeros(value: Tensor | None, like: Op) -> Tensor:
-    return zeros(like) if value is None else value
 
 
 MIN_STORED_PRODUCT_TERMS = (

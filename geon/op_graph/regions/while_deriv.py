@@ -22,7 +22,7 @@ from ..rows.elementwise import cast, equal, less, maximum, minimum, where
 from ..rows.leaves import placeholder
 from ..rows.movement import broadcast
 from ..transforms.batching import fresh_axes, names_below
-from ..transforms.derivative_sweeps import cotangents, forward_mode, zeros
+from ..transforms.derivative_sweeps import cotangents, zeros
 from ..transforms.functionalize import substitute
 from ..values.dtypes import INT64, kind
 from .carries import strong
@@ -200,44 +200,6 @@ class _Segmented:
         ]
         known: dict[Op, Op] = dict(zip(first, begun, strict=True))
         return substitute_ops(made, known)
-
-
-def while_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
-    """Return the tangents of a loop's results from those of its arguments.
-
-    One loop carries both the values and their tangents.
-    """
-    a: WhileAttributes = op.attrs
-    opened = Opened(a.body)
-    arguments, step, results = opened.leaves[:-1], opened.leaves[-1], opened.results
-    (condition,) = Opened(a.condition, opened.leaves).results
-    moving = {k: like(arguments[k]) for k, t in enumerate(tangents) if t is not None}
-    while True:
-        along: dict[Op, Tensor] = {arguments[k]: leaf for k, leaf in moving.items()}
-        found = forward_mode(results, along)
-        new = [k for k in range(a.carries) if results[k] in found and k not in moving]
-        if not new:
-            break
-        moving.update({k: like(arguments[k]) for k in new})
-    carried = [k for k in moving if k < a.carries]
-    values = [k for k in range(a.carries, len(results)) if results[k] in found]
-    pushed = [
-        broadcast(found[results[k]], results[k].axes) if results[k] in found else zeros(results[k])
-        for k in (*carried, *values)
-    ]
-    init = [*op.args[: a.carries]]
-    for k in carried:
-        tangent = tangents[k]
-        init.append(zeros(arguments[k]) if tangent is None else tangent)
-    leaves = [*arguments[: a.carries], *(moving[k] for k in carried), step]
-    named: dict[Op, Any] = dict(zip(arguments[a.carries :], op.args[a.carries :], strict=True))
-    named.update({moving[k]: tangents[k] for k in moving if k >= a.carries})
-    every = [*results[: a.carries], *pushed]
-    made = make_while(op.primitive, a.axis, a.limit, tensors(init), leaves, condition, every, named)
-    places: dict[int, Tensor] = dict(zip(carried, made[a.carries :], strict=False))
-    first = a.carries + len(carried) + 1
-    places.update(zip((k + 1 for k in values), made[first:], strict=True))
-    return [places.get(k) for k in range(len(results) + 1)]
 
 
 def _fresh_axis(name: str, length: int, a: WhileAttributes) -> Axis:

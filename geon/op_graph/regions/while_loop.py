@@ -17,10 +17,10 @@ from ..values.attribute_types import is_count
 from ..values.dtypes import INT64, kind
 from .carries import Carries, describe_returned, loop_placeholder, needs_function, stepping, strong
 from .closure import refuse_effects
-from .loop_batching import while_spread
+from .loop_transforms import loop_jvp, loop_spread
 from .scan import both, refuse_axis
 from .state_carries import StateCarries, land_effects, tie_updates
-from .while_deriv import while_jvp, while_vjp
+from .while_deriv import while_vjp
 from .while_op import WhileAttributes, make_while, while_infer, while_outcomes, while_reference
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ WHILE = Primitive(
     outcomes=while_outcomes,
     carriers=(),
     vjp=while_vjp,
-    jvp=while_jvp,
-    spread=while_spread,
+    jvp=loop_jvp,
+    spread=loop_spread,
     cost="kernel",
 )
 

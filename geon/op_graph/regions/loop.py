@@ -1,0 +1,162 @@
+"""``Loop``: scans, while loops and fixed points in the parts that all of them have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ..axes.axes import Axis
+from ..core.primitive import Primitive
+from ..core.region_body import Body
+from ..op_graph import Op, RegionOp, Tensor, make
+from .closure import Opened, close_body
+from .parameters import result_of, results_of, substitute_ops
+
+ReachedT = TypeVar("ReachedT", bound=Container[Op])
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop: its primitive ``row``, its attributes ``attrs``, and what these mean.
+
+    The arguments of the region are the initial values of ``carries`` carries, ``xs`` inputs that
+    are sliced along ``axis``, the captures, and ``options`` others: the number of steps of a
+    counted scan, the tolerance of a fixed point. ``body``, which has the index ``number`` among the
+    bodies, computes a step: the next carries, then values to stack along ``axis``. Its parameters
+    are the carries, a slice of each input, the captures, and the step number if ``numbered``.
+    ``conditions`` depend on the same parameters; the loop ends when one is false. The results of
+    the region are the last carries, ``extra`` others (the number of steps of a while loop, whether
+    a fixed point still moved), and the stacks.
+    """
+
+    row: Primitive
+    attrs: Any
+    number: int
+    body: Body
+    conditions: tuple[Tensor, ...]
+    carries: int
+    xs: int
+    axis: Axis | None
+    options: int
+    extra: int
+    numbered: bool = True
+
+    @property
+    def inputs(self) -> range:
+        """The range of the arguments that are sliced along the axis."""
+        return range(self.carries, self.carries + self.xs)
+
+    @property
+    def captures(self) -> slice:
+        """The slice of the arguments, and of the parameters, that all steps read."""
+        return slice(self.carries + self.xs, len(self.body.parameters) - self.numbered)
+
+    def result(self, number: int) -> int:
+        """Return the number of the region's result that result ``number`` of the body gives."""
+        return number if number < self.carries else number + self.extra
+
+    def step_value(self, number: int) -> Op:
+        """Return the op of the body that computes result ``number`` of the region in one step."""
+        return self.body.results[number if number < self.carries else number - self.extra]
+
+    def is_step(self, number: int) -> bool:
+        """Return True if parameter ``number`` is the step number."""
+        return self.numbered and number == len(self.body.parameters) - 1
+
+    def opened(self) -> Opened:
+        """Return the results of the body, then the conditions, over new placeholders."""
+        return Opened(Body(self.body.parameters, (*self.body.results, *self.conditions)))
+
+    def with_bodies(self, bodies: Sequence[Body]) -> Loop:
+        """Return the loop with other bodies, in the order of the region's."""
+        if self.conditions:
+            condition, body = bodies
+            attrs = self.attrs._replace(condition=condition, body=body)
+        else:
+            attrs = self.attrs._replace(body=bodies[0])
+        return loop_from(self.row, attrs)
+
+    def with_parts(
+        self, carries: int, xs: int, body: Body, conditions: Sequence[Tensor], axis: Axis | None
+    ) -> Loop:
+        """Return the same kind of loop with other parts; a while loop has no axis if None."""
+        changes: dict[str, Any] = {"carries": carries, "body": body}
+        if self.row.name == "scan":
+            changes["xs"] = xs
+        if self.conditions:
+            changes["condition"] = Body(body.parameters, tuple(conditions))
+            changes["axis"] = axis
+        return loop_from(self.row, self.attrs._replace(**changes))
+
+    def rebuilt(
+        self,
+        init: Sequence[Tensor],
+        xs: Sequence[Tensor],
+        leaves: Sequence[Tensor],
+        results: Sequence[Tensor],
+        conditions: Sequence[Tensor],
+        named: Mapping[Op, Any],
+        options: Iterable[Op],
+    ) -> list[Tensor]:
+        """Return the results of the same kind of loop with a step that computes ``results``.
+
+        ``leaves`` are placeholders for the carries, the slices of ``xs`` and the step number. The
+        keys of ``named`` are placeholders for values that all steps read.
+        """
+        stands = dict(named)
+        roots = substitute_ops([*results, *conditions], stands)
+        count = len(init) + len(xs)
+        both, captures = close_body(leaves[:count], roots, leaves[count:], set(named.values()))
+        body = Body(both.parameters, both.results[: len(results)])
+        loop = self.with_parts(len(init), len(xs), body, both.results[len(results) :], self.axis)
+        region: Op = make(self.row, (*init, *xs, *captures, *options), loop.attrs)
+        return results_of(region)
+
+    def named_captures(self, leaves: Sequence[Op], args: Sequence[Op]) -> dict[Op, Any]:
+        """Map the placeholders of captures, among ``leaves`` for all parameters, to arguments."""
+        return dict(zip(leaves[self.captures], args[self.captures], strict=True))
+
+
+def loop_of(region: Op) -> Loop | None:
+    """Return a region as a loop; None if it is a ``case``."""
+    return None if region.primitive.name == "case" else loop_from(region.primitive, region.attrs)
+
+
+def loop_from(row: Primitive, a: Any) -> Loop:
+    """Return the loop of a primitive with these attributes."""
+    if row.name == "scan":
+        return Loop(row, a, 0, a.body, (), a.carries, a.xs, a.axis, int(a.counted), 0)
+    if row.name == "while":
+        return Loop(row, a, 1, a.body, a.condition.results, a.carries, 0, a.axis, 0, 1)
+    assert row.name == "fixed_point"
+    return Loop(row, a, 0, a.body, (), a.carries, 0, None, 1, 1, numbered=False)
+
+
+def close(
+    seeds: Collection[int], carries: Sequence[Op], reach: Callable[[Set[int]], ReachedT]
+) -> tuple[set[int], ReachedT]:
+    """Return the smallest set of numbers with ``seeds`` and all carries that it reaches.
+
+    ``carries`` has an op for each carry; a carry is reached if ``reach(numbers)`` contains its op.
+    The second result is ``reach`` of the set.
+    """
+    found = set(seeds)
+    while True:
+        reached = reach(found)
+        more = {k for k, op in enumerate(carries) if op in reached} - found
+        if not more:
+            return found, reached
+        found |= more
+
+
+def step_results(region: Op) -> list[Tensor]:
+    """Return the results of a loop without its extra ones: last carries, then stacks."""
+    loop = loop_of(region)
+    assert loop is not None
+    return [result_of(region, loop.result(k)) for k in range(len(loop.body.results))]
+
+
+def is_loop(op: Op) -> bool:
+    """Return True if ``op`` is a scan, a while loop or a fixed point."""
+    return isinstance(op, RegionOp) and op.primitive.name != "case"

@@ -23,7 +23,7 @@ DRIVERS = {
     "op_graph/regions/cases.py",
     "op_graph/regions/segments.py",
     "op_graph/rewriting/region_cleanup.py",
-    "op_graph/rewriting/scan_merging.py",
+    "op_graph/building/rebuild.py",
     "op_graph/rewriting/driver.py",
     "op_graph/transforms/derivative_sweeps.py",
     "transformers/lowering/planning/memory_budget.py",

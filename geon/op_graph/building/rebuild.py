@@ -1,15 +1,63 @@
-"""Copies of ops with other arguments, bodies or axes, and copies of leaves."""
+"""Rebuilding of graphs with some ops replaced, and copies of ops and leaves.
+
+Whatever is rebuilt keeps its source line, names and tags: only the functions here carry them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ..axes.axes import Axes
 from ..core.region_body import Body
+from ..core.source_info import current
 from ..nodes import Notes, carry_lines, carry_notes
-from ..op_graph import Guard, Leaf, Op, OpT, insert, intern, make_leaf, new_op, put_notes, same_ops
+from ..op_graph import (
+    Guard,
+    Leaf,
+    Op,
+    OpT,
+    insert,
+    intern,
+    make_leaf,
+    new_op,
+    post_order,
+    put_notes,
+    same_ops,
+)
 from ..values.dtypes import DType
+
+Replace = Callable[[Op, tuple[Op, ...]], "Op | None"]
+
+
+def rebuild(
+    roots: Iterable[Op], replace: Replace | None = None, new: dict[Op, Op] | None = None
+) -> list[Op]:
+    """Return the roots with ops replaced, arguments before users.
+
+    ``replace(op, args)`` returns what replaces ``op``, whose arguments have become ``args``; None
+    means the same op on these. It runs with the source line of ``op``. ``new`` maps ops to their
+    replacements; it gains the ops that it lacks.
+    """
+    new = {} if new is None else new
+    roots = list(roots)
+    site = current.site
+    try:
+        for op in post_order(roots, new):
+            args = tuple([new[arg] for arg in op.args])
+            current.site = op._site
+            made = None if replace is None else replace(op, args)
+            new[op] = carry(op, with_args(op, args) if made is None else made)
+    finally:
+        current.site = site
+    return [new[root] for root in roots]
+
+
+def carry(old: Op, new: OpT) -> OpT:
+    """Return ``new``, which replaces ``old``, with the lines, names and tags of both."""
+    carry_lines(old, new)
+    carry_notes(old, new)
+    return new
 
 
 def with_args(
@@ -88,10 +136,7 @@ def copy_op(
     made = new_op(type(op), op.primitive, args, attrs, axes, op.dtype, op.weak, effect, guards)
     put_notes(made, None if notes is None else notes.copy())
     found = insert(key, made)
-    if found is not made:
-        carry_lines(made, found)
-        carry_notes(made, found)
-    return found
+    return carry(made, found)
 
 
 def copy_leaf(leaf: Leaf, axes: Axes) -> Leaf:

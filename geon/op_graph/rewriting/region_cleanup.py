@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence, Set
 
-from ..building.rebuild import with_args
+from ..building.constants import as_tensor
+from ..building.rebuild import rebuild
+from ..building.weak import strengthen
 from ..core.interning import OwnTable
 from ..core.region_body import Body
-from ..core.source_info import building, current
-from ..nodes import carry_lines, carry_notes
-from ..op_graph import Op, RegionOp, Tensor, make, post_order
+from ..core.source_info import building
+from ..op_graph import NO_AXES, Op, RegionOp, Tensor, make, post_order
 from ..regions.closure import rebuilt
-from ..regions.parameters import parameter, result_of, tensors
-from ..regions.scan_op import ScanAttributes
+from ..regions.loop import Loop, close, loop_from, loop_of
+from ..regions.parameters import REGION_RESULT, parameter, result_of, tensors
 from ..regions.segments import MARKED, Divided, Division
-from ..regions.while_op import WhileAttributes
+from ..rows.elementwise import add
 from ..rows.leaves import iota
+from ..values.dtypes import INT64
+from .loop_merging import merge_loops
 from .scan_hoisting import (
     Scan,
     add_products,
@@ -24,8 +27,8 @@ from .scan_hoisting import (
     products_before,
     sums_after,
 )
-from .scan_merging import merge_scans
-from .while_cleanup import smaller_while, while_key
+
+Inner = Callable[[Sequence[Op]], Sequence[Op]]  # simplifies the results of a body
 
 
 def clean_regions(
@@ -33,25 +36,24 @@ def clean_regions(
 ) -> list[Op]:
     """Return the roots with fewer and smaller regions; new ops are in the intern table ``own``.
 
-    Scans that share carries are merged into one. Carries, stacks, captures and results that nothing
-    reads are removed. The step number becomes a stacked input if the body reads it. With ``hoist``,
-    products are hoisted out of scans, except out of those that ``division`` divides into segments:
-    hoisting would store their stacks as a whole.
+    Loops that share carries are merged into one. Carries, stacks, captures and results that nothing
+    reads are removed. The step number of a scan becomes a stacked input, and that of a while loop a
+    carry, if something reads it. With ``hoist``, products are hoisted out of scans, except out of
+    those that ``division`` divides into segments: hoisting would store their stacks as a whole.
     """
+
+    def cleaned(roots: Sequence[Op]) -> list[Op]:
+        while True:
+            merged = merge_loops(roots)
+            if not any(isinstance(op, RegionOp) for op in post_order(merged)):
+                return merged
+            made = rebuild(merged, _CleanupPass(merged, cleaned, hoist, division).replaced)
+            if all(new is old for new, old in zip(made, roots, strict=True)):
+                return made
+            roots = made
+
     with building(own):
-        return _tidied(roots, hoist, division)
-
-
-def _tidied(roots: Sequence[Op], hoist: bool, division: Division | None) -> list[Op]:
-    while True:
-        roots = merge_scans(roots)
-        order = post_order(roots)
-        if not any(isinstance(op, RegionOp) for op in order):
-            return list(roots)
-        made = _CleanupPass(order, roots, hoist, division).run()
-        if all(new is old for new, old in zip(made, roots, strict=True)):
-            return made
-        roots = made
+        return cleaned(roots)
 
 
 def drop_unused_regions(roots: Sequence[Op]) -> dict[Op, Op]:
@@ -59,192 +61,96 @@ def drop_unused_regions(roots: Sequence[Op]) -> dict[Op, Op]:
 
     This holds inside of bodies too. Equal regions are not merged.
     """
-    order = post_order(roots)
-    stands: dict[Op, Op] = {op: op for op in order}
+
+    def inner(results: Sequence[Op]) -> list[Op]:
+        stands = drop_unused_regions(results)
+        return [stands[result] for result in results]
+
+    stands: dict[Op, Op] = {op: op for op in post_order(roots)}
     while True:
-        made = _read([stands[root] for root in roots])
-        if all(made[stands[root]] is stands[root] for root in roots):
+        now = [stands[root] for root in roots]
+        made: dict[Op, Op] = {}
+        if all(new is old for new, old in zip(
+            rebuild(now, _CleanupPass(now, inner).replaced, made), now, strict=True
+        )):  # fmt: skip
             return stands
         # An op without an entry in `made` was read only by removed ops; nothing looks it up.
         stands = {op: made.get(new, new) for op, new in stands.items()}
 
 
-def _read(roots: Sequence[Op]) -> dict[Op, Op]:
-    """Map each op to its replacement, with only those results of regions that some op reads."""
-    order = post_order(roots)
-    used: dict[Op, set[int]] = {op: set() for op in order if isinstance(op, RegionOp)}
-    for op in order:
-        if op.args and op.args[0] in used:
-            used[op.args[0]].add(op.attrs.number)
-    new: dict[Op, Op] = {}
-    made: dict[Op, Mapping[int, Op]] = {}
-    for op in order:
-        current.site = op._site
-        if isinstance(op, RegionOp):
-            args = tuple([new[arg] for arg in op.args])
-            bodies = [_read_body(body) for body in op.bodies]
-            current.site = op._site  # rewriting the bodies has changed it
-            made[op] = _needed(op, args, bodies, used[op])
-            new[op] = next(iter(made[op].values())).args[0] if made[op] else op
-            continue
-        inside = op.args[0] if op.args and op.args[0] in made else None
-        if inside is not None:
-            new[op] = made[inside][op.attrs.number]
-        else:
-            new[op] = with_args(op, tuple([new[arg] for arg in op.args]))
-        carry_notes(op, new[op])
-    return new
-
-
-def _needed(
-    op: RegionOp, args: tuple[Op, ...], bodies: Sequence[Body], needed: set[int]
-) -> Mapping[int, Op]:
-    """Return the needed results, by number, of a region with these arguments and bodies."""
-    if op.primitive.name == "case":
-        return _smaller_case(op, args, bodies, sorted(needed))
-    if op.primitive.name == "while":
-        condition, body = bodies
-        attrs = op.attrs._replace(condition=condition, body=body)
-        return smaller_while(op, attrs, args, needed)
-    return _smaller(op, op.attrs, args, bodies[0], needed)
-
-
-def _read_body(body: Body) -> Body:
-    """Return a body without unread results of its regions; the same object if there are none."""
-    stands = drop_unused_regions(body.results)
-    made = tuple(tensors([stands[result] for result in body.results]))
-    if all(new is old for new, old in zip(made, body.results, strict=True)):
-        return body
-    return Body(body.parameters, made)
-
-
 class _CleanupPass:
-    """One pass over the graph, arguments before users."""
+    """The replacements of regions in one pass over the graph below ``roots``."""
 
     def __init__(
-        self, order: Sequence[Op], roots: Sequence[Op], hoist: bool, division: Division | None
+        self,
+        roots: Sequence[Op],
+        inner: Inner,
+        hoist: bool = False,
+        division: Division | None = None,
     ) -> None:
-        self.order, self.roots, self.hoist, self.division = order, roots, hoist, division
+        order = post_order(roots)
+        self.inner, self.hoist = inner, hoist
         self.divided = {} if division is None else Divided(order, roots, division).numbers
-        self.new: dict[Op, Op] = {}
         self.results: dict[Op, dict[int, Op]] = {}  # new results of each old region, by number
-        self.used: dict[Op, set[int]] = {}
-        self.whiles: dict[object, list[RegionOp]] = {}  # groups of while loops to merge
-        self.along: dict[object, object] = {}  # first axis along which a loop of a group stacks
+        self.used: dict[Op, set[int]] = {op: set() for op in order if isinstance(op, RegionOp)}
         for op in order:
-            if (
-                isinstance(op, RegionOp)
-                and op.primitive.name == "while"
-                and op.attrs.axis is not None
-            ):
-                self.along.setdefault(while_key(op), op.attrs.axis)
-        for op in order:
-            if isinstance(op, RegionOp):
-                self.used.setdefault(op, set())
-                if op.primitive.name == "while":
-                    self.whiles.setdefault(self.same(op), []).append(op)
-            elif op.args and isinstance(op.args[0], RegionOp):
+            if op.primitive is REGION_RESULT:
                 self.used[op.args[0]].add(op.attrs.number)
 
-    def same(self, op: RegionOp) -> object:
-        """Return the key of the group of while loops that are merged.
+    def replaced(self, op: Op, args: tuple[Op, ...]) -> Op | None:
+        """Return the replacement of a region or of a result of one; None for another op."""
+        if op.primitive is REGION_RESULT:
+            return self.results[op.args[0]][op.attrs.number]
+        if not isinstance(op, RegionOp):
+            return None
+        found = self.results[op] = self.region(op, args)
+        regions = (each.args[0] for each in found.values() if each.primitive is REGION_RESULT)
+        return next(regions, op)
 
-        A loop that stacks nothing joins a loop that does the same and stacks.
-        """
-        key = while_key(op)
-        return key, op.attrs.axis or self.along.get(key)
+    def region(self, op: RegionOp, args: tuple[Op, ...]) -> dict[int, Op]:
+        """Return the used results, by number, of a region with these arguments."""
+        used = self.used[op]
+        bodies = [
+            Body(body.parameters, tuple(tensors(self.inner(body.results)))) for body in op.bodies
+        ]
+        loop = loop_of(op)
+        if loop is None:
+            return _smaller_case(op, args, bodies, sorted(used))
+        loop, numbers = _unique_stacks(loop.with_bodies(bodies))
+        needed = {numbers[k] for k in used}
+        hoists = self.hoist and loop.row.name == "scan" and op not in self.divided
+        # A product over all steps of a counted scan may do far more work than the steps that run.
+        hoists = hoists and not loop.attrs.counted
+        results = (_without_products if hoists else smaller_loop)(op, loop, args, needed)
+        return {k: results[numbers[k]] for k in used}
 
-    def run(self) -> list[Op]:
-        """Return the roots, with simplified regions."""
-        for op in self.order:
-            current.site = op._site
-            if isinstance(op, RegionOp):
-                self.region(op)
-            elif op.args and isinstance(op.args[0], RegionOp):
-                made = self.results[op.args[0]][op.attrs.number]
-                carry_lines(op, made)
-                carry_notes(op, made)
-                self.new[op] = made
-            else:
-                args = tuple([self.new[arg] for arg in op.args])
-                made = with_args(op, args)
-                carry_lines(op, made)
-                carry_notes(op, made)
-                self.new[op] = made
-        return [self.new[root] for root in self.roots]
 
-    def region(self, op: RegionOp) -> None:
-        """Build the replacement of a region."""
-        args = tuple([self.new[arg] for arg in op.args])
-        bodies = [self.body(body) for body in op.bodies]
-        if op.primitive.name == "case":
-            self.results[op] = _smaller_case(op, args, bodies, sorted(self.used[op]))
-            return
-        if op.primitive.name == "while":
-            group = self.whiles[self.same(op)]
-            if op is group[0]:
-                self.loops(op, group, args, bodies)
-            return
-        count, made = op.attrs.carries, bodies[0].results
-        values: dict[Tensor, int] = {}
-        numbers = {k: k for k in range(count)}
-        for k, value in enumerate(made[count:], count):
-            numbers[k] = count + values.setdefault(value, len(values))
-        body = Body(bodies[0].parameters, (*made[:count], *values))
-        needed = {numbers[k] for k in self.used[op]}
-        if self.hoist and op not in self.divided:
-            results = _without_products(op, args, body, needed)
-        else:
-            results = _smaller(op, op.attrs, args, body, needed)
-        self.results[op] = {k: results[numbers[k]] for k in self.used[op]}
-
-    def loops(
-        self, op: RegionOp, group: Sequence[RegionOp], args: tuple[Op, ...], bodies: Sequence[Body]
-    ) -> None:
-        """Build the one while loop that replaces a group."""
-        a: WhileAttributes = op.attrs
-        values: dict[Tensor, int] = {}
-        numbers: dict[Op, dict[int, int]] = {}
-        for each in group:
-            inner = bodies[1] if each is op else self.body(each.bodies[1])
-            found = {k: k for k in range(a.carries + 1)}
-            for k, value in enumerate(inner.results[a.carries :], a.carries + 1):
-                found[k] = a.carries + 1 + values.setdefault(value, len(values))
-            numbers[each] = found
-        carries = bodies[1].results[: a.carries]
-        body = Body(bodies[1].parameters, (*carries, *values))
-        along = [each.attrs.axis for each in group if each.attrs.axis is not None]
-        needed = {numbers[each][k] for each in group for k in self.used[each]}
-        attrs = a._replace(axis=along[0] if along else None, condition=bodies[0], body=body)
-        results = smaller_while(op, attrs, args, needed)
-        for each in group:
-            self.results[each] = {k: results[numbers[each][k]] for k in self.used[each]}
-
-    def body(self, body: Body) -> Body:
-        """Return a body with simplified regions."""
-        return Body(
-            body.parameters, tuple(tensors(_tidied(body.results, self.hoist, self.division)))
-        )
+def _unique_stacks(loop: Loop) -> tuple[Loop, dict[int, int]]:
+    """Return a loop that stacks each value once, and its numbers of the region's results."""
+    count, results = loop.carries, loop.body.results
+    values: dict[Tensor, int] = {}
+    numbers = {k: k for k in range(count + loop.extra)}
+    for k, value in enumerate(results[count:], count):
+        numbers[loop.result(k)] = loop.result(count + values.setdefault(value, len(values)))
+    body = Body(loop.body.parameters, (*results[:count], *values))
+    return loop.with_parts(count, loop.xs, body, loop.conditions, loop.axis), numbers
 
 
 def _without_products(
-    op: RegionOp, args: tuple[Op, ...], body: Body, needed: set[int]
+    op: RegionOp, loop: Loop, args: tuple[Op, ...], needed: set[int]
 ) -> dict[int, Op]:
     """Return the needed results, by number, of a scan with its products hoisted.
 
     Products that need not be computed step by step move before or after the scan.
     """
-    whole = Scan(op.attrs._replace(body=body), args, body)
-    if whole.a.counted:  # a product over all steps may do far more work than the steps that run
-        return _smaller(op, whole.a, args, body, needed)
-    scan = products_before(whole)
+    scan = products_before(Scan(loop.attrs, args, loop.body))
     scan, later = products_after(scan, needed)
     scan, sums = sums_after(scan, needed - later.keys())
     places = {place for total in sums.values() for _, _, both in total.products for place in both}
     places |= {each.place for each in later.values()}
     taken = needed - sums.keys() - later.keys() | {k for k, total in sums.items() if total.kept}
     taken |= {place for place in places if isinstance(place, int)}
-    found = _smaller(op, scan.a, scan.args, scan.body, taken)
+    found = smaller_loop(op, loop_from(loop.row, scan.a), scan.args, taken)
     for k, total in sums.items():
         found[k] = add_products(total, found[k] if total.kept else scan.args[k], scan, found)
     for k, each in later.items():
@@ -252,48 +158,56 @@ def _without_products(
     return found
 
 
-def _smaller(
-    op: RegionOp, a: ScanAttributes, args: tuple[Op, ...], body: Body, needed: set[int]
-) -> dict[int, Op]:
-    """Return the ``needed`` results of a scan, by their old numbers, without unused parts.
+def smaller_loop(op: RegionOp, loop: Loop, args: tuple[Op, ...], needed: Set[int]) -> dict[int, Op]:
+    """Return the ``needed`` results of a loop, by their old numbers, without unused parts.
 
-    The scan has the arguments ``args`` and the body ``body``. Carries, stacks and captures that the
+    ``loop`` replaces ``op``, with the arguments ``args``. Carries, stacks and captures that the
     results do not depend on are removed.
     """
     if not needed:
         return {}
-    count, given = a.carries, body.parameters
-    kept = {k for k in needed if k < count}
-    while True:
-        results = [k for k in range(len(body.results)) if k in kept or k >= count and k in needed]
-        reached = set(post_order([body.results[k] for k in results]))
-        more = {k for k in range(count) if given[k] in reached} - kept
-        if not more:
-            break
-        kept |= more
-    carried = [k for k in range(count) if k in kept]
-    stacks = [k for k in range(count, a.before_captures) if given[k] in reached]
-    captures = [k for k in range(len(args))[a.captures] if given[k] in reached]
-    xs: list[Op] = [args[k] for k in stacks]
-    read: list[Op] = [given[k] for k in (*carried, *stacks)]
-    if given[-1] in reached:
-        xs.append(iota(a.axis))
-        read.append(given[-1])
-        last: list[Op] = [parameter(len(given), given[-1].axes, given[-1].dtype)]
-    else:
-        last = [given[-1]]
-    read += [given[k] for k in captures] + last
+    count, given, results = loop.carries, loop.body.parameters, loop.body.results
+    stacks = [k for k in range(count, len(results)) if loop.result(k) in needed]
+    counts_steps = loop.extra > 0 and count in needed
+
+    def reach(kept: Set[int]) -> set[Op]:
+        values = [results[k] for k in (*sorted(kept), *stacks)]
+        return set(post_order([*loop.conditions, *values]))
+
+    kept, reached = close({k for k in needed if k < count}, given[:count], reach)
+    carried = sorted(kept)
+    inputs = [k for k in loop.inputs if given[k] in reached]
+    captures = [k for k in range(len(args))[loop.captures] if given[k] in reached]
+    read = [given[k] for k in (*carried, *inputs, *captures)]
+    init, xs = [args[k] for k in carried], [args[k] for k in inputs]
+    if counts_steps or given[-1] in reached:  # the step becomes a carry or an input
+        if loop.conditions:
+            read.insert(len(init), given[-1])
+            init.append(strengthen(as_tensor(0), INT64))
+        else:
+            read.insert(len(init) + len(xs), given[-1])
+            assert loop.axis is not None
+            xs.append(iota(loop.axis))
     parameters = [parameter(k, each.axes, each.dtype) for k, each in enumerate(read)]
     known: dict[Op, Op] = dict(zip(read, parameters, strict=True))
-    made = rebuilt([body.results[k] for k in results], known)
-    smaller = Body(tuple(parameters), made)
-    attrs = (a.axis, len(carried), len(xs), a.reverse, a.counted, smaller)
-    steps = args[-1:] if a.counted else ()
-    arguments = (*(args[k] for k in carried), *xs, *(args[k] for k in captures), *steps)
-    one: RegionOp = make(op.primitive, arguments, attrs, guards=op.guards, site=op._site)
-    carry_lines(op, one)
-    carry_notes(op, one)
-    return {old: result_of(one, new, op._site) for new, old in enumerate(results)}
+    parameters.append(parameter(len(read), NO_AXES, INT64))
+    roots = [*loop.conditions, *(results[k] for k in (*carried, *stacks))]
+    made = list(rebuilt(roots, known))
+    conditions, made = made[: len(loop.conditions)], made[len(loop.conditions) :]
+    if len(init) > len(carried):
+        made.insert(
+            len(carried), add.apply(parameters[len(carried)], strengthen(as_tensor(1), INT64))
+        )
+    body = Body(tuple(parameters), tuple(made))
+    axis = loop.axis if stacks else None
+    smaller = loop.with_parts(len(init), len(xs), body, conditions, axis)
+    arguments = (*init, *xs, *(args[k] for k in captures), *args[len(args) - loop.options :])
+    one: RegionOp = make(op.primitive, arguments, smaller.attrs, guards=op.guards, site=op._site)
+    numbers = {old: new for new, old in enumerate(carried)}
+    numbers.update({loop.result(k): smaller.result(len(init) + n) for n, k in enumerate(stacks)})
+    if counts_steps:
+        numbers[count] = len(carried)
+    return {old: result_of(one, numbers[old], op._site) for old in sorted(needed)}
 
 
 def _smaller_case(
@@ -316,6 +230,4 @@ def _smaller_case(
         guards=op.guards,
         site=op._site,
     )
-    carry_lines(op, one)
-    carry_notes(op, one)
     return {old: result_of(one, new, op._site) for new, old in enumerate(needed)}

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from ...errors import ArgumentError
 from ..building.constants import as_tensor
-from ..building.rebuild import with_args
+from ..building.rebuild import rebuild
 from ..building.tree import map_ops
 from ..building.unused_effects import take
 from ..core.argument_hints import explain_calls
 from ..core.source_info import describe, user_site
 from ..core.traversal import is_bound
-from ..nodes import carry_lines, carry_notes
 from ..op_graph import Op, Tensor, annotate, post_order
 from ..rows.effects import ASSIGN, assignment, storage_of
 from ..rows.leaves import stand_in
@@ -97,9 +96,7 @@ def _closed(returned: Any, arguments: dict[Op, Op]) -> Any:
         if any(arg in inside for arg in op.args):
             inside.add(op)
     made = {**{op: op for op in order if op not in inside}, **arguments}
-    for op in order:
-        if op not in made:
-            made[op] = _substituted(op, [made[arg] for arg in op.args])
+    rebuild(roots, _assigned, made)
     kept = [*arguments.values(), *_captures(order, inside)]
 
     def close(op: Op) -> Op:
@@ -112,14 +109,11 @@ def _closed(returned: Any, arguments: dict[Op, Op]) -> Any:
     return map_ops(returned, close, "the results of a checkpoint")
 
 
-def _substituted(op: Op, args: list[Any]) -> Op:
-    """Return ``op`` with other arguments, and with its names and lines."""
+def _assigned(op: Op, args: tuple[Any, ...]) -> Op | None:
+    """Raise an error about the target of an assignment that is no storage any more."""
     if op.primitive is ASSIGN and storage_of(args[0]) is None:
-        return assignment(*args)  # raises an error about the target
-    new = with_args(op, tuple(args))
-    carry_lines(op, new)
-    carry_notes(op, new)
-    return new
+        return assignment(*args)
+    return None
 
 
 def _captures(order: Iterable[Op], inside: set[Op]) -> list[Op]:

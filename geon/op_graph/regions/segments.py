@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from ..axes.axes import Axes, Axis
-from ..building.rebuild import with_args, with_bodies
+from ..building.rebuild import carry, with_args, with_bodies
 from ..core.interning import OwnTable
 from ..core.region_body import Body
 from ..core.source_info import building, current
@@ -210,9 +210,7 @@ class _SegmentRewriter:
             args = tuple([self.new[arg] for arg in op.args])
             bodies = [self.body(body) for body in op.bodies]
             new = with_bodies(op, bodies, args) if bodies else with_args(op, args)
-        carry_lines(op, new)
-        carry_notes(op, new)
-        return new
+        return carry(op, new)
 
     def body(self, body: Body) -> Body:
         """Return a body whose scans are divided, if ``deep``."""
@@ -477,8 +475,7 @@ class _SegmentTurn:
         if further is not None:
             work = _SegmentRewriter(results, runs.work.tidied, further, runs.work.again, deep=False)
             results = work.run()
-        carry_lines(self.scan, region)
-        carry_notes(self.scan, region)
+        carry(self.scan, region)
         made = with_bodies(region, [Body(body.parameters, tuple(tensors(results)))])
         carry_notes(region, made)
         return made

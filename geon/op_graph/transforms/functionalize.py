@@ -206,12 +206,12 @@ def _visit(op: Op, env: Env) -> Step:
 
 def _visit_pure(op: Op, env: Env) -> Step:
     args, effects = yield _visit_args(op.args, env)
-    return _rebuilt(op, args), effects
+    return with_args(op, args), effects
 
 
 def _visit_print(op: Op, env: Env) -> Step:
     args, effects = yield _visit_args(op.args, env)
-    made = _rebuilt(op, args)
+    made = with_args(op, args)
     return made, _union(effects, Effects({}, (made,)))
 
 
@@ -232,7 +232,7 @@ def _visit_assign(op: Op, env: Env) -> Step:
     while not isinstance(target, Leaf):
         positions, own = yield _visit_args(target.args[1:], env)
         effects = _union(effects, own)
-        chain.append(_rebuilt(target, (target.args[0], *positions)))
+        chain.append(with_args(target, (target.args[0], *positions)))
         target = target.args[0]
     record = AssignmentRecord(target, tuple(reversed(chain)), new, op)
     return op, _union(effects, Effects({target: (record,)}))
@@ -273,15 +273,11 @@ _STEPS = {
 }
 
 
-def _rebuilt(op: Op, args: tuple[Op, ...]) -> Op:
-    return op if same_ops(args, op.args) else with_args(op, args)
-
-
 def substitute(op: Op, known: dict[Op, Op]) -> Op:
     """Return ``op`` with the ops in ``known`` replaced; ``known`` gains all rebuilt ops."""
     if op not in known:
         for below in post_order([op], known):
-            known[below] = _rebuilt(below, tuple(known[arg] for arg in below.args))
+            known[below] = with_args(below, tuple(known[arg] for arg in below.args))
     return known[op]
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from ....op_graph.building.rebuild import with_args
+from ....op_graph.building.rebuild import rebuild, with_args
 from ....op_graph.core.interning import OwnTable
 from ....op_graph.core.source_info import building
 from ....op_graph.core.traversal import is_bound
-from ....op_graph.nodes import carry_lines, carry_notes
-from ....op_graph.op_graph import NO_AXES, Leaf, Op, RegionOp, Tensor, post_order, same_ops
+from ....op_graph.op_graph import NO_AXES, Leaf, Op, RegionOp, Tensor
 from ....op_graph.rows.elementwise import copy
 from ...kernels.lowering_cache import Lowering
 from ...kernels.scans.scan_fusion import reads_views
@@ -70,8 +69,7 @@ def lay_out(program: Program, target: Target, own: OwnTable, check: bool = False
 
 
 def _laid_out(program: Program, state: _LayoutState) -> LaidOut:
-    for op in post_order(program.roots):
-        state.place(op)
+    rebuild(program.roots, state.placed, state.new)
     outputs = [state.settled(op, number) for number, op in enumerate(program.outputs)]
     updates = [
         (leaf, state.settled(op, len(outputs) + number))
@@ -92,21 +90,18 @@ class _LayoutState:
         self.finals = {*program.outputs, *(op for _, op in program.updates)}
         self.taken: set[Op] = set()
 
-    def place(self, op: Op) -> None:
-        """Rebuild ``op`` on its laid-out arguments, and record its layout."""
-        args = tuple([self.new[arg] for arg in op.args])
+    def placed(self, op: Op, args: tuple[Op, ...]) -> Op:
+        """Return ``op`` on its laid-out arguments, and record its layout."""
         if op.primitive.name == "dot":
             args = self.operands(op, args)
         elif isinstance(op, RegionOp):
             args = self.plain(op, args)
         elif op.primitive.name in self.target.contiguous and not is_choice(op):
             args = self.contiguous(op, args)
-        made = op if same_ops(args, op.args) else with_args(op, args)
-        carry_lines(op, made)
-        carry_notes(op, made)
-        self.new[op] = made
+        made = with_args(op, args)
         if made not in self.layouts:
             self.record(made, op in self.finals)
+        return made
 
     def operands(self, op: Op, args: tuple[Op, ...]) -> tuple[Op, ...]:
         """Return the operands of a contraction, copied where it cannot read their layout."""

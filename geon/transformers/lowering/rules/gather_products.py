@@ -18,10 +18,9 @@ from typing import NamedTuple
 from ....op_graph.axes.axes import Axes
 from ....op_graph.axes.lengths import Length
 from ....op_graph.building.constants import as_tensor
-from ....op_graph.building.rebuild import with_args
+from ....op_graph.building.rebuild import rebuild, with_args
 from ....op_graph.core.interning import OwnTable
-from ....op_graph.core.source_info import building, current
-from ....op_graph.nodes import carry_lines, carry_notes
+from ....op_graph.core.source_info import building
 from ....op_graph.op_graph import Op, Tensor, post_order
 from ....op_graph.regions.cases import make_case
 from ....op_graph.rewriting.matching import is_of, over_axes, tensor
@@ -60,23 +59,21 @@ def by_words(roots: Sequence[Op], own: OwnTable, scattered: int) -> list[Op]:
     if not any(is_of(op, "gather") or is_of(op, "scatter") for op in order):
         return list(roots)
     uses = Counter([*roots, *(arg for op in order for arg in op.args)])
-    new: dict[Op, Op] = {}
     known: set[Op] = set()
-    with building(own):
-        for op in order:
-            current.site = op._site
-            made = with_args(op, tuple([new[arg] for arg in op.args]))
-            carry_lines(op, made)
+
+    def replaced(op: Op, args: tuple[Op, ...]) -> Op:
+        made = with_args(op, args)
+        known.add(made)
+        form = _product_of_rows(made)
+        if form is None and is_of(op, "scatter") and _read_once(op.args[2], uses):
+            form = _sum_of_products(made)
+        if form is not None:
+            made = _cheaper(made, form, scattered, known)
             known.add(made)
-            form = _product_of_rows(made)
-            if form is None and is_of(op, "scatter") and _read_once(op.args[2], uses):
-                form = _sum_of_products(made)
-            if form is not None:
-                made = _cheaper(made, form, scattered, known)
-                known.add(made)
-            carry_notes(op, made)
-            new[op] = made
-    return [new[root] for root in roots]
+        return made
+
+    with building(own):
+        return rebuild(roots, replaced)
 
 
 def _product_of_rows(op: Op) -> Form | None:

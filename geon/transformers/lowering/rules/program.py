@@ -8,10 +8,10 @@ from functools import cache
 from typing import Any
 
 from ....errors import IncompleteError
-from ....op_graph.building.rebuild import with_args
+from ....op_graph.building.rebuild import rebuild, with_args
 from ....op_graph.core.interning import OwnTable
 from ....op_graph.core.source_info import building
-from ....op_graph.nodes import carry_notes, made_at
+from ....op_graph.nodes import made_at
 from ....op_graph.op_graph import Leaf, Op, Tensor, deep_order, post_order
 from ....op_graph.regions.segments import MARKED, Division, in_segments
 from ....op_graph.rewriting.driver import RuleSet, rewrite
@@ -123,14 +123,12 @@ def printed_in_order(roots: list[Op], first: int, own: OwnTable) -> list[Op]:
         return roots
     before: dict[Op, Op] = dict(zip(printing[1:], printing, strict=False))
     new: dict[Op, Op] = {}
+
+    def replaced(op: Op, args: tuple[Op, ...]) -> Op | None:
+        return with_args(op, (compute_after(args[0], [new[before[op]]]),)) if op in before else None
+
     with building(own):
-        for op in post_order([*printing, *roots]):
-            args = [new[arg] for arg in op.args]
-            if op in before:
-                args = [compute_after(args[0], [new[before[op]]])]
-            new[op] = with_args(op, tuple(args))
-            carry_notes(op, new[op])
-    return [new[root] for root in roots]
+        return rebuild([*printing, *roots], replaced, new)[len(printing) :]
 
 
 def require_complete(program: Program, target: Target) -> None:

@@ -15,12 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from ....op_graph.building.rebuild import with_args, with_bodies
+from ....op_graph.building.rebuild import carry, rebuild, with_args, with_bodies
 from ....op_graph.core.interning import OwnTable
 from ....op_graph.core.region_body import Body
 from ....op_graph.core.source_info import building
 from ....op_graph.core.traversal import is_bound
-from ....op_graph.nodes import carry_notes
 from ....op_graph.op_graph import Leaf, Op, RegionOp, deep_order, post_order
 from ....op_graph.regions.parameters import PARAMETER, REGION_RESULT
 from ....op_graph.rewriting.region_cleanup import drop_unused_regions
@@ -56,16 +55,15 @@ def _with_bodies(roots: Sequence[Op], own: OwnTable, again: bool) -> list[Op]:
     """Return the roots, with marks in region bodies handled."""
     if not any(op.primitive is REMAT for op in deep_order(roots)):
         return list(roots)
-    new: dict[Op, Op] = {}
-    for op in post_order(roots):
-        args = tuple([new[arg] for arg in op.args])
+
+    def replaced(op: Op, args: tuple[Op, ...]) -> Op | None:
         bodies = []
         for body in op.bodies:
             results: Any = tuple(rematerialise(body.results, own, again)[0])
             bodies.append(Body(body.parameters, results))
-        new[op] = with_bodies(op, bodies, args) if bodies else with_args(op, args)
-        carry_notes(op, new[op])
-    return [new[root] for root in roots]
+        return with_bodies(op, bodies, args) if bodies else None
+
+    return rebuild(roots, replaced)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -314,6 +312,4 @@ class Recomputation:
 
     def made(self, op: Op, args: list[Op]) -> Op:
         """Return ``op`` on these arguments, with its names."""
-        new = with_args(op, tuple(args))
-        carry_notes(op, new)
-        return new
+        return carry(op, with_args(op, tuple(args)))

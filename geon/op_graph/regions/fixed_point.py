@@ -41,7 +41,7 @@ from ..values.attribute_types import Count, Flag, is_count
 from ..values.dtypes import BOOL, FLOAT32, DType, kind
 from .carries import Carries, needs_function
 from .closure import Opened, close_body, like, refuse_effects
-from .loop_transforms import Images, loop_spread
+from .loop import Images, loop_spread
 from .parameters import outcome, results_of, substitute_ops, tensors
 from .scan_op import guards_of
 from .while_op import make_while

@@ -17,7 +17,7 @@ from ..rows.movement import broadcast
 from ..rows.remat_annotations import mark_segments
 from ..values.dtypes import INT64
 from .carries import Carries, describe_returned, loop_placeholder, needs_function, stepping, strong
-from .loop_transforms import loop_jvp, loop_spread
+from .loop import loop_jvp, loop_spread
 from .scan_deriv import scan_vjp
 from .scan_op import make_scan, scan_infer, scan_outcomes, scan_reference
 from .state_carries import StateCarries, land_effects, tie_updates

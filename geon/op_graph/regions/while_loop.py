@@ -17,7 +17,7 @@ from ..values.attribute_types import is_count
 from ..values.dtypes import INT64, kind
 from .carries import Carries, describe_returned, loop_placeholder, needs_function, stepping, strong
 from .closure import refuse_effects
-from .loop_transforms import loop_jvp, loop_spread
+from .loop import loop_jvp, loop_spread
 from .scan import both, refuse_axis
 from .state_carries import StateCarries, land_effects, tie_updates
 from .while_deriv import while_vjp

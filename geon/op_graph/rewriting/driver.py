@@ -1,8 +1,8 @@
 """Rewrite driver: applies rules bottom-up to a fixed point at each op and carries source lines.
 
-A rule is a function from an op to its replacement, or to None where it does not apply. It is
-registered for the primitives at which it starts. The driver gives the replacement the site, name
-and tags of the op that it replaces; rules do not handle these.
+A rule is a pattern with its replacement, or a function from an op to its replacement, or to None
+where it does not apply. It is registered for the primitives at which it starts. The driver gives
+the replacement the site, name and tags of the op that it replaces; rules do not handle these.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ..core.region_body import Body
 from ..core.source_info import building, current
 from ..nodes import carry_lines, carry_notes
 from ..op_graph import Op, post_order
+from .matching import Case, pattern_rule
 
 Rule = Callable[[Op], "Op | None"]
 MAX_REWRITES_PER_OP = 50  # maximum successive replacements of one op
@@ -42,7 +43,7 @@ class RuleSet:
 
 
 class Rules:
-    """Collects rules: the decorator ``@rules.on("log")`` registers one for ``log``."""
+    """Collects rules: patterns by ``rules.replace``, functions by ``@rules.on("log")``."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -57,6 +58,10 @@ class Rules:
             return rule
 
         return register
+
+    def replace(self, name: str, *cases: Case) -> None:
+        """Register a rule by patterns: the first case that matches replaces the op."""
+        self.on(*dict.fromkeys(case.pattern.name for case in cases))(pattern_rule(name, cases))
 
     def done(self) -> RuleSet:
         """Return the rules collected so far."""
@@ -146,7 +151,11 @@ class _Driver:
     def replaced(self, op: Op) -> Op | None:
         """Return the replacement of ``op`` by the first rule that applies; None if none does."""
         name = self.rules.name
+        operands = [arg.primitive.name for arg in op.args]
         for rule in self.rules.rules.get(op.primitive.name, ()):
+            needed = getattr(rule, "operands", None)
+            if needed is not None and needed.isdisjoint(operands):
+                continue
             try:
                 new = rule(op)
             except Exception as error:

@@ -11,7 +11,7 @@ from ..rows.movement import broadcast
 from ..rows.slicing import take
 from ..values.dtypes import kind
 from .driver import Rules
-from .matching import over_axes
+from .matching import Case, P, Variable, over_axes
 
 simpler = Rules("one value twice")
 
@@ -27,18 +27,15 @@ def compared_with_itself(op: Op) -> Op | None:
     return over_axes(strengthen(as_tensor(op.primitive.name in TRUE), op.dtype), op)
 
 
-@simpler.on("where")
-def either_is_the_same(op: Op) -> Op | None:
-    """where(c, x, x) is x."""
-    _, x, y = op.args
-    return over_axes(x, op) if x is y else None
-
-
-@simpler.on("maximum", "minimum", "logical_and", "logical_or", "bitwise_and", "bitwise_or")
-def with_itself(op: Op) -> Op | None:
-    """maximum(x, x) is x; so are minimum and the logical and bitwise "and" and "or"."""
-    x, y = op.args
-    return over_axes(x, op) if x is y and x.dtype is op.dtype else None
+c, x = Variable("c"), Variable("x")
+simpler.replace("either_is_the_same", Case(P.where(c, x, x), x))
+simpler.replace(
+    "with_itself",
+    *(
+        Case(getattr(P, name)(x, x), x, lambda op, found: found["x"].dtype is op.dtype)
+        for name in ("maximum", "minimum", "logical_and", "logical_or", "bitwise_and", "bitwise_or")
+    ),
+)
 
 
 @simpler.on("concat")

@@ -1,18 +1,18 @@
 """Value-preserving simplification rules applied before scheduling, and their collection.
 
-Each rule is one pattern and one replacement; ``rewriting/driver.py`` applies them.
+Each rule replaces a form of an op; ``rewriting/driver.py`` applies them.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from ..axes.lengths import product
 from ..building.constants import (
     array_constant,
     as_tensor,
     constant_value,
-    is_constant,
     scalar_value,
 )
 from ..building.rebuild import with_args
@@ -23,11 +23,8 @@ from ..op_graph import NO_AXES, Op, make, same_ops
 from ..rows.elementwise import (
     add,
     cast,
-    maximum,
     multiply,
     negative,
-    reciprocal,
-    square,
     subtract,
 )
 from ..rows.leaves import iota, length_value
@@ -36,7 +33,7 @@ from ..rows.slicing import _update, part_axes, take
 from ..values.dtypes import kind
 from .contraction_rules import DOT_RULES, of_terms
 from .driver import Rules, RuleSet
-from .matching import is_of, over_axes, strip_repeats, tensor
+from .matching import Case, P, Variable, floats, is_of, over_axes, strip_repeats, tensor
 from .repeated_operand_rules import TWICE_RULES
 from .softmax_rules import SOFTMAX_RULES
 
@@ -45,10 +42,23 @@ simpler = Rules("simplify")
 BEGINS = {"sum": 0, "prod": 1, "any": False, "all": True}  # results of empty reductions
 
 
-@simpler.on("stop_gradient")
-def simplify_stop_gradient(op: Op) -> Op | None:
-    """stop_gradient(x) is x, once derivatives are taken."""
-    return op.args[0]
+x, y, z = Variable("x"), Variable("y"), Variable("z")
+
+
+def _zero(negative: bool) -> Callable[[Op], bool]:
+    """Return the test for a zero of an integer dtype, or for a float zero of this sign."""
+
+    def test(op: Op) -> bool:
+        value = scalar_value(op)
+        if value != 0 or value is None:
+            return False
+        return kind(op.dtype) != "f" or (math.copysign(1.0, value) < 0) is negative
+
+    return test
+
+
+ZERO = Variable("zero", "constant", _zero(False))
+MINUS_ZERO = Variable("zero", "constant", _zero(True))
 
 
 @simpler.on("custom")
@@ -57,120 +67,40 @@ def custom_call(op: Op) -> Op | None:
     return op.args[0]
 
 
-def _signed(zero: Op) -> bool:
-    value = scalar_value(zero)
-    return value is not None and math.copysign(1.0, value) < 0
-
-
-@simpler.on("add")
-def add_zero(op: Op) -> Op | None:
-    """x + 0 and 0 + x are x; for floats only with -0.0, which keeps the sign of a zero."""
-    for zero, x in (op.args, op.args[::-1]):
-        if is_constant(zero, 0) and (kind(op.dtype) != "f" or _signed(zero)):
-            return over_axes(x, op)
-    return None
-
-
-@simpler.on("subtract")
-def subtract_zero(op: Op) -> Op | None:
-    """x - 0 is x and 0 - x is -x; for floats only where the sign of a zero is kept."""
-    x, y = op.args
-    floats = kind(op.dtype) == "f"
-    if is_constant(y, 0) and not (floats and _signed(y)):
-        return over_axes(x, op)
-    if is_constant(x, 0) and (not floats or _signed(x)):
-        return over_axes(negative.apply(tensor(y)), op)
-    return None
-
-
-@simpler.on("multiply")
-def multiply_one(op: Op) -> Op | None:
-    """x * 1 and 1 * x are x; x * -1 is -x."""
-    for one, x in (op.args, op.args[::-1]):
-        if is_constant(one, 1):
-            return over_axes(x, op)
-        if is_constant(one, -1) and kind(op.dtype) == "f":
-            return over_axes(negative.apply(x), op)
-    return None
-
-
-@simpler.on("divide")
-def divide_one(op: Op) -> Op | None:
-    """x / 1 is x; 1 / x is reciprocal(x)."""
-    x, y = op.args
-    if is_constant(y, 1):
-        return over_axes(x, op)
-    return (
-        over_axes(reciprocal.apply(y), op) if is_constant(x, 1) and kind(op.dtype) == "f" else None
-    )
-
-
-@simpler.on("power")
-def power_by_constant(op: Op) -> Op | None:
-    """Powers with exponent 0, 1, 2, 3 and -1 become a constant, products and a reciprocal."""
-    x, exponent = tensor(op.args[0]), scalar_value(op.args[1])
-    if exponent == 1:
-        return over_axes(x, op)
-    if exponent == 2:
-        return over_axes(square.apply(x), op)
-    if exponent == 3:
-        return over_axes(multiply.apply(square.apply(x), x), op)
-    if kind(op.dtype) == "f" and exponent == -1:
-        return over_axes(reciprocal.apply(x), op)
-    if kind(op.dtype) == "f" and exponent == 0:
-        return over_axes(strengthen(as_tensor(1.0), op.dtype), op)
-    return None
-
-
-@simpler.on("negative")
-def negative_twice(op: Op) -> Op | None:
-    """-(-x) is x."""
-    inner = op.args[0]
-    return over_axes(inner.args[0], op) if is_of(inner, "negative") else None
-
-
-@simpler.on("add")
-def add_negative(op: Op) -> Op | None:
-    """x + -y is x - y."""
-    x, y = op.args
-    if is_of(y, "negative"):
-        return over_axes(subtract.apply(x, y.args[0]), op)
-    return None
-
-
-@simpler.on("subtract")
-def subtract_negative(op: Op) -> Op | None:
-    """x - -y is x + y."""
-    x, y = op.args
-    return over_axes(add.apply(x, y.args[0]), op) if is_of(y, "negative") else None
-
-
-def _negated_factor(op: Op) -> tuple[Op, Op] | None:
-    """Return x and y if ``op`` is -x * y or y * -x; otherwise None."""
-    if is_of(op, "multiply"):
-        for x, y in (op.args, op.args[::-1]):
-            if is_of(x, "negative"):
-                return x.args[0], y
-    return None
-
-
-@simpler.on("multiply")
-def negative_factor(op: Op) -> Op | None:
-    """-x * y is -(x * y) if x has all axes, so that a sum above can absorb the sign."""
-    found = _negated_factor(op)
-    if found is None or found[0].axes is not op.axes:
-        return None
-    return over_axes(negative.apply(multiply.apply(*found)), op)
-
-
-@simpler.on("add")
-def add_negative_factor(op: Op) -> Op | None:
-    """x + -y * z is x - y * z."""
-    for x, y in (op.args, op.args[::-1]):
-        found = _negated_factor(y)
-        if found is not None:
-            return over_axes(subtract.apply(x, multiply.apply(*found)), op)
-    return None
+simpler.replace("simplify_stop_gradient", Case(P.stop_gradient(x), x))
+# Adding 0.0 and subtracting -0.0 would change the sign of a zero.
+simpler.replace("add_zero", Case(x + MINUS_ZERO, x))
+simpler.replace(
+    "subtract_zero",
+    Case(x - ZERO, x),
+    Case(MINUS_ZERO - y, -y),
+)
+simpler.replace("multiply_one", Case(x * 1, x), Case(x * -1, -x, floats))
+simpler.replace("divide_one", Case(x / 1, x), Case(1 / y, P.reciprocal(y), floats))
+simpler.replace(
+    "power_by_constant",
+    Case(P.power(x, 1), x),
+    Case(P.power(x, 2), P.square(x)),
+    Case(P.power(x, 3), P.square(x) * x),
+    Case(P.power(x, -1), P.reciprocal(x), floats),
+    Case(P.power(x, 0), 1.0, floats),
+)
+simpler.replace("negative_twice", Case(P.negative(-x), x))
+simpler.replace("add_negative", Case(P.add(x, -y), x - y))
+simpler.replace("subtract_negative", Case(x - -y, x + y))
+# The sign comes first where it has all axes, so that a sum above can absorb it.
+simpler.replace(
+    "negative_factor",
+    Case(
+        -x * y,
+        -(x * y),
+        lambda op, found: found["x"].axes is op.axes,
+    ),
+)
+simpler.replace(
+    "add_negative_factor",
+    Case(x + -y * z, x - y * z),
+)
 
 
 @simpler.on("sum")
@@ -206,18 +136,8 @@ def reduction_of_none(op: Op) -> Op | None:
     return over_axes(strengthen(as_tensor(BEGINS[op.primitive.name]), op.dtype), op)
 
 
-@simpler.on("where")
-def relu(op: Op) -> Op | None:
-    """where(x <= 0, 0, x) is maximum(x, 0), NaN included."""
-    condition, zero, x = op.args
-    if (
-        is_of(condition, "less_equal")
-        and is_constant(zero, 0)
-        and condition.args[0] is x
-        and is_constant(condition.args[1], 0)
-    ):
-        return over_axes(maximum.apply(x, zero), op)
-    return None
+# NaN included: it is not at most 0.
+simpler.replace("relu", Case(P.where(P.less_equal(x, 0), 0, x), P.maximum(x, 0)))
 
 
 @simpler.on("where")

@@ -217,7 +217,9 @@ class _Fusion:
             return
         if not self.apart:
             for group in self.candidates(op, uses):
-                if self.fits.elementwise(op, self.state.within(uses, group), group):
+                fit = self.fits.elementwise(op, self.state.within(uses, group), group)
+                if fit is not None:
+                    group.rows = fit.rows
                     self.enter(op, group, required or len(users) > 1)
                     return
             for group in self.siblings.of(op, users):
@@ -232,12 +234,16 @@ class _Fusion:
         required = op in self.state.required or len(users) > 1
         if not self.apart:
             for group in self.candidates(op, uses):
-                if self.fits.reduction(op, self.state.within(uses, group), group):
+                fit = self.fits.reduction(op, self.state.within(uses, group), group)
+                if fit is not None:
+                    group.rows = fit.rows
                     group.reductions.append(op)
                     self.enter(op, group, required)
                     return
             for group in self.siblings.of(op, users):
-                if self.fits.reduced_beside(op, group):
+                fit = self.fits.reduced_beside(op, group)
+                if fit is not None:
+                    group.rows = fit.rows
                     group.reductions.append(op)
                     self.enter(op, group, True)
                     return

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ....op_graph.axes.lengths import evaluate, product
 from ....op_graph.op_graph import Op
 from .fusion_group import FusionGroup
@@ -67,34 +69,38 @@ def same_lengths(op: Op, group: FusionGroup) -> bool:
     return all(known.get(a.name, a.expression) == a.expression for a in loop_axes(op))
 
 
+class Fit(NamedTuple):
+    """A way for a group to compute one more op: the axes that are then its rows, if any."""
+
+    rows: frozenset[str] | None
+
+
 class Fits:
     """The conditions under which a group can compute an op."""
 
     def __init__(self, state: FusionState) -> None:
         self.state = state
 
-    def elementwise(self, op: Op, uses: list[Use], group: FusionGroup) -> bool:
-        """Return True if a group can compute ``op`` at its own indices; may set ``group.rows``."""
+    def elementwise(self, op: Op, uses: list[Use], group: FusionGroup) -> Fit | None:
+        """Return how a group can compute ``op`` at its own indices; None if it cannot."""
         if group.kind == "call" or full(op, group):
-            return False
+            return None
         if not all(self.state.straight(use, group) for use in uses):
-            return False
+            return None
         if group.rows is not None and not group.rows <= set(op.axes.names):
-            return False
+            return None
         if any(use.broadcasts for use in uses):
-            return group.kind == "nest" and self.by_rows(group, frozenset(op.axes.names))
-        return group.rows is not None or op.axes.same_set(group.results[0].axes)
+            return self.by_rows(frozenset(op.axes.names), group) if group.kind == "nest" else None
+        same = group.rows is not None or op.axes.same_set(group.results[0].axes)
+        return Fit(group.rows) if same else None
 
-    def by_rows(self, group: FusionGroup, rows: frozenset[str]) -> bool:
-        """Set the rows that the passes of a nest share; return False if that does not fit."""
+    def by_rows(self, rows: frozenset[str], group: FusionGroup) -> Fit | None:
+        """Return the fit in which the passes of a nest share ``rows``; None if they cannot."""
         if group.rows is not None:
-            return group.rows == rows
+            return Fit(rows) if group.rows == rows else None
         if not rows or not all(rows <= set(op.axes.names) for op in group.results):
-            return False
-        if not self.outermost(rows, group):
-            return False
-        group.rows = rows
-        return True
+            return None
+        return Fit(rows) if self.outermost(rows, group) else None
 
     def beside(self, op: Op, group: FusionGroup) -> bool:
         """Return True if a nest over the same elements can store ``op`` too."""
@@ -104,42 +110,37 @@ class Fits:
         first = group.results[0]
         return op.axes.same_set(first.axes) and self.state.laid_out.layouts[first].order == order
 
-    def reduced_beside(self, op: Op, group: FusionGroup) -> bool:
-        """Return True if a nest over the same elements can reduce them to ``op``; may set rows."""
-        rows = frozenset(op.axes.names)
-        if group.rows is not None:
-            return group.rows == rows and all(
-                frozenset(result.axes.names) == rows or small_rows(op, self.state.laid_out)
-                for result in group.results
-            )
-        return small_rows(op, self.state.laid_out) and self.by_rows(group, rows)
+    def reduced_beside(self, op: Op, group: FusionGroup) -> Fit | None:
+        """Return how a nest over the same elements can reduce them to ``op``; None if it cannot."""
+        rows, small = frozenset(op.axes.names), small_rows(op, self.state.laid_out)
+        over_rows = all(frozenset(result.axes.names) == rows for result in group.results)
+        if small or (group.rows is not None and over_rows):
+            return self.by_rows(rows, group)
+        return None
 
-    def reduction(self, op: Op, uses: list[Use], group: FusionGroup) -> bool:
-        """Return True if a nest can compute ``op`` per row before its use; may set its rows."""
+    def reduction(self, op: Op, uses: list[Use], group: FusionGroup) -> Fit | None:
+        """Return how a nest can compute ``op`` per row before its use; None if it cannot."""
         rows = frozenset(op.axes.names)
         if group.kind != "nest" or full(op, group) or group.dot is not None:
-            return False
+            return None
         if not same_lengths(op, group):
-            return False
+            return None
         if not all(self.state.straight(use, group) for use in uses):
-            return False
+            return None
         if all(frozenset(r.axes.names) == rows for r in group.results):
             if group.rows not in (None, rows):
-                return False
+                return None
             if not self.feeds_reduction(uses, group):
-                group.rows = rows  # the results follow the reduction, row by row
-                return True
+                return Fit(rows)  # the results follow the reduction, row by row
         if not rows or not small_rows(op, self.state.laid_out):
-            return False
+            return None
         if any(not rows <= set(r.axes.names) for r in group.results):
-            return False
+            return None
         if not self.shares_elements(op, group) and not self.outermost(rows, group):
-            return False
+            return None
         if any(frozenset(r.axes.names) != rows for r in group.reductions):
-            return False
-        if group.rows is None:
-            group.rows = rows
-        return group.rows == rows
+            return None
+        return Fit(rows) if group.rows in (None, rows) else None
 
     def shares_elements(self, op: Op, group: FusionGroup) -> bool:
         """Return True if the results of a group have all axes that the reduction sums over."""

@@ -105,14 +105,16 @@ class _Loads:
             name, load = f"in{count}", next(iter(uses.values()))
             extents = [self.found.passes[number].loops[0].extent for number in uses]
             same = len(uses) > 1 and all(each == extents[0] for each in extents)
-            once = same and self.has_room(load, extents[0])
+            once = same and self.stays(load, extents[0])
             place = f"{name}[group].at[k]" if once else f"{name}.at[k]"
             text = f"({place} != 0)" if name_of(load.dtype) == "bool" else place
             self.found.texts.update(dict.fromkeys(uses.values(), text))
             ctype = f"geon_four<{element_type(load.dtype)}>"
             if once:
                 extent = int(extents[0])
-                turns = elements_of(extent, self.found.step) // ELEMENTS_PER_THREAD
+                count = elements_of(extent, self.found.step)
+                self.left -= count
+                turns = count // ELEMENTS_PER_THREAD
                 self.found.row.append(f"{ctype} {name}[{turns}];")
                 fill = [f"{name}[group] = {self.pointed(load, uses, ctype)};"]
                 self.found.row += over_known(extent, self.found.step, fill)
@@ -121,15 +123,12 @@ class _Loads:
                 line = f"const {ctype} {name} = {self.pointed(load, uses, ctype)};"
                 self.found.read.setdefault(number, []).append(line)
 
-    def has_room(self, load: Load, extent: Size) -> bool:
-        """Return True, and reserve registers, if a load's elements stay in them for the row."""
+    def stays(self, load: Load, extent: Size) -> bool:
+        """Return True if a load's elements can stay in registers for the row."""
         if self.found.partial or load.operand in self.stored or load.dtype.itemsize > 4:
             return False
         count = elements_of(int(extent), self.found.step)
-        if count > MAX_REGISTER_ELEMENTS or count > self.left:
-            return False
-        self.left -= count
-        return True
+        return count <= min(MAX_REGISTER_ELEMENTS, self.left)
 
     def pointed(self, load: Load, uses: dict[int, Load], ctype: str) -> str:
         """Return the C text of a load of four elements."""

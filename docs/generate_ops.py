@@ -1,10 +1,12 @@
-"""The op reference, made from registry rows, docstrings, signatures and the examples.
+"""The reference, made from registry rows, docstrings, signatures and the examples.
 
-``docs/ops.md`` is the list, and ``docs/ops`` has a page for every public function and class. They
-are not in the repository: ``make docs`` makes them, by the hooks ``on_pre_build`` and
-``on_config`` of MkDocs, and ``python docs/generate_ops.py`` alone.
+``docs/ops.md`` is the list, and ``docs/ops`` has a page for every public function and class of
+geon, of its layers and of its functions of labelled arrays. They are not in the repository: ``make
+docs`` makes them, by the hooks ``on_pre_build`` and ``on_config`` of MkDocs, and ``python
+docs/generate_ops.py`` alone.
 """
 
+import importlib
 import inspect
 import re
 import sys
@@ -27,9 +29,9 @@ HEAD = """# Ops
 
 Every public function of `geon` and each class of it that programs name has a page with its
 signature, what it takes and gives, errors, and an example that was run; classes of errors are
-[listed](errors.md), layers and optimisers are in [networks of layers](neon.md), and functions of
-xarray's arrays in [labelled data](labelled-data.md). Axes of a
-tensor are a `geon.Axis` or its name; `x` may be a tensor, an array, a number or a nested list.
+[listed](errors.md). Layers, optimisers and training, which [networks of layers](neon.md) teaches,
+and functions of xarray's arrays, as in [labelled data](labelled-data.md), follow after these. Axes
+of a tensor are a `geon.Axis` or its name; `x` may be a tensor, an array, a number or a nested list.
 Every function that has `name`, `tags` and `follows` takes a name to show in messages and plans,
 tags to find the op by, and ops that are run before it.
 
@@ -166,7 +168,8 @@ def signature(call: str, function: Callable[..., Any]) -> str:
             parts.append("/")
         parts.append(parameter(p))
         before = p.kind
-    end = "" if found.return_annotation is found.empty else f" -> {found.return_annotation}"
+    given = found.return_annotation
+    end = "" if given in (found.empty, None, "None") else f" -> {given}"
     one_line = f"{call}({', '.join(parts)}){end}"
     if len(one_line) <= 88:
         return one_line
@@ -362,6 +365,64 @@ def example_section(example: Example) -> list[str]:
     return [*parts, f'<details markdown="1">\n{summary}\n\n{begin}\n\n</details>']
 
 
+# Frontends ------------------------------------------------------------------------------------
+
+FRONTEND_BASES = ("Layer", "Optimiser", "Callback", "Activation")  # each with a page of its own
+FRONTENDS = {"neon": "Networks of layers", "xarray": "Labelled arrays"}
+
+
+def frontend_pages(frontend: str) -> dict[str, str]:
+    """The pages of a frontend by name, such as ``neon.Adam``: a class, a function or a module."""
+    module = importlib.import_module(f"geon.frontends.{frontend}")
+    return {
+        f"{frontend}.{name}": member_page(f"{frontend}.{name}", getattr(module, name))
+        for name in sorted(module.__all__, key=str.lower)
+    }
+
+
+def member_page(name: str, value: Any) -> str:
+    """The page of a class with its constructor and own methods, of a function, or of a module."""
+    parts = [f"# {name}"]
+    if inspect.ismodule(value):
+        parts.append(linked(inspect.getdoc(value) or "", (), name))
+        for own, each in vars(value).items():
+            own_code = getattr(each, "__module__", "").startswith(value.__name__)
+            if not own.startswith("_") and (own_code or is_axis(each)):
+                parts += [f"## {own}", *described(f"{name}.{own}", each)]
+    else:
+        parts += described(name, value)
+    return "\n\n".join(parts) + "\n"
+
+
+def is_axis(value: object) -> bool:
+    """Whether a member of a module is an axis."""
+    import geon
+
+    return isinstance(value, geon.Axis)
+
+
+def described(name: str, value: Any) -> list[str]:
+    """The signature and the docstring of a class, a function or an axis; of a class its methods."""
+    if is_axis(value):
+        return [f"The axis `{value}`."]
+    parts = []
+    if callable(value):
+        parts.append(fenced(signatures(name, value), "python"))
+    parts.append(linked(inspect.getdoc(value) or "", (), name))
+    if inspect.isclass(value):
+        for owner in value.__mro__[:-1]:
+            page = f"{name.partition('.')[0]}.{owner.__name__}"
+            if owner is not value and owner.__name__ in FRONTEND_BASES:
+                parts.append(f"It has the members of [`{page}`]({page}.md) too.")
+                break
+            for member, each in vars(owner).items():
+                known = inspect.isfunction(each) or isinstance(each, property)
+                if known and not member.startswith("_") and getattr(value, member) is each:
+                    shown = fenced(signatures(member, each), "python") if callable(each) else ""
+                    parts += [f"### {member}", shown, linked(inspect.getdoc(each) or "", (), name)]
+    return [part for part in parts if part]
+
+
 # All of it ------------------------------------------------------------------------------------
 
 
@@ -389,6 +450,16 @@ def listed() -> str:
         sections.append(
             table(group, ("call" if group != GROUP_OF_CLASSES else "class", "gives"), rows)
         )
+    for frontend, heading in FRONTENDS.items():
+        module = importlib.import_module(f"geon.frontends.{frontend}")
+        rows = [
+            (
+                f"[`{name}`](ops/{name}.md)",
+                sentence(getattr(module, name.partition(".")[2]).__doc__),
+            )
+            for name in frontend_pages(frontend)
+        ]
+        sections.append(table(heading, ("name", "is"), rows))
     return "\n".join([HEAD, *sections, *primitives()])
 
 
@@ -408,6 +479,9 @@ def files() -> dict[Path, str]:
         else:
             text = function_page(name, value, found[name], pages)
         texts[DOCS / "ops" / page(name)] = text
+    for frontend in FRONTENDS:
+        for name, text in frontend_pages(frontend).items():
+            texts[DOCS / "ops" / f"{name}.md"] = text
     return texts
 
 
@@ -416,6 +490,10 @@ def on_config(config: "MkDocsConfig") -> "MkDocsConfig":
     sections = [
         {group: [{name: f"ops/{page(name)}"} for name in names]}
         for group, names in groups().items()
+    ]
+    sections += [
+        {heading: [{name: f"ops/{name}.md"} for name in frontend_pages(frontend)]}
+        for frontend, heading in FRONTENDS.items()
     ]
     nav = config["nav"]
     at = nav.index({"Ops": "ops.md"})

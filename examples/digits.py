@@ -85,9 +85,9 @@ def build(seed: int = 0) -> Network:
 
     updates = []
     weights = loss.variables()
-    for w, slope in zip(weights, geon.deriv(loss, weights), strict=True):
+    for w, gradient in zip(weights, geon.deriv(loss, weights), strict=True):
         speed = geon.Variable(axes=w.axes, initial_value=0, trainable=False, persistent=False)
-        faster = MOMENTUM * speed + slope
+        faster = MOMENTUM * speed + gradient
         updates += [geon.assign(speed, faster), geon.assign(w, w - RATE * faster)]
 
     transformer = geon.make_transformer()

@@ -70,16 +70,16 @@ class Regression:
         scores = geon.dot(x, w)
         loss = geon.mean(geon.softplus(scores) - scores * malignant)
         cost = loss + RIDGE / 2 * geon.sum(geon.square(w))
-        slope = geon.deriv(cost, w)
-        size = geon.sqrt(geon.sum(geon.square(slope)))
-        direction, products = conjugate_gradients(cost, w, slope)
+        gradient = geon.deriv(cost, w)
+        size = geon.sqrt(geon.sum(geon.square(gradient)))
+        direction, products = conjugate_gradients(cost, w, gradient)
 
         self.transformer = geon.make_transformer()
         computation = self.transformer.computation
         self.newton = computation(
             [size, products, geon.assign(w, w - direction)], x, malignant, name="newton"
         )
-        self.descent = computation([size, geon.assign(w, w - rate * slope)], x, malignant)
+        self.descent = computation([size, geon.assign(w, w - rate * gradient)], x, malignant)
         self.right = computation(geon.equal(scores > 0, malignant > 0), x, malignant)
 
 

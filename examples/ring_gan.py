@@ -4,7 +4,7 @@
 
 A generator makes points of noise, a discriminator tells them from real ones, and each is trained
 against the other: two computations, each with an optimiser that moves the parameters of one
-network, are called in turn. The discriminator pays for its slope at real points, so its step is
+network, are called in turn. The discriminator pays for its gradient at real points, so its step is
 differentiated through geon.deriv (L. Mescheder, A. Geiger and S. Nowozin, "Which training methods
 for GANs do actually converge?", ICML 2018). It prints how many heaps have their share of the points
 that are made, and the share of the points that lie in a heap, before and after training; and draws

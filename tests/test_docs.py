@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import geon
+from geon.frontends import neon, xarray
 from geon.op_graph.core.primitive import PRIMITIVES
 from tests.document_blocks import blocks
 
@@ -44,7 +45,8 @@ def test_the_build_has_no_warning(tmp_path: Path) -> None:
     found = json.loads((tmp_path / "site/search/search_index.json").read_text())
     titles = {entry["title"] for entry in found["docs"]}
     pages = (ROOT / "docs" / "ops").glob("*.md")
-    assert {f"geon.{page.stem.removeprefix('class-')}" for page in pages} <= titles
+    shown = (page.stem.removeprefix("class-") for page in pages)
+    assert {name if "." in name else f"geon.{name}" for name in shown} <= titles
 
 
 def test_design_records_are_short_listed_and_name_files_that_exist() -> None:
@@ -87,6 +89,11 @@ def test_everything_public_is_in_the_references() -> None:
     public = {name for name in dir(geon) if not name.startswith("_")} - vars(__future__).keys()
     wanted = {name for name in public if not inspect.ismodule(getattr(geon, name))}
     assert wanted | set(PRIMITIVES) <= documented | KINDS_OF_OPS
+    for frontend in (neon, xarray):
+        for name in frontend.__all__:
+            page = ROOT / "docs" / "ops" / f"{frontend.__name__.rpartition('.')[2]}.{name}.md"
+            lines = page.read_text().splitlines()
+            assert len(lines) > 2 and "](" + f"ops/{page.name})" in reference, name
 
 
 @pytest.mark.parametrize("page", PAGES)

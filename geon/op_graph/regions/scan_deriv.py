@@ -158,14 +158,14 @@ def kept_of(results: Sequence[Op], moving: Iterable[Op], read: Set[Op]) -> list[
             moves.add(op)
     order = [op for op in order if op in moves]
     needed = _below(read, moves, leaves)
-    dear = [op for op in order if op in needed and is_dear(op)]
-    if not dear:
+    expensive = [op for op in order if op in needed and is_expensive(op)]
+    if not expensive:
         return []
-    cut = _MinCut([op for op in order if op in needed], {*dear, *leaves}, read)
+    cut = _MinCut([op for op in order if op in needed], {*expensive, *leaves}, read)
     return [op for op in cut.found() if op not in leaves]
 
 
-def is_dear(op: Op) -> bool:
+def is_expensive(op: Op) -> bool:
     """Return True if recomputing an op takes longer than storing and loading its value."""
     row = op.primitive
     if row.name == "dot":
@@ -197,7 +197,7 @@ def _below(read: Set[Op], moves: Set[Op], leaves: Set[Op]) -> set[Op]:
         if op in found:
             continue
         found.add(op)
-        if op not in leaves and not is_dear(op):
+        if op not in leaves and not is_expensive(op):
             stack += [arg for arg in op.args if arg in moves]
     return found
 

@@ -124,9 +124,10 @@ class BatchNorm(Norm):
 
     The channels are ``over``, or all axes but N, T, D, H and W. In training, the statistics are
     those of the batch, over the other axes, and the running statistics ``mean`` and ``variance``
-    move towards them: ``momentum`` is the share of the old value; an empty batch leaves them
-    unchanged. Otherwise, the running statistics are used. They are persistent and not trained. The
-    running variance is the unbiased one, which a single element does not have.
+    become momentum * running + (1 - momentum) * batch; PyTorch's momentum is 1 minus this one. An
+    empty batch leaves them unchanged. The running variance is the unbiased one, divided by n - 1; a
+    batch of one element per channel leaves it unchanged. Without training, the running statistics
+    are used. They are persistent and not trained.
 
     S. Ioffe and C. Szegedy, "Batch normalization", ICML 2015.
     """

@@ -77,13 +77,16 @@ class Accumulated(Around):
         super().__init__(optimiser)
         self.batches = batches
 
-    def moves(self, weights: Sequence[Leaf], slopes: Sequence[Tensor]) -> Moves:
+    def moves(self, weights: Sequence[Leaf], gradients: Sequence[Tensor]) -> Moves:
         """Return the sums of gradients, and the inner step when they are complete."""
         count = self.state(None, "batches")
         due = count + 1 >= self.batches
         sums = [
-            (self.state(w, "sum"), self.state(w, "sum") + cast(slope, accumulator(slope.dtype)))
-            for w, slope in zip(weights, slopes, strict=True)
+            (
+                self.state(w, "sum"),
+                self.state(w, "sum") + cast(gradient, accumulator(gradient.dtype)),
+            )
+            for w, gradient in zip(weights, gradients, strict=True)
         ]
         moves = self.inner.moves(weights, [total / self.batches for _, total in sums]).only(due)
         for kept, total in sums:
@@ -106,9 +109,9 @@ class Averaged(Around):
         self.smoothing = smoothing
         self.kept: dict[Leaf, Leaf] = {}
 
-    def moves(self, weights: Sequence[Leaf], slopes: Sequence[Tensor]) -> Moves:
+    def moves(self, weights: Sequence[Leaf], gradients: Sequence[Tensor]) -> Moves:
         """Return the new values of weights and of their averages."""
-        moves = self.inner.moves(weights, slopes)
+        moves = self.inner.moves(weights, gradients)
         for w in weights:
             kept = self.state(w, "average", cast(w, accumulator(w.dtype)))
             new = cast(moves.changes[w], kept.dtype)
@@ -147,11 +150,13 @@ class Scaled(Around):
         own = cast(self.scale, cost.dtype)
         return own if inner is None else inner * own
 
-    def moves(self, weights: Sequence[Leaf], slopes: Sequence[Tensor]) -> Moves:
+    def moves(self, weights: Sequence[Leaf], gradients: Sequence[Tensor]) -> Moves:
         """Return the inner step if all gradients are finite, and the next scale."""
         scale, good = self.scale, self.state(None, "good")
-        real = [cast(slope, accumulator(slope.dtype)) / scale for slope in slopes]
-        finite = reduce(logical_and, [all(isfinite(slope)) for slope in real], as_tensor(True))
+        real = [cast(gradient, accumulator(gradient.dtype)) / scale for gradient in gradients]
+        finite = reduce(
+            logical_and, [all(isfinite(gradient)) for gradient in real], as_tensor(True)
+        )
         grown = good + 1 >= self.every
         moves = self.inner.moves(weights, real).only(finite)
         doubled = 2 * minimum(scale, MAX_LOSS_SCALE / 2)

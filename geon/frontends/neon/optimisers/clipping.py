@@ -29,31 +29,31 @@ class Clipping:
 class ByValue(Clipping):
     """Clips each element to -largest and largest."""
 
-    def __call__(self, slopes: Sequence[Tensor]) -> list[Tensor]:
-        return [clip(slope, -self.largest, self.largest) for slope in slopes]
+    def __call__(self, gradients: Sequence[Tensor]) -> list[Tensor]:
+        return [clip(gradient, -self.largest, self.largest) for gradient in gradients]
 
 
 class ByNorm(Clipping):
     """Scales each gradient so that its norm is at most ``largest``."""
 
-    def __call__(self, slopes: Sequence[Tensor]) -> list[Tensor]:
-        return [clip_by_norm([slope], self.largest)[0] for slope in slopes]
+    def __call__(self, gradients: Sequence[Tensor]) -> list[Tensor]:
+        return [clip_by_norm([gradient], self.largest)[0] for gradient in gradients]
 
 
 class ByGlobalNorm(Clipping):
     """Scales all gradients by one factor, so that their common norm is at most ``largest``."""
 
-    def __call__(self, slopes: Sequence[Tensor]) -> list[Tensor]:
-        return clip_by_norm(slopes, self.largest)
+    def __call__(self, gradients: Sequence[Tensor]) -> list[Tensor]:
+        return clip_by_norm(gradients, self.largest)
 
 
-def clip_by_norm(slopes: Sequence[Tensor], largest: float) -> list[Tensor]:
+def clip_by_norm(gradients: Sequence[Tensor], largest: float) -> list[Tensor]:
     """Return the gradients times one factor that makes their common norm at most ``largest``."""
-    if not slopes:
+    if not gradients:
         return []
-    factor = largest / maximum(wide_norm(slopes, "clip"), largest)
-    wide = map(widen, slopes)
+    factor = largest / maximum(wide_norm(gradients, "clip"), largest)
+    wide = map(widen, gradients)
     return [
-        in_dtype(in_dtype(factor, x.dtype) * x, slope.dtype)
-        for slope, x in zip(slopes, wide, strict=True)
+        in_dtype(in_dtype(factor, x.dtype) * x, gradient.dtype)
+        for gradient, x in zip(gradients, wide, strict=True)
     ]

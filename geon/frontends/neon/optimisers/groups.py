@@ -104,17 +104,17 @@ class Groups(Optimiser):
             found |= {} if optimiser is None else optimiser.averages()
         return found
 
-    def moves(self, weights: Sequence[Leaf], slopes: Sequence[Tensor]) -> Moves:
+    def moves(self, weights: Sequence[Leaf], gradients: Sequence[Tensor]) -> Moves:
         """Return the new values of one step of each optimiser on its group."""
-        pairs = zip(weights, self.clip(slopes) if self.clip else slopes, strict=True)
+        pairs = zip(weights, self.clip(gradients) if self.clip else gradients, strict=True)
         own: dict[Optimiser, list[tuple[Leaf, Tensor]]] = {}
-        for w, slope in pairs:
+        for w, gradient in pairs:
             optimiser = self.optimiser_of(w)
             if optimiser is not None:
-                own.setdefault(optimiser, []).append((w, slope))
+                own.setdefault(optimiser, []).append((w, gradient))
         moves = Moves()
         for optimiser, group in own.items():
-            made = optimiser.moves([w for w, _ in group], [slope for _, slope in group])
+            made = optimiser.moves([w for w, _ in group], [gradient for _, gradient in group])
             if made.when is not None:
                 raise ArgumentError(
                     f"Groups: {type(optimiser).__name__} does not move its group in each step, and "

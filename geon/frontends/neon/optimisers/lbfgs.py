@@ -59,7 +59,7 @@ class LBFGS(Optimiser):
         if self.clip is not None:
             raise ArgumentError("LBFGS: clip= would hide the curvature; give none")
 
-    def moves(self, weights: Sequence[Leaf], slopes: Sequence[Tensor]) -> Moves:
+    def moves(self, weights: Sequence[Leaf], gradients: Sequence[Tensor]) -> Moves:
         """Raise ``ArgumentError``: it needs the cost."""
         raise ArgumentError(
             "LBFGS looks for the length of a step along the cost, which Groups, other optimisers "
@@ -84,7 +84,9 @@ class Search:
         if optimiser.decay:
             cost = cost + optimiser.decay / 2 * self.inner(self.values, self.values)
         self.cost = cast(cost, self.real)
-        self.slopes = [cast(slope, accumulator(slope.dtype)) for slope in deriv(cost, self.weights)]
+        self.gradients = [
+            cast(gradient, accumulator(gradient.dtype)) for gradient in deriv(cost, self.weights)
+        ]
         self.axis = Axis("history", optimiser.history)
         while any(self.axis.name in w.axes for w in weights):
             self.axis = self.axis.prime
@@ -97,7 +99,7 @@ class Search:
         moves = Moves({self.count: self.count + 1})
         told, rho, size = self.remember(moves)
         away = self.direction(told, rho, size)
-        foretold = self.inner(self.slopes, away)
+        foretold = self.inner(self.gradients, away)
         length, serves = self.search(away, foretold)
         found = logical_and(foretold < 0, serves)
         new = self.plus(self.values, length, away)
@@ -113,8 +115,8 @@ class Search:
         The newest entry is last. Also return the scale of the initial inverse Hessian, 0 if
         unknown.
         """
-        places = [[self.state(w, what) for w in self.weights] for what in ("value", "slope")]
-        now = [self.values, self.slopes]
+        places = [[self.state(w, what) for w in self.weights] for what in ("value", "gradient")]
+        now = [self.values, self.gradients]
         s, y = (self.plus(new, -1, old) for new, old in zip(now, places, strict=True))
         ss, sy, yy = self.inner(s, s), self.inner(s, y), self.inner(y, y)
         known = logical_and(self.count > 0, sy > MIN_CURVATURE_COSINE * sqrt(ss * yy))
@@ -142,8 +144,8 @@ class Search:
             (s, y), rho, share = pair
             return self.plus(r, share - rho * self.inner(y, r), s), None
 
-        q, shares = scan(back, self.slopes, (told, rho), over=self.axis, reverse=True)
-        first = in_dtype(1 / maximum(1, wide_norm(self.slopes, "LBFGS")), size.dtype)
+        q, shares = scan(back, self.gradients, (told, rho), over=self.axis, reverse=True)
+        first = in_dtype(1 / maximum(1, wide_norm(self.gradients, "LBFGS")), size.dtype)
         start = [cast(where(size > 0, size, first) * x, x.dtype) for x in q]
         r, _ = scan(forth, start, (told, rho, shares), over=self.axis)
         return [-x for x in r]

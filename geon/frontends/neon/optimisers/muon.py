@@ -43,7 +43,7 @@ class Muon(Optimiser):
         super().__post_init__()
         at_least_one("Muon", "steps", self.steps)
 
-    def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
+    def moved(self, w: Leaf, value: Tensor, gradient: Tensor, step: Step) -> Tensor:
         """Return the weight minus rate times the orthogonal matrix."""
         if len(w.axes) != 2:
             raise ArgumentError(
@@ -51,10 +51,10 @@ class Muon(Optimiser):
                 "of two; give neon.Groups({neon.Matrices(): neon.Muon()}, rest=neon.AdamW())"
             )
         kept = step.state(w, "momentum")
-        speed = self.momentum * kept + (1 - self.momentum) * slope
+        speed = self.momentum * kept + (1 - self.momentum) * gradient
         step.set(kept, speed)
         if self.nesterov:
-            speed = (1 - self.momentum) * slope + self.momentum * speed
+            speed = (1 - self.momentum) * gradient + self.momentum * speed
         inputs, outputs = (cast(tensor_size(speed, axis), speed.dtype) for axis in w.axes)
         change = orthogonal(speed, self.steps) * sqrt(maximum(1, outputs / inputs))
         return value - step.rate * change

@@ -110,7 +110,7 @@ class Optimiser:
             share(what, name, getattr(self, name))
         if self.clip is not None and not is_function(self.clip):
             raise ArgumentError(
-                f"{what}: clip={self.clip!r} clips no slopes; give neon.ByValue, neon.ByNorm or "
+                f"{what}: clip={self.clip!r} clips no gradients; give neon.ByValue, neon.ByNorm or "
                 "neon.ByGlobalNorm, such as clip=neon.ByGlobalNorm(1.0)"
             )
 
@@ -144,8 +144,8 @@ class Optimiser:
 
     def moves_of(self, cost: Tensor, weights: Sequence[Leaf]) -> Moves:
         """Return the new values of these weights after a step for a cost."""
-        slopes = deriv(cost, weights, seed=self.seed(cost)) if weights else []
-        return self.moves(weights, slopes)
+        gradients = deriv(cost, weights, seed=self.seed(cost)) if weights else []
+        return self.moves(weights, gradients)
 
     def seed(self, cost: Tensor) -> Tensor | None:
         """Return the initial cotangent of the cost, or None for 1."""
@@ -159,27 +159,29 @@ class Optimiser:
         """The weights of which it keeps averages, and these."""
         return {}
 
-    def update(self, weights: Sequence[Leaf], slopes: Sequence[Tensor]) -> VoidOp:
+    def update(self, weights: Sequence[Leaf], gradients: Sequence[Tensor]) -> VoidOp:
         """The effect of one step for weights with these gradients."""
-        return self.moves(weights, slopes).effect()
+        return self.moves(weights, gradients).effect()
 
-    def moves(self, weights: Sequence[Leaf], slopes: Sequence[Tensor]) -> Moves:
+    def moves(self, weights: Sequence[Leaf], gradients: Sequence[Tensor]) -> Moves:
         """Return the new values after one step for weights with these gradients."""
         count = self.state(None, "steps")
         rate = self.rate_at(count)
         step = Step(self, rate, cast(count, "float32") + 1)
         step.set(count, count + 1)
-        for w, slope in zip(weights, self.clip(slopes) if self.clip else slopes, strict=True):
-            value, slope = (cast(x, accumulator(x.dtype)) for x in (w, slope))
+        for w, gradient in zip(
+            weights, self.clip(gradients) if self.clip else gradients, strict=True
+        ):
+            value, gradient = (cast(x, accumulator(x.dtype)) for x in (w, gradient))
             if self.decay and not self.decoupled:
-                slope = slope + self.decay * value
-            new = self.moved(w, value, slope, step)
+                gradient = gradient + self.decay * value
+            new = self.moved(w, value, gradient, step)
             if self.decay and self.decoupled:
                 new = new - rate * self.decay * value
             step.set(w, new)
         return step.moves
 
-    def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
+    def moved(self, w: Leaf, value: Tensor, gradient: Tensor, step: Step) -> Tensor:
         """Return the new value of a weight; the rule of a subclass."""
         raise NotImplementedError
 

@@ -30,14 +30,14 @@ class SGD(Optimiser):
         if self.nesterov and not self.momentum:
             raise ArgumentError("SGD: nesterov=True looks ahead along a momentum; give momentum=")
 
-    def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
+    def moved(self, w: Leaf, value: Tensor, gradient: Tensor, step: Step) -> Tensor:
         """Return the weight minus rate times velocity."""
         if self.momentum:
             kept = step.state(w, "momentum")
-            speed = self.momentum * kept + slope
+            speed = self.momentum * kept + gradient
             step.set(kept, speed)
-            slope = slope + self.momentum * speed if self.nesterov else speed
-        return value - step.rate * slope
+            gradient = gradient + self.momentum * speed if self.nesterov else speed
+        return value - step.rate * gradient
 
 
 @dataclass(eq=False)
@@ -54,12 +54,12 @@ class RMSProp(Optimiser):
 
     shares = ("smoothing", "momentum")
 
-    def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
+    def moved(self, w: Leaf, value: Tensor, gradient: Tensor, step: Step) -> Tensor:
         """Return the weight minus rate times the scaled gradient, or its momentum."""
         kept = step.state(w, "square")
-        size = self.smoothing * kept + (1 - self.smoothing) * square(slope)
+        size = self.smoothing * kept + (1 - self.smoothing) * square(gradient)
         step.set(kept, size)
-        change = slope / (sqrt(size) + self.epsilon)
+        change = gradient / (sqrt(size) + self.epsilon)
         if self.momentum:
             speed = step.state(w, "momentum")
             change = self.momentum * speed + change
@@ -78,12 +78,12 @@ class Adagrad(Optimiser):
     rate: Rate = 0.01
     epsilon: float = 1e-10
 
-    def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
+    def moved(self, w: Leaf, value: Tensor, gradient: Tensor, step: Step) -> Tensor:
         """Return the weight minus rate times the scaled gradient."""
         kept = step.state(w, "square")
-        size = kept + square(slope)
+        size = kept + square(gradient)
         step.set(kept, size)
-        return value - step.rate * slope / (sqrt(size) + self.epsilon)
+        return value - step.rate * gradient / (sqrt(size) + self.epsilon)
 
 
 @dataclass(eq=False)
@@ -99,11 +99,11 @@ class Adadelta(Optimiser):
 
     shares = ("smoothing",)
 
-    def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
+    def moved(self, w: Leaf, value: Tensor, gradient: Tensor, step: Step) -> Tensor:
         """Return the weight minus rate times the change."""
         seen, made = step.state(w, "square"), step.state(w, "change")
-        size = self.smoothing * seen + (1 - self.smoothing) * square(slope)
-        change = sqrt(made + self.epsilon) / sqrt(size + self.epsilon) * slope
+        size = self.smoothing * seen + (1 - self.smoothing) * square(gradient)
+        change = sqrt(made + self.epsilon) / sqrt(size + self.epsilon) * gradient
         step.set(seen, size)
         step.set(made, self.smoothing * made + (1 - self.smoothing) * square(change))
         return value - step.rate * change
@@ -124,11 +124,11 @@ class Adam(Optimiser):
 
     shares = ("first", "second")
 
-    def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
+    def moved(self, w: Leaf, value: Tensor, gradient: Tensor, step: Step) -> Tensor:
         """Return the weight minus rate times the scaled mean."""
         m, v = step.state(w, "m"), step.state(w, "v")
-        new_m = self.first * m + (1 - self.first) * slope
-        new_v = self.second * v + (1 - self.second) * square(slope)
+        new_m = self.first * m + (1 - self.first) * gradient
+        new_v = self.second * v + (1 - self.second) * square(gradient)
         step.set(m, new_m)
         step.set(v, new_v)
         count = cast(step.count, value.dtype)
@@ -165,8 +165,8 @@ class Lion(Optimiser):
     decoupled = True
     shares = ("first", "second")
 
-    def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
+    def moved(self, w: Leaf, value: Tensor, gradient: Tensor, step: Step) -> Tensor:
         """Return the weight minus rate times the sign."""
         m = step.state(w, "m")
-        step.set(m, self.second * m + (1 - self.second) * slope)
-        return value - step.rate * sign(self.first * m + (1 - self.first) * slope)
+        step.set(m, self.second * m + (1 - self.second) * gradient)
+        return value - step.rate * sign(self.first * m + (1 - self.first) * gradient)

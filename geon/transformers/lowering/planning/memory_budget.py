@@ -214,9 +214,9 @@ class Crest:
         These are: all expensive ones; all but every second, third, fourth, sixth, ...; every
         second, third, fourth, ...; none.
         """
-        dear = {op for op, kernel in self.held.items() if is_dear(kernel)}
-        if dear:
-            yield dear
+        expensive = {op for op, kernel in self.held.items() if is_expensive(kernel)}
+        if expensive:
+            yield expensive
         held = list(self.held)
         for apart in steps_to(len(held)):
             yield set(held) - set(held[apart - 1 :: apart])
@@ -251,7 +251,7 @@ def collect_dependencies(ops: Sequence[Op], stays: set[Op]) -> dict[Op, None]:
     return found
 
 
-def is_dear(kernel: Kernel) -> bool:
+def is_expensive(kernel: Kernel) -> bool:
     """Return True if a kernel is expensive: a product, a reduction or a library call."""
     rows = [op.primitive for op in kernel.results]
     reduces = kernel.fused is not None and bool(kernel.fused.reductions)

@@ -10,10 +10,10 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "add-an-op.md"
 GENERATED = [
-    "geon/testing/test_elementwise.py",
-    "geon/testing/test_reductions.py",
-    "geon/testing/test_movement.py",
-    "geon/testing/test_derivatives.py",
+    "geon/testing/conformance/test_elementwise.py",
+    "geon/testing/conformance/test_reductions.py",
+    "geon/testing/conformance/test_movement.py",
+    "geon/testing/conformance/test_derivatives.py",
     "tests/op_graph/test_rows.py",
     "tests/op_graph/test_index_map.py",
     "tests/op_graph/test_reducers.py",

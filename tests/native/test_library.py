@@ -51,7 +51,7 @@ SHAPES = [(1, 0, 1), (1, 1, 1), (2, 2, 1), (1, 17, 1), (3, 100, 1), (1, 1000, 1)
           (3, MAX_WIDE_SORT_LENGTH, 21),
           (70, MAX_WIDE_SORT_LENGTH + 1, 1), (1, 600, 67), (19, 250, 3),
           (1, 2 * MAX_WIDE_SORT_LENGTH + 1, 21), (37, 11, 3)]  # fmt: skip
-LONGEST_RUN = int(re.search(r"LONGEST_RUN (\d+)", c_text("sort_prefix.h"))[1])
+LONGEST_RUN = int(re.search(r"LONGEST_RUN (\d+)", c_text("sort/prefix.h"))[1])
 LONG = [
     (1, MIN_SHARED_SORT_LENGTH, 1),
     (3, MIN_SHARED_SORT_LENGTH + 1, 1),

@@ -740,7 +740,7 @@ def test_a_units_text_has_all_that_it_is_made_of() -> None:
             assert f"#define TAG(name) name##_{tag}" in text
             for name, value in shape(type, 64).macros().items():
                 assert text.count(f"#define {name} {value}\n") == 1
-            assert c_text("product.h") in text
+            assert c_text("product/product.h") in text
     wide, narrow = shape("float", 64), shape("float", 32)
     assert not {*product_units(wide)} & {*product_units(narrow)}
 

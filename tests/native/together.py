@@ -17,7 +17,7 @@ from geon.transformers.native.transformer import NativeTransformer
 # Work is divided among threads from a few statements on, so that small arrays are divided too. How
 # it is divided changes no result but for the order in which partial sums are added.
 DIVIDED = {"1 + (1 << 15) / each": "1 + 16 / each", "< (1 << 17) &&": "< 64 &&", "1e5": "1e2"}
-_CUT = Path(module_text.__file__).parents[1] / "c" / "product_cut.h"
+_CUT = Path(module_text.__file__).parents[1] / "c" / "product/blocking.h"
 assert all(usual in GRAIN + _CUT.read_text() for usual in DIVIDED), "what divides has other text"
 
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "past_store.h"
+#include "move/streaming_store.h"
 
 #define WIDTH PAST_WIDTH
 #define SUMS 12      /* independent chains: two units times the five or so turns that one takes */

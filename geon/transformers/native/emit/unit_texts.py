@@ -158,7 +158,11 @@ class UnitFunctions:
 @cache
 def small_functions() -> dict[str, str]:
     """Return the helper functions that kernels' units define, by name."""
-    files = {"geon_past_put": "past.h", "geon_past_row": "past_row.h", "geon_vectors": "vectors.h"}
+    files = {
+        "geon_past_put": "move/streaming.h",
+        "geon_past_row": "move/streaming_row.h",
+        "geon_vectors": "vectors.h",
+    }
     return {**OWN, **transposes(), **{name: c_text(file) for name, file in files.items()}}
 
 
@@ -173,17 +177,17 @@ def transposes() -> dict[str, str]:
         if itemsize <= 4:
             macros["SIDE"] = 16 // itemsize
         name = f"geon_transpose_{itemsize}"
-        found[name] = instance("transpose.h", name, macros)
+        found[name] = instance("move/transpose.h", name, macros)
         squares = {k: v for k, v in macros.items() if k != "BLOCK" or "SIDE" not in macros}
         found[f"{name}_squares"] = instance(
-            "transpose.h", f"{name}_squares", {**squares, "SQUARES": ""}
+            "move/transpose.h", f"{name}_squares", {**squares, "SQUARES": ""}
         )
-        found[f"{name}_spread"] = instance("spread.h", name, macros)
+        found[f"{name}_spread"] = instance("move/repeat_each.h", name, macros)
         if itemsize >= MIN_TRANSPOSED_ITEM_BYTES:
             more = {
                 **macros,
                 "TURNED": TRANSPOSE_SQUARE_SIDE,
                 "LEAST_TURNED": MIN_TRANSPOSED_LINE_BYTES,
             }
-            found[f"{name}_turned"] = instance("turn.h", name, more)
+            found[f"{name}_turned"] = instance("move/transpose_streaming.h", name, more)
     return found

@@ -12,4 +12,4 @@ BYTES_PER_TASK = 1 << 20  # bytes that one task copies: about 30 microseconds
 @cache
 def fill_function() -> FileFunction:
     """Return ``void(threads, out, x, size)``, a parallel copy of ``size`` bytes."""
-    return file_function("fill", "geon_fill", {}, {"GRAIN": BYTES_PER_TASK})
+    return file_function("move/copy", "geon_fill", {}, {"GRAIN": BYTES_PER_TASK})

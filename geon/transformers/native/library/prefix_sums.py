@@ -1,6 +1,6 @@
 """C library kernels for prefix sums and products, and their scratch memory.
 
-The C is in ``c/cumulative.c`` and ``c/scan.h``.
+The C is in ``c/scan/cumulative.c`` and ``c/scan/contiguous.h``.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def cumulative_text(row: str, dtype: str, result: str | None = None) -> FileFunc
     }
     name = f"geon_{row}_{SUFFIXES[dtype]}_{SUFFIXES[result]}"
     called = calls(step, (total, total), total)
-    return file_function("cumulative", name, types, macros, calls=called)
+    return file_function("scan/cumulative", name, types, macros, calls=called)
 
 
 def reorders(row: str, result: str) -> bool:

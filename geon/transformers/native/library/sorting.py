@@ -3,15 +3,15 @@
 They compare unsigned keys (``geon_key_*``), in which both zeros are equal and NaN is the largest.
 They sort words. A word has the key in its upper bits and the element's index below. It has the size
 of an element in sort and 8 bytes in the others. 64-bit keys leave no room for an index. They are
-sorted by a key prefix first and then by the rest (``c/sort_prefix.h``).
+sorted by a key prefix first and then by the rest (``c/sort/prefix.h``).
 
 The algorithm depends on the line length. Lines of a few elements use compare-exchange of
-neighbouring values, a vector of lines at once (``c/sort_few.h``). Lines of up to
+neighbouring values, a vector of lines at once (``c/sort/few.h``). Lines of up to
 ``MAX_WIDE_SORT_LENGTH``
 elements (twice as many with AVX2) use sorting networks on several lines at once
-(``c/sort_network.h``). Longer lines use a vectorised quicksort (``c/sort_quick.h``) if the
+(``c/sort/network.h``). Longer lines use a vectorised quicksort (``c/sort/quicksort.h``) if the
 processor has AVX2 and words have 4 or 8 bytes. If there are few lines, all threads share each line
-(``c/sort_shared.h``). Other words use a radix sort on the bytes of their keys, and one-byte
+(``c/sort/parallel.h``). Other words use a radix sort on the bytes of their keys, and one-byte
 elements a counting sort.
 """
 
@@ -42,7 +42,7 @@ def row_down(row: str, dtype: str) -> int:
     """Return the number of index bits below the key in the number that represents an element.
 
     Three of 32 index bits are unused in 64-bit numbers, so that vectors may compare them as doubles
-    (``c/sort_vector.h``).
+    (``c/sort/vector.h``).
     """
     number = number_bytes(row, dtype)
     return 0 if row == "sort" else 29 if number == 8 else 4 * number
@@ -100,7 +100,7 @@ def _turn(name: str, size: int) -> str:
     macros: dict[str, object] = {"TYPE": f"uint{8 * size}_t", "BYTES": size}
     if size >= 4:
         macros["BLOCK"] = 32 // size
-    return instance("transpose.h", name, macros)
+    return instance("move/transpose.h", name, macros)
 
 
 def _sorting(row: str, dtype: str, result: str, header: str) -> FileFunction:
@@ -112,7 +112,7 @@ def _sorting(row: str, dtype: str, result: str, header: str) -> FileFunction:
         suffix = SUFFIXES[dtype]
         macros |= {"BITS_OF": f"geon_bits_{suffix}", "OF_BITS": f"geon_of_bits_{suffix}"}
     types = {"TYPE": C_TYPES[dtype], "RESULT": C_TYPES[result]}
-    made = file_function(row, name, types, macros, header, _called(macros))
+    made = file_function(f"sort/{row}", name, types, macros, f"sort/{header}", _called(macros))
     turns = _turn(f"{name}_turn", named_dtype(dtype).itemsize)
     turns += _turn(f"{name}_turn_back", named_dtype(result).itemsize)
     return made._replace(definition=turns + made.definition)
@@ -153,4 +153,4 @@ def extreme_text(row: str, dtype: str) -> FileFunction:
     """
     name, macros = f"geon_{row}_{SUFFIXES[dtype]}", _keys(dtype) | {"LEAST": int(row == "argmin")}
     types = {"TYPE": C_TYPES[dtype]}
-    return file_function("extreme", name, types, macros, calls=_called(macros))
+    return file_function("argmax", name, types, macros, calls=_called(macros))

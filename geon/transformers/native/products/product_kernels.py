@@ -1,8 +1,8 @@
 """The C functions that all matrix products share: two units for each type and vector width.
 
-They are ``c/product.c`` and ``c/product_parts.c``, split so that both take about as long to
-compile. They are compiled once and come from the object cache afterwards. Units that call them
-include ``c/product.h``.
+They are ``c/product/driver.c`` and ``c/product/kernels.c``, split so that both take about as long
+to compile. They are compiled once and come from the object cache afterwards. Units that call them
+include ``c/product/product.h``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _typed(of: Shape) -> dict[str, object]:
 def product_header(of: Shape) -> str:
     """Return the header of the shared product functions of a shape."""
     undefined = "#undef TYPE\n#undef TAG\n"
-    return defines(_typed(of)) + c_text("product.h") + undefined
+    return defines(_typed(of)) + c_text("product/product.h") + undefined
 
 
 @lru_cache(maxsize=16)
@@ -32,4 +32,4 @@ def product_units(of: Shape) -> tuple[str, ...]:
     """Return the units that define the shared product functions of a shape."""
     macros = _typed(of) | of.macros()
     first = PRELUDE + defines(macros)
-    return tuple(first + c_text(file) for file in ("product.c", "product_parts.c"))
+    return tuple(first + c_text(file) for file in ("product/driver.c", "product/kernels.c"))

@@ -62,7 +62,7 @@ class ProductScratch:
     An operand that is packed once for all rows precedes it, unless the product is a step of a chain
     and so not ``alone``. It is large enough for each of ``sides``.
 
-    ``c/product.c`` divides the product and uses no more than these bytes.
+    ``c/product/driver.c`` divides the product and uses no more than these bytes.
     """
 
     batches: Size

@@ -1,6 +1,6 @@
 /* to[c * each + k] = from[c] for k < each: broadcast vectors of one element each; the next ones
    overwrite the excess lanes. There must be room for a vector behind the last element. */
-#include "has_pick.h"
+#include "move/has_shuffle.h"
 typedef TYPE PART(same) __attribute__((vector_size(32), aligned(BYTES), may_alias));
 
 static __attribute__((unused)) void PART(spread)(const void *source, void *target, int64_t each,

@@ -1,6 +1,6 @@
 /* Stable argsort of each line: a word has the key above the element's index. */
-#include "sort.h"
-#include "sort_vector.h"
+#include "sort/sort.h"
+#include "sort/vector.h"
 
 GEON_INLINE KEY PART(key)(TYPE x)
 {
@@ -20,7 +20,7 @@ GEON_INLINE KEY PART(key)(TYPE x)
 #endif
 
 #if KEY_BYTES == 1
-#include "sort_counts.h"
+#include "sort/counting.h"
 #define IS_QUICK 0
 
 static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WORD *words)
@@ -37,8 +37,8 @@ static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WO
         out[starts[KEY_OF(x[i * inner])]++ * inner] = i;
 }
 #else
-#include "sort_words.h"
-#include "sort_least.h"
+#include "sort/words.h"
+#include "sort/partial.h"
 
 static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WORD *words)
 {
@@ -61,5 +61,5 @@ static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WO
 #else
 #define IS_LATER(a, b) ((b) < (a))
 #endif
-#include "sort_lines.h"
-#include "sort_end.h"
+#include "sort/lines.h"
+#include "sort/undefine.h"

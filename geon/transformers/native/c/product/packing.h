@@ -93,19 +93,19 @@ static QUICK void geon_transpose_end(
     *(geon_vector *)(to + c * VECTOR) = y_##c;
 
 #define FEW 2
-#include "product_few.h"
+#include "product/interleave.h"
 #define FEW 3
-#include "product_few.h"
+#include "product/interleave.h"
 #define FEW 4
-#include "product_few.h"
+#include "product/interleave.h"
 #define FEW 5
-#include "product_few.h"
+#include "product/interleave.h"
 #define FEW 6
-#include "product_few.h"
+#include "product/interleave.h"
 #define FEW 7
-#include "product_few.h"
+#include "product/interleave.h"
 #define FEW 8
-#include "product_few.h"
+#include "product/interleave.h"
 
 #define FEW_CASE(few, direction, ...)                                                             \
     case few:                                                                                     \

@@ -1,6 +1,6 @@
 /* Sort each line: ascending, stable, NaN last. KEY_OF returns an element's key. */
-#include "sort.h"
-#include "sort_vector.h"
+#include "sort/sort.h"
+#include "sort/vector.h"
 
 static const KEY PART(top) = (KEY)1 << (8 * KEY_BYTES - 1);
 
@@ -15,7 +15,7 @@ static const KEY PART(top) = (KEY)1 << (8 * KEY_BYTES - 1);
 #endif
 
 #if KEY_BYTES == 1
-#include "sort_counts.h"
+#include "sort/counting.h"
 #define IS_QUICK 0
 
 static void PART(line)(const TYPE *x, TYPE *out, int64_t n, int64_t inner, WORD *words)
@@ -35,7 +35,7 @@ static void PART(line)(const TYPE *x, TYPE *out, int64_t n, int64_t inner, WORD 
     }
 }
 #else
-#include "sort_words.h"
+#include "sort/words.h"
 
 static void PART(line)(const TYPE *x, TYPE *out, int64_t n, int64_t inner, WORD *keys)
 {
@@ -75,5 +75,5 @@ static void PART(line)(const TYPE *x, TYPE *out, int64_t n, int64_t inner, WORD 
 #else
 #define IS_LATER(a, b) ((b) < (a))
 #endif
-#include "sort_lines.h"
-#include "sort_end.h"
+#include "sort/lines.h"
+#include "sort/undefine.h"

@@ -121,4 +121,4 @@ GEON_INLINE void PART(exchange)(PART(row) *a, PART(row) *b)
 #endif
 }
 
-#include "sort_pairs.h"
+#include "sort/compare_exchanges.h"

@@ -1,7 +1,7 @@
 /* The indices of the k largest elements of each line: a word has the key's complement above the
    index. */
-#include "top_k.h"
-#include "sort_vector.h"
+#include "sort/top_k.h"
+#include "sort/vector.h"
 
 GEON_INLINE KEY PART(key)(TYPE x)
 {
@@ -22,7 +22,7 @@ GEON_INLINE KEY PART(key)(TYPE x)
 #endif
 
 #if KEY_BYTES == 1
-#include "sort_counts.h"
+#include "sort/counting.h"
 #define IS_QUICK 0
 
 static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WORD *words,
@@ -44,8 +44,8 @@ static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WO
     }
 }
 #else
-#include "sort_words.h"
-#include "sort_least.h"
+#include "sort/words.h"
+#include "sort/partial.h"
 
 #if PAIRED
 #define KEY_AT(place) PART(key)(x[(int64_t)sorted[place] * inner])
@@ -90,5 +90,5 @@ static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WO
 #define K_DECLARED , int64_t k
 #define K_GIVEN , all->k
 #define K_OF_ALL , k
-#include "sort_lines.h"
-#include "sort_end.h"
+#include "sort/lines.h"
+#include "sort/undefine.h"

@@ -1,5 +1,5 @@
 /* Register tiles of packed rows and panels, and the cover of a group of rows by tiles. */
-#include "product_steps.h"
+#include "product/tile_steps.h"
 
 /* Some tiles that are so far apart in the operands and the result, and what each fetches. */
 struct geon_tile_row {
@@ -15,49 +15,49 @@ struct geon_tile_row {
 #define LEFT ALONG
 #define ROWS HIGH
 #define WIDTH 2
-#include "product_tile.h"
+#include "product/tile.h"
 
 #define TILE geon_high_1_along
 #define LEFT ALONG
 #define ROWS HIGH
 #define WIDTH 1
-#include "product_tile.h"
+#include "product/tile.h"
 
 #define TILE geon_low_2_along
 #define LEFT ALONG
 #define ROWS LOW
 #define WIDTH 2
-#include "product_tile.h"
+#include "product/tile.h"
 
 #define TILE geon_low_1_along
 #define LEFT ALONG
 #define ROWS LOW
 #define WIDTH 1
-#include "product_tile.h"
+#include "product/tile.h"
 
 #define TILE geon_high_2_beside
 #define LEFT BESIDE
 #define ROWS HIGH
 #define WIDTH 2
-#include "product_tile.h"
+#include "product/tile.h"
 
 #define TILE geon_high_1_beside
 #define LEFT BESIDE
 #define ROWS HIGH
 #define WIDTH 1
-#include "product_tile.h"
+#include "product/tile.h"
 
 #define TILE geon_low_2_beside
 #define LEFT BESIDE
 #define ROWS LOW
 #define WIDTH 2
-#include "product_tile.h"
+#include "product/tile.h"
 
 #define TILE geon_low_1_beside
 #define LEFT BESIDE
 #define ROWS LOW
 #define WIDTH 1
-#include "product_tile.h"
+#include "product/tile.h"
 
 /* Tiles by whether rows lie beside each other, are many, and columns more than a vector. */
 static void (*const geon_tile[2][2][2])(const struct geon_tile_row *) = {

@@ -3,7 +3,7 @@
    larger maximum than before is searched for the index. Few lines are divided into parts for all
    threads. Contiguous floats are compared directly, unless they are few: computing keys costs
    several times as much. */
-#include "extreme.h"
+#include "argmax.h"
 
 GEON_INLINE KEY PART(key)(TYPE x)
 {

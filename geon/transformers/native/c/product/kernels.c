@@ -1,9 +1,9 @@
 /* Functions of products other than tiles of packed panels: copies and transposes, few rows with an
    unpacked operand, and windows. It is a separate unit, so that two processors compile products. */
 
-#include "product_common.h"
-#include "product_moves.h"
-#include "product_view.h"
-#include "product_windows.h"
-#include "product_places.h"
-#include "product_rows.h"
+#include "product/common.h"
+#include "product/packing.h"
+#include "product/windows.h"
+#include "product/window_row_tiles.h"
+#include "product/window_column_tiles.h"
+#include "product/few_rows.h"

@@ -2,7 +2,7 @@
    exclusive result. A contiguous line is scanned by vectors, other lines in lanes. If there are few
    lines, each is cut into parts, and the totals of the parts are computed first. Without REORDERS
    the operation is not reassociated. */
-#include "cumulative.h"
+#include "scan/cumulative.h"
 #define ONE(M) M(0)
 #define TWO(M) ONE(M) M(1)
 #define THREE(M) TWO(M) M(2)
@@ -11,9 +11,9 @@
 #define SIX(M) FIVE(M) M(5)
 #define SEVEN(M) SIX(M) M(6)
 #define EIGHT(M) SEVEN(M) M(7)
-#include "scan.h"
-#include "strips.h"
-#include "short_lines.h"
+#include "scan/contiguous.h"
+#include "scan/strips.h"
+#include "scan/short_lines.h"
 #undef ONE
 #undef TWO
 #undef THREE

@@ -42,33 +42,33 @@ static QUICK void geon_stream_end(
 #define STREAM geon_stream_4_4
 #define ROWS 4
 #define DEEP 4
-#include "product_stream.h"
+#include "product/stream.h"
 
 #define STREAM geon_stream_2_8
 #define ROWS 2
 #define DEEP 8
-#include "product_stream.h"
+#include "product/stream.h"
 
 #define STREAM geon_stream_1_8
 #define ROWS 1
 #define DEEP 8
-#include "product_stream.h"
+#include "product/stream.h"
 #else
 #define STREAM geon_stream_2_4
 #define ROWS 2
 #define DEEP 4
-#include "product_stream.h"
+#include "product/stream.h"
 
 #define STREAM geon_stream_1_4
 #define ROWS 1
 #define DEEP 4
-#include "product_stream.h"
+#include "product/stream.h"
 #endif
 
 #define STREAM geon_stream_1_1
 #define ROWS 1
 #define DEEP 1
-#include "product_stream.h"
+#include "product/stream.h"
 
 /* All rows, by the largest blocks that fit. A chunk of UNROLL rows on the right stays in the first
    cache while all rows on the left use it. */
@@ -169,54 +169,54 @@ static QUICK void geon_dot_end(
 #define DOTS geon_dots_4_4
 #define ROWS 4
 #define ACROSS 4
-#include "product_dots.h"
+#include "product/dots.h"
 
 #define DOTS geon_dots_4_2
 #define ROWS 4
 #define ACROSS 2
-#include "product_dots.h"
+#include "product/dots.h"
 
 #define DOTS geon_dots_4_1
 #define ROWS 4
 #define ACROSS 1
-#include "product_dots.h"
+#include "product/dots.h"
 #endif
 
 #define DOTS geon_dots_2_4
 #define ROWS 2
 #define ACROSS 4
-#include "product_dots.h"
+#include "product/dots.h"
 
 #define DOTS geon_dots_2_2
 #define ROWS 2
 #define ACROSS 2
-#include "product_dots.h"
+#include "product/dots.h"
 
 #define DOTS geon_dots_2_1
 #define ROWS 2
 #define ACROSS 1
-#include "product_dots.h"
+#include "product/dots.h"
 
 /* One row reads all columns once: more of them at a time wait for memory together. */
 #define DOTS geon_dots_1_8
 #define ROWS 1
 #define ACROSS 8
-#include "product_dots.h"
+#include "product/dots.h"
 
 #define DOTS geon_dots_1_4
 #define ROWS 1
 #define ACROSS 4
-#include "product_dots.h"
+#include "product/dots.h"
 
 #define DOTS geon_dots_1_2
 #define ROWS 1
 #define ACROSS 2
-#include "product_dots.h"
+#include "product/dots.h"
 
 #define DOTS geon_dots_1_1
 #define ROWS 1
 #define ACROSS 1
-#include "product_dots.h"
+#include "product/dots.h"
 
 #define DOTS_ROWS(rows)                                                                           \
     if (some == 4)                                                                                \

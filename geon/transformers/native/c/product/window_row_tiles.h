@@ -1,7 +1,7 @@
 /* Register tiles whose rows are overlapping windows, read in place. A tile of one vector of columns
    has TALL rows: independent sums hide the latency, and each row's pointer is in a register. */
 
-#include "product_steps.h"
+#include "product/tile_steps.h"
 
 #define SHOWN_POINT(r, ...) const TYPE *row_##r = rows[r] + *runs;
 #define SHOWN_MULTIPLY(r, ...)                                                                    \
@@ -14,22 +14,22 @@
 #define SHOWN geon_shown_high_2
 #define ROWS HIGH
 #define WIDTH 2
-#include "product_shown.h"
+#include "product/window_row_tile.h"
 
 #define SHOWN geon_shown_low_2
 #define ROWS LOW
 #define WIDTH 2
-#include "product_shown.h"
+#include "product/window_row_tile.h"
 
 #define SHOWN geon_shown_tall_1
 #define ROWS TALL
 #define WIDTH 1
-#include "product_shown.h"
+#include "product/window_row_tile.h"
 
 #define SHOWN geon_shown_low_1
 #define ROWS LOW
 #define WIDTH 1
-#include "product_shown.h"
+#include "product/window_row_tile.h"
 
 /* All tiles of a group of windows against a block of panels. A panel stays near while it is
    multiplied by all rows, which share most of what they show. A multiple of LOW rows is covered by

@@ -1,13 +1,13 @@
 /* to[c * to_step + r] = from[r * from_step + c] for elements of BYTES bytes: blocks are transposed
    in registers, and so are fewer rows than a block has if the written lines are contiguous. With
    SQUARES there are only blocks of one size, which take a fifth of the compile time. */
-#include "has_pick.h"
+#include "move/has_shuffle.h"
 #if !HAS_PICK
 #undef BLOCK
 #undef SIDE
 #elif !defined(SQUARES)
 #define FEW_ROWS
-#include "few_rows.h"
+#include "move/transpose_few_rows.h"
 #endif
 #undef HAS_PICK
 #ifdef BLOCK

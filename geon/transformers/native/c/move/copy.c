@@ -1,5 +1,5 @@
-#include "fill.h"
-#include "past_store.h"
+#include "move/copy.h"
+#include "move/streaming_store.h"
 #define LINE 64
 
 struct PART(work) {

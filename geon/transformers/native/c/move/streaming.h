@@ -1,4 +1,4 @@
-#include "past_store.h"
+#include "move/streaming_store.h"
 /* Bytes that are written one after another past the caches, in whole lines. What does not fill one
    is held until more comes that adjoins it, or until the end. */
 struct geon_past {

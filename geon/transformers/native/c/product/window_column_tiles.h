@@ -26,33 +26,33 @@ struct geon_placed_tile {
 #define TILE geon_placed_high_3
 #define ROWS PLACED
 #define WIDTH 3
-#include "product_placed.h"
+#include "product/window_column_tile.h"
 
 #define TILE geon_placed_high_2
 #define ROWS PLACED
 #define WIDTH 2
-#include "product_placed.h"
+#include "product/window_column_tile.h"
 
 #define TILE geon_placed_high_1
 #define ROWS PLACED
 #define WIDTH 1
-#include "product_placed.h"
+#include "product/window_column_tile.h"
 
 #if LOW < PLACED
 #define TILE geon_placed_low_3
 #define ROWS LOW
 #define WIDTH 3
-#include "product_placed.h"
+#include "product/window_column_tile.h"
 
 #define TILE geon_placed_low_2
 #define ROWS LOW
 #define WIDTH 2
-#include "product_placed.h"
+#include "product/window_column_tile.h"
 
 #define TILE geon_placed_low_1
 #define ROWS LOW
 #define WIDTH 1
-#include "product_placed.h"
+#include "product/window_column_tile.h"
 #else
 #define geon_placed_low_3 geon_placed_high_3
 #define geon_placed_low_2 geon_placed_high_2

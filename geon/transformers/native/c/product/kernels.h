@@ -1,4 +1,4 @@
-/* Declarations of the functions of `product_parts.c` that the driver of products calls. */
+/* Declarations of the functions of `product/kernels.c` that the driver of products calls. */
 
 /* How many high tiles and then low ones some rows take: as few rows as cover them, of these as many
    high ones as can be. */

@@ -38,7 +38,7 @@ static WORD *PART(digits)(WORD *words, WORD *other, int64_t n)
 }
 
 #if IS_QUICK
-#include "sort_quick.h"
+#include "sort/quicksort.h"
 #endif
 static WORD *PART(words)(WORD *words, WORD *other, int64_t n, int64_t k)
 {

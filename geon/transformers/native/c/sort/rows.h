@@ -1,7 +1,7 @@
 /* Sort lines in lanes, as rows of words. A program defines an element's number (ROW_NUMBER), the
    result of a number (ROW_FOUND), and whether signs of zeros are restored (SIGNS). Elements that
    are not contiguous are copied through a buffer with TOGETHER elements for each index. */
-#include "sort_network.h"
+#include "sort/network.h"
 #define FEWEST_TURNED 8 /* of lines and of elements, for blocks that registers turn */
 #if VECTOR_BYTES == 16 && NUMBER_BYTES == 8 && !ARE_DOUBLES /* two lanes, slowly compared */
 #define LONGEST_ROWS NARROW_ROWS

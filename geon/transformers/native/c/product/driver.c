@@ -6,10 +6,10 @@
    each element. Block sizes are macros, which `sizes/blocking.py` defines for each type and vector
    width. */
 
-#include "product_common.h"
-#include "product_tiles.h"
-#include "product_cut.h"
-#include "product_block.h"
+#include "product/common.h"
+#include "product/tiles.h"
+#include "product/blocking.h"
+#include "product/block.h"
 
 static QUICK int64_t geon_lines(int64_t elements)
 {

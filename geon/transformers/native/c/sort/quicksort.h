@@ -1,7 +1,7 @@
 /* Vectorised quicksort of contiguous words: partition at pivots, down to runs that are sorted in
    registers. With a limit k only the least k words are in order. */
-#include "sort_blocks.h"
-#include "sort_press.h"
+#include "sort/blocks.h"
+#include "sort/compress.h"
 #define LONGEST_BLOCK (16 * LANES)
 #define SAMPLES (4 * LANES)
 

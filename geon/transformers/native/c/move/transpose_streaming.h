@@ -5,7 +5,7 @@
    stay in the L1 and L2 caches. NAME transposes a matrix smaller than a block; BLOCK and
    PART(block) are those of NAME. */
 #define LINE (64 / BYTES)
-#include "has_pick.h"
+#include "move/has_shuffle.h"
 #if !HAS_PICK
 #undef BLOCK
 #elif defined(__AVX512F__)
@@ -13,7 +13,7 @@
 #endif
 #undef HAS_PICK
 #ifdef WIDE
-#include "turn_square.h"
+#include "move/transpose_square.h"
 #endif
 
 /* Whether it is worth it: rows are some blocks long, and lines that lie so many elements apart stay

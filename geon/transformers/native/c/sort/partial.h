@@ -1,6 +1,6 @@
 /* PART(least): sort the least k of the first n words. */
 #if PAIRED
-#include "sort_prefix.h"
+#include "sort/prefix.h"
 #else
 static WORD *PART(least)(const TYPE *x, int64_t n, int64_t inner, WORD *words, WORD *other,
                          int64_t k)

@@ -1,0 +1,1 @@
+"""The conformance tests that every transformer passes."""

@@ -264,7 +264,7 @@ def _jvp(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
 CUSTOM = Primitive(
     "custom",
     "call",
-    "The value of a function whose derivative is a rule of the user's.",
+    "The value of a function with a user's derivative rule.",
     reference=lambda op, value, *inputs: value,
     vjp=_vjp,
     jvp=_jvp,

@@ -184,7 +184,7 @@ def _spread(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list[Tens
 FIXED_POINT = Primitive(
     "fixed_point",
     "region",
-    "What a function leaves as it is, up to a tolerance, and whether it still moved at the end.",
+    "Values x with x = f(x) up to a tolerance, and True if they still changed in the last step.",
     reference=_reference,
     attributes=FixedPointAttributes,
     infer=_infer,
@@ -236,8 +236,8 @@ def _converged_reference(op: Op, x: Array, moves: Array, *more: Array) -> Array:
 CONVERGED = Primitive(
     "converged",
     "indexing",
-    "x, once a loop of no more than so many steps was seen to have converged: whether it still "
-    "moved, its last values and its first ones are what is looked at.",
+    "x, after a check that a loop of at most so many steps converged, by its flag of movement, its "
+    "last values and its first ones.",
     reference=_converged_reference,
     transpose=lambda g, op, i: g if i == 0 else None,
     attributes=ConvergedAttributes,

@@ -45,7 +45,7 @@ def _result_infer(args: tuple[Any, ...], attrs: ResultAttributes) -> Inferred:
 PARAMETER = Primitive(
     "parameter",
     "leaf",
-    "What the body of a region is given: its number among these, its axes and its dtype.",
+    "A parameter of the body of a region, by its number, with axes and dtype.",
     attributes=ParameterAttributes,
     arity=0,
     infer=_parameter_infer,

@@ -62,7 +62,7 @@ ASSIGN = Primitive(
 DOALL = Primitive(
     "doall",
     "effect",
-    "Runs effects, none of which sees another.",
+    "Runs effects; none reads values that another writes.",
     infer=lambda args, attrs: (NO_AXES, VOID_DTYPE, ()),
     orderly=True,
     carriers=(),
@@ -80,7 +80,7 @@ SEQUENTIAL = Primitive(
 BESIDE = Primitive(
     "beside",
     "effect",
-    "x itself, and further ops that are run for their effects; none sees those of another.",
+    "x itself, which runs further ops for their effects; none reads what another writes.",
     infer=_beside_infer,
     orderly=True,
     carriers=(0,),

@@ -288,9 +288,9 @@ where = elementwise(
     carriers=(1, 2),
     picks=True,
 )
-isnan = elementwise("isnan", "Whether x is not a number.", np.isnan, (None,), rule="predicate")
-isinf = elementwise("isinf", "Whether x is infinite.", np.isinf, (None,), rule="predicate")
-isfinite = elementwise("isfinite", "Whether x is neither infinite nor not a number.", np.isfinite,
+isnan = elementwise("isnan", "True where x is not a number.", np.isnan, (None,), rule="predicate")
+isinf = elementwise("isinf", "True where x is infinite.", np.isinf, (None,), rule="predicate")
+isfinite = elementwise("isfinite", "True where x is finite.", np.isfinite,
                        (None,), rule="predicate")  # fmt: skip
 
 
@@ -377,7 +377,7 @@ STOP_GRADIENT = Primitive(
 COPY = Primitive(
     "copy",
     "elementwise",
-    "x in memory of its own: what the scheduler inserts where a value must be materialised.",
+    "x in memory of its own; the scheduler inserts it where a value must be materialised.",
     reference=lambda op, x: x.copy(),
     transpose=lambda g, op, i: g,
     attributes=("layout", "number"),

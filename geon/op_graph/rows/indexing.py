@@ -305,8 +305,8 @@ SCATTER = Primitive(
 CHECKED = Primitive(
     "checked",
     "indexing",
-    "Integer positions, once each was found to lie inside an axis of a length, also counted from "
-    "its end or not; beside them their smallest and largest, where other kernels find these.",
+    "Integer positions, after a check that each is inside an axis of this length, counted from its "
+    "end if negative; further arguments are their smallest and largest, if computed elsewhere.",
     reference=_checked_reference,
     attributes=("length", "from_end"),
     fits=(is_length, is_flag),

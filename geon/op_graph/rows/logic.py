@@ -27,7 +27,7 @@ logical_and = elementwise("logical_and", "x and y.", np.logical_and, (None, None
                           rule="logical")  # fmt: skip
 logical_or = elementwise("logical_or", "x or y.", np.logical_or, (None, None), arity=2,
                          rule="logical")  # fmt: skip
-logical_xor = elementwise("logical_xor", "Whether exactly one of x and y is true.", np.logical_xor,
+logical_xor = elementwise("logical_xor", "True where x or y is true, not both.", np.logical_xor,
                           (None, None), arity=2, rule="logical")  # fmt: skip
 logical_not = elementwise("logical_not", "not x.", np.logical_not, (None,), rule="logical")
 bitwise_and = elementwise("bitwise_and", "x & y of integers or bool.", np.bitwise_and, (None, None),

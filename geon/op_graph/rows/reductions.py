@@ -237,7 +237,7 @@ MIN = Primitive(
 ANY = Primitive(
     "any",
     "reduction",
-    "Whether any element is true.",
+    "True if any element is true.",
     reference=lambda op, x: np.any(x, axis=positions(op)),
     attributes=("reduced",),
     fits=(is_names,),
@@ -249,7 +249,7 @@ ANY = Primitive(
 ALL = Primitive(
     "all",
     "reduction",
-    "Whether all elements are true.",
+    "True if all elements are true.",
     reference=lambda op, x: np.all(x, axis=positions(op)),
     attributes=("reduced",),
     fits=(is_names,),

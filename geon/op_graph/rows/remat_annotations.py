@@ -27,8 +27,8 @@ def _tangent(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | Non
 REMAT = Primitive(
     "remat",
     "call",
-    "x itself; what it is computed from is computed again for what uses it later, but the further "
-    "arguments, and what these are computed from where that is not open.",
+    "x itself; ops that use it late recompute it from the further arguments, and also from values "
+    "below these if it is open.",
     reference=lambda op, x, *kept: x,
     transpose=lambda g, op, i: g if i == 0 else None,
     jvp=_tangent,
@@ -54,7 +54,7 @@ SEGMENTED = Primitive(
 AFTER = Primitive(
     "after",
     "call",
-    "x itself, known once the further arguments are computed.",
+    "x itself, computed after the further arguments.",
     reference=lambda op, x, *late: x,
     infer=infer_same,
     carriers=(0,),

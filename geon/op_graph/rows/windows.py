@@ -330,7 +330,8 @@ PADDED_WINDOWS = Primitive(
 UNWINDOW = Primitive(
     "unwindow",
     "movement",
-    "For each element of an axis and each position the window that shows it there, or a value.",
+    "For each element of an axis and each window position: the element of that window there, or a "
+    "value where there is no such window.",
     transpose=_unwindow_transpose,
     attributes=_NAMES,
     fits=_FITS,

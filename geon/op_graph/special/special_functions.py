@@ -146,7 +146,7 @@ def _erfinv_slope(out: Tensor, x: Tensor) -> Tensor:
 
 exp_product = elementwise(
     "exp_product",
-    "exp(x * y), whose product is not rounded: what the derivatives of ``geon.erf`` are made of.",
+    "exp(x * y), with a product that is not rounded; for the derivatives of ``geon.erf``.",
     precise(_exp_product),
     (lambda out, x, y: y * out, lambda out, x, y: x * out),
     arity=2,

@@ -11,6 +11,7 @@ y: geon.Tensor = geon.tanh(geon.dot(x, w)) + 1
 z: geon.Tensor = x * np.ones(3) + [1.0, 2.0, 3.0]
 loss: geon.Tensor = x.sum(C).mean("N").cast("float64")
 total: geon.Tensor = geon.sum(x, [C, "N"])
+noted: geon.Tensor = geon.sum(x, C, name="total", tags=["a"], follows=[total])
 kept: geon.Tensor = geon.max(x, out_axes=(C,))
 lengths = x.shape
 moved: geon.Tensor = geon.reorder(x, ["C", "N"]).rename({"C": "K"}).broadcast([N, C.named("K")])
@@ -48,6 +49,10 @@ geon.where(x > 0, x)  # wrong
 geon.sum(x, 0)  # wrong
 geon.sum(x, axis=C)  # wrong
 geon.sum("x")  # wrong
+geon.sum(x, name=3)  # wrong
+geon.sum(x, tags=3)  # wrong
+geon.sum(x, named="a")  # wrong
+geon.mean(x, tags="a")  # wrong
 left = x + "a"  # wrong
 left = x + None  # wrong
 left = x.sum(C).foo  # wrong

@@ -6,7 +6,7 @@ Other modules import the core of the graph, guards and graph traversal from here
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 import numpy as np
 
@@ -134,6 +134,15 @@ class Op(Node):
     def placeholders(self) -> list[Tensor]:
         """Return the placeholders that it depends on, in order of first use."""
         return [op for op in storage_leaves(self) if not op.info.stored]
+
+    def _annotate(self, name: str | None, tags: Any = (), follows: Any = ()) -> Self:
+        """Return the op with a name and tags added, ordered after the ops ``follows``, if any."""
+        op: Self = LATE_BOUND["follows"](self, follows) if follows else self
+        if name is not None:
+            op._set_name(name)
+        if tags:
+            op.add_tags(tags)
+        return op
 
     def __str__(self) -> str:
         if self.axes is NO_AXES and self.primitive.name == "constant" and not shown_name(self):
@@ -468,17 +477,6 @@ def make_leaf(
     leaf = new_op(cls, primitive, (), (), axes, dtype, False, False, (), site)
     _put_info(leaf, info)
     return leaf
-
-
-def annotate(op: OpT, name: str | None, tags: Any, follows: Any) -> OpT:
-    """Return ``op`` with a name and tags added, ordered after the ops ``follows``, if any."""
-    if follows:
-        op = LATE_BOUND["follows"](op, follows)
-    if name is not None:
-        op._set_name(name)
-    if tags:
-        op.add_tags(tags)
-    return op
 
 
 def interned_count() -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import ArgumentError, UnavailableError
 from ..op_graph.axes.length_defaults import default_lengths, default_origin
 from ..op_graph.building.coordinates import coordinates_of
-from ..op_graph.core.argument_hints import explain_calls
+from ..op_graph.core.argument_hints import public
 from ..op_graph.op_graph import Leaf, Op, Tensor
 from ..op_graph.rows.effects import without_follows
 from ..op_graph.syntax.foreign_names import TRANSFORMERS, missing_member
@@ -56,7 +56,7 @@ class Transformer:
 
     target: Target
 
-    @explain_calls
+    @public
     def __init__(self) -> None:
         if not has_target(self):
             raise UnavailableError(
@@ -198,7 +198,7 @@ class Transformer:
         def __getattr__(self, name: str) -> NoReturn:
             raise missing_member(self, name, TRANSFORMERS)
 
-    @explain_calls
+    @public
     def computation(
         self,
         results: Results,
@@ -265,7 +265,7 @@ class Transformer:
 
     # Storage ------------------------------------------------------------------------------------
 
-    @explain_calls
+    @public
     def allocate(self, lengths: Lengths | None = None) -> None:
         """Allocate memory for every known variable; open axes take ``lengths`` or their defaults.
 
@@ -273,7 +273,7 @@ class Transformer:
         """
         self.state.allocate_all(self._lengths(lengths))
 
-    @explain_calls
+    @public
     def initialize(self, *, force: bool = False, lengths: Lengths | None = None) -> None:
         """Set each variable not yet set to its initial value, in order of dependence.
 
@@ -284,7 +284,7 @@ class Transformer:
         if force:
             self.coordinates.clear()
 
-    @explain_calls
+    @public
     def get(self, variable: Leaf | str) -> np.ndarray[Any, Any]:
         """Return a copy of a variable's value, over its axes; initialize it if it is not yet set.
 
@@ -292,7 +292,7 @@ class Transformer:
         """
         return self.state.get(self._slot(variable))
 
-    @explain_calls
+    @public
     def set(self, variable: Leaf | str, value: FeedLike) -> None:
         """Set a variable to an array over its axes; raise ``FeedError`` if it does not fit.
 
@@ -304,7 +304,7 @@ class Transformer:
         self.state.put(slot, value)
         self._label(slot, value)
 
-    @explain_calls
+    @public
     def exchange(self, variable: Leaf | str, value: FeedLike) -> np.ndarray[Any, Any]:
         """Return a copy of a variable's value and set it as by ``set``, atomically.
 
@@ -377,7 +377,7 @@ class Transformer:
 
     # Checkpoints --------------------------------------------------------------------------------
 
-    @explain_calls
+    @public
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all persistent variables to a safetensors file, atomically.
 
@@ -388,7 +388,7 @@ class Transformer:
             self.variables.rename()
             variable_store.save_state(self.state, path)
 
-    @explain_calls
+    @public
     def restore(
         self,
         path: str | os.PathLike[str],
@@ -415,7 +415,7 @@ class Transformer:
                 self._label(slot, None)
             return report
 
-    @explain_calls
+    @public
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a Python file that does what this transformer does, without geon.
 
@@ -465,7 +465,7 @@ class Transformer:
         self.close()
 
 
-@explain_calls
+@public
 def make_transformer(name: str | None = None, **options: Any) -> Transformer:
     """Return the transformer called ``name``: "native", "numpy", or one that a package provides.
 

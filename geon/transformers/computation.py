@@ -16,7 +16,7 @@ from ..errors import (
     SizeError,
 )
 from ..op_graph.building.weak import without_effect
-from ..op_graph.core.argument_hints import explain_calls
+from ..op_graph.core.argument_hints import public
 from ..op_graph.op_graph import Leaf, Op, Tensor, among
 from ..op_graph.syntax.foreign_names import COMPUTATIONS, missing_member
 from .binding.call_values import result_of
@@ -351,7 +351,7 @@ class Computation:
         """
         return dump_and_peak.peak_bytes(self.stages(), lengths, self.transformer.threads)
 
-    @explain_calls
+    @public
     def trace(self, *args: FeedLike, steps: bool = False, **keywords: FeedLike) -> list[TraceEntry]:
         """Return every op's value for these inputs, from the reference interpreter.
 

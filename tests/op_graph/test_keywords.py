@@ -38,6 +38,7 @@ WRONG = {
     "restore": (lambda: TRANSFORMER.restore(file="a"), "write path= for file="),
     "near": (lambda: geon.sum(X, out_axis=A), "did you mean out_axes=?"),
     "unknown": (lambda: geon.sum(X, qqqqq=A), "it takes (x, reduction_axes, out_axes=,"),
+    "not these": (lambda: geon.mean(X, tags="a"), "it takes (x, reduction_axes, out_axes=, name=)"),
     "too many": (lambda: geon.sum(X, A, B), "takes from 1 to 2 positional arguments but 3"),
     "too few": (lambda: geon.Random(), "missing 1 required positional argument: 'seed'"),
 }  # fmt: skip

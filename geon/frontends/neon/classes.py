@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ...errors import ArgumentError, AxisError
 from ...op_graph.axes.axes import Axis
 from ...op_graph.building.resolve_axes import own_axis
-from ...op_graph.core.source_info import describe, user_site
+from ...op_graph.core.source_info import user_call
 from ...op_graph.functions.composites import onehot
 from ...op_graph.op_graph import Tensor, make
 from ...op_graph.rows.indexing import CHECKED, PURPOSES, Purpose, held_by_int64
@@ -34,8 +34,8 @@ def class_axis(scores: Tensor, over: AxisLike | None, what: str) -> Axis:
     found = channel_axes(scores.axes)
     if len(found) != 1:
         raise AxisError(
-            f"{what} at {describe(user_site())}: {scores} (made at {scores.line_info}) has classes "
-            f"along one axis, and {found} are left without N, T, D, H and W; say which with over="
+            f"{user_call(what)}: {scores} (made at {scores.line_info}) has classes along one axis, "
+            f"and {found} are left without N, T, D, H and W; say which with over="
         )
     return found[0]
 
@@ -78,7 +78,7 @@ def check_numbers(scores: Tensor, t: Tensor, axis: Axis, what: str) -> None:
     rest = scores.axes.without([axis])
     if not numbers(t, axis) or not t.axes.same_set(rest):
         raise AxisError(
-            f"{what} at {describe(user_site())}: {t} (made at {t.line_info}) of dtype "
-            f"{t.dtype.name} has no class number for each score of {scores} (made at "
-            f"{scores.line_info}); give integers over {rest}"
+            f"{user_call(what)}: {t} (made at {t.line_info}) of dtype {t.dtype.name} has no class "
+            f"number for each score of {scores} (made at {scores.line_info}); give integers over "
+            f"{rest}"
         )

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...errors import ArgumentError, AxisError
 from ...op_graph.building.constants import as_tensor
-from ...op_graph.core.source_info import describe, user_site
+from ...op_graph.core.source_info import user_call
 from ...op_graph.functions.composites import log_softmax, mean, weighted
 from ...op_graph.op_graph import Tensor
 from ...op_graph.rows.elementwise import (
@@ -51,8 +51,8 @@ def cross_entropy(
     """
     if not finite(smoothing) or not 0 <= smoothing <= 1:
         raise ArgumentError(
-            f"cross_entropy at {describe(user_site())}: smoothing={smoothing!r} is a share of the "
-            "target; give one from 0 to 1"
+            f"{user_call('cross_entropy')}: smoothing={smoothing!r} is a share of the target; give "
+            "one from 0 to 1"
         )
     scores, axis = as_tensor(scores), class_axis(as_tensor(scores), over, "cross_entropy")
     logs = log_softmax(scores, axis)
@@ -63,10 +63,10 @@ def cross_entropy(
         if not scores.axes.same_set(t.axes):
             rest = scores.axes.without([axis])
             raise AxisError(
-                f"cross_entropy at {describe(user_site())}: the target {t} (made at {t.line_info}) "
-                f"of dtype {t.dtype.name} fits the scores {scores} (made at {scores.line_info}) "
-                f"neither as class numbers, which are integers over {rest}, nor as probabilities "
-                f"over {scores.axes}; give a target over one of these"
+                f"{user_call('cross_entropy')}: the target {t} (made at {t.line_info}) of dtype "
+                f"{t.dtype.name} fits the scores {scores} (made at {scores.line_info}) neither as "
+                f"class numbers, which are integers over {rest}, nor as probabilities over "
+                f"{scores.axes}; give a target over one of these"
             )
         right = sum(weighted(t, logs), axis)
     if smoothing:
@@ -192,8 +192,8 @@ def _pair(y: TensorLike, t: TensorLike, what: str) -> tuple[Tensor, Tensor]:
 def _same_axes(y: Tensor, t: Tensor, what: str) -> None:
     if not y.axes.same_set(t.axes):
         raise AxisError(
-            f"{what} at {describe(user_site())}: the result {y} (made at {y.line_info}) and the "
-            f"target {t} (made at {t.line_info}) have other axes; give a target over {y.axes}"
+            f"{user_call(what)}: the result {y} (made at {y.line_info}) and the target {t} (made "
+            f"at {t.line_info}) have other axes; give a target over {y.axes}"
         )
 
 

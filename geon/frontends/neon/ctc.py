@@ -14,7 +14,7 @@ import numpy as np
 from ...errors import ArgumentError, AxisError, DTypeError
 from ...op_graph.axes.axes import Axis
 from ...op_graph.building.resolve_axes import axis_of
-from ...op_graph.core.source_info import describe, user_site
+from ...op_graph.core.source_info import user_call
 from ...op_graph.functions.composites import log_softmax, logsumexp, outer
 from ...op_graph.op_graph import Tensor, make
 from ...op_graph.regions.scan import scan
@@ -61,15 +61,14 @@ class Alignment:
         own = labels.axes.without(self.batch)
         if len(own) != 1 or own[0].name in scores.axes or kind(labels.dtype) != "i":
             raise AxisError(
-                f"ctc at {describe(user_site())}: {labels} (made at {labels.line_info}) of dtype "
+                f"{user_call('ctc')}: {labels} (made at {labels.line_info}) of dtype "
                 f"{labels.dtype.name} has no row of labels for each row of {scores} (made at "
                 f"{scores.line_info}); give integers over {self.batch} and an axis of their own"
             )
         count = self.classes.expression
         if not is_integer(blank) or blank < 0 or (isinstance(count, int) and blank >= count):
             raise ArgumentError(
-                f"ctc at {describe(user_site())}: blank={blank} is no class of {self.classes}; "
-                "give its number"
+                f"{user_call('ctc')}: blank={blank} is no class of {self.classes}; give its number"
             )
         self.scores, self.labels, self.blank = scores, labels, blank
         self.row: Axis = own[0]
@@ -147,7 +146,7 @@ class Alignment:
             return None
         if kind(given.dtype) != "i" or len(given.axes.without(self.batch)):
             raise DTypeError(
-                f"ctc at {describe(user_site())}: {given} (made at {given.line_info}) of dtype "
+                f"{user_call('ctc')}: {given} (made at {given.line_info}) of dtype "
                 f"{given.dtype.name} are no lengths of rows; give integers over {self.batch}"
             )
         return cast(given, "int64")

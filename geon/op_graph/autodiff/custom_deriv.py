@@ -10,11 +10,11 @@ from typing import Any
 from ...errors import ArgumentError, DerivativeError
 from ..building.constants import as_tensor
 from ..building.weak import strengthen
-from ..core.argument_hints import explain_calls
+from ..core.argument_hints import public
 from ..core.interning import OwnTable
 from ..core.primitive import Inferred, Primitive, require
 from ..core.region_body import Body
-from ..core.source_info import building, describe, user_site, with_remark
+from ..core.source_info import building, user_call, with_remark
 from ..op_graph import NO_AXES, ComputationOp, Op, Tensor, intern, post_order
 from ..regions.closure import close_body
 from ..regions.parameters import substitute_ops
@@ -164,7 +164,7 @@ def _takes_inputs(rule: Any) -> bool:
     return True
 
 
-@explain_calls
+@public
 def custom_deriv(rule: Backward) -> Callable[[Callable[..., Tensor]], CustomDeriv]:
     """Return a decorator that gives a function of tensors the derivative rule ``rule``.
 
@@ -179,7 +179,7 @@ def custom_deriv(rule: Backward) -> Callable[[Callable[..., Tensor]], CustomDeri
         def rounded(x):
             return geon.round(x)
     """
-    what = f"custom_deriv at {describe(user_site())}"
+    what = user_call("custom_deriv")
     if not is_function(rule):
         raise ArgumentError(f"{what}: the rule {rule!r} is no function; {RULE}")
     if not _takes_inputs(rule):

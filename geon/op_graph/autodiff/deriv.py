@@ -13,8 +13,8 @@ from ..building.elementwise_build import broadcast_over
 from ..building.rebuild import with_args
 from ..building.resolve_axes import named_axes
 from ..building.weak import strengthen, without_effect
-from ..core.argument_hints import explain_calls
-from ..core.source_info import describe, user_site
+from ..core.argument_hints import public
+from ..core.source_info import user_call
 from ..op_graph import NO_AXES, Leaf, Op, Tensor, post_order
 from ..rewriting.driver import rewrite
 from ..rewriting.stabilise import STABLE
@@ -48,7 +48,7 @@ def deriv(
     per: AxesLike | None = None,
     unreached: str = "raise",
 ) -> list[Tensor]: ...
-@explain_calls
+@public
 def deriv(y: Any, x: Any, *, seed: Any = None, per: Any = None, unreached: str = "raise") -> Any:
     """Return the derivative of ``y`` with respect to ``x``: a tensor over x's axes, itself an op.
 
@@ -100,9 +100,9 @@ def _places(y: Tensor, per: Any) -> Axes:
     for axis in asked:
         if axis.name not in y.axes:
             raise AxisError(
-                f"deriv at {describe(user_site())}: per={axis.name} is no axis of {y} (made at "
-                f"{y.line_info}), which has {', '.join(y.axes.names) or 'none'}; keep it where y "
-                f"is reduced, for example geon.sum(..., out_axes={axis.name})"
+                f"{user_call('deriv')}: per={axis.name} is no axis of {y} (made at {y.line_info}), "
+                f"which has {', '.join(y.axes.names) or 'none'}; keep it where y is reduced, for "
+                f"example geon.sum(..., out_axes={axis.name})"
             )
     return y.axes.only(asked)
 
@@ -117,9 +117,9 @@ def _each(
     for x in wanted:
         if any(axis in x.axes for axis in places):
             raise AxisError(
-                f"deriv at {describe(user_site())}: x = {x} (made at {x.line_info}) has an axis of "
-                f"per= {places} already; where each place of y depends on x there alone, give the "
-                f"sum of y without per=: geon.deriv(geon.sum(y, {list(places.names)}), x)"
+                f"{user_call('deriv')}: x = {x} (made at {x.line_info}) has an axis of per= "
+                f"{places} already; where each place of y depends on x there alone, give the sum "
+                f"of y without per=: geon.deriv(geon.sum(y, {list(places.names)}), x)"
             )
     stands = [placeholder(Axes(t.axes, places), t.dtype) for t in targets]
     varying = dict(zip(targets, stands, strict=True))
@@ -139,10 +139,10 @@ def _refuse_taken(many: Axes, given: Tensor, others: Sequence[Tensor], what: str
         for axis in many:
             if axis in other.axes:
                 raise AxisError(
-                    f"{what} at {describe(user_site())}: {given} (made at {given.line_info}) has "
-                    f"the axis {axis.name!r} for many at once, and {other} (made at "
-                    f"{other.line_info}) has it too, so the result would have it twice; "
-                    f"geon.rename one, for example to {axis.name}.prime"
+                    f"{user_call(what)}: {given} (made at {given.line_info}) has the axis "
+                    f"{axis.name!r} for many at once, and {other} (made at {other.line_info}) has "
+                    "it too, so the result would have it twice; geon.rename one, for example to "
+                    f"{axis.name}.prime"
                 )
 
 
@@ -150,7 +150,7 @@ def _refuse_taken(many: Axes, given: Tensor, others: Sequence[Tensor], what: str
 def vjp(y: TensorLike, x: Tensor, seed: TensorLike) -> Tensor: ...
 @overload
 def vjp(y: TensorLike, x: Sequence[Tensor], seed: TensorLike) -> list[Tensor]: ...
-@explain_calls
+@public
 def vjp(y: Any, x: Any, seed: Any) -> Any:
     """Return the vector-Jacobian product: ``deriv`` of sum(seed * y), zero for an unreached x."""
     return deriv(y, x, seed=seed, unreached="zero")
@@ -164,7 +164,7 @@ def jvp(
 def jvp(
     y: Sequence[Tensor], x: Tensor | Sequence[Tensor], tangent: TensorLike | Sequence[TensorLike]
 ) -> list[Tensor]: ...
-@explain_calls
+@public
 def jvp(y: Any, x: Any, tangent: Any) -> Any:
     """Return the Jacobian-vector product: the directional derivative of ``y`` along ``tangent``.
 
@@ -207,7 +207,7 @@ def jvp(y: Any, x: Any, tangent: Any) -> Any:
 def hvp(y: TensorLike, x: Tensor, vector: TensorLike) -> Tensor: ...
 @overload
 def hvp(y: TensorLike, x: Sequence[Tensor], vector: Sequence[TensorLike]) -> list[Tensor]: ...
-@explain_calls
+@public
 def hvp(y: Any, x: Any, vector: Any) -> Any:
     """Return the Hessian of the scalar ``y`` in ``x`` times ``vector``: forward over reverse mode.
 
@@ -224,8 +224,8 @@ def _listed(x: Any) -> list[Tensor]:
             if isinstance(given, dict):
                 cure = "give list(x.values()), and the derivatives are a list in its order"
             raise ArgumentError(
-                f"deriv at {describe(user_site())}: x is {given!r} of type {type(given).__name__}; "
-                f"give a tensor or a list of tensors; {cure}"
+                f"{user_call('deriv')}: x is {given!r} of type {type(given).__name__}; give a "
+                f"tensor or a list of tensors; {cure}"
             )
     return [as_tensor(v) for v in x] if isinstance(x, (list, tuple)) else [as_tensor(x)]
 

@@ -11,9 +11,9 @@ from ...errors import ArgumentError, FeedError, GradientError
 from ..axes.lengths import Length
 from ..building.constants import CONSTANT, as_tensor, convert_weak
 from ..building.rebuild import with_args, with_bodies
-from ..core.argument_hints import explain_calls
+from ..core.argument_hints import public
 from ..core.region_body import Body
-from ..core.source_info import describe, user_site
+from ..core.source_info import user_call
 from ..evaluation.interpreter import interpret
 from ..op_graph import Leaf, Op, RegionOp, Tensor, deep_order, post_order, storage_leaves
 from ..regions.parameters import PARAMETER, REGION_RESULT, parameter, result_of
@@ -34,7 +34,7 @@ Array = np.ndarray[Any, Any]
 RELATIVE_FLOOR = 1e-2
 
 
-@explain_calls
+@public
 def check_gradients(
     y: TensorLike | Callable[..., TensorLike],
     at: Mapping[Leaf, Any],
@@ -66,7 +66,7 @@ def check_gradients(
     Raises ``GradientError`` that names the key, the index, and both values; a kink within ``step``
     of the point raises it, too. Raises ``FeedError`` if an array does not fit its key.
     """
-    what = f"check_gradients at {describe(user_site())}"
+    what = user_call("check_gradients")
     _Check(what, y, at, seed, step, tolerance, lengths, transformer).run(each, directions)
 
 

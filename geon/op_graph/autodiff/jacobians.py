@@ -9,8 +9,8 @@ from ...errors import DerivativeError
 from ..axes.axes import Axes
 from ..building.constants import as_tensor
 from ..building.weak import strengthen
-from ..core.argument_hints import explain_calls
-from ..core.source_info import describe, user_site
+from ..core.argument_hints import public
+from ..core.source_info import user_call
 from ..op_graph import Tensor
 from ..rows.leaves import placeholder
 from ..rows.movement import broadcast, cast_axes
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def jacobian(y: TensorLike, x: Tensor, *, unreached: str = "raise") -> Tensor: ...
 @overload
 def jacobian(y: TensorLike, x: Sequence[Tensor], *, unreached: str = "raise") -> list[Tensor]: ...
-@explain_calls
+@public
 def jacobian(y: Any, x: Any, *, unreached: str = "raise") -> Any:
     """Return the derivative of every element of ``y`` with respect to every element of ``x``.
 
@@ -64,7 +64,7 @@ def jacobian(y: Any, x: Any, *, unreached: str = "raise") -> Any:
 def hessian(y: TensorLike, x: Tensor) -> Tensor: ...
 @overload
 def hessian(y: TensorLike, x: Sequence[Tensor]) -> list[list[Tensor]]: ...
-@explain_calls
+@public
 def hessian(y: Any, x: Any) -> Any:
     """Return the second derivatives of the scalar ``y`` with respect to the elements of ``x``.
 
@@ -76,9 +76,9 @@ def hessian(y: Any, x: Any) -> Any:
     y = _differentiable(y, "hessian", "y")
     if len(y.axes):
         raise DerivativeError(
-            f"hessian at {describe(user_site())}: y is {y} (made at {y.line_info}), not a scalar; "
-            "reduce it, for example with geon.sum(y), or write "
-            "geon.jacobian(geon.jacobian(y, x), x) for the second derivatives of each element"
+            f"{user_call('hessian')}: y is {y} (made at {y.line_info}), not a scalar; reduce it, "
+            "for example with geon.sum(y), or write geon.jacobian(geon.jacobian(y, x), x) for the "
+            "second derivatives of each element"
         )
     gradient = deriv(y, x, unreached="zero")
     if not isinstance(x, (list, tuple)):

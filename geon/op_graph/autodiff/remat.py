@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import update_wrapper
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
 
 from ...errors import ArgumentError
 from ..building.constants import as_tensor
 from ..building.rebuild import rebuild
 from ..building.tree import map_ops
 from ..building.unused_effects import take
-from ..core.argument_hints import explain_calls
-from ..core.source_info import describe, user_site
+from ..core.argument_hints import public
+from ..core.source_info import user_call
 from ..core.traversal import is_bound
-from ..op_graph import Op, Tensor, annotate, post_order
+from ..op_graph import Op, Tensor, post_order
 from ..rows.effects import ASSIGN, assignment, storage_of
 from ..rows.leaves import stand_in
 from ..rows.remat_annotations import mark_remat
 from ..syntax.operators import is_function
 
 if TYPE_CHECKING:
-    from ..building.typing import Follows, Tags, TensorLike
+    from ..building.typing import Notes, TensorLike
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -56,7 +56,7 @@ class Checkpointed(Generic[P, R]):
             if not isinstance(op, Tensor) or op.weak:
                 return op
             if op not in stands:
-                stands[op] = annotate(stand_in(op), op.name, (), ())
+                stands[op] = stand_in(op)._annotate(op.name)
             return stands[op]
 
         given = map_ops((args, keywords), stand, "the arguments of a checkpoint")
@@ -64,7 +64,7 @@ class Checkpointed(Generic[P, R]):
         return _closed(returned, {leaf: op for op, leaf in stands.items()})  # type: ignore[no-any-return]
 
 
-@explain_calls
+@public
 def checkpoint(function: Callable[P, R]) -> Checkpointed[P, R]:
     """Return a function like ``function`` whose intermediate values are recomputed, not stored.
 
@@ -79,8 +79,8 @@ def checkpoint(function: Callable[P, R]) -> Checkpointed[P, R]:
     """
     if not is_function(function):
         raise ArgumentError(
-            f"checkpoint at {describe(user_site())}: {function!r} is no function; give one, and "
-            "call what is returned: geon.checkpoint(f)(x)"
+            f"{user_call('checkpoint')}: {function!r} is no function; give one, and call what is "
+            "returned: geon.checkpoint(f)(x)"
         )
     return Checkpointed(function)
 
@@ -104,7 +104,7 @@ def _closed(returned: Any, arguments: dict[Op, Op]) -> Any:
         if op in arguments or op not in inside or not isinstance(new, Tensor):
             return new
         result = mark_remat(new, kept, False)
-        return annotate(result, op.name, op.tags, ())
+        return result._annotate(op.name, op.tags)
 
     return map_ops(returned, close, "the results of a checkpoint")
 
@@ -139,14 +139,9 @@ def _captures(order: Iterable[Op], inside: set[Op]) -> list[Op]:
     return list(found)
 
 
-@explain_calls
+@public
 def remat(
-    op: TensorLike,
-    policy: str | Callable[[Op], bool] = "products",
-    *,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
+    op: TensorLike, policy: str | Callable[[Op], bool] = "products", **notes: Unpack[Notes]
 ) -> Tensor:
     """Return ``op``, with only the values below it stored for later uses that ``policy`` selects.
 
@@ -163,8 +158,7 @@ def remat(
             f"{', '.join(map(repr, POLICIES))}, and no function of an op; give one of these"
         )
     if keep is POLICIES["all"]:
-        return annotate(made, name, tags, follows)
+        return made
     order = post_order([made])
     kept = [below for below in order if isinstance(below, Tensor) and not is_bound(below)]
-    found = mark_remat(made, [below for below in kept if keep(below)], True)
-    return annotate(found, name, tags, follows)
+    return mark_remat(made, [below for below in kept if keep(below)], True)

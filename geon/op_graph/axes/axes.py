@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ...errors import AxisError, GuardError
-from ..core.argument_hints import explain_calls
-from ..core.source_info import describe, user_site
+from ..core.argument_hints import public
+from ..core.source_info import user_call
 from ..names import checked_name
 from .length_defaults import default_lengths, set_default
 from .lengths import Length, may_equal, product, substitute_names
@@ -37,7 +37,7 @@ class Axis:
     name: str
     expression: int | Length
 
-    @explain_calls
+    @public
     def __init__(self, name: str, length: int | Length | str | None = None) -> None:
         if not isinstance(name, str) or not name:
             raise AxisError(f"an axis needs a name that is a non-empty string, not {name!r}")
@@ -243,8 +243,8 @@ def _flatten(items: Iterable[Axes | Axis | Iterable[Axis | Axes]]) -> Iterator[A
             yield from _flatten(item)
         else:
             raise AxisError(
-                f"axes at {describe(user_site())} are made of geon.Axis values, not of {item!r}; "
-                f"an axis has a name: write {_example(item)}"
+                f"{user_call('axes')} are made of geon.Axis values, not of {item!r}; an axis has a "
+                f"name: write {_example(item)}"
             )
 
 
@@ -300,9 +300,7 @@ def axes_may_equal(left: Axes, right: Axes) -> bool:
 def new_axis(axis: Any, what: str) -> Axis:
     """Return ``axis``, an argument of ``what``; raise ``AxisError`` if it is no ``Axis``."""
     if not isinstance(axis, Axis):
-        raise AxisError(
-            f"{what} at {describe(user_site())}: {axis!r} is no axis; write {_example(axis)}"
-        )
+        raise AxisError(f"{user_call(what)}: {axis!r} is no axis; write {_example(axis)}")
     return axis
 
 

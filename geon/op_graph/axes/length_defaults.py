@@ -12,7 +12,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import AxisError
-from ..core.argument_hints import explain_calls
+from ..core.argument_hints import public
 from ..core.source_info import Site, describe, user_site
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def set_default(name: str, length: Any) -> None:
         _set[name] = Default(_checked(name, length), "axis.length", user_site(2))
 
 
-@explain_calls
+@public
 def lengths(given: Mapping[Axis | str, int]) -> AbstractContextManager[None]:
     """Set default lengths of open axes for a block: ``with geon.lengths({N: 4}): ...``.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import reprlib
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -13,10 +13,10 @@ from ...errors import AxisError, DTypeError
 from ..axes.axes import Axes, Axis, as_axes
 from ..axes.length_operators import LENGTH_VALUE
 from ..axes.lengths import Length
-from ..core.argument_hints import explain_calls
+from ..core.argument_hints import public
 from ..core.primitive import PRIMITIVES, Inferred, Primitive, require
-from ..core.source_info import current, describe, user_site
-from ..op_graph import NO_AXES, ComputationOp, Op, Tensor, annotate, intern, make
+from ..core.source_info import current, describe, user_call, user_site
+from ..op_graph import NO_AXES, ComputationOp, Op, Tensor, intern, make
 from ..syntax.operators import is_function
 from ..values.arrays import RAGGED, array_of, is_array, misfit, refuse_kind
 from ..values.attribute_types import Frozen, is_axes, is_content, is_dtype, is_flag
@@ -37,7 +37,7 @@ from ..values.labels import by_name, dim_names, refuse_list
 from .coordinates import keep_coordinates, let_xarray_defer
 
 if TYPE_CHECKING:
-    from .typing import DTypeLike, Follows, NewAxes, Tags, TensorLike
+    from .typing import DTypeLike, NewAxes, Notes, TensorLike
 
 MAX_INLINE_BYTES = 256  # constants up to this size are interned by value
 
@@ -167,15 +167,12 @@ def is_constant(op: Op, value: float) -> bool:
     return scalar_value(op) == value
 
 
-@explain_calls
+@public
 def constant(
     value: TensorLike,
     axes: NewAxes | None = None,
     dtype: DTypeLike | None = None,
-    *,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
+    **notes: Unpack[Notes],
 ) -> Tensor:
     """Return a constant from a number, an array of any library, or a nested list.
 
@@ -190,8 +187,8 @@ def constant(
     try:
         made = _constant(value, axes, dtype)
     except DTypeError as error:
-        raise DTypeError(f"constant at {describe(user_site())}: {error}") from None
-    return annotate(made, name, tags, follows)
+        raise DTypeError(f"{user_call('constant')}: {error}") from None
+    return made
 
 
 def _constant(value: Any, axes: Any, dtype: Any) -> Tensor:
@@ -203,7 +200,7 @@ def _constant(value: Any, axes: Any, dtype: Any) -> Tensor:
     dims, given = dim_names(value), value
     if dims is not None:
         axes = _own_axes(dims, value) if axes is None else as_axes(axes)
-        what = f"constant at {describe(user_site())}"
+        what = user_call("constant")
         value = by_name(value, axes.names if dims and axes else (), what, AxisError)
     array, weak = to_array(value, dtype)
     if array.ndim == 0 and axes is not None:
@@ -343,8 +340,8 @@ def fit_axes(array: np.ndarray[Any, Any], axes: Any, what: str) -> Axes:
         if array.ndim == 0:
             return NO_AXES
         raise AxisError(
-            f"{what} at {describe(user_site())}: an array of shape {array.shape} needs axes: "
-            "geon.constant(array, axes=[...]), or geon.Variable([...], initial_value=array)"
+            f"{user_call(what)}: an array of shape {array.shape} needs axes: geon.constant(array, "
+            "axes=[...]), or geon.Variable([...], initial_value=array)"
         )
     axes = as_axes(axes)
     lengths = [axis.expression for axis in axes]
@@ -354,8 +351,8 @@ def fit_axes(array: np.ndarray[Any, Any], axes: Any, what: str) -> Axes:
     )
     if not fits:
         raise AxisError(
-            f"{what} at {describe(user_site())}: an array of shape {array.shape} does not fit the "
-            f"axes {axes}: {misfit(axes.names, lengths, array.shape)}"
+            f"{user_call(what)}: an array of shape {array.shape} does not fit the axes {axes}: "
+            f"{misfit(axes.names, lengths, array.shape)}"
         )
     return Axes(*(axis.with_length(n) for axis, n in zip(axes, array.shape, strict=True)))
 

@@ -13,14 +13,13 @@ from ..axes.axes import Axes, Axis
 from ..axes.lengths import Length
 from ..core.argument_hints import why
 from ..core.primitive import PRIMITIVES, UFUNCS, Inferred, Primitive, require
-from ..core.source_info import describe, user_site
+from ..core.source_info import describe, user_call, user_site
 from ..op_graph import (
     NO_AXES,
     VOID_DTYPE,
     Guard,
     Op,
     Tensor,
-    annotate,
     intern_elementwise,
     lookup,
     make,
@@ -81,7 +80,7 @@ class Elementwise(Primitive):
         if axes is not None:
             op = broadcast_over(op, named_axes(axes, self.name, op))
         if name is not None or tags or follows:
-            op = annotate(op, name, tags, follows)
+            op = op._annotate(name, tags, follows)
         return op
 
     def _quick(self, x: Any = None, y: Any = None, *others: Any) -> Tensor | None:
@@ -236,7 +235,7 @@ def refuse_unshared(what: str, args: Sequence[Any]) -> None:
         before = tensors[:position]
         if not any(axis in other.axes for axis in right.axes for other in before):
             raise AxisError(
-                f"{what} at {describe(user_site())}: {left} and {right} share no axis\n"
+                f"{user_call(what)}: {left} and {right} share no axis\n"
                 f"  {left} made at {left.line_info}\n"
                 f"  {right} made at {right.line_info}\n"
                 f"say that every element meets every other with geon.outer({what}, x, y), or "
@@ -286,7 +285,7 @@ def meet(
     if left[0] == right[0]:
         return []
     (a, x), (b, y) = left, right
-    here = f"{what} at {describe(user_site())}: axis {name!r} has length {a} in {x}"
+    here = f"{user_call(what)}: axis {name!r} has length {a} in {x}"
     if x is y:
         meaning = (
             f"{here} and should have {b}\n  {x} made at {x.line_info}\n"

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from ...errors import ArgumentError, AxisError
 from ..axes.axes import Axes, Axis, as_axes, axes_of
-from ..core.source_info import describe, user_site
+from ..core.source_info import describe, user_call, user_site
 from ..op_graph import Op, Tensor
 
 T = TypeVar("T")
@@ -66,7 +66,7 @@ def _refused(axis: Any, what: str, *tensors: Tensor) -> str:
     shown = " and ".join([f"{x} (made at {x.line_info})" for x in tensors])
     known = ", ".join(dict.fromkeys(name for x in tensors for name in x.axes.names)) or "none"
     has = "it has" if len(tensors) == 1 else "they have"
-    here = f"{what} at {describe(user_site())}"
+    here = user_call(what)
     if not _names(axis):
         return (
             f"{here}: {axis!r} is no axis of {shown}: axes go by name, not by position; give a "
@@ -83,13 +83,13 @@ def by_own_axis(x: Tensor, given: Mapping[Any, T], what: str) -> dict[str, T]:
     """
     if isinstance(given, Op):  # registering with xarray's DataTree makes tensors pass as mappings
         raise ArgumentError(
-            f"{what} at {describe(user_site())}: {given} (made at {given.line_info}) stands where "
-            "a dict from axes to what is meant along each does"
+            f"{user_call(what)}: {given} (made at {given.line_info}) stands where a dict from axes "
+            "to what is meant along each does"
         )
     if not isinstance(given, Mapping):
         example = x.axes.names[-1] if len(x.axes) else "N"
         raise ArgumentError(
-            f"{what} at {describe(user_site())}: {given!r} stands where a dict from axes of {x} "
+            f"{user_call(what)}: {given!r} stands where a dict from axes of {x} "
             f'(made at {x.line_info}) to what is meant along each does, such as {{"{example}": 2}}'
         )
     found: dict[str, T] = {}
@@ -98,8 +98,8 @@ def by_own_axis(x: Tensor, given: Mapping[Any, T], what: str) -> dict[str, T]:
         own_axis(x, axis, what)
         if name in found:
             raise AxisError(
-                f"{what} at {describe(user_site())}: the axis {name!r} of {x} (made at "
-                f"{x.line_info}) is given twice, as {found[name]!r} and as {value!r}; give it once"
+                f"{user_call(what)}: the axis {name!r} of {x} (made at {x.line_info}) is given "
+                f"twice, as {found[name]!r} and as {value!r}; give it once"
             )
         found[name] = value
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import EllipsisType
-from typing import Any, ClassVar, Protocol, SupportsIndex, TypeAlias, Union
+from typing import Any, ClassVar, Protocol, SupportsIndex, TypeAlias, TypedDict, Union, Unpack
 
 import numpy as np
 
@@ -65,6 +65,19 @@ Tags: TypeAlias = str | Sequence[str] | set[str] | frozenset[str]
 Follows: TypeAlias = Op | Sequence[Op]
 
 
+class Named(TypedDict, total=False):
+    """The keyword that ``public`` takes for a function that returns a tensor: its name."""
+
+    name: str | None
+
+
+class Notes(Named, total=False):
+    """The keywords that ``public`` takes for a function that returns a new op."""
+
+    tags: Tags
+    follows: Follows
+
+
 class Unary(Elementwise):
     """A primitive of one operand."""
 
@@ -74,9 +87,7 @@ class Unary(Elementwise):
         /,
         *,
         axes: AxesLike | None = None,
-        name: str | None = None,
-        tags: Tags = (),
-        follows: Follows = (),
+        **notes: Unpack[Notes],
     ) -> Tensor: ...
 
 
@@ -90,9 +101,7 @@ class Binary(Elementwise):
         /,
         *,
         axes: AxesLike | None = None,
-        name: str | None = None,
-        tags: Tags = (),
-        follows: Follows = (),
+        **notes: Unpack[Notes],
     ) -> Tensor: ...
 
 
@@ -107,7 +116,5 @@ class Ternary(Elementwise):
         /,
         *,
         axes: AxesLike | None = None,
-        name: str | None = None,
-        tags: Tags = (),
-        follows: Follows = (),
+        **notes: Unpack[Notes],
     ) -> Tensor: ...

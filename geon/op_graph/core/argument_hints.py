@@ -1,9 +1,9 @@
 """Error messages for other libraries' argument names (``axis=``, ``dim=``, ``keepdims=``).
 
 A call whose arguments do not fit a public function raises Python's TypeError, which only says that
-there is no such name. ``explain_calls`` wraps a function so that the error says what geon calls the
+there is no such name. ``public`` wraps a function so that the error says what geon calls the
 argument. It also refuses a value for a flag that is no bool, since any non-empty text counts as
-true.
+true, and gives the result the name and tags of the call.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ...errors import ArgumentError
-from .source_info import describe, user_site
+from .source_info import user_call
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -145,14 +145,32 @@ INSTEAD = {
 }
 
 
-def explain_calls(function: F) -> F:
-    """Wrap ``function`` so that calls with unknown arguments raise ``ArgumentError``.
+# Parameters of public functions that declare ``**notes`` with these annotations.
+_NOTES = [("name", None, "str | None"), ("tags", (), "Tags"), ("follows", (), "Follows")]
+_KEYWORDS = [
+    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    for name, default, annotation in _NOTES
+]
+NOTES = {"Unpack[Named]": _KEYWORDS[:1], "Unpack[Notes]": _KEYWORDS}
 
-    Calls with anything but True and False (or 1 and 0) for a ``bool`` parameter raise it too.
+
+def public(function: F) -> F:
+    """Return ``function`` as users call it: its arguments are checked and its result annotated.
+
+    Unknown arguments raise ``ArgumentError``, and so does anything but True and False (or 1 and 0)
+    for a ``bool`` parameter. If the function takes ``**notes: Unpack[Notes]``, the name, the tags
+    and the ops that come before are those of its result; ``Unpack[Named]`` is the name alone.
     """
+    signature = inspect.signature(function)
+    parameters = list(signature.parameters.values())
+    notes = NOTES.get(parameters[-1].annotation, []) if parameters else []
+    if notes:
+        parameters[-1:] = notes
+    known = {p.name for p in parameters}
+    own = known - {p.name for p in notes}
     flags = [
         (p.name, place if p.kind is p.POSITIONAL_OR_KEYWORD else math.inf)
-        for place, p in enumerate(inspect.signature(function).parameters.values())
+        for place, p in enumerate(parameters)
         if p.annotation in ("bool", bool)
     ]
 
@@ -162,16 +180,26 @@ def explain_calls(function: F) -> F:
             if name in keywords or place < len(args):
                 value = keywords[name] if name in keywords else args[int(place)]
                 if value is not True and value is not False:
-                    check_flag(f"{_name(function, args)} at {describe(user_site())}", name, value)
+                    check_flag(user_call(_name(function, args)), name, value)
+        noted = keywords and notes and not own.issuperset(keywords)
+        if noted and not known.issuperset(keywords):
+            raise ArgumentError(why(call, args, keywords, ""))
         try:
-            return function(*args, **keywords)
+            made = function(*args, **keywords)
         except TypeError as error:
             inner = error.__traceback__
             if inner is not None and inner.tb_next is not None:
                 raise  # raised inside of the function: its arguments were accepted
             mismatch = str(error)
-        raise ArgumentError(why(function, args, keywords, mismatch))
+        else:
+            if noted:
+                note = keywords.get
+                made = made._annotate(note("name"), note("tags"), note("follows"))
+            return made
+        raise ArgumentError(why(call, args, keywords, mismatch))
 
+    if notes:
+        call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return call  # type: ignore[return-value]  # the same signature
 
 
@@ -182,14 +210,12 @@ def check_flag(what: str, name: str, value: Any) -> None:
 
 
 def explain_constructors(classes: Iterable[type], package: str) -> None:
-    """Wrap the constructors of classes, and of their bases in the package, with
-    ``explain_calls``.
-    """
+    """Wrap the constructors of classes, and of their bases in the package, with ``public``."""
     for base in dict.fromkeys(base for cls in classes for base in cls.__mro__):
         own = vars(base).get("__init__")
         ours = base.__module__.startswith(f"{package}.")
         if own is not None and ours and not hasattr(own, "__wrapped__"):
-            base.__init__ = explain_calls(own)  # type: ignore[misc]  # the same signature
+            base.__init__ = public(own)  # type: ignore[misc]  # the same signature
 
 
 def _name(function: Callable[..., Any], args: Sequence[Any]) -> str:
@@ -207,7 +233,7 @@ def why(
     found = inspect.signature(function).parameters
     parameters = {name: p for name, p in found.items() if name != "self"}
     name = _name(function, args)
-    start = f"{name} at {describe(user_site())}"
+    start = user_call(name)
     takes = f"it takes ({', '.join(_shown(p) for p in parameters.values())})"
     unknown = [word for word in keywords if word not in parameters]
     if not unknown:

@@ -132,3 +132,8 @@ def describe(site: Site) -> str:
         return f"{cell}, line {line}" + (f" ({site[2]})" if site[2] else "")
     shown = os.path.relpath(filename) if filename.startswith(os.getcwd() + os.sep) else filename
     return f"{shown}:{line}" + (f" ({site[2]})" if site[2] else "")
+
+
+def user_call(what: object) -> str:
+    """Return ``what`` and the line of the user's call, with which messages begin."""
+    return f"{what} at {describe(user_site())}"

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
-from .argument_hints import explain_calls
+from .argument_hints import public
 
 if TYPE_CHECKING:
     from ..op_graph import Leaf, Op, Tensor
@@ -86,7 +86,7 @@ def storage_leaves(*roots: Op) -> list[Leaf]:
     return [op for op in post_order(roots) if op._unique]  # type: ignore[misc]  # these are leaves
 
 
-@explain_calls
+@public
 def find(name: str, *roots: Op) -> Tensor | Op:
     """Return the op below ``roots`` that was ever given this name; ``KeyError`` if none was."""
     for op in reversed(post_order(roots)):

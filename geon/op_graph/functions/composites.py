@@ -10,16 +10,16 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from ...errors import ArgumentError, AxisError, DTypeError
 from ..axes.axes import Axes, Axis, new_axis
 from ..building.constants import as_tensor, scalar_value
 from ..building.elementwise_build import Elementwise
 from ..building.weak import in_dtype
-from ..core.argument_hints import explain_calls
+from ..core.argument_hints import public
 from ..core.source_info import current
-from ..op_graph import ComputationOp, Tensor, annotate, make
+from ..op_graph import ComputationOp, Tensor, make
 from ..rows import reductions
 from ..rows.accumulation import floating, widen
 from ..rows.elementwise import (
@@ -49,28 +49,25 @@ from ..special import activations
 from ..values.dtypes import FLOAT64, INT64, kind, sum_dtype
 
 if TYPE_CHECKING:
-    from ..building.typing import AxesLike, DTypeLike, Follows, Tags, TensorLike
+    from ..building.typing import AxesLike, DTypeLike, Named, Notes, TensorLike
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def composite(function: F) -> F:
-    """Return ``function`` with results that messages call by its name, not by their last op's."""
+    """Return a public function whose results messages call by its name, not by their last op's."""
     name = function.__name__
+    build = public(function)
 
-    @functools.wraps(function)
+    @functools.wraps(build)
     def call(*args: Any, **keywords: Any) -> Any:
-        made = function(*args, **keywords)
+        made = build(*args, **keywords)
         if isinstance(made, ComputationOp) and current.own is None:
             if not any(made is each for each in (*args, *keywords.values())):
                 made.notes().called = name
         return made
 
     return call  # type: ignore[return-value]  # the same signature
-
-
-def _named(x: Tensor, name: str | None) -> Tensor:
-    return annotate(x, name, (), ())
 
 
 def weighted(weight: TensorLike, x: TensorLike) -> Tensor:
@@ -88,13 +85,12 @@ def weighted(weight: TensorLike, x: TensorLike) -> Tensor:
 
 
 @composite
-@explain_calls
 def mean(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
     *,
     out_axes: AxesLike | None = None,
-    name: str | None = None,
+    **notes: Unpack[Named],
 ) -> Tensor:
     """Return the mean over ``reduction_axes``, or over all but ``out_axes``, or over all.
 
@@ -103,18 +99,17 @@ def mean(
     x = floating(as_tensor(x))
     total = reduce(SUM, widen(x), reduction_axes, out_axes, what="mean")
     made = total / tensor_size(x, reduction_axes, out_axes=out_axes)
-    return _named(in_dtype(made, x.dtype), name)
+    return in_dtype(made, x.dtype)
 
 
 @composite
-@explain_calls
 def variance(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
     *,
     out_axes: AxesLike | None = None,
     correction: int = 0,
-    name: str | None = None,
+    **notes: Unpack[Named],
 ) -> Tensor:
     """Return the variance over ``reduction_axes``, or over all but ``out_axes``, or over all.
 
@@ -124,18 +119,17 @@ def variance(
     """
     x = floating(as_tensor(x))
     made = _variance(x, "variance", reduction_axes, out_axes, correction)
-    return _named(in_dtype(made, x.dtype), name)
+    return in_dtype(made, x.dtype)
 
 
 @composite
-@explain_calls
 def std(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
     *,
     out_axes: AxesLike | None = None,
     correction: int = 0,
-    name: str | None = None,
+    **notes: Unpack[Named],
 ) -> Tensor:
     """Return the standard deviation: the square root of ``variance``, with the same arguments.
 
@@ -143,7 +137,7 @@ def std(
     """
     x = floating(as_tensor(x))
     made = _root(_variance(x, "std", reduction_axes, out_axes, correction))
-    return _named(in_dtype(made, x.dtype), name)
+    return in_dtype(made, x.dtype)
 
 
 def _variance(x: Tensor, what: str, reduction_axes: Any, out_axes: Any, correction: int) -> Tensor:
@@ -162,13 +156,12 @@ def _root(squares: Tensor) -> Tensor:
 
 
 @composite
-@explain_calls
 def squared_L2(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
     *,
     out_axes: AxesLike | None = None,
-    name: str | None = None,
+    **notes: Unpack[Named],
 ) -> Tensor:
     """Return the sum of squares over ``reduction_axes``, all but ``out_axes``, or all axes.
 
@@ -177,17 +170,16 @@ def squared_L2(
     """
     x = as_tensor(x)
     made = reduce(SUM, square(widen(x)), reduction_axes, out_axes, what="squared_L2")
-    return _named(in_dtype(made, sum_dtype(x.dtype)), name)
+    return in_dtype(made, sum_dtype(x.dtype))
 
 
 @composite
-@explain_calls
 def L2_norm(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
     *,
     out_axes: AxesLike | None = None,
-    name: str | None = None,
+    **notes: Unpack[Named],
 ) -> Tensor:
     """Return the square root of ``squared_L2``, with the same arguments.
 
@@ -196,7 +188,7 @@ def L2_norm(
     """
     x = floating(as_tensor(x))
     made = wide_norm([x], "L2_norm", reduction_axes, out_axes)
-    return _named(in_dtype(made, x.dtype), name)
+    return in_dtype(made, x.dtype)
 
 
 # Exponents of two for float64. If the sum of absolute values is below 2**MEDIUM_LIMITS[0], elements
@@ -236,13 +228,12 @@ def wide_norm(
 
 
 @composite
-@explain_calls
 def logsumexp(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
     *,
     out_axes: AxesLike | None = None,
-    name: str | None = None,
+    **notes: Unpack[Named],
 ) -> Tensor:
     """Return log(sum(exp(x))) over ``reduction_axes``, or all but ``out_axes``, without overflow.
 
@@ -260,13 +251,12 @@ def logsumexp(
     made = where(none, -math.inf, log(where(none, 1, total)) + shift)
     if out_axes is not None:
         made = reorder(made, out_axes)
-    return _named(in_dtype(made, x.dtype), name)
+    return in_dtype(made, x.dtype)
 
 
 @composite
-@explain_calls
 def softmax(
-    x: TensorLike, normalization_axes: AxesLike | None = None, *, name: str | None = None
+    x: TensorLike, normalization_axes: AxesLike | None = None, **notes: Unpack[Named]
 ) -> Tensor:
     """Return exp(x) / sum(exp(x)), summed over ``normalization_axes``, without overflow.
 
@@ -279,19 +269,18 @@ def softmax(
     axes = _normalized(x, "softmax", normalization_axes)
     # In this form the rewrite rule for log(exp(z) / s) makes its logarithm stable.
     powers = exp(_shifted(widen(x), axes))
-    return _named(in_dtype(powers / reductions.sum(powers, axes), x.dtype), name)
+    return in_dtype(powers / reductions.sum(powers, axes), x.dtype)
 
 
 @composite
-@explain_calls
 def log_softmax(
-    x: TensorLike, normalization_axes: AxesLike | None = None, *, name: str | None = None
+    x: TensorLike, normalization_axes: AxesLike | None = None, **notes: Unpack[Named]
 ) -> Tensor:
     """Return the logarithm of ``softmax``, with the same arguments."""
     x = floating(as_tensor(x))
     axes = _normalized(x, "log_softmax", normalization_axes)
     shifted = _shifted(widen(x), axes)
-    return _named(in_dtype(shifted - log(reductions.sum(exp(shifted), axes)), x.dtype), name)
+    return in_dtype(shifted - log(reductions.sum(exp(shifted), axes)), x.dtype)
 
 
 def _shifted(x: Tensor, axes: Axes) -> Tensor:
@@ -326,13 +315,12 @@ def _some_elements(x: Tensor, what: str, names: tuple[str, ...]) -> Axes:
 # Activations ------------------------------------------------------------------------------------
 
 
-@explain_calls
+@public
 def clip(
     x: TensorLike,
     low: TensorLike | None = None,
     high: TensorLike | None = None,
-    *,
-    name: str | None = None,
+    **notes: Unpack[Named],
 ) -> Tensor:
     """Return ``x`` clamped to ``low`` and ``high``, numbers or tensors; None means no bound.
 
@@ -344,27 +332,25 @@ def clip(
         made = maximum(made, low)
     if high is not None:
         made = minimum(made, high)
-    return _named(made, name)
+    return made
 
 
-@explain_calls
-def relu(x: TensorLike, *, name: str | None = None) -> Tensor:
+@public
+def relu(x: TensorLike, **notes: Unpack[Named]) -> Tensor:
     """Return 0 where x <= 0, else x; its derivative at 0 is 0, and NaN stays."""
     x = as_tensor(x)
-    return _named(where(x <= 0, 0, x), name)
+    return where(x <= 0, 0, x)
 
 
 @composite
-@explain_calls
-def leaky_relu(x: TensorLike, slope: TensorLike = 0.01, *, name: str | None = None) -> Tensor:
+def leaky_relu(x: TensorLike, slope: TensorLike = 0.01, **notes: Unpack[Named]) -> Tensor:
     """Return slope * x where x <= 0, else x; its derivative at 0 is ``slope``."""
     x = as_tensor(x)
-    return _named(where(x <= 0, slope * x, x), name)
+    return where(x <= 0, slope * x, x)
 
 
 @composite
-@explain_calls
-def elu(x: TensorLike, alpha: TensorLike = 1.0, *, name: str | None = None) -> Tensor:
+def elu(x: TensorLike, alpha: TensorLike = 1.0, **notes: Unpack[Named]) -> Tensor:
     """Return alpha * (exp(x) - 1) where x <= 0, else x; its derivative at 0 is ``alpha``.
 
     D.-A. Clevert, T. Unterthiner and S. Hochreiter, "Fast and accurate deep network learning by
@@ -373,18 +359,11 @@ def elu(x: TensorLike, alpha: TensorLike = 1.0, *, name: str | None = None) -> T
     x = as_tensor(x)
     low = x <= 0
     # Without the inner `where` the derivative for a large x would be 0 times an infinity.
-    return _named(where(low, alpha * expm1(where(low, x, 0)), x), name)
+    return where(low, alpha * expm1(where(low, x, 0)), x)
 
 
-@explain_calls
-def gelu(
-    x: TensorLike,
-    *,
-    approximate: str = "none",
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
-) -> Tensor:
+@public
+def gelu(x: TensorLike, *, approximate: str = "none", **notes: Unpack[Notes]) -> Tensor:
     """Return x times the standard normal distribution function of x.
 
     ``approximate="tanh"`` is x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2. Both forms are from
@@ -401,28 +380,26 @@ def gelu(
             f"gelu of {x} (made at {x.line_info}): there is no approximate={approximate!r}; "
             "give 'none', the exact form, or 'tanh'"
         )
-    return annotate(made, name, tags, follows)
+    return made
 
 
-@explain_calls
-def silu(
-    x: TensorLike, *, name: str | None = None, tags: Tags = (), follows: Follows = ()
-) -> Tensor:
+@public
+def silu(x: TensorLike, **notes: Unpack[Notes]) -> Tensor:
     """Return x * sigmoid(x)."""
-    return activations.silu(x, name=name, tags=tags, follows=follows)
+    return activations.silu(x)
 
 
 # Combinations -----------------------------------------------------------------------------------
 
 
-@explain_calls
+@public
 def onehot(
     x: TensorLike,
     axis: Axis,
     dtype: DTypeLike = "float32",
     *,
     checked: bool = False,
-    name: str | None = None,
+    **notes: Unpack[Named],
 ) -> Tensor:
     """Return 1 along a new ``axis`` at the index given by the integers ``x``, and 0 elsewhere.
 
@@ -442,11 +419,11 @@ def onehot(
             "geon.rename it"
         )
     places = make(CHECKED, (held_by_int64(x),), (axis.expression, False)) if checked else x
-    return _named(cast(equal.apply(cast(places, INT64), iota(axis)), dtype), name)
+    return cast(equal.apply(cast(places, INT64), iota(axis)), dtype)
 
 
-@explain_calls
-def outer(op: Elementwise, *operands: TensorLike, name: str | None = None) -> Tensor:
+@public
+def outer(op: Elementwise, *operands: TensorLike, **notes: Unpack[Named]) -> Tensor:
     """Apply an elementwise ``op`` to every combination of elements of the operands.
 
     ``geon.outer(geon.multiply, x, y)`` has x's axes, then y's further ones; shared axes are
@@ -460,12 +437,12 @@ def outer(op: Elementwise, *operands: TensorLike, name: str | None = None) -> Te
         )
     if len(operands) != op.arity:
         raise ArgumentError(f"outer: {op.name} takes {op.arity} operands, not {len(operands)}")
-    return _named(op.apply(*operands), name)
+    return op.apply(*operands)
 
 
-@explain_calls
+@public
 def interpolation(
-    x: TensorLike, y: TensorLike, weight: TensorLike, *, name: str | None = None
+    x: TensorLike, y: TensorLike, weight: TensorLike, **notes: Unpack[Named]
 ) -> Tensor:
     """Return the linear interpolation (1 - weight) * x + weight * y.
 
@@ -473,4 +450,4 @@ def interpolation(
     0 to 1 it extrapolates. ``weight`` is a number or a tensor, for example one over the batch axis.
     """
     weight = as_tensor(weight, near=x)
-    return _named(weighted(1 - weight, x) + weighted(weight, y), name)
+    return weighted(1 - weight, x) + weighted(weight, y)

@@ -7,7 +7,7 @@ that both operands have are summed, unless ``over`` leaves them out (groups, dep
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ...errors import AxisError
 from ..axes.axes import Axis
@@ -16,26 +16,23 @@ from ..building.constants import as_tensor
 from ..building.elementwise_build import meet
 from ..building.resolve_axes import by_own_axis, named_axes
 from ..building.weak import in_dtype, put_into
-from ..core.argument_hints import explain_calls
-from ..core.source_info import describe, user_site
-from ..op_graph import Guard, Tensor, annotate, make
+from ..core.argument_hints import public
+from ..core.source_info import user_call
+from ..op_graph import Guard, Tensor, make
 from ..rows.contraction import dot
 from ..rows.windows import UNWINDOW, Window, make_windows, place, placements
 
 if TYPE_CHECKING:
-    from ..building.typing import AxesLike, AxisLike, Follows, Tags, TensorLike
+    from ..building.typing import AxesLike, AxisLike, Notes, TensorLike
 
 
-@explain_calls
+@public
 def convolution(
     x: TensorLike,
     w: TensorLike,
     windows: Mapping[AxisLike, Window | Axis | str],
     over: AxesLike | None = None,
-    *,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
+    **notes: Unpack[Notes],
 ) -> Tensor:
     """Convolve ``x`` with filters ``w``: ``convolution(x, w, {H: Window(R), W: Window(S)})``.
 
@@ -48,11 +45,10 @@ def convolution(
     x, w = as_tensor(x, near=w), as_tensor(w, near=x)
     placed = _filters(x, w, windows, "convolution")
     made = make_windows(x, placed, 0, "convolution")
-    made = dot(made, w, _summed(x, w, placed, over, "convolution"))
-    return annotate(made, name, tags, follows)
+    return dot(made, w, _summed(x, w, placed, over, "convolution"))
 
 
-@explain_calls
+@public
 def transposed_convolution(
     x: TensorLike,
     w: TensorLike,
@@ -60,9 +56,7 @@ def transposed_convolution(
     over: AxesLike | None = None,
     *,
     lengths: Mapping[AxisLike, int | Length] | None = None,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
+    **notes: Unpack[Notes],
 ) -> Tensor:
     """Return the transpose of a convolution with these windows: elements are spread by filters.
 
@@ -80,8 +74,7 @@ def transposed_convolution(
         attrs, guards = _spread(x, axis, spec, positions, given.get(axis.name), what)
         made, zero = put_into(what, made, 0)
         made = make(UNWINDOW, (made, in_dtype(zero, made.dtype)), attrs, guards=guards)
-    made = dot(made, w, _summed(x, w, placed, over, what))
-    return annotate(made, name, tags, follows)
+    return dot(made, w, _summed(x, w, placed, over, what))
 
 
 def _spread(
@@ -100,9 +93,8 @@ def _spread(
         else:
             length = (axis.expression - 1) * spec.stride + reach - spec.pad[0] - spec.pad[1]
     meaning = (
-        f"{what} at {describe(user_site())}: along {axis} of {x} (made at {x.line_info}) there "
-        f"would be {length} elements from windows of {positions}; give less padding, or more of "
-        "them"
+        f"{user_call(what)}: along {axis} of {x} (made at {x.line_info}) there would be {length} "
+        f"elements from windows of {positions}; give less padding, or more of them"
     )
     if isinstance(length, int) and length < 1:
         raise AxisError(meaning)
@@ -121,8 +113,8 @@ def _filters(
         if isinstance(spec.axis, int) or positions not in w.axes:
             asked = repr(spec.axis) if isinstance(spec.axis, int) else repr(positions.name)
             raise AxisError(
-                f"{what} at {describe(user_site())}: {asked}, the positions of windows along "
-                f"{axis.name!r}, is no axis of the filters {w} (made at {w.line_info}); they have "
+                f"{user_call(what)}: {asked}, the positions of windows along {axis.name!r}, is no "
+                f"axis of the filters {w} (made at {w.line_info}); they have "
                 f"{', '.join(w.axes.names) or 'none'}"
             )
         own = w.axes[positions.name]

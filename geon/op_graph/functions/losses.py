@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ...errors import AxisError
 from ..building.constants import as_tensor
 from ..building.weak import in_dtype, strengthen
-from ..core.argument_hints import explain_calls
-from ..core.source_info import describe, user_site
-from ..op_graph import Leaf, Op, Tensor, annotate
+from ..core.source_info import user_call
+from ..op_graph import Leaf, Op, Tensor
 from ..rewriting.stabilise import has_stable_form
 from ..rows.accumulation import widen
 from ..rows.elementwise import equal, log, where
@@ -21,11 +20,10 @@ from ..values.dtypes import FLOAT32, kind
 from .composites import composite, weighted
 
 if TYPE_CHECKING:
-    from ..building.typing import AxesLike, TensorLike
+    from ..building.typing import AxesLike, Named, TensorLike
 
 
 @composite
-@explain_calls
 def cross_entropy_binary(
     y: TensorLike,
     t: TensorLike,
@@ -33,7 +31,7 @@ def cross_entropy_binary(
     usebits: bool = False,
     reduction_axes: AxesLike | None = None,
     out_axes: AxesLike | None = None,
-    name: str | None = None,
+    **notes: Unpack[Named],
 ) -> Tensor:
     """Return the sum of -(t log y + (1 - t) log(1 - y)) for probabilities y and targets t.
 
@@ -47,11 +45,10 @@ def cross_entropy_binary(
     y, t = _operands(y, t)
     _warn_of_scores(y, "cross_entropy_binary", "sigmoid")
     entropy = _weighted_log(t, y) + _weighted_log(1 - t, 1 - y)
-    return _cost("cross_entropy_binary", entropy, usebits, reduction_axes, out_axes, name)
+    return _cost("cross_entropy_binary", entropy, usebits, reduction_axes, out_axes)
 
 
 @composite
-@explain_calls
 def cross_entropy_multi(
     y: TensorLike,
     t: TensorLike,
@@ -59,7 +56,7 @@ def cross_entropy_multi(
     usebits: bool = False,
     reduction_axes: AxesLike | None = None,
     out_axes: AxesLike | None = None,
-    name: str | None = None,
+    **notes: Unpack[Named],
 ) -> Tensor:
     """Return the sum of -t log y over classes, for probabilities y and targets t.
 
@@ -83,7 +80,7 @@ def cross_entropy_multi(
     _warn_of_scores(y, "cross_entropy_multi", "softmax")
     y, t = _operands(y, given)
     entropy = _weighted_log(t, y)
-    return _cost("cross_entropy_multi", entropy, usebits, reduction_axes, out_axes, name)
+    return _cost("cross_entropy_multi", entropy, usebits, reduction_axes, out_axes)
 
 
 # Primitives that give weighted sums of their operands.
@@ -114,10 +111,10 @@ def _warn_of_scores(y: Tensor, what: str, squashing: str) -> None:
     if weighted or logarithm:
         shown = "a logarithm" if logarithm else "a weighted sum, which nothing keeps from 0 to 1"
         warnings.warn(
-            f"{what} at {describe(user_site())}: y = {y} (made at {y.line_info}) should be "
-            f"probabilities and is {shown}; take them first, for example with geon.{squashing}",
+            f"{user_call(what)}: y = {y} (made at {y.line_info}) should be probabilities and is "
+            f"{shown}; take them first, for example with geon.{squashing}",
             UserWarning,
-            stacklevel=5,  # through ``explain_calls`` and ``composite``
+            stacklevel=5,  # through ``public`` and ``composite``
         )
 
 
@@ -157,10 +154,9 @@ def _cost(
     usebits: bool,
     reduction_axes: Any,
     out_axes: Any,
-    name: str | None,
 ) -> Tensor:
     total = reduce(SUM, widen(entropy), reduction_axes, out_axes, what=what)
     made = 0 - total  # a negation could give -0.0
     if usebits:
         made = made / math.log(2)
-    return annotate(in_dtype(made, entropy.dtype), name, (), ())
+    return in_dtype(made, entropy.dtype)

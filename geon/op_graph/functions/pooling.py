@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
@@ -16,9 +16,9 @@ from ..axes.affine import Size
 from ..axes.axes import Axes, Axis
 from ..building.constants import as_tensor, number
 from ..building.weak import in_dtype
-from ..core.argument_hints import explain_calls
-from ..core.source_info import describe, user_site
-from ..op_graph import Tensor, annotate
+from ..core.argument_hints import public
+from ..core.source_info import user_call
+from ..op_graph import Tensor
 from ..rows.accumulation import floating, widen
 from ..rows.elementwise import absolute, greater, power, where
 from ..rows.leaves import length_value
@@ -29,20 +29,13 @@ from ..rows.windows import windows as windows_of
 from ..values.dtypes import INT64, kind
 
 if TYPE_CHECKING:
-    from ..building.typing import AxisLike, Follows, Tags, TensorLike
+    from ..building.typing import AxisLike, Notes, TensorLike
 
 Windows = Mapping["AxisLike", Window | Axis | int]
 
 
-@explain_calls
-def max_pool(
-    x: TensorLike,
-    windows: Windows,
-    *,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
-) -> Tensor:
+@public
+def max_pool(x: TensorLike, windows: Windows, **notes: Unpack[Notes]) -> Tensor:
     """Return the largest element of each window: ``geon.max_pool(x, {H: Window(2, stride=2)})``.
 
     Padding is less than any element. The derivative goes to the first largest element; only its
@@ -51,24 +44,18 @@ def max_pool(
     x = as_tensor(x)
     if kind(x.dtype) == "b":
         raise DTypeError(
-            f"max_pool at {describe(user_site())}: of the bool tensor {x} (made at {x.line_info}); "
-            "geon.any of geon.window has it"
+            f"{user_call('max_pool')}: of the bool tensor {x} (made at {x.line_info}); geon.any of "
+            "geon.window has it"
         )
     least = -math.inf if kind(x.dtype) == "f" else int(np.iinfo(x.dtype).min)
     placed = placements(x, windows, "max_pool")
     seen = make_windows(x, placed, least, "max_pool")
-    return annotate(reduce(FIRST_MAX, seen, _positions(placed)), name, tags, follows)
+    return reduce(FIRST_MAX, seen, _positions(placed))
 
 
-@explain_calls
+@public
 def average_pool(
-    x: TensorLike,
-    windows: Windows,
-    *,
-    count_pad: bool = False,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
+    x: TensorLike, windows: Windows, *, count_pad: bool = False, **notes: Unpack[Notes]
 ) -> Tensor:
     """Return the mean of each window, without padding, or with ``count_pad`` with padding as 0.
 
@@ -82,26 +69,18 @@ def average_pool(
     total = sum_over(seen, tuple([axis.name for axis in _positions(placed)]))
     for axis, spec, positions in placed:
         total = total / _counted(place(axis, spec, positions, "average_pool"), count_pad)
-    return annotate(in_dtype(total, given.dtype), name, tags, follows)
+    return in_dtype(total, given.dtype)
 
 
-@explain_calls
-def lp_pool(
-    x: TensorLike,
-    windows: Windows,
-    p: float = 2,
-    *,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
-) -> Tensor:
+@public
+def lp_pool(x: TensorLike, windows: Windows, p: float = 2, **notes: Unpack[Notes]) -> Tensor:
     """Return the p-norm of each window: the sum of ``|x| ** p`` to the power of 1 / ``p``.
 
     Padding is 0. Where all of a window is 0, the derivative is 0. Integers and bool give float32.
     Raises ``AxisError`` if no window fits, ``ArgumentError`` if ``p`` is not more than 0.
     """
     if not isinstance(p, (int, float)) or not p > 0:
-        raise ArgumentError(f"lp_pool at {describe(user_site())}: p must be more than 0, not {p!r}")
+        raise ArgumentError(f"{user_call('lp_pool')}: p must be more than 0, not {p!r}")
     given = floating(as_tensor(x))
     placed = placements(given, windows, "lp_pool")
     powers = power(absolute(widen(given)), p)
@@ -109,7 +88,7 @@ def lp_pool(
     total = sum_over(seen, tuple([axis.name for axis in _positions(placed)]))
     some = greater(total, 0)
     made = where(some, power(where(some, total, 1), 1 / p), 0)
-    return annotate(in_dtype(made, given.dtype), name, tags, follows)
+    return in_dtype(made, given.dtype)
 
 
 def _positions(placed: list[tuple[Axis, Window, Axis]]) -> list[Axis]:

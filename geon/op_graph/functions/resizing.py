@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ...errors import ArgumentError, AxisError
 from ..axes.axes import Axes, Axis, axes_of, new_axis
@@ -13,10 +13,10 @@ from ..building.constants import as_tensor, number
 from ..building.elementwise_build import meet
 from ..building.resolve_axes import by_own_axis, has_axes, named_axes, own_axis
 from ..building.weak import in_dtype, like, strengthen
-from ..core.argument_hints import explain_calls
+from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive, require
-from ..core.source_info import describe, user_site
-from ..op_graph import Guard, Op, Tensor, annotate, make
+from ..core.source_info import user_call
+from ..op_graph import Guard, Op, Tensor, make
 from ..rows.accumulation import floating, widen
 from ..rows.concatenation import concat
 from ..rows.elementwise import equal, maximum, minimum, where
@@ -28,19 +28,16 @@ from ..values.dtypes import INT64
 from .composites import weighted
 
 if TYPE_CHECKING:
-    from ..building.typing import AxesLike, AxisLike, Follows, Tags, TensorLike
+    from ..building.typing import AxesLike, AxisLike, Notes, TensorLike
 
 
-@explain_calls
+@public
 def resize(
     x: TensorLike,
     lengths: Mapping[AxisLike, int | Length | Axis],
     mode: str = "linear",
     align: str = "centers",
-    *,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
+    **notes: Unpack[Notes],
 ) -> Tensor:
     """Return ``x`` resampled to other lengths along some axes: ``geon.resize(x, {H: 64, W: 64})``.
 
@@ -55,8 +52,8 @@ def resize(
     known = {"linear": ("centers", "corners"), "nearest": ("centers", "starts")}
     if align not in known.get(mode, ()):
         raise ArgumentError(
-            f"resize at {describe(user_site())}: no mode {mode!r} with align={align!r}; give "
-            "'linear' with 'centers' or 'corners', or 'nearest' with 'centers' or 'starts'"
+            f"{user_call('resize')}: no mode {mode!r} with align={align!r}; give 'linear' with "
+            "'centers' or 'corners', or 'nearest' with 'centers' or 'starts'"
         )
     if mode == "linear":
         made = floating(made)
@@ -64,8 +61,8 @@ def resize(
         length = length.expression if isinstance(length, Axis) else as_int(length)
         if not isinstance(length, Length) and (type(length) is not int or length < 1):
             raise AxisError(
-                f"resize at {describe(user_site())}: {along!r} of {made} (made at "
-                f"{made.line_info}) cannot have length {length!r}; give an integer of at least 1"
+                f"{user_call('resize')}: {along!r} of {made} (made at {made.line_info}) cannot "
+                f"have length {length!r}; give an integer of at least 1"
             )
         axis = made.axes[along]
         longer = axis.with_length(length)
@@ -74,7 +71,7 @@ def resize(
             made = _gather(made, strengthen(_nearest(axis, longer, align), INT64), along, guards)
         else:
             made = _between(made, axis, longer, align, guards)
-    return annotate(made, name, tags, follows)
+    return made
 
 
 def _some(x: Tensor, axis: Axis) -> tuple[Guard, ...]:
@@ -83,8 +80,8 @@ def _some(x: Tensor, axis: Axis) -> tuple[Guard, ...]:
     if isinstance(size, int) and size:
         return ()
     meaning = (
-        f"resize at {describe(user_site())}: the axis {axis} of {x} (made at {x.line_info}) has no "
-        "element that another length could show; give it at least one"
+        f"{user_call('resize')}: the axis {axis} of {x} (made at {x.line_info}) has no element "
+        "that another length could show; give it at least one"
     )
     if isinstance(size, int):
         raise AxisError(meaning)
@@ -120,15 +117,8 @@ def _between(x: Tensor, axis: Axis, longer: Axis, align: str, guards: tuple[Guar
     return in_dtype(reorder(between, first.axes), x.dtype)
 
 
-@explain_calls
-def roll(
-    x: TensorLike,
-    shifts: Mapping[AxisLike, int],
-    *,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
-) -> Tensor:
+@public
+def roll(x: TensorLike, shifts: Mapping[AxisLike, int], **notes: Unpack[Notes]) -> Tensor:
     """Return ``x`` shifted cyclically along some axes.
 
     ``geon.roll(x, {T: 1})`` has at t the element from t - 1. Along an open axis the shift must not
@@ -139,8 +129,7 @@ def roll(
         shift = as_int(shift)
         if type(shift) is not int:
             raise ArgumentError(
-                f"roll at {describe(user_site())}: the shift along {along!r} must be an integer, "
-                f"not {shift!r}"
+                f"{user_call('roll')}: the shift along {along!r} must be an integer, not {shift!r}"
             )
         length = made.axes[along].expression
         if isinstance(length, int):
@@ -148,7 +137,7 @@ def roll(
         if shift:
             ends = made[{along: slice(-shift, None)}], made[{along: slice(None, -shift)}]
             made = concat(ends, along)
-    return annotate(made, name, tags, follows)
+    return made
 
 
 # The diagonal -----------------------------------------------------------------------------------
@@ -210,15 +199,9 @@ DIAGONAL = Primitive(
 )
 
 
-@explain_calls
+@public
 def diagonal(
-    x: TensorLike,
-    axes: AxesLike,
-    axis: Axis | None = None,
-    *,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
+    x: TensorLike, axes: AxesLike, axis: Axis | None = None, **notes: Unpack[Notes]
 ) -> Tensor:
     """Return the elements of ``x`` at equal indices of two or more ``axes``, in place of the first.
 
@@ -229,8 +212,8 @@ def diagonal(
     group = Axes(*[own_axis(x, each, "diagonal") for each in named_axes(axes, "diagonal", x)])
     if len(group) < 2:
         raise AxisError(
-            f"diagonal at {describe(user_site())}: give two axes of {x} (made at {x.line_info}) or "
-            f"more, not {group}"
+            f"{user_call('diagonal')}: give two axes of {x} (made at {x.line_info}) or more, not "
+            f"{group}"
         )
     first = group[0]
     if axis is None:
@@ -241,8 +224,8 @@ def diagonal(
             axis = first.named(axis.name)
         if axis.name != first.name and axis in x.axes and axis not in group:
             raise AxisError(
-                f"diagonal at {describe(user_site())}: {x} (made at {x.line_info}) has the axis "
-                f"{axis.name!r} already; give another one"
+                f"{user_call('diagonal')}: {x} (made at {x.line_info}) has the axis {axis.name!r} "
+                "already; give another one"
             )
     made: Tensor = make(DIAGONAL, (x,), (group.names, axis))
-    return annotate(made, name, tags, follows)
+    return made

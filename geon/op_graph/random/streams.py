@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import operator
 import threading
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
 import numpy as np
 
 from ...errors import ArgumentError, DTypeError, SizeError, SymbolicError
 from ..axes.axes import Axes, as_axes
 from ..building.constants import as_tensor, constant_value
-from ..core.argument_hints import explain_calls
+from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive, require
-from ..core.source_info import current, describe, user_site
+from ..core.source_info import current, user_call
 from ..names import RANDOM_CALLS, checked_name
-from ..op_graph import NO_AXES, Guard, Leaf, Op, Tensor, annotate, make
+from ..op_graph import NO_AXES, Guard, Leaf, Op, Tensor, make
 from ..rows.elementwise import cast, less
 from ..rows.leaves import variable
 from ..rows.logic import bitwise_and, left_shift
@@ -33,7 +33,7 @@ from .normal import normal_from_bits, uniform_from_bits
 from .philox import random_bits
 
 if TYPE_CHECKING:
-    from ..building.typing import DTypeLike, NewAxes, TensorLike
+    from ..building.typing import DTypeLike, Named, NewAxes, TensorLike
 
 MAX_DRAW_WORDS = 1 << 34  # maximum 32-bit words of a draw: 2^32 counters of four words
 # Masks of the highest bits of 32 that a half format represents exactly.
@@ -93,7 +93,7 @@ class Random:
 
     __slots__ = ("_counter", "_drawn", "_lock", "name", "seed")
 
-    @explain_calls
+    @public
     def __init__(self, seed: int, name: str | None = None) -> None:
         try:
             self.seed = operator.index(seed)
@@ -151,22 +151,21 @@ class Random:
                 self._counter.notes().called = RANDOM_CALLS
             return self._counter
 
-    @explain_calls
+    @public
     def bits(
-        self, axes: NewAxes = (), dtype: DTypeLike = "uint32", *, name: str | None = None
+        self, axes: NewAxes = (), dtype: DTypeLike = "uint32", **notes: Unpack[Named]
     ) -> Tensor:
         """Draw integers of ``dtype`` (uint32 or uint64) over ``axes``, all equally likely."""
-        return annotate(self._bits(as_axes(axes), as_dtype(dtype)), name, (), ())
+        return self._bits(as_axes(axes), as_dtype(dtype))
 
-    @explain_calls
+    @public
     def uniform(
         self,
         axes: NewAxes = (),
         low: TensorLike = 0.0,
         high: TensorLike = 1.0,
         dtype: DTypeLike = "float32",
-        *,
-        name: str | None = None,
+        **notes: Unpack[Named],
     ) -> Tensor:
         """Draw numbers over ``axes``, uniformly distributed from ``low`` to ``high``.
 
@@ -183,17 +182,16 @@ class Random:
             _refuse("uniform", f"low = {low} and high = {high}", "a low that is at most high")
         if not (is_number(first) and is_number(last) and (first, last) == (0, 1)):
             made = made * (last - first) + first
-        return annotate(made, name, (), ())
+        return made
 
-    @explain_calls
+    @public
     def normal(
         self,
         axes: NewAxes = (),
         mean: TensorLike = 0.0,
         std: TensorLike = 1.0,
         dtype: DTypeLike = "float32",
-        *,
-        name: str | None = None,
+        **notes: Unpack[Named],
     ) -> Tensor:
         """Draw normally distributed numbers over ``axes``, with this mean and standard deviation.
 
@@ -213,16 +211,15 @@ class Random:
             made = made * width
         if not (is_number(middle) and middle == 0):
             made = made + middle
-        return annotate(made, name, (), ())
+        return made
 
-    @explain_calls
+    @public
     def bernoulli(
         self,
         axes: NewAxes = (),
         p: TensorLike = 0.5,
         dtype: DTypeLike = "float32",
-        *,
-        name: str | None = None,
+        **notes: Unpack[Named],
     ) -> Tensor:
         """Draw 1 with probability ``p``, else 0, over ``axes``; truth values with ``dtype="bool"``.
 
@@ -236,7 +233,7 @@ class Random:
         if known is not None and not np.all((known >= 0) & (known <= 1)):
             _refuse("bernoulli", f"p = {p}", "a probability from 0 to 1")
         hit = less.apply(self._unit(shape, as_dtype("float32")), chance)
-        return annotate(cast(hit, dtype), name, (), ())
+        return cast(hit, dtype)
 
     def _unit(self, axes: Axes, dtype: DType) -> Tensor:
         """Return values in [0, 1)."""
@@ -261,7 +258,7 @@ class Random:
 
 
 def _refuse(what: str, given: str, cure: str) -> NoReturn:
-    raise ArgumentError(f"{what} at {describe(user_site())}: {given}; give {cure}")
+    raise ArgumentError(f"{user_call(what)}: {given}; give {cure}")
 
 
 def _float(dtype: Any, what: str) -> DType:

@@ -9,8 +9,8 @@ from ...errors import ArgumentError
 from ..axes.axes import Axis
 from ..building.constants import as_tensor
 from ..building.tree import flat
-from ..core.argument_hints import explain_calls
-from ..core.source_info import describe, user_site
+from ..core.argument_hints import public
+from ..core.source_info import user_call
 from ..op_graph import Tensor
 from ..rows.concatenation import pad
 from ..rows.movement import reorder
@@ -29,7 +29,7 @@ from ..rows.movement import broadcast
 Combine = Callable[[Any, Any], Any]
 
 
-@explain_calls
+@public
 def associative_scan(
     f: Combine, xs: Any, *, over: AxisLike | None = None, reverse: bool = False
 ) -> Any:
@@ -43,7 +43,7 @@ def associative_scan(
     sequentially along ``over`` and in parallel over all other axes. ``over`` may be left out if
     ``xs`` is one tensor with one axis. Raises what ``scan`` raises.
     """
-    what = f"associative_scan at {describe(user_site())}"
+    what = user_call("associative_scan")
     needs_function(what, "f", f, "geon.maximum", "one part of xs", "another")
     stacks, structure = flat(xs, "xs")
     tensors = [strong(as_tensor(x)) for _, x in stacks]

@@ -14,11 +14,11 @@ from ..axes.axes import Axes
 from ..building.constants import as_tensor
 from ..building.elementwise_build import broadcast_over
 from ..building.tree import Structure, flat
-from ..core.argument_hints import explain_calls
+from ..core.argument_hints import public
 from ..core.interning import OwnTable
 from ..core.primitive import Inferred, Primitive, require
 from ..core.region_body import Body
-from ..core.source_info import building, describe, user_site
+from ..core.source_info import building, user_call
 from ..op_graph import NO_AXES, VOID_DTYPE, Op, Tensor, make, post_order
 from ..rows.accumulation import accumulate, widen
 from ..rows.elementwise import cast, where
@@ -221,7 +221,7 @@ def make_case(
 # Public functions ---------------------------------------------------------------------------------
 
 
-@explain_calls
+@public
 def case_of(
     index: TensorLike,
     branches: Sequence[Callable[[], Any]],
@@ -246,7 +246,7 @@ def case_of(
     ``ArgumentError`` for different structures, for prints inside of a branch, and if there are no
     branches.
     """
-    what = f"case_of at {describe(user_site())}"
+    what = user_call("case_of")
     return _chosen(what, index, _listed(what, branches, default), default is not None, name)
 
 
@@ -305,7 +305,7 @@ def _listed(what: str, branches: Any, default: Any) -> Named:
     return named
 
 
-@explain_calls
+@public
 def cond(
     condition: TensorLike,
     then: Callable[[], Any],
@@ -318,7 +318,7 @@ def cond(
     Only one of them runs. All else is as for ``case_of``. Raises ``DTypeError`` if the condition is
     no bool scalar.
     """
-    what = f"cond at {describe(user_site())}"
+    what = user_call("cond")
     truth = as_tensor(condition)
     if truth.axes is not NO_AXES or kind(truth.dtype) != "b":
         raise DTypeError(

@@ -20,10 +20,10 @@ from ..axes.axes import Axes
 from ..building.constants import as_tensor
 from ..building.tree import flat
 from ..building.weak import strengthen
-from ..core.argument_hints import check_flag, explain_calls
+from ..core.argument_hints import check_flag, public
 from ..core.primitive import PRIMITIVES, Inferred, Primitive, require
 from ..core.region_body import Body
-from ..core.source_info import describe, user_site
+from ..core.source_info import user_call
 from ..op_graph import NO_AXES, VOID_DTYPE, Op, Tensor, make
 from ..rows.accumulation import accumulate, total_of, widen
 from ..rows.concatenation import pad
@@ -356,7 +356,7 @@ def as_while(op: Op) -> Op:
 # Public function ----------------------------------------------------------------------------------
 
 
-@explain_calls
+@public
 def fixed_point(
     f: Callable[[Any], Any],
     x0: Any,
@@ -389,7 +389,7 @@ def fixed_point(
     ``f`` returns another dtype, and ``ArgumentError`` for another structure, for effects inside of
     ``f``, and if ``max_steps`` is no integer of at least 0.
     """
-    what = f"fixed_point at {describe(user_site())}"
+    what = user_call("fixed_point")
     if not is_count(max_steps):
         raise ArgumentError(f"{what}: max_steps={max_steps!r} is no integer of at least 0")
     check_flag(what, "converged", converged)

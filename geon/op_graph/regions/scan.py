@@ -9,9 +9,9 @@ from ...errors import ArgumentError, AxisError
 from ..axes.axes import Axes, Axis
 from ..building.constants import as_tensor
 from ..building.tree import flat
-from ..core.argument_hints import explain_calls
+from ..core.argument_hints import public
 from ..core.primitive import Primitive
-from ..core.source_info import describe, user_site
+from ..core.source_info import user_call
 from ..op_graph import NO_AXES, Tensor
 from ..rows.movement import broadcast
 from ..rows.remat_annotations import mark_segments
@@ -54,7 +54,7 @@ SCAN = Primitive(
 )
 
 
-@explain_calls
+@public
 def scan(
     step: Step,
     init: Any,
@@ -93,7 +93,7 @@ def scan(
     over other axes; ``DTypeError`` if it comes back in another dtype; and ``ArgumentError`` for
     another structure, for prints inside of the step, and for invalid ``segments``.
     """
-    what = f"scan at {describe(user_site())}"
+    what = user_call("scan")
     parts = ("the carries", "the part of xs at the step")
     needs_function(what, "step", step, "lambda carry, x: (carry + x, carry)", *parts)
     walked = _Walked(what, xs, over)

@@ -9,9 +9,9 @@ from ...errors import ArgumentError, AxisError, DTypeError
 from ..axes.axes import Axis
 from ..building.constants import as_tensor
 from ..building.tree import flat
-from ..core.argument_hints import explain_calls
+from ..core.argument_hints import public
 from ..core.primitive import Primitive
-from ..core.source_info import describe, user_site
+from ..core.source_info import user_call
 from ..op_graph import NO_AXES, Tensor
 from ..values.attribute_types import is_count
 from ..values.dtypes import INT64, kind
@@ -48,7 +48,7 @@ WHILE = Primitive(
 )
 
 
-@explain_calls
+@public
 def while_loop(
     condition: Callable[[Any], Any],
     body: Callable[[Any], Any],
@@ -87,7 +87,7 @@ def while_loop(
     for an assignment in the condition, for prints inside of either function, for invalid
     ``max_steps``, and for an ``over`` of another length or of none.
     """
-    what = f"while_loop at {describe(user_site())}"
+    what = user_call("while_loop")
     axis = None if over is None else _stacking(what, over, max_steps)
     if axis is not None and max_steps is None:
         max_steps = axis.expression  # type: ignore[assignment]  # an integer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -17,17 +17,17 @@ from ..building.constants import as_tensor, number
 from ..building.elementwise_build import meet
 from ..building.resolve_axes import by_own_axis, has_axes, own_axis
 from ..building.weak import in_dtype, meet_together, put_into
-from ..core.argument_hints import explain_calls
+from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive, require
-from ..core.source_info import describe, user_site
-from ..op_graph import NO_AXES, Guard, Op, Tensor, annotate, make
+from ..core.source_info import user_call
+from ..op_graph import NO_AXES, Guard, Op, Tensor, make
 from ..values.attribute_types import as_int, is_name, is_widths, whole_further
 from ..values.dtypes import is_number
 from .indexing import pad_by_gather
 from .movement import broadcast, expand, reorder, sum_to
 
 if TYPE_CHECKING:
-    from ..building.typing import AxisLike, Follows, Tags, TensorLike
+    from ..building.typing import AxisLike, Notes, TensorLike
 
 Array = np.ndarray[Any, Any]
 
@@ -88,15 +88,8 @@ CONCAT = Primitive(
 )
 
 
-@explain_calls
-def concat(
-    tensors: Sequence[TensorLike],
-    axis: AxisLike,
-    *,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
-) -> Tensor:
+@public
+def concat(tensors: Sequence[TensorLike], axis: AxisLike, **notes: Unpack[Notes]) -> Tensor:
     """Concatenate tensors along ``axis``, whose lengths add up; other axes must agree.
 
     The axes are in the order of the first tensor; dtypes are promoted. Raises ``AxisError`` if one
@@ -105,8 +98,8 @@ def concat(
     xs = [as_tensor(x) for x in tensors]
     if not xs:
         raise AxisError(
-            f"concat at {describe(user_site())} was given no tensor; give at least one, or "
-            "geon.constant(0.0, axes) for an empty part"
+            f"{user_call('concat')} was given no tensor; give at least one, or geon.constant(0.0, "
+            "axes) for an empty part"
         )
     first = xs[0]
     if not isinstance(axis, Axis):
@@ -125,9 +118,9 @@ def concat(
     names = first.axes.names
     xs = [x if x.axes.names == names else reorder(x, [x.axes[n] for n in names]) for x in met]
     if len(xs) == 1:
-        return annotate(xs[0], name, tags, follows)
+        return xs[0]
     made: Tensor = make(CONCAT, tuple(xs), (axis.name,), guards=guards)
-    return annotate(made, name, tags, follows)
+    return made
 
 
 def _difference(x: Tensor, axis: Axis) -> int | Length | None:
@@ -147,15 +140,9 @@ def join_others(what: str, xs: Sequence[Tensor], but: str) -> tuple[Axes, tuple[
     return first.axes.without([but]), tuple(guards)
 
 
-@explain_calls
+@public
 def stack(
-    tensors: Sequence[TensorLike],
-    axis: Axis,
-    position: int = 0,
-    *,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
+    tensors: Sequence[TensorLike], axis: Axis, position: int = 0, **notes: Unpack[Notes]
 ) -> Tensor:
     """Stack tensors with the same axes along a new ``axis`` of length ``len(tensors)``.
 
@@ -165,8 +152,8 @@ def stack(
     axis = new_axis(axis, "stack")
     if not xs:
         raise AxisError(
-            f"stack at {describe(user_site())} was given no tensor, of which it would have the "
-            "axes; give at least one"
+            f"{user_call('stack')} was given no tensor, of which it would have the axes; give at "
+            "least one"
         )
     if isinstance(axis.expression, int) and axis.expression != len(xs):
         raise AxisError(
@@ -184,9 +171,7 @@ def stack(
         join_others("stack", xs, axis.name)
     xs = meet_together("stack", xs)
     one = axis.with_length(1)
-    return concat(
-        [expand(x, one, position) for x in xs], one, name=name, tags=tags, follows=follows
-    )
+    return concat([expand(x, one, position) for x in xs], one)
 
 
 def _axes(x: Any) -> Axes:
@@ -264,16 +249,13 @@ def _pad(x: Tensor, widths: tuple[Any, ...], value: Tensor) -> Tensor:
     return made
 
 
-@explain_calls
+@public
 def pad(
     x: TensorLike,
     widths: Mapping[AxisLike, int | tuple[int, int]],
     mode: str = "constant",
     value: TensorLike = 0,
-    *,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
+    **notes: Unpack[Notes],
 ) -> Tensor:
     """Return ``x`` with a border along some axes: ``geon.pad(x, {H: (1, 2), W: 1})``.
 
@@ -305,4 +287,4 @@ def pad(
         raise AxisError(
             f"pad of {_shown(x)}: no mode {mode!r}; give 'constant', 'edge' or 'reflect'"
         )
-    return annotate(made, name, tags, follows)
+    return made

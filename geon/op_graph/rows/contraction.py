@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -13,17 +13,17 @@ from ..building.constants import as_tensor
 from ..building.elementwise_build import join
 from ..building.resolve_axes import has_axes, named_axes, own_axis
 from ..building.weak import strengthen
-from ..core.argument_hints import explain_calls
+from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive, require
-from ..core.source_info import describe, user_site
-from ..op_graph import NO_AXES, Op, Tensor, annotate, make
+from ..core.source_info import describe, user_call, user_site
+from ..op_graph import NO_AXES, Op, Tensor, make
 from ..values.attribute_types import is_names
 from ..values.dtypes import common_dtype, sum_dtype
 from .elementwise import multiply
 from .movement import broadcast, sum_over
 
 if TYPE_CHECKING:
-    from ..building.typing import AxesLike, Follows, Tags, TensorLike
+    from ..building.typing import AxesLike, Notes, TensorLike
 
 Array = np.ndarray[Any, Any]
 
@@ -75,15 +75,9 @@ DOT = Primitive(
 )
 
 
-@explain_calls
+@public
 def dot(
-    x: TensorLike,
-    y: TensorLike,
-    over: AxesLike | None = None,
-    *,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
+    x: TensorLike, y: TensorLike, over: AxesLike | None = None, **notes: Unpack[Notes]
 ) -> Tensor:
     """Return the sum over ``over`` of x * y, or over every shared axis if ``over`` is not given.
 
@@ -97,8 +91,9 @@ def dot(
     if over is None:
         if not shared and x.axes is not NO_AXES and y.axes is not NO_AXES:
             raise AxisError(
-                f"dot at {describe(user_site())}: {x} and {y} share no axis to contract\n"
-                f"  {x} made at {x.line_info}\n  {y} made at {y.line_info}\n"
+                f"{user_call('dot')}: {x} and {y} share no axis to contract\n"
+                f"  {x} made at {x.line_info}\n"
+                f"  {y} made at {y.line_info}\n"
                 "geon.outer(geon.multiply, x, y) has every product"
             )
         names = tuple(shared)
@@ -116,7 +111,7 @@ def dot(
             own_axis(x, axis, "dot")
             own_axis(y, axis, "dot")
     x, y = _meet_dtypes(x, y)
-    return annotate(contract_two(x, y, names), name, tags, follows)
+    return contract_two(x, y, names)
 
 
 def _meet_dtypes(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -138,15 +133,13 @@ def contract_two(x: Any, y: Any, names: tuple[str, ...]) -> Tensor:
     return made
 
 
-@explain_calls
+@public
 def contract(
     operands: Sequence[TensorLike],
     out_axes: AxesLike | None = None,
     *,
     over: AxesLike | None = None,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
+    **notes: Unpack[Notes],
 ) -> Tensor:
     """Return the sum over named axes of the product of several operands.
 
@@ -176,8 +169,7 @@ def contract(
     last = tuple(n for n in xs[0].axes.names if n in summed)
     made = sum_over(xs[0], last) if last else xs[0]
     order = named.names if out_axes is not None else union.without(named).names
-    made = broadcast(made, Axes(*(made.axes[name] for name in order)))
-    return annotate(made, name, tags, follows)
+    return broadcast(made, Axes(*(made.axes[name] for name in order)))
 
 
 def _contract_pair(x: Tensor, y: Tensor, rest: list[Tensor], summed: set[str]) -> Tensor:

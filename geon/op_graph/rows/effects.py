@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ...errors import AssignError, AxisError, DTypeError
 from ..axes.axes import axes_may_equal
 from ..building.constants import as_tensor
 from ..building.unused_effects import watch
 from ..building.weak import put_into
-from ..core.argument_hints import explain_calls
+from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive, require
-from ..core.source_info import describe, user_site
+from ..core.source_info import user_call
 from ..op_graph import (
     NO_AXES,
     VOID_DTYPE,
@@ -20,7 +20,6 @@ from ..op_graph import (
     Op,
     Tensor,
     VoidOp,
-    annotate,
     make,
 )
 from ..values.attribute_types import is_flag, is_text
@@ -30,7 +29,7 @@ from .movement import FLIP, broadcast, flip
 from .slicing import SLICE, forwards
 
 if TYPE_CHECKING:
-    from ..building.typing import Follows, Tags, TensorLike
+    from ..building.typing import Follows, Notes, Tags, TensorLike
 
 
 def _assign_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
@@ -115,7 +114,7 @@ def storage_of(target: Op) -> Leaf | None:
     return target if isinstance(target, Leaf) else None
 
 
-@explain_calls
+@public
 def assign(
     target: Tensor,
     value: TensorLike,
@@ -137,7 +136,7 @@ def assign(
     leaf = storage_of(target)
     assert leaf is not None
     watch(without_follows(made), leaf)
-    return annotate(made, name, tags, ())
+    return made._annotate(name, tags)
 
 
 SetItem = assign
@@ -172,35 +171,31 @@ def assignment(target: Tensor, value: Any, follows: Any = ()) -> VoidOp:
         length, place = axis.expression, target.axes[axis.name].expression
         if isinstance(length, int) and isinstance(place, int) and length != place:
             raise AxisError(
-                f"assign at {describe(user_site())}: {value} (made at {value.line_info}) has "
-                f"length {length} along {axis.name!r}, and {target} (made at {target.line_info}), "
-                f"a part of {storage_of(target)}, {place}; give both the same"
+                f"{user_call('assign')}: {value} (made at {value.line_info}) has length {length} "
+                f"along {axis.name!r}, and {target} (made at {target.line_info}), a part of "
+                f"{storage_of(target)}, {place}; give both the same"
             )
     value = broadcast(value, target.axes)
     target, backwards = forwards(target)
     value = flip(value, backwards)
     made: VoidOp = make(ASSIGN, (target, value))
-    return annotate(made, None, (), follows)
+    return made._annotate(None, follows=follows)
 
 
-@explain_calls
-def doall(
-    ops: Iterable[Op], *, name: str | None = None, tags: Tags = (), follows: Follows = ()
-) -> VoidOp:
+@public
+def doall(ops: Iterable[Op], **notes: Unpack[Notes]) -> VoidOp:
     """Return an op that runs all ``ops`` for their effects; none sees the effects of another."""
     made: VoidOp = make(DOALL, _ops(ops, "doall"))
-    return annotate(made, name, tags, follows)
+    return made
 
 
-@explain_calls
-def sequential(
-    ops: Iterable[Op], *, name: str | None = None, tags: Tags = (), follows: Follows = ()
-) -> Any:
+@public
+def sequential(ops: Iterable[Op], **notes: Unpack[Notes]) -> Any:
     """Return an op that runs ``ops`` in order, each seeing the effects of those before it.
 
     Its value is that of the last op: it is a tensor if that is a tensor.
     """
-    return annotate(_sequential(_ops(ops, "sequential"), False), name, tags, follows)
+    return _sequential(_ops(ops, "sequential"), False)
 
 
 def run_after(op: Op, follows: Iterable[Op] | Op) -> Any:
@@ -238,15 +233,8 @@ def _ops(ops: Iterable[Op], what: str) -> tuple[Op, ...]:
     return listed
 
 
-@explain_calls
-def print(
-    x: TensorLike,
-    label: str | None = None,
-    *,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
-) -> Tensor:
+@public
+def print(x: TensorLike, label: str | None = None, **notes: Unpack[Notes]) -> Tensor:
     """Return ``x``; its value is printed after ``label`` whenever a computation computes it.
 
     Without a label the op's name and axes are shown.
@@ -254,4 +242,4 @@ def print(
     x = as_tensor(x)
     shown = str(x) if label is None else label
     made: Tensor = make(PRINT, (x,), (shown,))
-    return annotate(made, name, tags, follows)
+    return made

@@ -14,7 +14,7 @@ and None means zero everywhere. Conventions at special points, each tested:
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -22,16 +22,16 @@ from ...errors import DTypeError
 from ..building.constants import as_tensor, scalar_value
 from ..building.elementwise_build import Elementwise, elementwise
 from ..building.weak import strengthen
-from ..core.argument_hints import explain_calls
+from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive
 from ..core.source_info import Site
-from ..op_graph import Op, Tensor, annotate, make
+from ..op_graph import Op, Tensor, make
 from ..values.attribute_types import is_count, is_dtype, is_flag, is_layout
 from ..values.dtypes import as_dtype, kind, named_dtype
 from .logic import logical_and
 
 if TYPE_CHECKING:
-    from ..building.typing import DTypeLike, Follows, Tags, TensorLike, Unary
+    from ..building.typing import DTypeLike, Notes, TensorLike, Unary
 
 Array = np.ndarray[Any, Any]
 POSITIVE = ((0.2, 3.0),)
@@ -388,15 +388,8 @@ COPY = Primitive(
 )
 
 
-@explain_calls
-def cast(
-    x: TensorLike,
-    dtype: DTypeLike,
-    *,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
-) -> Tensor:
+@public
+def cast(x: TensorLike, dtype: DTypeLike, **notes: Unpack[Notes]) -> Tensor:
     """Return ``x`` in ``dtype``.
 
     Floats become integers by truncation; values out of range become the nearest bound and NaN
@@ -404,22 +397,20 @@ def cast(
     """
     source, target = as_tensor(x), as_dtype(dtype)
     if source.dtype is target and not source.weak:
-        return annotate(source, name, tags, follows)
+        return source
     if source.weak and kind(target) == "f":
         with suppress(DTypeError):  # the number is too large; the cast below gives infinity
-            return annotate(strengthen(source, target), name, tags, follows)
+            return strengthen(source, target)
     made: Tensor = make(CAST, (source,), (target.name, False), weak=False)
-    return annotate(made, name, tags, follows)
+    return made
 
 
-@explain_calls
-def stop_gradient(
-    x: TensorLike, *, name: str | None = None, tags: Tags = (), follows: Follows = ()
-) -> Tensor:
+@public
+def stop_gradient(x: TensorLike, **notes: Unpack[Notes]) -> Tensor:
     """Return ``x`` as a constant for derivatives."""
     x = as_tensor(x)
     made: Tensor = make(STOP_GRADIENT, (x,), (True,))
-    return annotate(made, name, tags, follows)
+    return made
 
 
 def copy(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -16,10 +16,10 @@ from ..building.constants import as_tensor, number
 from ..building.elementwise_build import meet
 from ..building.resolve_axes import axis_of, has_axes
 from ..building.weak import put_into, strengthen
-from ..core.argument_hints import explain_calls
+from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive, require
 from ..core.source_info import describe, user_site
-from ..op_graph import Guard, Op, Tensor, annotate, make
+from ..op_graph import Guard, Op, Tensor, make
 from ..values.attribute_types import SCATTER_MODES, is_flag, is_length, is_mode, is_name
 from ..values.dtypes import (
     FLOAT32,
@@ -37,7 +37,7 @@ from .leaves import iota, length_value
 from .movement import broadcast
 
 if TYPE_CHECKING:
-    from ..building.typing import AxisLike, Follows, Tags, TensorLike
+    from ..building.typing import AxisLike, Notes, TensorLike
 
 Array = np.ndarray[Any, Any]
 
@@ -361,15 +361,9 @@ def purpose_of(op: Op) -> Purpose:
     return found[0] if len(found) == 1 else POSITIONS  # one op may serve several purposes
 
 
-@explain_calls
+@public
 def gather(
-    x: TensorLike,
-    index: TensorLike,
-    axis: AxisLike | None = None,
-    *,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
+    x: TensorLike, index: TensorLike, axis: AxisLike | None = None, **notes: Unpack[Notes]
 ) -> Tensor:
     """Return the elements of ``x`` at the indices ``index`` along ``axis``.
 
@@ -378,17 +372,16 @@ def gather(
     ``IndexRangeError`` when computed.
     """
     x, index = as_tensor(x), _index(index, "gather")
-    made = _gather(x, index, axis_of(x, axis, "gather").name)
-    return annotate(made, name, tags, follows)
+    return _gather(x, index, axis_of(x, axis, "gather").name)
 
 
-@explain_calls
+@public
 def take_along(x: TensorLike, index: TensorLike, axis: AxisLike | None = None) -> Tensor:
     """Return ``gather(x, index, axis)``: each element of ``index`` selects along ``axis``."""
     return gather(x, index, axis)
 
 
-@explain_calls
+@public
 def scatter(
     x: TensorLike,
     index: TensorLike,
@@ -396,9 +389,7 @@ def scatter(
     axis: AxisLike | None = None,
     *,
     mode: str = "set",
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
+    **notes: Unpack[Notes],
 ) -> Tensor:
     """Return ``x`` with ``value`` set at, or combined with, the indices ``index`` along ``axis``.
 
@@ -425,8 +416,7 @@ def scatter(
             f"is {x.dtype.name} (made at {x.line_info}); geon.cast the value"
         )
     value = broadcast(value, gathered_axes(x.axes, index.axes, along))
-    made = _scatter(x, index, value, along, mode)
-    return annotate(made, name, tags, follows)
+    return _scatter(x, index, value, along, mode)
 
 
 def pad_by_gather(x: Tensor, widths: dict[str, tuple[int, int]], mode: str) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -15,16 +15,15 @@ from ..building.constants import constant, fit_axes, number, to_array
 from ..building.coordinates import keep_coordinates, let_xarray_defer
 from ..building.unused_effects import take
 from ..building.weak import strengthen
-from ..core.argument_hints import explain_calls
+from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive, require
-from ..core.source_info import Site, describe, user_site
+from ..core.source_info import Site, describe, user_call, user_site
 from ..op_graph import (
     NO_AXES,
     Leaf,
     LeafInfo,
     Op,
     Tensor,
-    annotate,
     make,
     make_leaf,
     post_order,
@@ -38,7 +37,7 @@ from .effects import assignment
 from .movement import broadcast
 
 if TYPE_CHECKING:
-    from ..building.typing import DTypeLike, Follows, NewAxes, Tags, TensorLike
+    from ..building.typing import DTypeLike, Follows, NewAxes, Notes, Tags, TensorLike
 
 PLACEHOLDER = Primitive(
     "placeholder", "leaf", "A value given when a computation is called.", known=True
@@ -76,7 +75,7 @@ LENGTH = Primitive(
 )
 
 
-@explain_calls
+@public
 def placeholder(
     axes: NewAxes = (),
     dtype: DTypeLike = "float32",
@@ -92,22 +91,22 @@ def placeholder(
     """
     if isinstance(dtype, (list, tuple, Axis, Axes)):
         raise ArgumentError(
-            f"placeholder at {describe(user_site())}: {_summary(dtype)} stands where the dtype "
+            f"{user_call('placeholder')}: {_summary(dtype)} stands where the dtype "
             'does; write geon.placeholder(axes, dtype, name="x")'
         )
     _refuse_name(dtype, "placeholder")
     let_xarray_defer()
     leaf = input_leaf(as_axes(axes), as_dtype(dtype))
     leaf.info.initializers = tuple(initializers)
-    annotate(leaf, name, tags, ())
-    return annotate(leaf, name, tags, follows)
+    leaf._annotate(name, tags)
+    return leaf._annotate(name, tags, follows)
 
 
 def input_leaf(axes: Axes, dtype: DType, name: str | None = None, site: Site | None = None) -> Leaf:
     """Return a placeholder with the source line ``site``; None means the caller's line."""
     info = LeafInfo(stored=False, trainable=False, persistent=False, initial_value=None)
     leaf = make_leaf(PLACEHOLDER, axes, dtype, info, site)
-    return annotate(leaf, name, (), ())
+    return leaf._annotate(name)
 
 
 def _refuse_name(dtype: Any, what: str) -> None:
@@ -121,7 +120,7 @@ def _refuse_name(dtype: Any, what: str) -> None:
                 if dtype in FAMILIAR or "; write" in str(error)
                 else f"; a name is given as name={dtype!r}"
             )
-            raise DTypeError(f"{what} at {describe(user_site())}: {error}{meant}") from None
+            raise DTypeError(f"{user_call(what)}: {error}{meant}") from None
 
 
 def stand_in(op: Tensor) -> Leaf:
@@ -130,7 +129,7 @@ def stand_in(op: Tensor) -> Leaf:
     return make_leaf(PLACEHOLDER, op.axes, op.dtype, info, op._site)
 
 
-@explain_calls
+@public
 def variable(
     axes: NewAxes | None = None,
     dtype: DTypeLike | None = None,
@@ -154,16 +153,14 @@ def variable(
     """
     if isinstance(axes, (np.ndarray, np.generic)):
         raise AxisError(
-            f"Variable at {describe(user_site())}: {_summary(axes)} stands where the axes do; a "
-            "first value is given as initial_value=, for example "
-            "geon.Variable(axes, initial_value=...)"
+            f"{user_call('Variable')}: {_summary(axes)} stands where the axes do; a first value is "
+            "given as initial_value=, for example geon.Variable(axes, initial_value=...)"
         )
     _refuse_name(dtype, "Variable")
     if dtype is not None and not isinstance(dtype, (str, type, np.dtype)):
         raise DTypeError(
-            f"Variable at {describe(user_site())}: {_summary(dtype)} stands where the dtype does; "
-            "a first value is given as initial_value=, for example "
-            "geon.Variable(axes, initial_value=...)"
+            f"{user_call('Variable')}: {_summary(dtype)} stands where the dtype does; a first "
+            "value is given as initial_value=, for example geon.Variable(axes, initial_value=...)"
         )
     if not isinstance(initial_value, (Tensor, np.ndarray, np.generic)) and is_array(initial_value):
         initial_value = _foreign(initial_value, axes)
@@ -194,14 +191,14 @@ def variable(
         own = (assignment(leaf, first),)
     take(post_order(initializers))
     info.initializers = (*own, *initializers)
-    annotate(leaf, name, tags, ())
-    return annotate(leaf, name, tags, follows)
+    leaf._annotate(name, tags)
+    return leaf._annotate(name, tags, follows)
 
 
 Variable = variable
 
 
-@explain_calls
+@public
 def persistent_tensor(
     axes: NewAxes | None = None,
     dtype: DTypeLike | None = None,
@@ -226,7 +223,7 @@ def persistent_tensor(
     )
 
 
-@explain_calls
+@public
 def temporary_tensor(
     axes: NewAxes | None = None,
     dtype: DTypeLike | None = None,
@@ -303,19 +300,12 @@ def _kind(dtype: Any) -> str:
     return "f" if kind(dtype) == "f" else own  # NumPy has no kind for bfloat16
 
 
-@explain_calls
-def iota(
-    axis: Axis,
-    dtype: DTypeLike = "int64",
-    *,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
-) -> Tensor:
+@public
+def iota(axis: Axis, dtype: DTypeLike = "int64", **notes: Unpack[Notes]) -> Tensor:
     """Return 0, 1, 2, ... along ``axis``, over just that axis."""
     let_xarray_defer()
     made: Tensor = make(IOTA, (), (new_axis(axis, "iota"), as_dtype(dtype).name))
-    return annotate(made, name, tags, follows)
+    return made
 
 
 def length_value(length: int | Length) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -15,15 +15,15 @@ from ..axes.lengths import product
 from ..building.constants import as_tensor
 from ..building.elementwise_build import broadcast_over, meet
 from ..building.resolve_axes import NEW, by_own_axis, has_axes, named_axes, own_axis
-from ..core.argument_hints import explain_calls
+from ..core.argument_hints import public
 from ..core.primitive import PRIMITIVES, Inferred, Primitive, require
-from ..core.source_info import describe, user_site
-from ..op_graph import Guard, Op, Tensor, annotate, make
+from ..core.source_info import user_call
+from ..op_graph import Guard, Op, Tensor, make
 from ..values.attribute_types import is_axes, is_axis, is_name, is_names
 from .elementwise import infer_same
 
 if TYPE_CHECKING:
-    from ..building.typing import AxesLike, AxisLike, Follows, NewAxes, Tags, TensorLike
+    from ..building.typing import AxesLike, AxisLike, NewAxes, Notes, TensorLike
 
 Array = np.ndarray[Any, Any]
 
@@ -223,34 +223,18 @@ UNFLATTEN = Primitive(
 )
 
 
-@explain_calls
-def broadcast(
-    x: TensorLike,
-    axes: AxesLike,
-    *,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
-) -> Tensor:
+@public
+def broadcast(x: TensorLike, axes: AxesLike, **notes: Unpack[Notes]) -> Tensor:
     """Return ``x`` over exactly ``axes``, which must include its own; repeated along the others.
 
     Raises ``AxisError`` if ``axes`` lack one of x's or give it another length.
     """
     x = as_tensor(x)
-    return annotate(
-        broadcast_over(x, named_axes(axes, "broadcast", x, cure=NEW)), name, tags, follows
-    )
+    return broadcast_over(x, named_axes(axes, "broadcast", x, cure=NEW))
 
 
-@explain_calls
-def reorder(
-    x: TensorLike,
-    axes: AxesLike,
-    *,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
-) -> Tensor:
+@public
+def reorder(x: TensorLike, axes: AxesLike, **notes: Unpack[Notes]) -> Tensor:
     """Return ``x`` with its axes in the order of ``axes``, which must be the same set."""
     x = as_tensor(x)
     axes = named_axes(axes, "reorder", x)
@@ -261,23 +245,15 @@ def reorder(
         wrong += [f"with {', '.join(more)}"] if more else []
         cure = "name each of its axes once: geon.sum takes one away" if missing else ""
         raise AxisError(
-            f"reorder at {describe(user_site())}: {axes} are not the axes of {x} (made at "
-            f"{x.line_info}), {' and '.join(wrong)}; {cure or 'geon.broadcast adds axes'}"
+            f"{user_call('reorder')}: {axes} are not the axes of {x} (made at {x.line_info}), "
+            f"{' and '.join(wrong)}; {cure or 'geon.broadcast adds axes'}"
         )
     order = axes_of(tuple([own_axis(x, axis, "reorder") for axis in axes]))
-    return broadcast(x, order, name=name, tags=tags, follows=follows)
+    return broadcast(x, order)
 
 
-@explain_calls
-def expand(
-    x: TensorLike,
-    axis: Axis,
-    position: int = 0,
-    *,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
-) -> Tensor:
+@public
+def expand(x: TensorLike, axis: Axis, position: int = 0, **notes: Unpack[Notes]) -> Tensor:
     """Return ``x`` repeated along a new ``axis``, inserted at ``position`` among its axes.
 
     Raises ``ArgumentError`` for a position that is no integer.
@@ -286,17 +262,15 @@ def expand(
     order = list(x.axes)
     if not hasattr(position, "__index__") or isinstance(position, Op):
         raise ArgumentError(
-            f"expand at {describe(user_site())}: position={position!r} is no integer; give the "
-            f"number of axes of {x} (made at {x.line_info}) that stand before the new one"
+            f"{user_call('expand')}: position={position!r} is no integer; give the number of axes "
+            f"of {x} (made at {x.line_info}) that stand before the new one"
         )
     order.insert(position, new_axis(axis, "expand"))
-    return broadcast(x, Axes(order), name=name, tags=tags, follows=follows)
+    return broadcast(x, Axes(order))
 
 
-@explain_calls
-def cast_axes(
-    x: TensorLike, axes: NewAxes, *, name: str | None = None, tags: Tags = (), follows: Follows = ()
-) -> Tensor:
+@public
+def cast_axes(x: TensorLike, axes: NewAxes, **notes: Unpack[Notes]) -> Tensor:
     """Return ``x`` with its axes replaced by ``axes``, matched by position; lengths must agree."""
     tensor, axes = as_tensor(x), as_axes(axes)
     if len(axes) != len(tensor.axes):
@@ -306,18 +280,11 @@ def cast_axes(
         )
     if axes is not tensor.axes:
         tensor = make(RENAME, (tensor,), (axes,))
-    return annotate(tensor, name, tags, follows)
+    return tensor
 
 
-@explain_calls
-def rename(
-    x: TensorLike,
-    names: Mapping[AxisLike, Axis | str],
-    *,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
-) -> Tensor:
+@public
+def rename(x: TensorLike, names: Mapping[AxisLike, Axis | str], **notes: Unpack[Notes]) -> Tensor:
     """Return ``x`` with some axes renamed: ``geon.rename(h, {H: H.prime})``; lengths stay.
 
     If a new name is given as an axis of fixed length, the length must agree.
@@ -340,22 +307,15 @@ def rename(
     if twice is not None:
         first = x.axes.names[named.index(named[twice])]
         raise AxisError(
-            f"rename at {describe(user_site())}: axis {named[twice]!r} is there twice in "
+            f"{user_call('rename')}: axis {named[twice]!r} is there twice in "
             f"({', '.join(map(str, axes))}), as {first!r} and {x.axes.names[twice]!r} of {x} (made "
             f"at {x.line_info}); give geon.rename another name, such as {named[twice]}.prime"
         )
-    return cast_axes(x, Axes(axes), name=name, tags=tags, follows=follows)
+    return cast_axes(x, Axes(axes))
 
 
-@explain_calls
-def flip(
-    x: TensorLike,
-    axes: AxesLike,
-    *,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
-) -> Tensor:
+@public
+def flip(x: TensorLike, axes: AxesLike, **notes: Unpack[Notes]) -> Tensor:
     """Return ``x`` with the order along ``axes`` reversed."""
     made = as_tensor(x)
     names = tuple(
@@ -363,18 +323,12 @@ def flip(
     )
     if names:
         made = make(FLIP, (made,), (names,))
-    return annotate(made, name, tags, follows)
+    return made
 
 
-@explain_calls
+@public
 def flatten(
-    x: TensorLike,
-    axes: AxesLike | None = None,
-    axis: Axis | None = None,
-    *,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
+    x: TensorLike, axes: AxesLike | None = None, axis: Axis | None = None, **notes: Unpack[Notes]
 ) -> Tensor:
     """Return ``x`` with ``axes`` (default: all) merged row-major into one, in place of the first.
 
@@ -392,15 +346,14 @@ def flatten(
         meet("flatten", axis.name, (merged.expression, x), (axis.expression, x))
         merged = axis
     if not len(group):
-        return expand(x, merged, name=name, tags=tags, follows=follows)
+        return expand(x, merged)
     order: list[Axis] = []
     for old in x.axes:
         if old.name == next(n for n in x.axes.names if n in group):
             order += group
         elif old not in group:
             order.append(old)
-    made = _flatten(reorder(x, Axes(order)), group.names, merged)
-    return annotate(made, name, tags, follows)
+    return _flatten(reorder(x, Axes(order)), group.names, merged)
 
 
 def _flatten(x: Tensor, names: tuple[str, ...], axis: Axis) -> Tensor:
@@ -408,20 +361,11 @@ def _flatten(x: Tensor, names: tuple[str, ...], axis: Axis) -> Tensor:
     return made
 
 
-@explain_calls
-def unflatten(
-    x: TensorLike,
-    axis: AxisLike,
-    axes: NewAxes,
-    *,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
-) -> Tensor:
+@public
+def unflatten(x: TensorLike, axis: AxisLike, axes: NewAxes, **notes: Unpack[Notes]) -> Tensor:
     """Return ``x`` with ``axis`` split row-major into ``axes``, whose size must be its length."""
     x = as_tensor(x)
-    made = _unflatten(x, own_axis(x, axis, "unflatten"), as_axes(axes))
-    return annotate(made, name, tags, follows)
+    return _unflatten(x, own_axis(x, axis, "unflatten"), as_axes(axes))
 
 
 def _unflatten(x: Tensor, axis: Axis, axes: Axes) -> Tensor:

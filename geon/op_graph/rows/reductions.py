@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -19,10 +19,10 @@ from ..axes.lengths import Length, product
 from ..building.constants import as_tensor, number
 from ..building.resolve_axes import has_axes, named_axes, own_axis
 from ..building.weak import exact, in_dtype
-from ..core.argument_hints import explain_calls
+from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive
-from ..core.source_info import describe, user_site
-from ..op_graph import Guard, Op, Tensor, annotate, make
+from ..core.source_info import user_call
+from ..op_graph import Guard, Op, Tensor, make
 from ..values.attribute_types import is_names
 from ..values.dtypes import BOOL, INT32, INT64, DType, accumulator, kind, sum_dtype
 from . import reducers
@@ -33,7 +33,7 @@ from .movement import broadcast, flatten, reorder
 from .sort_and_cumulative import cumprod
 
 if TYPE_CHECKING:
-    from ..building.typing import AxesLike, Follows, Tags, TensorLike
+    from ..building.typing import AxesLike, Notes, TensorLike
 
 Array = np.ndarray[Any, Any]
 
@@ -316,9 +316,6 @@ def reduce(
     x: Any,
     reduction_axes: Any = None,
     out_axes: Any = None,
-    name: str | None = None,
-    tags: Any = (),
-    follows: Any = (),
     what: str | None = None,
 ) -> Tensor:
     """Apply the reduction ``row`` over ``reduction_axes``, or all but ``out_axes``, or all axes.
@@ -330,143 +327,124 @@ def reduce(
         x = cast(x, BOOL)
     elif row in (MAX, MIN, FIRST_MAX) and kind(x.dtype) == "b":
         raise DTypeError(
-            f"{what or row.name} at {describe(user_site())}: {x} (made at {x.line_info}) is bool; "
-            "use geon.any or geon.all"
+            f"{user_call(what or row.name)}: {x} (made at {x.line_info}) is bool; use geon.any or "
+            "geon.all"
         )
     made = _reduce(row, x, reduced_names(x, what or row.name, reduction_axes, out_axes))
     if out_axes is not None:
         made = reorder(made, out_axes)
-    return annotate(made, name, tags, follows)
+    return made
 
 
-@explain_calls
+@public
 def sum(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
     *,
     out_axes: AxesLike | None = None,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
+    **notes: Unpack[Notes],
 ) -> Tensor:
     """The sum over ``reduction_axes``, or over all axes but ``out_axes``, or over all.
 
     bool and small integers give int64; float16 and bfloat16 accumulate in float32. The sum of no
     elements is 0.
     """
-    return reduce(SUM, x, reduction_axes, out_axes, name, tags, follows)
+    return reduce(SUM, x, reduction_axes, out_axes)
 
 
-@explain_calls
+@public
 def prod(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
     *,
     out_axes: AxesLike | None = None,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
+    **notes: Unpack[Notes],
 ) -> Tensor:
     """Return the product over ``reduction_axes``, or over all but ``out_axes``; 1 if empty."""
-    return reduce(PROD, x, reduction_axes, out_axes, name, tags, follows)
+    return reduce(PROD, x, reduction_axes, out_axes)
 
 
-@explain_calls
+@public
 def max(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
     *,
     out_axes: AxesLike | None = None,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
+    **notes: Unpack[Notes],
 ) -> Tensor:
     """Return the largest element over ``reduction_axes``; NaN if there is one."""
-    return reduce(MAX, x, reduction_axes, out_axes, name, tags, follows)
+    return reduce(MAX, x, reduction_axes, out_axes)
 
 
-@explain_calls
+@public
 def min(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
     *,
     out_axes: AxesLike | None = None,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
+    **notes: Unpack[Notes],
 ) -> Tensor:
     """Return the smallest element over ``reduction_axes``; NaN if there is one."""
-    return reduce(MIN, x, reduction_axes, out_axes, name, tags, follows)
+    return reduce(MIN, x, reduction_axes, out_axes)
 
 
-@explain_calls
+@public
 def any(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
     *,
     out_axes: AxesLike | None = None,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
+    **notes: Unpack[Notes],
 ) -> Tensor:
     """Return true where any element is true (not 0); false for no elements."""
-    return reduce(ANY, x, reduction_axes, out_axes, name, tags, follows)
+    return reduce(ANY, x, reduction_axes, out_axes)
 
 
-@explain_calls
+@public
 def all(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
     *,
     out_axes: AxesLike | None = None,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
+    **notes: Unpack[Notes],
 ) -> Tensor:
     """Return true where all elements are true (not 0); true for no elements."""
-    return reduce(ALL, x, reduction_axes, out_axes, name, tags, follows)
+    return reduce(ALL, x, reduction_axes, out_axes)
 
 
-@explain_calls
+@public
 def argmax(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
     *,
     out_axes: AxesLike | None = None,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
+    **notes: Unpack[Notes],
 ) -> Tensor:
     """Return the int64 index of the first largest element, row-major over the reduced axes."""
-    return reduce(ARGMAX, x, reduction_axes, out_axes, name, tags, follows)
+    return reduce(ARGMAX, x, reduction_axes, out_axes)
 
 
-@explain_calls
+@public
 def argmin(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
     *,
     out_axes: AxesLike | None = None,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
+    **notes: Unpack[Notes],
 ) -> Tensor:
     """Return the int64 index of the first smallest element, row-major over the reduced axes."""
-    return reduce(ARGMIN, x, reduction_axes, out_axes, name, tags, follows)
+    return reduce(ARGMIN, x, reduction_axes, out_axes)
 
 
-@explain_calls
+@public
 def tensor_size(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
     *,
     out_axes: AxesLike | None = None,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
+    **notes: Unpack[Notes],
 ) -> Tensor:
     """Return the number of elements of ``x`` over ``reduction_axes``, or all, as a weak integer."""
     x = as_tensor(x)
     names = reduced_names(x, "tensor_size", reduction_axes, out_axes)
-    made = length_value(product(x.axes[n].expression for n in names))
-    return annotate(made, name, tags, follows)
+    return length_value(product(x.axes[n].expression for n in names))

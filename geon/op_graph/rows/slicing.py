@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -15,10 +15,10 @@ from ..axes.index_map import InRange as Guarded
 from ..axes.lengths import Length
 from ..building.constants import as_tensor
 from ..building.weak import put_into
-from ..core.argument_hints import explain_calls
+from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive, require
 from ..core.source_info import Site
-from ..op_graph import NO_AXES, Guard, Op, Tensor, annotate, make
+from ..op_graph import NO_AXES, Guard, Op, Tensor, make
 from ..values.attribute_types import is_items, whole_further
 from ..values.dtypes import is_number, kind
 from .elementwise import cast
@@ -26,7 +26,7 @@ from .index_parsing import Item, count, parse
 from .movement import FLIP, broadcast, flip
 
 if TYPE_CHECKING:
-    from ..building.typing import At, Follows, Tags, TensorLike
+    from ..building.typing import At, Notes, TensorLike
 
 Array = np.ndarray[Any, Any]
 
@@ -294,16 +294,8 @@ def _mirrored(item: Item, length: int | Length) -> Item:
     return ("range", length - 1 - (start + (elements - 1) * step), length - start, step)
 
 
-@explain_calls
-def update(
-    x: TensorLike,
-    value: TensorLike,
-    at: At,
-    *,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
-) -> Tensor:
+@public
+def update(x: TensorLike, value: TensorLike, at: At, **notes: Unpack[Notes]) -> Tensor:
     """Return ``x`` with ``x[at]`` replaced by ``value``, which is broadcast over that part's axes.
 
     ``at`` is an index as in ``x[at]``. The result has the axes of ``x``.
@@ -319,5 +311,4 @@ def update(
     value = broadcast(value, part_axes(x.axes, items))
     if flipped:
         value = flip(value, [value.axes[name] for name in flipped])
-    made = _update(x, value, items, positions, guards)
-    return annotate(made, name, tags, follows)
+    return _update(x, value, items, positions, guards)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -13,10 +13,10 @@ from ..axes.lengths import Length
 from ..building.constants import as_tensor
 from ..building.resolve_axes import axis_of, has_axes
 from ..building.weak import exact, in_dtype
-from ..core.argument_hints import explain_calls
+from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive
-from ..core.source_info import describe, user_site
-from ..op_graph import Guard, Op, Tensor, annotate, make
+from ..core.source_info import user_call
+from ..op_graph import Guard, Op, Tensor, make
 from ..syntax.operators import LATE_BOUND
 from ..values.attribute_types import is_count, is_flag, is_name
 from ..values.dtypes import INT64, accumulator, sum_dtype
@@ -26,7 +26,7 @@ from .indexing import gather
 from .movement import flip
 
 if TYPE_CHECKING:
-    from ..building.typing import AxisLike, Follows, Tags, TensorLike
+    from ..building.typing import AxisLike, Notes, TensorLike
 
 Array = np.ndarray[Any, Any]
 
@@ -169,85 +169,66 @@ TOP_K = Primitive(
 )
 
 
-def _running(
-    row: Primitive, x: Any, axis: Any, exclusive: bool, reverse: bool, *notes: Any
-) -> Tensor:
+def _running(row: Primitive, x: Any, axis: Any, exclusive: bool, reverse: bool) -> Tensor:
     x = as_tensor(x)
     along = axis_of(x, axis, row.name)
     x = in_dtype(x, sum_dtype(x.dtype))
     made: Tensor = make(row, (x,), (along.name, bool(exclusive), bool(reverse)))
-    return annotate(made, *notes)
+    return made
 
 
-@explain_calls
+@public
 def cumsum(
     x: TensorLike,
     axis: AxisLike | None = None,
     *,
     exclusive: bool = False,
     reverse: bool = False,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
+    **notes: Unpack[Notes],
 ) -> Tensor:
     """Return the running sum of ``x`` along ``axis``: element i is the sum of those up to i.
 
     ``exclusive`` leaves element i itself out; ``reverse`` runs from the end. bool and small
     integers give int64.
     """
-    return _running(CUMSUM, x, axis, exclusive, reverse, name, tags, follows)
+    return _running(CUMSUM, x, axis, exclusive, reverse)
 
 
-@explain_calls
+@public
 def cumprod(
     x: TensorLike,
     axis: AxisLike | None = None,
     *,
     exclusive: bool = False,
     reverse: bool = False,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
+    **notes: Unpack[Notes],
 ) -> Tensor:
     """Return the running product of ``x`` along ``axis``, as ``cumsum``.
 
     Its derivative does not divide, so it is correct where factors are 0. It is a loop along the
     axis with two operations for each element.
     """
-    return _running(CUMPROD, x, axis, exclusive, reverse, name, tags, follows)
+    return _running(CUMPROD, x, axis, exclusive, reverse)
 
 
-@explain_calls
+@public
 def sort(
-    x: TensorLike,
-    axis: AxisLike | None = None,
-    *,
-    descending: bool = False,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
+    x: TensorLike, axis: AxisLike | None = None, *, descending: bool = False, **notes: Unpack[Notes]
 ) -> Tensor:
     """Return ``x`` in ascending order along ``axis``, NaN last; reversed if ``descending``."""
     x = as_tensor(x)
     along = axis_of(x, axis, "sort")
     made: Tensor = make(SORT, (x,), (along.name,))
-    return annotate(flip(made, along) if descending else made, name, tags, follows)
+    return flip(made, along) if descending else made
 
 
-@explain_calls
-def argsort(
-    x: TensorLike,
-    axis: AxisLike | None = None,
-    *,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
-) -> Tensor:
+@public
+def argsort(x: TensorLike, axis: AxisLike | None = None, **notes: Unpack[Notes]) -> Tensor:
     """Return the int64 indices that sort ``x`` in ascending order along ``axis``; stable."""
     x = as_tensor(x)
     along = axis_of(x, axis, "argsort")
     made: Tensor = make(ARGSORT, (exact(x),), (along.name,))
-    return annotate(made, name, tags, follows)
+    return made
 
 
 def _count(x: Tensor, k: Any, along: Axis) -> int:
@@ -258,13 +239,13 @@ def _count(x: Tensor, k: Any, along: Axis) -> int:
         count = -1
     if count < 0:
         raise AxisError(
-            f"top_k at {describe(user_site())}: axis {along} of {x} (made at {x.line_info}) has no "
-            f"{k} largest elements; give a k that is an integer of at least 0"
+            f"{user_call('top_k')}: axis {along} of {x} (made at {x.line_info}) has no {k} largest "
+            "elements; give a k that is an integer of at least 0"
         )
     return count
 
 
-@explain_calls
+@public
 def top_k(x: TensorLike, k: int, axis: AxisLike | None = None) -> tuple[Tensor, Tensor]:
     """Return the ``k`` largest elements along ``axis``, largest first, and their int64 indices.
 

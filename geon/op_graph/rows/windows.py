@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ...errors import ArgumentError, AxisError
 from ..axes.affine import AffineIndex, Size, divide
@@ -20,16 +20,16 @@ from ..axes.lengths import Length
 from ..building.constants import as_tensor, number
 from ..building.resolve_axes import by_own_axis, has_axes
 from ..building.weak import in_dtype, put_into
-from ..core.argument_hints import explain_calls
+from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive, require
-from ..core.source_info import describe, user_site
-from ..op_graph import NO_AXES, Guard, Op, Tensor, annotate, make
+from ..core.source_info import user_call
+from ..op_graph import NO_AXES, Guard, Op, Tensor, make
 from ..values.attribute_types import as_int, is_axis, is_length, is_name, is_step
 from ..values.dtypes import is_number
 from .movement import broadcast, sum_over, sum_to
 
 if TYPE_CHECKING:
-    from ..building.typing import AxisLike, Follows, Tags, TensorLike
+    from ..building.typing import AxisLike, Notes, TensorLike
 
 Attributes = tuple[str, Axis, int, int, Size, Size]
 
@@ -51,7 +51,7 @@ class Window:
     pad: tuple[int, int] | str
     ceil: bool
 
-    @explain_calls
+    @public
     def __init__(
         self,
         axis: Axis | int | str,
@@ -60,7 +60,7 @@ class Window:
         pad: int | tuple[int, int] | str = 0,
         ceil: bool = False,
     ) -> None:
-        here = f"Window at {describe(user_site())}"
+        here = user_call("Window")
         axis, stride, dilation = as_int(axis), as_int(stride), as_int(dilation)
         for what, value in (("stride", stride), ("dilation", dilation)):
             if type(value) is not int or value < 1:
@@ -147,9 +147,9 @@ def _same(axis: Axis, stride: int, reach: Size, what: str) -> tuple[Size, Size]:
         total = max(total, 0)
     elif not isinstance(reach, int) or reach < stride:
         raise AxisError(
-            f"{what} at {describe(user_site())}: with pad='same' windows of {reach} elements that "
-            f"are {stride} apart need padding along {axis} that only its length can tell; give "
-            "the pad as two counts"
+            f"{user_call(what)}: with pad='same' windows of {reach} elements that are {stride} "
+            f"apart need padding along {axis} that only its length can tell; give the pad as two "
+            "counts"
         )
     before = total // 2
     return before, total - before
@@ -158,9 +158,9 @@ def _same(axis: Axis, stride: int, reach: Size, what: str) -> tuple[Size, Size]:
 def guards_of(placed: Placed, x: Op, what: str) -> tuple[Guard, ...]:
     """Return a guard that there is a window; raise ``AxisError`` if there is none."""
     meaning = (
-        f"{what} at {describe(user_site())}: no window of {placed.window} with dilation "
-        f"{placed.dilation} fits along {placed.axis} of {x} (made at {x.line_info}); pad the axis, "
-        "or give a smaller window"
+        f"{user_call(what)}: no window of {placed.window} with dilation {placed.dilation} fits "
+        f"along {placed.axis} of {x} (made at {x.line_info}); pad the axis, or give a smaller "
+        "window"
     )
     if isinstance(placed.room, Length):
         return (Guard("<=", 0, placed.room, meaning),)
@@ -368,8 +368,8 @@ def check_windows(given: Any, what: str) -> None:
     """Raise ``ArgumentError`` for windows that are no mapping from axes."""
     if not isinstance(given, Mapping):
         raise ArgumentError(
-            f"{what} at {describe(user_site())}: windows are a dict, such as "
-            f"{{H: geon.Window(R, stride=2)}}, not {given!r}"
+            f"{user_call(what)}: windows are a dict, such as {{H: geon.Window(R, stride=2)}}, not "
+            f"{given!r}"
         )
 
 
@@ -389,15 +389,12 @@ def placements(
     return found
 
 
-@explain_calls
+@public
 def window(
     x: TensorLike,
     windows: Mapping[AxisLike, Window | Axis | int],
     value: TensorLike = 0,
-    *,
-    name: str | None = None,
-    tags: Tags = (),
-    follows: Follows = (),
+    **notes: Unpack[Notes],
 ) -> Tensor:
     """Return the windows of ``x`` along some axes.
 
@@ -409,7 +406,7 @@ def window(
     x = as_tensor(x)
     placed = placements(x, windows, "window")
     fill = value if is_number(value) else as_tensor(value)
-    return annotate(make_windows(x, placed, fill, "window"), name, tags, follows)
+    return make_windows(x, placed, fill, "window")
 
 
 def make_windows(
@@ -421,9 +418,8 @@ def make_windows(
     for axis, spec, positions in placed:
         if positions in made.axes:
             raise AxisError(
-                f"{what} at {describe(user_site())}: {x} (made at {x.line_info}) has the axis "
-                f"{positions.name!r} already, so windows along {axis.name!r} need another one for "
-                "their positions"
+                f"{user_call(what)}: {x} (made at {x.line_info}) has the axis {positions.name!r} "
+                f"already, so windows along {axis.name!r} need another one for their positions"
             )
         at = place(axis, spec, positions, what)
         guards = guards_of(at, x, what)

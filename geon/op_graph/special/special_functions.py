@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -18,15 +18,15 @@ from ...errors import DerivativeError
 from ..building.constants import as_tensor
 from ..building.elementwise_build import elementwise
 from ..building.weak import in_dtype
-from ..core.argument_hints import explain_calls
+from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive, require
-from ..op_graph import Tensor, annotate, make
+from ..op_graph import Tensor, make
 from ..rows.elementwise import absolute, less, less_equal, minimum, where
 from ..values.attribute_types import as_int, is_count
 from ..values.dtypes import FLOAT32, kind
 
 if TYPE_CHECKING:
-    from ..building.typing import Follows, Tags, TensorLike
+    from ..building.typing import Notes, TensorLike
 
 Array = np.ndarray[Any, Any]
 
@@ -238,10 +238,8 @@ POLYGAMMA = Primitive(
 )
 
 
-@explain_calls
-def polygamma(
-    n: int, x: TensorLike, *, name: str | None = None, tags: Tags = (), follows: Follows = ()
-) -> Tensor:
+@public
+def polygamma(n: int, x: TensorLike, **notes: Unpack[Notes]) -> Tensor:
     """Return the polygamma function of integer order ``n`` >= 0; order 0 is digamma.
 
     ``x`` is a float tensor. Raises ``DerivativeError`` for a negative order.
@@ -255,15 +253,13 @@ def polygamma(
     if kind(x.dtype) != "f":
         x = in_dtype(x, FLOAT32)
     made: Tensor = make(POLYGAMMA, (x,), (n,))
-    return annotate(made, name, tags, follows)
+    return made
 
 
-@explain_calls
-def digamma(
-    x: TensorLike, *, name: str | None = None, tags: Tags = (), follows: Follows = ()
-) -> Tensor:
+@public
+def digamma(x: TensorLike, **notes: Unpack[Notes]) -> Tensor:
     """Return the derivative of ``lgamma``."""
-    return polygamma(0, x, name=name, tags=tags, follows=follows)
+    return polygamma(0, x)
 
 
 def _polygamma_pole(n: int, value: float) -> float:
@@ -355,10 +351,8 @@ ERFCX_DERIVATIVE = Primitive(
 )
 
 
-def erfcx_derivative(
-    n: int, x: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()
-) -> Tensor:
+def erfcx_derivative(n: int, x: Any) -> Tensor:
     """Return the derivative of ``erfcx`` of order ``n`` >= 1 of a float tensor."""
     x = as_tensor(x)
     made: Tensor = make(ERFCX_DERIVATIVE, (x,), (n,), weak=False)
-    return annotate(made, name, tags, follows)
+    return made

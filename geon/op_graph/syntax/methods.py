@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from ..core.argument_hints import explain_calls
+from ..core.argument_hints import public
 from .operators import LATE_BOUND
 
 if TYPE_CHECKING:
     from ..axes.axes import Axes, Axis
     from ..axes.lengths import Length
-    from ..building.typing import AxesLike, AxisLike, DTypeLike, TensorLike
+    from ..building.typing import AxesLike, AxisLike, DTypeLike, Named, TensorLike
     from ..op_graph import Tensor
 
 
@@ -26,57 +26,76 @@ class TensorMethods:
         axes: Axes = self.axes  # type: ignore[attr-defined]  # the mixin is a Tensor
         return axes.lengths
 
-    @explain_calls
-    def sum(self, reduction_axes: AxesLike | None = None, *, out_axes: AxesLike | None = None,
-            name: str | None = None) -> Tensor:  # fmt: skip
+    @public
+    def sum(
+        self,
+        reduction_axes: AxesLike | None = None,
+        *,
+        out_axes: AxesLike | None = None,
+        **notes: Unpack[Named],
+    ) -> Tensor:
         """Return ``geon.sum`` of the tensor."""
-        return _built("sum", self, reduction_axes, out_axes=out_axes, name=name)
+        return _built("sum", self, reduction_axes, out_axes=out_axes)
 
-    @explain_calls
-    def mean(self, reduction_axes: AxesLike | None = None, *, out_axes: AxesLike | None = None,
-             name: str | None = None) -> Tensor:  # fmt: skip
+    @public
+    def mean(
+        self,
+        reduction_axes: AxesLike | None = None,
+        *,
+        out_axes: AxesLike | None = None,
+        **notes: Unpack[Named],
+    ) -> Tensor:
         """Return ``geon.mean`` of the tensor."""
-        return _built("mean", self, reduction_axes, out_axes=out_axes, name=name)
+        return _built("mean", self, reduction_axes, out_axes=out_axes)
 
-    @explain_calls
-    def max(self, reduction_axes: AxesLike | None = None, *, out_axes: AxesLike | None = None,
-            name: str | None = None) -> Tensor:  # fmt: skip
+    @public
+    def max(
+        self,
+        reduction_axes: AxesLike | None = None,
+        *,
+        out_axes: AxesLike | None = None,
+        **notes: Unpack[Named],
+    ) -> Tensor:
         """Return ``geon.max`` of the tensor."""
-        return _built("max", self, reduction_axes, out_axes=out_axes, name=name)
+        return _built("max", self, reduction_axes, out_axes=out_axes)
 
-    @explain_calls
-    def min(self, reduction_axes: AxesLike | None = None, *, out_axes: AxesLike | None = None,
-            name: str | None = None) -> Tensor:  # fmt: skip
+    @public
+    def min(
+        self,
+        reduction_axes: AxesLike | None = None,
+        *,
+        out_axes: AxesLike | None = None,
+        **notes: Unpack[Named],
+    ) -> Tensor:
         """Return ``geon.min`` of the tensor."""
-        return _built("min", self, reduction_axes, out_axes=out_axes, name=name)
+        return _built("min", self, reduction_axes, out_axes=out_axes)
 
-    @explain_calls
-    def dot(self, y: TensorLike, over: AxesLike | None = None, *,
-            name: str | None = None) -> Tensor:  # fmt: skip
+    @public
+    def dot(self, y: TensorLike, over: AxesLike | None = None, **notes: Unpack[Named]) -> Tensor:
         """Return ``geon.dot`` of the tensor and ``y``."""
-        return _built("dot", self, y, over, name=name)
+        return _built("dot", self, y, over)
 
-    @explain_calls
-    def cast(self, dtype: DTypeLike, *, name: str | None = None) -> Tensor:
+    @public
+    def cast(self, dtype: DTypeLike, **notes: Unpack[Named]) -> Tensor:
         """Return ``geon.cast`` of the tensor."""
-        return _built("cast", self, dtype, name=name)
+        return _built("cast", self, dtype)
 
-    @explain_calls
-    def rename(self, names: Mapping[AxisLike, Axis | str], *, name: str | None = None) -> Tensor:
+    @public
+    def rename(self, names: Mapping[AxisLike, Axis | str], **notes: Unpack[Named]) -> Tensor:
         """Return ``geon.rename`` of the tensor."""
-        return _built("rename", self, names, name=name)
+        return _built("rename", self, names)
 
-    @explain_calls
-    def reorder(self, axes: AxesLike, *, name: str | None = None) -> Tensor:
+    @public
+    def reorder(self, axes: AxesLike, **notes: Unpack[Named]) -> Tensor:
         """Return ``geon.reorder`` of the tensor."""
-        return _built("reorder", self, axes, name=name)
+        return _built("reorder", self, axes)
 
-    @explain_calls
-    def broadcast(self, axes: AxesLike, *, name: str | None = None) -> Tensor:
+    @public
+    def broadcast(self, axes: AxesLike, **notes: Unpack[Named]) -> Tensor:
         """Return ``geon.broadcast`` of the tensor."""
-        return _built("broadcast", self, axes, name=name)
+        return _built("broadcast", self, axes)
 
-    @explain_calls
+    @public
     def deriv(self, x: Any, *, seed: TensorLike | None = None, unreached: str = "raise") -> Any:
         """Return ``geon.deriv`` of the tensor with respect to ``x``."""
         return LATE_BOUND["deriv"](self, x, seed=seed, unreached=unreached)

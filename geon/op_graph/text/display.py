@@ -8,7 +8,7 @@ from typing import Any
 
 from ...errors import ArgumentError
 from ..building.constants import CONSTANT, scalar_value
-from ..core.argument_hints import explain_calls
+from ..core.argument_hints import public
 from ..op_graph import NO_AXES, Leaf, Op, Tensor
 
 MAX_SHOWN_LEVELS = 4  # default number of levels of an expression below the first
@@ -36,7 +36,7 @@ def tensor_html(op: Op) -> str:
     return _table(rows) + (fold_lines("expression", _tree(op, MAX_SHOWN_LEVELS)) if op.args else "")
 
 
-@explain_calls
+@public
 def text(op: Op, levels: int = MAX_SHOWN_LEVELS) -> str:
     """Return an expression as text, one line for each op, its arguments below it.
 

@@ -20,7 +20,7 @@ from ...errors import DumpError
 from ..autodiff.custom_deriv import CUSTOM, DumpedRule, dumped_rule
 from ..axes.axes import Axes, Axis
 from ..building.unused_effects import take
-from ..core.argument_hints import explain_calls
+from ..core.argument_hints import public
 from ..core.region_body import Body
 from ..core.source_info import resolve
 from ..op_graph import Leaf, Op, Tensor, post_order, same_ops
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "Case", "canonical", "dumps", "graph_hash", "loads", "loads_case"]
 
 
-@explain_calls
+@public
 def dumps(
     *results: Op | Sequence[Op],
     feeds: Mapping[Any, FeedLike] | None = None,

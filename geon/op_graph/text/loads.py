@@ -12,7 +12,7 @@ from ...errors import DumpError, GeonError
 from ..autodiff.custom_deriv import DumpedRule
 from ..axes.axes import Axes
 from ..building.validate import check
-from ..core.argument_hints import explain_calls
+from ..core.argument_hints import public
 from ..core.primitive import Primitive
 from ..core.region_body import Body
 from ..core.source_info import Site, building, current
@@ -63,7 +63,7 @@ class Case:
     lengths: dict[str, int] = field(default_factory=dict)
 
 
-@explain_calls
+@public
 def loads(text: str) -> list[Op]:
     """Return the results of the graph that ``dumps`` wrote, over new placeholders and variables.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import ArgumentError, UnavailableError
-from ...op_graph.core.argument_hints import check_flag, explain_calls
+from ...op_graph.core.argument_hints import check_flag, public
 from ..base import Transformer
 from ..loading.lazy_loading import LaterModule, later_target
 from .emit.record import load, save
@@ -44,7 +44,7 @@ class NativeTransformer(Transformer):
 
     target: Target = later_target(f"{__package__}.target", "native", alignment=64)
 
-    @explain_calls
+    @public
     def __init__(
         self,
         threads: int | None = None,

@@ -11,7 +11,7 @@ from ....op_graph.axes.axes import Axes, Axis, as_axes, new_axis
 from ....op_graph.building.constants import as_tensor, constant
 from ....op_graph.building.resolve_axes import axis_of
 from ....op_graph.core.argument_hints import check_flag
-from ....op_graph.core.source_info import describe, user_site
+from ....op_graph.core.source_info import user_call
 from ....op_graph.functions.composites import outer, softmax
 from ....op_graph.op_graph import Tensor
 from ....op_graph.rows import reductions
@@ -153,9 +153,9 @@ class MultiHeadAttention(Layer):
         """Raise ``ArgumentError`` for options that would compare times of two sequences."""
         if self.causal or self.rotary is not None or cache is not None:
             raise ArgumentError(
-                f"{self} at {describe(user_site())}: sees another sequence, whose times are not "
-                "those of its own, and which is there as a whole in each call; give the layer "
-                "neither causal= nor rotary=, and the call no cache="
+                f"{user_call(self)}: sees another sequence, whose times are not those of its own, "
+                "and which is there as a whole in each call; give the layer neither causal= nor "
+                "rotary=, and the call no cache="
             )
 
     def projected(self, x: Tensor, place: str, inputs: Axes, outputs: Axes) -> Tensor:
@@ -179,8 +179,8 @@ class MultiHeadAttention(Layer):
         """Return the times of ``x``, which follow those in the cache."""
         if not self.causal:
             raise ArgumentError(
-                f"{self} at {describe(user_site())}: a cache goes on after times that saw nothing "
-                "later, and here they see all; give the layer causal=True, or leave cache= out"
+                f"{user_call(self)}: a cache goes on after times that saw nothing later, and here "
+                "they see all; give the layer causal=True, or leave cache= out"
             )
         return cache.enter(self, x, along)
 
@@ -215,14 +215,14 @@ class MultiHeadAttention(Layer):
         """Raise ``DTypeError`` or ``AxisError`` for a mask that does not fit the scores."""
         if mask.dtype.name != "bool":
             raise DTypeError(
-                f"{self} at {describe(user_site())}: the mask {mask} (made at {mask.line_info}) is "
+                f"{user_call(self)}: the mask {mask} (made at {mask.line_info}) is "
                 f"{mask.dtype.name}; give truth values, which hold where a time is seen"
             )
         if seen not in mask.axes or len(mask.axes.without(scores.axes)):
             raise AxisError(
-                f"{self} at {describe(user_site())}: the mask {mask} (made at {mask.line_info}) is "
-                f"to be over {seen}, the times that are seen, and beside it over axes of the "
-                f"scores {scores.axes} alone; geon.rename its time"
+                f"{user_call(self)}: the mask {mask} (made at {mask.line_info}) is to be over "
+                f"{seen}, the times that are seen, and beside it over axes of the scores "
+                f"{scores.axes} alone; geon.rename its time"
             )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ....errors import AxisError
 from ....op_graph.axes.axes import Axes, Axis, as_axes
 from ....op_graph.building.resolve_axes import own_axis
-from ....op_graph.core.source_info import describe, user_site
+from ....op_graph.core.source_info import user_call
 from ....op_graph.op_graph import Tensor
 from ....op_graph.rows.movement import rename
 
@@ -25,8 +25,8 @@ def resolve_over(
     if over is None:
         if not len(default):
             raise AxisError(
-                f"{what} at {describe(user_site())}: {x} (made at {x.line_info}) has no axis that "
-                f"is one of features by its name; say which with {argument}="
+                f"{user_call(what)}: {x} (made at {x.line_info}) has no axis that is one of "
+                f"features by its name; say which with {argument}="
             )
         return x.axes.only(default)
     listed: Any = [over] if isinstance(over, (str, Axis)) else over
@@ -42,8 +42,8 @@ def made_apart(x: Tensor, inputs: Axes, outputs: Axes, what: str) -> tuple[Tenso
     for axis in outputs:
         if axis in kept:
             raise AxisError(
-                f"{what} at {describe(user_site())}: makes the axis {axis}, which {x} (made at "
-                f"{x.line_info}) has and keeps; name another, or sum over this one with over="
+                f"{user_call(what)}: makes the axis {axis}, which {x} (made at {x.line_info}) has "
+                "and keeps; name another, or sum over this one with over="
             )
     names: dict[AxisLike, Axis | str] = {}
     for axis in inputs:

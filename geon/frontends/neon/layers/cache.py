@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ....errors import ArgumentError
 from ....op_graph.axes.axes import Axes, Axis, new_axis
-from ....op_graph.core.source_info import describe, user_site
+from ....op_graph.core.source_info import user_call
 from ....op_graph.op_graph import Leaf, Tensor, VoidOp
 from ....op_graph.rows.effects import assign
 from ....op_graph.rows.elementwise import add, cast, less, where
@@ -61,8 +61,8 @@ class Cache:
         """
         if any(layer is other for other in self._layers):
             raise ArgumentError(
-                f"{layer} at {describe(user_site())}: was called with this cache before, and keeps "
-                "in it one sequence of times; give each call a neon.Cache of its own"
+                f"{user_call(layer)}: was called with this cache before, and keeps in it one "
+                "sequence of times; give each call a neon.Cache of its own"
             )
         self._layers.append(layer)
         self.keep(self.position, self.position + tensor_size(x, [along]))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ....errors import ArgumentError, AxisError
-from ....op_graph.core.source_info import describe, user_site
+from ....op_graph.core.source_info import user_call
 from ....op_graph.op_graph import Tensor
 from ....op_graph.rows.concatenation import concat
 from ....op_graph.rows.elementwise import sigmoid
@@ -124,7 +124,7 @@ def of_one_kind(layer: Layer, made: Tensor, other: Tensor, cure: str) -> Tensor:
     """Return ``made`` if it has the axes of ``other``; raise ``AxisError`` otherwise."""
     if not made.axes.same_set(other.axes):
         raise AxisError(
-            f"{layer} at {describe(user_site())}: {made} (made at {made.line_info}) and {other} "
-            f"(made at {other.line_info}) have other axes, and are to be added; give {cure}"
+            f"{user_call(layer)}: {made} (made at {made.line_info}) and {other} (made at "
+            f"{other.line_info}) have other axes, and are to be added; give {cure}"
         )
     return made

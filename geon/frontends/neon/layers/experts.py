@@ -10,7 +10,7 @@ from ....errors import ArgumentError, AxisError
 from ....op_graph.axes.axes import Axes, Axis, as_axes
 from ....op_graph.axes.lengths import Length
 from ....op_graph.building.constants import as_tensor
-from ....op_graph.core.source_info import describe, user_site
+from ....op_graph.core.source_info import user_call
 from ....op_graph.functions.composites import onehot, softmax
 from ....op_graph.op_graph import Tensor
 from ....op_graph.rows.accumulation import widen
@@ -92,8 +92,8 @@ class MixtureOfExperts(Layer):
         kept = x.axes.without(inputs)
         if not len(kept):
             raise AxisError(
-                f"{self} at {describe(user_site())}: {x} (made at {x.line_info}) has no axis of "
-                "rows to share out among the experts; give it a batch"
+                f"{user_call(self)}: {x} (made at {x.line_info}) has no axis of rows to share out "
+                "among the experts; give it a batch"
             )
         made = Axes(self.experts, self.hidden, self.axes.without(self.hidden))
         x, inputs = made_apart(x, inputs, made, repr(self))

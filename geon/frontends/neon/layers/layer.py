@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from ....errors import ArgumentError, AxisError
 from ....op_graph.axes.axes import Axes, axes_may_equal
 from ....op_graph.building.constants import as_tensor
-from ....op_graph.core.source_info import describe, user_site
+from ....op_graph.core.source_info import user_call
 from ....op_graph.op_graph import NO_AXES, Leaf, Tensor, VoidOp
 from ....op_graph.rows.effects import assign
 from ....op_graph.rows.leaves import variable
@@ -129,18 +129,18 @@ class Layer:
         """
         if training is not None and not isinstance(training, Training):
             raise ArgumentError(
-                f"{self} at {describe(user_site())}: training={training!r} cannot hold what layers "
-                "keep of a batch; give training=neon.Training() and run its updates, or None"
+                f"{user_call(self)}: training={training!r} cannot hold what layers keep of a "
+                "batch; give training=neon.Training() and run its updates, or None"
             )
         if cache is not None and not isinstance(cache, Cache):
             raise ArgumentError(
-                f"{self} at {describe(user_site())}: cache={cache!r} keeps nothing of the times "
+                f"{user_call(self)}: cache={cache!r} keeps nothing of the times "
                 'before; give cache=neon.Cache(geon.Axis("place", 64)), or None'
             )
         if not hasattr(self, "forward"):
             raise ArgumentError(
-                f"{self} at {describe(user_site())}: has no forward; give its class one: "
-                "def forward(self, x, training=None)"
+                f"{user_call(self)}: has no forward; give its class one: def forward(self, x, "
+                "training=None)"
             )
         for place, layer in self.layers():
             if layer.name is None and self.name is not None:
@@ -148,9 +148,8 @@ class Layer:
         if cache is not None and self.remembers:
             if not takes(self, "cache"):
                 raise ArgumentError(
-                    f"{self} at {describe(user_site())}: layers inside of it go on from a cache, "
-                    "and its forward takes none to hand on; give forward a cache=, or call it on "
-                    "whole sequences"
+                    f"{user_call(self)}: layers inside of it go on from a cache, and its forward "
+                    "takes none to hand on; give forward a cache=, or call it on whole sequences"
                 )
             options["cache"] = cache
         self.check_options(options)
@@ -160,9 +159,8 @@ class Layer:
         result = self.forward(*given, **options)
         if not isinstance(result, Tensor):
             raise ArgumentError(
-                f"{self} at {describe(user_site())}: its forward gave "
-                f"{describe_result(result)}; let it "
-                "return one tensor"
+                f"{user_call(self)}: its forward gave {describe_result(result)}; let it return one "
+                "tensor"
             )
         self.calls.add([*given, *options.values()], result)
         return result
@@ -173,9 +171,8 @@ class Layer:
             return True
         if training is not None and list(self.layers()):
             raise ArgumentError(
-                f"{self} at {describe(user_site())}: layers inside of it are to train, and its "
-                "forward takes no training to hand on; give it one: def forward(self, x, "
-                "training=None)"
+                f"{user_call(self)}: layers inside of it are to train, and its forward takes no "
+                "training to hand on; give it one: def forward(self, x, training=None)"
             )
         return False
 
@@ -190,9 +187,7 @@ class Layer:
                     if inner
                     else "leave it out"
                 )
-                raise ArgumentError(
-                    f"{self} at {describe(user_site())}: its forward takes no {option}=; {cure}"
-                )
+                raise ArgumentError(f"{user_call(self)}: its forward takes no {option}=; {cure}")
 
     def layers(self) -> Iterator[tuple[str, Layer]]:
         """Yield the inner layers with their paths: attributes and elements, such as ``all.0``."""
@@ -232,13 +227,13 @@ class Layer:
         if made is None:
             if first is None:
                 raise ArgumentError(
-                    f"{self} at {describe(user_site())}: nothing says what {place} is to begin "
-                    "with; give a number, an array, or an initialiser such as neon.Glorot(random)"
+                    f"{user_call(self)}: nothing says what {place} is to begin with; give a "
+                    "number, an array, or an initialiser such as neon.Glorot(random)"
                 )
             if isinstance(first, type):
                 raise ArgumentError(
-                    f"{self} at {describe(user_site())}: {place} is to begin with the class "
-                    f"{first.__name__}; give what the class makes, such as neon.Glorot(random)"
+                    f"{user_call(self)}: {place} is to begin with the class {first.__name__}; give "
+                    "what the class makes, such as neon.Glorot(random)"
                 )
             value = first(axes, inputs, outputs) if is_function(first) else first
             made = variable(
@@ -252,9 +247,9 @@ class Layer:
             self.variables[place] = made
         elif not axes_may_equal(made.axes, axes):
             raise AxisError(
-                f"{self} at {describe(user_site())}: called on what needs {place} over {axes}, but "
-                f"it has {made} (made at {made.line_info}) from an earlier call; called again a "
-                "layer shares its variables, so make another layer"
+                f"{user_call(self)}: called on what needs {place} over {axes}, but it has {made} "
+                f"(made at {made.line_info}) from an earlier call; called again a layer shares its "
+                "variables, so make another layer"
             )
         return made
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ....errors import ArgumentError, DTypeError
 from ....op_graph.axes.axes import Axes, Axis, as_axes, new_axis
-from ....op_graph.core.source_info import describe, user_site
+from ....op_graph.core.source_info import user_call
 from ....op_graph.op_graph import Leaf, Tensor, make
 from ....op_graph.rows.contraction import dot
 from ....op_graph.rows.elementwise import not_equal, where
@@ -140,8 +140,8 @@ class LookupTable(Layer):
         """The rows at the numbers ``x``: over x's axes and the layer's."""
         if kind(x.dtype) != "i":
             raise DTypeError(
-                f"{self} at {describe(user_site())}: {x} (made at {x.line_info}) is "
-                f"{x.dtype.name}, and rows have integers for numbers; geon.cast it"
+                f"{user_call(self)}: {x} (made at {x.line_info}) is {x.dtype.name}, and rows have "
+                "integers for numbers; geon.cast it"
             )
         w = self.variable(
             "w",

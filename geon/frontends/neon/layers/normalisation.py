@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ....errors import ArgumentError, AxisError
 from ....op_graph.axes.axes import Axes, Axis
-from ....op_graph.core.source_info import describe, user_site
+from ....op_graph.core.source_info import user_call
 from ....op_graph.functions.composites import mean, variance
 from ....op_graph.op_graph import Leaf, Tensor
 from ....op_graph.rows.accumulation import floating, widen
@@ -100,15 +100,15 @@ class GroupNorm(Norm):
         axes = resolve_over(x, self.over, channel_axes(x.axes), repr(self))
         if len(axes) != 1:
             raise AxisError(
-                f"{self} at {describe(user_site())}: groups are parts of one axis, and {axes} are "
-                f"the channels of {x} (made at {x.line_info}); say which with over="
+                f"{user_call(self)}: groups are parts of one axis, and {axes} are the channels of "
+                f"{x} (made at {x.line_info}); say which with over="
             )
         (channels,) = axes
         length = channels.expression
         if isinstance(length, int) and length % self.groups:
             raise AxisError(
-                f"{self} at {describe(user_site())}: {channels} of {x} (made at {x.line_info}) is "
-                f"not divided by {self.groups} groups; give a number that divides it"
+                f"{user_call(self)}: {channels} of {x} (made at {x.line_info}) is not divided by "
+                f"{self.groups} groups; give a number that divides it"
             )
         group = Axis(f"{channels.name}.group", self.groups)
         inside = Axis(f"{channels.name}.inside", length // self.groups)
@@ -156,8 +156,8 @@ class BatchNorm(Norm):
         if training is not None:
             if not len(others):
                 raise AxisError(
-                    f"{self} at {describe(user_site())}: {x} (made at {x.line_info}) has no axis "
-                    f"beside the channels {axes} to take statistics over; give it a batch"
+                    f"{user_call(self)}: {x} (made at {x.line_info}) has no axis beside the "
+                    f"channels {axes} to take statistics over; give it a batch"
                 )
             batch = mean(w, others), variance(w, others)
             size = cast(tensor_size(w, others), w.dtype)

@@ -13,7 +13,7 @@ from ....op_graph.axes.axes import Axes, Axis, as_axes
 from ....op_graph.building.constants import as_tensor
 from ....op_graph.building.resolve_axes import axis_of
 from ....op_graph.core.argument_hints import check_flag
-from ....op_graph.core.source_info import describe, user_site
+from ....op_graph.core.source_info import user_call
 from ....op_graph.op_graph import Leaf, Tensor
 from ....op_graph.regions.scan import scan
 from ....op_graph.rows.concatenation import concat
@@ -114,9 +114,8 @@ class Recurrence(Layer):
         """Return ``unrolled`` from the state in the cache, and store the last state there."""
         if state is not None or self.reverse:
             raise ArgumentError(
-                f"{self} at {describe(user_site())}: a cache has the state after the times before, "
-                "so there is no state= beside it, nor a layer that goes from the end; leave cache= "
-                "out"
+                f"{user_call(self)}: a cache has the state after the times before, so there is no "
+                "state= beside it, nor a layer that goes from the end; leave cache= out"
             )
         along = axis_of(x, self.along, repr(self))
         inputs = resolve_over(x, self.over, feature_axes(x.axes).without([along]), repr(self))
@@ -163,8 +162,8 @@ class Recurrence(Layer):
         given = [0.0] * self.carries if state is None else list(state)
         if len(given) != self.carries:
             raise ArgumentError(
-                f"{self} at {describe(user_site())}: the state is {self.carries} tensors, and "
-                f"{len(given)} were given; give what unrolled returned"
+                f"{user_call(self)}: the state is {self.carries} tensors, and {len(given)} were "
+                "given; give what unrolled returned"
             )
         first = tuple([start(value, whole, dtype) for value in given])
         parts = [dot(x, w, over=inputs) + b]
@@ -206,12 +205,12 @@ class Recurrence(Layer):
         """
         if along not in mask.axes or len(mask.axes.without([along]).without(batch)):
             raise AxisError(
-                f"{self} at {describe(user_site())}: the mask {mask} (made at {mask.line_info}) is "
-                f"not over {along} and axes of the batch {batch}; give one that is"
+                f"{user_call(self)}: the mask {mask} (made at {mask.line_info}) is not over "
+                f"{along} and axes of the batch {batch}; give one that is"
             )
         if mask.dtype.name != "bool":
             raise DTypeError(
-                f"{self} at {describe(user_site())}: the mask {mask} (made at {mask.line_info}) is "
+                f"{user_call(self)}: the mask {mask} (made at {mask.line_info}) is "
                 f"{mask.dtype.name}; give truth values, which hold where a time counts"
             )
         return mask

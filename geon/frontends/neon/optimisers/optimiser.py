@@ -11,7 +11,7 @@ from ....op_graph.autodiff.deriv import deriv
 from ....op_graph.axes.axes import Axis
 from ....op_graph.building.constants import as_tensor
 from ....op_graph.core.argument_hints import check_flag
-from ....op_graph.core.source_info import describe, user_site
+from ....op_graph.core.source_info import user_call
 from ....op_graph.names import DEFAULT_NAME
 from ....op_graph.op_graph import Leaf, Same, Tensor, VoidOp
 from ....op_graph.rows.effects import assign, doall
@@ -122,22 +122,21 @@ class Optimiser:
         """
         if isinstance(cost, (list, tuple, dict)):
             raise ArgumentError(
-                f"{type(self).__name__} at {describe(user_site())}: a {type(cost).__name__} stands "
-                "where the cost does; an optimiser is given the cost, a scalar, and then the "
-                "parameters, if not all that it depends on: optimiser(cost, parameters)"
+                f"{user_call(type(self).__name__)}: a {type(cost).__name__} stands where the cost "
+                "does; an optimiser is given the cost, a scalar, and then the parameters, if not "
+                "all that it depends on: optimiser(cost, parameters)"
             )
         cost = as_tensor(cost)
         if len(cost.axes):
             raise ArgumentError(
-                f"{type(self).__name__} at {describe(user_site())}: the cost {cost} (made at "
-                f"{cost.line_info}) is no scalar; take geon.mean of it"
+                f"{user_call(type(self).__name__)}: the cost {cost} (made at {cost.line_info}) is "
+                "no scalar; take geon.mean of it"
             )
         weights = trained_variables(cost) if parameters is None else list(parameters)
         if not weights:
             raise ArgumentError(
-                f"{type(self).__name__} at {describe(user_site())}: the cost {cost} (made at "
-                f"{cost.line_info}) depends on no variable that is trained; give a cost that does, "
-                "or the parameters"
+                f"{user_call(type(self).__name__)}: the cost {cost} (made at {cost.line_info}) "
+                "depends on no variable that is trained; give a cost that does, or the parameters"
             )
         weights = self.chosen(weights)
         return self.moves_of(cost, weights).effect()

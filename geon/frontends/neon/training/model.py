@@ -11,7 +11,7 @@ import numpy as np
 
 from ....errors import ArgumentError, CheckpointError, NonFiniteError
 from ....op_graph.axes.axes import Axes, Axis
-from ....op_graph.core.argument_hints import explain_calls
+from ....op_graph.core.argument_hints import public
 from ....op_graph.functions.composites import mean
 from ....op_graph.names import DEFAULT_NAME
 from ....op_graph.op_graph import Leaf, Op, Tensor
@@ -93,7 +93,7 @@ class Model:
 
     # Training -----------------------------------------------------------------------------------
 
-    @explain_calls
+    @public
     def fit(
         self,
         data: Data | Iterable[Any],
@@ -226,7 +226,7 @@ class Model:
 
     # Use ----------------------------------------------------------------------------------------
 
-    @explain_calls
+    @public
     def evaluate(self, data: Data | Iterable[Any], *, averaged: bool = False) -> dict[str, float]:
         """The mean cost and the metrics over data, by name; NaN without batches.
 
@@ -256,7 +256,7 @@ class Model:
             figures[metric.name] = metric.value(*arrays) if arrays else float("nan")
         return figures
 
-    @explain_calls
+    @public
     def predict(
         self, *arrays: Any, size: int | None = None, averaged: bool = False
     ) -> np.ndarray[Any, Any]:
@@ -311,7 +311,7 @@ class Model:
             self.transformer.computation(self.result, *self.inputs)
         self.transformer.save(path)
 
-    @explain_calls
+    @public
     def restore(self, path: str | os.PathLike[str], *, averaged: bool = False) -> None:
         """Read the layer's variables from a checkpoint, without the optimiser's state.
 

@@ -62,7 +62,7 @@ class InterpreterTransformer(geon.Transformer):
             values = steps.run({**dict(zip(linking.inputs, inputs, strict=True)), **stored})
             for kernel in plan.schedule.kernels:
                 if kernel.op.primitive.name == "print":
-                    print(f"{kernel.op.attrs[0]} = {values[kernel.op]}")
+                    print(f"{kernel.op.attrs.label} = {values[kernel.op]}")
             for leaf, op in program.updates:
                 np.copyto(stored[leaf], values[op])
             return tuple(np.array(values[op]) for op in program.outputs)
@@ -101,9 +101,9 @@ class Steps:
         if isinstance(op, RegionOp):
             return results_of(op, args, self.lengths, self.bodies(op))
         if op.args and isinstance(op.args[0], RegionOp):
-            return args[0][op.attrs[0]]
-        if op.primitive.name == "constant" and op.attrs[0] in self.large:
-            return self.large[op.attrs[0]]
+            return args[0][op.attrs.number]
+        if op.primitive.name == "constant" and op.attrs.value in self.large:
+            return self.large[op.attrs.value]
         return evaluate(op, bound, args)
 
     def check(self, position: int, value: Any) -> None:

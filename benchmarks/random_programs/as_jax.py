@@ -21,6 +21,7 @@ from geon.op_graph.evaluation.interpreter import BoundOp
 from geon.op_graph.op_graph import Leaf, Op, post_order
 from geon.op_graph.rows.indexing import gather_plan
 from geon.op_graph.rows.reductions import positions
+from geon.op_graph.rows.sort_and_cumulative import RunningAttributes
 
 jax.config.update("jax_enable_x64", True)
 
@@ -75,7 +76,7 @@ def as_jax(
 def _value(op: Op, bound: Any, args: list[Any], largest: dict[Op, Any]) -> Any:
     name = op.primitive.name
     if name == "gather" and op.args[1] in largest and op.args[1].args[0] is op.args[0]:
-        if op.attrs[0] == op.args[1].attrs[0]:
+        if op.attrs.axis == op.args[1].attrs.axis:
             return largest[op.args[1]]
     if name == "top_k":
         largest[op], found = _top_k(bound, args[0])
@@ -118,27 +119,26 @@ def _broadcast(op: Any, x: Any) -> Any:
 
 def _cumulative(running: Rule, identity: int) -> Rule:
     def value(op: Any, x: Any) -> Any:
-        name, exclusive, reverse = op.attrs
-        at = op.axes.index(name)
+        a: RunningAttributes = op.attrs
+        at = op.axes.index(a.axis)
         # JAX adds halves in their own precision, geon in float32.
         x = x.astype("float32" if op.dtype.name in HALVES else op.dtype)
-        if exclusive:
+        if a.exclusive:
             edge = jnp.full_like(jax.lax.slice_in_dim(x, 0, 1, axis=at), identity)
             count = x.shape[at]
-            if reverse:
+            if a.reverse:
                 parts = [jax.lax.slice_in_dim(x, 1, count, axis=at), edge]
             else:
                 parts = [edge, jax.lax.slice_in_dim(x, 0, count - 1, axis=at)]
             x = jnp.concatenate(parts, axis=at)
-        return running(x, axis=at, reverse=reverse)
+        return running(x, axis=at, reverse=a.reverse)
 
     return value
 
 
 def _top_k(op: Any, x: Any) -> tuple[Any, Any]:
-    name, k = op.attrs
-    at = op.args[0].axes.index(name)
-    values, found = jax.lax.top_k(jnp.moveaxis(x, at, -1), k)
+    at = op.args[0].axes.index(op.attrs.axis)
+    values, found = jax.lax.top_k(jnp.moveaxis(x, at, -1), op.attrs.k)
     return jnp.moveaxis(values, -1, at), jnp.moveaxis(found, -1, at).astype(op.dtype)
 
 
@@ -166,7 +166,7 @@ def _index(op: Any, found: Sequence[Any]) -> tuple[Any, ...]:
     """The index of a slice or update; ``found`` are its positions at run time."""
     first = 1 if op.primitive.name == "slice" else 2
     index: list[Any] = []
-    for item in op.attrs[0]:
+    for item in op.attrs.items:
         if item is None:
             index.append(slice(None))
         elif item[0] == "range":
@@ -193,7 +193,7 @@ def _places(op: Any, index: Any) -> tuple[list[str], list[str], list[str], tuple
 def _gather(op: Any, x: Any, index: Any) -> Any:
     batch, own, rest, at = _places(op, index)
     axes = op.args[0].axes
-    moved = jnp.transpose(x, [axes.index(n) for n in [*batch, op.attrs[0], *rest]])
+    moved = jnp.transpose(x, [axes.index(n) for n in [*batch, op.attrs.axis, *rest]])
     names = [*batch, *own, *rest]
     return jnp.transpose(moved[at], [names.index(n) for n in op.axes.names])
 
@@ -201,16 +201,16 @@ def _gather(op: Any, x: Any, index: Any) -> Any:
 def _scatter(op: Any, x: Any, index: Any, value: Any) -> Any:
     batch, own, rest, at = _places(op, index)
     axes = op.args[0].axes
-    order = [axes.index(n) for n in [*batch, op.attrs[0], *rest]]
+    order = [axes.index(n) for n in [*batch, op.attrs.axis, *rest]]
     names = op.args[2].axes.names
     values = jnp.transpose(value, [names.index(n) for n in [*batch, *own, *rest]])
     table = jnp.transpose(x, order).at[at]
-    made = table.add(values) if op.attrs[1] == "add" else table.set(values)
+    made = table.add(values) if op.attrs.mode == "add" else table.set(values)
     return jnp.transpose(made, np.argsort(order))
 
 
 def _pad(op: Any, x: Any, value: Any) -> Any:
-    return jnp.pad(x, [width or (0, 0) for width in op.attrs[0]], constant_values=value)
+    return jnp.pad(x, [width or (0, 0) for width in op.attrs.widths], constant_values=value)
 
 
 def _reduced(reduce: Rule) -> Rule:
@@ -223,25 +223,25 @@ def _reduced(reduce: Rule) -> Rule:
 RULES: dict[str, Rule] = {
     "constant": lambda op: constant_value(op),
     "iota": lambda op: jnp.arange(_shape(op)[0], dtype=op.dtype),
-    "length": lambda op: np.asarray(op.attrs[0], np.int64),
+    "length": lambda op: np.asarray(op.attrs.length, np.int64),
     "cast": lambda op, x: x.astype(op.dtype),
     "broadcast": _broadcast,
     "reorder": _broadcast,
     "rename": lambda op, x: x,
-    "flip": lambda op, x: jnp.flip(x, tuple(map(op.axes.index, op.attrs[0]))),
+    "flip": lambda op, x: jnp.flip(x, tuple(map(op.axes.index, op.attrs.flipped))),
     "flatten": lambda op, x: jnp.reshape(x, _shape(op)),
     "unflatten": lambda op, x: jnp.reshape(x, _shape(op)),
     "slice": lambda op, x, *found: x[_index(op, found)],
     "update": lambda op, x, value, *found: x.at[_index(op, found)].set(value),
-    "concat": lambda op, *xs: jnp.concatenate(xs, axis=op.axes.index(op.attrs[0])),
+    "concat": lambda op, *xs: jnp.concatenate(xs, axis=op.axes.index(op.attrs.axis)),
     "pad": _pad,
     "dot": _dot,
     "gather": _gather,
     "scatter": _scatter,
     "cumsum": _cumulative(jax.lax.cumsum, 0),
     "cumprod": _cumulative(jax.lax.cumprod, 1),
-    "sort": lambda op, x: jnp.sort(x, axis=op.axes.index(op.attrs[0])),
-    "argsort": lambda op, x: jnp.argsort(x, axis=op.axes.index(op.attrs[0]), stable=True),
+    "sort": lambda op, x: jnp.sort(x, axis=op.axes.index(op.attrs.axis)),
+    "argsort": lambda op, x: jnp.argsort(x, axis=op.axes.index(op.attrs.axis), stable=True),
     **{name: _reduced(reduce) for name, reduce in REDUCED.items()},
     "argmax": _extreme_position(jnp.argmax),
     "argmin": _extreme_position(jnp.argmin),

@@ -146,7 +146,7 @@ def sort_seconds(work: Any, lengths: Mapping[str, int], limits: Ceilings) -> flo
     if not isinstance(work, Call) or work.op.primitive.name not in SORTS:
         return 0.0
     op = work.op
-    length = int(evaluate(op.axes[op.attrs[0]].expression, lengths))
+    length = int(evaluate(op.axes[op.attrs.axis].expression, lengths))
     if length < 2:
         return 0.0
     itemsize = op.args[0].dtype.itemsize
@@ -165,7 +165,7 @@ def line_seconds(work: Any, lengths: Mapping[str, int], limits: Ceilings) -> flo
     if isinstance(work, Call) and work.op.primitive.name == "scatter":
         table, index, value = work.op.args
         run = elements(value, lengths) // max(elements(index, lengths), 1)
-        times = 2 if work.op.attrs[1] == "add" else 1
+        times = 2 if work.op.attrs.mode == "add" else 1
         size = elements(table, lengths) * table.dtype.itemsize
         return _lines(elements(value, lengths), run, table.dtype.itemsize, size, limits, times)
     return 0.0
@@ -253,7 +253,7 @@ def graph_operations(op: Op, lengths: Mapping[str, int], machine: Machine) -> tu
     dtype = name_of((op.args[-1] if op.args else op).dtype)
     if row.name == "dot":
         depth = 1
-        for name in op.attrs[0]:
+        for name in op.attrs.over:
             depth *= int(evaluate(op.args[0].axes[name].expression, lengths))
         return dtype, 2 * depth * elements(op, lengths)
     if row.kind == "reduction" or row.name in ("cumsum", "cumprod"):

@@ -195,7 +195,7 @@ class Large(Builder):
             if size > 1.3 * 10**MOST:
                 return False
             if each.primitive.name == "dot":
-                depth = self.elements([each.args[0].axes[n] for n in each.attrs[0]])
+                depth = self.elements([each.args[0].axes[n] for n in each.attrs.over])
                 if size * depth > PRODUCTS:
                     return False
             cost += size

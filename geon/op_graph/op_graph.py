@@ -103,7 +103,7 @@ class Op(Node):
     @property
     def follows(self) -> tuple[Op, ...]:
         """The ops that run before this one."""
-        if self.primitive.name == "sequential" and self.attrs[0]:
+        if self.primitive.name == "sequential" and self.attrs.follows:
             return self.args[:-1]
         return ()
 

@@ -30,9 +30,9 @@ class KernelsTransformer(geon.Transformer):
         schedule = plan.schedule
         program = schedule.program
         large = {
-            op: linking.constants[op.attrs[0]]
+            op: linking.constants[op.attrs.value]
             for op in post_order(program.roots)
-            if op.primitive.name == "constant" and op.attrs[0] in linking.constants
+            if op.primitive.name == "constant" and op.attrs.value in linking.constants
         }
 
         def bind(arena, offsets, variables, constants, lengths):

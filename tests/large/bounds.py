@@ -175,7 +175,7 @@ class Reference:
         error = 0.0 if x.exact else self.apply(op, bound, [x.error])
         count = max(2, x.value.size // max(1, value.size))
         if op.primitive.name == "cumsum":  # rounded once, in float64 with each addition
-            ulps = 2 + (value.shape[op.axes.index(op.attrs[0])] if op.dtype == WIDE else 0)
+            ulps = 2 + (value.shape[op.axes.index(op.attrs.axis)] if op.dtype == WIDE else 0)
         else:
             ulps = min(count, SUM_ULPS + (count / CHAIN if op.dtype == WIDE else 0.0))
         return Known(value, error + _accumulated(size + error, value, op.dtype, ulps))
@@ -186,17 +186,17 @@ class Reference:
             return Known(value)
         count = max(2, x.value.size // max(1, value.size))
         if op.primitive.name == "cumprod":
-            count = x.value.shape[op.axes.index(op.attrs[0])]
+            count = x.value.shape[op.axes.index(op.attrs.axis)]
         largest = self.apply(op, bound, [np.abs(x.value) + _error(x)])
         error = largest - self.apply(op, bound, [np.abs(x.value)])
         return Known(value, error + _accumulated(largest, value, op.dtype, count))
 
     def _scatter(self, op, bound, args, value):
         x, index, part = args
-        if x.exact and part.exact and op.attrs[1] == "set":
+        if x.exact and part.exact and op.attrs.mode == "set":
             return Known(value)
         error = self.apply(op, bound, [_error(x), index.value, _error(part)])
-        if op.attrs[1] == "set":
+        if op.attrs.mode == "set":
             return Known(value, error)
         size = self.apply(op, bound, [np.abs(x.value), index.value, np.abs(part.value)])
         fits = x.exact and part.exact and _fits(x.value, size, op.dtype)
@@ -219,7 +219,7 @@ class Reference:
             error += _matmul(op, x.error, right + _error(y))
         if not y.exact:
             error += _matmul(op, left, y.error)
-        summed = [x.value.shape[op.args[0].axes.index(n)] for n in op.attrs[0]]
+        summed = [x.value.shape[op.args[0].axes.index(n)] for n in op.attrs.over]
         count = max(2, int(np.prod(summed)))
         ulps = min(count, PRODUCT_ULPS + (count / 2 if op.dtype == WIDE else 0.0))
         return Known(value, error + _accumulated(size + error, value, op.dtype, ulps))
@@ -297,7 +297,7 @@ def _fits(x, size, dtype, y=None):
 def _matmul(op, x, y):
     """The contraction of two arrays as stacks of matrices."""
     xs, ys = op.args[0].axes.names, op.args[1].axes.names
-    summed = op.attrs[0]
+    summed = op.attrs.over
     batch = [n for n in xs if n in ys and n not in summed]
     rows, columns = [n for n in xs if n not in ys], [n for n in ys if n not in xs]
     left = x.transpose([xs.index(n) for n in (*batch, *rows, *summed)])

@@ -122,7 +122,7 @@ class Large(Builder):
                 continue
             size = self.most(each.axes)
             if each.primitive.name == "dot":
-                size *= self.most([each.args[0].axes[n] for n in each.attrs[0]])
+                size *= self.most([each.args[0].axes[n] for n in each.attrs.over])
                 if size > MOST_PRODUCTS:
                     return False
                 size = self.most(each.axes)

@@ -34,10 +34,8 @@ def _raised(op, args, leaves):
     if not is_float and all(new is old for new, old in zip(args, op.args, strict=True)):
         return op
     attrs = op.attrs
-    if is_float and op.primitive.name == "cast":
-        attrs = (WIDE.name, *attrs[1:])
-    if is_float and op.primitive.name == "iota":
-        attrs = (*attrs[:1], WIDE.name, *attrs[2:])
+    if is_float and op.primitive.name in ("cast", "iota"):
+        attrs = attrs._replace(dtype=WIDE.name)
     return intern(ComputationOp, op.primitive, tuple(args), attrs, op.axes, dtype, weak=op.weak,
                   guards=op.guards)  # fmt: skip
 

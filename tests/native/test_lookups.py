@@ -49,7 +49,7 @@ def below(f, name):
 
 def products(f):
     """The axes that products outside of bodies are summed over."""
-    return sorted(op.attrs[0] for op in below(f, "dot"))
+    return sorted(op.attrs.over for op in below(f, "dot"))
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_calls_take_the_cheaper_form(step, count):
     cases = below(step, "case")
     assert [len(op.bodies) for op in cases] == [2, 2, 2]
     for op in cases:  # 3N rows of 40 terms, or 8 words of 40 and 3N rows that are moved
-        by_word, by_row = (each.args[0].attrs[0] for each in op.args[0].args[0].args)
+        by_word, by_row = (each.args[0].attrs.length for each in op.args[0].args[0].args)
         assert (evaluate(by_word, {"N": count}) < evaluate(by_row, {"N": count})) == (count > 13)
 
 

@@ -13,8 +13,7 @@ import pytest
 import geon
 from geon.op_graph.core.primitive import PRIMITIVES, Primitive
 from geon.op_graph.rows import reducers
-from geon.op_graph.rows.reductions import own_dtype, reduce, reducing
-from geon.op_graph.values.attribute_types import is_names
+from geon.op_graph.rows.reductions import Reduced, own_dtype, reduce, reducing
 from geon.op_graph.values.dtypes import DTYPES, FLOAT64, FLOATS, HALVES, named_dtype
 from geon.transformers.kernels.ir.nest import Call, Nest
 from geon.transformers.native.toolchain.compilers import find_toolchain
@@ -193,8 +192,7 @@ def rows():
             f"test_{name}",
             "reduction",
             "A row of a test.",
-            attributes=("reduced",),
-            fits=(is_names,),
+            attributes=Reduced,
             arity=1,
             infer=reducing(name, dtype),
             reducer=reducer,
@@ -269,8 +267,7 @@ def exclusive_or():
         "test_exclusive_or",
         "reduction",
         "A row of a test.",
-        attributes=("reduced",),
-        fits=(is_names,),
+        attributes=Reduced,
         arity=1,
         infer=reducing("test_exclusive_or", own_dtype),
         reducer=reducers.folding(PRIMITIVES["bitwise_xor"], lambda dtype: 0),

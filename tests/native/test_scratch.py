@@ -281,7 +281,7 @@ def homes_of(plan):
     (alive,) = (
         home.number
         for op, home in plan.homes.items()
-        if op.primitive.name == "cumsum" and home.kind == "arena" and op.attrs[0] == "B"
+        if op.primitive.name == "cumsum" and home.kind == "arena" and op.attrs.axis == "B"
     )
     return {"reads": read, "computes": made, "alive": alive}
 

@@ -252,9 +252,9 @@ def test_prints_are_kept_in_order(v):
     first = geon.print(v, "before")
     steps = geon.sequential([first, geon.assign(v, v + 1.0), geon.print(v, "after"), v])
     made = functional([steps])
-    assert [op.attrs[0] for op in made.prints] == ["before", "after"]
+    assert [op.attrs.label for op in made.prints] == ["before", "after"]
     assert compute(made.prints[1], {v: 1.0}) == 2.0
-    assert geon.print(v).attrs[0] == str(v)
+    assert geon.print(v).attrs.label == str(v)
 
 
 # What is refused ---------------------------------------------------------------------------------

@@ -139,7 +139,7 @@ def test_draws_built_by_threads_have_different_numbers():
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(op.attrs[1] for op in ops) == list(range(1600))
+    assert sorted(op.attrs.draw for op in ops) == list(range(1600))
     assert {op.args[0] for op in ops} == {stream.counter}
 
 
@@ -298,7 +298,7 @@ def test_dtypes_that_cannot_be_drawn():
         stream.uniform(A, 0, 10, dtype="int64")
     with pytest.raises(geon.DTypeError, match="normal draws floats, not bool"):
         stream.normal(A, dtype=bool)
-    assert stream.bits(A).attrs[1] == 0  # what was refused took no number
+    assert stream.bits(A).attrs.draw == 0  # what was refused took no number
 
 
 def test_parameters_with_other_axes_are_refused():

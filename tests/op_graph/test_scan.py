@@ -153,7 +153,7 @@ def test_a_copy_with_lengths(leaves):
     last, _ = net(*leaves)
     last = last["h"]
     made = adopt([last], notes_of([last]), own, {"T": 5})[last]
-    assert made.args[0].attrs[0].expression == 5
+    assert made.args[0].attrs.axis.expression == 5
     assert made.args[0].bodies[0].results[0] is not last.args[0].bodies[0].results[0]
 
 
@@ -195,7 +195,8 @@ def test_what_nobody_reads_is_gone():
 
     (kept, _), (_, seen) = geon.scan(step, (0.0, 1.0), (x, unread), over=T)
     (region,) = scans(simple(kept, seen))
-    assert (region.attrs[1:3], len(region.args), len(region.bodies[0].results)) == ((1, 1), 2, 2)
+    a = region.attrs
+    assert (a.carries, a.xs, len(region.args), len(a.body.results)) == (1, 1, 2, 2)
 
 
 def rnn():
@@ -226,7 +227,7 @@ def test_products_of_stacks_are_before_the_loop_and_gradients_of_weights_after_i
     assert len(products(backward)) == 1  # the cotangent of the carry with u
     assert [op.axes.names for op in backward.bodies[0].results[:2]] == [("N", "H"), ("H",)]
     outside = [op for op in post_order(simple(*gradients)) if op.primitive.name == "dot"]
-    assert {"T", "N"} in [set(op.attrs[0]) for op in outside]
+    assert {"T", "N"} in [set(op.attrs.over) for op in outside]
 
 
 def test_what_is_moved_out_of_loops_has_the_same_value():
@@ -433,12 +434,12 @@ def test_a_reverse_keeps_only_what_it_reads():
     stacks = [
         len(op.bodies[0].results)
         for op in deep_order([geon.deriv(s, x)])
-        if op.bodies and not op.attrs[3]
+        if op.bodies and not op.attrs.reverse
     ]
     assert stacks == []  # a linear recurrence needs none of its carries
     (stacked,) = {
         len(op.bodies[0].results)
         for op in deep_order([geon.deriv(s, a)])
-        if op.bodies and not op.attrs[3]
+        if op.bodies and not op.attrs.reverse
     }
     assert stacked == 3  # two carries, and the first of them as each step found it

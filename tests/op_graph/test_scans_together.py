@@ -94,7 +94,7 @@ def test_carries_are_the_same_whatever_their_order_and_number():
     roots = [*first, seen, *second, *more]
     made = program(roots)
     (region,) = scans(made)
-    assert region.attrs[1] == 2  # p and q are one
+    assert region.attrs.carries == 2  # p and q are one
     same_values(roots, made)
 
 

@@ -143,14 +143,14 @@ def test_what_nobody_reads_is_gone():
         lambda c: c[2] > 0, lambda c: (c[0] * 2, c[1] * 3, c[2] - 1), (x, unread, n)
     )
     (region,) = whiles(simple(kept))
-    assert region.attrs[2] == 2 and not among(unread, region.args)
+    assert region.attrs.carries == 2 and not among(unread, region.args)
 
 
 def test_the_step_is_no_carry_where_nobody_reads_it():
     last, steps = powers(n)
     (alone,) = whiles(simple(last["y"]))
     (counting,) = whiles(simple(last["y"], steps))
-    assert (alone.attrs[2], counting.attrs[2]) == (2, 3)
+    assert (alone.attrs.carries, counting.attrs.carries) == (2, 3)
 
 
 def test_a_loop_and_its_record_are_one():
@@ -158,7 +158,7 @@ def test_a_loop_and_its_record_are_one():
     roots = [last["y"], geon.deriv(last["y"], x)]
     assert len(whiles(roots)) == 2  # with the carries for the derivative, and without them
     (region,) = whiles(simple(*roots))
-    assert region.attrs[0].expression == 20
+    assert region.attrs.axis.expression == 20
 
 
 def test_products_stay_in_scans_of_so_many_steps():

@@ -65,7 +65,7 @@ def test_taking_the_number_of_a_draw_is_one_step():
 
     stream = Slow(0)
     draws = at_once(lambda: stream.bits(geon.Axis("K", 3)))
-    assert sorted(op.attrs[1] for op in draws) == [0, 1, 2, 3]
+    assert sorted(op.attrs.draw for op in draws) == [0, 1, 2, 3]
     assert len(set(draws)) == 4
 
 

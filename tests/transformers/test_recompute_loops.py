@@ -140,7 +140,7 @@ def one_on_another(last, first, second, onward):
 
 def keeps(number):
     """The policy that keeps this result of each loop, and no other."""
-    return lambda op: op.primitive.name == "region_result" and op.attrs[0] == number
+    return lambda op: op.primitive.name == "region_result" and op.attrs.number == number
 
 
 @pytest.mark.parametrize("build", [apart, one_on_another])

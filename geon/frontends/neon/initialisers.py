@@ -198,8 +198,8 @@ class Sparse(Drawn):
 
 def _numbers(random: Random) -> Callable[[], np.random.Generator]:
     """Return a function that makes equal NumPy generators, seeded by one draw of the stream."""
-    seed, draw = random.bits().attrs[:2]
-    return lambda: np.random.default_rng([seed, draw])
+    bits = random.bits().attrs
+    return lambda: np.random.default_rng([bits.seed, bits.draw])
 
 
 def _groups(axes: Axes, inputs: Axes, outputs: Axes) -> Axes:

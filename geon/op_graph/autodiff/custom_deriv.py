@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...errors import ArgumentError, DerivativeError
 from ..building.constants import as_tensor
@@ -105,9 +105,15 @@ class DumpedRule(CustomDeriv):
             require(inner.dtype is outer.dtype, "a rule with {}", inner.dtype)
 
 
+class CustomAttributes(NamedTuple):
+    """The function with its derivative rule."""
+
+    rule: CustomDeriv
+
+
 def dumped_rule(op: Op) -> tuple[DumpedRule, Sequence[Tensor]]:
     """Return the rule of an op as a graph, and the values that it reads besides the inputs."""
-    call: CustomDeriv = op.attrs[0]
+    call: CustomDeriv = op.attrs.rule
     if isinstance(call, DumpedRule):
         return call, ()
     with building(OwnTable(open=True)) as current:
@@ -133,13 +139,8 @@ def dumped_rule(op: Op) -> tuple[DumpedRule, Sequence[Tensor]]:
     return DumpedRule(str(call), body, places), captures
 
 
-def _infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+def _infer(args: tuple[Any, ...], attrs: CustomAttributes) -> Inferred:
     return args[0].axes, args[0].dtype, ()
-
-
-def is_custom(value: Any) -> bool:
-    """Return True if ``value`` is a function with a derivative rule."""
-    return isinstance(value, CustomDeriv)
 
 
 def _called(function: Any) -> str:
@@ -201,7 +202,7 @@ def custom_deriv(rule: Backward) -> Callable[[Callable[..., Tensor]], CustomDeri
 
 
 def _vjp(g: Tensor, op: Op) -> list[Tensor | None]:
-    call: CustomDeriv = op.attrs[0]
+    call: CustomDeriv = op.attrs.rule
     inputs = op.args[1:]
     returned = call.rule(g, op, *inputs)
     if not isinstance(returned, (list, tuple)) or len(returned) != len(inputs):
@@ -233,9 +234,9 @@ def _checked(op: Op, i: int, x: Op, part: Any) -> Tensor:
 
 
 def _wrong(op: Op, what: str) -> DerivativeError:
-    rule = _called(op.attrs[0].rule)
+    rule = _called(op.attrs.rule.rule)
     return DerivativeError(
-        f"custom_deriv: the rule {rule} of {op.attrs[0]}, called at {op.line_info}, {what}"
+        f"custom_deriv: the rule {rule} of {op.attrs.rule}, called at {op.line_info}, {what}"
     )
 
 
@@ -268,8 +269,7 @@ CUSTOM = Primitive(
     reference=lambda op, value, *inputs: value,
     vjp=_vjp,
     jvp=_jvp,
-    attributes=("rule",),
-    fits=(is_custom,),
+    attributes=CustomAttributes,
     infer=_infer,
     carriers=(0,),
     alike=None,

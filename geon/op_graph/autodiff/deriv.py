@@ -313,7 +313,7 @@ def _result(y: Tensor, x: Tensor, g: Tensor | None, unreached: str) -> Tensor:
         ""
         if inside is None
         else (
-            f"; {inside.attrs[0]}, called at {inside.line_info}, has a rule of custom_deriv and "
+            f"; {inside.attrs.rule}, called at {inside.line_info}, has a rule of custom_deriv and "
             "reads it otherwise than as an argument, which makes it a constant: make it an argument"
         )
     )

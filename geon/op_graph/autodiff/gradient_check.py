@@ -225,7 +225,7 @@ class _Check:
         """Raise ``GradientError`` for one value."""
         summed = " summed with random weights" if len(self.y.axes) and "deriv" in what else ""
         rules = {
-            str(op.attrs[0]): op.line_info
+            str(op.attrs.rule): op.line_info
             for op in deep_order([self.y])
             if op.primitive.name == "custom"
         }
@@ -257,7 +257,7 @@ class _Widened:
         if isinstance(op, RegionOp):
             return with_bodies(op, [self.body(body) for body in op.bodies], args)
         if op.primitive is REGION_RESULT:
-            return result_of(args[0], op.attrs[0], op._site)
+            return result_of(args[0], op.attrs.number, op._site)
         if kind(op.dtype) != "f":
             return with_args(op, args)
         if isinstance(op, Leaf):
@@ -265,9 +265,9 @@ class _Widened:
         if op.primitive is CONSTANT:
             return convert_weak(op, FLOAT64)
         if op.primitive is PARAMETER:
-            return parameter(op.attrs[0], op.attrs[1], FLOAT64)
+            return parameter(op.attrs.number, op.attrs.axes, FLOAT64)
         if op.primitive.name == "iota":
-            return iota(op.attrs[0], FLOAT64)
+            return iota(op.attrs.axis, FLOAT64)
         if op.primitive.name == "cast":
             return cast(args[0], FLOAT64)  # type: ignore[arg-type]  # a tensor
         if all(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import reprlib
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from ..core.source_info import current, describe, user_call, user_site
 from ..op_graph import NO_AXES, ComputationOp, Op, Tensor, intern, make
 from ..syntax.operators import is_function
 from ..values.arrays import RAGGED, array_of, is_array, misfit, refuse_kind
-from ..values.attribute_types import Frozen, is_axes, is_content, is_dtype, is_flag
+from ..values.attribute_types import Content, DTypeName, Flag, Frozen, SomeAxes
 from ..values.dtypes import (
     BOOL,
     DEFAULTS,
@@ -42,13 +42,22 @@ if TYPE_CHECKING:
 MAX_INLINE_BYTES = 256  # constants up to this size are interned by value
 
 
+class ConstantAttributes(NamedTuple):
+    """The ``value`` in the stored dtype; its axes and dtype; ``weak`` if of Python numbers."""
+
+    value: Content
+    axes: SomeAxes
+    dtype: DTypeName
+    weak: Flag
+
+
 def _reference(op: Op) -> np.ndarray[Any, Any]:
     return constant_value(op)
 
 
-def _infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
-    value, axes, dtype = attrs[0], attrs[1], named_dtype(attrs[2])
-    stored = stored_dtype(dtype, attrs[3])
+def _infer(args: tuple[Any, ...], attrs: ConstantAttributes) -> Inferred:
+    value, axes, dtype = attrs.value, attrs.axes, named_dtype(attrs.dtype)
+    stored = stored_dtype(dtype, attrs.weak)
     require(all(type(n) is int for n in axes.lengths), "a constant over {}, which are open", axes)
     size = axes.size * stored.itemsize
     if isinstance(value, Frozen):
@@ -68,8 +77,7 @@ CONSTANT = Primitive(
     "leaf",
     "A fixed value: a number, an array or a nested list.",
     reference=_reference,
-    attributes=("value", "axes", "dtype", "weak"),
-    fits=(is_content, is_axes, is_dtype, is_flag),
+    attributes=ConstantAttributes,
     arity=0,
     infer=_infer,
     known=True,
@@ -126,11 +134,11 @@ def constant_value(op: Op) -> np.ndarray[Any, Any]:
 
 def _stored(op: Op) -> np.ndarray[Any, Any]:
     """Return the array of a constant op in the precision in which it was given."""
-    value = op.attrs[0]
+    value = op.attrs.value
     if isinstance(value, Frozen):
         return value.array
     shape = tuple(int(axis.expression) for axis in op.axes)
-    return np.frombuffer(value, stored_dtype(op.dtype, op.attrs[3])).reshape(shape)
+    return np.frombuffer(value, stored_dtype(op.dtype, op.attrs.weak)).reshape(shape)
 
 
 def is_weak_constant(op: Op) -> bool:
@@ -157,7 +165,7 @@ def scalar_value(op: Op) -> bool | int | float | None:
     """Return the Python number of a scalar constant; None for any other op."""
     if op.primitive is not CONSTANT or op.axes is not NO_AXES:
         return None
-    stored = np.frombuffer(op.attrs[0], stored_dtype(op.dtype, op.attrs[3]))
+    stored = np.frombuffer(op.attrs.value, stored_dtype(op.dtype, op.attrs.weak))
     value: bool | int | float = stored[0].item()
     return value
 

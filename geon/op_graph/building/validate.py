@@ -46,13 +46,12 @@ def check(
         raise DumpError(f"{what} needs arguments")
     if row.arity is not None and len(args) != row.arity:
         raise DumpError(f"{what} takes {row.arity} arguments, not {len(args)}")
-    fitting = row.fits or predicates(row.attributes)
-    for name, attribute, fits in zip(names, attrs, fitting, strict=True):
+    attrs = row.named(attrs)
+    for name, attribute, fits in zip(names, attrs, predicates(row.attributes), strict=True):
         if not fits(attribute):
             raise DumpError(f"{attribute!r} is no {name} of {what}")
     if what == "custom":
-        attrs[0].fits(args)
-    attrs = row.named(attrs)
+        attrs.rule.fits(args)
     if "weak" in names or what == "length":
         if weak is not (what == "length" or attrs.weak):
             raise DumpError(f"{what} that is {'weak' if weak else 'not weak'}")

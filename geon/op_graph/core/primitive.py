@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -131,7 +130,6 @@ class Primitive:
     vjp: Callable[..., Sequence[Tensor | None]] | None = None
     jvp: Callable[..., Any] | None = None
     attributes: Any = NoAttributes
-    fits: tuple[Callable[[Any], bool], ...] = ()
     arity: int | None = None
     infer: Callable[[tuple[Any, ...], Any], Inferred] | None = None
     orderly: bool = False
@@ -163,10 +161,6 @@ class Primitive:
             raise ValueError(f"row {self.name!r}: no kind {self.kind!r} among {KINDS}")
         if self.cost not in COSTS:
             raise ValueError(f"row {self.name!r}: no cost {self.cost!r} among {COSTS}")
-        if isinstance(self.attributes, tuple):
-            object.__setattr__(self, "attributes", namedtuple("Attributes", self.attributes))
-        if self.fits and len(self.fits) != len(self.attributes._fields):
-            raise ValueError(f"row {self.name!r}: {len(self.fits)} predicates for its attributes")
         if PRIMITIVES.setdefault(self.name, self) is not self:
             raise ValueError(f"there are two rows named {self.name!r}")
 

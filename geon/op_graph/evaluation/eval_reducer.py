@@ -54,7 +54,7 @@ def step_states(reducer: Reducer, state: State, x: Array, numbers: Iterable[int]
 def eval_reduction(op: Any, x: Array) -> Array:
     """Return the value of a reduction with integer lengths, from the reducer of its primitive."""
     axes = op.args[0].axes
-    gone = [axes.index(name) for name in op.attrs[0]]
+    gone = [axes.index(name) for name in op.attrs.reduced]
     kept = [k for k in range(x.ndim) if k not in gone]
     moved = x.transpose([*kept, *gone])
     shape, count = moved.shape[: len(kept)], math.prod(moved.shape[len(kept) :])

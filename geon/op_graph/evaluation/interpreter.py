@@ -144,7 +144,7 @@ def interpret(
             run = running(lengths, seen, inside)
             values[op] = results_of(op, [values[arg] for arg in op.args], lengths, run)
         elif isinstance(op.args[0] if op.args else None, RegionOp):
-            values[op] = values[op.args[0]][op.attrs[0]]
+            values[op] = values[op.args[0]][op.attrs.number]
         else:
             values[op] = value_of(op, bound, [values[arg] for arg in op.args])
     return values

@@ -20,7 +20,7 @@ from ..core.argument_hints import public
 from ..core.source_info import user_call
 from ..op_graph import Guard, Tensor, make
 from ..rows.contraction import dot
-from ..rows.windows import UNWINDOW, Window, make_windows, place, placements
+from ..rows.windows import UNWINDOW, Window, WindowAttributes, make_windows, place, placements
 
 if TYPE_CHECKING:
     from ..building.typing import AxesLike, AxisLike, Notes, TensorLike
@@ -84,7 +84,7 @@ def _spread(
     positions: Axis,
     length: int | Length | None,
     what: str,
-) -> tuple[tuple[Any, ...], tuple[Guard, ...]]:
+) -> tuple[WindowAttributes, tuple[Guard, ...]]:
     """Return the attributes of the ``unwindow`` op that spreads ``x`` along an axis, and guards."""
     if length is None:
         reach = (positions.expression - 1) * spec.dilation + 1

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Unpack
 import numpy as np
 
 from ...errors import ArgumentError, DTypeError
-from ..axes.affine import Size
 from ..axes.axes import Axes, Axis
 from ..building.constants import as_tensor, number
 from ..building.weak import in_dtype
@@ -97,12 +96,11 @@ def _positions(placed: list[tuple[Axis, Window, Axis]]) -> list[Axis]:
 
 def _counted(at: Placed, pad: bool) -> Tensor:
     """Return the number of elements of each window along an axis, with padding if ``pad``."""
-    before: Size = 0 if pad else at.before
-    length = at.length
+    length, attrs = at.length, at.attributes(at.count)
     if pad:  # count elements of an axis that is longer by the padding
         length = at.spare + (at.window.expression - 1) * at.dilation + 1
+        attrs = attrs._replace(before=0)
     ones = broadcast(number(1, INT64, weak=True), Axes(at.axis.with_length(length)))
-    attrs = (at.axis.name, at.window, at.stride, at.dilation, before, at.count)
     seen = windows_of(ones, attrs, number(0, INT64, weak=True))
     if len(seen.args) == 1:
         return length_value(at.window.expression)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from ...errors import ArgumentError, AxisError
 from ..axes.axes import Axes, Axis, axes_of, new_axis
@@ -23,7 +23,7 @@ from ..rows.elementwise import equal, maximum, minimum, where
 from ..rows.indexing import _gather
 from ..rows.leaves import iota, length_value
 from ..rows.movement import broadcast, rename, reorder
-from ..values.attribute_types import as_int, is_axis, is_names
+from ..values.attribute_types import Names, OneAxis, as_int
 from ..values.dtypes import INT64
 from .composites import weighted
 
@@ -143,8 +143,15 @@ def roll(x: TensorLike, shifts: Mapping[AxisLike, int], **notes: Unpack[Notes]) 
 # The diagonal -----------------------------------------------------------------------------------
 
 
-def _diagonal_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
-    x, (names, axis) = args[0], attrs
+class DiagonalAttributes(NamedTuple):
+    """The names of the axes whose indices are equal, and the ``axis`` of the result."""
+
+    axes: Names
+    axis: OneAxis
+
+
+def _diagonal_infer(args: tuple[Any, ...], attrs: DiagonalAttributes) -> Inferred:
+    x, names, axis = args[0], attrs.axes, attrs.axis
     has_axes(x, names, "diagonal")
     require(len(names) > 1, "diagonal of {}", names)
     guards = []
@@ -156,18 +163,19 @@ def _diagonal_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
 
 
 def _diagonal_map(op: Op, index: Index) -> Map:
-    names, axis = op.attrs
-    return view_map({n: index[axis.name if n in names else n] for n in op.args[0].axes.names})
+    a: DiagonalAttributes = op.attrs
+    return view_map({n: index[a.axis.name if n in a.axes else n] for n in op.args[0].axes.names})
 
 
 def _diagonal_transpose(g: Tensor, op: Op, i: int) -> Tensor:
     """Return the cotangent on the diagonal and 0 elsewhere."""
-    x, (names, axis) = op.args[0], op.attrs
-    first = x.axes[names[0]]
-    spread = rename(g, {axis: first.name}) if axis.name != first.name else g
+    x = op.args[0]
+    a: DiagonalAttributes = op.attrs
+    first = x.axes[a.axes[0]]
+    spread = rename(g, {a.axis: first.name}) if a.axis.name != first.name else g
     found = broadcast(spread, x.axes)
     zero = number(0, g.dtype)
-    for name in names[1:]:
+    for name in a.axes[1:]:
         on = equal.apply(iota(first), iota(x.axes[name]))
         found = where.apply(on, found, zero)
     return broadcast(found, x.axes)
@@ -178,8 +186,7 @@ DIAGONAL = Primitive(
     "movement",
     "The elements of x at equal indices of some axes, along one.",
     transpose=_diagonal_transpose,
-    attributes=("axes", "axis"),
-    fits=(is_names, is_axis),
+    attributes=DiagonalAttributes,
     arity=1,
     infer=_diagonal_infer,
     index_map=_diagonal_map,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 import threading
-from typing import TYPE_CHECKING, Any, NoReturn, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Unpack
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from ..rows.logic import bitwise_and, left_shift
 from ..rows.movement import broadcast
 from ..special.formula_ops import GEON_OPS
 from ..syntax.foreign_names import STREAMS, missing_member
-from ..values.attribute_types import is_axes, is_count, is_dtype
+from ..values.attribute_types import Count, DTypeName, SomeAxes
 from ..values.dtypes import UINT32, UINT64, DType, as_dtype, is_number, kind, named_dtype
 from .normal import normal_from_bits, uniform_from_bits
 from .philox import random_bits
@@ -40,18 +40,28 @@ MAX_DRAW_WORDS = 1 << 34  # maximum 32-bit words of a draw: 2^32 counters of fou
 HALF_MASKS = {"float16": 0xFFE00000, "bfloat16": 0xFF000000}
 
 
+class RandomBitsAttributes(NamedTuple):
+    """The seed of the stream, the number of the draw in it, and the result's axes and dtype."""
+
+    seed: Count
+    draw: Count
+    axes: SomeAxes
+    dtype: DTypeName
+
+
 def _reference(op: Op, call: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    seed, draw, axes, dtype = op.attrs
-    out = np.empty(axes.lengths, dtype)
-    random_bits(out, seed, draw, int(call))
+    a: RandomBitsAttributes = op.attrs
+    out = np.empty(a.axes.lengths, a.dtype)
+    random_bits(out, a.seed, a.draw, int(call))
     return out
 
 
-def _infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+def _infer(args: tuple[Any, ...], attrs: RandomBitsAttributes) -> Inferred:
     scalar = args[0].axes is NO_AXES and args[0].dtype is UINT64
     require(scalar, "a counter that is no uint64 scalar")
-    require(attrs[0] < 1 << 64 and attrs[3] in ("uint32", "uint64"), "a seed or dtype out of range")
-    axes, dtype = attrs[2], named_dtype(attrs[3])
+    fits = attrs.seed < 1 << 64 and attrs.dtype in ("uint32", "uint64")
+    require(fits, "a seed or dtype out of range")
+    axes, dtype = attrs.axes, named_dtype(attrs.dtype)
     words = axes.size * (dtype.itemsize // 4)
     taken = f"{words:,}" if isinstance(words, int) else str(words)
     meaning = (
@@ -72,8 +82,7 @@ RANDOM_BITS = Primitive(
     "leaf",
     "Philox4x32-10 bits for a seed, a draw, a call and the row-major position of the element.",
     reference=_reference,
-    attributes=("seed", "draw", "axes", "dtype"),
-    fits=(is_count, is_count, is_axes, is_dtype),
+    attributes=RandomBitsAttributes,
     arity=1,
     infer=_infer,
     cost="expensive",

@@ -53,9 +53,9 @@ def _contracted(op: Op, one: Op, new: Tensor, other: Op, names: tuple[str, ...])
 def dot_of_broadcast(op: Op) -> Op | None:
     """dot(broadcast(x), y) -> broadcast(dot(x, y)) for axes that are not summed."""
     for one, x, other in _repeated_factors(op):
-        kept = [axis for axis in one.axes if axis in x.axes or axis.name in op.attrs[0]]
+        kept = [axis for axis in one.axes if axis in x.axes or axis.name in op.attrs.over]
         if len(kept) < len(one.axes):
-            return _contracted(op, one, broadcast(x, kept), other, op.attrs[0])
+            return _contracted(op, one, broadcast(x, kept), other, op.attrs.over)
     return None
 
 
@@ -63,10 +63,10 @@ def dot_of_broadcast(op: Op) -> Op | None:
 def dot_of_repeated_factor(op: Op) -> Op | None:
     """dot(broadcast(x), y) -> dot(x, sum(y)) for summed axes along which x was broadcast."""
     for one, x, other in _repeated_factors(op):
-        added = tuple([name for name in op.attrs[0] if name not in x.axes])
+        added = tuple([name for name in op.attrs.over if name not in x.axes])
         if not added or op.dtype.itemsize < 4:  # the sum may exceed the range of a half
             continue
-        rest = tuple([name for name in op.attrs[0] if name in x.axes])
+        rest = tuple([name for name in op.attrs.over if name in x.axes])
         kept = broadcast(x, [axis for axis in one.axes if axis.name not in added])
         found = _contracted(op, one, kept, sum_over(tensor(other), added), rest)
         return over_axes(of_terms(found, x, [one.axes[name] for name in added]), op)

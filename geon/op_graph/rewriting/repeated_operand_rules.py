@@ -42,7 +42,7 @@ simpler.replace(
 def joined_with_itself(op: Op) -> Op | None:
     """concat([x, x, ...]) is a broadcast of x if x has length 1 along the axis."""
     first: Any = op.args[0]
-    axis = first.axes[op.attrs[0]]
+    axis = first.axes[op.attrs.axis]
     if axis.expression != 1 or any(arg is not first for arg in op.args):
         return None
     return broadcast(take(first, {axis: 0}), op.axes)

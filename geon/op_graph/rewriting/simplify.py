@@ -30,6 +30,7 @@ from ..rows.elementwise import (
 from ..rows.leaves import iota, length_value
 from ..rows.movement import broadcast, cast_axes, sum_over
 from ..rows.slicing import _update, part_axes, take
+from ..rows.sort_and_cumulative import RunningAttributes
 from ..values.dtypes import kind
 from .contraction_rules import DOT_RULES, of_terms
 from .driver import Rules, RuleSet
@@ -109,13 +110,13 @@ def sum_of_negative(op: Op) -> Op | None:
     inner = op.args[0]
     if not is_of(inner, "negative") or inner.dtype is not op.dtype:
         return None
-    return over_axes(negative.apply(sum_over(tensor(inner.args[0]), op.attrs[0])), op)
+    return over_axes(negative.apply(sum_over(tensor(inner.args[0]), op.attrs.reduced)), op)
 
 
 @simpler.on("sum", "prod", "max", "first_max", "min", "any", "all", "argmax", "argmin")
 def reduction_of_one(op: Op) -> Op | None:
     """A reduction drops its axes of length 1; without any other axes it is its argument."""
-    x, names = tensor(op.args[0]), op.attrs[0]
+    x, names = tensor(op.args[0]), op.attrs.reduced
     gone = {x.axes[name]: 0 for name in names if x.axes[name].expression == 1}
     if names and not gone:
         return None
@@ -131,7 +132,7 @@ def reduction_of_one(op: Op) -> Op | None:
 def reduction_of_none(op: Op) -> Op | None:
     """A reduction over an axis of length 0 is its identity element."""
     axes = op.args[0].axes
-    if all(axes[name].expression != 0 for name in op.attrs[0]):
+    if all(axes[name].expression != 0 for name in op.attrs.reduced):
         return None
     return over_axes(strengthen(as_tensor(BEGINS[op.primitive.name]), op.dtype), op)
 
@@ -150,7 +151,7 @@ def where_constant(op: Op) -> Op | None:
 @simpler.on("update")
 def update_of_all(op: Op) -> Op | None:
     """update(x, v) is v if it replaces all elements of x."""
-    pairs = zip(op.axes, op.attrs[0], strict=True)
+    pairs = zip(op.axes, op.attrs.items, strict=True)
     whole = all(
         item is None
         or item == ("range", 0, axis.expression, 1)
@@ -166,10 +167,10 @@ def update_of_all(op: Op) -> Op | None:
 @simpler.on("cumsum", "cumprod")
 def running_of_one(op: Op) -> Op | None:
     """cumsum(x) and cumprod(x) along an axis of length 1 are x; exclusive ones are 0 and 1."""
-    name, exclusive, _ = op.attrs
-    if op.axes[name].expression != 1:
+    a: RunningAttributes = op.attrs
+    if op.axes[a.axis].expression != 1:
         return None
-    if exclusive:
+    if a.exclusive:
         first = 0 if is_of(op, "cumsum") else 1
         return over_axes(strengthen(as_tensor(first), op.dtype), op)
     return over_axes(cast(tensor(op.args[0]), op.dtype), op)
@@ -178,7 +179,8 @@ def running_of_one(op: Op) -> Op | None:
 @simpler.on("sort", "argsort", "top_k")
 def sort_of_one(op: Op) -> Op | None:
     """sort(x) along an axis of length 1 is x; argsort and top_k are 0."""
-    if op.args[0].axes[op.attrs[0]].expression != 1 or op.axes[op.attrs[0]].expression != 1:
+    name = op.attrs.axis
+    if op.args[0].axes[name].expression != 1 or op.axes[name].expression != 1:
         return None
     if op.primitive.name == "sort":
         return over_axes(tensor(op.args[0]), op)
@@ -192,7 +194,7 @@ def scatter_of_broadcast(op: Op) -> Op | None:
     if not is_of(x, "broadcast") or not is_of(value, "broadcast"):
         return None
     old, new = tensor(x.args[0]), tensor(value.args[0])
-    needed = {op.attrs[0], *index.axes.names, *old.axes.names, *new.axes.names}
+    needed = {op.attrs.axis, *index.axes.names, *old.axes.names, *new.axes.names}
     if needed.issuperset(op.axes.names):
         return None
     old = broadcast(old, [axis for axis in x.axes if axis.name in needed])
@@ -203,24 +205,25 @@ def scatter_of_broadcast(op: Op) -> Op | None:
 @simpler.on("cumsum", "cumprod")
 def running_of_broadcast(op: Op) -> Op | None:
     """cumsum(broadcast(x)) is broadcast(cumsum(x)); along a broadcast axis it is x * index."""
-    repeated, (name, exclusive, reverse) = op.args[0], op.attrs
+    repeated = op.args[0]
+    a: RunningAttributes = op.attrs
     if not is_of(repeated, "broadcast"):
         return None
     x = tensor(repeated.args[0])
-    if name in x.axes:
+    if a.axis in x.axes:
         return over_axes(make(op.primitive, (x,), op.attrs), op)
     if not is_of(op, "cumsum") or op.dtype.itemsize < 4:
         return None  # a half cannot represent large counts exactly
     value = scalar_value(x)
-    if exclusive and (value is None or not 0 < value < math.inf):
+    if a.exclusive and (value is None or not 0 < value < math.inf):
         return None  # the first element is 0, but inf * 0 is NaN and -x * 0 is -0
-    axis = op.axes[name]
+    axis = op.axes[a.axis]
     before = iota(axis, op.dtype)
     size = strengthen(length_value(axis.expression), op.dtype)
     one = strengthen(as_tensor(1), op.dtype)
-    last = subtract.apply(size, one) if exclusive else size
-    first = before if exclusive else add.apply(before, one)
-    count = subtract.apply(last, before) if reverse else first
+    last = subtract.apply(size, one) if a.exclusive else size
+    first = before if a.exclusive else add.apply(before, one)
+    count = subtract.apply(last, before) if a.reverse else first
     return over_axes(multiply.apply(cast(x, op.dtype), count), op)
 
 
@@ -264,36 +267,36 @@ def rename_of_update(op: Op) -> Op | None:
     if not is_of(inner, "update") or not is_of(inner.args[0], "rename"):
         return None
     whole = cast_axes(tensor(inner.args[0]), op.axes)
-    value = cast_axes(tensor(inner.args[1]), part_axes(op.axes, inner.attrs[0]))
-    return _update(whole, value, inner.attrs[0], inner.args[2:], inner.guards)
+    value = cast_axes(tensor(inner.args[1]), part_axes(op.axes, inner.attrs.items))
+    return _update(whole, value, inner.attrs.items, inner.args[2:], inner.guards)
 
 
 @simpler.on("unflatten")
 def unflatten_of_flatten(op: Op) -> Op | None:
     """unflatten(flatten(x)) is x, renamed, if the lengths are the same."""
     inner = op.args[0]
-    if not is_of(inner, "flatten") or inner.attrs[1].name != op.attrs[0]:
+    if not is_of(inner, "flatten") or inner.attrs.axis.name != op.attrs.split:
         return None
     x = tensor(inner.args[0])
-    lengths = tuple([x.axes[name].expression for name in inner.attrs[0]])
-    return cast_axes(x, op.axes) if lengths == op.attrs[1].lengths else None
+    lengths = tuple([x.axes[name].expression for name in inner.attrs.merged])
+    return cast_axes(x, op.axes) if lengths == op.attrs.axes.lengths else None
 
 
 @simpler.on("flatten")
 def flatten_of_unflatten(op: Op) -> Op | None:
     """flatten(unflatten(x)) is x, renamed, if the axes and the length are the same."""
     inner = op.args[0]
-    if not is_of(inner, "unflatten") or inner.attrs[1].names != op.attrs[0]:
+    if not is_of(inner, "unflatten") or inner.attrs.axes.names != op.attrs.merged:
         return None
     x = tensor(inner.args[0])
-    same = x.axes[inner.attrs[0]].expression == op.attrs[1].expression
+    same = x.axes[inner.attrs.split].expression == op.attrs.axis.expression
     return cast_axes(x, op.axes) if same else None
 
 
 @simpler.on("sum")
 def sum_of_broadcast(op: Op) -> Op | None:
     """sum(broadcast(x)) over broadcast axes is x * n, where n is their number of elements."""
-    repeated, names = op.args[0], op.attrs[0]
+    repeated, names = op.args[0], op.attrs.reduced
     if not is_of(repeated, "broadcast"):
         return None
     x = tensor(repeated.args[0])

@@ -37,12 +37,12 @@ def _softmax(powers: Op, scaled: Op, shared: Op) -> tuple[Op, Op, tuple[str, ...
     """Return the softmax, its cotangent and its axes if the terms match the pattern; else None."""
     if not is_of(shared, "sum") or not is_of(shared.args[0], "multiply"):
         return None
-    names = shared.attrs[0]
+    names = shared.attrs.reduced
     for g, other in (shared.args[0].args, shared.args[0].args[::-1]):
         if not is_of(other, "divide") or not is_of(other.args[0], "negative"):
             continue
         y, s = other.args[0].args[0], _inner(other.args[1])
-        if not is_of(s, "sum") or s.args[0] is not powers or s.attrs[0] != names:
+        if not is_of(s, "sum") or s.args[0] is not powers or s.attrs.reduced != names:
             continue
         of_powers = is_of(y, "divide") and y.args[0] is powers and _inner(y.args[1]) is s
         if of_powers and y.axes is powers.axes and _is_over(scaled, g, s):

@@ -15,7 +15,7 @@ from ..op_graph import Op, Tensor, make
 from ..rows.concatenation import pad
 from ..rows.contraction import contract_two
 from ..rows.movement import flatten, sum_over
-from ..rows.windows import unwindow
+from ..rows.windows import WindowAttributes, unwindow
 from .driver import Rules
 from .matching import is_of, over_axes, tensor
 
@@ -33,7 +33,7 @@ def windows_of_broadcast(op: Op) -> Op | None:
     if not (is_of(inner, "broadcast") or is_of(inner, "reorder")):
         return None
     x = inner.args[0]
-    if op.attrs[0] not in x.axes:
+    if op.attrs.axis not in x.axes:
         return None
     return over_axes(make(op.primitive, (x, *op.args[1:]), op.attrs), op)
 
@@ -44,14 +44,14 @@ def sum_of_windows_side_by_side(op: Op) -> Op | None:
 
     Sums over few positions, unless of a product, are left to targets that do not store windows.
     """
-    undone, names = _beneath(op.args[0]), op.attrs[0]
-    if not is_of(undone, "unwindow") or undone.attrs[1].name not in names:
+    undone, names = _beneath(op.args[0]), op.attrs.reduced
+    if not is_of(undone, "unwindow") or undone.attrs.window.name not in names:
         return None
     count = product(op.args[0].axes[each].expression for each in names)
     few = (
         isinstance(count, int)
         and count <= MAX_UNROLLED_POSITIONS
-        and undone.attrs[2] <= MAX_WINDOW_STRIDE
+        and undone.attrs.stride <= MAX_WINDOW_STRIDE
     )
     y = _beneath(undone.args[0])
     if few and not (is_of(y, "dot") or is_of(y, "multiply")):
@@ -62,21 +62,22 @@ def sum_of_windows_side_by_side(op: Op) -> Op | None:
 @stored.on("sum")
 def flattened_windows(op: Op) -> Op | None:
     """sum(unwindow(y)) of adjacent windows is a flatten of y, for any y and number of positions."""
-    undone, names = _beneath(op.args[0]), op.attrs[0]
-    if not is_of(undone, "unwindow") or undone.attrs[1].name not in names:
+    undone, names = _beneath(op.args[0]), op.attrs.reduced
+    if not is_of(undone, "unwindow") or undone.attrs.window.name not in names:
         return None
-    name, window, stride, dilation, before, length = undone.attrs
+    a: WindowAttributes = undone.attrs
     y = tensor(undone.args[0])
-    count = y.axes[name].expression * stride
-    known = isinstance(length, int) and isinstance(count, int)
-    if window.expression != stride or dilation != 1 or before != 0 or window.name not in y.axes:
+    window, count = a.window, y.axes[a.axis].expression * a.stride
+    if window.expression != a.stride or a.dilation != 1 or a.before != 0:
         return None
-    if not known or not count <= length:
+    if window.name not in y.axes or not (isinstance(a.length, int) and isinstance(count, int)):
         return None
-    whole = y.axes[name].with_length(count)
-    together = flatten(y, [y.axes[name], window], whole)
-    if count < length:
-        together = pad(together, {name: (0, length - count)})
+    if count > a.length:
+        return None
+    whole = y.axes[a.axis].with_length(count)
+    together = flatten(y, [y.axes[a.axis], window], whole)
+    if count < a.length:
+        together = pad(together, {a.axis: (0, a.length - count)})
     rest = tuple([each for each in names if each != window.name])
     return over_axes(sum_over(together, rest) if rest else together, op)
 
@@ -84,22 +85,24 @@ def flattened_windows(op: Op) -> Op | None:
 @simpler.on("sum")
 def sum_of_unwindow(op: Op) -> Op | None:
     """sum(unwindow(y)) over window positions goes into y if y is a sum or a product."""
-    undone, names = _beneath(op.args[0]), op.attrs[0]
-    if not is_of(undone, "unwindow") or undone.attrs[1].name not in names:
+    undone, names = _beneath(op.args[0]), op.attrs.reduced
+    if not is_of(undone, "unwindow") or undone.attrs.window.name not in names:
         return None
     y, attrs = _beneath(undone.args[0]), undone.attrs
     if is_of(y, "sum") and y.dtype is y.args[0].dtype:
-        return over_axes(sum_over(unwindow(tensor(y.args[0]), attrs), (*y.attrs[0], *names)), op)
+        return over_axes(
+            sum_over(unwindow(tensor(y.args[0]), attrs), (*y.attrs.reduced, *names)), op
+        )
     if is_of(y, "dot") or is_of(y, "multiply"):
-        summed = y.attrs[0] if is_of(y, "dot") else ()
+        summed = y.attrs.over if is_of(y, "dot") else ()
         return _product(op, [undo_windows(factor, attrs) for factor in y.args], summed)
     return None
 
 
-def undo_windows(factor: Op, attrs: tuple[object, ...]) -> Tensor:
+def undo_windows(factor: Op, attrs: WindowAttributes) -> Tensor:
     """Return a factor of a product with its windows undone, if it has the axis of windows."""
     x = tensor(factor)
-    return unwindow(x, attrs) if attrs[0] in x.axes else x  # type: ignore[arg-type]  # a row's own
+    return unwindow(x, attrs) if attrs.axis in x.axes else x
 
 
 def _product(op: Op, factors: Sequence[Tensor], summed: tuple[str, ...]) -> Tensor | None:
@@ -108,9 +111,9 @@ def _product(op: Op, factors: Sequence[Tensor], summed: tuple[str, ...]) -> Tens
     None if a factor lacks an axis that ``op`` sums, or the dtype differs.
     """
     x, y = factors
-    if any(name not in x.axes or name not in y.axes for name in op.attrs[0]):
+    if any(name not in x.axes or name not in y.axes for name in op.attrs.reduced):
         return None
-    made = contract_two(x, y, (*summed, *op.attrs[0]))
+    made = contract_two(x, y, (*summed, *op.attrs.reduced))
     return over_axes(made, op) if made.dtype is op.dtype else None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive, require
 from ..core.source_info import user_call
 from ..op_graph import NO_AXES, Guard, Op, Tensor, make
-from ..values.attribute_types import as_int, is_name, is_widths, whole_further
+from ..values.attribute_types import AlongAxis, Widths, as_int
 from ..values.dtypes import is_number
 from .indexing import pad_by_gather
 from .movement import broadcast, expand, reorder, sum_to
@@ -36,7 +36,7 @@ Array = np.ndarray[Any, Any]
 
 
 def _concat_transpose(g: Tensor, op: Op, i: int) -> Tensor:
-    name = op.attrs[0]
+    name = op.attrs.axis
     start: int | Length = 0
     for arg in op.args[:i]:
         start = start + arg.axes[name].expression
@@ -44,8 +44,8 @@ def _concat_transpose(g: Tensor, op: Op, i: int) -> Tensor:
     return g[{g.axes[name]: slice(start, start + own)}]
 
 
-def _concat_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
-    first, name = args[0], attrs[0]
+def _concat_infer(args: tuple[Any, ...], attrs: AlongAxis) -> Inferred:
+    first, name = args[0], attrs.axis
     has_axes(first, (name,), "concat")
     total: int | Length = 0
     for x in args:
@@ -61,7 +61,7 @@ def _concat_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
 
 
 def _concat_map(op: Op, index: Index) -> Map:
-    name = op.attrs[0]
+    name = op.attrs.axis
     pieces: list[GuardedElement] = []
     start: Size = 0
     for k, x in enumerate(op.args):
@@ -77,10 +77,9 @@ CONCAT = Primitive(
     "concat",
     "movement",
     "Tensors laid one after another along an axis.",
-    reference=lambda op, *xs: np.concatenate(xs, axis=op.axes.index(op.attrs[0])),
+    reference=lambda op, *xs: np.concatenate(xs, axis=op.axes.index(op.attrs.axis)),
     transpose=_concat_transpose,
-    attributes=("axis",),
-    fits=(is_name,),
+    attributes=AlongAxis,
     infer=_concat_infer,
     index_map=_concat_map,
     alike=None,
@@ -185,8 +184,14 @@ def _shown(x: Any) -> str:
 # Pad --------------------------------------------------------------------------------------------
 
 
+class PadAttributes(NamedTuple):
+    """For each axis the number of elements before and after it, or None."""
+
+    widths: Widths
+
+
 def _pad_reference(op: Op, x: Array, value: Array) -> Array:
-    widths = [width or (0, 0) for width in op.attrs[0]]
+    widths = [width or (0, 0) for width in op.attrs.widths]
     return np.pad(x, widths, constant_values=value.item()) if widths else x
 
 
@@ -194,18 +199,18 @@ def _pad_transpose(g: Tensor, op: Op, i: int) -> Tensor:
     x = op.args[0]
     inner = {
         g.axes[axis.name]: slice(width[0], width[0] + axis.expression)
-        for axis, width in zip(x.axes, op.attrs[0], strict=True)
+        for axis, width in zip(x.axes, op.attrs.widths, strict=True)
         if width is not None
     }
     if i == 0:
         return g[inner]
     zeros = broadcast(number(0.0, g.dtype), x.axes)
-    border = _pad(zeros, op.attrs[0], number(1.0, g.dtype))
+    border = _pad(zeros, op.attrs.widths, number(1.0, g.dtype))
     return sum_to(g * border, NO_AXES)
 
 
-def _pad_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
-    (x, value), widths = args, attrs[0]
+def _pad_infer(args: tuple[Any, ...], attrs: PadAttributes) -> Inferred:
+    (x, value), widths = args, attrs.widths
     require(len(widths) == len(x.axes), "{} widths for {}", len(widths), x.axes)
     scalar = value.axes is NO_AXES and value.dtype is x.dtype
     require(scalar, "pad of {} with {}", x.dtype, value)
@@ -220,7 +225,7 @@ def _pad_map(op: Op, index: Index) -> Map:
     x = op.args[0]
     guards: list[Guarded] = []
     found = dict(index)
-    for axis, width in zip(x.axes, op.attrs[0], strict=True):
+    for axis, width in zip(x.axes, op.attrs.widths, strict=True):
         if width is not None:
             here, low = index[axis.name], width[0]
             guards.append(Guarded(here, low, axis.expression + low))
@@ -234,12 +239,11 @@ PAD = Primitive(
     "x with a border of one value along some axes.",
     reference=_pad_reference,
     transpose=_pad_transpose,
-    attributes=("widths",),
-    fits=(is_widths,),
+    attributes=PadAttributes,
     arity=2,
     infer=_pad_infer,
     index_map=_pad_map,
-    further=whole_further,
+    further=lambda attrs, axes: PadAttributes((*attrs.widths, *[None] * len(axes))),
     cost="once",
 )
 

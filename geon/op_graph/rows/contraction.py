@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive, require
 from ..core.source_info import describe, user_call, user_site
 from ..op_graph import NO_AXES, Op, Tensor, make
-from ..values.attribute_types import is_names
+from ..values.attribute_types import Names
 from ..values.dtypes import common_dtype, sum_dtype
 from .elementwise import multiply
 from .movement import broadcast, sum_over
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from ..building.typing import AxesLike, Notes, TensorLike
 
 Array = np.ndarray[Any, Any]
+
+
+class DotAttributes(NamedTuple):
+    """The names of the axes over which products are summed."""
+
+    over: Names
 
 
 def _reference(op: Op, x: Array, y: Array) -> Array:
@@ -52,13 +58,13 @@ def _transpose(g: Tensor, op: Op, i: int) -> Tensor:
     return broadcast(product, own.axes)
 
 
-def _infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+def _infer(args: tuple[Any, ...], attrs: DotAttributes) -> Inferred:
     x, y = args
-    has_axes(x, attrs[0], "dot")
-    has_axes(y, attrs[0], "dot")
+    has_axes(x, attrs.over, "dot")
+    has_axes(y, attrs.over, "dot")
     require(x.dtype is y.dtype, "dot of {} and {}", x.dtype, y.dtype)
     joined, guards = join("dot", args)
-    return joined.without(attrs[0]), x.dtype, guards
+    return joined.without(attrs.over), x.dtype, guards
 
 
 DOT = Primitive(
@@ -68,8 +74,7 @@ DOT = Primitive(
     reference=_reference,
     transpose=_transpose,
     multilinear=True,
-    attributes=("over",),
-    fits=(is_names,),
+    attributes=DotAttributes,
     arity=2,
     infer=_infer,
 )

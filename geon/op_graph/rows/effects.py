@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from ...errors import AssignError, AxisError, DTypeError
 from ..axes.axes import axes_may_equal
@@ -22,7 +22,7 @@ from ..op_graph import (
     VoidOp,
     make,
 )
-from ..values.attribute_types import is_flag, is_text
+from ..values.attribute_types import Flag, Text
 from ..values.dtypes import is_number
 from .elementwise import infer_same
 from .movement import FLIP, broadcast, flip
@@ -32,7 +32,19 @@ if TYPE_CHECKING:
     from ..building.typing import Follows, Notes, Tags, TensorLike
 
 
-def _assign_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+class SequentialAttributes(NamedTuple):
+    """``follows`` if only the last op is the user's, and the others are what it runs after."""
+
+    follows: Flag
+
+
+class PrintAttributes(NamedTuple):
+    """The text that is printed before the value."""
+
+    label: Text
+
+
+def _assign_infer(args: tuple[Any, ...], attrs: Any) -> Inferred:
     target, value = args
     require(storage_of(target) is not None, "an assignment to {}", target)
     require(
@@ -45,7 +57,7 @@ def _assign_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     return NO_AXES, VOID_DTYPE, ()
 
 
-def _beside_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+def _beside_infer(args: tuple[Any, ...], attrs: Any) -> Inferred:
     require(isinstance(args[0], Tensor), "the effect {} in place of a value", args[0])
     return args[0].axes, args[0].dtype, ()
 
@@ -70,8 +82,7 @@ SEQUENTIAL = Primitive(
     "sequential",
     "effect",
     "Runs ops in order, each seeing the effects of those before; has the value of the last.",
-    attributes=("follows",),
-    fits=(is_flag,),
+    attributes=SequentialAttributes,
     infer=lambda args, attrs: (args[-1].axes, args[-1].dtype, ()),
     orderly=True,
     carriers=(-1,),
@@ -90,8 +101,7 @@ PRINT = Primitive(
     "x itself, which is printed when it is computed.",
     reference=lambda op, x: x,
     partials=(1.0,),
-    attributes=("label",),
-    fits=(is_text,),
+    attributes=PrintAttributes,
     arity=1,
     infer=infer_same,
     acts=True,
@@ -101,7 +111,7 @@ PRINT = Primitive(
 
 def without_follows(op: Op) -> Op:
     """Return the op below its ``follows`` wrappers, or ``op`` itself."""
-    while op.primitive is SEQUENTIAL and op.attrs[0]:
+    while op.primitive is SEQUENTIAL and op.attrs.follows:
         op = op.args[-1]
     return op
 

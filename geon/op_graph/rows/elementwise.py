@@ -14,7 +14,7 @@ and None means zero everywhere. Conventions at special points, each tested:
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -26,7 +26,12 @@ from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive
 from ..core.source_info import Site
 from ..op_graph import Op, Tensor, make
-from ..values.attribute_types import is_count, is_dtype, is_flag, is_layout
+from ..values.attribute_types import (
+    Count,
+    DTypeName,
+    Flag,
+    Layout,
+)
 from ..values.dtypes import as_dtype, kind, named_dtype
 from .logic import logical_and
 
@@ -330,6 +335,26 @@ trunc = elementwise("trunc", "The integer part of x.", _rounding(np.trunc), (Non
 # Primitives with attributes ---------------------------------------------------------------------
 
 
+class CastAttributes(NamedTuple):
+    """The dtype of the result; it is ``weak`` if other operands may change it."""
+
+    dtype: DTypeName
+    weak: Flag
+
+
+class StopGradientAttributes(NamedTuple):
+    """True: the derivative stops at the value."""
+
+    stopped: Flag
+
+
+class CopyAttributes(NamedTuple):
+    """The order of axes in memory, None for that of the argument; ``number`` tells copies apart."""
+
+    layout: Layout
+    number: Count
+
+
 def _cast_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
     source = op.args[0].dtype
     return cast(g, source) if kind(source) == "f" and kind(op.dtype) == "f" else None
@@ -346,7 +371,7 @@ def _cast_reference(op: Op, x: Array) -> Array:
     return x.astype(op.dtype)
 
 
-def infer_same(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+def infer_same(args: tuple[Any, ...], attrs: Any) -> Inferred:
     """Return the axes and dtype of the only argument, for primitives that change neither."""
     return args[0].axes, args[0].dtype, ()
 
@@ -357,10 +382,9 @@ CAST = Primitive(
     "x in another dtype; floats are truncated to integers, and held at the ends of the range.",
     reference=_cast_reference,
     transpose=_cast_transpose,
-    attributes=("dtype", "weak"),
-    fits=(is_dtype, is_flag),
+    attributes=CastAttributes,
     arity=1,
-    infer=lambda args, attrs: (args[0].axes, named_dtype(attrs[0]), ()),
+    infer=lambda args, attrs: (args[0].axes, named_dtype(attrs.dtype), ()),
 )
 STOP_GRADIENT = Primitive(
     "stop_gradient",
@@ -368,8 +392,7 @@ STOP_GRADIENT = Primitive(
     "x itself, whose derivative is zero.",
     reference=lambda op, x: x,
     partials=(None,),
-    attributes=("stopped",),
-    fits=(is_flag,),
+    attributes=StopGradientAttributes,
     arity=1,
     infer=infer_same,
     picks=True,
@@ -380,8 +403,7 @@ COPY = Primitive(
     "x in memory of its own; the scheduler inserts it where a value must be materialised.",
     reference=lambda op, x: x.copy(),
     transpose=lambda g, op, i: g,
-    attributes=("layout", "number"),
-    fits=(is_layout, is_count),
+    attributes=CopyAttributes,
     arity=1,
     infer=infer_same,
     picks=True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -20,7 +20,14 @@ from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive, require
 from ..core.source_info import describe, user_site
 from ..op_graph import Guard, Op, Tensor, make
-from ..values.attribute_types import SCATTER_MODES, is_flag, is_length, is_mode, is_name
+from ..values.attribute_types import (
+    SCATTER_MODES,
+    AlongAxis,
+    Flag,
+    Name,
+    ScatterMode,
+    Size,
+)
 from ..values.dtypes import (
     FLOAT32,
     HALVES,
@@ -40,6 +47,20 @@ if TYPE_CHECKING:
     from ..building.typing import AxisLike, Notes, TensorLike
 
 Array = np.ndarray[Any, Any]
+
+
+class ScatterAttributes(NamedTuple):
+    """The axis of the positions, and how values are combined with the elements there."""
+
+    axis: Name
+    mode: ScatterMode
+
+
+class CheckedAttributes(NamedTuple):
+    """The length that positions must be inside of; ``from_end`` if negative ones count too."""
+
+    length: Size
+    from_end: Flag
 
 
 @dataclass(frozen=True)
@@ -69,7 +90,7 @@ def gathered_axes(x: Axes, index: Axes, axis: str) -> Axes:
 
 def gather_plan(op: Op, x: Axes, index: Axes) -> tuple[list[str], list[str], list[str]]:
     """Return the names of batch axes, of the index's own axes, and of the other axes of ``x``."""
-    axis = op.attrs[0]
+    axis = op.attrs.axis
     batch = [n for n in x.names if n in index and n != axis]
     own = [n for n in index.names if n not in batch]
     rest = [n for n in x.names if n not in batch and n != axis]
@@ -99,8 +120,8 @@ def check_range(op: Op, index: Array, axis: Axis) -> None:
 
 
 def _checked_reference(op: Op, index: Array, *extremes: Array) -> Array:
-    length, from_end = op.attrs
-    low = -length if from_end else 0
+    length = op.attrs.length
+    low = -length if op.attrs.from_end else 0
     if index.size and (index.min() < low or index.max() >= length):
         more = " or more" if is_held(op.args[0]) else ""
         raise IndexRangeError(
@@ -112,9 +133,9 @@ def _checked_reference(op: Op, index: Array, *extremes: Array) -> Array:
 
 def _gather_reference(op: Op, x: Array, index: Array) -> Array:
     x_axes, index_axes = op.args[0].axes, op.args[1].axes
-    check_range(op, index, x_axes[op.attrs[0]])
+    check_range(op, index, x_axes[op.attrs.axis])
     batch, own, rest = gather_plan(op, x_axes, index_axes)
-    moved = x.transpose([x_axes.index(n) for n in [*batch, op.attrs[0], *rest]])
+    moved = x.transpose([x_axes.index(n) for n in [*batch, op.attrs.axis, *rest]])
     out = moved[_grids(op, x_axes, index_axes, index)]
     names = [*batch, *own, *rest]
     ordered: Array = out.transpose([names.index(n) for n in op.axes.names])
@@ -123,18 +144,18 @@ def _gather_reference(op: Op, x: Array, index: Array) -> Array:
 
 def _scatter_reference(op: Op, x: Array, index: Array, value: Array) -> Array:
     x_axes, index_axes = op.args[0].axes, op.args[1].axes
-    axis, mode = op.attrs
-    check_range(op, index, x_axes[axis])
+    a: ScatterAttributes = op.attrs
+    check_range(op, index, x_axes[a.axis])
     batch, own, rest = gather_plan(op, x_axes, index_axes)
-    order = [x_axes.index(n) for n in [*batch, axis, *rest]]
+    order = [x_axes.index(n) for n in [*batch, a.axis, *rest]]
     out = np.array(x.transpose(order), total_dtype(op))
     names = op.args[2].axes.names
     values = value.transpose([names.index(n) for n in [*batch, *own, *rest]])
     place = _grids(op, x_axes, index_axes, index)
-    if mode == "set":
+    if a.mode == "set":
         out[place] = values
     else:
-        COMBINING[mode].at(out, place, values.astype(out.dtype))
+        COMBINING[a.mode].at(out, place, values.astype(out.dtype))
     return out.transpose(np.argsort(order)).astype(op.dtype)
 
 
@@ -143,7 +164,7 @@ COMBINING = {"add": np.add, "max": np.maximum, "min": np.minimum, "multiply": np
 
 def total_dtype(op: Op) -> DType:
     """Return the dtype in which a scatter combines: float32 where it adds or multiplies halves."""
-    halves = op.attrs[1] in ("add", "multiply") and name_of(op.dtype) in HALVES
+    halves = op.attrs.mode in ("add", "multiply") and name_of(op.dtype) in HALVES
     return accumulator(op.dtype) if halves else op.dtype
 
 
@@ -152,57 +173,58 @@ def _gather_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
         return None
     x, index = op.args
     zeros = cast(broadcast(as_tensor(0), x.axes), g.dtype)
-    return _scatter(zeros, index, g, op.attrs[0], "add")
+    return _scatter(zeros, index, g, op.attrs.axis, "add")
 
 
 def _scatter_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
     x, index, value = op.args
-    axis, mode = op.attrs
+    a: ScatterAttributes = op.attrs
     if i == 1:
         return None
-    if mode == "add":
-        return g if i == 0 else _gather(g, index, axis)
-    if mode != "set":
-        given = g if i == 0 else _gather(g, index, axis)
+    if a.mode == "add":
+        return g if i == 0 else _gather(g, index, a.axis)
+    if a.mode != "set":
+        given = g if i == 0 else _gather(g, index, a.axis)
         return multiply.apply(given, cast(_slopes(op)[i // 2], g.dtype))
     if i == 0:
         zeros = cast(broadcast(as_tensor(0), value.axes), g.dtype)
-        return _scatter(g, index, zeros, axis, "set")
-    picked = _gather(g, index, axis)
-    return broadcast(where.apply(_wins(x, index, axis), picked, 0), value.axes)
+        return _scatter(g, index, zeros, a.axis, "set")
+    picked = _gather(g, index, a.axis)
+    return broadcast(where.apply(_wins(x, index, a.axis), picked, 0), value.axes)
 
 
 def _scatter_tangent(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
     """Return the tangent of a scatter from the tangents ``found`` of its values."""
-    (x, index, value), (axis, mode) = op.args, op.attrs
+    x, index, value = op.args
+    a: ScatterAttributes = op.attrs
     if not any(i != 1 for i in moving):
         return None
     tangents = [
         found.get(arg, cast(broadcast(as_tensor(0), arg.axes), op.dtype)) for arg in (x, value)
     ]
-    if mode in ("set", "add"):
-        return _scatter(tangents[0], index, tangents[1], axis, mode)
+    if a.mode in ("set", "add"):
+        return _scatter(tangents[0], index, tangents[1], a.axis, a.mode)
     moved, put = (
         multiply.apply(tangent, cast(slope, op.dtype))
         for tangent, slope in zip(tangents, _slopes(op), strict=True)
     )
-    return _scatter(moved, index, put, axis, "add")
+    return _scatter(moved, index, put, a.axis, "add")
 
 
 def _slopes(op: Op) -> tuple[Tensor, Tensor]:
     """Return the derivative of the result at each element's index, for elements of x and values."""
     x, index, value = op.args
-    axis, mode = op.attrs
+    a: ScatterAttributes = op.attrs
     dtype = FLOAT32 if name_of(op.dtype) in HALVES else op.dtype
     both: Any = (x, value)
-    if mode in ("max", "min"):  # tied elements share the derivative, as in the reductions
+    if a.mode in ("max", "min"):  # tied elements share the derivative, as in the reductions
         out: Any = op
         hits = [
             cast(equal.apply(each, best), dtype)
-            for each, best in zip(both, (out, _gather(out, index, axis)), strict=True)
+            for each, best in zip(both, (out, _gather(out, index, a.axis)), strict=True)
         ]
-        count = _scatter(hits[0], index, hits[1], axis, "add")
-        return hits[0] / count, hits[1] / _gather(count, index, axis)
+        count = _scatter(hits[0], index, hits[1], a.axis, "add")
+        return hits[0] / count, hits[1] / _gather(count, index, a.axis)
     # The product of the other factors: the product of the nonzero ones times that of the zeros,
     # which are kept as factors for the second derivative.
     wide = [cast(each, dtype) for each in both]
@@ -211,13 +233,13 @@ def _slopes(op: Op) -> tuple[Tensor, Tensor]:
     factors = [where.apply(z, one, each) for z, each in zip(is_zero, wide, strict=True)]
     zeros = [where.apply(z, each, nothing) for z, each in zip(is_zero, wide, strict=True)]
     counts = [cast(z, INT64) for z in is_zero]
-    product = _scatter(factors[0], index, factors[1], axis, "multiply")
-    total = _scatter(zeros[0], index, zeros[1], axis, "add")
-    count = _scatter(counts[0], index, counts[1], axis, "add")
+    product = _scatter(factors[0], index, factors[1], a.axis, "multiply")
+    total = _scatter(zeros[0], index, zeros[1], a.axis, "add")
+    count = _scatter(counts[0], index, counts[1], a.axis, "add")
     found = []
     for k in (0, 1):
         all_factors, all_zeros, all_counts = (
-            each if k == 0 else _gather(each, index, axis) for each in (product, total, count)
+            each if k == 0 else _gather(each, index, a.axis) for each in (product, total, count)
         )
         others = all_counts - counts[k]
         rest = where.apply(equal.apply(others, 1), all_zeros - zeros[k], nothing)
@@ -239,16 +261,16 @@ def _wins(x: Op, index: Op, axis: str) -> Tensor:
     return equal.apply(_gather(stayed, index, axis), number)
 
 
-def _gather_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
-    (x, index), axis = args, attrs[0]
+def _gather_infer(args: tuple[Any, ...], attrs: AlongAxis) -> Inferred:
+    (x, index), axis = args, attrs.axis
     guards = _shared_guards("gather", x, index, axis)
     return gathered_axes(x.axes, index.axes, axis), x.dtype, guards
 
 
-def _scatter_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+def _scatter_infer(args: tuple[Any, ...], attrs: ScatterAttributes) -> Inferred:
     x, index, value = args
-    guards = _shared_guards("scatter", x, index, attrs[0])
-    places = gathered_axes(x.axes, index.axes, attrs[0])
+    guards = _shared_guards("scatter", x, index, attrs.axis)
+    places = gathered_axes(x.axes, index.axes, attrs.axis)
     require(axes_may_equal(value.axes, places), "scatter of {} to {}", value.axes, places)
     require(value.dtype is x.dtype, "scatter of {} into {}", value.dtype, x.dtype)
     return x.axes, x.dtype, guards
@@ -266,7 +288,7 @@ def _shared_guards(what: str, x: Op, index: Op, axis: str) -> tuple[Guard, ...]:
 
 
 def _gather_map(op: Op, index: Index) -> Map:
-    (x, places), axis = op.args, op.attrs[0]
+    (x, places), axis = op.args, op.attrs.axis
     place = tuple([(name, index[name]) for name in places.axes.names])
     at = variable(Position(1, place, x.axes[axis].expression))
     return view_map({name: at if name == axis else index[name] for name in x.axes.names})
@@ -278,8 +300,7 @@ GATHER = Primitive(
     "Elements of x at the positions an index tensor holds along an axis.",
     reference=_gather_reference,
     transpose=_gather_transpose,
-    attributes=("axis",),
-    fits=(is_name,),
+    attributes=AlongAxis,
     arity=2,
     infer=_gather_infer,
     index_map=_gather_map,
@@ -293,8 +314,7 @@ SCATTER = Primitive(
     reference=_scatter_reference,
     transpose=_scatter_transpose,
     jvp=_scatter_tangent,
-    attributes=("axis", "mode"),
-    fits=(is_name, is_mode),
+    attributes=ScatterAttributes,
     arity=3,
     infer=_scatter_infer,
     carriers=(0, 2),
@@ -308,8 +328,7 @@ CHECKED = Primitive(
     "Integer positions, after a check that each is inside an axis of this length, counted from its "
     "end if negative; further arguments are their smallest and largest, if computed elsewhere.",
     reference=_checked_reference,
-    attributes=("length", "from_end"),
-    fits=(is_length, is_flag),
+    attributes=CheckedAttributes,
     infer=infer_same,
     acts=True,
     raises=True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from ..op_graph import (
 )
 from ..syntax.operators import is_function
 from ..values.arrays import array_of, is_array
-from ..values.attribute_types import is_axis, is_dtype, is_length
+from ..values.attribute_types import DTypeName, OneAxis, Size
 from ..values.dtypes import FAMILIAR, INT64, DType, as_dtype, kind, named_dtype
 from ..values.labels import by_name, dim_names
 from .effects import assignment
@@ -47,8 +47,21 @@ VARIABLE = Primitive(
 )
 
 
-def _length_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
-    require(isinstance(attrs[0], Length), "the length {}, which is not open", attrs[0])
+class IotaAttributes(NamedTuple):
+    """The only axis, and the dtype of the positions along it."""
+
+    axis: OneAxis
+    dtype: DTypeName
+
+
+class LengthAttributes(NamedTuple):
+    """The length expression that is the value."""
+
+    length: Size
+
+
+def _length_infer(args: tuple[Any, ...], attrs: LengthAttributes) -> Inferred:
+    require(isinstance(attrs.length, Length), "the length {}, which is not open", attrs.length)
     return NO_AXES, INT64, ()
 
 
@@ -57,18 +70,16 @@ IOTA = Primitive(
     "leaf",
     "0, 1, 2, ... along an axis.",
     reference=lambda op: np.arange(int(op.axes[0].expression), dtype=op.dtype),
-    attributes=("axis", "dtype"),
-    fits=(is_axis, is_dtype),
+    attributes=IotaAttributes,
     arity=0,
-    infer=lambda args, attrs: (Axes(attrs[0]), named_dtype(attrs[1]), ()),
+    infer=lambda args, attrs: (Axes(attrs.axis), named_dtype(attrs.dtype), ()),
 )
 LENGTH = Primitive(
     "length",
     "leaf",
     "A length of an axis, or an expression of lengths, as a weak integer.",
-    reference=lambda op: np.asarray(op.attrs[0], np.int64),
-    attributes=("length",),
-    fits=(is_length,),
+    reference=lambda op: np.asarray(op.attrs.length, np.int64),
+    attributes=LengthAttributes,
     arity=0,
     infer=_length_infer,
     known=True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -19,13 +19,44 @@ from ..core.argument_hints import public
 from ..core.primitive import PRIMITIVES, Inferred, Primitive, require
 from ..core.source_info import user_call
 from ..op_graph import Guard, Op, Tensor, make
-from ..values.attribute_types import is_axes, is_axis, is_name, is_names
+from ..values.attribute_types import (
+    Name,
+    Names,
+    OneAxis,
+    SomeAxes,
+)
 from .elementwise import infer_same
 
 if TYPE_CHECKING:
     from ..building.typing import AxesLike, AxisLike, NewAxes, Notes, TensorLike
 
 Array = np.ndarray[Any, Any]
+
+
+class OverAxes(NamedTuple):
+    """The axes of the result, in order."""
+
+    axes: SomeAxes
+
+
+class FlipAttributes(NamedTuple):
+    """The names of the axes along which the order is reversed, sorted."""
+
+    flipped: Names
+
+
+class FlattenAttributes(NamedTuple):
+    """The names of the axes that are ``merged``, and the ``axis`` that replaces them."""
+
+    merged: Names
+    axis: OneAxis
+
+
+class UnflattenAttributes(NamedTuple):
+    """The name of the axis that is ``split``, and the ``axes`` that replace it."""
+
+    split: Name
+    axes: SomeAxes
 
 
 def shape_of(op: Op) -> tuple[int, ...]:
@@ -48,8 +79,8 @@ def _broadcast_transpose(g: Tensor, op: Op, i: int) -> Tensor:
     return sum_to(g, op.args[0].axes)
 
 
-def _broadcast_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
-    x, axes = args[0], attrs[0]
+def _broadcast_infer(args: tuple[Any, ...], attrs: OverAxes) -> Inferred:
+    x, axes = args[0], attrs.axes
     guards: list[Guard] = []
     for axis in x.axes:
         wanted = axes.get(axis.name)
@@ -63,13 +94,13 @@ def _broadcast_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     return axes, x.dtype, tuple(guards)
 
 
-def _reorder_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
-    require(len(attrs[0]) == len(args[0].axes), "{} as {}", args[0].axes, attrs[0])
+def _reorder_infer(args: tuple[Any, ...], attrs: OverAxes) -> Inferred:
+    require(len(attrs.axes) == len(args[0].axes), "{} as {}", args[0].axes, attrs.axes)
     return _broadcast_infer(args, attrs)
 
 
-def _rename_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
-    x, axes = args[0], attrs[0]
+def _rename_infer(args: tuple[Any, ...], attrs: OverAxes) -> Inferred:
+    x, axes = args[0], attrs.axes
     require(len(axes) == len(x.axes), "{} as {}", x.axes, axes)
     guards: list[Guard] = []
     for have, want in zip(x.axes, axes, strict=True):
@@ -77,13 +108,13 @@ def _rename_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     return axes, x.dtype, tuple(guards)
 
 
-def _flip_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
-    has_axes(args[0], attrs[0], "flip")
+def _flip_infer(args: tuple[Any, ...], attrs: FlipAttributes) -> Inferred:
+    has_axes(args[0], attrs.flipped, "flip")
     return infer_same(args, attrs)
 
 
-def _flatten_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
-    x, (names, merged) = args[0], attrs
+def _flatten_infer(args: tuple[Any, ...], attrs: FlattenAttributes) -> Inferred:
+    x, names, merged = args[0], attrs.merged, attrs.axis
     has_axes(x, names, "flatten")
     require(names != (), "flatten of no axes")
     first = x.axes.index(names[0])
@@ -96,8 +127,8 @@ def _flatten_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     return axes_of(tuple(rest)), x.dtype, tuple(guards)
 
 
-def _unflatten_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
-    x, (name, axes) = args[0], attrs
+def _unflatten_infer(args: tuple[Any, ...], attrs: UnflattenAttributes) -> Inferred:
+    x, name, axes = args[0], attrs.split, attrs.axes
     has_axes(x, (name,), "unflatten")
     guards = meet("unflatten", name, (x.axes[name].expression, x), (axes.size, x))
     at = x.axes.index(name)
@@ -106,8 +137,8 @@ def _unflatten_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     return axes_of(tuple(new)), x.dtype, tuple(guards)
 
 
-def _over_further(attrs: tuple[Any, ...], axes: Axes) -> tuple[Any, ...]:
-    return (Axes(attrs[0], [axis for axis in axes if axis not in attrs[0]]),)
+def _over_further(attrs: OverAxes, axes: Axes) -> OverAxes:
+    return OverAxes(Axes(attrs.axes, [axis for axis in axes if axis not in attrs.axes]))
 
 
 def _broadcast_map(op: Op, index: Index) -> Map:
@@ -121,22 +152,24 @@ def _rename_map(op: Op, index: Index) -> Map:
 
 def _flip_map(op: Op, index: Index) -> Map:
     found = dict(index)
-    for name in op.attrs[0]:
+    for name in op.attrs.flipped:
         found[name] = index[name] * -1 + (op.axes[name].expression - 1)
     return view_map(found)
 
 
 def _flatten_map(op: Op, index: Index) -> Map:
-    have, (names, merged) = op.args[0].axes, op.attrs
-    parts = unravel(index[merged.name], [have[name].expression for name in names])
-    found = {**index, **dict(zip(names, parts, strict=True))}
+    have = op.args[0].axes
+    a: FlattenAttributes = op.attrs
+    parts = unravel(index[a.axis.name], [have[name].expression for name in a.merged])
+    found = {**index, **dict(zip(a.merged, parts, strict=True))}
     return view_map({name: found[name] for name in have.names})
 
 
 def _unflatten_map(op: Op, index: Index) -> Map:
-    have, (whole, axes) = op.args[0].axes, op.attrs
-    position = ravel([index[name] for name in axes.names], axes.lengths)
-    return view_map({name: position if name == whole else index[name] for name in have.names})
+    have = op.args[0].axes
+    a: UnflattenAttributes = op.attrs
+    position = ravel([index[name] for name in a.axes.names], a.axes.lengths)
+    return view_map({name: position if name == a.split else index[name] for name in have.names})
 
 
 BROADCAST = Primitive(
@@ -145,8 +178,7 @@ BROADCAST = Primitive(
     "x repeated along the axes it lacks, in the order asked for.",
     reference=_broadcast_reference,
     transpose=_broadcast_transpose,
-    attributes=("axes",),
-    fits=(is_axes,),
+    attributes=OverAxes,
     arity=1,
     infer=_broadcast_infer,
     index_map=_broadcast_map,
@@ -159,8 +191,7 @@ REORDER = Primitive(
     "x with its axes in another order.",
     reference=_broadcast_reference,
     transpose=lambda g, op, i: broadcast(g, op.args[0].axes),
-    attributes=("axes",),
-    fits=(is_axes,),
+    attributes=OverAxes,
     arity=1,
     infer=_reorder_infer,
     index_map=_broadcast_map,
@@ -173,8 +204,7 @@ RENAME = Primitive(
     "x under other axis names, matched by position.",
     reference=lambda op, x: x,
     transpose=lambda g, op, i: cast_axes(g, op.args[0].axes),
-    attributes=("axes",),
-    fits=(is_axes,),
+    attributes=OverAxes,
     arity=1,
     infer=_rename_infer,
     index_map=_rename_map,
@@ -185,10 +215,9 @@ FLIP = Primitive(
     "flip",
     "movement",
     "x with the order along some axes reversed.",
-    reference=lambda op, x: np.flip(x, tuple(map(op.axes.index, op.attrs[0]))),
-    transpose=lambda g, op, i: flip(g, [op.axes[name] for name in op.attrs[0]]),
-    attributes=("flipped",),
-    fits=(is_names,),
+    reference=lambda op, x: np.flip(x, tuple(map(op.axes.index, op.attrs.flipped))),
+    transpose=lambda g, op, i: flip(g, [op.axes[name] for name in op.attrs.flipped]),
+    attributes=FlipAttributes,
     arity=1,
     infer=_flip_infer,
     index_map=_flip_map,
@@ -199,9 +228,8 @@ FLATTEN = Primitive(
     "movement",
     "Neighbouring axes of x merged into one, row-major.",
     reference=lambda op, x: x.reshape(shape_of(op)),
-    transpose=lambda g, op, i: _unflatten(g, op.attrs[1], op.args[0].axes.only(op.attrs[0])),
-    attributes=("merged", "axis"),
-    fits=(is_names, is_axis),
+    transpose=lambda g, op, i: _unflatten(g, op.attrs.axis, op.args[0].axes.only(op.attrs.merged)),
+    attributes=FlattenAttributes,
     arity=1,
     infer=_flatten_infer,
     index_map=_flatten_map,
@@ -213,9 +241,8 @@ UNFLATTEN = Primitive(
     "movement",
     "An axis of x split into several, row-major.",
     reference=lambda op, x: x.reshape(shape_of(op)),
-    transpose=lambda g, op, i: _flatten(g, op.attrs[1].names, op.args[0].axes[op.attrs[0]]),
-    attributes=("split", "axes"),
-    fits=(is_name, is_axes),
+    transpose=lambda g, op, i: _flatten(g, op.attrs.axes.names, op.args[0].axes[op.attrs.split]),
+    attributes=UnflattenAttributes,
     arity=1,
     infer=_unflatten_infer,
     index_map=_unflatten_map,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive
 from ..core.source_info import user_call
 from ..op_graph import Guard, Op, Tensor, make
-from ..values.attribute_types import is_names
+from ..values.attribute_types import Names
 from ..values.dtypes import BOOL, INT32, INT64, DType, accumulator, kind, sum_dtype
 from . import reducers
 from .accumulation import round_total, widen
@@ -38,10 +38,16 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
+class Reduced(NamedTuple):
+    """The names of the axes that a reduction reduces."""
+
+    reduced: Names
+
+
 def positions(op: Op) -> tuple[int, ...]:
     """Return the positions of the reduced axes among the argument's axes."""
     axes = op.args[0].axes
-    return tuple(axes.index(name) for name in op.attrs[0])
+    return tuple(axes.index(name) for name in op.attrs.reduced)
 
 
 def _reference(reduce: Callable[..., Any]) -> Callable[..., Array]:
@@ -64,7 +70,7 @@ def _index_reference(find: Callable[..., Any]) -> Callable[..., Array]:
 
 
 def _extreme_linearise(op: Op, i: int, t: Tensor) -> Tensor:
-    x, names = op.args[0], op.attrs[0]
+    x, names = op.args[0], op.attrs.reduced
     largest: Any = op
     hit = cast(equal.apply(x, broadcast(largest, x.axes)), accumulator(op.dtype))
     count = _reduce(SUM, hit, names)
@@ -84,7 +90,7 @@ def _inside(x: Tensor) -> Tensor | None:
         inner = inner.args[0]
     if "padded_windows" not in [row.primitive.name for row in rows]:
         return None
-    names = {row.attrs[0] for row in rows}
+    names = {row.attrs.axis for row in rows}
     ones = broadcast(number(True, BOOL), [axis for axis in inner.axes if axis.name in names])
     outside = (number(False, BOOL),)
     for row in reversed(rows):
@@ -95,7 +101,7 @@ def _inside(x: Tensor) -> Tensor | None:
 def _first_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     """Return the tangent of ``first_max``: that of the first largest element, by its index."""
     x: Any = op.args[0]
-    names = op.attrs[0]
+    names = op.attrs.reduced
     place: Any = 0
     for name in names:
         place = add.apply(place * length_value(x.axes[name].expression), iota(x.axes[name]))
@@ -116,7 +122,7 @@ def _first_linearise(op: Op, i: int, t: Tensor) -> Tensor:
 def _prod_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     # The product of all other factors without dividing by x: prefix times suffix products.
     x: Any = op.args[0]
-    names = op.attrs[0]
+    names = op.attrs.reduced
     group = x.axes.only(names)
     axis = Axis("_".join(names), group.size)
     while axis in x.axes.without(names):
@@ -132,8 +138,8 @@ def reducing(what: str, dtype: Callable[[Op], DType], empty: bool = True) -> Any
     If not ``empty``, the reduction has no value over no elements: it gets a guard, or raises.
     """
 
-    def infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
-        x, names = args[0], attrs[0]
+    def infer(args: tuple[Any, ...], attrs: Reduced) -> Inferred:
+        x, names = args[0], attrs.reduced
         has_axes(x, names, what)
         guards = () if empty else _non_empty(what, x, names)
         return x.axes.without(names), dtype(x), guards
@@ -180,8 +186,7 @@ SUM = Primitive(
     "The sum over axes; bool and small integers accumulate in int64, halves in float32.",
     reference=_reference(np.sum),
     transpose=lambda g, op, i: broadcast(g, op.args[0].axes),
-    attributes=("reduced",),
-    fits=(is_names,),
+    attributes=Reduced,
     arity=1,
     infer=reducing("sum", summed_dtype),
     reducer=reducers.SUM,
@@ -192,8 +197,7 @@ PROD = Primitive(
     "The product over axes; its derivative is right where factors are 0.",
     reference=_reference(np.prod),
     linearise=_prod_linearise,
-    attributes=("reduced",),
-    fits=(is_names,),
+    attributes=Reduced,
     arity=1,
     infer=reducing("prod", summed_dtype),
     reducer=reducers.PROD,
@@ -204,8 +208,7 @@ MAX = Primitive(
     "The largest element over axes; elements that tie share the derivative equally.",
     reference=lambda op, x: np.max(x, axis=positions(op)),
     linearise=_extreme_linearise,
-    attributes=("reduced",),
-    fits=(is_names,),
+    attributes=Reduced,
     arity=1,
     infer=reducing("max", own_dtype, empty=False),
     reducer=reducers.MAX,
@@ -216,8 +219,7 @@ FIRST_MAX = Primitive(
     "The largest element over axes; the first of those that tie has the derivative.",
     reference=lambda op, x: np.max(x, axis=positions(op)),
     linearise=_first_linearise,
-    attributes=("reduced",),
-    fits=(is_names,),
+    attributes=Reduced,
     arity=1,
     infer=reducing("first_max", own_dtype, empty=False),
     reducer=reducers.FIRST_MAX,
@@ -228,8 +230,7 @@ MIN = Primitive(
     "The smallest element over axes; elements that tie share the derivative equally.",
     reference=lambda op, x: np.min(x, axis=positions(op)),
     linearise=_extreme_linearise,
-    attributes=("reduced",),
-    fits=(is_names,),
+    attributes=Reduced,
     arity=1,
     infer=reducing("min", own_dtype, empty=False),
     reducer=reducers.MIN,
@@ -239,8 +240,7 @@ ANY = Primitive(
     "reduction",
     "True if any element is true.",
     reference=lambda op, x: np.any(x, axis=positions(op)),
-    attributes=("reduced",),
-    fits=(is_names,),
+    attributes=Reduced,
     arity=1,
     infer=reducing("any", truth_dtype),
     carriers=(),
@@ -251,8 +251,7 @@ ALL = Primitive(
     "reduction",
     "True if all elements are true.",
     reference=lambda op, x: np.all(x, axis=positions(op)),
-    attributes=("reduced",),
-    fits=(is_names,),
+    attributes=Reduced,
     arity=1,
     infer=reducing("all", truth_dtype),
     carriers=(),
@@ -263,8 +262,7 @@ ARGMAX = Primitive(
     "reduction",
     "The position of the first largest element, row-major over the reduced axes.",
     reference=_index_reference(np.argmax),
-    attributes=("reduced",),
-    fits=(is_names,),
+    attributes=Reduced,
     arity=1,
     infer=reducing("argmax", place_dtype, empty=False),
     carriers=(),
@@ -276,8 +274,7 @@ ARGMIN = Primitive(
     "reduction",
     "The position of the first smallest element, row-major over the reduced axes.",
     reference=_index_reference(np.argmin),
-    attributes=("reduced",),
-    fits=(is_names,),
+    attributes=Reduced,
     arity=1,
     infer=reducing("argmin", place_dtype, empty=False),
     carriers=(),
@@ -306,7 +303,7 @@ def _reduce(row: Primitive, x: Tensor, names: tuple[str, ...]) -> Tensor:
         x = exact(x)
     elif not names:
         assert row.infer is not None
-        return in_dtype(x, row.infer((x,), (names,))[1])
+        return in_dtype(x, row.infer((x,), Reduced(names))[1])
     made: Tensor = make(row, (x,), (names,))
     return made
 

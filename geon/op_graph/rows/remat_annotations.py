@@ -8,11 +8,24 @@ after the mark.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ..core.primitive import Primitive
 from ..op_graph import Op, Tensor, make
-from ..values.attribute_types import is_flag, is_parts
+from ..values.attribute_types import Flag, Parts
 from .elementwise import infer_same
+
+
+class RematAttributes(NamedTuple):
+    """``open`` if ops are recomputed down to variables and placeholders."""
+
+    open: Flag
+
+
+class SegmentedAttributes(NamedTuple):
+    """The numbers of segments into which a scan is divided, one for each level."""
+
+    numbers: Parts
 
 
 def _tangent(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
@@ -21,7 +34,7 @@ def _tangent(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | Non
     if 0 not in moving:
         return None
     tangents = [found[arg] for arg in kept if arg in found]
-    return mark_remat(found[value], [*kept, *tangents], op.attrs[0])
+    return mark_remat(found[value], [*kept, *tangents], op.attrs.open)
 
 
 REMAT = Primitive(
@@ -32,8 +45,7 @@ REMAT = Primitive(
     reference=lambda op, x, *kept: x,
     transpose=lambda g, op, i: g if i == 0 else None,
     jvp=_tangent,
-    attributes=("open",),
-    fits=(is_flag,),
+    attributes=RematAttributes,
     infer=infer_same,
     carriers=(0,),
     alike=(0,),
@@ -44,8 +56,7 @@ SEGMENTED = Primitive(
     "x itself; a scan that begins with it is run in so many segments, where others read its steps.",
     reference=lambda op, x: x,
     transpose=lambda g, op, i: g,
-    attributes=("numbers",),
-    fits=(is_parts,),
+    attributes=SegmentedAttributes,
     arity=1,
     infer=infer_same,
     carriers=(0,),

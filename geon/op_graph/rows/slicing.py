@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive, require
 from ..core.source_info import Site
 from ..op_graph import NO_AXES, Guard, Op, Tensor, make
-from ..values.attribute_types import is_items, whole_further
+from ..values.attribute_types import Items
 from ..values.dtypes import is_number, kind
 from .elementwise import cast
 from .index_parsing import Item, count, parse
@@ -31,6 +31,12 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
+class SliceAttributes(NamedTuple):
+    """The item of each axis of the first argument: the part of it that is read or replaced."""
+
+    items: Items
+
+
 def index_of(op: Op, positions: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the NumPy index of a slice or update op with integer lengths.
 
@@ -39,7 +45,7 @@ def index_of(op: Op, positions: tuple[Any, ...]) -> tuple[Any, ...]:
     """
     first = 1 if op.primitive.name == "slice" else 2
     index: list[Any] = []
-    for axis, item in zip(op.args[0].axes, op.attrs[0], strict=True):
+    for axis, item in zip(op.args[0].axes, op.attrs.items, strict=True):
         if item is None:
             index.append(slice(None))
         elif item[0] == "range":
@@ -72,16 +78,16 @@ def _slice_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
         return None
     x = op.args[0]
     zeros = broadcast(as_tensor(0), x.axes)
-    return _update(cast(zeros, g.dtype), g, op.attrs[0], op.args[1:], op.guards, shift=1)
+    return _update(cast(zeros, g.dtype), g, op.attrs.items, op.args[1:], op.guards, shift=1)
 
 
 def _update_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
     value = op.args[1]
     if i == 0:
         zeros = cast(broadcast(as_tensor(0), value.axes), g.dtype)
-        return _update(g, zeros, op.attrs[0], op.args[2:], op.guards)
+        return _update(g, zeros, op.attrs.items, op.args[2:], op.guards)
     if i == 1:
-        return _slice(g, op.attrs[0], op.args[2:], op.guards, shift=-1)
+        return _slice(g, op.attrs.items, op.args[2:], op.guards, shift=-1)
     return None
 
 
@@ -116,17 +122,17 @@ def _check_positions(items: tuple[Item, ...], args: tuple[Any, ...], first: int)
         require(integer, "a position {} that is no integer", position)
 
 
-def _slice_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
-    axes = part_axes(args[0].axes, attrs[0])
-    _check_positions(attrs[0], args, 1)
+def _slice_infer(args: tuple[Any, ...], attrs: SliceAttributes) -> Inferred:
+    axes = part_axes(args[0].axes, attrs.items)
+    _check_positions(attrs.items, args, 1)
     return axes, args[0].dtype, ()
 
 
-def _update_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+def _update_infer(args: tuple[Any, ...], attrs: SliceAttributes) -> Inferred:
     require(len(args) >= 2, "update without a value")
     x, value = args[:2]
-    part = part_axes(x.axes, attrs[0])
-    _check_positions(attrs[0], args, 2)
+    part = part_axes(x.axes, attrs.items)
+    _check_positions(attrs.items, args, 2)
     fits = value.axes is part or (
         value.axes.names == part.names and axes_may_equal(part, value.axes)
     )
@@ -142,7 +148,7 @@ def _slice_map(op: Op, index: Index) -> Map:
 def part_index(op: Op, index: Index) -> dict[str, AffineIndex]:
     """Return the index in the first argument of an element of a slice or update."""
     found: dict[str, AffineIndex] = {}
-    for axis, item in zip(op.args[0].axes, op.attrs[0], strict=True):
+    for axis, item in zip(op.args[0].axes, op.attrs.items, strict=True):
         if item is None:
             found[axis.name] = index[axis.name]
         elif item[0] == "range":
@@ -162,7 +168,7 @@ def _position_of(item: Item, axis: Axis) -> AffineIndex:
 def _update_map(op: Op, index: Index) -> Map:
     guards: list[Guarded] = []
     found: dict[str, AffineIndex] = {}
-    for axis, item in zip(op.axes, op.attrs[0], strict=True):
+    for axis, item in zip(op.axes, op.attrs.items, strict=True):
         here = index[axis.name]
         if item is None:
             found[axis.name] = here
@@ -178,17 +184,20 @@ def _update_map(op: Op, index: Index) -> Map:
     return GuardedElement(tuple(guards), 1, found), GuardedElement((), 0, index)
 
 
+def _whole_further(attrs: SliceAttributes, axes: Axes) -> SliceAttributes:
+    return SliceAttributes((*attrs.items, *[None] * len(axes)))
+
+
 SLICE = Primitive(
     "slice",
     "movement",
     "A part of x along each axis: a range with a step, or one position.",
     reference=_slice_reference,
     transpose=_slice_transpose,
-    attributes=("items",),
-    fits=(is_items,),
+    attributes=SliceAttributes,
     infer=_slice_infer,
     index_map=_slice_map,
-    further=whole_further,
+    further=_whole_further,
     view=True,
     carriers=(0,),
     cost="once",
@@ -199,11 +208,10 @@ UPDATE = Primitive(
     "x with a part replaced by another value.",
     reference=_update_reference,
     transpose=_update_transpose,
-    attributes=("items",),
-    fits=(is_items,),
+    attributes=SliceAttributes,
     infer=_update_infer,
     index_map=_update_map,
-    further=whole_further,
+    further=_whole_further,
     alike=(0, 1),
     carriers=(0, 1),
     cost="kernel",
@@ -269,9 +277,9 @@ def forwards(part: Tensor) -> tuple[Tensor, list[Axis]]:
     flipped: set[str] = set()
     for view in reversed(views):
         if view.primitive is FLIP:
-            flipped ^= set(view.attrs[0])
+            flipped ^= set(view.attrs.flipped)
             continue
-        items, positions = list(view.attrs[0]), list(view.args[1:])
+        items, positions = list(view.attrs.items), list(view.args[1:])
         for at, axis in enumerate(view.args[0].axes):
             item = items[at]
             if axis.name not in flipped or item is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import index
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from ..core.primitive import Inferred, Primitive
 from ..core.source_info import user_call
 from ..op_graph import Guard, Op, Tensor, make
 from ..syntax.operators import LATE_BOUND
-from ..values.attribute_types import is_count, is_flag, is_name
+from ..values.attribute_types import AlongAxis, Count, Flag, Name
 from ..values.dtypes import INT64, accumulator, sum_dtype
 from .accumulation import round_total, widen
 from .elementwise import infer_same, multiply
@@ -31,68 +31,86 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
+class RunningAttributes(NamedTuple):
+    """The axis of a running sum or product; ``exclusive`` leaves each element itself out.
+
+    ``reverse`` runs from the end of the axis.
+    """
+
+    axis: Name
+    exclusive: Flag
+    reverse: Flag
+
+
+class TopKAttributes(NamedTuple):
+    """The axis of a search for the largest elements, and their number ``k``."""
+
+    axis: Name
+    k: Count
+
+
 def _cumulative(ufunc: np.ufunc) -> Any:
     def evaluate(op: Op, x: Array) -> Array:
-        name, exclusive, reverse = op.attrs
-        position = op.axes.index(name)
+        a: RunningAttributes = op.attrs
+        position = op.axes.index(a.axis)
         moved = np.moveaxis(x.astype(accumulator(op.dtype)), position, 0)
-        moved = moved[::-1] if reverse else moved
+        moved = moved[::-1] if a.reverse else moved
         total = ufunc.accumulate(moved, axis=0)
-        if exclusive:
+        if a.exclusive:
             identity = np.full_like(moved[:1], ufunc.identity)
             total = np.concatenate([identity, total[:-1]])[: len(moved)]
-        return np.moveaxis(total[::-1] if reverse else total, 0, position)
+        return np.moveaxis(total[::-1] if a.reverse else total, 0, position)
 
     return evaluate
 
 
 def _cumsum_transpose(g: Tensor, op: Op, i: int) -> Tensor:
-    name, exclusive, reverse = op.attrs
-    return cumsum(g, g.axes[name], exclusive=exclusive, reverse=not reverse)
+    a: RunningAttributes = op.attrs
+    return cumsum(g, g.axes[a.axis], exclusive=a.exclusive, reverse=not a.reverse)
 
 
 def _cumprod_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     # The product rule as a loop without divisions, which is correct for factors of 0:
     # out[k + 1] = out[k] x[k], hence out'[k + 1] = out'[k] x[k] + out[k] t[k].
-    name, exclusive, reverse = op.attrs
+    a: RunningAttributes = op.attrs
     x: Any = op.args[0]
-    axis = x.axes[name]
-    before = cumprod(widen(x), axis, exclusive=True, reverse=reverse)
+    axis = x.axes[a.axis]
+    before = cumprod(widen(x), axis, exclusive=True, reverse=a.reverse)
     shift = multiply.apply(before, widen(t))
     made = LATE_BOUND["linear_recurrence"](
-        widen(x), shift, axis, exclusive=exclusive, reverse=reverse
+        widen(x), shift, axis, exclusive=a.exclusive, reverse=a.reverse
     )
     return round_total(made, op.dtype)
 
 
 def _sort_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     x: Any = op.args[0]
-    axis = op.axes[op.attrs[0]]
+    axis = op.axes[op.attrs.axis]
     return gather(t, argsort(x, axis), axis)
 
 
 def _top_k_reference(op: Op, x: Array) -> Array:
-    name, k = op.attrs
-    position = op.axes.index(name)
+    a: TopKAttributes = op.attrs
+    position = op.axes.index(a.axis)
     # Stable and descending: sort the reversed array ascending, then reverse.
     backwards = np.argsort(np.flip(x, position), axis=position, kind="stable")
     order = x.shape[position] - 1 - np.flip(backwards, position)
-    return np.take(order, np.arange(k), axis=position)
+    return np.take(order, np.arange(a.k), axis=position)
 
 
-def _along(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
-    has_axes(args[0], attrs[:1], "ordered work")
+def _along(args: tuple[Any, ...], attrs: AlongAxis | RunningAttributes) -> Inferred:
+    has_axes(args[0], (attrs.axis,), "ordered work")
     return infer_same(args, attrs)
 
 
-def _argsort_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+def _argsort_infer(args: tuple[Any, ...], attrs: AlongAxis) -> Inferred:
     return _along(args, attrs)[0], INT64, ()
 
 
-def _top_k_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
-    x, (name, k) = args[0], attrs
-    has_axes(x, (name,), "top_k")
-    along = x.axes[name]
+def _top_k_infer(args: tuple[Any, ...], attrs: TopKAttributes) -> Inferred:
+    x, k = args[0], attrs.k
+    has_axes(x, (attrs.axis,), "top_k")
+    along = x.axes[attrs.axis]
     meaning = (
         f"top_k: axis {along} of {x} (made at {x.line_info}) has fewer than k = {k} elements; "
         "give a k of at most its length"
@@ -112,8 +130,7 @@ CUMSUM = Primitive(
     "The running sum along an axis.",
     reference=_cumulative(np.add),
     transpose=_cumsum_transpose,
-    attributes=("axis", "exclusive", "reverse"),
-    fits=(is_name, is_flag, is_flag),
+    attributes=RunningAttributes,
     arity=1,
     infer=_along,
     cost="kernel",
@@ -124,8 +141,7 @@ CUMPROD = Primitive(
     "The running product along an axis; its derivative is right where factors are 0.",
     reference=_cumulative(np.multiply),
     linearise=_cumprod_linearise,
-    attributes=("axis", "exclusive", "reverse"),
-    fits=(is_name, is_flag, is_flag),
+    attributes=RunningAttributes,
     arity=1,
     infer=_along,
     cost="kernel",
@@ -134,10 +150,9 @@ SORT = Primitive(
     "sort",
     "ordered",
     "x in ascending order along an axis, NaN last.",
-    reference=lambda op, x: np.sort(x, axis=op.axes.index(op.attrs[0]), kind="stable"),
+    reference=lambda op, x: np.sort(x, axis=op.axes.index(op.attrs.axis), kind="stable"),
     linearise=_sort_linearise,
-    attributes=("axis",),
-    fits=(is_name,),
+    attributes=AlongAxis,
     arity=1,
     infer=_along,
     cost="kernel",
@@ -147,9 +162,8 @@ ARGSORT = Primitive(
     "argsort",
     "ordered",
     "The positions that sort x in ascending order along an axis; equal elements keep their order.",
-    reference=lambda op, x: np.argsort(x, axis=op.axes.index(op.attrs[0]), kind="stable"),
-    attributes=("axis",),
-    fits=(is_name,),
+    reference=lambda op, x: np.argsort(x, axis=op.axes.index(op.attrs.axis), kind="stable"),
+    attributes=AlongAxis,
     arity=1,
     infer=_argsort_infer,
     carriers=(),
@@ -160,8 +174,7 @@ TOP_K = Primitive(
     "ordered",
     "The positions of the k largest elements along an axis, largest first, NaN above all.",
     reference=_top_k_reference,
-    attributes=("axis", "k"),
-    fits=(is_name, is_count),
+    attributes=TopKAttributes,
     arity=1,
     infer=_top_k_infer,
     carriers=(),

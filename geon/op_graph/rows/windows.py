@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Unpack
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from ...errors import ArgumentError, AxisError
-from ..axes.affine import AffineIndex, Size, divide
+from ..axes.affine import AffineIndex, divide
 from ..axes.axes import Axes, Axis, axes_of
 from ..axes.index_map import GuardedElement, Index, Map, view_map
 from ..axes.index_map import InRange as Inside
@@ -24,14 +25,34 @@ from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive, require
 from ..core.source_info import user_call
 from ..op_graph import NO_AXES, Guard, Op, Tensor, make
-from ..values.attribute_types import as_int, is_axis, is_length, is_name, is_step
+from ..values.attribute_types import (
+    Name,
+    OneAxis,
+    Size,
+    Step,
+    as_int,
+)
 from ..values.dtypes import is_number
 from .movement import broadcast, sum_over, sum_to
 
 if TYPE_CHECKING:
     from ..building.typing import AxisLike, Notes, TensorLike
 
-Attributes = tuple[str, Axis, int, int, Size, Size]
+
+class WindowAttributes(NamedTuple):
+    """Windows along ``axis``: ``window`` is the axis of positions inside each.
+
+    Windows start ``stride`` elements apart, their positions are ``dilation`` apart, and the first
+    window starts ``before`` elements in front of the axis. ``length`` is that of ``axis`` in the
+    result.
+    """
+
+    axis: Name
+    window: OneAxis
+    stride: Step
+    dilation: Step
+    before: Size
+    length: Size
 
 
 @dataclass(frozen=True, init=False)
@@ -111,9 +132,11 @@ class Placed:
     spare: Size
     room: Size
 
-    def attributes(self, length: Size) -> Attributes:
+    def attributes(self, length: Size) -> WindowAttributes:
         """Return the attributes of an op with ``length`` elements along the axis."""
-        return self.axis.name, self.window, self.stride, self.dilation, self.before, length
+        return WindowAttributes(
+            self.axis.name, self.window, self.stride, self.dilation, self.before, length
+        )
 
 
 def place(axis: Axis, window: Window, positions: Axis, what: str) -> Placed:
@@ -172,9 +195,9 @@ def guards_of(placed: Placed, x: Op, what: str) -> tuple[Guard, ...]:
 # Primitives -------------------------------------------------------------------------------------
 
 
-def _axes(x: Op, attrs: Attributes) -> Axes:
+def _axes(x: Op, attrs: WindowAttributes) -> Axes:
     """Return the axes of windows of ``x``, or of ``unwindow`` of it."""
-    name, window, _, _, _, length = attrs
+    name, window, length = attrs.axis, attrs.window, attrs.length
     has_axes(x, (name,), "window")
     require(window.name != name, "windows of {} along {}", window, name)
     axes = [axis.with_length(length) if axis.name == name else axis for axis in x.axes]
@@ -185,22 +208,21 @@ def _axes(x: Op, attrs: Attributes) -> Axes:
     return axes_of(tuple(axes))
 
 
-def _is_inside(x: Op, attrs: Attributes) -> bool:
+def _is_inside(x: Op, attrs: WindowAttributes) -> bool:
     """Return True if every window is known to lie inside the axis."""
-    name, window, stride, dilation, before, count = attrs
-    spare = x.axes[name].expression - (window.expression - 1) * dilation - 1
-    most = spare // stride + 1
+    spare = x.axes[attrs.axis].expression - (attrs.window.expression - 1) * attrs.dilation - 1
+    count, most = attrs.length, spare // attrs.stride + 1
     enough = isinstance(most, int) and isinstance(count, int) and count <= most
-    return before == 0 and (count == most or enough)
+    return attrs.before == 0 and (count == most or enough)
 
 
-def _windows_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+def _windows_infer(args: tuple[Any, ...], attrs: WindowAttributes) -> Inferred:
     axes = _axes(args[0], attrs)
-    require(_is_inside(args[0], attrs), "windows {} outside {}", attrs, args[0])
+    require(_is_inside(args[0], attrs), "windows {} outside {}", (*attrs,), args[0])
     return axes, args[0].dtype, ()
 
 
-def _filled_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+def _filled_infer(args: tuple[Any, ...], attrs: WindowAttributes) -> Inferred:
     x, value = args
     scalar = value.axes is NO_AXES and value.dtype is x.dtype
     require(scalar, "windows of {} with {}", x.dtype, value)
@@ -209,10 +231,10 @@ def _filled_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
 
 def _shown(op: Op, index: Index) -> dict[str, AffineIndex]:
     """Return the index in x that an element of its windows reads."""
-    name, window, stride, dilation, before, _ = op.attrs
-    at = index[name] * stride + index[window.name] * dilation - before
+    a: WindowAttributes = op.attrs
+    at = index[a.axis] * a.stride + index[a.window.name] * a.dilation - a.before
     own = op.args[0].axes.names
-    return {n: at if n == name else index[n] for n in own}
+    return {n: at if n == a.axis else index[n] for n in own}
 
 
 def _windows_map(op: Op, index: Index) -> Map:
@@ -220,39 +242,41 @@ def _windows_map(op: Op, index: Index) -> Map:
 
 
 def _padded_map(op: Op, index: Index) -> Map:
-    name, x = op.attrs[0], op.args[0]
+    name, x = op.attrs.axis, op.args[0]
     found = _shown(op, index)
     guard = Inside(found[name], 0, x.axes[name].expression)
     return GuardedElement((guard,), 0, found), GuardedElement((), 1, {})
 
 
 def _unwindow_map(op: Op, index: Index) -> Map:
-    name, window, stride, dilation, before, _ = op.attrs
+    a: WindowAttributes = op.attrs
     y = op.args[0]
-    at = index[name] + before - index[window.name] * dilation
-    count = y.axes[name].expression
-    guards = [Inside(at, 0, (count - 1) * stride + 1)]
-    if stride > 1:
-        at, rest = divide(at, stride)
+    at = index[a.axis] + a.before - index[a.window.name] * a.dilation
+    count = y.axes[a.axis].expression
+    guards = [Inside(at, 0, (count - 1) * a.stride + 1)]
+    if a.stride > 1:
+        at, rest = divide(at, a.stride)
         guards.append(Inside(rest, 0, 1))
-    found = {n: at if n == name else index[n] for n in y.axes.names}
+    found = {n: at if n == a.axis else index[n] for n in y.axes.names}
     return GuardedElement(tuple(guards), 0, found), GuardedElement((), 1, {})
 
 
 def _windows_transpose(g: Tensor, op: Op, i: int) -> Tensor:
     x = op.args[0]
+    a: WindowAttributes = op.attrs
     if i == 1:
         return _of_border(g, op)
-    back = unwindow(g, (*op.attrs[:-1], x.axes[op.attrs[0]].expression))
-    return _together(back, x.axes, op.attrs[1].name)
+    back = unwindow(g, a._replace(length=x.axes[a.axis].expression))
+    return _together(back, x.axes, a.window.name)
 
 
 def _unwindow_transpose(g: Tensor, op: Op, i: int) -> Tensor:
     y = op.args[0]
+    a: WindowAttributes = op.attrs
     if i == 1:
         return _of_border(g, op)
-    back = windows(g, (*op.attrs[:-1], y.axes[op.attrs[0]].expression), number(0, g.dtype))
-    return _together(back, y.axes, op.attrs[1].name)
+    back = windows(g, a._replace(length=y.axes[a.axis].expression), number(0, g.dtype))
+    return _together(back, y.axes, a.window.name)
 
 
 def _together(x: Tensor, axes: Axes, window: str) -> Tensor:
@@ -293,22 +317,20 @@ def _padded_samples() -> list[tuple[str, Any, Any]]:
 
 def _unwindow_samples() -> list[tuple[str, Any, Any]]:
     a, b, r = Axis("A", 2), Axis("B", 5), Axis("R", 3)
+    of = partial(WindowAttributes, "B", r)
     return [
-        ("of windows", [[a, b, r]], lambda y: unwindow(y, ("B", r, 1, 1, 0, 7))),
-        ("with steps", [[r, b, a]], lambda y: unwindow(y, ("B", r, 2, 3, 1, 12))),
-        ("of one position", [[a, b]], lambda y: unwindow(y, ("B", r, 3, 2, 4, 9))),
+        ("of windows", [[a, b, r]], lambda y: unwindow(y, of(1, 1, 0, 7))),
+        ("with steps", [[r, b, a]], lambda y: unwindow(y, of(2, 3, 1, 12))),
+        ("of one position", [[a, b]], lambda y: unwindow(y, of(3, 2, 4, 9))),
     ]
 
 
-_NAMES = ("axis", "window", "stride", "dilation", "before", "length")
-_FITS = (is_name, is_axis, is_step, is_step, is_length, is_length)
 WINDOWS = Primitive(
     "window",
     "movement",
     "The windows of x along an axis, all inside it.",
     transpose=_windows_transpose,
-    attributes=_NAMES,
-    fits=_FITS,
+    attributes=WindowAttributes,
     arity=1,
     infer=_windows_infer,
     index_map=_windows_map,
@@ -320,8 +342,7 @@ PADDED_WINDOWS = Primitive(
     "movement",
     "The windows of x along an axis, with one value where they reach beyond it.",
     transpose=_windows_transpose,
-    attributes=_NAMES,
-    fits=_FITS,
+    attributes=WindowAttributes,
     arity=2,
     infer=_filled_infer,
     index_map=_padded_map,
@@ -333,8 +354,7 @@ UNWINDOW = Primitive(
     "For each element of an axis and each window position: the element of that window there, or a "
     "value where there is no such window.",
     transpose=_unwindow_transpose,
-    attributes=_NAMES,
-    fits=_FITS,
+    attributes=WindowAttributes,
     arity=2,
     infer=_filled_infer,
     index_map=_unwindow_map,
@@ -342,7 +362,9 @@ UNWINDOW = Primitive(
 )
 
 
-def windows(x: Tensor, attrs: Attributes, value: Tensor, guards: tuple[Guard, ...] = ()) -> Tensor:
+def windows(
+    x: Tensor, attrs: WindowAttributes, value: Tensor, guards: tuple[Guard, ...] = ()
+) -> Tensor:
     """Return the windows given by ``attrs``, padded with ``value`` if some reach outside."""
     if _is_inside(x, attrs):
         inside: Tensor = make(WINDOWS, (x,), attrs, guards=guards)
@@ -351,8 +373,8 @@ def windows(x: Tensor, attrs: Attributes, value: Tensor, guards: tuple[Guard, ..
     return made
 
 
-def unwindow(y: Tensor, attrs: Attributes) -> Tensor:
-    """Return the inverse of windows: ``attrs[-1]`` elements along the axis, for each position.
+def unwindow(y: Tensor, attrs: WindowAttributes) -> Tensor:
+    """Return the inverse of windows: ``attrs.length`` elements along the axis, for each position.
 
     The element is that of ``y`` at the window that has it at this position, or 0 if there is none.
     If ``y`` lacks the axis of positions, it is the same for each position.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive, require
 from ..op_graph import Tensor, make
 from ..rows.elementwise import absolute, less, less_equal, minimum, where
-from ..values.attribute_types import as_int, is_count
+from ..values.attribute_types import Count, as_int
 from ..values.dtypes import FLOAT32, kind
 
 if TYPE_CHECKING:
@@ -220,7 +220,13 @@ lgamma = elementwise(
 )
 
 
-def _float_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+class OfOrder(NamedTuple):
+    """The order ``n`` of a derivative."""
+
+    n: Count
+
+
+def _float_infer(args: tuple[Any, ...], attrs: OfOrder) -> Inferred:
     require(kind(args[0].dtype) == "f", "a special function of {}", args[0].dtype)
     return args[0].axes, args[0].dtype, ()
 
@@ -229,10 +235,9 @@ POLYGAMMA = Primitive(
     "polygamma",
     "elementwise",
     "The derivative of order n of digamma, itself the derivative of lgamma (n = 0).",
-    reference=lambda op, x: _polygamma_reference(op.attrs[0], x),
-    partials=(lambda out, x: polygamma(out.attrs[0] + 1, x),),
-    attributes=("n",),
-    fits=(is_count,),
+    reference=lambda op, x: _polygamma_reference(op.attrs.n, x),
+    partials=(lambda out, x: polygamma(out.attrs.n + 1, x),),
+    attributes=OfOrder,
     arity=1,
     infer=_float_infer,
 )
@@ -342,10 +347,9 @@ ERFCX_DERIVATIVE = Primitive(
     "erfcx_derivative",
     "elementwise",
     "The derivative of order n of ``geon.erfcx``, n >= 1.",
-    reference=lambda op, x: _erfcx_derivative_reference(op.attrs[0], x),
-    partials=(lambda out, x: erfcx_derivative(out.attrs[0] + 1, x),),
-    attributes=("n",),
-    fits=(is_count,),
+    reference=lambda op, x: _erfcx_derivative_reference(op.attrs.n, x),
+    partials=(lambda out, x: erfcx_derivative(out.attrs.n + 1, x),),
+    attributes=OfOrder,
     arity=1,
     infer=_float_infer,
 )

@@ -56,12 +56,12 @@ def _adopted(op: Op, args: tuple[Op, ...], notes: Notes | None, lengths: Mapping
         attrs = with_bodies_of(attrs, lambda body: _adopted_body(body, lengths))
     if lengths:
         axes = bind_lengths(op.axes, lengths)
-        attrs = tuple([bind_lengths(value, lengths) for value in attrs])
+        attrs = op.primitive.named(tuple([bind_lengths(value, lengths) for value in attrs]))
         guards = bound_guards(op.guards, lengths)
     if isinstance(op, Leaf):
         return op if axes is op.axes else copy_leaf(op, axes)
-    if op.primitive is LENGTH and isinstance(attrs[0], int):
-        return length_value(attrs[0])
+    if op.primitive is LENGTH and isinstance(attrs.length, int):
+        return length_value(attrs.length)
     return copy_op(op, args, attrs, axes, guards, notes)
 
 

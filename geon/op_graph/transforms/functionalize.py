@@ -294,9 +294,9 @@ def _placed(current: Tensor, chain: tuple[Op, ...], value: Tensor, site: Site) -
         return value
     wholes = [current]
     for part in chain[:-1]:
-        wholes.append(_slice(wholes[-1], part.attrs[0], part.args[1:], part.guards, site=site))
+        wholes.append(_slice(wholes[-1], part.attrs.items, part.args[1:], part.guards, site=site))
     for whole, part in zip(reversed(wholes), reversed(chain), strict=True):
-        value = _update(whole, value, part.attrs[0], part.args[1:], part.guards, 1, site)
+        value = _update(whole, value, part.attrs.items, part.args[1:], part.guards, 1, site)
     return value
 
 
@@ -327,10 +327,12 @@ def _overlap(left: tuple[Op, ...], right: tuple[Op, ...]) -> bool:
     """Return True if two chains of slices of one leaf may have an element in common."""
     if not left or not right:
         return True
-    for a, b in zip(left[0].attrs[0], right[0].attrs[0], strict=True):
+    for a, b in zip(left[0].attrs.items, right[0].attrs.items, strict=True):
         if _apart(a, b):
             return False
-    same = left[0].attrs[0] == right[0].attrs[0] and same_ops(left[0].args[1:], right[0].args[1:])
+    same = left[0].attrs.items == right[0].attrs.items and same_ops(
+        left[0].args[1:], right[0].args[1:]
+    )
     return _overlap(left[1:], right[1:]) if same else True
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import numpy as np
 
@@ -149,6 +149,12 @@ Widths = Annotated[tuple[tuple[int, int] | None, ...], is_widths]
 Items = Annotated[tuple[Any, ...], is_items]
 
 
+class AlongAxis(NamedTuple):
+    """The name of the axis along which a primitive works."""
+
+    axis: Name
+
+
 @cache
 def predicates(attributes: type) -> tuple[Callable[[Any], bool], ...]:
     """Return the predicate of each attribute of a class of attributes, in order.
@@ -163,11 +169,6 @@ def _predicate(hint: Any) -> Callable[[Any], bool]:
     if hasattr(hint, "__metadata__"):
         return hint.__metadata__[0]  # type: ignore[no-any-return]  # one of those above
     return lambda value: isinstance(value, hint)
-
-
-def whole_further(attrs: tuple[Any, ...], axes: Axes) -> tuple[Any, ...]:
-    """Return attributes whose first one gets None (a whole axis) for each of ``axes``."""
-    return ((*attrs[0], *[None] * len(axes)), *attrs[1:])
 
 
 def with_lengths(value: Any, of: Callable[[Length], int | Length]) -> Any:

@@ -174,12 +174,12 @@ class ArrayOperands:
         """Return the array of a constant or a length."""
         if op.primitive.name == "constant":
             return self.constant(op)
-        length = op.attrs[0] if op.primitive.name == "length" else op.args[0].attrs[0]
+        length = (op if op.primitive.name == "length" else op.args[0]).attrs.length
         return self.make("n", f"np.asarray({length_text(length)}, {dtype_text(op.dtype)})", "bind")
 
     def constant(self, op: Op) -> str:
         """Return the name of a constant: an argument of ``bind``, a scalar or a global array."""
-        value = op.attrs[0]
+        value = op.attrs.value
         if isinstance(value, Frozen):
             name = f"k{self.constants[value]}"
             self.scopes[name] = "bind"
@@ -250,7 +250,7 @@ class ArrayOperands:
         return self.view_of(source, f".reshape({self.shape(op.axes.lengths)}, copy=False)")
 
     def _flipped(self, op: Op, source: str) -> str:
-        parts = ["::-1" if n in op.attrs[0] else ":" for n in op.axes.names]
+        parts = ["::-1" if n in op.attrs.flipped else ":" for n in op.axes.names]
         return self.view_of(source, f"[{', '.join(parts)}]")
 
     def _sliced(self, op: Op, source: str) -> str:
@@ -259,7 +259,7 @@ class ArrayOperands:
     def index(self, op: Op, first: int) -> str:
         """Return the index text of a slice or update; run-time positions are read as integers."""
         parts = []
-        for item in op.attrs[0]:
+        for item in op.attrs.items:
             if item is None:
                 parts.append(":")
             elif item[0] == "range":

@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 from ...op_graph.axes.lengths import Length, product
 from ...op_graph.op_graph import Op
-from ...op_graph.rows.indexing import COMBINING
+from ...op_graph.random.streams import RandomBitsAttributes
+from ...op_graph.rows.indexing import COMBINING, ScatterAttributes
 from ...op_graph.rows.reductions import positions
+from ...op_graph.rows.sort_and_cumulative import RunningAttributes
 from ...op_graph.values.dtypes import kind, name_of
 from ..kernels.nests.inlining import inspected_values
 from ..lowering.fusion.kernel import Kernel
@@ -87,8 +89,8 @@ def _position(work: ArrayOperands, op: Op) -> list[str]:
 
 
 def _cumulative(work: ArrayOperands, op: Op) -> list[str]:
-    name, exclusive, reverse = op.attrs
-    at = op.axes.index(name)
+    a: RunningAttributes = op.attrs
+    at = op.axes.index(a.axis)
     ufunc, identity = ("add", 0) if op.primitive.name == "cumsum" else ("multiply", 1)
     x, out = work.array(op.args[0]), work.array(op)
 
@@ -100,12 +102,12 @@ def _cumulative(work: ArrayOperands, op: Op) -> list[str]:
             return f"rt.add_accumulate({source}, {at}, {target})"
         return f"np.{ufunc}.accumulate({source}, axis={at}, out={target})"
 
-    backwards = "::-1" if reverse else ":"
-    if not exclusive:
+    backwards = "::-1" if a.reverse else ":"
+    if not a.exclusive:
         return [accumulated(part(x, backwards), part(out, backwards))]
-    source = part(x, ":0:-1" if reverse else ":-1")
-    target = part(out, "-2::-1" if reverse else "1:")
-    first = part(out, "-1:" if reverse else ":1")
+    source = part(x, ":0:-1" if a.reverse else ":-1")
+    target = part(out, "-2::-1" if a.reverse else "1:")
+    first = part(out, "-1:" if a.reverse else ":1")
     return [
         f"np.copyto({first}, {work.scalar(identity, op.dtype)})",
         accumulated(source, target),
@@ -115,17 +117,17 @@ def _cumulative(work: ArrayOperands, op: Op) -> list[str]:
 def _sort(work: ArrayOperands, op: Op) -> list[str]:
     x, out = work.operand(op.args[0]), work.operand(op)
     first = [] if x == out else [f"np.copyto({out}, {x})"]
-    return [*first, f"{out}.sort(axis={op.axes.index(op.attrs[0])}, kind='stable')"]
+    return [*first, f"{out}.sort(axis={op.axes.index(op.attrs.axis)}, kind='stable')"]
 
 
 def _argsort(work: ArrayOperands, op: Op) -> list[str]:
-    x, out, at = work.operand(op.args[0]), work.operand(op), op.axes.index(op.attrs[0])
+    x, out, at = work.operand(op.args[0]), work.operand(op), op.axes.index(op.attrs.axis)
     return [f"np.copyto({out}, np.argsort({x}, axis={at}, kind='stable'))"]
 
 
 def _top_k(work: ArrayOperands, op: Op) -> list[str]:
-    x, out, at = work.operand(op.args[0]), work.operand(op), op.axes.index(op.attrs[0])
-    return [f"rt.top_k({x}, {at}, {op.attrs[1]}, {out})"]
+    x, out, at = work.operand(op.args[0]), work.operand(op), op.axes.index(op.attrs.axis)
+    return [f"rt.top_k({x}, {at}, {op.attrs.k}, {out})"]
 
 
 def _dot(work: ArrayOperands, op: Op) -> list[str]:
@@ -184,11 +186,11 @@ def _flatten(work: ArrayOperands, op: Op) -> list[str]:
 
 
 def _concat(work: ArrayOperands, op: Op) -> list[str]:
-    at, out = op.axes.index(op.attrs[0]), work.array(op)
+    at, out = op.axes.index(op.attrs.axis), work.array(op)
     lines: list[str] = []
     start: int | Length = 0
     for arg in op.args:
-        end = start + arg.axes[op.attrs[0]].expression
+        end = start + arg.axes[op.attrs.axis].expression
         text = ", ".join([":"] * at + [f"{length_text(start)}:{length_text(end)}"])
         part = work.view_of(out, f"[{text}]")
         lines.append(f"np.copyto({part}, {work.operand(arg, arg.axes)})")
@@ -199,7 +201,7 @@ def _concat(work: ArrayOperands, op: Op) -> list[str]:
 def _pad(work: ArrayOperands, op: Op) -> list[str]:
     x, value = op.args
     inner = []
-    for axis, width in zip(x.axes, op.attrs[0], strict=True):
+    for axis, width in zip(x.axes, op.attrs.widths, strict=True):
         low = 0 if width is None else width[0]
         inner.append(f"{low}:{length_text(low + axis.expression)}")
     part = work.view_of(work.array(op), f"[{', '.join(inner)}]")
@@ -211,7 +213,7 @@ def _pad(work: ArrayOperands, op: Op) -> list[str]:
 
 def _gather(work: ArrayOperands, op: Op) -> list[str]:
     x, index = op.args
-    at = x.axes.index(op.attrs[0])
+    at = x.axes.index(op.attrs.axis)
     return [
         f"np.take({work.operand(x)}, {work.operand(index)}, axis={at}, mode='wrap', "
         f"out={work.operand(op)})"
@@ -221,12 +223,13 @@ def _gather(work: ArrayOperands, op: Op) -> list[str]:
 def _scatter(work: ArrayOperands, op: Op) -> list[str]:
     x, out = work.operand(op.args[0]), work.operand(op)
     index, value = work.operand(op.args[1]), work.operand(op.args[2])
-    place = ", ".join([":"] * op.axes.index(op.attrs[0]) + [index])
+    a: ScatterAttributes = op.attrs
+    place = ", ".join([":"] * op.axes.index(a.axis) + [index])
     first = [] if x == out else [f"np.copyto({out}, {x})"]
-    if op.attrs[1] == "set":
+    if a.mode == "set":
         return [*first, f"{out}[{place}] = {value}"]
-    slices = ", ".join(["slice(None)"] * op.axes.index(op.attrs[0]) + [index])
-    return [*first, f"np.{COMBINING[op.attrs[1]].__name__}.at({out}, ({slices},), {value})"]
+    slices = ", ".join(["slice(None)"] * op.axes.index(a.axis) + [index])
+    return [*first, f"np.{COMBINING[a.mode].__name__}.at({out}, ({slices},), {value})"]
 
 
 def _iota(work: ArrayOperands, op: Op) -> list[str]:
@@ -234,18 +237,18 @@ def _iota(work: ArrayOperands, op: Op) -> list[str]:
 
 
 def _random_bits(work: ArrayOperands, op: Op) -> list[str]:
-    seed, draw = op.attrs[0], op.attrs[1]
+    a: RandomBitsAttributes = op.attrs
     flat = work.view_of(work.array(op), ".reshape(-1, copy=False)")
     calls = work.operand(op.args[0])
-    return [f"rt.random_bits({flat}, {seed}, {draw}, int({calls}))"]
+    return [f"rt.random_bits({flat}, {a.seed}, {a.draw}, int({calls}))"]
 
 
 def _print(work: ArrayOperands, op: Op) -> list[str]:
-    return [f"rt.show({op.attrs[0]!r}, {work.operand(op.args[0])})"]
+    return [f"rt.show({op.attrs.label!r}, {work.operand(op.args[0])})"]
 
 
 def _checked(work: ArrayOperands, op: Op) -> list[str]:
-    length, lowest = work.length(op.attrs[0]), "" if op.attrs[1] else ", 0"
+    length, lowest = work.length(op.attrs.length), "" if op.attrs.from_end else ", 0"
     return [
         f"rt.check_positions({work.operand(index)}, {length}, {work.position}{lowest})"
         for index in inspected_values(op)

@@ -26,7 +26,7 @@ class ContractionAxes:
 def groups(op: Op) -> ContractionAxes:
     """Return the axes of a contraction by role, in the order of its operands."""
     x, y = op.args[0].axes, op.args[1].axes
-    summed = op.attrs[0]
+    summed = op.attrs.over
     return ContractionAxes(
         tuple(n for n in x.names if n in y and n not in summed),
         tuple(n for n in x.names if n not in y),

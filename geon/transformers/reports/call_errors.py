@@ -47,8 +47,8 @@ def describe_kernel(op: Op) -> str:
     which = "derivative" if derived else "forward"
     if op.primitive.name == "checked" and kind(op.dtype) == "f":
         return (
-            f"fixed_point made at {made_at(op)}, in the {which} pass, of {op.attrs[0]} steps at "
-            f"most, {UNCONVERGED}"
+            f"fixed_point made at {made_at(op)}, in the {which} pass, of {op.attrs.length} steps "
+            f"at most, {UNCONVERGED}"
         )
     return f"{shown} {made} at {made_at(op)}, in the {which} pass"
 

@@ -36,7 +36,7 @@ def dump_request(request: Request, known: Mapping[Leaf, Any], lengths: Mapping[s
     fed = {stands.get(leaf, leaf): array for leaf, array in known.items()}
     feeds = {leaf: fed[leaf] for leaf in storage_leaves(*request.results) if leaf in fed}
     lengths_used = [axis.expression for op in ops for axis in op.axes]
-    lengths_used += [op.attrs[0] for op in ops if op.primitive.name == "length"]
+    lengths_used += [op.attrs.length for op in ops if op.primitive.name == "length"]
     used = {name for length in lengths_used for name in names_of(length)}
     needed = {name: size for name, size in lengths.items() if name in used}
     return dumps(list(request.results), feeds=feeds, lengths=needed)

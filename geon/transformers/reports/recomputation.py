@@ -33,7 +33,7 @@ def _called(op: Op) -> str:
     """Return an op's name: its primitive; for a scan of a segment, with its number of steps."""
     if op.primitive.name != "scan":
         return op.primitive.name
-    axis = op.attrs[0]
+    axis = op.attrs.axis
     return f"scan of {axis.length} steps along {axis.name}"
 
 

@@ -214,7 +214,7 @@ def _held_places(kernel: Any, base: Mapping[Op, Op]) -> list[Hashable] | None:
 def _turns(op: Op, lengths: Mapping[str, int]) -> int:
     """Return the iterations of a region's body; a likely number if only a call shows it."""
     if op.primitive.name == "scan":
-        return evaluate(op.attrs[0].expression, lengths)
+        return evaluate(op.attrs.axis.expression, lengths)
     if op.primitive.name == "while":
         limit = op.attrs.limit
         return NOMINAL_WHILE_TURNS if limit is None else min(limit, NOMINAL_WHILE_TURNS)

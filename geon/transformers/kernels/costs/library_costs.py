@@ -70,7 +70,7 @@ def sorted_steps(op: Op, lengths: Mapping[str, int]) -> float:
 
     They are those of a sorting network for short lines, and of quicksort rounds for long ones.
     """
-    at = op.args[0].axes.index(op.attrs[0])
+    at = op.args[0].axes.index(op.attrs.axis)
     n = int(evaluate(op.args[0].axes.lengths[at], lengths))
     itemsize, bits = op.args[0].dtype.itemsize, n.bit_length()
     finds = op.primitive.name != "sort"
@@ -84,7 +84,7 @@ def sorted_steps(op: Op, lengths: Mapping[str, int]) -> float:
     word = 8 if finds else itemsize
     share = 1.0
     if op.primitive.name == "top_k":
-        share = int(evaluate(op.attrs[1], lengths)) / n
+        share = int(evaluate(op.attrs.k, lengths)) / n
     return (8 + 2 * bits * share) * (1 + word / 4) / 2
 
 
@@ -103,13 +103,13 @@ def _replaced(
     whole = result * op.dtype.itemsize
     part = min(sizes[at] * op.dtype.itemsize, whole)
     read = sum(bytes_of[1:])
-    combines = scatters and op.attrs[1] != "set"
+    combines = scatters and op.attrs.mode != "set"
     if combines:
         note(rows, "add", name_of(op.dtype), sizes[at])
     others = [(size, 0) for size in bytes_of[1:]]
     steps, picked = 2 * sizes[at], 0
     if scatters:
-        lengths_after = op.axes.lengths[op.axes.names.index(op.attrs[0]) + 1 :]
+        lengths_after = op.axes.lengths[op.axes.names.index(op.attrs.axis) + 1 :]
         picked = sizes[at] // max(int(evaluate(product(lengths_after), lengths)), 1)
         steps = SCATTER_STEPS * picked + sizes[at]
     if places is not None and places[-1] == places[0]:

@@ -236,7 +236,7 @@ class Region:
     @property
     def numbers(self) -> tuple[int, ...]:
         """Return the numbers of the region's results that are computed."""
-        return tuple([op.attrs[0] for op in self.results])
+        return tuple([op.attrs.number for op in self.results])
 
     @property
     def held(self) -> frozenset[int]:

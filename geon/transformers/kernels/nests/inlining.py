@@ -251,7 +251,7 @@ class Elements:
         if name == "constant":
             return self.code.number(scalar_value(op), op.dtype)
         if name == "length":
-            return self.code(LengthNumber, op.attrs[0], op.dtype)
+            return self.code(LengthNumber, op.attrs.length, op.dtype)
         if name == "iota":
             return self.code(IndexNumber, index[op.axes.names[0]], op.dtype)
         if name == "random_bits":
@@ -264,7 +264,7 @@ class Elements:
 
     def drawn(self, op: Op, index: Index) -> RandomBits:
         """Return random bits; seed and draw number are operands, so equal draws share text."""
-        told = array_constant(np.array(op.attrs[:2], UINT64), SEED_AND_DRAW)
+        told = array_constant(np.array((op.attrs.seed, op.attrs.draw), UINT64), SEED_AND_DRAW)
         seed, draw = (
             self.code(Load, self.operands.number(told), AffineIndex((), k), UINT64)
             for k in range(2)

@@ -78,7 +78,7 @@ def _part(fused: Fused, operands: OperandInliner, taken: Mapping[str, Class]) ->
         n: Loop(f"d{k}", (n,), of[n].turns(operands.extent(axis)))
         for k, (n, axis) in enumerate(axes.items())
     }
-    summed: tuple[str, ...] = dot.attrs[0]
+    summed: tuple[str, ...] = dot.attrs.over
     loops = _needed(loops, summed)
     index = {
         n: operands.at(n, of[n].index(variable(loops[n].name) if n in loops else AffineIndex()))

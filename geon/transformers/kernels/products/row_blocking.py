@@ -151,7 +151,7 @@ def finds_extremes(op: Op) -> bool:
     """Return True if ``op`` is an argmax or argmin along the innermost axis of its argument."""
     if op.primitive.name not in ("argmax", "argmin"):
         return False
-    reduced: tuple[str, ...] = op.attrs[0]
+    reduced: tuple[str, ...] = op.attrs.reduced
     return reduced == op.args[0].axes.names[-1:]
 
 

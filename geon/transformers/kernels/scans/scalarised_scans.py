@@ -116,7 +116,7 @@ def _adds(op: Op) -> bool:
 def _summed(op: Op) -> tuple[str, ...]:
     """Return the axes that an op sums over."""
     if op.primitive.name == "dot":
-        return tuple(op.attrs[0])
+        return op.attrs.over
     if op.primitive.name == "sum":
         return tuple([name for name in op.args[0].axes.names if name not in op.axes])
     return ()
@@ -148,7 +148,7 @@ class _Unrolled:
         operands: OperandInliner,
     ) -> None:
         self.region, self.a, self.row, self.operands = region, a, row, operands
-        self.results = {op.attrs[0]: op for op in results}
+        self.results = {op.attrs.number: op for op in results}
         self.elements = Elements(operands, _decided)
         roots = a.body.results
         axes = max([op.axes for op in roots], key=len, default=NO_AXES)

@@ -96,7 +96,7 @@ class _Maker:
         operands: OperandInliner,
     ) -> None:
         self.region, self.a, self.rows, self.operands = region, a, rows, operands
-        self.results = {op.attrs[0]: op for op in results}
+        self.results = {op.attrs.number: op for op in results}
         self.elements = Elements(operands)
         self.index: dict[str, AffineIndex] = {name: variable(name) for name in rows.names}
         for number, parameter in enumerate(a.body.parameters[:-1]):

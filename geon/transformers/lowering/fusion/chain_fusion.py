@@ -274,7 +274,7 @@ def kept_by(group: Group) -> frozenset[str]:
     if fused.kind != "contraction":
         return frozenset()
     renamed = {name for pair in fused.names for name in pair}
-    return common - renamed - frozenset(product_of(group).attrs[0])
+    return common - renamed - frozenset(product_of(group).attrs.over)
 
 
 def kept_along(value: Op, group: Group) -> frozenset[str]:

@@ -77,7 +77,7 @@ def region_results(ops: Iterable[Op]) -> dict[Op, tuple[Op, ...]]:
         if is_region_result(op):
             found.setdefault(op.args[0], []).append(op)
     return {
-        region: tuple(sorted(results, key=lambda op: int(op.attrs[0])))
+        region: tuple(sorted(results, key=lambda op: op.attrs.number))
         for region, results in found.items()
     }
 

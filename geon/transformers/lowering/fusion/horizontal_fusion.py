@@ -61,6 +61,6 @@ class Siblings:
         below = self.state.below_views(op)
         while op is not below:
             if is_of(op, "window"):
-                names.discard(op.attrs[1].name)
+                names.discard(op.attrs.window.name)
             op = op.args[0]
         return names

@@ -55,7 +55,7 @@ def is_choice(op: Op) -> bool:
     base = op.args[0]
     while base.primitive.name in ("broadcast", "reorder"):
         base = base.args[0]
-    known = all(item is None or item[0] in ("range", "at") for item in op.attrs[0])
+    known = all(item is None or item[0] in ("range", "at") for item in op.attrs.items)
     return known and base.axes is NO_AXES and is_bound(base)
 
 
@@ -160,8 +160,8 @@ class _LayoutState:
                 return viewed, self.base[op.args[0]]
         if name == "dot":
             order = self.target.arrange(op, *(self.layouts[arg] for arg in op.args)).order
-        elif name == "copy" and op.attrs[0] is not None:
-            order = op.attrs[0]
+        elif name == "copy" and op.attrs.layout is not None:
+            order = op.attrs.layout
         elif op.primitive.kind == "elementwise" and not final and not isinstance(op, Leaf):
             order = self.inherited(op)
         else:

@@ -48,7 +48,7 @@ def reduces(op: Op) -> bool:
     if op.primitive.kind != "reduction":
         return False
     innermost = op.args[0].axes.names[-1:]
-    if op.primitive.cost != "kernel" or op.attrs[0] == () or op.attrs[0] != innermost:
+    if op.primitive.cost != "kernel" or op.attrs.reduced == () or op.attrs.reduced != innermost:
         return True
     length = op.args[0].axes[innermost[0]].expression
     return isinstance(length, int) and length <= MAX_SHORT_ROW_ELEMENTS and len(op.axes) > 0
@@ -64,7 +64,7 @@ def is_product(op: Op) -> bool:
     """
     if op.dtype.name not in ("float32", "float64"):
         return False
-    (first, second), names = op.args, op.attrs[0]
+    (first, second), names = op.args, op.attrs.over
     x, y = first.axes, second.axes
     depth = product(x[n].expression for n in names)
     own = [[a for a in p if a.name not in q] for p, q in ((x, y), (y, x))]
@@ -91,7 +91,7 @@ def _is_worth(op: Op) -> bool:
 
 def _is_normed(op: Op, names: tuple[str, ...]) -> bool:
     """Return True if elementwise ops lead to a reduction along axes of these names."""
-    return any(name in found.attrs[0] for found in reductions_below(op) for name in names)
+    return any(name in found.attrs.reduced for found in reductions_below(op) for name in names)
 
 
 def reductions_below(op: Op, deep: int = MAX_SOFTMAX_DEPTH_OPS) -> list[Op]:

@@ -35,7 +35,7 @@ short = Rules("short sums")
 @short.on("dot")
 def sum_of_terms(op: Op) -> Op | None:
     """Rewrite a product over a few indices as the sum of the products at each index."""
-    names: tuple[str, ...] = op.attrs[0]
+    names: tuple[str, ...] = op.attrs.over
     x: Any
     y: Any
     x, y = op.args
@@ -77,7 +77,7 @@ def _few_terms(op: Op, having: Op, terms: Size) -> bool:
     """Return True if short runs of ``terms`` terms pay, given the overhead per run."""
     x, y = op.args
     other = x if having is y else y
-    if other.axes.names[-1] not in op.attrs[0]:
+    if other.axes.names[-1] not in op.attrs.over:
         return False
     own = [axis.expression for axis in op.axes if axis not in x.axes or axis not in y.axes]
     small = len(own) < len(op.axes) and is_below(product(own), MAX_SMALL_PRODUCT_ELEMENTS + 1)

@@ -42,7 +42,7 @@ def open_lengths(plan: Plan) -> list[str]:
         for axis in op.axes:
             found |= names_of(axis.expression)
         if op.primitive.name == "scan":
-            found |= names_of(op.attrs[0].expression)
+            found |= names_of(op.attrs.axis.expression)
         if op.primitive.name in ("length", "slice", "update", "checked"):
             found |= _named(op.attrs)
     return sorted(found)

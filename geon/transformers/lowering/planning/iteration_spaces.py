@@ -22,7 +22,7 @@ def space_of(kernel: Kernel) -> Space:
     ops = (*kernel.results, *kernel.reads, *within)
     found = frozenset((axis.name, axis.expression) for op in ops for axis in op.axes)
     if isinstance(kernel.work, OrderedLoop):
-        found |= {(f"{kernel.work.op.attrs[0].name} of a loop", kernel.work.turns)}
+        found |= {(f"{kernel.work.op.attrs.axis.name} of a loop", kernel.work.turns)}
     return found
 
 

@@ -226,7 +226,7 @@ class Crest:
 
 def scans_of(program: Program) -> tuple[Axis, ...]:
     """Return the axes of all scans, which identify a segmentation."""
-    return tuple([op.attrs[0] for op in deep_order(program.roots) if op.primitive.name == "scan"])
+    return tuple([op.attrs.axis for op in deep_order(program.roots) if op.primitive.name == "scan"])
 
 
 def descendants(order: Sequence[Op], ops: Iterable[Op]) -> set[Op]:

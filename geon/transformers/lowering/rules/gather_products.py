@@ -82,11 +82,11 @@ def _product_of_rows(op: Op) -> Form | None:
         return None
     for k, factor in enumerate(op.args):
         rows, other = _beneath(factor), tensor(op.args[1 - k])
-        if not is_of(rows, "gather") or not _plain(rows) or rows.attrs[0] in other.axes:
+        if not is_of(rows, "gather") or not _plain(rows) or rows.attrs.axis in other.axes:
             continue
         x, index = (tensor(arg) for arg in rows.args)
-        summed, own = op.attrs[0], index.axes.names
-        size, words = index.axes.size, x.axes[rows.attrs[0]]
+        summed, own = op.attrs.over, index.axes.names
+        size, words = index.axes.size, x.axes[rows.attrs.axis]
         if not any(name in other.axes for name in own):
             both = (x, other) if k == 0 else (other, x)
             of_each = contract_two(*both, summed)
@@ -107,13 +107,13 @@ def _product_of_rows(op: Op) -> Form | None:
 
 def _sum_of_products(op: Op) -> Form | None:
     """Return the form by word of a scatter-add of products, or None."""
-    if not is_of(op, "scatter") or op.attrs[1] != "add" or not _plain(op):
+    if not is_of(op, "scatter") or op.attrs.mode != "add" or not _plain(op):
         return None
     x, index = (tensor(arg) for arg in op.args[:2])
-    added, words = _beneath(op.args[2]), x.axes[op.attrs[0]]
+    added, words = _beneath(op.args[2]), x.axes[op.attrs.axis]
     if not is_of(added, "dot"):
         return None
-    summed, own = added.attrs[0], index.axes.names
+    summed, own = added.attrs.over, index.axes.names
     for k, factor in enumerate(added.args):
         g, w = tensor(factor), tensor(added.args[1 - k])
         alone = all(name in g.axes and name not in w.axes for name in own)
@@ -131,7 +131,7 @@ def _sum_of_products(op: Op) -> Form | None:
 def _plain(op: Op) -> bool:
     """Return True if an index shares no axis with the table, nor the name of its indexed axis."""
     batch, own, _ = gather_plan(op, op.args[0].axes, op.args[1].axes)
-    return not batch and op.attrs[0] not in own and len(own) > 0
+    return not batch and op.attrs.axis not in own and len(own) > 0
 
 
 def _read_once(op: Op, uses: Mapping[Op, int]) -> bool:

@@ -25,7 +25,7 @@ def update_of_a_constant(op: Op) -> Op | None:
     widths: list[tuple[int | Length, int | Length] | None] = []
     if fill is None:
         return None
-    for axis, item in zip(op.axes, op.attrs[0], strict=True):
+    for axis, item in zip(op.axes, op.attrs.items, strict=True):
         if item is None:
             widths.append(None)
         elif item[0] == "range" and item[3] == 1:
@@ -37,7 +37,7 @@ def update_of_a_constant(op: Op) -> Op | None:
     part: Any = op.args[1]
     whole = [
         axis if item is None else axis.with_length(item[2] - item[1] if item[0] == "range" else 1)
-        for axis, item in zip(op.axes, op.attrs[0], strict=True)
+        for axis, item in zip(op.axes, op.attrs.items, strict=True)
     ]
     placed = broadcast(part, whole)
     return intern(ComputationOp, PAD, (placed, fill), (tuple(widths),), op.axes, op.dtype)
@@ -51,7 +51,7 @@ def position_over_neighbours(op: Op) -> Op | None:
     needed.
     """
     x: Any = op.args[0]
-    names = op.attrs[0]
+    names = op.attrs.reduced
     if not 1 < len(names) < len(x.axes) or names != x.axes.names[-len(names) :]:
         return None
     if x.primitive.name == "reorder":

@@ -12,6 +12,7 @@ from ....op_graph.core.primitive import PRIMITIVES
 from ....op_graph.evaluation.interpreter import COMPUTING
 from ....op_graph.nodes import carry_lines
 from ....op_graph.op_graph import ComputationOp, Op, Tensor, intern, make
+from ....op_graph.regions.cases import CaseAttributes
 from ....op_graph.regions.fixed_point import as_while, converged_of
 from ....op_graph.rewriting.driver import Rules, RuleSet
 from ....op_graph.rows.elementwise import CAST, add, cast, equal, less, multiply, where
@@ -19,6 +20,7 @@ from ....op_graph.rows.indexing import (
     CHECKED,
     PURPOSES,
     Purpose,
+    ScatterAttributes,
     _gather,
     _scatter,
     gather_plan,
@@ -64,7 +66,7 @@ for _name in TAILS:
 @lower.on("erfcx_derivative")
 def erfcx_derivative(op: Op) -> Op | None:
     """Rewrite derivatives of erfcx by recurrence and a continued fraction; see ``erf_formulas``."""
-    return erf_formulas.erfcx_derivative(op.attrs[0], op.args[0], GEON_OPS)
+    return erf_formulas.erfcx_derivative(op.attrs.n, op.args[0], GEON_OPS)
 
 
 @lower.on("weighted_product")
@@ -83,7 +85,7 @@ def lgamma(op: Op) -> Op | None:
 @lower.on("polygamma")
 def polygamma(op: Op) -> Op | None:
     """Rewrite polygamma by recurrence and an asymptotic series; see ``gamma_formulas``."""
-    return gamma_formulas.polygamma(op.attrs[0], op.args[0], GEON_OPS)
+    return gamma_formulas.polygamma(op.attrs.n, op.args[0], GEON_OPS)
 
 
 def _checked(index: Op, axis: Axis, op: Op) -> Tensor:
@@ -102,7 +104,7 @@ def positions(op: Op) -> Op | None:
     first = 1 if op.primitive is SLICE else 2
     if all(p.primitive is CHECKED for p in op.args[first:]):
         return None
-    axes = {item[1]: axis for axis, item in zip(op.args[0].axes, op.attrs[0], strict=True)
+    axes = {item[1]: axis for axis, item in zip(op.args[0].axes, op.attrs.items, strict=True)
             if item is not None and item[0] == "dyn"}  # fmt: skip
     new = [
         p if p.primitive is CHECKED else _checked(p, axes[first + k], op)
@@ -122,15 +124,15 @@ PURPOSES[NUMBER_OF_BRANCH] = Purpose(
 @lower.on("case")
 def index_of_case(op: Op) -> Op | None:
     """Check a branch number that may be out of range, before anything is written."""
-    bodies, certain = op.attrs
-    if certain:
+    a: CaseAttributes = op.attrs
+    if a.certain:
         return None
     index: Tensor = intern(
-        ComputationOp, CHECKED, (op.args[0],), (len(bodies), False), op.args[0].axes, INT64
+        ComputationOp, CHECKED, (op.args[0],), (len(a.bodies), False), op.args[0].axes, INT64
     )
     carry_lines(op, index)
     index.add_tags(NUMBER_OF_BRANCH)
-    made: Op = make(op.primitive, (index, *op.args[1:]), (bodies, True), guards=op.guards)
+    made: Op = make(op.primitive, (index, *op.args[1:]), a._replace(certain=True), guards=op.guards)
     return made
 
 
@@ -147,7 +149,7 @@ def check_convergence(op: Op) -> Op:
     The checked value is a float, by which error messages distinguish it from positions.
     """
     value: Any = op.args[0]
-    steps = max(op.attrs[0], 1)
+    steps = max(op.attrs.limit, 1)
     index = where.apply(converged_of(op), number(0, INT64), number(steps, INT64))
     made: Tensor = intern(ComputationOp, CHECKED, (value, index), (steps, False), op.axes, op.dtype)
     carry_lines(op, made)
@@ -159,7 +161,7 @@ def gather(op: Op) -> Op | None:
     """Rewrite a gather whose index shares axes as one along the flattened axes; add a check."""
     x, index = op.args
     batch, _, _ = gather_plan(op, x.axes, index.axes)
-    axis = x.axes[op.attrs[0]]
+    axis = x.axes[op.attrs.axis]
     if not batch and index.primitive is CHECKED:
         return None
     checked = _checked(index, axis, op)
@@ -179,8 +181,9 @@ def scatter_of_halves(op: Op) -> Op | None:
         return None
     x: Any = op.args[0]
     value: Any = op.args[2]
-    axis, mode = op.attrs
-    return cast(_scatter(cast(x, total), op.args[1], cast(value, total), axis, mode), op.dtype)
+    a: ScatterAttributes = op.attrs
+    made = _scatter(cast(x, total), op.args[1], cast(value, total), a.axis, a.mode)
+    return cast(made, op.dtype)
 
 
 @lower.on("scatter")
@@ -190,17 +193,17 @@ def scatter(op: Op) -> Op | None:
     value: Any
     x, index, value = op.args
     batch, _, _ = gather_plan(op, x.axes, index.axes)
-    axis = x.axes[op.attrs[0]]
+    axis = x.axes[op.attrs.axis]
     if not batch and index.primitive is CHECKED:
         return None
     checked = _checked(index, axis, op)
     if not batch:
-        return _scatter(x, checked, value, axis.name, op.attrs[1])
+        return _scatter(x, checked, value, axis.name, op.attrs.mode)
     group = x.axes.only([*batch, axis.name])
     flat, joined = _flattened(x, index.axes, group)
     place = _place(checked, axis, group, joined, op)
     value = reorder(value, gathered_axes(flat.axes, place.axes, joined.name))
-    placed = _scatter(flat, place, value, joined.name, op.attrs[1])
+    placed = _scatter(flat, place, value, joined.name, op.attrs.mode)
     return reorder(_unflatten(placed, joined, group), op.axes)
 
 
@@ -234,7 +237,7 @@ def _place(index: Tensor, axis: Axis, group: Axes, joined: Axis, op: Op) -> Tens
 def position_over_several(op: Op) -> Op | None:
     """Rewrite argmax as one over the last axis: its own, or several flattened."""
     x: Any = op.args[0]
-    names = op.attrs[0]
+    names = op.attrs.reduced
     if names == x.axes.names[-1:] and names:
         return None
     row = ARGMAX if op.primitive is ARGMAX else ARGMIN

@@ -98,7 +98,7 @@ def marked_regions(order: Sequence[Op]) -> Regions:
             bit = 1 << len(marks)
             marks.append(op)
             _unite(inside, op.args[:1], bit)
-            _unite(kept if op.attrs[0] else before, op.args[1:], bit)
+            _unite(kept if op.attrs.open else before, op.args[1:], bit)
             stays.update(op.args[1:])
         elif isinstance(op, Leaf) or op.primitive is PARAMETER or is_bound(op):
             bits = 0

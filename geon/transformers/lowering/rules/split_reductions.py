@@ -25,7 +25,7 @@ split = Rules("folds in two")
 def fold_before_kept_axes_first(op: Op) -> Op | None:
     """Split a reduction over axes on both sides of kept ones: first those before, then the rest."""
     x: Any = op.args[0]
-    folded = op.attrs[0]
+    folded = op.attrs.reduced
     behind = _last(x.axes.names, folded)
     rest = x.axes.names[: len(x.axes) - len(behind)]
     kept = _last(rest, [name for name in rest if name not in folded])

@@ -87,7 +87,7 @@ def record_of(plan: Plan, module: CModule, path: Path, suffix: str = "") -> Reco
         tuple([bytes_of(op) for op in outputs]),
         tuple([(op.axes.lengths, op.dtype) for op in outputs]),
         {
-            number: Shown(kernel.op.attrs[0], kernel.op.axes.lengths, kernel.op.dtype)
+            number: Shown(kernel.op.attrs.label, kernel.op.axes.lengths, kernel.op.dtype)
             for number, kernel in kernels
             if kernel.op.primitive.name == "print"
         },

@@ -386,7 +386,7 @@ class _CModuleWriter:
             return f"({parameter.ctype} *){first} + {start}"
         if place[0] == "constant":
             op = place[1].op
-            value = op.attrs[0]
+            value = op.attrs.value
             if not isinstance(value, Frozen):
                 return self.static(op)
             place = ("frozen", value)

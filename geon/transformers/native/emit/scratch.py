@@ -79,9 +79,9 @@ def _of(work: Work) -> Scratch | None:
 def _of_sort(op: Op) -> SortScratch:
     """Return the scratch memory of a sort, argsort or top_k."""
     x = op.args[0]
-    at = x.axes.index(op.attrs[0])
+    at = x.axes.index(op.attrs.axis)
     lengths = x.axes.lengths
-    k = op.attrs[1] if op.primitive.name == "top_k" else lengths[at]
+    k = op.attrs.k if op.primitive.name == "top_k" else lengths[at]
     sizes = (product(lengths[:at]), lengths[at], product(lengths[at + 1 :]))
     return SortScratch(op.primitive.name, name_of(x.dtype), sizes, k)
 

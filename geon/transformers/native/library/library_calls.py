@@ -33,7 +33,7 @@ def function_of_call(op: Op) -> FileFunction:
     name, x = op.primitive.name, op.args[0]
     if name == "scatter":
         return library_text(
-            f"scatter_{op.attrs[1]}", (name_of(op.dtype), name_of(op.args[1].dtype))
+            f"scatter_{op.attrs.mode}", (name_of(op.dtype), name_of(op.args[1].dtype))
         )
     results = (name_of(op.dtype),) if name in PREFIXES else ()
     return library_text(name, (name_of(x.dtype), *results))
@@ -78,10 +78,10 @@ def _lines(op: Op, names: KernelNames) -> NativeFunction:
     name, x = op.primitive.name, op.args[0]
     further: list[str] = []
     if name in PREFIXES:
-        further = [str(int(op.attrs[1])), str(int(op.attrs[2]))]
+        further = [str(int(op.attrs.exclusive)), str(int(op.attrs.reverse))]
     elif name == "top_k":
-        further = [names.length(op.attrs[1])]
-    at = positions(op)[0] if name in ("argmax", "argmin") else x.axes.index(op.attrs[0])
+        further = [names.length(op.attrs.k)]
+    at = positions(op)[0] if name in ("argmax", "argmin") else x.axes.index(op.attrs.axis)
     function = function_of_call(op)
     sizes = [names.length(n) for n in _around(x, at)]
     works = [names.scratch() or "NULL"] if name in SORTS | PREFIXES else []
@@ -92,7 +92,7 @@ def _lines(op: Op, names: KernelNames) -> NativeFunction:
 def _scatter(op: Op, names: KernelNames) -> NativeFunction:
     x, index, value = op.args
     function = function_of_call(op)
-    sizes = [names.length(n) for n in _around(x, x.axes.index(op.attrs[0]))]
+    sizes = [names.length(n) for n in _around(x, x.axes.index(op.attrs.axis))]
     count = names.length(index.axes.size)
     pointers = [names.memory(each) for each in (x, index, value, op)]
     pointers.append(names.scratch() or "NULL")
@@ -103,8 +103,8 @@ def _scatter(op: Op, names: KernelNames) -> NativeFunction:
 def _checked(op: Op, names: KernelNames) -> NativeFunction:
     """Return a function that fails if the smallest or the largest index is out of range."""
     found = inspected_values(op)
-    length = names.length(op.attrs[0])
-    lowest = f"-({length})" if op.attrs[1] else "0"
+    length = names.length(op.attrs.length)
+    lowest = f"-({length})" if op.attrs.from_end else "0"
     body = [
         f"report[0] = *{names.memory(found[0])};",
         f"report[1] = *{names.memory(found[-1])};",

@@ -73,6 +73,6 @@ def prefix_scratch(op: Op) -> PartTotals | None:
     """Return the scratch memory of a prefix operation; None if it is sequential."""
     if not reorders(op.primitive.name, name_of(op.dtype)):
         return None
-    at = op.axes.names.index(op.attrs[0])
+    at = op.axes.names.index(op.attrs.axis)
     lengths = op.axes.lengths
     return PartTotals(product(lengths[:at]), lengths[at], product(lengths[at + 1 :]))

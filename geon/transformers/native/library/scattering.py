@@ -68,8 +68,8 @@ def _nothing(mode: str, dtype: str) -> str:
 def scatter_scratch(op: Op) -> Copies | None:
     """Return the scratch memory of a scatter, or None for mode "set"."""
     x, index, _ = op.args
-    if op.attrs[1] == "set":
+    if op.attrs.mode == "set":
         return None
-    at, lengths = x.axes.index(op.attrs[0]), x.axes.lengths
+    at, lengths = x.axes.index(op.attrs.axis), x.axes.lengths
     sizes = (product(lengths[:at]), lengths[at], product(lengths[at + 1 :]), index.axes.size)
     return Copies(*sizes, op.dtype.itemsize)

@@ -51,7 +51,7 @@ def _library(op: Op, library: Container[str], where: str) -> list[str]:
     name = op.primitive.name
     if name == "update":
         return []  # printed as a store of the part
-    text = f"{name}_{op.attrs[1]}" if name == "scatter" else name
+    text = f"{name}_{op.attrs.mode}" if name == "scatter" else name
     return [] if text in library else [f"{text!r} in {where}"]
 
 

@@ -277,7 +277,7 @@ class _CudaModuleWriter:
         if kernel.op.primitive.name == "print":
             value = self.pointer(place_of(plan, plan.schedule.base[kernel.op]))
             op = kernel.op
-            return [Show(number, op.attrs[0], value, op.axes.lengths, op.dtype)]
+            return [Show(number, op.attrs.label, value, op.axes.lengths, op.dtype)]
         return self.steps(self.parts(scope, position))
 
     def parts(self, scope: LaunchScope, position: int) -> list[Part]:
@@ -445,7 +445,7 @@ class _CudaModuleWriter:
             place = ("arena", self.scope.first_buffer + place[1])  # type: ignore[operator]  # a number
         if place[0] == "constant":
             op: Op = place[1].op  # type: ignore[attr-defined]
-            value = op.attrs[0]
+            value = op.attrs.value
             if isinstance(value, Frozen):
                 return self.numbers["frozen", value]
             if place not in self.numbers:

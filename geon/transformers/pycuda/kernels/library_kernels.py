@@ -32,7 +32,7 @@ def library_parts(op: Op, names: CudaKernelNames, number: int) -> list[Part]:
 def name_in_library(op: Op) -> str:
     """Return the key of an op in ``LIBRARY``."""
     name = op.primitive.name
-    return f"{name}_{op.attrs[1]}" if name == "scatter" else name
+    return f"{name}_{op.attrs.mode}" if name == "scatter" else name
 
 
 # Checks -------------------------------------------------------------------------------------------
@@ -41,8 +41,8 @@ def name_in_library(op: Op) -> str:
 def _checked(op: Op, names: CudaKernelNames, number: int) -> list[Part]:
     """Check that the smallest and the largest index lie in range."""
     found = inspected_values(op)
-    length = names.length(op.attrs[0])
-    lowest = f"-({length})" if op.attrs[1] else "0"
+    length = names.length(op.attrs.length)
+    lowest = f"-({length})" if op.attrs.from_end else "0"
     low, high = names.memory(found[0]), names.memory(found[-1])
     body = [
         f"const int64_t low = (int64_t)*{low}, high = (int64_t)*{high};",
@@ -88,8 +88,8 @@ def finite_parts(op: Op, names: CudaKernelNames, number: int, infinite: bool) ->
 def _prefix(op: Op, names: CudaKernelNames, number: int) -> list[Part]:
     """Prefix sums and products: a block scans a line; one thread does if order affects rounding."""
     x, name, result = op.args[0], op.primitive.name, name_of(op.dtype)
-    outer, n, inner = around(op, op.axes.names.index(op.attrs[0]))
-    exclusive, reverse = bool(op.attrs[1]), bool(op.attrs[2])
+    outer, n, inner = around(op, op.axes.names.index(op.attrs.axis))
+    exclusive, reverse = op.attrs.exclusive, op.attrs.reverse
     step = "add" if name == "cumsum" else "multiply"
     reorders = name == "cumsum" or result not in FLOATS
     first = c_expressions.literal(0 if name == "cumsum" else 1, result)

@@ -60,13 +60,13 @@ class _ScatterWriter:
     def __init__(self, op: Op, names: CudaKernelNames) -> None:
         self.op, self.names = op, names
         x, index, value = op.args
-        self.outer, n, self.inner = around(x, x.axes.index(op.attrs[0]))
+        self.outer, n, self.inner = around(x, x.axes.index(op.attrs.axis))
         self.m = index.axes.size
         self.out, self.index, self.value = (names.memory(each) for each in (op, index, value))
         self.n, self.inner_text, self.m_text = map(names.length, (n, self.inner, self.m))
         self.dtype = name_of(op.dtype)
-        self.sets = op.attrs[1] == "set"
-        self.stored = "element" if self.sets else _combined(op.attrs[1], self.dtype, names)
+        self.sets = op.attrs.mode == "set"
+        self.stored = "element" if self.sets else _combined(op.attrs.mode, self.dtype, names)
         digits = -(-max(n - 1, 1).bit_length() // 8) if isinstance(n, int) else 4
         key = f"(uint32_t)({self.position('place')})"
         memory = position_memory(op)

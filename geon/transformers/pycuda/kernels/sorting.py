@@ -85,7 +85,7 @@ class SortMemory:
 def memory_of(op: Op) -> SortMemory:
     """Return the scratch memory of a sort."""
     x = op.args[0]
-    outer, n, inner = around(x, x.axes.index(op.attrs[0]))
+    outer, n, inner = around(x, x.axes.index(op.attrs.axis))
     return SortMemory(outer * inner, n, x.dtype.itemsize)
 
 
@@ -109,7 +109,7 @@ class _SortWriter:
     def __init__(self, op: Op, names: CudaKernelNames) -> None:
         self.op, self.names = op, names
         x = self.x = op.args[0]
-        at = x.axes.index(op.attrs[0])
+        at = x.axes.index(op.attrs.axis)
         _, self.n, self.inner = around(x, at)
         self.memory = memory_of(op)
         kept = op.axes.lengths[at] if op.primitive.name == "top_k" else self.n

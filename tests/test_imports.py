@@ -67,7 +67,7 @@ OF_A_CALL = {
     "transformers.native.toolchain": "compilers flags prebuilt progress shared_objects"
     " translation_units",
     "transformers.runtime": "arena arguments calls dims feeding loop_steps memory out_arrays"
-    " result_structure rwlock state value_errors variable_slot",
+    " rwlock state value_errors variable_slot",
     "transformers.sizes": "budget buffers ceilings scratch spaces",
 }
 # Modules of the graph: nearly all are rows, which `import geon` loads.

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
 from ...errors import ArgumentError
 from ..building.constants import as_tensor
 from ..building.rebuild import rebuild
-from ..building.tree import map_ops
 from ..building.unused_effects import take
 from ..core.argument_hints import public
 from ..core.source_info import user_call
@@ -19,6 +18,7 @@ from ..rows.effects import ASSIGN, assignment, storage_of
 from ..rows.leaves import stand_in
 from ..rows.remat_annotations import mark_remat
 from ..syntax.operators import is_function
+from ..values.tree import flat
 
 if TYPE_CHECKING:
     from ..building.typing import Notes, TensorLike
@@ -59,7 +59,7 @@ class Checkpointed(Generic[P, R]):
                 stands[op] = stand_in(op)._annotate(op.name)
             return stands[op]
 
-        given = map_ops((args, keywords), stand, "the arguments of a checkpoint")
+        given = _map_ops((args, keywords), stand, "the arguments of a checkpoint")
         returned: Any = self.function(*given[0], **given[1])
         return _closed(returned, {leaf: op for op, leaf in stands.items()})  # type: ignore[no-any-return]
 
@@ -88,7 +88,7 @@ def checkpoint(function: Callable[P, R]) -> Checkpointed[P, R]:
 def _closed(returned: Any, arguments: dict[Op, Op]) -> Any:
     """Return a function's result with stand-ins replaced by ``arguments``, and values marked."""
     roots: list[Op] = []
-    map_ops(returned, roots.append, "the results of a checkpoint")
+    _map_ops(returned, roots.append, "the results of a checkpoint")
     order = post_order(roots)
     take(order)  # assignments are replaced below; the originals need no warning
     inside = set(arguments)
@@ -106,7 +106,17 @@ def _closed(returned: Any, arguments: dict[Op, Op]) -> Any:
         result = mark_remat(new, kept, False)
         return result._annotate(op.name, op.tags)
 
-    return map_ops(returned, close, "the results of a checkpoint")
+    return _map_ops(returned, close, "the results of a checkpoint")
+
+
+def _map_ops(value: Any, change: Callable[[Op], Any], what: str) -> Any:
+    """Return the same structure with ``change`` applied to each op; other values are unchanged.
+
+    Raises ``ArgumentError``, with ``what`` as the value's name, for a structure that contains
+    itself.
+    """
+    named, structure = flat(value, what)
+    return structure.filled(change(v) if isinstance(v, Op) else v for _, v in named)
 
 
 def _assigned(op: Op, args: tuple[Any, ...]) -> Op | None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from ...errors import ArgumentError
 from ..axes.axes import Axis
 from ..building.constants import as_tensor
-from ..building.tree import flat
 from ..core.argument_hints import public
 from ..core.source_info import user_call
 from ..op_graph import Tensor
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 from ..building.constants import number
 from ..rows.elementwise import add, multiply
 from ..rows.movement import broadcast
+from ..values.tree import flat
 
 Combine = Callable[[Any, Any], Any]
 

@@ -11,7 +11,6 @@ from ...errors import ArgumentError, AxisError, DTypeError
 from ..axes.axes import Axes
 from ..axes.lengths import Length
 from ..building.constants import as_tensor
-from ..building.tree import flat
 from ..building.weak import strengthen
 from ..core.source_info import current
 from ..op_graph import NO_AXES, Op, Tensor
@@ -19,6 +18,7 @@ from ..rows.leaves import length_value, placeholder
 from ..rows.movement import broadcast
 from ..syntax.operators import is_function
 from ..values.dtypes import DType
+from ..values.tree import flat
 
 
 class Carries:

@@ -13,7 +13,6 @@ from ...errors import ArgumentError, DTypeError, IndexRangeError
 from ..axes.axes import Axes
 from ..building.constants import as_tensor
 from ..building.elementwise_build import broadcast_over
-from ..building.tree import Structure, flat
 from ..core.argument_hints import public
 from ..core.interning import OwnTable
 from ..core.primitive import Inferred, Primitive, require
@@ -29,6 +28,7 @@ from ..transforms.clone import adopt, notes_of
 from ..transforms.derivative_sweeps import cotangents, forward_mode, zeros
 from ..values.attribute_types import Flag
 from ..values.dtypes import DType, kind
+from ..values.tree import Structure, flat
 from .carries import match_axes_and_dtype, needs_function, strong
 from .closure import Opened, captured_values, like, rebuilt
 from .parameters import outcome, parameter, results_of, tensors

@@ -18,7 +18,6 @@ import numpy as np
 from ...errors import ArgumentError, ConvergenceError, DTypeError
 from ..axes.axes import Axes
 from ..building.constants import as_tensor
-from ..building.tree import flat
 from ..building.weak import strengthen
 from ..core.argument_hints import check_flag, public
 from ..core.primitive import PRIMITIVES, Inferred, Primitive, require
@@ -39,6 +38,7 @@ from ..transforms.derivative_sweeps import cotangents, forward_mode, zeros
 from ..transforms.functionalize import substitute
 from ..values.attribute_types import Count, Flag, is_count
 from ..values.dtypes import BOOL, FLOAT32, DType, kind
+from ..values.tree import flat
 from .carries import Carries, needs_function
 from .closure import Opened, close_body, like, refuse_effects
 from .loop import Images, loop_spread

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from ...errors import ArgumentError, AxisError
 from ..axes.axes import Axes, Axis
 from ..building.constants import as_tensor
-from ..building.tree import flat
 from ..core.argument_hints import public
 from ..core.primitive import Primitive
 from ..core.source_info import user_call
@@ -32,6 +31,7 @@ from math import isqrt
 from ..axes.lengths import evaluate
 from ..op_graph import RegionOp
 from ..values.attribute_types import as_int, is_parts
+from ..values.tree import flat
 from .scan_op import ScanAttributes
 from .segments import MARKED, Numbers
 

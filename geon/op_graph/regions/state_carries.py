@@ -12,13 +12,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..axes.axes import Axis
-from ..building.tree import EFFECT, flat
 from ..building.unused_effects import take
 from ..op_graph import Leaf, Op, Tensor, VoidOp, post_order
 from ..rows.effects import assign, doall, with_effect
 from ..rows.movement import cast_axes
 from ..transforms.batching import fresh_axes
 from ..transforms.functionalize import run_once
+from ..values.tree import EFFECT, flat
 from .carries import loop_placeholder
 from .closure import refuse_prints
 from .parameters import substitute_ops

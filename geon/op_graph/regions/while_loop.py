@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from ...errors import ArgumentError, AxisError, DTypeError
 from ..axes.axes import Axis
 from ..building.constants import as_tensor
-from ..building.tree import flat
 from ..core.argument_hints import public
 from ..core.primitive import Primitive
 from ..core.source_info import user_call
 from ..op_graph import NO_AXES, Tensor
 from ..values.attribute_types import is_count
 from ..values.dtypes import INT64, kind
+from ..values.tree import flat
 from .carries import Carries, describe_returned, loop_placeholder, needs_function, stepping, strong
 from .closure import refuse_effects
 from .loop import loop_jvp, loop_spread

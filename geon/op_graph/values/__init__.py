@@ -1,1 +1,1 @@
-"""dtypes, attribute types, and arrays of other libraries."""
+"""dtypes, attribute types, arrays of other libraries, and trees of values."""

@@ -12,10 +12,10 @@ from ...op_graph.building.coordinates import coordinates_of, same_coordinate
 from ...op_graph.evaluation.axis_provenance import AxisSlice
 from ...op_graph.op_graph import Leaf, Op, Tensor
 from ...op_graph.values.labels import dim_names
+from ...op_graph.values.tree import Structure, Table
 from ..binding.coordinate_origins import Kept, Origins
 from ..binding.futures import Started
 from ..computation import Computation
-from ..runtime.result_structure import ResultLayout, Table
 
 Source = tuple[Tensor, Any]  # an op, and data with its coordinates
 
@@ -49,8 +49,8 @@ class LabelledComputation(Computation):
         self.below = [set() if op is None else self.origins.below(op) for op in pure]
         self.datasets: list[tuple[Sequence[Any], list[int]]] = []
         if self.layout is not None:
-            self.layout.mapped(iter(self.results), _checked)
-            self.layout.mapped(iter(range(len(self.results))), self._noted)
+            self.layout.filled(iter(self.results), make=_checked)
+            self.layout.filled(iter(range(len(self.results))), make=self._noted)
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Return the results for these values of the placeholders, with dims and coordinates."""
@@ -78,7 +78,7 @@ class LabelledComputation(Computation):
         made = [self._labelled(k, value, sources) for k, value in enumerate(values)]
         if self.layout is None:
             return tuple(made)
-        return self.layout.mapped(iter(made), self._joined)
+        return self.layout.filled(iter(made), make=self._joined)
 
     def _sources(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> list[Source]:
         """Return data with coordinates: inputs, then labelled variables and constants."""
@@ -127,17 +127,17 @@ class LabelledComputation(Computation):
             made.attrs.update(_attrs(self.below[number], sources))
         return made
 
-    def _joined(self, layout: ResultLayout, found: list[Any]) -> Any:
+    def _joined(self, layout: Structure, found: list[Any]) -> Any:
         """Return the results of a part of the structure; a dictionary becomes a dataset."""
-        if isinstance(layout, Table) and not any(layout.parts):
+        if isinstance(layout, Table) and layout.shallow:
             pairs = zip(layout.keys, found, strict=True)
             results = {key: made for key, made in pairs if made is not None}
             return self.xarray.Dataset(_without_other_parts(results))
         return layout.made(found)
 
-    def _noted(self, layout: ResultLayout, numbers: list[Any]) -> Any:
+    def _noted(self, layout: Structure, numbers: list[Any]) -> Any:
         """Record the keys of a dataset and the numbers of its results."""
-        if isinstance(layout, Table) and not any(layout.parts):
+        if isinstance(layout, Table) and layout.shallow:
             self.datasets.append((list(layout.keys), numbers))
         return layout.made(numbers)
 
@@ -300,9 +300,9 @@ def _contradiction(dim: Any, one: Source, two: Source) -> str:
     )
 
 
-def _checked(layout: ResultLayout, found: list[Any]) -> Any:
+def _checked(layout: Structure, found: list[Any]) -> Any:
     """Raise ``ArgumentError`` for a dictionary whose results no dataset can hold."""
-    if isinstance(layout, Table) and not any(layout.parts):
+    if isinstance(layout, Table) and layout.shallow:
         lengths: dict[str, tuple[Any, Op]] = {}
         for op in found:
             for axis in op.axes if isinstance(op, Tensor) else ():

@@ -21,6 +21,7 @@ from ...op_graph.axes.lengths import Length
 from ...op_graph.op_graph import Leaf, Tensor
 from ...op_graph.syntax.operators import is_function
 from ...op_graph.values.attribute_types import Frozen
+from ...op_graph.values.tree import SINGLE, Structure
 from ...version import __version__
 from ..base import Transformer
 from ..binding.call_values import input_label
@@ -30,7 +31,6 @@ from ..reports.call_errors import describe_kernel
 from ..request import RESERVED
 from ..runtime import dims, feeding
 from ..runtime.files import path_text, replace, writable
-from ..runtime.result_structure import Fields, Items, ResultLayout, Table
 from .arrays import dtype_text, length_text
 from .split_functions import comment
 from .standalone_source import MAX_LINE_CHARACTERS, indented, library, section, trimmed
@@ -343,15 +343,13 @@ def _listed(items: Sequence[str], what: str) -> list[str]:
     return [f"    [  # {what}", *indented(items, 2), "    ],"]
 
 
-def _layout(layout: ResultLayout | None) -> str:
+def _layout(layout: Structure) -> str:
     """Return the structure of results as text; users' classes become plain namespaces."""
-    if layout is None:
-        return "None"
-    parts = f"[{', '.join(map(_layout, layout.parts))}]"
-    if isinstance(layout, Table):
-        return f"rt.Table({_keys(layout.keys)}, {parts})"
-    names = layout.names if isinstance(layout, (Fields, Items)) else ()
-    return f"rt.Fields({names!r}, {parts})" if names else f"rt.Items({parts})"
+    if layout is SINGLE:
+        return "rt.SINGLE"
+    names = getattr(type(layout.like), "_fields", ())  # of a named tuple
+    form = "Fields" if names else type(layout).__name__
+    return f"rt.{form}({_keys(names or layout.keys)}, [{', '.join(map(_layout, layout.parts))}])"
 
 
 def _keys(keys: Sequence[Any]) -> str:

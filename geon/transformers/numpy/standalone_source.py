@@ -9,7 +9,7 @@ from types import ModuleType
 
 from ... import errors
 from ...op_graph.random import philox
-from ...op_graph.values import arrays, labels
+from ...op_graph.values import arrays, labels, tree
 from ..runtime import (
     arena,
     arguments,
@@ -22,7 +22,6 @@ from ..runtime import (
     files,
     loop_steps,
     memory,
-    result_structure,
     rwlock,
     standalone,
     state,
@@ -54,7 +53,7 @@ LIBRARY = (
     value_errors,
     calls,
     arguments,
-    result_structure,
+    tree,
     pairwise_sums,
     runtime,
     standalone,

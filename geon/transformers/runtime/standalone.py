@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import IndexRangeError, NonFiniteError
+from ...op_graph.values.tree import Structure
 from .arguments import arrange
 from .calls import Call, explain_error
-from .result_structure import ResultLayout
 from .state import Slot, State
 
 
@@ -31,7 +31,7 @@ class Function:
         values: Sequence[bool],
         single: bool,
         kernels: Mapping[int, str],
-        layout: ResultLayout | None = None,
+        layout: Structure | None = None,
     ) -> None:
         self.call, self.names, self.values, self.single = call, names, values, single
         self.kernels, self.layout = kernels, layout

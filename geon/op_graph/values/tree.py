@@ -1,0 +1,248 @@
+"""Trees of values: dictionaries, lists, tuples and dataclasses flattened to lists and rebuilt."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from ...errors import ArgumentError
+
+# ``Transformer.write`` copies this text to where annotations are evaluated, so none names a class
+# before its definition.
+Part = Any  # a Structure
+Make = Callable[[Part, list[Any]], Any]
+
+
+def _made(structure: Part, found: list[Any]) -> Any:
+    return structure.made(found)
+
+
+class Structure:
+    """The shape of a tree of values: a container of parts, which are structures.
+
+    ``keys`` are the keys, indices or field names of the ``parts``. ``like`` is a container that is
+    copied; None for the plain one of its kind. ``effect`` is true at the position of an effect,
+    which may be None in an equal structure. Two structures are equal if the types of their
+    containers, keys and parts are.
+    """
+
+    step = "[{!r}]"  # format of the suffix that names a part in messages
+    effect = False
+
+    def __init__(
+        self, keys: Sequence[Any] = (), parts: Sequence[Part] = (), like: Any = None
+    ) -> None:
+        self.keys, self.parts, self.like = tuple(keys), tuple(parts), like
+
+    @property
+    def steps(self) -> list[str]:
+        """Return the suffixes that name the parts in messages, such as ``['loss']``."""
+        return [self.step.format(key) for key in self.keys]
+
+    @property
+    def kind(self) -> str:
+        """Return the name of the container's type."""
+        return "None" if self.like is None else type(self.like).__name__
+
+    @property
+    def shallow(self) -> bool:
+        """Return True if every part is a single value."""
+        return all(part is SINGLE for part in self.parts)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Structure)
+            and (self.kind, self.steps) == (other.kind, other.steps)
+            and self.parts == other.parts
+        )
+
+    def __str__(self) -> str:
+        if self.effect:
+            return "an effect"
+        named = zip(self.steps, self.parts, strict=True)
+        return f"{self.kind}({', '.join([f'{step}: {part}' for step, part in named])})"
+
+    def made(self, found: list[Any]) -> Any:
+        """Build the container from its parts."""
+        return None
+
+    def taken(self, given: Any, where: str) -> Sequence[Any]:
+        """Return the parts of ``given``; raise ``ArgumentError`` if it has another structure."""
+        return ()
+
+    def filled(self, values: Iterator[Any], effect: Any = None, make: Make = _made) -> Any:
+        """Return a tree of this structure with ``values`` in order and ``effect`` in effects.
+
+        ``make`` builds each container, from its structure and its parts.
+        """
+        if self.effect:
+            return effect
+        return make(self, [part.filled(values, effect, make) for part in self.parts])
+
+    def flat(self, given: Any, where: str) -> list[Any]:
+        """Return the single values of ``given`` in order; None stands for a part without any."""
+        pieces = [None] * len(self.parts) if given is None else self.taken(given, where)
+        every = zip(self.parts, pieces, self.steps, strict=True)
+        return [value for part, piece, step in every for value in part.flat(piece, where + step)]
+
+    def joined(self, other: Part) -> Part:
+        """Return this structure, with effects where it or the equal ``other`` has them."""
+        made = copy.copy(self)
+        made.parts = tuple([a.joined(b) for a, b in zip(self.parts, other.parts, strict=True)])
+        made.effect = self.effect or other.effect
+        return made
+
+
+class Single(Structure):
+    """A single value."""
+
+    kind = ""
+
+    def __str__(self) -> str:
+        return "a tensor"
+
+    def filled(self, values: Iterator[Any], effect: Any = None, make: Make = _made) -> Any:
+        return next(values)
+
+    def flat(self, given: Any, where: str) -> list[Any]:
+        return [given]
+
+    def joined(self, other: Part) -> Part:
+        return self
+
+
+SINGLE = Single()
+
+
+class Items(Structure):
+    """A list, or a tuple, which a named tuple is; a tuple without ``like``."""
+
+    def made(self, found: list[Any]) -> Any:
+        """Return a list or tuple of these values."""
+        kind: Any = tuple if self.like is None else type(self.like)
+        return getattr(kind, "_make", kind)(found)
+
+    def taken(self, given: Any, where: str) -> Sequence[Any]:
+        """Return the items."""
+        if not isinstance(given, (list, tuple)) or len(given) != len(self.parts):
+            raise ArgumentError(
+                f"{where} was given {_shown(given)} for {len(self.parts)} results; give a list "
+                "with an array or None for each"
+            )
+        return given
+
+
+class Table(Structure):
+    """A dictionary."""
+
+    def made(self, found: list[Any]) -> Any:
+        """Return a dictionary with these values."""
+        items = dict(zip(self.keys, found, strict=True))
+        if self.like is None or type(self.like) is dict:
+            return items
+        table = copy.copy(self.like)
+        table.update(items)
+        return table
+
+    def taken(self, given: Any, where: str) -> Sequence[Any]:
+        """Return the values by key; None for a missing one."""
+        if not isinstance(given, Mapping) or not set(given) <= set(self.keys):
+            keys = ", ".join(map(repr, self.keys))
+            raise ArgumentError(
+                f"{where} was given {_shown(given)} for results with the keys {keys}; give a "
+                "dictionary with arrays for these, or some of them"
+            )
+        return [given.get(key) for key in self.keys]
+
+
+class Fields(Structure):
+    """An object with fields; a plain namespace without ``like``."""
+
+    step = ".{}"
+
+    def made(self, found: list[Any]) -> Any:
+        """Return an object with these values."""
+        named = zip(self.keys, found, strict=True)
+        if self.like is None:
+            return SimpleNamespace(**dict(named))
+        thing = copy.copy(self.like)
+        for name, value in named:
+            object.__setattr__(thing, name, value)  # also works for a frozen dataclass
+        return thing
+
+    def taken(self, given: Any, where: str) -> Sequence[Any]:
+        """Return the values of the fields."""
+        if not all(hasattr(given, name) for name in self.keys):
+            raise ArgumentError(
+                f"{where} was given {_shown(given)} for results with the fields "
+                f"{', '.join(self.keys)}; give an object with arrays or None in these"
+            )
+        return [getattr(given, name) for name in self.keys]
+
+
+def _shown(given: Any) -> str:
+    if isinstance(given, Mapping):
+        return f"a dictionary with the keys {', '.join(map(repr, given))}"
+    if isinstance(given, (list, tuple)):
+        return f"{len(given)} values"
+    return type(given).__name__
+
+
+def structure_of(
+    value: Any,
+    where: str,
+    leaf: Callable[[Any, str], Structure],
+    plain: bool = False,
+    inside: tuple[int, ...] = (),
+) -> Structure:
+    """Return the structure of a tree, after ``leaf`` was called with each value in order.
+
+    ``leaf`` takes a value that is no container and its name, which begins with ``where``, and
+    returns its structure. With ``plain``, structures build plain tuples and dictionaries, and only
+    named tuples and dataclasses like those of the tree. Raises ``ArgumentError`` for a tree that
+    contains itself; ``inside`` are the ids of the containers around ``value``.
+    """
+    form: type[Structure]
+    keys: Sequence[Any]
+    parts: Iterable[Any]
+    if isinstance(value, dict):
+        form, keys, parts = Table, list(value), value.values()
+    elif isinstance(value, (list, tuple)):
+        form, keys, parts = Items, range(len(value)), value
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        form, keys = Fields, [field.name for field in dataclasses.fields(value)]
+        parts = [getattr(value, name) for name in keys]
+    else:
+        return leaf(value, where)
+    if id(value) in inside:
+        raise ArgumentError(f"{where} contains itself; give a structure that ends")
+    inside = (*inside, id(value))
+    steps = [where + form.step.format(key) for key in keys]
+    found = [structure_of(x, at, leaf, plain, inside) for x, at in zip(parts, steps, strict=True)]
+    copied = not plain or form is Fields or hasattr(type(value), "_make")
+    return form(keys, found, value if copied else None)
+
+
+EFFECT = object()  # marks the position of an effect, which has no value, in a structure
+NO_VALUE = Structure()
+NO_VALUE.effect = True
+
+
+def flat(value: Any, where: str) -> tuple[list[tuple[str, Any]], Structure]:
+    """Return the single values of a tree with their names, and its structure.
+
+    The names begin with ``where``. None is a structure without values, and so is the mark of an
+    effect.
+    """
+    found: list[tuple[str, Any]] = []
+
+    def leaf(value: Any, name: str) -> Structure:
+        if value is None or value is EFFECT:
+            return Structure() if value is None else NO_VALUE
+        found.append((name, value))
+        return SINGLE
+
+    return found, structure_of(value, where, leaf)

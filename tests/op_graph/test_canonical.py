@@ -11,7 +11,7 @@ import geon
 from geon.op_graph.building.rebuild import with_args
 from geon.op_graph.op_graph import post_order, same_ops
 from geon.op_graph.text.dumps import dumps, loads
-from geon.op_graph.text.fingerprint import canonical, graph_hash
+from geon.op_graph.text.fingerprint import canonical
 from tests.op_graph.graphs import GRAPHS, C, H, N
 
 
@@ -25,7 +25,6 @@ def test_names_tags_and_flags_are_no_part_of_the_canonical_text():
     one = network()
     other = network("y", trainable=False, persistent=False, initial_value=3, tags=["a"])
     assert canonical([one])[0] == canonical([other])[0]
-    assert graph_hash([one]) == graph_hash([other])
     for op in (one, other):
         _, found, arrays = canonical([op])
         known = set(found)
@@ -87,14 +86,16 @@ def test_a_call_with_a_rule_of_the_users_is_its_value():
 
 
 SCRIPT = """
+import hashlib
 import sys
 sys.path[:0] = {paths!r}
 from tests.op_graph.graphs import GRAPHS
-from geon.op_graph.text.fingerprint import graph_hash
+from geon.op_graph.text.fingerprint import canonical
 from geon.op_graph.transforms.functionalize import functional
 order = GRAPHS if sys.argv[1] == "0" else GRAPHS[::-1]
 for name, graph in sorted((graph.__name__, graph()) for graph in order):
-    print(name, graph_hash([root for op in graph for root in functional([op]).roots]))
+    roots = [root for op in graph for root in functional([op]).roots]
+    print(name, hashlib.sha256(canonical(roots)[0].encode()).hexdigest())
 """
 
 

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 import geon
 from geon.op_graph.core.primitive import PRIMITIVES
 from geon.op_graph.op_graph import post_order, same_ops
-from geon.op_graph.text.dumps import canonical, dumps, loads, loads_case
+from geon.op_graph.text.dumps import dumps, loads, loads_case
 from geon.op_graph.text.encoding import read_length, read_value, write_length, write_value
+from geon.op_graph.text.fingerprint import canonical
 from geon.op_graph.values.attribute_types import is_items, is_widths, predicates
 from tests.op_graph.graphs import GRAPHS, C, H, N, constants, leaves, training
 from tests.tiers import scaled

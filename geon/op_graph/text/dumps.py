@@ -21,20 +21,19 @@ from ..autodiff.custom_deriv import CUSTOM, DumpedRule, dumped_rule
 from ..axes.axes import Axes, Axis
 from ..building.unused_effects import take
 from ..core.argument_hints import public
-from ..core.region_body import Body
 from ..core.source_info import resolve
 from ..op_graph import Leaf, Op, Tensor, post_order, same_ops
 from ..values.arrays import array_of
 from ..values.labels import by_name
-from .encoding import FORMAT, integer, write_array, write_axes, write_length, write_value
-from .fingerprint import canonical, graph_hash
+from .encoding import FORMAT, integer, write_array, write_axes, write_length
+from .fingerprint import GraphWriter
 from .loads import Case, loads, loads_case
 
 if TYPE_CHECKING:
     from ..building.typing import FeedLike, Lengths
 
 
-__all__ = ["FORMAT", "Case", "canonical", "dumps", "graph_hash", "loads", "loads_case"]
+__all__ = ["FORMAT", "Case", "dumps", "loads", "loads_case"]
 
 
 @public
@@ -60,13 +59,13 @@ def dumps(
     take(post_order(ops))
     writer = _DumpWriter(notes)
     writer.write(ops)
-    for leaf, array in _fed(feeds or {}, writer.lines_of):
+    for leaf, array in _fed(feeds or {}, writer.number):
         what = f"dumps: {leaf}"
         given = array_of(by_name(array, leaf.axes.names, what), what)
-        writer.put({"feed": writer.lines_of[leaf], "array": write_array(given)})
+        writer.put({"feed": writer.number[leaf], "array": write_array(given)})
     if lengths:
         writer.put({"lengths": _open_lengths(lengths)})
-    writer.put({"results": [writer.lines_of[op] for op in ops]})
+    writer.put({"results": [writer.number[op] for op in ops]})
     return "\n".join([*writer.lines, ""])
 
 
@@ -91,43 +90,39 @@ def _open_lengths(lengths: Mapping[Any, int]) -> dict[str, int]:
     return dict(sorted(named.items()))
 
 
-class _DumpWriter:
-    """The lines written so far and the line number of each op."""
+class _DumpWriter(GraphWriter):
+    """Writer of JSON lines, which are numbered from 1, the line of the version."""
 
     def __init__(self, notes: bool) -> None:
-        self.notes = notes
-        self.lines_of: dict[Op, int] = {}
-        self.lines: list[str] = []
         self._encode = json.JSONEncoder(check_circular=False).encode
+        super().__init__(self._encode({"geon": "graph", "version": FORMAT}))
+        self.notes = notes
+        self._entered: set[Op] = set()
         self._axes: dict[Axes, Any] = {}
         self._sites: dict[Any, Any] = {}
         self._rules: dict[Op, tuple[DumpedRule, Sequence[Tensor]]] = {}
-        self.put({"geon": "graph", "version": FORMAT})
 
     def put(self, line: Any) -> None:
         """Append one line."""
         self.lines.append(self._encode(line))
 
-    def write(self, roots: Any) -> None:
-        """Write the lines of all ops below ``roots`` and of the initializers of their leaves."""
-        stack = list(roots)[::-1]
-        entered: set[Op] = set()
-        while stack:
-            op = stack.pop()
-            if op in self.lines_of:
-                continue
-            below = (*self._arguments(op), *self._further(op))
-            missing = [arg for arg in below if arg not in self.lines_of]
-            if not missing:
-                self._write_op(op)
-            elif op in entered:
-                raise DumpError(f"{op} (made at {op.line_info}) is needed to initialize itself")
-            else:
-                entered.add(op)
-                stack.append(op)
-                stack += missing[::-1]
+    def below(self, op: Op) -> tuple[Op, ...]:
+        """Return the arguments of an op, and what its bodies, rule or initializers need.
 
-    def _write_op(self, op: Op) -> None:
+        Raises ``DumpError`` for an op that is asked for again before its line is written.
+        """
+        if op in self._entered:
+            raise DumpError(f"{op} (made at {op.line_info}) is needed to initialize itself")
+        self._entered.add(op)
+        if isinstance(op, Leaf):
+            return _first_values(op)
+        if op.primitive is not CUSTOM:
+            return super().below(op)
+        body = self._rule_of(op)[0].body
+        return (*self._arguments(op), *(() if body is None else (*body.parameters, *body.results)))
+
+    def write_op(self, op: Op) -> None:
+        """Write the line of an op, with its leaf's properties and its notes."""
         axes = self._axes.get(op.axes)
         if axes is None:
             axes = self._axes[op.axes] = write_axes(op.axes)
@@ -145,36 +140,23 @@ class _DumpWriter:
             self._leaf(op, extra)
         if self.notes:
             self._notes(op, extra)
-        args = [self.lines_of[arg] for arg in self._arguments(op)]
+        args = [self.number[arg] for arg in self._arguments(op)]
         self.put([op.primitive.name, args, axes, op.dtype.name, extra])
-        self.lines_of[op] = len(self.lines)
+        self.number[op] = len(self.lines)
 
     def _attributes(self, op: Op) -> list[Any]:
         if op.primitive is CUSTOM:
             return [self._rule(self._rule_of(op)[0])]
         try:
-            return [self._attribute(value) for value in op.attrs]
+            return [self.attribute(value) for value in op.attrs]
         except DumpError as error:
             raise DumpError(f"{op} (made at {op.line_info}): {error}") from None
-
-    def _attribute(self, value: Any) -> Any:
-        """Return the JSON form of an attribute; bodies refer to lines."""
-        if isinstance(value, Body):
-            return self._body(value)
-        if isinstance(value, tuple) and any(isinstance(part, Body) for part in value):
-            return ["bodies", *[self._body(part) for part in value]]
-        return write_value(value)
-
-    def _body(self, body: Body) -> list[Any]:
-        """Return ``["body", [lines of parameters], [lines of results]]``."""
-        parts = (body.parameters, body.results)
-        return ["body", *[[self.lines_of[op] for op in ops] for ops in parts]]
 
     def _rule(self, rule: DumpedRule) -> list[Any]:
         """Return ``["rule", name, body, [places]]``; without a graph ``["rule", name, reason]``."""
         if rule.body is None:
             return ["rule", rule.name, rule.reason]
-        return ["rule", rule.name, self._body(rule.body), list(rule.places)]
+        return ["rule", rule.name, self.body(rule.body), list(rule.places)]
 
     def _rule_of(self, op: Op) -> tuple[DumpedRule, Sequence[Tensor]]:
         """Return the graph of an op's ``custom_deriv`` rule, and the other values that it reads."""
@@ -186,16 +168,6 @@ class _DumpWriter:
         """Return the arguments of an op, and the captures of a ``custom_deriv`` rule."""
         return (*op.args, *self._rule_of(op)[1]) if op.primitive is CUSTOM else op.args
 
-    def _further(self, op: Op) -> tuple[Op, ...]:
-        """Return the ops that an op's line refers to besides its arguments."""
-        if isinstance(op, Leaf):
-            return _first_values(op)
-        bodies = op.bodies
-        if op.primitive is CUSTOM:
-            body = self._rule_of(op)[0].body
-            bodies = () if body is None else (body,)
-        return tuple([each for body in bodies for each in (*body.parameters, *body.results)])
-
     def _leaf(self, leaf: Leaf, extra: dict[str, Any]) -> None:
         info = leaf.info
         if info.trainable:
@@ -203,8 +175,8 @@ class _DumpWriter:
         if info.persistent:
             extra["persistent"] = True
         if isinstance(info.initial_value, Tensor):
-            extra["initial"] = self.lines_of[info.initial_value]
-        further = [self.lines_of[op] for op in _further_initializers(leaf)]
+            extra["initial"] = self.number[info.initial_value]
+        further = [self.number[op] for op in _further_initializers(leaf)]
         if further:
             extra["initializers"] = further
 

@@ -202,25 +202,26 @@ def read_array(value: Any) -> Array:
 def write_value(value: Any) -> Any:
     """Return an attribute in JSON form, by its exact type; ``DumpError`` for an unknown type."""
     kind = type(value)
-    if value is None or kind in (bool, int, str):
+    if kind in PLAIN:
         return value
+    if kind in WRITERS:
+        return WRITERS[kind](value)
     if isinstance(value, np.dtype):
         return ["dtype", value.name]
     if isinstance(value, Primitive):
         return ["primitive", value.name]
-    if kind not in WRITERS:
-        raise DumpError(f"a value of type {kind.__name__} cannot be dumped")
-    return WRITERS[kind](value)
+    raise DumpError(f"a value of type {kind.__name__} cannot be dumped")
 
 
 def _write_frozen(value: Frozen) -> Any:
     return ["frozen", *write_array(value.array)[1:]]
 
 
+PLAIN = frozenset([type(None), bool, int, str])
 WRITERS: dict[type, Callable[[Any], Any]] = {
     float: lambda value: ["float", value.hex()],
     bytes: lambda value: ["bytes", write_bytes(value)],
-    tuple: lambda value: ["tuple", *[write_value(part) for part in value]],
+    tuple: lambda value: ["tuple", *map(write_value, value)],
     Length: lambda value: ["length", write_length(value)],
     Axis: lambda value: ["axis", *write_axis(value)],
     Axes: lambda value: ["axes", *write_axes(value)],

@@ -9,21 +9,65 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
-from ...errors import DumpError
-from ..axes.axes import Axes, Axis
-from ..axes.lengths import Length
+from ..axes.axes import Axes
 from ..building.constants import CONSTANT
-from ..core.primitive import Primitive
 from ..core.region_body import Body
 from ..op_graph import Leaf, Op
 from ..values.attribute_types import Frozen
 from ..values.dtypes import DType
-from .encoding import write_axes, write_axis, write_length
+from .encoding import PLAIN, write_axes, write_length, write_value
 
-HEADER = "geon graph 1"
-PLAIN = (str, int, bool, type(None), bytes, float)
+HEADER = "geon graph 2"
+
+
+class GraphWriter:
+    """The lines so far of a graph, in which each op follows those that it uses, and its number."""
+
+    def __init__(self, header: str) -> None:
+        self.lines = [header]
+        self.number: dict[Op, int] = {}
+
+    def write(self, roots: Iterable[Op]) -> None:
+        """Write the lines of all ops below ``roots``."""
+        number, below, write_op = self.number, self.below, self.write_op
+        stack: list[Any] = [*roots][::-1]
+        while stack:
+            op = stack.pop()
+            if op is None:  # all below the op before it is written
+                write_op(stack.pop())
+            elif op not in number:
+                needed = below(op)
+                for each in needed:
+                    if each not in number:
+                        stack += (op, None)
+                        stack += needed[::-1]
+                        break
+                else:
+                    write_op(op)
+
+    def below(self, op: Op) -> tuple[Op, ...]:
+        """Return the ops whose numbers are in the line of an op."""
+        needed = op.args
+        for body in op.bodies:
+            needed += (*body.parameters, *body.results)
+        return needed
+
+    def write_op(self, op: Op) -> None:
+        """Write the line of an op after those of all ops below it."""
+        raise NotImplementedError
+
+    def attribute(self, value: Any) -> Any:
+        """Return the JSON form of an attribute; bodies are the numbers of their ops."""
+        if type(value) is Body:
+            return self.body(value)
+        if type(value) is tuple and value and type(value[0]) is Body:
+            return ["bodies", *[self.body(part) for part in value]]
+        return write_value(value)
+
+    def body(self, body: Body) -> list[Any]:
+        """Return ``["body", [numbers of parameters], [numbers of results]]``."""
+        both = (body.parameters, body.results)
+        return ["body", *[[self.number[op] for op in ops] for ops in both]]
 
 
 def canonical(results: Iterable[Op | None]) -> tuple[str, list[Leaf], list[Frozen]]:
@@ -33,60 +77,33 @@ def canonical(results: Iterable[Op | None]) -> tuple[str, list[Leaf], list[Froze
     and dtype; other constants by their bits. A None result is written as "-". A call of a function
     with a ``custom_deriv`` rule is replaced by its value. It takes about 2 microseconds per op.
     """
-    text = _Text()
-    number, write = text.number, text.write
-    roots = list(results)
-    for root in roots:
-        if root is None:
-            continue
-        stack = [root]
-        while stack:
-            op = stack.pop()
-            if op in number:
-                continue
-            args = op.args
-            if op.primitive.name == "custom":
-                args = args[:1]
-            below = args
-            for body in op.bodies:
-                below += (*body.parameters, *body.results)
-            for arg in below:
-                if arg not in number:
-                    stack.append(op)
-                    stack += below[::-1]
-                    break
-            else:
-                write(op, args)
-    shown = ["-" if root is None else str(number[root]) for root in roots]
-    text.lines.append(" ".join(["results", *shown, ""]))
-    return "\n".join(text.lines), text.leaves, text.arrays
+    writer, roots = _CanonicalWriter(), list(results)
+    writer.write([root for root in roots if root is not None])
+    shown = ["-" if root is None else str(writer.number[root]) for root in roots]
+    writer.lines.append(" ".join(["results", *shown, ""]))
+    return "\n".join(writer.lines), writer.leaves, writer.arrays
 
 
-def graph_hash(results: Iterable[Op | None]) -> str:
-    """Return the SHA-256 of the canonical text, in hexadecimal."""
-    import hashlib  # imported late: it loads OpenSSL, which would slow down `import geon`
-
-    return hashlib.sha256(canonical(results)[0].encode("ascii")).hexdigest()
-
-
-class _Text:
-    """The lines so far, and the number of each op, axes and dtype in them."""
-
-    __slots__ = ("_axes", "_count", "_dtypes", "_lengths", "arrays", "leaves", "lines", "number")
+class _CanonicalWriter(GraphWriter):
+    """Writer of lines with short names of axes, which lines before their first use define."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = [HEADER]
+        super().__init__(HEADER)
         self.leaves: list[Leaf] = []
         self.arrays: list[Frozen] = []
-        self.number: dict[Op, int] = {}
         self._count = 0
         self._axes: dict[Axes, str] = {}
         self._dtypes: dict[DType, str] = {}
-        self._lengths: dict[Length, str] = {}
 
-    def write(self, op: Op, args: tuple[Op, ...]) -> None:
-        """Write the line of an op whose arguments are written."""
-        number = self.number
+    def below(self, op: Op) -> tuple[Op, ...]:
+        row = op.primitive
+        if row.kind == "region":
+            return super().below(op)
+        return op.args[:1] if row.name == "custom" else op.args
+
+    def write_op(self, op: Op) -> None:
+        """Write the line of an op; axes and dtype only if the first argument has others."""
+        number, args = self.number, op.args
         name = op.primitive.name
         if name == "custom":
             number[op] = number[args[0]]
@@ -99,11 +116,11 @@ class _Text:
         else:
             line = " ".join([line, *[str(number[arg]) for arg in args]])
         if not args or op.axes is not args[0].axes or op.dtype is not args[0].dtype:
-            line = f"{line} {self.axes(op.axes)} {self._dtype(op.dtype)}"
-        if op.guards:
-            line += "".join(
-                f" {g.relation} {self._value(g.left)} {self._value(g.right)}" for g in op.guards
-            )
+            axes = self._axes.get(op.axes) or self._new_axes(op.axes)
+            line = f"{line} {axes} {self._dtypes.get(op.dtype) or self._new_dtype(op.dtype)}"
+        for guard in op.guards:
+            left, right = write_length(guard.left), write_length(guard.right)
+            line += f" {guard.relation} {left!a} {right!a}"
         self.lines.append(line)
         number[op] = self._count
         self._count += 1
@@ -118,45 +135,13 @@ class _Text:
                 self.arrays.append(content)
                 return "constant array"
             return f"constant {content!r} weak" if weak else f"constant {content!r}"
-        return f"{name}({','.join([self._value(value) for value in op.attrs])})"
+        return f"{name}{[x if type(x) in PLAIN else self.attribute(x) for x in op.attrs]!a}"
 
-    def axes(self, axes: Axes) -> str:
-        """Return the short name of axes; a line before the first use defines it."""
-        found = self._axes.get(axes)
-        if found is None:
-            found = self._axes[axes] = f"A{len(self._axes)}"
-            self.lines.append(f"{found} = {ascii(write_axes(axes))}")
-        return found
+    def _new_axes(self, axes: Axes) -> str:
+        name = self._axes[axes] = f"A{len(self._axes)}"
+        self.lines.append(f"{name} = {write_axes(axes)!a}")
+        return name
 
-    def _dtype(self, dtype: DType) -> str:
-        found = self._dtypes.get(dtype)
-        if found is None:
-            found = self._dtypes[dtype] = dtype.name
-        return found
-
-    def _value(self, value: Any) -> str:
-        kind = type(value)
-        if kind in PLAIN:
-            return ascii(value)
-        if kind is tuple:
-            return f"({','.join([self._value(part) for part in value])})"
-        if kind is Axes:
-            return self.axes(value)
-        if kind is Body:
-            given, made = (
-                " ".join([str(self.number[op]) for op in ops])
-                for ops in (value.parameters, value.results)
-            )
-            return f"B({given};{made})"
-        if kind is Length:
-            found = self._lengths.get(value)
-            if found is None:
-                found = self._lengths[value] = f"L{write_length(value)!a}"
-            return found
-        if kind is Axis:
-            return f"X{write_axis(value)!a}"
-        if isinstance(value, np.dtype):
-            return f"D{value.name}"
-        if isinstance(value, Primitive):
-            return f"P{value.name}"
-        raise DumpError(f"an attribute of type {kind.__name__} has no canonical text: {value!r}")
+    def _new_dtype(self, dtype: DType) -> str:
+        name = self._dtypes[dtype] = dtype.name
+        return name

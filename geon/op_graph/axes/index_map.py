@@ -11,8 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from .affine import AffineIndex, Quotient, Remainder, Size, variable
+
+if TYPE_CHECKING:
+    from ..op_graph import Op
 
 Index = Mapping[str, AffineIndex]
 
@@ -60,12 +64,40 @@ def identity(names: Iterable[str]) -> dict[str, AffineIndex]:
     return {name: variable(name) for name in names}
 
 
-def atoms(index: AffineIndex) -> Iterator[Hashable]:
-    """Yield every atom of an affine expression, also those inside divisions and positions."""
+def atoms(index: AffineIndex, positions: bool = True) -> Iterator[Hashable]:
+    """Yield every atom of an affine expression, also those in divisions and in ``positions``."""
     for atom in index.terms:
         yield atom
         if isinstance(atom, (Quotient, Remainder)):
-            yield from atoms(atom.of)
-        elif isinstance(atom, Position):
+            yield from atoms(atom.of, positions)
+        elif positions and isinstance(atom, Position):
             for _, at in atom.index:
                 yield from atoms(at)
+
+
+# Primitives whose result is their first argument, elementwise.
+SAME_PLACE = ("custom", "print", "checked", "converged", "remat", "segmented", "after")
+COMBINING = ("elementwise", "reduction", "ordered", "contraction")
+EVERY = AffineIndex([(object(), 1)])  # stands for all indices along an axis
+
+
+def reads(op: Op, index: Index) -> Map:
+    """Return the elements that the element of ``op`` at ``index`` is computed from.
+
+    For a primitive with an index map it is one of them, else it combines them. None are returned
+    for a primitive of which they are unknown.
+    """
+    row = op.primitive
+    if row.index_map is not None:
+        return row.index_map(op, index)
+    if row.name in SAME_PLACE:
+        return (GuardedElement((), 0, index),)
+    if row.kind not in COMBINING and row.name != "scatter":
+        return ()
+    mixed = op.attrs[:1] if row.kind == "ordered" or row.name == "scatter" else ()
+    return tuple(
+        GuardedElement(
+            (), k, {n: EVERY if n in mixed else index.get(n, EVERY) for n in arg.axes.names}
+        )
+        for k, arg in enumerate(op.args)
+    )

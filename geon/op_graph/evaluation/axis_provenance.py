@@ -7,12 +7,20 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..axes.affine import AffineIndex, variable
-from ..axes.index_map import GuardedElement, Index, Position, atoms, identity
+from ..axes.index_map import (
+    EVERY,
+    SAME_PLACE,
+    GuardedElement,
+    Index,
+    Position,
+    atoms,
+    identity,
+    reads,
+)
 from ..building.constants import CONSTANT
 from ..op_graph import Leaf, Op, Tensor
 from ..regions.loop import loop_of
 from ..regions.parameters import PARAMETER, REGION_RESULT
-from ..rows.remat_annotations import AFTER, REMAT, SEGMENTED
 
 MAX_SEARCH_STATES = (
     100_000  # maximum states of the search along one axis; beyond, the axis counts as moved
@@ -218,7 +226,7 @@ class _AxisSearch:
             return self._given(state)
         if isinstance(op, Leaf) or row is CONSTANT:
             return self._leaf(state)
-        if row in (REMAT, AFTER, SEGMENTED) or row.name in ("custom", "checked", "converged"):
+        if row.name in SAME_PLACE or row.name in RUNNING:
             return Made(((state._replace(op=op.args[0]),),))
         if row.name == "where":
             condition, *branches = [state._replace(op=arg) for arg in op.args]
@@ -229,19 +237,23 @@ class _AxisSearch:
         if inside:
             found = tuple([state._replace(op=arg) for arg in op.args])
             return UNKNOWN if row.name == "random_bits" else Made((found or (ALIKE,),))
-        if row.index_map is not None:
-            index = {**identity(op.axes.names), axis: at}
-            return Made(tuple([self._piece(state, piece) for piece in row.index_map(op, index)]))
         if row is REGION_RESULT:
             return self._result(state)
-        together = row.kind in ("elementwise", "contraction", "reduction")
-        if together or (row.kind == "ordered" and (axis not in op.attrs or row.name in RUNNING)):
-            having = [state._replace(op=arg) for arg in op.args if axis in arg.axes.names]
-            return Made((tuple(having),)) if having else UNKNOWN
-        if row.name == "scatter" and axis != op.attrs[0]:
-            having = [state._replace(op=op.args[k]) for k in (0, 2)]
-            return Made(tuple([(part,) for part in having if _has(part)]))
-        return UNKNOWN
+        pieces = reads(op, {**identity(op.axes.names), axis: at})
+        if row.index_map is not None:
+            return Made(tuple([self._piece(state, piece) for piece in pieces]))
+        if row.name == "scatter":  # of the index argument, only values count
+            pieces = (pieces[0], pieces[2])
+        parts = [
+            state._replace(op=op.args[piece.arg])
+            for piece in pieces
+            if piece.index.get(axis, EVERY) is not EVERY
+        ]
+        if not parts:
+            return UNKNOWN
+        return Made(
+            tuple([(part,) for part in parts]) if row.name == "scatter" else (tuple(parts),)
+        )
 
     def _leaf(self, state: ElementState) -> Made:
         op, axis = state.op, state.axis

@@ -7,13 +7,13 @@ weight for each example gives per-example gradients.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...errors import ArgumentError, AxisError, DerivativeError
-from ..axes.affine import AffineIndex, Quotient, Remainder, variable
+from ..axes.affine import variable
 from ..axes.axes import Axes, Axis, axes_of
-from ..axes.index_map import identity
+from ..axes.index_map import EVERY, atoms, identity, reads
 from ..building.elementwise_build import broadcast_over
 from ..core.source_info import building, with_remark
 from ..op_graph import Op, RegionOp, Tensor, intern, make, post_order
@@ -22,15 +22,6 @@ from ..rows.leaves import iota
 from ..rows.logic import logical_and
 from ..rows.movement import broadcast, cast_axes
 from ..values.dtypes import DType
-
-SAME_PLACE = (
-    "custom",
-    "print",
-    "checked",
-    "converged",
-    "remat",
-    "segmented",
-)  # primitives whose result is x, elementwise
 
 
 def with_further(
@@ -169,38 +160,17 @@ def _refuse_other_length(op: Op, axis: Axis, what: str) -> None:
 
 def _mixes(op: Op, changed: Sequence[int], name: str) -> bool:
     """Return True if an element of ``op`` depends on elements of other indices along an axis."""
-    row = op.primitive
-    if row.kind == "elementwise" or row.name in SAME_PLACE:
-        return False
-    if row.index_map is not None:
-        pieces = row.index_map(op, identity(op.axes.names))
-        return any(
-            any(_walks(guard.index, name) for guard in piece.guards)
-            or any(
-                index != variable(name) if own == name else _walks(index, name)
-                for own, index in piece.index.items()
-            )
-            for piece in pieces
-            if piece.arg in changed
+    pieces = reads(op, identity(op.axes.names))
+    return not pieces or any(
+        piece.index.get(name) is EVERY
+        or piece.arg in changed
+        and (
+            piece.index.get(name, variable(name)) != variable(name)
+            or any(name in atoms(guard.index, False) for guard in piece.guards)
+            or any(name in atoms(at, False) for own, at in piece.index.items() if own != name)
         )
-    if row.name == "scatter":
-        return op.attrs[0] == name or (name in op.args[1].axes and name not in op.args[0].axes)
-    if row.kind in ("reduction", "ordered", "contraction"):
-        named = op.attrs[0]
-        return name in (named if isinstance(named, tuple) else (named,))
-    return True
-
-
-def _walks(index: AffineIndex, name: str) -> bool:
-    """Return True if an index depends on an axis, other than through run-time indices."""
-    return any(atom == name for atom in _atoms(index))
-
-
-def _atoms(index: AffineIndex) -> Iterator[Any]:
-    for atom in index.terms:
-        yield atom
-        if isinstance(atom, (Quotient, Remainder)):
-            yield from _atoms(atom.of)
+        for piece in pieces
+    )
 
 
 def fresh_axes(axes: Axes, taken: Iterable[str]) -> Axes:

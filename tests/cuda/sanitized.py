@@ -61,7 +61,7 @@ def everything():
         f = transformer.computation(test_fours.graphs(row, row.axes[1]), row)
         f(np.ones((3, test_fours.WARP + 4), np.float32))
         f = transformer.computation([*test_long_rows.graphs(x).values()][-1], x)
-        f(np.ones((2, test_long_rows.LONG + 3), np.float32))
+        f(np.ones((2, test_long_rows.ELEMENTS_PER_BLOCK + 3), np.float32))
         for graph in test_whole_loops.results().values():
             f = transformer.computation(graph, *test_whole_loops.INPUTS)
             f(*test_whole_loops.feeds(2, 3, 3))

@@ -94,7 +94,7 @@ def reads(op: Op, index: Index) -> Map:
         return (GuardedElement((), 0, index),)
     if row.kind not in COMBINING and row.name != "scatter":
         return ()
-    mixed = op.attrs[:1] if row.kind == "ordered" or row.name == "scatter" else ()
+    mixed = (op.attrs.axis,) if row.kind == "ordered" or row.name == "scatter" else ()
     return tuple(
         GuardedElement(
             (), k, {n: EVERY if n in mixed else index.get(n, EVERY) for n in arg.axes.names}

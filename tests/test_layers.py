@@ -380,7 +380,7 @@ def top_level(tree):
 # What these read is written by hand: tables and definitions, before anything is made of them.
 READERS_OF_HAND_WRITTEN_TEXT = {
     "numpy/table.py": "the operands of a row's statements",
-    "printing/elementary/erf_gelu.py": "marks in templates of C",
+    "printing/elementary/special_text.py": "marks in templates of C",
     "printing/elementary/polynomials.py": "polynomials in C, and the names of its functions",
     "printing/scalars/helpers.py": "which helpers the C of a helper calls",
 }

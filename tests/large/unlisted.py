@@ -62,7 +62,7 @@ FILES = {
     "transformers/printing/elementary/f64_angles.py": FORMULA,
     "transformers/printing/elementary/f64_powers.py": FORMULA,
     "transformers/printing/elementary/vector_functions.py": FORMULA,
-    "transformers/printing/elementary/erf_gelu.py": FORMULA,
+    "transformers/printing/elementary/special_text.py": FORMULA,
     "transformers/printing/elementary/polynomials.py": FORMULA,
     "op_graph/special/activations.py": FORMULA,
     "op_graph/axes/lengths.py": "how a length is written, and what of it a key holds",

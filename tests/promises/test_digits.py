@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.special.erf_formulas import _product_error
+from geon.op_graph.special.formula_ops import product_error
 
 N = geon.Axis("N")
 POINTS = np.array([-6.3, -3.1, -2.2, -0.3, 0.01, 0.4, 1.07, 1.5, 1.9, 2.8, 4.2, 7.7, 12.0, 20.0])
@@ -81,7 +81,7 @@ def test_a_rounding_error_of_a_product_is_exact():
     random = np.random.default_rng(8)
     x, y = random.normal(size=(2, 3000)) * 10.0 ** random.integers(-60, 100, (2, 3000))
     product = x * y
-    errors = _product_error(x, y, product)
+    errors = product_error(x, y, product)
     assert np.count_nonzero(errors) > 2000
     for a, b, c, e in zip(*(v.tolist() for v in (x, y, product, errors)), strict=True):
         assert Fraction(a) * Fraction(b) - Fraction(c) == Fraction(e), (a, b)

@@ -1,31 +1,37 @@
-"""Formulas of erfc, erfcx, ndtr and activations that keep all digits in their tails.
+"""Formulas of erfc, erfcx, ndtr, erfinv and activations that keep all digits in their tails.
 
-They are written against an abstract namespace `ops`, as in ``gamma_formulas``, for targets that
-have no code of their own for these primitives. The C text of ``transformers.elementary_tails`` uses
-the same method and polynomials.
+Each is written once, against an abstract namespace ``ops``. With ``FLOAT64_OPS`` or
+``FLOAT32_OPS`` of ``formula_ops`` it builds ops, for targets that lack the primitive; the printer
+of ``transformers.printing.elementary.special_text`` makes C functions of it. ``ops.precision`` is
+the dtype of the result. ``ops.wide`` is True where float32 is computed in float64, and needs no
+corrections.
 
 For a >= 0 all formulas use erfcx(a) = exp(a^2) erfc(a), a polynomial in 1 / (a + k) (after
-Schonfelder, 1978), which is well conditioned: an error of a has little effect. Its factor exp(-a^2)
-is sensitive to such an error. There the product is computed with its rounding error (Dekker, 1971),
-and the exponential is applied in two factors, so that a subnormal result is rounded once. For small
-a the polynomial would lose digits that 1 - erf(a) keeps. Arguments are clamped where the result has
-reached its limit. float32 is computed in float64, with shorter polynomials and none of these
-precautions.
+Schonfelder, 1978), which is well conditioned: an error of a has little effect. Every digit of a
+tail is kept by three techniques:
+
+- an exponent that is a product, such as x^2 / 2, is computed with its rounding error (Dekker,
+  1971), because exp turns an absolute error of its argument into a relative one;
+- the power of two of an exponential is applied last and in two steps, after all factors, so that a
+  subnormal result is rounded once;
+- an argument is clamped where the result has become its limit, which is then reached exactly.
+
+``f(-x)`` follows from ``f(x)`` by symmetry: Phi(x) + Phi(-x) = 1, and the derivatives of x Phi(x)
+and of x sigmoid(x) have the same property. For small a, where the polynomial would lose digits,
+1 - erf(a) is computed.
 
 Coefficients were fitted here with the Remez exchange in 40-digit arithmetic, lowest power first;
 "fit" is the largest relative error before rounding. The first nine coefficients of the polynomials
-for erfcx are rounded up or down so that their errors cancel best. Errors are measured in
-``tests/transformers``.
+for erfcx are rounded up or down so that their errors cancel best. In C, over two million float32
+the error is at most 3.8 ulp for log_ndtr, 3.4 for gelu, ndtr and erfinv, 3.2 for erfc, erfcx and
+silu and 3.0 for gelu's tanh form; over thousands of float64 at most 2.8 (of a derivative: 3.1).
+Without fused multiply-adds polynomials round twice a step: up to 4.7 in float32.
 """
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Sequence
 from typing import Any
-
-from .gamma_formulas import _ERF_SMALL, erf
 
 __all__ = [
     "erfc",
@@ -39,13 +45,25 @@ __all__ = [
     "gelu_tanh_slope",
     "log_ndtr",
     "ndtr",
-    "sigmoid",
     "sigmoid_slope",
     "silu",
     "silu_slope",
 ]
 
-MILLS_END = {"float32": 5.0, "float64": 5.5}  # sqrt(2) k below
+# erf(x) / x - 1 in x^2, for 0 <= x <= 0.9; fit of erf 1.4e-8.
+ERF_SMALL_F32 = (
+    *(0.128379151, -0.376125127, 0.112820394),
+    *(-0.026775267, 0.00500652567, -0.000606181799),
+)
+
+# erf(x) / x - 1 in x^2, for 0 <= x <= 1.25; fit of erf 2.4e-17.
+ERF_SMALL_F64 = (
+    *(0.1283791670955126, -0.37612638903184, 0.11283791670963259, -0.02686617064619356),
+    *(0.005223977632652248, -0.0008548327313493864, 0.00012055340397974933),
+    *(-1.4925775025938255e-05, 1.6463496987939887e-06, -1.6375575968978597e-07),
+    *(1.4844344569827346e-08, -1.2302220859430897e-09, 8.842400838965713e-11),
+    -4.139034375887309e-12,
+)
 
 # erfcx(a) / q in t = 1 - 2 k q, q = 1 / (a + k), k = 5.5 / sqrt(2), a >= 0; fit 1.5e-17.
 ERFCX_F64 = (
@@ -120,76 +138,87 @@ ERFINV_FAR_F64 = (
 ERFCX = {"float32": ERFCX_F32, "float64": ERFCX_F64}
 MILLS = {"float32": MILLS_F32, "float64": MILLS_F64}
 ERFINV_FAR = {"float32": ERFINV_FAR_F32, "float64": ERFINV_FAR_F64}
+ERF_SMALL = {"float32": ERF_SMALL_F32, "float64": ERF_SMALL_F64}
+# (Phi(x) - 1/2) / x in x^2.
+NORMAL_SMALL = {
+    dtype: tuple((c + (k == 0)) * 0.5**k * math.sqrt(0.125) for k, c in enumerate(coefficients))
+    for dtype, coefficients in ERF_SMALL.items()
+}
 ROOT_CENTRE = {"float32": 3.0, "float64": 4.0}
-
-# erf(x) / x and (Phi(x) - 1/2) / x in x^2.
-ERF_SMALL = tuple(_ERF_SMALL[::-1])
-NORMAL_SMALL = tuple(c * 0.5**k * math.sqrt(0.125) for k, c in enumerate(ERF_SMALL))
 DENSITY = 0.3989422804014327  # 1 / sqrt(2 pi)
+
+# The k of MILLS, that of ERFCX, and what the latter lacks.
+MILLS_K = {"float32": 5.0, "float64": 5.5}
+ERFCX_K = {dtype: k * math.sqrt(0.5) for dtype, k in MILLS_K.items()}
+ERFCX_K_REST = {"float32": 9.034407470042219e-10, "float64": -3.2136171735121294e-16}
+FAR = {"float32": 1e9, "float64": 1e18}  # 1 / (a + k) is 1 / a from here on
+
+# Arguments at which even 3 x exp(-x) is 0. The exponents nearest to them are -161 and -1087, whose
+# second factor in C is 0: a result of 0 is a product with 0 and no underflow, as in ``f32``.
+EXP_END = {"float32": 111.6, "float64": 753.5}
+EXP_TOP = {"float32": 100.0, "float64": 720.0}
+ERFC_END = {dtype: math.sqrt(end) for dtype, end in EXP_END.items()}
+NORMAL_END = {dtype: math.sqrt(2 * end) for dtype, end in EXP_END.items()}
+ERFCX_END = {"float32": 9.5, "float64": 27.0}
+CUBIC_END = {"float32": 10.9662, "float64": 21.5994}  # LINEAR x + CUBIC x^3 is EXP_END
+
+# x sigmoid(u) is 0 below the first of these and x above the second, for u = x and the cubic.
+SILU_LOWEST = {"float32": -112.0, "float64": -760.0}
+SILU_LIMIT = {"float32": 17.5, "float64": 37.5}
+CUBIC_LOWEST = {"float32": -11.0, "float64": -21.6}
+CUBIC_LIMIT = {"float32": 5.25, "float64": 7.5}
+
 # sqrt(8 / pi) x + 0.044715 sqrt(8 / pi) x^3, of which the sigmoid is the tanh form of Phi: the
 # constants in two parts, the first of LINEAR short enough for LINEAR - w to be exact.
-LINEAR, LINEAR_LOW = 1.595769121605727, 3.675065195634423e-15
-CUBIC, CUBIC_LOW = 0.07135481627260025, -6.175149918155315e-19
-# Arguments beyond which float64 results have reached their limits; they serve float32 too.
-ERFC_END, NORMAL_END, GROWTH_END, EXP_END, CUBIC_END = 28.0, 40.0, 27.0, 1500.0, 22.0
+LINEAR = {"float32": 1.595768928527832, "float64": 1.595769121605727}
+LINEAR_LOW = {"float32": 1.930778986805098e-07, "float64": 3.675065195634423e-15}
+CUBIC = {"float32": 0.07135481387376785, "float64": 0.07135481627260025}
+CUBIC_LOW = {"float32": 2.3988323959931355e-09, "float64": -6.175149918155315e-19}
+LINEAR_WHOLE, CUBIC_THRICE = 1.5957691216057308, 3 * 0.07135481627260025
+# The same for powers of 2 instead of e.
+LINEAR2 = {"float32": 2.3022079467773438, "float64": 2.3022081981443137}
+LINEAR2_LOW = {"float32": 2.513669811391339e-07, "float64": 1.1233558506659262e-14}
+CUBIC2 = {"float32": 0.10294324159622192, "float64": 0.1029432395800235}
+CUBIC2_LOW = {"float32": -2.016198436410503e-09, "float64": -5.978177400718744e-18}
 
 
-def _for_float32(formula: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a float64 formula: float32 is computed in float64, with ``short`` polynomials."""
-
-    @functools.wraps(formula)
-    def both(*args: Any) -> Any:
-        *xs, ops = args
-        if str(xs[-1].dtype) != "float32":
-            return formula(*xs, ops, False)
-        wide = [x if isinstance(x, int) else ops.cast(x, "float64") for x in xs]
-        return ops.cast(formula(*wide, ops, True), "float32")
-
-    return both
-
-
-@_for_float32
-def exp_product(x: Any, y: Any, ops: Any, short: bool) -> Any:
+def exp_product(x: Any, y: Any, ops: Any) -> Any:
     """Return exp(x y) as if the product were not rounded."""
     product = x * y
-    if short:
-        return ops.exp(product)
-    low = _product_error(x, y, product)
-    low = ops.where(ops.absolute(low) < 1.0, low, 0.0)  # no correction out of range
-    half = ops.exp(0.5 * ops.minimum(ops.maximum(product, -EXP_END), 1400.0))
-    return (half + half * low) * half
+    a = _at_most(product, EXP_TOP[ops.precision], ops)
+    end = -EXP_END[ops.precision]
+    low = ops.product_error(x, y, product)
+    if not ops.wide:
+        low = ops.where(ops.absolute(low) < 1.0, low, 0.0)  # no correction out of range
+    p, first, second = ops.exp_parts(ops.where(a < end, end, a), low)
+    return (1.0 + p) * first * second
 
 
-@_for_float32
-def erfc(x: Any, ops: Any, short: bool) -> Any:
+def erfc(x: Any, ops: Any) -> Any:
     """Return 1 - erf(x) with all digits of its tail."""
-    size = ops.absolute(x)
-    a = ops.minimum(size, ERFC_END)
-    tail = _vanishing(*_erfcx_above(a, ops, short), a, a, ops, short)
-    value = ops.where(x > 0.0, tail, 2.0 - tail)
-    return value if short else ops.where(size < 0.5, 1.0 - x * _polynomial(x * x, ERF_SMALL), value)
-
-
-@_for_float32
-def erfcx(x: Any, ops: Any, short: bool) -> Any:
-    """Return exp(x^2) erfc(x)."""
-    size = ops.absolute(x)
-    above, low = _erfcx_above(size, ops, short)
-    above = above + above * low
-    if short:
-        a = ops.minimum(ops.maximum(-x, 0.0), GROWTH_END)
-        return ops.where(x < 0.0, 2.0 * ops.exp(a * a) - above, above)
-    a = ops.minimum(size, GROWTH_END)
-    near = size < 0.5
-    factor = ops.where(near, 1.0 - x * _polynomial(x * x, ERF_SMALL), 2.0)
+    a = _at_most(ops.absolute(x), ERFC_END[ops.precision], ops)
     z = a * a
-    half = ops.exp(0.5 * z)
-    grown = (half * (factor + factor * _product_error(a, a, z))) * half
-    return ops.where(near, grown, ops.where(x < 0.0, grown - above, above))
+    p, first, second = ops.exp_parts(-z, -ops.product_error(a, a, z))
+    y, low = _erfcx_above(a, ops)
+    y = ops.fused(y, p + low, y) * first * second
+    y = ops.where(x > 0.0, y, 2.0 - y)
+    return _near(a, 0.65, _erfc_near(x, z, ops), y, ops)
 
 
-@_for_float32
-def erfcx_derivative(n: int, x: Any, ops: Any, short: bool) -> Any:
+def erfcx(x: Any, ops: Any) -> Any:
+    """Return exp(x^2) erfc(x)."""
+    a = ops.absolute(x)
+    y, low = _erfcx_above(a, ops)
+    y = ops.fused(y, low, y)
+    a = _at_most(a, ERFCX_END[ops.precision], ops)
+    z = a * a
+    p, first, second = ops.exp_parts(z, ops.product_error(a, a, z))
+    factor = _near(a, 0.65, _erfc_near(x, z, ops), 2.0, ops)
+    grown = ops.fused(factor, p, factor) * first * second
+    return _near(a, 0.65, grown, ops.where(x < 0.0, grown - y, y), ops)
+
+
+def erfcx_derivative(n: int, x: Any, ops: Any) -> Any:
     """Return the n-th derivative of erfcx, n >= 1.
 
     The first is erfcx(x) / (x + 2) times a polynomial in 1 / (x + 2) for x >= 0. Others follow from
@@ -200,8 +229,8 @@ def erfcx_derivative(n: int, x: Any, ops: Any, short: bool) -> Any:
     a, low = ops.maximum(x, 0.0), ops.minimum(x, 0.0)
     q = 1.0 / (a + 2.0)
     t = ops.where(a < 2.0, 2.0 * ops.minimum(a, 2.0) * q - 1.0, 1.0 - 4.0 * q)
-    before = erfcx(x, ops)
-    above = -((_polynomial(t, ERFCX_SLOPE) * q) * before)
+    before = ops.erfcx(x)
+    above = -((ops.polynomial(t, ERFCX_SLOPE) * q) * before)
     value = ops.where(x < 0.0, 2.0 * (low * before) - 2.0 / math.sqrt(math.pi), above)
     if n == 1:
         return value
@@ -210,216 +239,212 @@ def erfcx_derivative(n: int, x: Any, ops: Any, short: bool) -> Any:
     return ops.where(x < 2.0, value, _far_derivative(n, ops.maximum(x, 2.0), ops))
 
 
-@_for_float32
-def ndtr(x: Any, ops: Any, short: bool) -> Any:
+def ndtr(x: Any, ops: Any) -> Any:
     """Return the standard normal distribution function."""
-    tail = _ndtr_below(ops.absolute(x), ops, short)
-    return ops.where(x > 0.0, 1.0 - tail, tail)
+    a = _at_most(ops.absolute(x), NORMAL_END[ops.precision], ops)
+    p, first, second = _density_parts(a, ops)
+    y, low = _mills(a, ops)
+    y = _near(a, 0.75, _ndtr_near(-a, ops), ops.fused(y, p + low, y) * first * second, ops)
+    return ops.where(x > 0.0, 1.0 - y, y)
 
 
-@_for_float32
-def log_ndtr(x: Any, ops: Any, short: bool) -> Any:
+def log_ndtr(x: Any, ops: Any) -> Any:
     """Return the logarithm of the standard normal distribution function."""
     a = ops.absolute(x)
-    mills, low = _mills(a, ops, short)
-    above = ops.log1p(-_ndtr_below(a, ops, short))
-    below = ops.log(mills) + low - 0.5 * a * a
-    if not short:
-        below = ops.where(a < 0.75, ops.log(_ndtr_near(-a)), below)
-    return ops.where(x > 0.0, above, below)
+    y, low = _mills(a, ops)
+    near = _ndtr_near(-a, ops)
+    below = ops.log(_near(a, 0.75, near, y, ops)) + _near(a, 0.75, 0.0, low, ops)
+    below = ops.fused(_near(a, 0.75, 0.0, -0.5 * a, ops), a, below)
+    p, first, second = _density_parts(_at_most(a, NORMAL_END[ops.precision], ops), ops)
+    low = low + p
+    tail = ops.fused(y, low, y)
+    low = _near(a, 0.75, 0.0, ops.fused(y, low, y - tail) * first * second, ops)
+    tail = _near(a, 0.75, near, tail * first * second, ops)
+    above = ops.log1p(-tail) - low / (1.0 - tail)
+    return ops.where(x > 0.0, -ops.absolute(above), below)
 
 
-@_for_float32
-def erfinv(x: Any, ops: Any, short: bool) -> Any:
-    """Return the inverse of erf: a polynomial, and for float64 a step of Halley's method."""
+def erfinv(x: Any, ops: Any) -> Any:
+    """Return the inverse of erf: a polynomial, and for float64 a step of Halley's method.
+
+    The step takes 8 digits to all: erf(y) is as flat there as exp(-y^2).
+    """
     a = ops.absolute(x)
     w = -ops.log((1.0 - a) * (1.0 + a))
-    far = _polynomial(ops.sqrt(w) - 4.0, ERFINV_FAR_F64)
-    y = a * ops.where(w < 5.0, _polynomial(w - 2.5, ERFINV), far)
-    if not short:
-        off = ops.where(a < 0.5, erf(y, ops) - a, (1.0 - a) - erfc(y, ops))
+    near = ops.polynomial(w - 2.5, ERFINV)
+    far = ops.polynomial(ops.sqrt(w) - ROOT_CENTRE[ops.precision], ERFINV_FAR[ops.precision])
+    y = a * ops.where(w < 5.0, near, far)
+    if ops.precision == "float64":
+        off = ops.where(a < 0.5, ops.erf(y) - a, (1.0 - a) - ops.erfc(y))
         step = off * (0.5 * math.sqrt(math.pi)) * ops.exp(y * y)
         y = y - step / (1.0 + y * step)
-    y = ops.where(ops.equal(a, 1.0), math.inf, y)
-    return ops.where(x > 0.0, y, ops.where(x < 0.0, -y, x))  # a zero keeps its sign
+    return ops.signed(ops.where(ops.equal(a, 1.0), math.inf, y), x)
 
 
-@_for_float32
-def gelu(x: Any, ops: Any, short: bool) -> Any:
+def gelu(x: Any, ops: Any) -> Any:
     """Return x times the standard normal distribution function."""
-    size = ops.absolute(x)
-    a = ops.minimum(size, NORMAL_END)
-    mills, low = _mills(a, ops, short)
-    tail = _vanishing(-(a * mills), low, 0.5 * a, a, ops, short)
-    value = ops.where(x >= 0.0, x + tail, tail)
-    return value if short else ops.where(size < 0.75, x * _ndtr_near(x), value)
+    a = _at_most(ops.absolute(x), NORMAL_END[ops.precision], ops)
+    mills, low = _mills(a, ops)
+    p, first, second = _density_parts(a, ops)
+    p, y = p + low, -a * mills
+    if not ops.wide:
+        rest = ops.product_error(-a, mills, y)
+        y = y + ops.fused(y, p, ops.fused(rest, p, rest))
+    y = y * first * second
+    y = ops.where(x >= 0.0, x + y, y)
+    return _near(a, 0.75, x * _ndtr_near(x, ops), y, ops)
 
 
-@_for_float32
-def gelu_slope(x: Any, ops: Any, short: bool) -> Any:
+def gelu_slope(x: Any, ops: Any) -> Any:
     """Return the derivative of gelu: Phi(x) + x phi(x)."""
-    size = ops.absolute(x)
-    a = ops.minimum(size, NORMAL_END)
-    mills, low = _mills(a, ops, short)
-    tail = _vanishing(mills + mills * low - DENSITY * a, 0.0, 0.5 * a, a, ops, short)
-    value = ops.where(x > 0.0, 1.0 - tail, tail)
-    if short:
-        return value
-    near = _ndtr_near(x) + x * (DENSITY * ops.exp(-0.5 * (a * a)))
-    return ops.where(size < 0.75, near, value)
+    a = _at_most(ops.absolute(x), NORMAL_END[ops.precision], ops)
+    p, first, second = _density_parts(a, ops)
+    y, low = _mills(a, ops)
+    y = ops.fused(-DENSITY, a, ops.fused(y, low, y))
+    y = ops.fused(y, p, y) * first * second
+    near = ops.fused(DENSITY * x, (1.0 + p) * first * second, _ndtr_near(x, ops))
+    return _near(a, 0.75, near, ops.where(x > 0.0, 1.0 - y, y), ops)
 
 
-def sigmoid(x: Any, ops: Any) -> Any:
-    """Return 1 / (1 + exp(-x))."""
-    z = ops.exp(-ops.absolute(x))
-    return ops.where(x > 0.0, 1.0, z) / (1.0 + z)
-
-
-@_for_float32
-def sigmoid_slope(x: Any, ops: Any, short: bool) -> Any:
+def sigmoid_slope(x: Any, ops: Any) -> Any:
     """Return the derivative of sigmoid."""
-    z = ops.exp(-ops.absolute(x))
-    return z / _square_above(z, short)
+    a = _at_most(ops.absolute(x), EXP_END[ops.precision], ops)
+    p, first, second = ops.exp_parts(-a, 0.0)
+    y = 1.0 / _square_above((1.0 + p) * first * second, ops)
+    return ops.fused(y, p, y) * first * second
 
 
-@_for_float32
-def silu(x: Any, ops: Any, short: bool) -> Any:
+def silu(x: Any, ops: Any) -> Any:
     """Return x sigmoid(x)."""
-    return _gated(x, EXP_END, ops.exp(-0.5 * ops.absolute(x)), ops)
+    a = ops.at_least(x, SILU_LOWEST[ops.precision])
+    return _gated(x, a, ops.exp_raised(a), SILU_LIMIT[ops.precision], ops)
 
 
-@_for_float32
-def silu_slope(x: Any, ops: Any, short: bool) -> Any:
+def silu_slope(x: Any, ops: Any) -> Any:
     """Return the derivative of silu."""
-    a = ops.minimum(ops.absolute(x), EXP_END)
-    return _gated_slope(x, a, 0.0, ops.exp(-0.5 * a), ops, short)
+    a = _at_most(ops.absolute(x), EXP_END[ops.precision], ops)
+    return _gated_slope(x, a, 0.0, ops.exp_parts(-a, 0.0), ops)
 
 
-@_for_float32
-def gelu_tanh(x: Any, ops: Any, short: bool) -> Any:
-    """Return x sigmoid(u), u = sqrt(8 / pi) (x + 0.044715 x^3)."""
-    a = ops.minimum(ops.absolute(x), CUBIC_END)
-    return _gated(x, CUBIC_END, _half_of_cubic(a, ops, short), ops)
+def gelu_tanh(x: Any, ops: Any) -> Any:
+    """Return x sigmoid(u), u = sqrt(8 / pi) (x + 0.044715 x^3).
 
-
-@_for_float32
-def gelu_tanh_slope(x: Any, ops: Any, short: bool) -> Any:
-    """Return the derivative of gelu_tanh."""
-    a = ops.minimum(ops.absolute(x), CUBIC_END)
+    exp(u) is computed as a power of 2, whose exponent a (w + low) has a correction.
+    """
+    a = ops.at_least(x, CUBIC_LOWEST[ops.precision])
     z = a * a
-    slope = (LINEAR + LINEAR_LOW) + (3 * CUBIC) * z
-    w, low = a * slope, 0.0
-    if not short:
-        low = _product_error(a, slope, w) + a * ((3 * CUBIC) * _product_error(a, a, z))
-    return _gated_slope(x, w, low, _half_of_cubic(a, ops, short), ops, short)
+    linear, cubic = LINEAR2[ops.precision], CUBIC2[ops.precision]
+    w = ops.fused(cubic, z, linear)
+    low = ops.fused(CUBIC2_LOW[ops.precision], z, LINEAR2_LOW[ops.precision])
+    low = ops.fused(cubic, ops.product_error(a, a, z), low)
+    low = low + ops.fused_error(cubic, z, linear, w)
+    return _gated(x, a, ops.exp2_raised(a, w, low), CUBIC_LIMIT[ops.precision], ops)
+
+
+def gelu_tanh_slope(x: Any, ops: Any) -> Any:
+    """Return the derivative of gelu_tanh."""
+    a = _at_most(ops.absolute(x), CUBIC_END[ops.precision], ops)
+    parts = _cubic_parts(a, ops)
+    z = a * a
+    slope = ops.fused(CUBIC_THRICE, z, LINEAR_WHOLE)
+    w = a * slope
+    low = CUBIC_THRICE * ops.product_error(a, a, z)
+    low = ops.fused(a, low, ops.product_error(a, slope, w))
+    return _gated_slope(x, w, low, parts, ops)
 
 
 # Helpers ------------------------------------------------------------------------------------------
 
 
-def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
-    total: Any = coefficients[-1]
-    for coefficient in coefficients[-2::-1]:
-        total = total * x + coefficient
-    return total
+def _at_most(x: Any, end: float, ops: Any) -> Any:
+    """Return the smaller of x and `end`; NaN for NaN."""
+    return ops.where(x > end, end, x)
 
 
-def _erfcx_above(a: Any, ops: Any, short: bool) -> tuple[Any, Any]:
+def _near(a: Any, end: float, near: Any, far: Any, ops: Any) -> Any:
+    """Return `near` for a < `end`; where nothing needs it, `far` everywhere."""
+    return far if ops.wide else ops.where(a < end, near, far)
+
+
+def _erfcx_above(a: Any, ops: Any) -> tuple[Any, Any]:
     """Return erfcx(a) for a >= 0, infinity included, and its relative error to be added."""
-    k = MILLS_END["float32" if short else "float64"] * math.sqrt(0.5)
-    return _of_inverse(a, k, ERFCX, ops, short)
+    k, rest = ERFCX_K[ops.precision], ERFCX_K_REST[ops.precision]
+    return _of_inverse(a, k, rest, ERFCX[ops.precision], ops)
 
 
-def _mills(a: Any, ops: Any, short: bool) -> tuple[Any, Any]:
+def _mills(a: Any, ops: Any) -> tuple[Any, Any]:
     """Return erfcx(a / sqrt(2)) / 2, which times exp(-a^2 / 2) is Phi(-a), and its error."""
-    return _of_inverse(a, MILLS_END["float32" if short else "float64"], MILLS, ops, short)
+    return _of_inverse(a, MILLS_K[ops.precision], -0.0, MILLS[ops.precision], ops)
 
 
 def _of_inverse(
-    a: Any, k: float, tables: dict[str, tuple[float, ...]], ops: Any, short: bool
+    a: Any, k: float, rest: float, coefficients: tuple[float, ...], ops: Any
 ) -> tuple[Any, Any]:
-    """Return q P(1 - 2 k q), q = 1 / (a + k), and the relative error of q."""
+    """Return q P(1 - 2 k q), q = 1 / (a + k + rest), and the relative error of q."""
     s = a + k
     q = 1.0 / s
-    if short:
-        return q * _polynomial(1.0 - (2 * k) * q, tables["float32"]), 0.0
-    held = ops.minimum(a, 1e18)
-    off = ops.where(a < k, held - (s - k), k - (s - held))
-    low = -(_product_error(s, q, 1.0) + off * q)
-    low = ops.where(a < 1e18, low, 0.0)
-    slope = ops.where(a < k, 2.0 * held, -2.0 * k)
-    t = (slope * q + ops.where(a < k, -1.0, 1.0)) + slope * (q * low)
-    return q * _polynomial(t, tables["float64"]), low
+    if ops.wide:
+        return q * ops.polynomial(1.0 - (2 * k) * q, coefficients), 0.0
+    far, near = ops.where(a < k, k, a), ops.where(a < k, a, k)
+    off = -ops.fused(near - (s - far) + rest, q, ops.product_error(s, q, 1.0))
+    slope = ops.where(a < k, 2.0 * a, -2.0 * k)
+    low = ops.where(a < FAR[ops.precision], off, 0.0)
+    t = ops.fused(slope, q * low, ops.fused(slope, q, ops.where(a < k, -1.0, 1.0)))
+    return q * ops.polynomial(t, coefficients), low
 
 
-def _ndtr_near(x: Any) -> Any:
-    """Return Phi(x) for |x| < 0.9."""
-    return 0.5 + x * _polynomial(x * x, NORMAL_SMALL)
+def _erfc_near(x: Any, z: Any, ops: Any) -> Any:
+    """Return erfc(x) for |x| < 0.65, where z is x^2."""
+    return 1.0 - ops.fused(x, ops.polynomial(z, ERF_SMALL[ops.precision]), x)
 
 
-def _ndtr_below(a: Any, ops: Any, short: bool) -> Any:
-    """Return Phi(-a) for a >= 0."""
-    held = ops.minimum(a, NORMAL_END)
-    mills, low = _mills(held, ops, short)
-    tail = _vanishing(mills, low, 0.5 * held, held, ops, short)
-    return tail if short else ops.where(a < 0.9, _ndtr_near(-a), tail)
+def _ndtr_near(x: Any, ops: Any) -> Any:
+    """Return Phi(x) for |x| < 0.75."""
+    return ops.fused(x, ops.polynomial(x * x, NORMAL_SMALL[ops.precision]), 0.5)
 
 
-def _product_error(x: Any, y: Any, product: Any) -> Any:
-    """Return x y - product, exactly, for float64 of less than 1e290."""
-    a, b = _upper(x), _upper(y)
-    c, d = x - a, y - b
-    return ((a * b - product) + (a * d + c * b)) + c * d
+def _density_parts(a: Any, ops: Any) -> tuple[Any, Any, Any]:
+    """Return the parts of exp(-a^2 / 2)."""
+    half = 0.5 * a
+    z = half * a
+    parts: tuple[Any, Any, Any] = ops.exp_parts(-z, -ops.product_error(half, a, z))
+    return parts
 
 
-def _upper(x: Any) -> Any:
-    """Return the upper 26 bits of x (Veltkamp's split)."""
-    c = 134217729.0 * x
-    return c - (c - x)
-
-
-def _vanishing(factor: Any, low: Any, x: Any, y: Any, ops: Any, short: bool) -> Any:
-    """Return factor (1 + low) exp(-x y) as if the product were not rounded."""
-    z = x * y
-    if short:
-        return factor * ops.exp(-z)
-    near = ops.minimum(z, 690.0)
-    error = low - _product_error(x, y, z)
-    return (ops.exp(-near) * (factor + factor * error)) * ops.exp(near - z)
-
-
-def _half_of_cubic(a: Any, ops: Any, short: bool) -> Any:
-    """Return exp(-u / 2), u = LINEAR a + CUBIC a^3 with more digits than float64 has."""
+def _cubic_parts(a: Any, ops: Any) -> tuple[Any, Any, Any]:
+    """Return the parts of exp(-u), u = LINEAR a + CUBIC a^3 with a correction."""
+    linear, cubic = LINEAR[ops.precision], CUBIC[ops.precision]
     z = a * a
-    product = CUBIC * z
-    w = LINEAR + product
+    product = cubic * z
+    w = linear + product
+    low = ((linear - w) + product) + ops.product_error(cubic, z, product)
+    rest = ops.fused(cubic, ops.product_error(a, a, z), LINEAR_LOW[ops.precision])
+    low = low + ops.fused(CUBIC_LOW[ops.precision], z, rest)
     u = a * w
-    half = ops.exp(-0.5 * u)
-    if short:
-        return half
-    low = ((LINEAR - w) + product) + _product_error(CUBIC, z, product)
-    low = low + (CUBIC * _product_error(a, a, z) + (LINEAR_LOW + CUBIC_LOW * z))
-    low = a * low + _product_error(a, w, u)
-    return half - half * (0.5 * low)
+    low = ops.fused(a, low, ops.product_error(a, w, u))
+    parts: tuple[Any, Any, Any] = ops.exp_parts(-u, -low)
+    return parts
 
 
-def _gated(x: Any, end: float, half: Any, ops: Any) -> Any:
-    """Return x / (1 + exp(-u)) where half is exp(-|u| / 2), and u has the sign of x."""
-    y = ops.maximum(x, -end) / (1.0 + half * half)
-    return ops.where(x > 0.0, y, (y * half) * half)
+def _gated(x: Any, a: Any, power: tuple[Any, float], limit: float, ops: Any) -> Any:
+    """Return x sigmoid(u), from exp(u) times a factor and this factor, and a clamped x."""
+    p, one = power
+    return ops.where(x <= limit, a * p / (one + p), x)
 
 
-def _gated_slope(x: Any, w: Any, low: Any, half: Any, ops: Any, short: bool) -> Any:
-    """Return the derivative of x sigmoid(u), w + low is |x| u' and half is exp(-|u| / 2)."""
-    z = half * half
-    y = (((1.0 - w) + (z - low)) / _square_above(z, short) * half) * half
+def _gated_slope(x: Any, w: Any, low: Any, parts: tuple[Any, Any, Any], ops: Any) -> Any:
+    """Return the derivative of x sigmoid(u), from w + low = |x| u' and the parts of exp(-|u|)."""
+    p, first, second = parts
+    z = (1.0 + p) * first * second
+    y = ((1.0 - w) + (z - low)) / _square_above(z, ops)
+    y = ops.fused(y, p, y) * first * second
     return ops.where(x > 0.0, 1.0 - y, y)
 
 
-def _square_above(z: Any, short: bool) -> Any:
+def _square_above(z: Any, ops: Any) -> Any:
     """Return (1 + z)^2 as if the sum were not rounded."""
     d = 1.0 + z
-    return d * d if short else d * d + 2.0 * d * (z - (d - 1.0))
+    return d * d if ops.wide else ops.fused(d, d, 2.0 * d * (z - (d - 1.0)))
 
 
 def _far_derivative(n: int, x: Any, ops: Any) -> Any:

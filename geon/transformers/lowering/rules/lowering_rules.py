@@ -33,7 +33,7 @@ from ....op_graph.rows.movement import _flatten, _unflatten, broadcast, flatten,
 from ....op_graph.rows.reductions import ARGMAX, ARGMIN
 from ....op_graph.rows.slicing import SLICE, UPDATE
 from ....op_graph.special import erf_formulas, gamma_formulas
-from ....op_graph.special.formula_ops import GEON_OPS
+from ....op_graph.special.formula_ops import FLOAT32_OPS, FLOAT64_OPS, GEON_OPS
 from ....op_graph.values.dtypes import FLOAT32, HALVES, INT64, name_of
 
 lower = Rules("lower")
@@ -46,27 +46,26 @@ def erf(op: Op) -> Op | None:
 
 
 def _through_formula(op: Op) -> Op | None:
-    """Rewrite a primitive by its formula in ``erf_formulas``."""
-    formula: Callable[..., Op] = getattr(erf_formulas, op.primitive.name)
+    """Rewrite a primitive by its formula in ``erf_formulas``; float32 is computed in float64."""
+    formula: Callable[..., Tensor] = getattr(erf_formulas, op.primitive.name)
     args: Any = op.args
     args = args if len(args) == 1 else [broadcast(arg, op.axes) for arg in args]
-    return formula(*args, GEON_OPS)
+    if op.dtype != FLOAT32:
+        return formula(*op.attrs, *args, FLOAT64_OPS)
+    wide = [cast(arg, "float64") for arg in args]
+    return cast(formula(*op.attrs, *wide, FLOAT32_OPS), FLOAT32)
 
 
-# Primitives that NumPy lacks, each with a formula of its name; every target has a sigmoid.
-TAILS = tuple(
-    name
-    for name in erf_formulas.__all__
-    if name in PRIMITIVES and name not in ("erfcx_derivative", "sigmoid")
-)
-for _name in TAILS:
-    lower.on(_name)(_through_formula)
+# Primitives that NumPy lacks, each with a formula of its name.
+for _name in erf_formulas.__all__:
+    if _name != "erfcx_derivative":
+        lower.on(_name)(_through_formula)
 
 
 @lower.on("erfcx_derivative")
 def erfcx_derivative(op: Op) -> Op | None:
-    """Rewrite derivatives of erfcx by recurrence and a continued fraction; see ``erf_formulas``."""
-    return erf_formulas.erfcx_derivative(op.attrs.n, op.args[0], GEON_OPS)
+    """Rewrite derivatives of erfcx, of which no target has functions."""
+    return _through_formula(op)
 
 
 @lower.on("weighted_product")

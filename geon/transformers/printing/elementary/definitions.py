@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from .erf_gelu import TAILS
+from collections import ChainMap
+
 from .f32 import EXPONENTIAL_F32
 from .f32_angles import ANGLES_F32
 from .f64 import ELEMENTARY_F64
 from .f64_angles import ANGLES_F64
 from .f64_powers import POWERS_F64
 from .polynomials import BITS
+from .special_text import TAILS
 from .vector_functions import STRIPS
 
 __all__ = ["ELEMENTARY"]
 
-ELEMENTARY: dict[str, str] = (
-    (BITS | EXPONENTIAL_F32 | ANGLES_F32 | ELEMENTARY_F64 | ANGLES_F64 | POWERS_F64)
-    | TAILS
-    | STRIPS
+ELEMENTARY: ChainMap[str, str] = TAILS.new_child(
+    BITS | EXPONENTIAL_F32 | ANGLES_F32 | ELEMENTARY_F64 | ANGLES_F64 | POWERS_F64 | STRIPS
 )

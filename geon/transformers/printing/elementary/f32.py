@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ....op_graph.special.erf_formulas import ERF_SMALL
 from .polynomials import definitions_of
 
 __all__ = ["EXPONENTIAL_F32"]
@@ -29,12 +30,6 @@ _LOG = (
 
 # (atanh(s) / s - 1) / s^2 in s^2, for 0 <= s <= 1/3; fit 4.6e-9.
 _ATANH = (0.333332062, 0.200108677, 0.139993325, 0.140131742)
-
-# erf(x) / x - 1 in x^2, for 0 <= x <= 0.9; fit of erf 1.4e-8.
-_ERF_SMALL = (
-    *(0.128379151, -0.376125127, 0.112820394),
-    *(-0.026775267, 0.00500652567, -0.000606181799),
-)
 
 # The eighth root of 1 - erf(x) for 0.9 <= x <= 3.925, where erf rounds to 1; fit of erf 7.7e-9.
 # At 4 it is so small that 1 minus it rounds to 1, so clamped arguments give exactly 1.
@@ -199,6 +194,6 @@ GEON_INLINE float geon_atanh_f32(float x) {
     EXP_DOWN=_EXP_DOWN,
     LOG=_LOG,
     ATANH=_ATANH,
-    ERF_SMALL=_ERF_SMALL,
+    ERF_SMALL=ERF_SMALL["float32"],
     ERF_LARGE=_ERF_LARGE,
 )

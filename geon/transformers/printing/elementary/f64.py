@@ -11,6 +11,7 @@ multiply-adds at most 2.5.
 
 from __future__ import annotations
 
+from ....op_graph.special.erf_formulas import ERF_SMALL
 from .polynomials import definitions_of
 
 __all__ = ["ELEMENTARY_F64"]
@@ -28,15 +29,6 @@ _EXP = (
 _ATANH = (
     *(0.6666666666666735, 0.39999999999410646, 0.2857142874318073, 0.22222198499035734),
     *(0.18183567913253867, 0.15313963738819855, 0.1479678154038841),
-)
-
-# erf(x) / x - 1 in x^2, for 0 <= x <= 1.25; fit of erf 2.4e-17.
-_ERF_SMALL = (
-    *(0.1283791670955126, -0.37612638903184, 0.11283791670963259, -0.02686617064619356),
-    *(0.005223977632652248, -0.0008548327313493864, 0.00012055340397974933),
-    *(-1.4925775025938255e-05, 1.6463496987939887e-06, -1.6375575968978597e-07),
-    *(1.4844344569827346e-08, -1.2302220859430897e-09, 8.842400838965713e-11),
-    -4.139034375887309e-12,
 )
 
 # The eighth root of 1 - erf(x) for 1.25 <= x <= 5.93, where erf rounds to 1; fit of erf 4.5e-18.
@@ -214,7 +206,7 @@ GEON_INLINE double geon_erf_f64(double x) {
     EXP_UP=[c * 2.0**969 for c in _EXP],
     ATANH=_ATANH,
     SINH=_SINH,
-    ERF_SMALL=_ERF_SMALL,
+    ERF_SMALL=ERF_SMALL["float64"],
     ERF_LARGE=_ERF_LARGE,
 )
 

@@ -17,7 +17,7 @@ _POLYNOMIAL = re.compile(r"(\w+)_(F32|F64)<(\w+)>")
 _NAME = re.compile(r"GEON_(?:INLINE|OUTLINED) \w+ (geon_\w+)\(")
 
 
-def _horner(kind: str, variable: str, coefficients: Sequence[float]) -> str:
+def horner(kind: str, variable: str, coefficients: Sequence[float]) -> str:
     """Return the C expression of c0 + c1 v + c2 v^2 + ..., as a chain of fused multiply-adds."""
     digits, suffix = (9, "f") if kind == "F32" else (17, "")
     constants = [f"{c:#.{digits}g}{suffix}" for c in coefficients]
@@ -33,7 +33,7 @@ def definitions_of(text: str, **tables: Sequence[float]) -> dict[str, str]:
     ``TABLE_F64<v>`` is the same in float64. Coefficients start with the constant one. Functions are
     separated by one empty line.
     """
-    text = _POLYNOMIAL.sub(lambda at: _horner(at[2], at[3], tables[at[1]]), text.strip())
+    text = _POLYNOMIAL.sub(lambda at: horner(at[2], at[3], tables[at[1]]), text.strip())
     found = {}
     for function in text.split("\n\n"):
         named = _NAME.match(function)

@@ -7,6 +7,7 @@ helper itself are read from its definition, which is written by hand.
 from __future__ import annotations
 
 import re
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 
@@ -22,7 +23,7 @@ def helpers() -> Mapping[str, str]:
         ELEMENTARY,  # imported late, because a program from the cache needs none
     )
 
-    return FUNCTIONS | ELEMENTARY
+    return ChainMap(*ELEMENTARY.maps, FUNCTIONS)
 
 
 @cache

@@ -272,5 +272,5 @@ CUSTOM = Primitive(
     attributes=CustomAttributes,
     infer=_infer,
     carriers=(0,),
-    alike=None,
+    batched_together=None,
 )

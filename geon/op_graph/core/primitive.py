@@ -103,13 +103,13 @@ class Primitive:
     ``run(body, arrays)`` returns the results of a body. Its ``vjp(given, op, wanted)`` takes the
     cotangents of the results, None for zero, and returns those of the ``wanted`` arguments. Its
     ``jvp(op, tangents)`` takes the tangents of the arguments and returns those of the results.
-    ``spread(op, args, axes, images)`` is its batching rule: it returns the results for arguments
+    ``batch(op, args, axes, images)`` is its batching rule: it returns the results for arguments
     that may have the further ``axes``. There ``images(roots, known)`` returns the batched forms of
     ops, given those of others.
 
-    ``further(attrs, axes)`` returns the attributes of an op whose first argument got the further
-    ``axes`` behind its own, if they change. ``alike`` are the positions of operands that must be
-    broadcast over these axes too; None means all.
+    ``batch_attributes(attrs, axes)`` returns the attributes of an op whose first argument got the
+    further ``axes`` behind its own, if they change. ``batched_together`` are the positions of
+    operands that must be broadcast over these axes too; None means all.
 
     ``samples`` returns examples for generated tests, beyond those that follow from its kind: a
     label, the axes of each input, and a function that builds the op from the inputs.
@@ -145,9 +145,9 @@ class Primitive:
     waits: bool = False
     in_place: tuple[int, ...] = ()
     outcomes: Callable[[Any], Sequence[tuple[Axes, DType]]] | None = None
-    spread: Callable[[Op, Sequence[Op], Axes, Any], Sequence[Tensor]] | None = None
-    further: Callable[[Any, Axes], tuple[Any, ...]] | None = None
-    alike: tuple[int, ...] | None = ()
+    batch: Callable[[Op, Sequence[Op], Axes, Any], Sequence[Tensor]] | None = None
+    batch_attributes: Callable[[Any, Axes], tuple[Any, ...]] | None = None
+    batched_together: tuple[int, ...] | None = ()
     samples: Callable[[], Iterable[tuple[str, Sequence[Any], Callable[..., Any]]]] | None = None
     own: bool = field(init=False, default=True)
 

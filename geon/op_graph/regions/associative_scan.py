@@ -7,24 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import ArgumentError
 from ..axes.axes import Axis
-from ..building.constants import as_tensor
+from ..building.constants import as_tensor, number
 from ..core.argument_hints import public
 from ..core.source_info import user_call
 from ..op_graph import Tensor
 from ..rows.concatenation import pad
-from ..rows.movement import reorder
+from ..rows.elementwise import add, multiply
+from ..rows.movement import broadcast, reorder
 from ..rows.slicing import take, update
+from ..values.tree import flat
 from .carries import fit_to, match_axes_and_dtype, needs_function, strong
 from .scan import along_axis, one_length, scan
 
 if TYPE_CHECKING:
     from ..building.typing import AxisLike
-
-
-from ..building.constants import number
-from ..rows.elementwise import add, multiply
-from ..rows.movement import broadcast
-from ..values.tree import flat
 
 Combine = Callable[[Any, Any], Any]
 

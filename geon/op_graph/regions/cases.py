@@ -131,7 +131,7 @@ def case_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
     return [made.get(k) for k in range(len(opened[0]))]
 
 
-def case_spread(
+def case_batch(
     op: Op,
     args: Sequence[Op],
     axes: Axes,
@@ -181,7 +181,7 @@ CASE = Primitive(
     carriers=(),
     vjp=case_vjp,
     jvp=case_jvp,
-    spread=case_spread,
+    batch=case_batch,
     cost="kernel",
 )
 

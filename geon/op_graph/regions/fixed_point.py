@@ -41,7 +41,7 @@ from ..values.dtypes import BOOL, FLOAT32, DType, kind
 from ..values.tree import flat
 from .carries import Carries, needs_function
 from .closure import Opened, close_body, like, refuse_effects
-from .loop import Images, loop_spread
+from .loop import Images, loop_batch
 from .parameters import outcome, results_of, substitute_ops, tensors
 from .scan_op import guards_of
 from .while_op import make_while
@@ -170,7 +170,7 @@ def _jvp(op: Op, tangents: Given) -> list[Tensor | None]:
     return [*_made_again(op, a, begun, turning, results, named), None]
 
 
-def _spread(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list[Tensor]:
+def _batch(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list[Tensor]:
     """Return the batched values, on arguments some of which have the further ``axes``.
 
     The loop runs until the values have converged at all indices of the batch axes.
@@ -178,7 +178,7 @@ def _spread(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list[Tens
     tolerance: Any = args[-1]
     if tolerance.axes is not NO_AXES:
         tolerance = smallest_of(_bordered(tolerance, math.inf))
-    return loop_spread(op, (*args[:-1], tolerance), axes, images)
+    return loop_batch(op, (*args[:-1], tolerance), axes, images)
 
 
 FIXED_POINT = Primitive(
@@ -192,7 +192,7 @@ FIXED_POINT = Primitive(
     carriers=(),
     vjp=_vjp,
     jvp=_jvp,
-    spread=_spread,
+    batch=_batch,
     cost="kernel",
 )
 
@@ -243,7 +243,7 @@ CONVERGED = Primitive(
     attributes=ConvergedAttributes,
     infer=infer_same,
     carriers=(0,),
-    alike=None,
+    batched_together=None,
     acts=True,
     raises=True,
 )

@@ -215,7 +215,7 @@ def loop_jvp(op: Op, tangents: Sequence[Tensor | None]) -> list[Tensor | None]:
     return [places.get(k) for k in range(len(outcomes))]
 
 
-def loop_spread(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list[Tensor]:
+def loop_batch(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list[Tensor]:
     """Return the results of a loop on arguments some of which have the further ``axes``.
 
     A carry that depends on such an argument gets the axes too, from the first step on. Raises

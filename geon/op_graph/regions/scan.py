@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import isqrt
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ArgumentError, AxisError
 from ..axes.axes import Axes, Axis
+from ..axes.lengths import evaluate
 from ..building.constants import as_tensor
 from ..core.argument_hints import public
 from ..core.primitive import Primitive
 from ..core.source_info import user_call
-from ..op_graph import NO_AXES, Tensor
+from ..op_graph import NO_AXES, RegionOp, Tensor
 from ..rows.movement import broadcast
 from ..rows.remat_annotations import mark_segments
+from ..values.attribute_types import as_int, is_parts
 from ..values.dtypes import INT64
+from ..values.tree import flat
 from .carries import Carries, describe_returned, loop_placeholder, needs_function, stepping, strong
-from .loop import loop_jvp, loop_spread
+from .loop import loop_batch, loop_jvp
 from .scan_deriv import scan_vjp
-from .scan_op import make_scan, scan_infer, scan_outcomes, scan_reference
+from .scan_op import ScanAttributes, make_scan, scan_infer, scan_outcomes, scan_reference
+from .segments import MARKED, Numbers
 from .state_carries import StateCarries, land_effects, tie_updates
 
 if TYPE_CHECKING:
     from ..building.typing import AxisLike
-
-
-from collections.abc import Mapping
-from math import isqrt
-
-from ..axes.lengths import evaluate
-from ..op_graph import RegionOp
-from ..values.attribute_types import as_int, is_parts
-from ..values.tree import flat
-from .scan_op import ScanAttributes
-from .segments import MARKED, Numbers
 
 Step = Callable[[Any, Any], Any]
 
@@ -49,7 +43,7 @@ SCAN = Primitive(
     carriers=(),
     vjp=scan_vjp,
     jvp=loop_jvp,
-    spread=loop_spread,
+    batch=loop_batch,
     cost="kernel",
 )
 

@@ -17,7 +17,7 @@ from ..values.dtypes import INT64, kind
 from ..values.tree import flat
 from .carries import Carries, describe_returned, loop_placeholder, needs_function, stepping, strong
 from .closure import refuse_effects
-from .loop import loop_jvp, loop_spread
+from .loop import loop_batch, loop_jvp
 from .scan import both, refuse_axis
 from .state_carries import StateCarries, land_effects, tie_updates
 from .while_deriv import while_vjp
@@ -43,7 +43,7 @@ WHILE = Primitive(
     carriers=(),
     vjp=while_vjp,
     jvp=loop_jvp,
-    spread=loop_spread,
+    batch=loop_batch,
     cost="kernel",
 )
 

@@ -82,7 +82,7 @@ CONCAT = Primitive(
     attributes=AlongAxis,
     infer=_concat_infer,
     index_map=_concat_map,
-    alike=None,
+    batched_together=None,
     cost="once",
 )
 
@@ -243,7 +243,7 @@ PAD = Primitive(
     arity=2,
     infer=_pad_infer,
     index_map=_pad_map,
-    further=lambda attrs, axes: PadAttributes((*attrs.widths, *[None] * len(axes))),
+    batch_attributes=lambda attrs, axes: PadAttributes((*attrs.widths, *[None] * len(axes))),
     cost="once",
 )
 

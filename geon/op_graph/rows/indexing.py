@@ -318,7 +318,7 @@ SCATTER = Primitive(
     arity=3,
     infer=_scatter_infer,
     carriers=(0, 2),
-    alike=(0, 2),
+    batched_together=(0, 2),
     cost="kernel",
     in_place=(0,),
 )

@@ -137,7 +137,7 @@ def _unflatten_infer(args: tuple[Any, ...], attrs: UnflattenAttributes) -> Infer
     return axes_of(tuple(new)), x.dtype, tuple(guards)
 
 
-def _over_further(attrs: OverAxes, axes: Axes) -> OverAxes:
+def _batch_over(attrs: OverAxes, axes: Axes) -> OverAxes:
     return OverAxes(Axes(attrs.axes, [axis for axis in axes if axis not in attrs.axes]))
 
 
@@ -183,7 +183,7 @@ BROADCAST = Primitive(
     infer=_broadcast_infer,
     index_map=_broadcast_map,
     view=True,
-    further=_over_further,
+    batch_attributes=_batch_over,
 )
 REORDER = Primitive(
     "reorder",
@@ -196,7 +196,7 @@ REORDER = Primitive(
     infer=_reorder_infer,
     index_map=_broadcast_map,
     view=True,
-    further=_over_further,
+    batch_attributes=_batch_over,
 )
 RENAME = Primitive(
     "rename",
@@ -209,7 +209,7 @@ RENAME = Primitive(
     infer=_rename_infer,
     index_map=_rename_map,
     view=True,
-    further=_over_further,
+    batch_attributes=_batch_over,
 )
 FLIP = Primitive(
     "flip",

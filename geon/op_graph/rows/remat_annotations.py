@@ -48,7 +48,7 @@ REMAT = Primitive(
     attributes=RematAttributes,
     infer=infer_same,
     carriers=(0,),
-    alike=(0,),
+    batched_together=(0,),
 )
 SEGMENTED = Primitive(
     "segmented",
@@ -60,7 +60,7 @@ SEGMENTED = Primitive(
     arity=1,
     infer=infer_same,
     carriers=(0,),
-    alike=(0,),
+    batched_together=(0,),
 )
 AFTER = Primitive(
     "after",
@@ -69,7 +69,7 @@ AFTER = Primitive(
     reference=lambda op, x, *late: x,
     infer=infer_same,
     carriers=(0,),
-    alike=(0,),
+    batched_together=(0,),
     acts=True,
     waits=True,
 )

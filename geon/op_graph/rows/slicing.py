@@ -184,7 +184,7 @@ def _update_map(op: Op, index: Index) -> Map:
     return GuardedElement(tuple(guards), 1, found), GuardedElement((), 0, index)
 
 
-def _whole_further(attrs: SliceAttributes, axes: Axes) -> SliceAttributes:
+def _batch_items(attrs: SliceAttributes, axes: Axes) -> SliceAttributes:
     return SliceAttributes((*attrs.items, *[None] * len(axes)))
 
 
@@ -197,7 +197,7 @@ SLICE = Primitive(
     attributes=SliceAttributes,
     infer=_slice_infer,
     index_map=_slice_map,
-    further=_whole_further,
+    batch_attributes=_batch_items,
     view=True,
     carriers=(0,),
     cost="once",
@@ -211,8 +211,8 @@ UPDATE = Primitive(
     attributes=SliceAttributes,
     infer=_update_infer,
     index_map=_update_map,
-    further=_whole_further,
-    alike=(0, 1),
+    batch_attributes=_batch_items,
+    batched_together=(0, 1),
     carriers=(0, 1),
     cost="kernel",
     in_place=(0,),

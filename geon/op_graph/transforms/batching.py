@@ -83,11 +83,11 @@ def images(roots: Sequence[Op], known: Mapping[Op, Tensor], axes: Axes, what: st
 
 def _results_again(op: RegionOp, args: tuple[Op, ...], axes: Axes, what: str) -> Sequence[Tensor]:
     """Return the results of a region on arguments that have further axes."""
-    spread = op.primitive.spread
+    batch = op.primitive.batch
     own = [value.name for value in op.attrs if isinstance(value, Axis)]
-    if spread is None or any(name in axes for name in own):
+    if batch is None or any(name in axes for name in own):
         raise _cannot(op, axes, what)
-    return spread(op, args, axes, lambda roots, known: images(roots, known, axes, what))
+    return batch(op, args, axes, lambda roots, known: images(roots, known, axes, what))
 
 
 def _again(op: Op, args: tuple[Op, ...], axes: Axes, what: str) -> Tensor:
@@ -103,12 +103,14 @@ def _again(op: Op, args: tuple[Op, ...], axes: Axes, what: str) -> Tensor:
             weak=op.weak, guards=op.guards, arranged=arranged,
         )  # fmt: skip
         return made  # type: ignore[no-any-return]  # a tensor, as op is
-    alike = range(len(args)) if row.alike is None else row.alike
-    args = _spread(args, alike, axes)
+    together = row.batched_together
+    args = _spread(args, range(len(args)) if together is None else together, axes)
     attrs = op.attrs
-    if row.further is not None:
+    if row.batch_attributes is not None:
         own = op.args[0].axes
-        attrs = row.further(attrs, axes_of(tuple([a for a in args[0].axes if a not in own])))
+        attrs = row.batch_attributes(
+            attrs, axes_of(tuple([a for a in args[0].axes if a not in own]))
+        )
     try:
         made = make(row, args, attrs, weak=op.weak, guards=op.guards)
     except (ArgumentError, AxisError, DerivativeError) as error:
@@ -118,10 +120,10 @@ def _again(op: Op, args: tuple[Op, ...], axes: Axes, what: str) -> Tensor:
     return broadcast_over(made, axes_of(tuple([made.axes[name] for name in wanted.names])))
 
 
-def _spread(args: tuple[Any, ...], alike: Iterable[int], axes: Axes) -> tuple[Op, ...]:
-    """Return the arguments, with those at the positions ``alike`` broadcast over ``axes``."""
+def _spread(args: tuple[Any, ...], positions: Iterable[int], axes: Axes) -> tuple[Op, ...]:
+    """Return the arguments, with those at these positions broadcast over ``axes``."""
     found = list(args)
-    for k in alike:
+    for k in positions:
         have = found[k].axes
         found[k] = broadcast_over(found[k], Axes(have, [axis for axis in axes if axis not in have]))
     return tuple(found)

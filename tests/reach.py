@@ -5,6 +5,9 @@
     python -m tests.reach all usual                           # the share of all that usual reaches
     python -m tests.reach all usual --tests                   # and the tests that have the others
 
+Of the others, `make test` runs those cases that are listed in ``kernel_cases.txt``: first the ones
+that reach most in a second.
+
 A key is the digest of a kernel's structure: loops, reductions, stores and scalar code, with dtypes
 and without names. There are two: one with all lengths and other numbers, of which random programs
 have ever new ones, and one in which all numbers from 2 on are the same. A kernel that is one call

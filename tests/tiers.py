@@ -3,8 +3,10 @@
 ``make test-tiny`` runs ``tests/tiny``. ``make test`` leaves out what is marked ``slow``, and of a
 test with several parameters it runs cases that have each value of each of them, others for each
 seed: each on NumPy, and on one of the transformers that compile. Native code of single programs is
-compiled with few passes (``-Og``) but for tests that are marked ``optimized``. ``make test-all`` is
-pytest with ``--all``: everything, compiled as users have it, and a share of it with ``--part 2/4``.
+compiled with few passes (``-Og``) but for tests that are marked ``optimized``. Cases in
+``kernel_cases.txt`` run too: they schedule kernels that no other case does, see ``tests/reach.py``.
+``make test-all`` is pytest with ``--all``: everything, compiled as users have it, and a share of it
+with ``--part 2/4``.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ SHORT_EXAMPLES, ALL_EXAMPLES, LONG_EXAMPLES = 20, 150, 5000  # of Hypothesis, fo
 # Flags after all others for units of one program: half the time of the usual ones, see
 # docs/design/45-tests-and-golden-text.md.
 FEW_PASSES = "-Og"
+KERNEL_CASES = Path(__file__).with_name("kernel_cases.txt")
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -103,6 +106,7 @@ def scaled(count: int) -> int:
 def select(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
     """Return the tests that a run of this size has, in order."""
     share, shares = part(config.option.part)
+    listed = kernel_cases(config, items)
     kept = [item for item in items if zlib.crc32(function(item).encode()) % shares == share]
     if config.option.all:
         return kept
@@ -111,7 +115,24 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]
         if item.get_closest_marker("slow") is None:
             groups[function(item)].append(item)
     chosen = {id(item) for group in groups.values() for item in some(group, config)}
-    return [item for item in kept if id(item) in chosen]
+    return [item for item in kept if id(item) in chosen or item.nodeid in listed]
+
+
+def kernel_cases(config: pytest.Config, items: list[pytest.Item]) -> frozenset[str]:
+    """Return the node ids of ``kernel_cases.txt``; an error for one that its test does not have.
+
+    It is not looked for if arguments name single cases.
+    """
+    listed = frozenset(KERNEL_CASES.read_text().splitlines())
+    if not any("::" in str(argument) for argument in config.invocation_params.args):
+        tests, cases = {function(item) for item in items}, {item.nodeid for item in items}
+        gone = [name for name in sorted(listed - cases) if name.partition("[")[0] in tests]
+        if gone:
+            raise pytest.UsageError(
+                f"{KERNEL_CASES.name} names {gone[0]}, and its test has no such case; give the "
+                "line the case's new name, or leave it out"
+            )
+    return listed
 
 
 def part(text: str) -> tuple[int, int]:

@@ -25,6 +25,7 @@ def operands(row, dtype):
     return leaves, [np.full(TERMS, v, each) for v, each in zip(values, dtypes, strict=True)]
 
 
+@pytest.mark.optimized  # its bounds hold for the order of sums that optimised loops have
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint8"])
 def test_sums_of_equal_values_of_every_row(dtype):

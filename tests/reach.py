@@ -113,16 +113,18 @@ def main() -> None:
     parser.add_argument("second", help="the folder of the run that is compared with it")
     parser.add_argument("--tests", action="store_true", help="print tests that have the others")
     arguments = parser.parse_args()
+    first, second = Path(arguments.first).name, Path(arguments.second).name
+    every, found = tests_by_key(arguments.first), tests_by_key(arguments.second)
     for k, kind in enumerate(KINDS):
-        every, found = (
-            {key: tests for key, tests in tests_by_key(folder).items() if key[0] == str(k)}
-            for folder in (arguments.first, arguments.second)
-        )
-        missing = {key: tests for key, tests in every.items() if key not in found}
-        shared = len(every) - len(missing)
-        first, second = Path(arguments.first).name, Path(arguments.second).name
-        print(f"{kind}: {shared} of {len(every)} of {first} are in {second}: ", end="")
-        print(f"{100 * shared / max(len(every), 1):.1f} %")
+        wanted = {key: tests for key, tests in every.items() if key[0] == str(k)}
+        fixed = {
+            key: tests for key, tests in wanted.items() if not all("random" in t for t in tests)
+        }
+        for what, keys in ((kind, wanted), (f"{kind} of not only random programs", fixed)):
+            missing = {key: tests for key, tests in keys.items() if key not in found}
+            shared = len(keys) - len(missing)
+            share = 100 * shared / max(len(keys), 1)
+            print(f"{what}: {shared} of {len(keys)} of {first} are in {second}: {share:.1f} %")
         if arguments.tests and k == 0:
             print("".join(f"{count:6}  {test}\n" for test, count in few_tests(missing)), end="")
 

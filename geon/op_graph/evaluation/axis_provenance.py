@@ -321,7 +321,7 @@ class _AxisSearch:
         if state.frame < 0:
             return UNKNOWN
         region, _, around = self.frames[state.frame]
-        number, loop = state.op.attrs[0], loop_of(region)
+        number, loop = state.op.attrs.number, loop_of(region)
         if loop is not None and loop.is_step(number):
             return UNKNOWN
         outside = ElementState(around, region.args[number], state.axis, state.at)

@@ -26,12 +26,7 @@ from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive
 from ..core.source_info import Site
 from ..op_graph import Op, Tensor, make
-from ..values.attribute_types import (
-    Count,
-    DTypeName,
-    Flag,
-    Layout,
-)
+from ..values.attribute_types import Count, DTypeName, Flag, Layout
 from ..values.dtypes import as_dtype, kind, named_dtype
 from .logic import logical_and
 

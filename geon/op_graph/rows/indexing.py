@@ -20,14 +20,7 @@ from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive, require
 from ..core.source_info import describe, user_site
 from ..op_graph import Guard, Op, Tensor, make
-from ..values.attribute_types import (
-    SCATTER_MODES,
-    AlongAxis,
-    Flag,
-    Name,
-    ScatterMode,
-    Size,
-)
+from ..values.attribute_types import SCATTER_MODES, AlongAxis, Flag, Name, ScatterMode, Size
 from ..values.dtypes import (
     FLOAT32,
     HALVES,

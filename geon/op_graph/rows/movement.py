@@ -19,12 +19,7 @@ from ..core.argument_hints import public
 from ..core.primitive import PRIMITIVES, Inferred, Primitive, require
 from ..core.source_info import user_call
 from ..op_graph import Guard, Op, Tensor, make
-from ..values.attribute_types import (
-    Name,
-    Names,
-    OneAxis,
-    SomeAxes,
-)
+from ..values.attribute_types import Name, Names, OneAxis, SomeAxes
 from .elementwise import infer_same
 
 if TYPE_CHECKING:

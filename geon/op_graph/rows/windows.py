@@ -25,13 +25,7 @@ from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive, require
 from ..core.source_info import user_call
 from ..op_graph import NO_AXES, Guard, Op, Tensor, make
-from ..values.attribute_types import (
-    Name,
-    OneAxis,
-    Size,
-    Step,
-    as_int,
-)
+from ..values.attribute_types import Name, OneAxis, Size, Step, as_int
 from ..values.dtypes import is_number
 from .movement import broadcast, sum_over, sum_to
 

@@ -130,7 +130,7 @@ class _CanonicalWriter(GraphWriter):
             self.leaves.append(op)
             return f"{name} stored" if op.info.stored else name
         if op.primitive is CONSTANT:
-            content, _, _, weak = op.attrs
+            content, weak = op.attrs.value, op.attrs.weak
             if isinstance(content, Frozen):
                 self.arrays.append(content)
                 return "constant array"

@@ -214,7 +214,7 @@ class _Reader:
         _, *written = read_list(value, 3)
         given, made = (tuple([self._tensor(number) for number in read_list(w)]) for w in written)
         for k, parameter in enumerate(given):
-            if parameter.primitive.name != "parameter" or parameter.attrs[0] != k:
+            if parameter.primitive.name != "parameter" or parameter.attrs.number != k:
                 refuse(f"parameter {k} of a body", str(parameter))
         known: set[Op] = set(given)
         for op in post_order(made, known):

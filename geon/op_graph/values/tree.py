@@ -30,12 +30,15 @@ class Structure:
     """
 
     step = "[{!r}]"  # format of the suffix that names a part in messages
-    effect = False
 
     def __init__(
-        self, keys: Sequence[Any] = (), parts: Sequence[Part] = (), like: Any = None
+        self,
+        keys: Sequence[Any] = (),
+        parts: Sequence[Part] = (),
+        like: Any = None,
+        effect: bool = False,
     ) -> None:
-        self.keys, self.parts, self.like = tuple(keys), tuple(parts), like
+        self.keys, self.parts, self.like, self.effect = tuple(keys), tuple(parts), like, effect
 
     @property
     def steps(self) -> list[str]:
@@ -227,8 +230,7 @@ def structure_of(
 
 
 EFFECT = object()  # marks the position of an effect, which has no value, in a structure
-NO_VALUE = Structure()
-NO_VALUE.effect = True
+NO_VALUE = Structure(effect=True)
 
 
 def flat(value: Any, where: str) -> tuple[list[tuple[str, Any]], Structure]:

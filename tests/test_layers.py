@@ -338,6 +338,16 @@ def test_a_folder_has_at_most_twenty_files():
     assert too_many == {}
 
 
+def test_no_two_classes_share_a_name():
+    found = Counter(
+        node.name
+        for path in MODULES.values()
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, count in found.items() if count > 1] == []
+
+
 def test_there_are_targets_and_modules():
     assert "numpy" in TARGETS
     assert {"geon", "geon.errors", "geon.op_graph.autodiff.deriv"} <= MODULES.keys()

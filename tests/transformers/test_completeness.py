@@ -12,7 +12,7 @@ from geon.op_graph.building.elementwise_build import Elementwise
 from geon.op_graph.core.primitive import PRIMITIVES, Primitive
 from geon.op_graph.op_graph import ComputationOp, deep_order, intern
 from geon.op_graph.rows.reducers import ANY_NAN
-from geon.op_graph.rows.reductions import Reduced
+from geon.op_graph.rows.reductions import ReducedAxes
 from geon.op_graph.values.dtypes import BOOL
 from geon.testing.samples import SAMPLES
 from geon.transformers.kernels.ir.nest import FOLDED
@@ -84,7 +84,7 @@ def any_nan(row):
             return np.isnan(x).any(1)
 
         x = geon.placeholder([A, B])
-        primitive = row("reduction", reference, attributes=Reduced)
+        primitive = row("reduction", reference, attributes=ReducedAxes)
         made, line = intern(ComputationOp, primitive, (x,), (("B",),), Axes(A), BOOL), here()
         return made, x, line
 
@@ -96,7 +96,7 @@ def any_nan(row):
 def test_a_reduction_needs_its_reducer_alone_in_native_code(transformer, row, complete):
     x = geon.placeholder([A, B])
     facts = {"reducer": ANY_NAN} if complete else {}
-    primitive = row("reduction", lambda op, x: np.isnan(x).any(1), attributes=Reduced, **facts)
+    primitive = row("reduction", lambda op, x: np.isnan(x).any(1), attributes=ReducedAxes, **facts)
     op, line = intern(ComputationOp, primitive, (x,), (("B",),), Axes(A), BOOL), here()
     f = transformer.computation(op, x)
     if complete:
@@ -159,7 +159,7 @@ def mirrored(op, index):
 def test_a_view_needs_its_index_map_alone(transformer, row, complete):
     x = geon.placeholder([A, B])
     facts = {"index_map": mirrored, "view": True} if complete else {}
-    primitive = row("movement", lambda op, x: x[:, ::-1], attributes=Reduced, **facts)
+    primitive = row("movement", lambda op, x: x[:, ::-1], attributes=ReducedAxes, **facts)
     op, line = intern(ComputationOp, primitive, (x,), (("B",),), x.axes, x.dtype), here()
     f = transformer.computation(op, x)
     data = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -178,7 +178,7 @@ def test_a_view_needs_its_index_map_alone(transformer, row, complete):
 @pytest.mark.parametrize("kind", ["ordered", "contraction", "indexing", "leaf"])
 def test_a_row_of_another_kind(transformer, row, kind):
     x = geon.placeholder([A, B])
-    primitive = row(kind, lambda op, x: x, attributes=Reduced)
+    primitive = row(kind, lambda op, x: x, attributes=ReducedAxes)
     op, line = intern(ComputationOp, primitive, (x,), (("B",),), x.axes, x.dtype), here()
     with pytest.raises(geon.IncompleteError) as caught:
         transformer.computation(op + 1.0, x)(np.zeros((2, 3)))

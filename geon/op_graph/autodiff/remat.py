@@ -21,7 +21,7 @@ from ..syntax.operators import is_function
 from ..values.tree import flat
 
 if TYPE_CHECKING:
-    from ..building.typing import Notes, TensorLike
+    from ..building.typing import OpKeywords, TensorLike
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -151,7 +151,7 @@ def _captures(order: Iterable[Op], inside: set[Op]) -> list[Op]:
 
 @public
 def remat(
-    op: TensorLike, policy: str | Callable[[Op], bool] = "products", **notes: Unpack[Notes]
+    op: TensorLike, policy: str | Callable[[Op], bool] = "products", **notes: Unpack[OpKeywords]
 ) -> Tensor:
     """Return ``op``, with only the values below it stored for later uses that ``policy`` selects.
 

@@ -37,7 +37,7 @@ from ..values.labels import by_name, dim_names, refuse_list
 from .coordinates import keep_coordinates, let_xarray_defer
 
 if TYPE_CHECKING:
-    from .typing import DTypeLike, NewAxes, Notes, TensorLike
+    from .typing import DTypeLike, NewAxes, OpKeywords, TensorLike
 
 MAX_INLINE_BYTES = 256  # constants up to this size are interned by value
 
@@ -180,7 +180,7 @@ def constant(
     value: TensorLike,
     axes: NewAxes | None = None,
     dtype: DTypeLike | None = None,
-    **notes: Unpack[Notes],
+    **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """Return a constant from a number, an array of any library, or a nested list.
 

@@ -71,7 +71,7 @@ class Named(TypedDict, total=False):
     name: str | None
 
 
-class Notes(Named, total=False):
+class OpKeywords(Named, total=False):
     """The keywords that ``public`` takes for a function that returns a new op."""
 
     tags: Tags
@@ -87,7 +87,7 @@ class Unary(Elementwise):
         /,
         *,
         axes: AxesLike | None = None,
-        **notes: Unpack[Notes],
+        **notes: Unpack[OpKeywords],
     ) -> Tensor: ...
 
 
@@ -101,7 +101,7 @@ class Binary(Elementwise):
         /,
         *,
         axes: AxesLike | None = None,
-        **notes: Unpack[Notes],
+        **notes: Unpack[OpKeywords],
     ) -> Tensor: ...
 
 
@@ -116,5 +116,5 @@ class Ternary(Elementwise):
         /,
         *,
         axes: AxesLike | None = None,
-        **notes: Unpack[Notes],
+        **notes: Unpack[OpKeywords],
     ) -> Tensor: ...

@@ -151,15 +151,15 @@ _KEYWORDS = [
     inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
     for name, default, annotation in _NOTES
 ]
-NOTES = {"Unpack[Named]": _KEYWORDS[:1], "Unpack[Notes]": _KEYWORDS}
+NOTES = {"Unpack[Named]": _KEYWORDS[:1], "Unpack[OpKeywords]": _KEYWORDS}
 
 
 def public(function: F) -> F:
     """Return ``function`` as users call it: its arguments are checked and its result annotated.
 
     Unknown arguments raise ``ArgumentError``, and so does anything but True and False (or 1 and 0)
-    for a ``bool`` parameter. If the function takes ``**notes: Unpack[Notes]``, the name, the tags
-    and the ops that come before are those of its result; ``Unpack[Named]`` is the name alone.
+    for a ``bool`` parameter. If the function takes ``**notes: Unpack[OpKeywords]``, the name, the
+    tags and the ops that come before are those of its result; ``Unpack[Named]`` is the name alone.
     """
     signature = inspect.signature(function)
     parameters = list(signature.parameters.values())

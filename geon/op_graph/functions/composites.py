@@ -49,7 +49,7 @@ from ..special import activations
 from ..values.dtypes import FLOAT64, INT64, kind, sum_dtype
 
 if TYPE_CHECKING:
-    from ..building.typing import AxesLike, DTypeLike, Named, Notes, TensorLike
+    from ..building.typing import AxesLike, DTypeLike, Named, OpKeywords, TensorLike
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -363,7 +363,7 @@ def elu(x: TensorLike, alpha: TensorLike = 1.0, **notes: Unpack[Named]) -> Tenso
 
 
 @public
-def gelu(x: TensorLike, *, approximate: str = "none", **notes: Unpack[Notes]) -> Tensor:
+def gelu(x: TensorLike, *, approximate: str = "none", **notes: Unpack[OpKeywords]) -> Tensor:
     """Return x times the standard normal distribution function of x.
 
     ``approximate="tanh"`` is x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2. Both forms are from
@@ -384,7 +384,7 @@ def gelu(x: TensorLike, *, approximate: str = "none", **notes: Unpack[Notes]) ->
 
 
 @public
-def silu(x: TensorLike, **notes: Unpack[Notes]) -> Tensor:
+def silu(x: TensorLike, **notes: Unpack[OpKeywords]) -> Tensor:
     """Return x * sigmoid(x)."""
     return activations.silu(x)
 

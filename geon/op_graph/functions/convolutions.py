@@ -23,7 +23,7 @@ from ..rows.contraction import dot
 from ..rows.windows import UNWINDOW, Window, WindowAttributes, make_windows, place, placements
 
 if TYPE_CHECKING:
-    from ..building.typing import AxesLike, AxisLike, Notes, TensorLike
+    from ..building.typing import AxesLike, AxisLike, OpKeywords, TensorLike
 
 
 @public
@@ -32,7 +32,7 @@ def convolution(
     w: TensorLike,
     windows: Mapping[AxisLike, Window | Axis | str],
     over: AxesLike | None = None,
-    **notes: Unpack[Notes],
+    **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """Convolve ``x`` with filters ``w``: ``convolution(x, w, {H: Window(R), W: Window(S)})``.
 
@@ -56,7 +56,7 @@ def transposed_convolution(
     over: AxesLike | None = None,
     *,
     lengths: Mapping[AxisLike, int | Length] | None = None,
-    **notes: Unpack[Notes],
+    **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """Return the transpose of a convolution with these windows: elements are spread by filters.
 

@@ -28,13 +28,13 @@ from ..rows.windows import windows as windows_of
 from ..values.dtypes import INT64, kind
 
 if TYPE_CHECKING:
-    from ..building.typing import AxisLike, Notes, TensorLike
+    from ..building.typing import AxisLike, OpKeywords, TensorLike
 
 Windows = Mapping["AxisLike", Window | Axis | int]
 
 
 @public
-def max_pool(x: TensorLike, windows: Windows, **notes: Unpack[Notes]) -> Tensor:
+def max_pool(x: TensorLike, windows: Windows, **notes: Unpack[OpKeywords]) -> Tensor:
     """Return the largest element of each window: ``geon.max_pool(x, {H: Window(2, stride=2)})``.
 
     Padding is less than any element. The derivative goes to the first largest element; only its
@@ -54,7 +54,7 @@ def max_pool(x: TensorLike, windows: Windows, **notes: Unpack[Notes]) -> Tensor:
 
 @public
 def average_pool(
-    x: TensorLike, windows: Windows, *, count_pad: bool = False, **notes: Unpack[Notes]
+    x: TensorLike, windows: Windows, *, count_pad: bool = False, **notes: Unpack[OpKeywords]
 ) -> Tensor:
     """Return the mean of each window, without padding, or with ``count_pad`` with padding as 0.
 
@@ -72,7 +72,7 @@ def average_pool(
 
 
 @public
-def lp_pool(x: TensorLike, windows: Windows, p: float = 2, **notes: Unpack[Notes]) -> Tensor:
+def lp_pool(x: TensorLike, windows: Windows, p: float = 2, **notes: Unpack[OpKeywords]) -> Tensor:
     """Return the p-norm of each window: the sum of ``|x| ** p`` to the power of 1 / ``p``.
 
     Padding is 0. Where all of a window is 0, the derivative is 0. Integers and bool give float32.

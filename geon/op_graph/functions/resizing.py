@@ -28,7 +28,7 @@ from ..values.dtypes import INT64
 from .composites import weighted
 
 if TYPE_CHECKING:
-    from ..building.typing import AxesLike, AxisLike, Notes, TensorLike
+    from ..building.typing import AxesLike, AxisLike, OpKeywords, TensorLike
 
 
 @public
@@ -37,7 +37,7 @@ def resize(
     lengths: Mapping[AxisLike, int | Length | Axis],
     mode: str = "linear",
     align: str = "centers",
-    **notes: Unpack[Notes],
+    **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """Return ``x`` resampled to other lengths along some axes: ``geon.resize(x, {H: 64, W: 64})``.
 
@@ -118,7 +118,7 @@ def _between(x: Tensor, axis: Axis, longer: Axis, align: str, guards: tuple[Guar
 
 
 @public
-def roll(x: TensorLike, shifts: Mapping[AxisLike, int], **notes: Unpack[Notes]) -> Tensor:
+def roll(x: TensorLike, shifts: Mapping[AxisLike, int], **notes: Unpack[OpKeywords]) -> Tensor:
     """Return ``x`` shifted cyclically along some axes.
 
     ``geon.roll(x, {T: 1})`` has at t the element from t - 1. Along an open axis the shift must not
@@ -208,7 +208,7 @@ DIAGONAL = Primitive(
 
 @public
 def diagonal(
-    x: TensorLike, axes: AxesLike, axis: Axis | None = None, **notes: Unpack[Notes]
+    x: TensorLike, axes: AxesLike, axis: Axis | None = None, **notes: Unpack[OpKeywords]
 ) -> Tensor:
     """Return the elements of ``x`` at equal indices of two or more ``axes``, in place of the first.
 

@@ -1,4 +1,4 @@
-"""``Loop``: scans, while loops and fixed points in the parts that all of them have.
+"""``RegionLoop``: scans, while loops and fixed points in the parts that all of them have.
 
 Their forward-mode derivative and their batching are written here once for all of them.
 """
@@ -26,7 +26,7 @@ ReachedT = TypeVar("ReachedT", bound=Container[Op])
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class RegionLoop:
     """A loop: its primitive ``row``, its attributes ``attrs``, and what these mean.
 
     The arguments of the region are the initial values of ``carries`` carries, ``xs`` inputs that
@@ -77,7 +77,7 @@ class Loop:
         """Return the results of the body, then the conditions, over new placeholders."""
         return Opened(Body(self.body.parameters, (*self.body.results, *self.conditions)))
 
-    def with_bodies(self, bodies: Sequence[Body]) -> Loop:
+    def with_bodies(self, bodies: Sequence[Body]) -> RegionLoop:
         """Return the loop with other bodies, in the order of the region's."""
         if self.conditions:
             condition, body = bodies
@@ -88,7 +88,7 @@ class Loop:
 
     def with_parts(
         self, carries: int, xs: int, body: Body, conditions: Sequence[Tensor], axis: Axis | None
-    ) -> Loop:
+    ) -> RegionLoop:
         """Return the same kind of loop with other parts; a while loop has no axis if None."""
         changes: dict[str, Any] = {"carries": carries, "body": body}
         if self.row.name == "scan":
@@ -127,19 +127,19 @@ class Loop:
         return dict(zip(leaves[self.captures], args[self.captures], strict=True))
 
 
-def loop_of(region: Op) -> Loop | None:
+def loop_of(region: Op) -> RegionLoop | None:
     """Return a region as a loop; None if it is a ``case``."""
     return None if region.primitive.name == "case" else loop_from(region.primitive, region.attrs)
 
 
-def loop_from(row: Primitive, a: Any) -> Loop:
+def loop_from(row: Primitive, a: Any) -> RegionLoop:
     """Return the loop of a primitive with these attributes."""
     if row.name == "scan":
-        return Loop(row, a, 0, a.body, (), a.carries, a.xs, a.axis, int(a.counted), 0)
+        return RegionLoop(row, a, 0, a.body, (), a.carries, a.xs, a.axis, int(a.counted), 0)
     if row.name == "while":
-        return Loop(row, a, 1, a.body, a.condition.results, a.carries, 0, a.axis, 0, 1)
+        return RegionLoop(row, a, 1, a.body, a.condition.results, a.carries, 0, a.axis, 0, 1)
     assert row.name == "fixed_point"
-    return Loop(row, a, 0, a.body, (), a.carries, 0, None, 1, 1, numbered=False)
+    return RegionLoop(row, a, 0, a.body, (), a.carries, 0, None, 1, 1, numbered=False)
 
 
 def close(

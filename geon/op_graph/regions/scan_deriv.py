@@ -169,7 +169,7 @@ def is_expensive(op: Op) -> bool:
     """Return True if recomputing an op takes longer than storing and loading its value."""
     row = op.primitive
     if row.name == "dot":
-        depth = product(op.args[0].axes[name].expression for name in op.attrs[0])
+        depth = product(op.args[0].axes[name].expression for name in op.attrs.over)
         return _about(depth) >= MIN_STORED_PRODUCT_TERMS
     return row.kind == "reduction"
 

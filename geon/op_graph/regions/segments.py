@@ -50,7 +50,7 @@ class Marked:
             while arg.primitive.view or arg.primitive.name == "cast":
                 arg = arg.args[0]
             if arg.primitive is SEGMENTED:
-                numbers: Numbers = arg.attrs[0]
+                numbers: Numbers = arg.attrs.numbers
                 return numbers
         return ()
 

@@ -18,7 +18,7 @@ from ..core.region_body import Body
 from ..core.source_info import building, current
 from ..nodes import carry_lines, carry_notes
 from ..op_graph import Op, post_order
-from .matching import Case, pattern_rule
+from .matching import Replacement, pattern_rule
 
 Rule = Callable[[Op], "Op | None"]
 MAX_REWRITES_PER_OP = 50  # maximum successive replacements of one op
@@ -59,7 +59,7 @@ class Rules:
 
         return register
 
-    def replace(self, name: str, *cases: Case) -> None:
+    def replace(self, name: str, *cases: Replacement) -> None:
         """Register a rule by patterns: the first case that matches replaces the op."""
         self.on(*dict.fromkeys(case.pattern.name for case in cases))(pattern_rule(name, cases))
 

@@ -13,7 +13,7 @@ from ..axes.axes import Axes
 from ..building.rebuild import carry, rebuild
 from ..core.region_body import Body
 from ..op_graph import NO_AXES, Op, RegionOp, Tensor, make, post_order, same_ops
-from ..regions.loop import Loop, loop_of
+from ..regions.loop import RegionLoop, loop_of
 from ..regions.parameters import REGION_RESULT, parameter, result_of, substitute_ops
 from ..values.dtypes import INT64, DType
 
@@ -72,7 +72,7 @@ class _LoopGroup:
             found.append(substitute_ops([*a.body.results, *a.conditions], known))
         return found
 
-    def places(self, op: RegionOp, a: Loop) -> list[tuple[object, ...]]:
+    def places(self, op: RegionOp, a: RegionLoop) -> list[tuple[object, ...]]:
         """Return a key for each parameter of a loop's body, by the argument that it stands for."""
         given = op.args[a.carries : a.captures.stop]
         kinds = ["stack"] * a.xs + ["capture"] * (len(given) - a.xs)
@@ -135,7 +135,7 @@ def _groups(order: Sequence[Op]) -> Iterator[_LoopGroup]:
                 yield _LoopGroup([members[k] for k in chosen])
 
 
-def _loop(op: RegionOp) -> Loop:
+def _loop(op: RegionOp) -> RegionLoop:
     """Return a scan or a while loop as a loop."""
     loop = loop_of(op)
     assert loop is not None

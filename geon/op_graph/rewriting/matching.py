@@ -54,7 +54,7 @@ class Expression:
 
 
 @dataclass(frozen=True, eq=False)
-class Variable(Expression):
+class Wildcard(Expression):
     """Any op, or one of the primitive ``row`` for which ``test`` holds; each name is one op."""
 
     name: str
@@ -101,7 +101,7 @@ def binds(pattern: Any, op: Op, found: Found) -> bool:
 
     A name stands for the op that it has in ``found``, if any.
     """
-    if isinstance(pattern, Variable):
+    if isinstance(pattern, Wildcard):
         if pattern.name in found:
             return found[pattern.name] is op
         found[pattern.name] = op
@@ -117,7 +117,7 @@ def binds(pattern: Any, op: Op, found: Found) -> bool:
 
 
 @dataclass(frozen=True)
-class Case:
+class Replacement:
     """A pattern, its replacement, and a condition on the op and the variables, if any.
 
     The replacement is a variable or a number, or a primitive applied to these.
@@ -133,9 +133,9 @@ def floats(op: Op, found: Found) -> bool:
     return kind(op.dtype) == "f"
 
 
-def pattern_rule(name: str, cases: Sequence[Case]) -> Callable[[Op], Op | None]:
+def pattern_rule(name: str, cases: Sequence[Replacement]) -> Callable[[Op], Op | None]:
     """Return the rule that applies the first of these cases that matches."""
-    table: dict[str, list[tuple[Applied, Case]]] = {}  # patterns in each order, by primitive
+    table: dict[str, list[tuple[Applied, Replacement]]] = {}  # patterns in each order, by primitive
     for case in cases:
         for pattern in orders(case.pattern):
             table.setdefault(pattern.name, []).append((pattern, case))
@@ -158,12 +158,12 @@ def _row_of(pattern: Any) -> str | None:
     """Return the name of the primitive that each match of a pattern has; None if it may be any."""
     if isinstance(pattern, Applied):
         return pattern.name
-    return pattern.row if isinstance(pattern, Variable) else "constant"
+    return pattern.row if isinstance(pattern, Wildcard) else "constant"
 
 
 def _built(expression: Any, found: Found, dtype: DType) -> Any:
     """Return the tensor of a replacement, with numbers in this dtype."""
-    if isinstance(expression, Variable):
+    if isinstance(expression, Wildcard):
         return found[expression.name]
     if isinstance(expression, Applied):
         row: Any = PRIMITIVES[expression.name]

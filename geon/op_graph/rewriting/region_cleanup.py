@@ -12,7 +12,7 @@ from ..core.region_body import Body
 from ..core.source_info import building
 from ..op_graph import NO_AXES, Op, RegionOp, Tensor, make, post_order
 from ..regions.closure import rebuilt
-from ..regions.loop import Loop, close, loop_from, loop_of
+from ..regions.loop import RegionLoop, close, loop_from, loop_of
 from ..regions.parameters import REGION_RESULT, parameter, result_of, tensors
 from ..regions.segments import MARKED, Divided, Division
 from ..rows.elementwise import add
@@ -125,7 +125,7 @@ class _CleanupPass:
         return {k: results[numbers[k]] for k in used}
 
 
-def _unique_stacks(loop: Loop) -> tuple[Loop, dict[int, int]]:
+def _unique_stacks(loop: RegionLoop) -> tuple[RegionLoop, dict[int, int]]:
     """Return a loop that stacks each value once, and its numbers of the region's results."""
     count, results = loop.carries, loop.body.results
     values: dict[Tensor, int] = {}
@@ -137,7 +137,7 @@ def _unique_stacks(loop: Loop) -> tuple[Loop, dict[int, int]]:
 
 
 def _without_products(
-    op: RegionOp, loop: Loop, args: tuple[Op, ...], needed: set[int]
+    op: RegionOp, loop: RegionLoop, args: tuple[Op, ...], needed: set[int]
 ) -> dict[int, Op]:
     """Return the needed results, by number, of a scan with its products hoisted.
 
@@ -158,7 +158,9 @@ def _without_products(
     return found
 
 
-def smaller_loop(op: RegionOp, loop: Loop, args: tuple[Op, ...], needed: Set[int]) -> dict[int, Op]:
+def smaller_loop(
+    op: RegionOp, loop: RegionLoop, args: tuple[Op, ...], needed: Set[int]
+) -> dict[int, Op]:
     """Return the ``needed`` results of a loop, by their old numbers, without unused parts.
 
     ``loop`` replaces ``op``, with the arguments ``args``. Carries, stacks and captures that the

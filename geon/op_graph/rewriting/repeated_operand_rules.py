@@ -11,7 +11,7 @@ from ..rows.movement import broadcast
 from ..rows.slicing import take
 from ..values.dtypes import kind
 from .driver import Rules
-from .matching import Case, P, Variable, over_axes
+from .matching import P, Replacement, Wildcard, over_axes
 
 simpler = Rules("one value twice")
 
@@ -27,12 +27,12 @@ def compared_with_itself(op: Op) -> Op | None:
     return over_axes(strengthen(as_tensor(op.primitive.name in TRUE), op.dtype), op)
 
 
-c, x = Variable("c"), Variable("x")
-simpler.replace("either_is_the_same", Case(P.where(c, x, x), x))
+c, x = Wildcard("c"), Wildcard("x")
+simpler.replace("either_is_the_same", Replacement(P.where(c, x, x), x))
 simpler.replace(
     "with_itself",
     *(
-        Case(getattr(P, name)(x, x), x, lambda op, found: found["x"].dtype is op.dtype)
+        Replacement(getattr(P, name)(x, x), x, lambda op, found: found["x"].dtype is op.dtype)
         for name in ("maximum", "minimum", "logical_and", "logical_or", "bitwise_and", "bitwise_or")
     ),
 )

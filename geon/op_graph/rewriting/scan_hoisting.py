@@ -66,7 +66,7 @@ def products_before(scan: Scan) -> Scan:
                 continue
             outside = substitute(other, dict(read))
             pair = (one, outside) if k == 0 else (outside, one)
-            made = contract_two(pair[0], pair[1], op.attrs[0])
+            made = contract_two(pair[0], pair[1], op.attrs.over)
             found[op] = broadcast(made, Axes(axis, op.axes))
             break
     return _with_stacks(scan, found) if found else scan
@@ -222,7 +222,7 @@ def hoist_product(later: Later, scan: Scan, results: Mapping[int, Op]) -> Tensor
     stack = place if isinstance(place, Op) else results[place]  # type: ignore[index]  # else a number
     pair = (stack, later.steady) if later.first else (later.steady, stack)
     op, axis = later.product, scan.a.axis
-    made = broadcast(contract_two(pair[0], pair[1], op.attrs[0]), Axes(axis, op.axes))
+    made = broadcast(contract_two(pair[0], pair[1], op.attrs.over), Axes(axis, op.axes))
     for view in reversed(later.views):
         made = with_view(view, made, Axes(axis, view.axes))
     return made
@@ -287,7 +287,7 @@ def add_products(total: Sum, before: Op, scan: Scan, results: Mapping[int, Op]) 
     found: Tensor = before  # type: ignore[assignment]  # carries are tensors
     for op, views, places in total.products:
         stacks = [place if isinstance(place, Op) else results[place] for place in places]  # type: ignore[index]  # else a number
-        names = op.attrs[0] if op.primitive.name == "dot" else ()
+        names = op.attrs.over if op.primitive.name == "dot" else ()
         made = contract_two(stacks[0], stacks[1], (scan.a.axis.name, *names))
         made = broadcast(made, op.axes)
         for view in reversed(views):

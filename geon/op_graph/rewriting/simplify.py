@@ -34,7 +34,7 @@ from ..rows.sort_and_cumulative import RunningAttributes
 from ..values.dtypes import kind
 from .contraction_rules import DOT_RULES, of_terms
 from .driver import Rules, RuleSet
-from .matching import Case, P, Variable, floats, is_of, over_axes, strip_repeats, tensor
+from .matching import P, Replacement, Wildcard, floats, is_of, over_axes, strip_repeats, tensor
 from .repeated_operand_rules import TWICE_RULES
 from .softmax_rules import SOFTMAX_RULES
 
@@ -43,7 +43,7 @@ simpler = Rules("simplify")
 BEGINS = {"sum": 0, "prod": 1, "any": False, "all": True}  # results of empty reductions
 
 
-x, y, z = Variable("x"), Variable("y"), Variable("z")
+x, y, z = Wildcard("x"), Wildcard("y"), Wildcard("z")
 
 
 def _zero(negative: bool) -> Callable[[Op], bool]:
@@ -58,8 +58,8 @@ def _zero(negative: bool) -> Callable[[Op], bool]:
     return test
 
 
-ZERO = Variable("zero", "constant", _zero(False))
-MINUS_ZERO = Variable("zero", "constant", _zero(True))
+ZERO = Wildcard("zero", "constant", _zero(False))
+MINUS_ZERO = Wildcard("zero", "constant", _zero(True))
 
 
 @simpler.on("custom")
@@ -68,31 +68,31 @@ def custom_call(op: Op) -> Op | None:
     return op.args[0]
 
 
-simpler.replace("simplify_stop_gradient", Case(P.stop_gradient(x), x))
+simpler.replace("simplify_stop_gradient", Replacement(P.stop_gradient(x), x))
 # Adding 0.0 and subtracting -0.0 would change the sign of a zero.
-simpler.replace("add_zero", Case(x + MINUS_ZERO, x))
+simpler.replace("add_zero", Replacement(x + MINUS_ZERO, x))
 simpler.replace(
     "subtract_zero",
-    Case(x - ZERO, x),
-    Case(MINUS_ZERO - y, -y),
+    Replacement(x - ZERO, x),
+    Replacement(MINUS_ZERO - y, -y),
 )
-simpler.replace("multiply_one", Case(x * 1, x), Case(x * -1, -x, floats))
-simpler.replace("divide_one", Case(x / 1, x), Case(1 / y, P.reciprocal(y), floats))
+simpler.replace("multiply_one", Replacement(x * 1, x), Replacement(x * -1, -x, floats))
+simpler.replace("divide_one", Replacement(x / 1, x), Replacement(1 / y, P.reciprocal(y), floats))
 simpler.replace(
     "power_by_constant",
-    Case(P.power(x, 1), x),
-    Case(P.power(x, 2), P.square(x)),
-    Case(P.power(x, 3), P.square(x) * x),
-    Case(P.power(x, -1), P.reciprocal(x), floats),
-    Case(P.power(x, 0), 1.0, floats),
+    Replacement(P.power(x, 1), x),
+    Replacement(P.power(x, 2), P.square(x)),
+    Replacement(P.power(x, 3), P.square(x) * x),
+    Replacement(P.power(x, -1), P.reciprocal(x), floats),
+    Replacement(P.power(x, 0), 1.0, floats),
 )
-simpler.replace("negative_twice", Case(P.negative(-x), x))
-simpler.replace("add_negative", Case(P.add(x, -y), x - y))
-simpler.replace("subtract_negative", Case(x - -y, x + y))
+simpler.replace("negative_twice", Replacement(P.negative(-x), x))
+simpler.replace("add_negative", Replacement(P.add(x, -y), x - y))
+simpler.replace("subtract_negative", Replacement(x - -y, x + y))
 # The sign comes first where it has all axes, so that a sum above can absorb it.
 simpler.replace(
     "negative_factor",
-    Case(
+    Replacement(
         -x * y,
         -(x * y),
         lambda op, found: found["x"].axes is op.axes,
@@ -100,7 +100,7 @@ simpler.replace(
 )
 simpler.replace(
     "add_negative_factor",
-    Case(x + -y * z, x - y * z),
+    Replacement(x + -y * z, x - y * z),
 )
 
 
@@ -138,7 +138,7 @@ def reduction_of_none(op: Op) -> Op | None:
 
 
 # NaN included: it is not at most 0.
-simpler.replace("relu", Case(P.where(P.less_equal(x, 0), 0, x), P.maximum(x, 0)))
+simpler.replace("relu", Replacement(P.where(P.less_equal(x, 0), 0, x), P.maximum(x, 0)))
 
 
 @simpler.on("where")

@@ -8,13 +8,13 @@ from __future__ import annotations
 from ..op_graph import Op
 from ..rows.elementwise import cast, log, subtract
 from .driver import Rules, rewrite
-from .matching import Case, P, Variable, is_of, over_axes, strip_rounding
+from .matching import P, Replacement, Wildcard, is_of, over_axes, strip_rounding
 
 stable = Rules("stabilise")
-x = Variable("x")
+x = Wildcard("x")
 
 
-stable.replace("log_of_exp", Case(P.log(P.exp(x)), x))
+stable.replace("log_of_exp", Replacement(P.log(P.exp(x)), x))
 
 
 @stable.on("log")
@@ -27,18 +27,18 @@ def log_of_exp_over(op: Op) -> Op | None:
     return None
 
 
-stable.replace("log_of_sigmoid", Case(P.log(P.sigmoid(x)), -P.softplus(-x)))
-stable.replace("log_of_one_minus_sigmoid", Case(P.log(1 - P.sigmoid(x)), -P.softplus(x)))
-stable.replace("log_of_ndtr", Case(P.log(P.ndtr(x)), P.log_ndtr(x)))
+stable.replace("log_of_sigmoid", Replacement(P.log(P.sigmoid(x)), -P.softplus(-x)))
+stable.replace("log_of_one_minus_sigmoid", Replacement(P.log(1 - P.sigmoid(x)), -P.softplus(x)))
+stable.replace("log_of_ndtr", Replacement(P.log(P.ndtr(x)), P.log_ndtr(x)))
 stable.replace(
     "one_minus_erf",
-    Case(1 - P.erf(x), P.erfc(x)),
-    Case(1 - P.erfc(x), P.erf(x)),
-    Case(1 - P.ndtr(x), P.ndtr(-x)),
+    Replacement(1 - P.erf(x), P.erfc(x)),
+    Replacement(1 - P.erfc(x), P.erf(x)),
+    Replacement(1 - P.ndtr(x), P.ndtr(-x)),
 )
-stable.replace("one_plus_erf", Case(1 + P.erf(x), P.erfc(-x)))
-stable.replace("log1p_of_exp", Case(P.log1p(P.exp(x)), P.softplus(x)))
-stable.replace("log_of_one_plus_exp", Case(P.log(1 + P.exp(x)), P.softplus(x)))
+stable.replace("one_plus_erf", Replacement(1 + P.erf(x), P.erfc(-x)))
+stable.replace("log1p_of_exp", Replacement(P.log1p(P.exp(x)), P.softplus(x)))
+stable.replace("log_of_one_plus_exp", Replacement(P.log(1 + P.exp(x)), P.softplus(x)))
 
 STABLE = stable.done()
 

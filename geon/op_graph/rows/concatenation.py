@@ -27,7 +27,7 @@ from .indexing import pad_by_gather
 from .movement import broadcast, expand, reorder, sum_to
 
 if TYPE_CHECKING:
-    from ..building.typing import AxisLike, Notes, TensorLike
+    from ..building.typing import AxisLike, OpKeywords, TensorLike
 
 Array = np.ndarray[Any, Any]
 
@@ -88,7 +88,7 @@ CONCAT = Primitive(
 
 
 @public
-def concat(tensors: Sequence[TensorLike], axis: AxisLike, **notes: Unpack[Notes]) -> Tensor:
+def concat(tensors: Sequence[TensorLike], axis: AxisLike, **notes: Unpack[OpKeywords]) -> Tensor:
     """Concatenate tensors along ``axis``, whose lengths add up; other axes must agree.
 
     The axes are in the order of the first tensor; dtypes are promoted. Raises ``AxisError`` if one
@@ -141,7 +141,7 @@ def join_others(what: str, xs: Sequence[Tensor], but: str) -> tuple[Axes, tuple[
 
 @public
 def stack(
-    tensors: Sequence[TensorLike], axis: Axis, position: int = 0, **notes: Unpack[Notes]
+    tensors: Sequence[TensorLike], axis: Axis, position: int = 0, **notes: Unpack[OpKeywords]
 ) -> Tensor:
     """Stack tensors with the same axes along a new ``axis`` of length ``len(tensors)``.
 
@@ -259,7 +259,7 @@ def pad(
     widths: Mapping[AxisLike, int | tuple[int, int]],
     mode: str = "constant",
     value: TensorLike = 0,
-    **notes: Unpack[Notes],
+    **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """Return ``x`` with a border along some axes: ``geon.pad(x, {H: (1, 2), W: 1})``.
 

@@ -23,7 +23,7 @@ from .elementwise import multiply
 from .movement import broadcast, sum_over
 
 if TYPE_CHECKING:
-    from ..building.typing import AxesLike, Notes, TensorLike
+    from ..building.typing import AxesLike, OpKeywords, TensorLike
 
 Array = np.ndarray[Any, Any]
 
@@ -82,7 +82,7 @@ DOT = Primitive(
 
 @public
 def dot(
-    x: TensorLike, y: TensorLike, over: AxesLike | None = None, **notes: Unpack[Notes]
+    x: TensorLike, y: TensorLike, over: AxesLike | None = None, **notes: Unpack[OpKeywords]
 ) -> Tensor:
     """Return the sum over ``over`` of x * y, or over every shared axis if ``over`` is not given.
 
@@ -144,7 +144,7 @@ def contract(
     out_axes: AxesLike | None = None,
     *,
     over: AxesLike | None = None,
-    **notes: Unpack[Notes],
+    **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """Return the sum over named axes of the product of several operands.
 

@@ -29,7 +29,7 @@ from .movement import FLIP, broadcast, flip
 from .slicing import SLICE, forwards
 
 if TYPE_CHECKING:
-    from ..building.typing import Follows, Notes, Tags, TensorLike
+    from ..building.typing import Follows, OpKeywords, Tags, TensorLike
 
 
 class SequentialAttributes(NamedTuple):
@@ -193,14 +193,14 @@ def assignment(target: Tensor, value: Any, follows: Any = ()) -> VoidOp:
 
 
 @public
-def doall(ops: Iterable[Op], **notes: Unpack[Notes]) -> VoidOp:
+def doall(ops: Iterable[Op], **notes: Unpack[OpKeywords]) -> VoidOp:
     """Return an op that runs all ``ops`` for their effects; none sees the effects of another."""
     made: VoidOp = make(DOALL, _ops(ops, "doall"))
     return made
 
 
 @public
-def sequential(ops: Iterable[Op], **notes: Unpack[Notes]) -> Any:
+def sequential(ops: Iterable[Op], **notes: Unpack[OpKeywords]) -> Any:
     """Return an op that runs ``ops`` in order, each seeing the effects of those before it.
 
     Its value is that of the last op: it is a tensor if that is a tensor.
@@ -244,7 +244,7 @@ def _ops(ops: Iterable[Op], what: str) -> tuple[Op, ...]:
 
 
 @public
-def print(x: TensorLike, label: str | None = None, **notes: Unpack[Notes]) -> Tensor:
+def print(x: TensorLike, label: str | None = None, **notes: Unpack[OpKeywords]) -> Tensor:
     """Return ``x``; its value is printed after ``label`` whenever a computation computes it.
 
     Without a label the op's name and axes are shown.

@@ -31,7 +31,7 @@ from ..values.dtypes import as_dtype, kind, named_dtype
 from .logic import logical_and
 
 if TYPE_CHECKING:
-    from ..building.typing import DTypeLike, Notes, TensorLike, Unary
+    from ..building.typing import DTypeLike, OpKeywords, TensorLike, Unary
 
 Array = np.ndarray[Any, Any]
 POSITIVE = ((0.2, 3.0),)
@@ -406,7 +406,7 @@ COPY = Primitive(
 
 
 @public
-def cast(x: TensorLike, dtype: DTypeLike, **notes: Unpack[Notes]) -> Tensor:
+def cast(x: TensorLike, dtype: DTypeLike, **notes: Unpack[OpKeywords]) -> Tensor:
     """Return ``x`` in ``dtype``.
 
     Floats become integers by truncation; values out of range become the nearest bound and NaN
@@ -423,7 +423,7 @@ def cast(x: TensorLike, dtype: DTypeLike, **notes: Unpack[Notes]) -> Tensor:
 
 
 @public
-def stop_gradient(x: TensorLike, **notes: Unpack[Notes]) -> Tensor:
+def stop_gradient(x: TensorLike, **notes: Unpack[OpKeywords]) -> Tensor:
     """Return ``x`` as a constant for derivatives."""
     x = as_tensor(x)
     made: Tensor = make(STOP_GRADIENT, (x,), (True,))

@@ -37,7 +37,7 @@ from .leaves import iota, length_value
 from .movement import broadcast
 
 if TYPE_CHECKING:
-    from ..building.typing import AxisLike, Notes, TensorLike
+    from ..building.typing import AxisLike, OpKeywords, TensorLike
 
 Array = np.ndarray[Any, Any]
 
@@ -375,7 +375,7 @@ def purpose_of(op: Op) -> Purpose:
 
 @public
 def gather(
-    x: TensorLike, index: TensorLike, axis: AxisLike | None = None, **notes: Unpack[Notes]
+    x: TensorLike, index: TensorLike, axis: AxisLike | None = None, **notes: Unpack[OpKeywords]
 ) -> Tensor:
     """Return the elements of ``x`` at the indices ``index`` along ``axis``.
 
@@ -401,7 +401,7 @@ def scatter(
     axis: AxisLike | None = None,
     *,
     mode: str = "set",
-    **notes: Unpack[Notes],
+    **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """Return ``x`` with ``value`` set at, or combined with, the indices ``index`` along ``axis``.
 

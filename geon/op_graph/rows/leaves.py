@@ -37,7 +37,7 @@ from .effects import assignment
 from .movement import broadcast
 
 if TYPE_CHECKING:
-    from ..building.typing import DTypeLike, Follows, NewAxes, Notes, Tags, TensorLike
+    from ..building.typing import DTypeLike, Follows, NewAxes, OpKeywords, Tags, TensorLike
 
 PLACEHOLDER = Primitive(
     "placeholder", "leaf", "A value given when a computation is called.", known=True
@@ -312,7 +312,7 @@ def _kind(dtype: Any) -> str:
 
 
 @public
-def iota(axis: Axis, dtype: DTypeLike = "int64", **notes: Unpack[Notes]) -> Tensor:
+def iota(axis: Axis, dtype: DTypeLike = "int64", **notes: Unpack[OpKeywords]) -> Tensor:
     """Return 0, 1, 2, ... along ``axis``, over just that axis."""
     let_xarray_defer()
     made: Tensor = make(IOTA, (), (new_axis(axis, "iota"), as_dtype(dtype).name))

@@ -23,7 +23,7 @@ from ..values.attribute_types import Name, Names, OneAxis, SomeAxes
 from .elementwise import infer_same
 
 if TYPE_CHECKING:
-    from ..building.typing import AxesLike, AxisLike, NewAxes, Notes, TensorLike
+    from ..building.typing import AxesLike, AxisLike, NewAxes, OpKeywords, TensorLike
 
 Array = np.ndarray[Any, Any]
 
@@ -246,7 +246,7 @@ UNFLATTEN = Primitive(
 
 
 @public
-def broadcast(x: TensorLike, axes: AxesLike, **notes: Unpack[Notes]) -> Tensor:
+def broadcast(x: TensorLike, axes: AxesLike, **notes: Unpack[OpKeywords]) -> Tensor:
     """Return ``x`` over exactly ``axes``, which must include its own; repeated along the others.
 
     Raises ``AxisError`` if ``axes`` lack one of x's or give it another length.
@@ -256,7 +256,7 @@ def broadcast(x: TensorLike, axes: AxesLike, **notes: Unpack[Notes]) -> Tensor:
 
 
 @public
-def reorder(x: TensorLike, axes: AxesLike, **notes: Unpack[Notes]) -> Tensor:
+def reorder(x: TensorLike, axes: AxesLike, **notes: Unpack[OpKeywords]) -> Tensor:
     """Return ``x`` with its axes in the order of ``axes``, which must be the same set."""
     x = as_tensor(x)
     axes = named_axes(axes, "reorder", x)
@@ -275,7 +275,7 @@ def reorder(x: TensorLike, axes: AxesLike, **notes: Unpack[Notes]) -> Tensor:
 
 
 @public
-def expand(x: TensorLike, axis: Axis, position: int = 0, **notes: Unpack[Notes]) -> Tensor:
+def expand(x: TensorLike, axis: Axis, position: int = 0, **notes: Unpack[OpKeywords]) -> Tensor:
     """Return ``x`` repeated along a new ``axis``, inserted at ``position`` among its axes.
 
     Raises ``ArgumentError`` for a position that is no integer.
@@ -292,7 +292,7 @@ def expand(x: TensorLike, axis: Axis, position: int = 0, **notes: Unpack[Notes])
 
 
 @public
-def cast_axes(x: TensorLike, axes: NewAxes, **notes: Unpack[Notes]) -> Tensor:
+def cast_axes(x: TensorLike, axes: NewAxes, **notes: Unpack[OpKeywords]) -> Tensor:
     """Return ``x`` with its axes replaced by ``axes``, matched by position; lengths must agree."""
     tensor, axes = as_tensor(x), as_axes(axes)
     if len(axes) != len(tensor.axes):
@@ -306,7 +306,9 @@ def cast_axes(x: TensorLike, axes: NewAxes, **notes: Unpack[Notes]) -> Tensor:
 
 
 @public
-def rename(x: TensorLike, names: Mapping[AxisLike, Axis | str], **notes: Unpack[Notes]) -> Tensor:
+def rename(
+    x: TensorLike, names: Mapping[AxisLike, Axis | str], **notes: Unpack[OpKeywords]
+) -> Tensor:
     """Return ``x`` with some axes renamed: ``geon.rename(h, {H: H.prime})``; lengths stay.
 
     If a new name is given as an axis of fixed length, the length must agree.
@@ -337,7 +339,7 @@ def rename(x: TensorLike, names: Mapping[AxisLike, Axis | str], **notes: Unpack[
 
 
 @public
-def flip(x: TensorLike, axes: AxesLike, **notes: Unpack[Notes]) -> Tensor:
+def flip(x: TensorLike, axes: AxesLike, **notes: Unpack[OpKeywords]) -> Tensor:
     """Return ``x`` with the order along ``axes`` reversed."""
     made = as_tensor(x)
     names = tuple(
@@ -350,7 +352,10 @@ def flip(x: TensorLike, axes: AxesLike, **notes: Unpack[Notes]) -> Tensor:
 
 @public
 def flatten(
-    x: TensorLike, axes: AxesLike | None = None, axis: Axis | None = None, **notes: Unpack[Notes]
+    x: TensorLike,
+    axes: AxesLike | None = None,
+    axis: Axis | None = None,
+    **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """Return ``x`` with ``axes`` (default: all) merged row-major into one, in place of the first.
 
@@ -384,7 +389,7 @@ def _flatten(x: Tensor, names: tuple[str, ...], axis: Axis) -> Tensor:
 
 
 @public
-def unflatten(x: TensorLike, axis: AxisLike, axes: NewAxes, **notes: Unpack[Notes]) -> Tensor:
+def unflatten(x: TensorLike, axis: AxisLike, axes: NewAxes, **notes: Unpack[OpKeywords]) -> Tensor:
     """Return ``x`` with ``axis`` split row-major into ``axes``, whose size must be its length."""
     x = as_tensor(x)
     return _unflatten(x, own_axis(x, axis, "unflatten"), as_axes(axes))

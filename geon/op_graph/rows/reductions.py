@@ -33,12 +33,12 @@ from .movement import broadcast, flatten, reorder
 from .sort_and_cumulative import cumprod
 
 if TYPE_CHECKING:
-    from ..building.typing import AxesLike, Notes, TensorLike
+    from ..building.typing import AxesLike, OpKeywords, TensorLike
 
 Array = np.ndarray[Any, Any]
 
 
-class Reduced(NamedTuple):
+class ReducedAxes(NamedTuple):
     """The names of the axes that a reduction reduces."""
 
     reduced: Names
@@ -138,7 +138,7 @@ def reducing(what: str, dtype: Callable[[Op], DType], empty: bool = True) -> Any
     If not ``empty``, the reduction has no value over no elements: it gets a guard, or raises.
     """
 
-    def infer(args: tuple[Any, ...], attrs: Reduced) -> Inferred:
+    def infer(args: tuple[Any, ...], attrs: ReducedAxes) -> Inferred:
         x, names = args[0], attrs.reduced
         has_axes(x, names, what)
         guards = () if empty else _non_empty(what, x, names)
@@ -186,7 +186,7 @@ SUM = Primitive(
     "The sum over axes; bool and small integers accumulate in int64, halves in float32.",
     reference=_reference(np.sum),
     transpose=lambda g, op, i: broadcast(g, op.args[0].axes),
-    attributes=Reduced,
+    attributes=ReducedAxes,
     arity=1,
     infer=reducing("sum", summed_dtype),
     reducer=reducers.SUM,
@@ -197,7 +197,7 @@ PROD = Primitive(
     "The product over axes; its derivative is right where factors are 0.",
     reference=_reference(np.prod),
     linearise=_prod_linearise,
-    attributes=Reduced,
+    attributes=ReducedAxes,
     arity=1,
     infer=reducing("prod", summed_dtype),
     reducer=reducers.PROD,
@@ -208,7 +208,7 @@ MAX = Primitive(
     "The largest element over axes; elements that tie share the derivative equally.",
     reference=lambda op, x: np.max(x, axis=positions(op)),
     linearise=_extreme_linearise,
-    attributes=Reduced,
+    attributes=ReducedAxes,
     arity=1,
     infer=reducing("max", own_dtype, empty=False),
     reducer=reducers.MAX,
@@ -219,7 +219,7 @@ FIRST_MAX = Primitive(
     "The largest element over axes; the first of those that tie has the derivative.",
     reference=lambda op, x: np.max(x, axis=positions(op)),
     linearise=_first_linearise,
-    attributes=Reduced,
+    attributes=ReducedAxes,
     arity=1,
     infer=reducing("first_max", own_dtype, empty=False),
     reducer=reducers.FIRST_MAX,
@@ -230,7 +230,7 @@ MIN = Primitive(
     "The smallest element over axes; elements that tie share the derivative equally.",
     reference=lambda op, x: np.min(x, axis=positions(op)),
     linearise=_extreme_linearise,
-    attributes=Reduced,
+    attributes=ReducedAxes,
     arity=1,
     infer=reducing("min", own_dtype, empty=False),
     reducer=reducers.MIN,
@@ -240,7 +240,7 @@ ANY = Primitive(
     "reduction",
     "True if any element is true.",
     reference=lambda op, x: np.any(x, axis=positions(op)),
-    attributes=Reduced,
+    attributes=ReducedAxes,
     arity=1,
     infer=reducing("any", truth_dtype),
     carriers=(),
@@ -251,7 +251,7 @@ ALL = Primitive(
     "reduction",
     "True if all elements are true.",
     reference=lambda op, x: np.all(x, axis=positions(op)),
-    attributes=Reduced,
+    attributes=ReducedAxes,
     arity=1,
     infer=reducing("all", truth_dtype),
     carriers=(),
@@ -262,7 +262,7 @@ ARGMAX = Primitive(
     "reduction",
     "The position of the first largest element, row-major over the reduced axes.",
     reference=_index_reference(np.argmax),
-    attributes=Reduced,
+    attributes=ReducedAxes,
     arity=1,
     infer=reducing("argmax", place_dtype, empty=False),
     carriers=(),
@@ -274,7 +274,7 @@ ARGMIN = Primitive(
     "reduction",
     "The position of the first smallest element, row-major over the reduced axes.",
     reference=_index_reference(np.argmin),
-    attributes=Reduced,
+    attributes=ReducedAxes,
     arity=1,
     infer=reducing("argmin", place_dtype, empty=False),
     carriers=(),
@@ -303,7 +303,7 @@ def _reduce(row: Primitive, x: Tensor, names: tuple[str, ...]) -> Tensor:
         x = exact(x)
     elif not names:
         assert row.infer is not None
-        return in_dtype(x, row.infer((x,), Reduced(names))[1])
+        return in_dtype(x, row.infer((x,), ReducedAxes(names))[1])
     made: Tensor = make(row, (x,), (names,))
     return made
 
@@ -339,7 +339,7 @@ def sum(
     reduction_axes: AxesLike | None = None,
     *,
     out_axes: AxesLike | None = None,
-    **notes: Unpack[Notes],
+    **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """The sum over ``reduction_axes``, or over all axes but ``out_axes``, or over all.
 
@@ -355,7 +355,7 @@ def prod(
     reduction_axes: AxesLike | None = None,
     *,
     out_axes: AxesLike | None = None,
-    **notes: Unpack[Notes],
+    **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """Return the product over ``reduction_axes``, or over all but ``out_axes``; 1 if empty."""
     return reduce(PROD, x, reduction_axes, out_axes)
@@ -367,7 +367,7 @@ def max(
     reduction_axes: AxesLike | None = None,
     *,
     out_axes: AxesLike | None = None,
-    **notes: Unpack[Notes],
+    **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """Return the largest element over ``reduction_axes``; NaN if there is one."""
     return reduce(MAX, x, reduction_axes, out_axes)
@@ -379,7 +379,7 @@ def min(
     reduction_axes: AxesLike | None = None,
     *,
     out_axes: AxesLike | None = None,
-    **notes: Unpack[Notes],
+    **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """Return the smallest element over ``reduction_axes``; NaN if there is one."""
     return reduce(MIN, x, reduction_axes, out_axes)
@@ -391,7 +391,7 @@ def any(
     reduction_axes: AxesLike | None = None,
     *,
     out_axes: AxesLike | None = None,
-    **notes: Unpack[Notes],
+    **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """Return true where any element is true (not 0); false for no elements."""
     return reduce(ANY, x, reduction_axes, out_axes)
@@ -403,7 +403,7 @@ def all(
     reduction_axes: AxesLike | None = None,
     *,
     out_axes: AxesLike | None = None,
-    **notes: Unpack[Notes],
+    **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """Return true where all elements are true (not 0); true for no elements."""
     return reduce(ALL, x, reduction_axes, out_axes)
@@ -415,7 +415,7 @@ def argmax(
     reduction_axes: AxesLike | None = None,
     *,
     out_axes: AxesLike | None = None,
-    **notes: Unpack[Notes],
+    **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """Return the int64 index of the first largest element, row-major over the reduced axes."""
     return reduce(ARGMAX, x, reduction_axes, out_axes)
@@ -427,7 +427,7 @@ def argmin(
     reduction_axes: AxesLike | None = None,
     *,
     out_axes: AxesLike | None = None,
-    **notes: Unpack[Notes],
+    **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """Return the int64 index of the first smallest element, row-major over the reduced axes."""
     return reduce(ARGMIN, x, reduction_axes, out_axes)
@@ -439,7 +439,7 @@ def tensor_size(
     reduction_axes: AxesLike | None = None,
     *,
     out_axes: AxesLike | None = None,
-    **notes: Unpack[Notes],
+    **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """Return the number of elements of ``x`` over ``reduction_axes``, or all, as a weak integer."""
     x = as_tensor(x)

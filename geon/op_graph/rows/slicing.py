@@ -26,7 +26,7 @@ from .index_parsing import Item, count, parse
 from .movement import FLIP, broadcast, flip
 
 if TYPE_CHECKING:
-    from ..building.typing import At, Notes, TensorLike
+    from ..building.typing import At, OpKeywords, TensorLike
 
 Array = np.ndarray[Any, Any]
 
@@ -303,7 +303,7 @@ def _mirrored(item: Item, length: int | Length) -> Item:
 
 
 @public
-def update(x: TensorLike, value: TensorLike, at: At, **notes: Unpack[Notes]) -> Tensor:
+def update(x: TensorLike, value: TensorLike, at: At, **notes: Unpack[OpKeywords]) -> Tensor:
     """Return ``x`` with ``x[at]`` replaced by ``value``, which is broadcast over that part's axes.
 
     ``at`` is an index as in ``x[at]``. The result has the axes of ``x``.

@@ -26,7 +26,7 @@ from .indexing import gather
 from .movement import flip
 
 if TYPE_CHECKING:
-    from ..building.typing import AxisLike, Notes, TensorLike
+    from ..building.typing import AxisLike, OpKeywords, TensorLike
 
 Array = np.ndarray[Any, Any]
 
@@ -197,7 +197,7 @@ def cumsum(
     *,
     exclusive: bool = False,
     reverse: bool = False,
-    **notes: Unpack[Notes],
+    **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """Return the running sum of ``x`` along ``axis``: element i is the sum of those up to i.
 
@@ -214,7 +214,7 @@ def cumprod(
     *,
     exclusive: bool = False,
     reverse: bool = False,
-    **notes: Unpack[Notes],
+    **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """Return the running product of ``x`` along ``axis``, as ``cumsum``.
 
@@ -226,7 +226,11 @@ def cumprod(
 
 @public
 def sort(
-    x: TensorLike, axis: AxisLike | None = None, *, descending: bool = False, **notes: Unpack[Notes]
+    x: TensorLike,
+    axis: AxisLike | None = None,
+    *,
+    descending: bool = False,
+    **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """Return ``x`` in ascending order along ``axis``, NaN last; reversed if ``descending``."""
     x = as_tensor(x)
@@ -236,7 +240,7 @@ def sort(
 
 
 @public
-def argsort(x: TensorLike, axis: AxisLike | None = None, **notes: Unpack[Notes]) -> Tensor:
+def argsort(x: TensorLike, axis: AxisLike | None = None, **notes: Unpack[OpKeywords]) -> Tensor:
     """Return the int64 indices that sort ``x`` in ascending order along ``axis``; stable."""
     x = as_tensor(x)
     along = axis_of(x, axis, "argsort")

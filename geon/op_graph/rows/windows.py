@@ -30,7 +30,7 @@ from ..values.dtypes import is_number
 from .movement import broadcast, sum_over, sum_to
 
 if TYPE_CHECKING:
-    from ..building.typing import AxisLike, Notes, TensorLike
+    from ..building.typing import AxisLike, OpKeywords, TensorLike
 
 
 class WindowAttributes(NamedTuple):
@@ -410,7 +410,7 @@ def window(
     x: TensorLike,
     windows: Mapping[AxisLike, Window | Axis | int],
     value: TensorLike = 0,
-    **notes: Unpack[Notes],
+    **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """Return the windows of ``x`` along some axes.
 

@@ -26,7 +26,7 @@ from ..values.attribute_types import Count, as_int
 from ..values.dtypes import FLOAT32, kind
 
 if TYPE_CHECKING:
-    from ..building.typing import Notes, TensorLike
+    from ..building.typing import OpKeywords, TensorLike
 
 Array = np.ndarray[Any, Any]
 
@@ -244,7 +244,7 @@ POLYGAMMA = Primitive(
 
 
 @public
-def polygamma(n: int, x: TensorLike, **notes: Unpack[Notes]) -> Tensor:
+def polygamma(n: int, x: TensorLike, **notes: Unpack[OpKeywords]) -> Tensor:
     """Return the polygamma function of integer order ``n`` >= 0; order 0 is digamma.
 
     ``x`` is a float tensor. Raises ``DerivativeError`` for a negative order.
@@ -262,7 +262,7 @@ def polygamma(n: int, x: TensorLike, **notes: Unpack[Notes]) -> Tensor:
 
 
 @public
-def digamma(x: TensorLike, **notes: Unpack[Notes]) -> Tensor:
+def digamma(x: TensorLike, **notes: Unpack[OpKeywords]) -> Tensor:
     """Return the derivative of ``lgamma``."""
     return polygamma(0, x)
 

@@ -12,7 +12,7 @@ from ....op_graph.rows.elementwise import cast, maximum, sqrt
 from ....op_graph.rows.movement import rename
 from ....op_graph.rows.reductions import tensor_size
 from ..checks import at_least_one
-from .optimiser import Optimiser, Rate, Step
+from .optimiser import Optimiser, Rate, UpdateStep
 
 # Coefficients of a x + b x^3 + c x^5: five iterations map singular values from 0.01 to 1 to the
 # range 0.7 to 1.2, steeply at first; further ones do not improve them.
@@ -43,7 +43,7 @@ class Muon(Optimiser):
         super().__post_init__()
         at_least_one("Muon", "steps", self.steps)
 
-    def moved(self, w: Leaf, value: Tensor, gradient: Tensor, step: Step) -> Tensor:
+    def moved(self, w: Leaf, value: Tensor, gradient: Tensor, step: UpdateStep) -> Tensor:
         """Return the weight minus rate times the orthogonal matrix."""
         if len(w.axes) != 2:
             raise ArgumentError(

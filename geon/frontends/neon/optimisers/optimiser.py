@@ -56,7 +56,7 @@ class Moves:
 
 
 @dataclass(eq=False)
-class Step:
+class UpdateStep:
     """The inputs and outputs of an optimiser's rule in a step.
 
     ``rate`` is the learning rate and ``count`` the number of the step from 1, both tensors.
@@ -166,7 +166,7 @@ class Optimiser:
         """Return the new values after one step for weights with these gradients."""
         count = self.state(None, "steps")
         rate = self.rate_at(count)
-        step = Step(self, rate, cast(count, "float32") + 1)
+        step = UpdateStep(self, rate, cast(count, "float32") + 1)
         step.set(count, count + 1)
         for w, gradient in zip(
             weights, self.clip(gradients) if self.clip else gradients, strict=True
@@ -180,7 +180,7 @@ class Optimiser:
             step.set(w, new)
         return step.moves
 
-    def moved(self, w: Leaf, value: Tensor, gradient: Tensor, step: Step) -> Tensor:
+    def moved(self, w: Leaf, value: Tensor, gradient: Tensor, step: UpdateStep) -> Tensor:
         """Return the new value of a weight; the rule of a subclass."""
         raise NotImplementedError
 

@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass
 from ....errors import ArgumentError
 from ....op_graph.op_graph import Leaf, Tensor
 from ....op_graph.rows.elementwise import cast, expm1, sign, sqrt, square
-from .optimiser import Optimiser, Rate, Step
+from .optimiser import Optimiser, Rate, UpdateStep
 
 
 @dataclass(eq=False)
@@ -30,7 +30,7 @@ class SGD(Optimiser):
         if self.nesterov and not self.momentum:
             raise ArgumentError("SGD: nesterov=True looks ahead along a momentum; give momentum=")
 
-    def moved(self, w: Leaf, value: Tensor, gradient: Tensor, step: Step) -> Tensor:
+    def moved(self, w: Leaf, value: Tensor, gradient: Tensor, step: UpdateStep) -> Tensor:
         """Return the weight minus rate times velocity."""
         if self.momentum:
             kept = step.state(w, "momentum")
@@ -54,7 +54,7 @@ class RMSProp(Optimiser):
 
     shares = ("smoothing", "momentum")
 
-    def moved(self, w: Leaf, value: Tensor, gradient: Tensor, step: Step) -> Tensor:
+    def moved(self, w: Leaf, value: Tensor, gradient: Tensor, step: UpdateStep) -> Tensor:
         """Return the weight minus rate times the scaled gradient, or its momentum."""
         kept = step.state(w, "square")
         size = self.smoothing * kept + (1 - self.smoothing) * square(gradient)
@@ -78,7 +78,7 @@ class Adagrad(Optimiser):
     rate: Rate = 0.01
     epsilon: float = 1e-10
 
-    def moved(self, w: Leaf, value: Tensor, gradient: Tensor, step: Step) -> Tensor:
+    def moved(self, w: Leaf, value: Tensor, gradient: Tensor, step: UpdateStep) -> Tensor:
         """Return the weight minus rate times the scaled gradient."""
         kept = step.state(w, "square")
         size = kept + square(gradient)
@@ -99,7 +99,7 @@ class Adadelta(Optimiser):
 
     shares = ("smoothing",)
 
-    def moved(self, w: Leaf, value: Tensor, gradient: Tensor, step: Step) -> Tensor:
+    def moved(self, w: Leaf, value: Tensor, gradient: Tensor, step: UpdateStep) -> Tensor:
         """Return the weight minus rate times the change."""
         seen, made = step.state(w, "square"), step.state(w, "change")
         size = self.smoothing * seen + (1 - self.smoothing) * square(gradient)
@@ -124,7 +124,7 @@ class Adam(Optimiser):
 
     shares = ("first", "second")
 
-    def moved(self, w: Leaf, value: Tensor, gradient: Tensor, step: Step) -> Tensor:
+    def moved(self, w: Leaf, value: Tensor, gradient: Tensor, step: UpdateStep) -> Tensor:
         """Return the weight minus rate times the scaled mean."""
         m, v = step.state(w, "m"), step.state(w, "v")
         new_m = self.first * m + (1 - self.first) * gradient
@@ -165,7 +165,7 @@ class Lion(Optimiser):
     decoupled = True
     shares = ("first", "second")
 
-    def moved(self, w: Leaf, value: Tensor, gradient: Tensor, step: Step) -> Tensor:
+    def moved(self, w: Leaf, value: Tensor, gradient: Tensor, step: UpdateStep) -> Tensor:
         """Return the weight minus rate times the sign."""
         m = step.state(w, "m")
         step.set(m, self.second * m + (1 - self.second) * gradient)

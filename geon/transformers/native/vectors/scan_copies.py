@@ -1,4 +1,4 @@
-"""Copies of the elements that rows of an ordered loop load and store with a stride, as C.
+"""ScanCopies of the elements that rows of an ordered loop load and store with a stride, as C.
 
 Vectors are of rows side by side. Where the elements of a row adjoin in memory, those of one place
 in neighbouring rows do not: each load of a turn is a gather. gcc interleaves vectors of runs of
@@ -30,7 +30,7 @@ SIZES = (1, 2, 4, 8)  # bytes of elements that are transposed
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class StridedRun:
     """``width`` adjoining elements of each row, from ``offset`` on, as the array ``name``."""
 
     name: str
@@ -42,18 +42,18 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Copies:
+class ScanCopies:
     """The copies of a loop: ``before`` all turns, before each one and ``after`` it; ``texts`` are
     those of the elements of the row at hand.
     """
 
-    before: tuple[Run, ...]
-    turn: tuple[Run, ...]
-    after: tuple[Run, ...]
+    before: tuple[StridedRun, ...]
+    turn: tuple[StridedRun, ...]
+    after: tuple[StridedRun, ...]
     texts: Mapping[Load | Store, str]
 
     @property
-    def runs(self) -> tuple[Run, ...]:
+    def runs(self) -> tuple[StridedRun, ...]:
         """All runs."""
         return (*self.before, *self.turn, *self.after)
 
@@ -62,7 +62,7 @@ class Copies:
         return [f"{run.ctype} {run.name}[{run.width}][{rows}];" for run in self.runs]
 
 
-def copies(work: OrderedLoop) -> Copies | None:
+def copies(work: OrderedLoop) -> ScanCopies | None:
     """Return the copies of a loop over rows.
 
     None where its vectors load and store what adjoins or is interleaved, where an offset depends on
@@ -81,7 +81,7 @@ def copies(work: OrderedLoop) -> Copies | None:
     texts: dict[Load | Store, str] = {}
     before = [load for load in own if load.offset.step(TURN) == 0]
     turn = [load for load in own if load.offset.step(TURN) != 0]
-    made = Copies(
+    made = ScanCopies(
         _runs("b", before, GAP, texts),
         _runs("s", turn, GAP, texts),
         _runs("o", work.stores, 1, texts),
@@ -93,7 +93,7 @@ def copies(work: OrderedLoop) -> Copies | None:
 
 def _runs(
     letter: str, elements: Sequence[Load | Store], gap: int, texts: dict[Load | Store, str]
-) -> tuple[Run, ...]:
+) -> tuple[StridedRun, ...]:
     """Return the runs of elements that lie no more than ``gap`` apart, and note their texts."""
     groups: dict[object, list[Load | Store]] = {}
     for each in elements:
@@ -101,7 +101,7 @@ def _runs(
         alone = None if isinstance(constant, int) else constant
         terms = frozenset(each.offset.terms.items())
         groups.setdefault((each.operand, terms, alone, each.dtype), []).append(each)
-    runs: list[Run] = []
+    runs: list[StridedRun] = []
     for group in groups.values():
         group.sort(key=_place)
         parts = [[group[0]]]
@@ -115,7 +115,7 @@ def _runs(
             width = _place(part[-1]) - begin + 1
             first = part[0]
             ctype, size = C_TYPES[name_of(first.dtype)], first.dtype.itemsize
-            runs.append(Run(name, first.operand, first.offset, width, ctype, size))
+            runs.append(StridedRun(name, first.operand, first.offset, width, ctype, size))
     return tuple(runs)
 
 
@@ -126,7 +126,11 @@ def _place(element: Load | Store) -> int:
 
 
 def copied(
-    work: OrderedLoop, names: KernelNames, runs: Sequence[Run], rows: int, stores: bool = False
+    work: OrderedLoop,
+    names: KernelNames,
+    runs: Sequence[StridedRun],
+    rows: int,
+    stores: bool = False,
 ) -> list[str]:
     """Return the statements that copy runs of ``lanes`` rows from ``begin`` on into their arrays
     over ``rows``, or from these to memory where they are of ``stores``.
@@ -149,7 +153,7 @@ def copied(
     return lines
 
 
-def filled(runs: Sequence[Run]) -> list[str]:
+def filled(runs: Sequence[StridedRun]) -> list[str]:
     """Return the loop that gives the lanes from ``lanes`` on what the last row has."""
     each = [f"for (int64_t k = 0; k < {r.width}; k++) {r.name}[k][lane] = {r.name}[k][lanes - 1];"
             for r in runs]  # fmt: skip

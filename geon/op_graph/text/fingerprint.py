@@ -91,7 +91,6 @@ class _CanonicalWriter(GraphWriter):
         super().__init__(HEADER)
         self.leaves: list[Leaf] = []
         self.arrays: list[Frozen] = []
-        self._count = 0
         self._axes: dict[Axes, str] = {}
         self._dtypes: dict[DType, str] = {}
 
@@ -122,8 +121,7 @@ class _CanonicalWriter(GraphWriter):
             left, right = write_length(guard.left), write_length(guard.right)
             line += f" {guard.relation} {left!a} {right!a}"
         self.lines.append(line)
-        number[op] = self._count
-        self._count += 1
+        number[op] = len(self.lines)
 
     def _with_attributes(self, op: Op, name: str) -> str:
         if isinstance(op, Leaf):

@@ -67,6 +67,7 @@ FILES = {
     "op_graph/special/activations.py": FORMULA,
     "op_graph/axes/lengths.py": "how a length is written, and what of it a key holds",
     "op_graph/special/erf_formulas.py": FORMULA,
+    "op_graph/special/formula_ops.py": FORMULA,
     "transformers/printing/scalars/c_functions.py": BITS,
     "transformers/printing/scalars/c_types.py": BITS,
     "transformers/printing/scalars/floor_mod.py": FORMULA,

@@ -25,7 +25,7 @@ Images = Callable[[Sequence[Op], Mapping[Op, Tensor]], Mapping[Op, Op]]
 ReachedT = TypeVar("ReachedT", bound=Container[Op])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class RegionLoop:
     """A loop: its primitive ``row``, its attributes ``attrs``, and what these mean.
 

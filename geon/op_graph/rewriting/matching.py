@@ -116,7 +116,7 @@ def binds(pattern: Any, op: Op, found: Found) -> bool:
     return True
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Replacement:
     """A pattern, its replacement, and a condition on the op and the variables, if any.
 

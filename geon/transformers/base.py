@@ -23,7 +23,7 @@ from .computation import Computation
 from .loading.environment import default_transformer
 from .loading.lazy_loading import LaterModule, has_target, outline_of
 from .loading.registry import transformer_class
-from .runtime.calls import Call
+from .runtime.calls import CompiledCall
 from .runtime.memory import HOST, Memory, carry_functions
 from .runtime.state import Slot, State
 
@@ -157,8 +157,13 @@ class Transformer:
         )
 
     def link(
-        self, functions: Any, stages: CompileStages, *, writes: bool = True, kind: type[Call] = Call
-    ) -> Call:
+        self,
+        functions: Any,
+        stages: CompileStages,
+        *,
+        writes: bool = True,
+        kind: type[CompiledCall] = CompiledCall,
+    ) -> CompiledCall:
         """Return a callable that feeds inputs, binds lengths, checks guards and runs ``functions``.
 
         ``sizes(lengths)`` returns the bytes of arena buffers, the first and last kernel of each,

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from ..op_graph.op_graph import Leaf
 from .compile import Compiler, CompileStages
-from .runtime.calls import Call
+from .runtime.calls import CompiledCall
 from .runtime.memory import Memory
 from .runtime.variable_slot import Slot
 
@@ -32,8 +32,13 @@ class Owner(Compiler, Protocol):
         """Return a callable from one value for each input to the tuple of results."""
 
     def link(
-        self, functions: Any, stages: CompileStages, *, writes: bool = True, kind: type[Call] = Call
-    ) -> Call:
+        self,
+        functions: Any,
+        stages: CompileStages,
+        *,
+        writes: bool = True,
+        kind: type[CompiledCall] = CompiledCall,
+    ) -> CompiledCall:
         """Return a callable that feeds inputs, binds lengths and runs ``functions``."""
 
     def profile(

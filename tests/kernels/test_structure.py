@@ -5,7 +5,7 @@ import re
 import pytest
 
 import geon
-from geon.transformers.kernels.ir.nest import LibraryCall, Region
+from geon.transformers.kernels.ir.nest import Call, Region
 from geon.transformers.kernels.structural_key import structure
 from geon.transformers.native.emit.module_text import function_of, memory_of, printed_work
 from geon.transformers.native.names.naming import KernelNames
@@ -116,7 +116,7 @@ def texts_of(f):
     """The texts of kernels that are printed each by itself, by what makes them one function."""
     texts = {}
     for kernel in f.plan.schedule.kernels:
-        if isinstance(kernel.work, (LibraryCall, Region)):
+        if isinstance(kernel.work, (Call, Region)):
             continue
         places = memory_of(f.plan, kernel)
         key = (

@@ -10,7 +10,7 @@ from geon.op_graph.axes.lengths import evaluate
 from geon.op_graph.core.traversal import is_bound
 from geon.op_graph.evaluation.interpreter import interpret
 from geon.op_graph.op_graph import Leaf, post_order
-from geon.transformers.kernels.ir.nest import LibraryCall, Region
+from geon.transformers.kernels.ir.nest import Call, Region
 from geon.transformers.native.target import TARGET
 
 from .running import run
@@ -55,7 +55,7 @@ class _Call:
 
     def results(self, program, stored):
         for kernel in self.schedule.kernels:
-            if isinstance(kernel.work, LibraryCall | Region):
+            if isinstance(kernel.work, Call | Region):
                 self.call(kernel)
             else:
                 for op in kernel.results:

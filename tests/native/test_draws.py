@@ -7,7 +7,7 @@ import geon
 from geon.op_graph.random.philox import philox, random_bits
 from geon.testing import assert_agrees
 from geon.transformers.kernels.analysis.loop_depth import Depths
-from geon.transformers.kernels.ir.nest import LibraryCall
+from geon.transformers.kernels.ir.nest import Call
 from geon.transformers.kernels.ir.scalar_code import RandomBits, walk
 from geon.transformers.kernels.nests.random_runs import runs
 from geon.transformers.native.nests.buffered_loads import MAX_BUFFERED_TURNS
@@ -109,7 +109,7 @@ def test_bits_that_many_kernels_need_are_stored():
 
 
 def nodes(work):
-    if isinstance(work, LibraryCall):
+    if isinstance(work, Call):
         return []
     stores = [store for each in work.passes for store in each.stores]
     elements = [x for each in work.passes for r in each.reductions for x in r.elements]

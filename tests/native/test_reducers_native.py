@@ -15,7 +15,7 @@ from geon.op_graph.core.primitive import PRIMITIVES, Primitive
 from geon.op_graph.rows import reducers
 from geon.op_graph.rows.reductions import ReducedAxes, own_dtype, reduce, reducing
 from geon.op_graph.values.dtypes import DTYPES, FLOAT64, FLOATS, HALVES, named_dtype
-from geon.transformers.kernels.ir.nest import LibraryCall, Nest
+from geon.transformers.kernels.ir.nest import Call, Nest
 from geon.transformers.native.toolchain.compilers import find_toolchain
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
@@ -122,7 +122,7 @@ def test_of_known_lengths(dtype):
 def test_along_the_innermost_axis_a_library_finds_them():
     x = geon.placeholder([A, B])
     with geon.make_transformer("native") as transformer:
-        for over, kind in (([B], LibraryCall), ([A], Nest), ([A, B], Nest)):
+        for over, kind in (([B], Call), ([A], Nest), ([A, B], Nest)):
             f = transformer.computation(geon.argmax(x, over), x)
             assert [type(k.work) for k in f.plan.schedule.kernels] == [kind]
 
@@ -141,7 +141,7 @@ def test_over_several_axes_that_adjoin_a_library_finds_them(dtype, sizes, is_ope
             np.testing.assert_array_equal(got, wanted(data.reshape(len(data), -1), -1))
             (kernel,) = f.plan.schedule.kernels
             short = not is_open and sizes[1] * sizes[2] <= 15
-            assert type(kernel.work) is (Nest if short else LibraryCall)
+            assert type(kernel.work) is (Nest if short else Call)
         y = geon.reorder(x, [axes[0], axes[2], axes[1]])
         got = transformer.computation(geon.argmax(y, [axes[2], axes[1]]), x)(data)
         turned = data.transpose(0, 2, 1).reshape(len(data), -1)

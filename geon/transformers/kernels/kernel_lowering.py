@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...op_graph.op_graph import Op
-from .ir.nest import Fused, LibraryCall, Nest, Region
+from .ir.nest import Call, Fused, Nest, Region
 from .nests.index_set_splitting import make_nest
 from .nests.inlining import OperandInliner
 from .nests.partial_update import make_update
@@ -12,16 +12,16 @@ from .products.row_blocking import Blocked, make_blocked
 from .scans.sequential_scan import OrderedLoop
 
 Printed = Nest | Contraction | Blocked | OrderedLoop  # kernels for which source is printed
-Work = Printed | Region | LibraryCall
+Work = Printed | Region | Call
 
 
-def lower(op: Op, fused: Fused | None, operands: OperandInliner) -> Printed | LibraryCall:
+def lower(op: Op, fused: Fused | None, operands: OperandInliner) -> Printed | Call:
     """Return the kernel that computes the results of ``operands``; ``op`` is the first of them.
 
     ``fused`` is None on a target that does not fuse: each op is then a library call.
     """
     if fused is None:
-        return LibraryCall(op)
+        return Call(op)
     if fused.chain is not None:
         blocked = make_blocked(fused.chain, operands)
         assert blocked is not None, "a step reads other rows of a block"
@@ -30,4 +30,4 @@ def lower(op: Op, fused: Fused | None, operands: OperandInliner) -> Printed | Li
         return make_contraction(fused, operands)
     if fused.kind == "nest":
         return make_nest(fused, operands)
-    return make_update(op, operands) if op.primitive.name == "update" else LibraryCall(op)
+    return make_update(op, operands) if op.primitive.name == "update" else Call(op)

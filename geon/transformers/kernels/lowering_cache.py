@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from dataclasses import replace
 
 from ...op_graph.op_graph import Op
-from .ir.nest import Fused, LibraryCall, Nest
+from .ir.nest import Call, Fused, Nest
 from .kernel_lowering import Printed, lower
 from .nests.index_set_splitting import with_operands
 from .nests.inlining import OperandInliner
@@ -24,7 +24,7 @@ class Lowering:
     def __init__(self) -> None:
         self.known: dict[Hashable, tuple[Nest | Contraction, tuple[int, ...]]] = {}
 
-    def lower(self, op: Op, fused: Fused | None, operands: OperandInliner) -> Printed | LibraryCall:
+    def lower(self, op: Op, fused: Fused | None, operands: OperandInliner) -> Printed | Call:
         """Return the kernel of ``fused``, with loops and code of an earlier one of its form."""
         if fused is None or fused.kind not in ("nest", "contraction") or fused.chain is not None:
             return lower(op, fused, operands)

@@ -221,7 +221,7 @@ class _StandaloneWriter:
             for leaf in linking.inputs
         ]
         return [
-            "rt.Call(",
+            "rt.CompiledCall(",
             f"    _program_{program}(),",
             *_listed(inputs, "inputs: label, dtype, axes, lengths"),
             f"    {self.chosen(linking.stored(linking.variables))},  # variables",

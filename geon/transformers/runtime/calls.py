@@ -58,7 +58,7 @@ class Workspace:
             self.entry.forget()
 
 
-class Call:
+class CompiledCall:
     """A compiled computation with its storage; call it with one value for each placeholder.
 
     ``functions`` are the program's bind, run and sizes. A program with a fast path has two more:

@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import IndexRangeError, NonFiniteError
 from ...op_graph.values.tree import Structure
 from .arguments import arrange
-from .calls import Call, explain_error
+from .calls import CompiledCall, explain_error
 from .state import Slot, State
 
 
@@ -26,7 +26,7 @@ class Function:
 
     def __init__(
         self,
-        call: Call,
+        call: CompiledCall,
         names: Sequence[str | None],
         values: Sequence[bool],
         single: bool,

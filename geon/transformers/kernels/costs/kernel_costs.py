@@ -17,7 +17,7 @@ from ....op_graph.values.dtypes import name_of
 from ..analysis.footprint import Reach, Reaches
 from ..analysis.loop_depth import ELEMENT_DEPTH, Depths
 from ..analysis.op_counts import DRAW, INDEX, MULTIPLY_ADD, Rows, count, note, reduced_values
-from ..ir.nest import LibraryCall, Loop, Nest, Pass, Region, Store
+from ..ir.nest import Call, Loop, Nest, Pass, Region, Store
 from ..ir.scalar_code import Kept, Load, Scalar, walk
 from ..nests.random_runs import roots, runs
 from ..products.contraction import Contraction, unit_of
@@ -147,7 +147,7 @@ class Cost:
 
 
 def cost_of(
-    work: Nest | Contraction | Blocked | OrderedLoop | Region | LibraryCall,
+    work: Nest | Contraction | Blocked | OrderedLoop | Region | Call,
     lengths: Mapping[str, int],
     places: Sequence[Hashable] | None = None,
 ) -> Cost:
@@ -156,7 +156,7 @@ def cost_of(
     ``places`` identifies the memory of each operand (of a call: each argument, then the result);
     memory that two operands share is touched once. If None, all operands are in distinct memory.
     """
-    if isinstance(work, LibraryCall):
+    if isinstance(work, Call):
         counted = count_call(work.op, lengths, places)
         bytes_of = (counted.read, counted.written, counted.touched)
         return Cost(*bytes_of, counted.rows, counted.moves, counted=counted)
@@ -206,7 +206,7 @@ def _held_places(kernel: Any, base: Mapping[Op, Op]) -> list[Hashable] | None:
     if not kernel.writes:
         return None
     work = kernel.work
-    calls = isinstance(work, LibraryCall)
+    calls = isinstance(work, Call)
     operands = [*(base[arg] for arg in work.op.args), work.op] if calls else work.operands
     return [Same(kernel.writes.get(op, op)) for op in operands]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ....op_graph.values.dtypes import named_dtype
 from ..analysis.footprint import CACHE_LINE_BYTES, FAR, UNIT
 from ..analysis.op_counts import INDEX, Rows
-from ..ir.nest import LibraryCall, Nest, Region
+from ..ir.nest import Call, Nest, Region
 from ..products.contraction import Contraction
 from ..products.row_blocking import Blocked
 from ..scans.sequential_scan import OrderedLoop
@@ -38,7 +38,7 @@ class Prediction:
 
 
 def predict(
-    work: Nest | Contraction | Blocked | OrderedLoop | Region | LibraryCall,
+    work: Nest | Contraction | Blocked | OrderedLoop | Region | Call,
     lengths: Mapping[str, int],
     machine: Machine,
     threads: int = 1,

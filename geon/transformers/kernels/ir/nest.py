@@ -253,7 +253,7 @@ class Region:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class LibraryCall:
+class Call:
     """One op, computed by a function of the target's library."""
 
     op: Op

@@ -14,7 +14,7 @@ from ....op_graph.axes.index_map import Index
 from ....op_graph.axes.lengths import Length, evaluate, product
 from ....op_graph.op_graph import Op, among, same_ops
 from ...sizes.blocks import Cut
-from ..ir.nest import Chain, Fused, LibraryCall, Nest
+from ..ir.nest import Call, Chain, Fused, Nest
 from ..nests.index_set_splitting import make_nest
 from ..nests.inlining import OperandInliner
 from .contraction import Contraction, make_contraction
@@ -40,7 +40,7 @@ class Extremes:
 
 
 Step = Nest | Contraction | Extremes
-Whole = Nest | Contraction | LibraryCall
+Whole = Nest | Contraction | Call
 
 
 def batch_index(number: int) -> Length:
@@ -186,7 +186,7 @@ def make_blocked(chain: Chain, operands: OperandInliner) -> Blocked | None:
             if extremes is None:
                 return None
             steps.append(extremes)
-            whole.append(LibraryCall(results[0]))
+            whole.append(Call(results[0]))
         else:
             made = make_step(fused, StepOperands(operands, results, chain))
             steps.append(make_step(fused, own))

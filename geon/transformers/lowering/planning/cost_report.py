@@ -9,7 +9,7 @@ from ....op_graph.op_graph import Op, Same
 from ...kernels.costs.kernel_costs import Cost, cost_of
 from ...kernels.costs.machine import Machine
 from ...kernels.costs.roofline import Prediction, prediction
-from ...kernels.ir.nest import LibraryCall, Region
+from ...kernels.ir.nest import Call, Region
 from ...kernels.nests.inlining import inspected_values
 from ..fusion.kernel import Kernel
 from .schedule import Schedule
@@ -30,7 +30,7 @@ def operand_places(
     if isinstance(kernel.work, Region):
         read = [place(schedule.base[arg]) for arg in kernel.work.op.args]
         return [*read, *(place(op) for op in kernel.results)]
-    if not isinstance(kernel.work, LibraryCall):
+    if not isinstance(kernel.work, Call):
         return [place(op) for op in kernel.work.operands]
     op = kernel.work.op
     if op.primitive.acts:

@@ -13,7 +13,7 @@ from typing import NamedTuple, NoReturn
 from ....errors import PlanError
 from ....op_graph.axes.lengths import evaluate, names_of
 from ....op_graph.op_graph import Leaf, Op, among, deep_order
-from ...kernels.ir.nest import LibraryCall
+from ...kernels.ir.nest import Call
 from ...kernels.nests.inlining import element_arguments, inspected_values
 from ...kernels.products.row_blocking import Blocked
 from ..facts.target import Layout
@@ -255,7 +255,7 @@ class _Play:
     def may_share(self, kernel: Kernel, op: Op, value: Op) -> bool:
         """Return True if each element of ``value`` is read before it is overwritten."""
         schedule = self.plan.schedule
-        if isinstance(kernel.work, LibraryCall):
+        if isinstance(kernel.work, Call):
             safe = schedule.target.in_place.get(op.primitive.name, ())
             uses = [k for k, arg in enumerate(op.args) if schedule.base[arg] is value]
             ordered = all(k in safe and op.args[k] is value for k in uses)

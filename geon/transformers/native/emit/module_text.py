@@ -17,7 +17,7 @@ from ....op_graph.nodes import shown_name
 from ....op_graph.op_graph import Op
 from ....op_graph.values.attribute_types import Frozen
 from ....op_graph.values.dtypes import name_of
-from ...kernels.ir.nest import LibraryCall, Region
+from ...kernels.ir.nest import Call, Region
 from ...kernels.kernel_lowering import Work
 from ...kernels.products.contraction import Contraction
 from ...kernels.products.row_blocking import Blocked
@@ -139,7 +139,7 @@ def function_of(plan: Plan, kernel: Kernel, vector_bytes: int) -> NativeFunction
     """Return the C function of a kernel, under the placeholder name ``NAME``."""
     work, starts = printed_work(plan, kernel)
     names = KernelNames(plan, kernel, starts)
-    if isinstance(work, LibraryCall):
+    if isinstance(work, Call):
         return library_function(work.op, names)
     assert not isinstance(work, Region), "its body's kernels are called"
     if isinstance(work, Blocked):
@@ -166,7 +166,7 @@ def memory_of(plan: Plan, kernel: Kernel) -> list[Place | None]:
 
     A kernel without scratch memory or cached copy has None there.
     """
-    assert not isinstance(kernel.work, LibraryCall | Region)
+    assert not isinstance(kernel.work, Call | Region)
     starts = printed_work(plan, kernel)[1]
     found: list[Place | None] = [
         offset_place(place_of(plan, op), starts) for op in kernel.work.operands
@@ -238,9 +238,7 @@ class _CModuleWriter:
 
     def make(self) -> CModule:
         """Return the module; ``geon_run`` is in its first unit."""
-        kernels = [
-            k for k in self.plan.schedule.kernels if not isinstance(k.work, LibraryCall | Region)
-        ]
+        kernels = [k for k in self.plan.schedule.kernels if not isinstance(k.work, Call | Region)]
         self.functions.forms = len({self.structure(self.plan, kernel) for kernel in kernels})
         calls = [self.time(0)]
         if self.linking.written:
@@ -348,13 +346,13 @@ class _CModuleWriter:
         """Return the structural key of a kernel's work as it is emitted."""
         if kernel not in self.structures:
             work, _ = printed_work(plan, kernel)
-            assert not isinstance(work, LibraryCall | Region)
+            assert not isinstance(work, Call | Region)
             self.structures[kernel] = structure(work)
         return self.structures[kernel]
 
     def function(self, plan: Plan, kernel: Kernel) -> NativeFunction:
         """Return the C function of a kernel; kernels of equal structure share it."""
-        if isinstance(kernel.work, LibraryCall | Region):
+        if isinstance(kernel.work, Call | Region):
             return function_of(plan, kernel, self.vector_bytes)
         memory = memory_of(plan, kernel)
         first: dict[Place | None, int] = {None: -1}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ....op_graph.axes.affine import Size
 from ....op_graph.op_graph import Op
 from ....op_graph.values.dtypes import name_of
-from ...kernels.ir.nest import LibraryCall, Region
+from ...kernels.ir.nest import Call, Region
 from ...lowering.fusion.kernel import Kernel
 from ...lowering.planning.buffer_slots import place_of
 from ...lowering.planning.plan import Plan
@@ -86,7 +86,7 @@ class KernelNames(Parameters):
         self.works: Parameter | None = None
         self.needed: dict[FileFunction, None] = {}
         self.plain = False  # True if the nest has scalar statements, not vector ones
-        operands = () if isinstance(kernel.work, LibraryCall | Region) else kernel.work.operands
+        operands = () if isinstance(kernel.work, Call | Region) else kernel.work.operands
         super().__init__(self.place, operands, results)
 
     def begun(self, place: Place) -> Place:

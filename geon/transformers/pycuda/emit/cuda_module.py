@@ -14,7 +14,7 @@ from ....op_graph.nodes import shown_name
 from ....op_graph.op_graph import Op
 from ....op_graph.values.attribute_types import Frozen
 from ....op_graph.values.dtypes import name_of
-from ...kernels.ir.nest import LibraryCall, Region
+from ...kernels.ir.nest import Call, Region
 from ...kernels.products.attention import attention_of
 from ...kernels.products.contraction import Contraction
 from ...kernels.products.row_blocking import Blocked
@@ -119,7 +119,7 @@ def kernel_parts(
     """
     names = CudaKernelNames(plan, kernel, guarded, apart, chosen, looped)
     work = kernel.work
-    if isinstance(work, LibraryCall):
+    if isinstance(work, Call):
         return library_parts(work.op, names, number)
     if isinstance(work, Contraction):
         generated = contraction_parts(work, names)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.op_graph import Op
-from ...kernels.ir.nest import LibraryCall, Nest, Region
+from ...kernels.ir.nest import Call, Nest, Region
 from ...kernels.kernel_lowering import Work
 from ...lowering.fusion.kernel import Kernel
 from ...lowering.planning.buffer_slots import place_of
@@ -145,7 +145,7 @@ class CudaKernelNames(Parameters):
         self.turns = (TURN,) if looped else ()
         self.plan, self.kernel, self.guarded, self.apart = plan, kernel, guarded, apart
         self.chosen = tuple(chosen)
-        operands = () if isinstance(kernel.work, LibraryCall | Region) else kernel.work.operands
+        operands = () if isinstance(kernel.work, Call | Region) else kernel.work.operands
         super().__init__(lambda op: place_of(plan, op), operands, kernel.results)
         self.works: Parameter | None = None
         self.lanes = ThreadLanes(is_by_elements(kernel.work))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import evaluate, product
 from ....op_graph.op_graph import Op
-from ...kernels.ir.nest import LibraryCall, Nest
+from ...kernels.ir.nest import Call, Nest
 from ...kernels.kernel_lowering import Work
 from ...kernels.products.contraction import Contraction
 from ...lowering.planning.schedule import Schedule
@@ -163,9 +163,9 @@ def _of(work: Work, tf32: bool) -> Scratch | None:
         return _of_nest(work)
     if isinstance(work, Contraction):
         return _of_contraction(work, tf32)
-    if isinstance(work, LibraryCall) and work.op.primitive.name in SORTS:
+    if isinstance(work, Call) and work.op.primitive.name in SORTS:
         return memory_of(work.op)
-    if isinstance(work, LibraryCall) and work.op.primitive.name == "scatter":
+    if isinstance(work, Call) and work.op.primitive.name == "scatter":
         return position_memory(work.op)
     return None
 

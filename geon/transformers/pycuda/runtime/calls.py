@@ -12,7 +12,7 @@ from typing import Any
 
 from ....errors import DeviceError
 from ...binding.futures import FinishedCall, Pending
-from ...runtime.calls import MAX_BINDINGS, Binding, Call, Workspace
+from ...runtime.calls import MAX_BINDINGS, Binding, CompiledCall, Workspace
 from ...runtime.rwlock import ReadSection, Writing
 from ...runtime.state import State
 from .in_flight import CallInFlight, SteadyRun
@@ -76,7 +76,7 @@ class PendingRun:
             )
 
 
-class CudaCall(Call):
+class CudaCall(CompiledCall):
     """A call that the device executes asynchronously; with ``on_device``, results stay there."""
 
     on_device = False

@@ -198,8 +198,9 @@ class HostDevice:
     def is_pinned(self, array: Array) -> bool:
         """Return True if an array lies in pinned memory."""
         at = array.ctypes.data
-        blocks = list(self.pinned.items())  # a copy: other threads change the dict
-        return any(start <= at < start + made.nbytes for start, made in blocks)
+        # A copy at once: making a list of pairs may collect garbage, which unpins memory.
+        blocks = self.pinned.copy()
+        return any(start <= at < start + made.nbytes for start, made in blocks.items())
 
     def copy_in(self, address: int, array: Array) -> None:
         """Copy an array to an address."""

@@ -86,6 +86,7 @@ def pytest_collection_modifyitems(config, items):
     named = [item.nodeid for item in items if " at 0x" in item.nodeid]
     if named:
         raise pytest.UsageError(f"{named[0]} has an address in its name: give it an id")
+    tiers.check_lists(config, items)
     kept = items
     if config.getoption("--transformer") is not None:
         kept = [item for item in kept if "transformer_name" in getattr(item, "fixturenames", ())]

@@ -4,9 +4,11 @@
     python -m pytest -n 2 -p tests.reach --reach=usual
     python -m tests.reach all usual                           # the share of all that usual reaches
     python -m tests.reach all usual --tests                   # and the tests that have the others
+    python -m tests.reach usual --rotate                      # write the lists of tests/tiers.py
 
 Of the others, `make test` runs those cases that are listed in ``kernel_cases.txt``: first the ones
-that reach most in a second.
+that reach most in a second. Tests that take time and schedule only what others do are listed in
+``rotating_tests.txt``.
 
 A key is the digest of a kernel's structure: loops, reductions, stores and scalar code, with dtypes
 and without names. There are two: one with all lengths and other numbers, of which random programs
@@ -19,9 +21,12 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import heapq
 import os
 import re
+import resource
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,11 +38,17 @@ from geon.transformers.kernels.products.row_blocking import Blocked
 from geon.transformers.kernels.scans.sequential_scan import OrderedLoop
 from geon.transformers.kernels.structural_key import structure
 from geon.transformers.lowering.fusion.kernel import Kernel
+from tests.tiers import KERNEL_CASES, ROTATING_TESTS
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 NUMBER = re.compile(r"\b(?!0\b|1\b)\d+\b")  # from 2 on; not those in names such as float32
 KINDS = ("structures", "structures with lengths")
+# What runs every time: it is about the files of the project.
+FIXED = re.compile(r"tests/(test_(docs|layers|readme|golden|types|public|lines)|tiny)")
+# Seconds of a test, of its cases that could rotate, and of a test of one case, from which it does.
+LONG, LONG_REST, LONG_SINGLE = 0.5, 1.0, 2.0
 _found: dict[str, set[str]] = defaultdict(set)  # by key: the tests that schedule such a kernel
+_seconds: dict[str, float] = {}  # of processor time, by test
 
 
 def keys(kernel: Kernel) -> list[str]:
@@ -73,6 +84,21 @@ def pytest_configure(config: pytest.Config) -> None:
         pipeline.make_schedule = scheduled
 
 
+def processor_seconds() -> float:
+    """Return the processor time of this process and of those that it waited for."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Note the processor time of each test."""
+    start = processor_seconds()
+    result = yield
+    _seconds[item.nodeid] = processor_seconds() - start
+    return result
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write the keys of this process."""
     if session.config.option.reach is not None:
@@ -80,6 +106,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         lines = [f"{key}\t{test}\n" for key, tests in _found.items() for test in sorted(tests)]
         (folder / f"{os.getpid()}.keys").write_text("".join(sorted(lines)))
+        times = [f"{seconds:.3f}\t{test}\n" for test, seconds in sorted(_seconds.items())]
+        (folder / f"{os.getpid()}.seconds").write_text("".join(times))
 
 
 def tests_by_key(folder: str) -> dict[str, set[str]]:
@@ -106,13 +134,63 @@ def few_tests(wanted: dict[str, set[str]]) -> list[tuple[str, int]]:
     return chosen
 
 
+def cover(keys_of: dict[str, set[str]], seconds: dict[str, float]) -> set[str]:
+    """Return cases that together have all keys, first the ones with most new keys in a second."""
+    missing = set().union(*keys_of.values())
+    worth = lambda test: len(keys_of[test] & missing) / (seconds[test] + 0.02)  # noqa: E731
+    queue = [(-worth(test), test) for test in keys_of]
+    heapq.heapify(queue)
+    chosen = set()
+    while missing:
+        _, test = heapq.heappop(queue)
+        now = -worth(test)
+        if queue and now > queue[0][0]:
+            heapq.heappush(queue, (now, test))
+        elif now < 0:
+            chosen.add(test)
+            missing -= keys_of[test]
+    return chosen
+
+
+def rotate(folder: str) -> None:
+    """Write the lists of cases that always run, and of tests of which each run has a part."""
+    seconds: dict[str, float] = {}
+    for path in Path(folder).glob("*.seconds"):
+        for line in path.read_text().splitlines():
+            took, _, test = line.partition("\t")
+            seconds[test] = float(took)
+    keys_of: dict[str, set[str]] = defaultdict(set)
+    for key, tests in tests_by_key(folder).items():
+        for test in tests & set(seconds) if key[0] == "0" else ():
+            keys_of[test].add(key)
+    chosen = cover(keys_of, seconds)
+    cases: dict[str, list[str]] = defaultdict(list)
+    for test in seconds:
+        cases[test.partition("[")[0]].append(test)
+    always, rotating = set(KERNEL_CASES.read_text().splitlines()), []
+    for name, group in cases.items():
+        rest = sum(seconds[test] for test in group if test not in chosen)
+        bound = LONG_REST if chosen & set(group) else LONG if len(group) > 1 else LONG_SINGLE
+        if rest >= bound and not FIXED.match(name):
+            rotating.append(name)
+            always |= chosen & set(group)
+    KERNEL_CASES.write_text("".join(f"{name}\n" for name in sorted(always)))
+    ROTATING_TESTS.write_text("".join(f"{name}\n" for name in sorted(rotating)))
+
+
 def main() -> None:
     """Print how many keys of the first run the second one has, of each kind."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("first", help="the folder of the run that has more")
-    parser.add_argument("second", help="the folder of the run that is compared with it")
+    parser.add_argument("second", nargs="?", help="the folder of the run that is compared with it")
     parser.add_argument("--tests", action="store_true", help="print tests that have the others")
+    parser.add_argument("--rotate", action="store_true", help="write the lists of tests/tiers.py")
     arguments = parser.parse_args()
+    if arguments.rotate:
+        rotate(arguments.first)
+        return
+    if arguments.second is None:
+        parser.error("give the folder of a second run, or --rotate")
     first, second = Path(arguments.first).name, Path(arguments.second).name
     every, found = tests_by_key(arguments.first), tests_by_key(arguments.second)
     for k, kind in enumerate(KINDS):

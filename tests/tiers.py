@@ -3,8 +3,10 @@
 ``make test-tiny`` runs ``tests/tiny``. ``make test`` leaves out what is marked ``slow``, and of a
 test with several parameters it runs cases that have each value of each of them, others for each
 seed: each on NumPy, and on one of the transformers that compile. Native code of single programs is
-compiled with few passes (``-Og``) but for tests that are marked ``optimized``. Cases in
-``kernel_cases.txt`` run too: they schedule kernels that no other case does, see ``tests/reach.py``.
+compiled with few passes (``-Og``) but for tests that are marked ``optimized``. Of the tests in
+``rotating_tests.txt``, whose kernels other tests schedule too, a run of all files has a fourth of
+the cases, by the seed. Cases in ``kernel_cases.txt`` always run: they schedule kernels that no
+other case does. ``tests/reach.py`` makes both lists.
 ``make test-all`` is pytest with ``--all``: everything, compiled as users have it, and a share of it
 with ``--part 2/4``.
 """
@@ -32,6 +34,8 @@ SHORT_EXAMPLES, ALL_EXAMPLES, LONG_EXAMPLES = 20, 150, 5000  # of Hypothesis, fo
 # docs/design/45-tests-and-golden-text.md.
 FEW_PASSES = "-Og"
 KERNEL_CASES = Path(__file__).with_name("kernel_cases.txt")
+ROTATING_TESTS = Path(__file__).with_name("rotating_tests.txt")
+TURNS = 4  # consecutive seeds that together run all chosen cases of a rotating test
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -106,7 +110,7 @@ def scaled(count: int) -> int:
 def select(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
     """Return the tests that a run of this size has, in order."""
     share, shares = part(config.option.part)
-    listed = kernel_cases(config, items)
+    kernel_cases, rotating = listed(KERNEL_CASES), listed(ROTATING_TESTS)
     kept = [item for item in items if zlib.crc32(function(item).encode()) % shares == share]
     if config.option.all:
         return kept
@@ -114,25 +118,51 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]
     for item in kept:
         if item.get_closest_marker("slow") is None:
             groups[function(item)].append(item)
-    chosen = {id(item) for group in groups.values() for item in some(group, config)}
-    return [item for item in kept if id(item) in chosen or item.nodeid in listed]
+    chosen = set()
+    for name, group in groups.items():
+        cases = list(some(group, config))
+        if name in rotating and not arguments_name(config, ".py"):
+            cases = turn(cases, config.option.cases_seed + zlib.crc32(name.encode()))
+        chosen.update(map(id, cases))
+    return [item for item in kept if id(item) in chosen or item.nodeid in kernel_cases]
 
 
-def kernel_cases(config: pytest.Config, items: list[pytest.Item]) -> frozenset[str]:
-    """Return the node ids of ``kernel_cases.txt``; an error for one that its test does not have.
+def listed(file: Path) -> frozenset[str]:
+    """Return the node ids in a file."""
+    return frozenset(file.read_text().splitlines())
 
-    It is not looked for if arguments name single cases.
+
+def check_lists(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Raise an error for a listed test or case that is not among all tests of its file.
+
+    They are not looked for if arguments name single cases or a transformer.
     """
-    listed = frozenset(KERNEL_CASES.read_text().splitlines())
-    if not any("::" in str(argument) for argument in config.invocation_params.args):
-        tests, cases = {function(item) for item in items}, {item.nodeid for item in items}
-        gone = [name for name in sorted(listed - cases) if name.partition("[")[0] in tests]
+    if arguments_name(config, "::") or config.getoption("--transformer") is not None:
+        return
+    files = {item.nodeid.partition("::")[0] for item in items}
+    known = {name for item in items for name in (item.nodeid, function(item))}
+    for file in (KERNEL_CASES, ROTATING_TESTS):
+        gone = [name for name in sorted(listed(file) - known) if name.partition("::")[0] in files]
         if gone:
             raise pytest.UsageError(
-                f"{KERNEL_CASES.name} names {gone[0]}, and its test has no such case; give the "
-                "line the case's new name, or leave it out"
+                f"{file.name} names {gone[0]}, which is not there; give the line the new name, or "
+                "leave it out"
             )
-    return listed
+
+
+def arguments_name(config: pytest.Config, part: str) -> bool:
+    """Return whether an argument of pytest has this part: a file's ``.py``, or a test's ``::``."""
+    return any(part in str(argument) for argument in config.invocation_params.args)
+
+
+def turn(cases: Sequence[pytest.Item], number: int) -> list[pytest.Item]:
+    """Return a share of the cases: over ``TURNS`` consecutive numbers, each at least once.
+
+    It is empty only for a test of a single case.
+    """
+    if 1 < len(cases) < TURNS:
+        return [cases[number % len(cases)]]
+    return [case for k, case in enumerate(cases) if (k + number) % TURNS == 0]
 
 
 def part(text: str) -> tuple[int, int]:

@@ -1,0 +1,1 @@
+"""Imported ONNX models beside ONNX Runtime: ``python -m benchmarks.onnx_models``."""

@@ -29,13 +29,7 @@ def geon_session(path: Path, threads: int) -> Run:
     model = onnx.load(path)
     f = model.computation(geon.make_transformer("native", threads=threads))
     names = list(model.inputs)
-    results = len(model.outputs)
-
-    def run(inputs: dict[str, Any]) -> list[Any]:
-        found = f(*[inputs[name] for name in names])
-        return [found] if results == 1 and not isinstance(found, (list, tuple)) else list(found)
-
-    return run
+    return lambda inputs: list(f(*[inputs[name] for name in names]).values())
 
 
 def onnxruntime_session(path: Path, threads: int) -> Run:

@@ -69,7 +69,12 @@ ALLOWED = {
     ],
     "geon.frontends": ["geon.errors", "geon.op_graph*", "geon.transformers.base"],
     # Importers of models build graphs with the public names.
-    "geon.frontends.positional": ["geon", "geon.errors", "geon.op_graph*"],
+    "geon.frontends.positional": [
+        "geon",
+        "geon.errors",
+        "geon.op_graph*",
+        "geon.transformers.base",
+    ],
     "geon.frontends.onnx": [
         "geon",
         "geon.errors",

@@ -1,7 +1,7 @@
 """ONNX models as geon graphs: ``load`` a file, run it on any transformer, differentiate it.
 
-``load`` returns a ``Model``; ``register`` adds operators of other domains; ``backend`` implements
-the interface of ``onnx.backend.base``. The package needs ``onnx``: ``pip install onnx``.
+``load`` returns an ``ImportedModel``; ``register`` adds operators of other domains; ``backend``
+implements the interface of ``onnx.backend.base``. The package needs ``onnx``: ``pip install onnx``.
 """
 
 from __future__ import annotations
@@ -15,9 +15,17 @@ except ImportError as error:
         "geon.frontends.onnx needs the package onnx; install it with: pip install onnx"
     ) from error
 
+from ..positional.imported_model import ImportedModel
 from ..positional.values import UnknownValueError
 from .errors import ModelError, UnsupportedError
-from .model import Model, load
+from .model import load
 from .table import register
 
-__all__ = ["Model", "ModelError", "UnknownValueError", "UnsupportedError", "load", "register"]
+__all__ = [
+    "ImportedModel",
+    "ModelError",
+    "UnknownValueError",
+    "UnsupportedError",
+    "load",
+    "register",
+]

@@ -11,8 +11,9 @@ from onnx.backend.base import Backend, BackendRep, namedtupledict
 
 import geon
 
+from ..positional.imported_model import ImportedModel
 from ..positional.values import UnknownValueError
-from .model import Model, load
+from .model import load
 
 TRANSFORMERS = {"CPU": "native", "CUDA": "pycuda"}
 
@@ -28,7 +29,7 @@ class GeonBackendRep(BackendRep):
         self._fixed: tuple[str, ...] = tuple(
             [info.name for info in self.infos if not _may_be_placeholder(info)]
         )
-        self._model: Model | None = None
+        self._model: ImportedModel | None = None
         self._run: Any = None
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
@@ -43,7 +44,7 @@ class GeonBackendRep(BackendRep):
         named: Any = namedtupledict("Outputs", outputs)
         return named(*results)
 
-    def _computation(self, given: dict[str, Any]) -> tuple[Model, Any]:
+    def _computation(self, given: dict[str, Any]) -> tuple[ImportedModel, Any]:
         if self._model is not None and not self._fixed:
             return self._model, self._run
         while True:

@@ -12,9 +12,16 @@ from onnx import AttributeProto
 
 from ...errors import GeonError
 from ...op_graph.core.source_info import building
-from ..positional.values import Array, Host, Parameter, UnknownValueError, as_array, host
+from ..positional.values import (
+    HostArray,
+    PositionalArray,
+    UnknownValueError,
+    Weight,
+    as_array,
+    host,
+)
 from .errors import ModelError, UnsupportedError
-from .node import Node
+from .node import NodeInfo
 from .reading import MAX_NESTED_GRAPHS, Source, describe, graphs_in
 from .schemas import (
     checked_attributes,
@@ -23,13 +30,22 @@ from .schemas import (
     schema_of,
     typed_function_of,
 )
-from .table import Row, find_row
-from .tensors import array_of, element_type_of
+from .table import OperatorRow, find_row
+from .tensors import array_of, dense_array, element_type_of
 
 # What operators raise for attributes and values that the standard excludes.
 BAD_NODE = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 Values = dict[str, Any]
 NOTHING = object()
+# Fields of attributes that need no conversion, by type.
+_PLAIN = {
+    AttributeProto.FLOAT: "f",
+    AttributeProto.INT: "i",
+    AttributeProto.FLOATS: "floats",
+    AttributeProto.INTS: "ints",
+    AttributeProto.TYPE_PROTO: "tp",
+}
+_SCALAR = (AttributeProto.FLOAT, AttributeProto.INT, AttributeProto.TYPE_PROTO)
 
 
 @dataclass(frozen=True)
@@ -60,7 +76,7 @@ class Subgraph:
     def prepare(self) -> None:
         """Build the variables that the graph reads from outside, before a region encloses it."""
         for name in _names_read(self.graph):
-            if isinstance(self.scope.get(name), Parameter):
+            if isinstance(self.scope.get(name), Weight):
                 as_array(self.scope.find(name))
 
 
@@ -149,7 +165,11 @@ class Builder:
         for name, value in zip(node.output, results, strict=False):
             if name:
                 scope.values[name] = value
-                if isinstance(value, Array) and scope.depth == 0 and value.tensor.name is None:
+                if (
+                    isinstance(value, PositionalArray)
+                    and scope.depth == 0
+                    and value.tensor.name is None
+                ):
                     value.tensor.name = name
         missing = [name for name in node.output[len(results) :] if name]
         if missing:
@@ -183,7 +203,7 @@ class Builder:
 
     def _row(
         self,
-        row: Row,
+        row: OperatorRow,
         node: onnx.NodeProto,
         version: int,
         inputs: list[Any],
@@ -192,7 +212,7 @@ class Builder:
     ) -> Sequence[Any]:
         keywords = {name: self._attribute(each, scope) for name, each in attributes.items()}
         if row.takes_node:
-            keywords["node"] = Node(node.name, node.op_type, version, tuple(node.output))
+            keywords["node"] = NodeInfo(node.name, node.op_type, version, tuple(node.output))
         while inputs and inputs[-1] is None:
             inputs.pop()
         result = row.build(*inputs, **keywords)
@@ -258,16 +278,6 @@ class Builder:
         return [inner.find(own) if name else None for name, own in pairs]
 
 
-_PLAIN = {
-    AttributeProto.FLOAT: "f",
-    AttributeProto.INT: "i",
-    AttributeProto.FLOATS: "floats",
-    AttributeProto.INTS: "ints",
-    AttributeProto.TYPE_PROTO: "tp",
-}
-_SCALAR = (AttributeProto.FLOAT, AttributeProto.INT, AttributeProto.TYPE_PROTO)
-
-
 def _bound(node: onnx.NodeProto, scope: Scope) -> onnx.NodeProto:
     """Return a node with the attributes that refer to those of a function's call replaced."""
     if not any(each.ref_attr_name for each in node.attribute):
@@ -283,29 +293,6 @@ def _bound(node: onnx.NodeProto, scope: Scope) -> onnx.NodeProto:
             copy.CopyFrom(scope.attributes[each.ref_attr_name])
             copy.name = each.name
     return bound
-
-
-def dense_array(sparse: onnx.SparseTensorProto, what: str) -> Any:
-    """Return the array of a sparse tensor; raise ``ModelError`` if its indices do not fit."""
-    values = array_of(sparse.values, None, what)
-    indices = array_of(sparse.indices, None, what)
-    shape = tuple(sparse.dims)
-    import math
-
-    import numpy as np
-
-    if math.prod(shape) > MAX_DENSE_ELEMENTS:
-        raise ModelError(f"{what} is sparse and has {math.prod(shape)} elements as an array")
-    dense = np.zeros(shape, values.dtype)
-    try:
-        at = indices if indices.ndim == 1 else np.ravel_multi_index(tuple(indices.T), shape)
-        dense.reshape(-1)[at] = values
-    except (IndexError, ValueError) as error:
-        raise ModelError(f"{what} has indices that do not fit: {error}") from None
-    return dense
-
-
-MAX_DENSE_ELEMENTS = 2**28  # of a sparse tensor, which is stored as an array
 
 
 def _names_read(graph: onnx.GraphProto) -> set[str]:
@@ -339,7 +326,7 @@ def _inputs_text(node: onnx.NodeProto, scope: Scope) -> str:
 def _type_of(value: Any) -> onnx.TypeProto:
     """Return the type of a value for a function body that depends on it."""
     found = onnx.TypeProto()
-    if isinstance(value, (Array, Host, Parameter)):
+    if isinstance(value, (PositionalArray, HostArray, Weight)):
         found.tensor_type.elem_type = element_type_of(value.dtype)
         found.tensor_type.shape.SetInParent()
         for length in value.shape:

@@ -1,4 +1,4 @@
-"""``load`` and ``Model``: a model of a file as tensors, variables and computations."""
+"""``load``: the model of an ONNX file as tensors, variables and computations."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ...errors import ArgumentError
 from ...op_graph.axes.lengths import may_equal
 from ...op_graph.op_graph import Leaf
 from ...op_graph.values.dtypes import DTYPES, FLOATS
-from ...transformers.base import Transformer, make_transformer
-from ..positional.values import Host, Parameter, full_tensor, host, input_array
+from ..positional.imported_model import ImportedModel
+from ..positional.values import HostArray, Weight, full_tensor, host, input_array
 from .builder import Builder, Scope, check_operators
 from .errors import ModelError
 from .naming import input_axes
@@ -32,7 +32,7 @@ def load(
     *,
     values: Mapping[str, Any] | None = None,
     frozen: bool | str | Sequence[str] = False,
-) -> Model:
+) -> ImportedModel:
     """Return the model in an ONNX file, in bytes or in an ``onnx.ModelProto``.
 
     ``axes`` names the axes of inputs: ``{"image": ["N", "C", "H", "W"]}``; else they have the names
@@ -54,16 +54,12 @@ def load(
     check_operators(source)
     patterns = ["*"] if frozen is True else [] if frozen is False else frozen
     patterns = [patterns] if isinstance(patterns, str) else list(patterns)
-    return Model(source, dict(axes or {}), dict(values or {}), patterns)
+    parts = _Loading(source, dict(axes or {}), dict(values or {}), patterns)
+    return ImportedModel(source.name, parts.inputs, parts.outputs, parts.variables, parts.texts)
 
 
-class Model:
-    """A model of an ONNX file.
-
-    ``inputs`` are its placeholders and ``outputs`` its tensors by name, in the order of the file;
-    an output that is a sequence is a list of tensors. ``variables`` are the initializers that its
-    results need. ``texts`` are outputs that are texts, which no computation has.
-    """
+class _Loading:
+    """The parts of a model while it is loaded."""
 
     def __init__(
         self,
@@ -115,7 +111,7 @@ class Model:
             )
         return geon.placeholder(input_axes(info, axes), dtype, name=info.name)
 
-    def _parameter(self, name: str, value: np.ndarray[Any, Any]) -> Host | Parameter:
+    def _parameter(self, name: str, value: np.ndarray[Any, Any]) -> HostArray | Weight:
         is_float = value.dtype.name in FLOATS
         if value.dtype.name not in DTYPES or not (is_float or value.size > MAX_HOST_ELEMENTS):
             return host(value)
@@ -128,11 +124,11 @@ class Model:
             self.variables[name] = variable
             return variable
 
-        return Parameter(value, name, make)
+        return Weight(value, name, make)
 
     def _output(self, info: onnx.ValueInfoProto, result: Any) -> None:
         if (
-            isinstance(result, Host)
+            isinstance(result, HostArray)
             and result.array.dtype.name not in DTYPES
             and not (result.is_symbolic)
         ):
@@ -167,26 +163,6 @@ class Model:
                     f"({shown})"
                 )
         self.outputs[info.name] = tensor
-
-    def graph(self) -> dict[str, Any]:
-        """Return the output tensors by name, for ``geon.deriv`` and further ops.
-
-        Derivatives are taken with respect to ``variables`` and ``inputs``.
-        """
-        return dict(self.outputs)
-
-    def computation(self, transformer: Transformer | None = None, **options: Any) -> Any:
-        """Return a callable from arrays of the inputs, in order, to a dictionary of the outputs.
-
-        ``options`` are those of ``transformer.computation``; the default transformer is that of
-        ``geon.make_transformer``.
-        """
-        used = make_transformer() if transformer is None else transformer
-        return used.computation(self.outputs, *self.inputs.values(), **options)
-
-    def __repr__(self) -> str:
-        inputs = ", ".join([f"{leaf.name}{leaf.axes}" for leaf in self.inputs.values()])
-        return f"<Model {self.name}: {inputs} -> {', '.join([*self.outputs, *self.texts])}>"
 
 
 def known_input(value: Any) -> Any:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Node:
+class NodeInfo:
     """A node that is built: its operator, the version of its domain, and its outputs.
 
     ``outputs`` are their names, "" for those that nothing reads.

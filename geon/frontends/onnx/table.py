@@ -19,13 +19,13 @@ FAMILIES = (
 
 
 @dataclass(frozen=True)
-class Row:
+class OperatorRow:
     """An operator: ``build`` returns its results for the inputs and attributes of a node.
 
     Inputs are positional: values of ``positional``, lists for sequences, and None for an optional
     input that is left out. Attributes are keywords, with the defaults of the operator's schema; an
     attribute that a node lacks is left to the default of the parameter. A parameter ``node`` takes
-    the ``Node``. The result is a value, or a tuple with one for each output. The row holds for
+    the ``NodeInfo``. The result is a value, or a tuple with one for each output. The row holds for
     operator sets from version ``since`` to ``until``.
     """
 
@@ -47,12 +47,14 @@ def row(
     since: int = 1,
     until: int | None = None,
     domain: str = STANDARD,
-) -> Row:
+) -> OperatorRow:
     """Return the row of an operator."""
-    return Row(name, build, since, until, domain, "node" in inspect.signature(build).parameters)
+    return OperatorRow(
+        name, build, since, until, domain, "node" in inspect.signature(build).parameters
+    )
 
 
-Table = dict[tuple[str, str], list[Row]]
+Table = dict[tuple[str, str], list[OperatorRow]]
 _REGISTERED: Table = {}
 
 
@@ -66,7 +68,7 @@ def standard_table() -> Table:
     return table
 
 
-def find_row(domain: str, name: str, version: int) -> Row | None:
+def find_row(domain: str, name: str, version: int) -> OperatorRow | None:
     """Return the row of an operator, the user's first; None if there is none."""
     for table in (_REGISTERED, standard_table()):
         for each in table.get((domain, name), ()):

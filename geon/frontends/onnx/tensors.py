@@ -25,6 +25,8 @@ FIELDS = {  # of a tensor without raw bytes: the field with its elements
     "string": "string_data",
 }
 
+MAX_DENSE_ELEMENTS = 2**28  # of a sparse tensor, which is stored as an array
+
 
 def dtype_of(element_type: int, what: str) -> np.dtype[Any]:
     """Return NumPy's dtype of an element type of ONNX; object for texts."""
@@ -111,3 +113,19 @@ def _external(
         return np.empty(tuple(tensor.dims), dtype)
     mapped: np.ndarray[Any, Any] = np.memmap(path, dtype, "r", offset, tuple(tensor.dims))
     return mapped
+
+
+def dense_array(sparse: onnx.SparseTensorProto, what: str) -> Any:
+    """Return the array of a sparse tensor; raise ``ModelError`` if its indices do not fit."""
+    values = array_of(sparse.values, None, what)
+    indices = array_of(sparse.indices, None, what)
+    shape = tuple(sparse.dims)
+    if math.prod(shape) > MAX_DENSE_ELEMENTS:
+        raise ModelError(f"{what} is sparse and has {math.prod(shape)} elements as an array")
+    dense = np.zeros(shape, values.dtype)
+    try:
+        at = indices if indices.ndim == 1 else np.ravel_multi_index(tuple(indices.T), shape)
+        dense.reshape(-1)[at] = values
+    except (IndexError, ValueError) as error:
+        raise ModelError(f"{what} has indices that do not fit: {error}") from None
+    return dense

@@ -11,7 +11,7 @@ import geon
 from ...errors import AxisError
 from ...op_graph.axes.lengths import may_equal
 from .folding import fold
-from .values import Array, Dim, Size, Value, array, as_array, fresh, new_axis, renamed
+from .values import Dim, PositionalArray, Size, Value, array, as_array, fresh, new_axis, renamed
 
 
 def elementwise(f: Callable[..., Any], *values: Value) -> Value:
@@ -28,7 +28,7 @@ def elementwise(f: Callable[..., Any], *values: Value) -> Value:
     return array(f(*tensors), dims_of(arrays))
 
 
-def aligned(values: Sequence[Value]) -> list[Array]:
+def aligned(values: Sequence[Value]) -> list[PositionalArray]:
     """Return operands of one rank, whose axes have equal names exactly where positions agree.
 
     Names come from the first operand that has an axis at the position. Operands of smaller rank get
@@ -36,14 +36,14 @@ def aligned(values: Sequence[Value]) -> list[Array]:
     """
     rank = max([len(value.shape) for value in values])
     # Tensors name the axes; constants and parameters take their names.
-    first = [as_array(v) for v in values if isinstance(v, Array)]
+    first = [as_array(v) for v in values if isinstance(v, PositionalArray)]
     like = dims_of([_widened(value, rank) for value in first])
     arrays = [_widened(as_array(value, like), rank) for value in values]
     names = common_names(arrays)
     return [renamed(value, _own(value, names)) for value in arrays]
 
 
-def dims_of(arrays: Sequence[Array]) -> tuple[Dim, ...]:
+def dims_of(arrays: Sequence[PositionalArray]) -> tuple[Dim, ...]:
     """Return the axis at each position of operands of one rank: the first one that is there."""
     if not arrays:
         return ()
@@ -65,16 +65,16 @@ def connected(tensors: list[geon.Tensor]) -> list[geon.Tensor]:
     ]
 
 
-def _widened(value: Array, rank: int) -> Array:
+def _widened(value: PositionalArray, rank: int) -> PositionalArray:
     missing = rank - len(value.dims)
-    return Array(value.tensor, (None,) * missing + value.dims) if missing else value
+    return PositionalArray(value.tensor, (None,) * missing + value.dims) if missing else value
 
 
-def _own(value: Array, names: Sequence[str | None]) -> list[str | None]:
+def _own(value: PositionalArray, names: Sequence[str | None]) -> list[str | None]:
     return [None if d is None else n for d, n in zip(value.dims, names, strict=True)]
 
 
-def common_names(arrays: Sequence[Array]) -> list[str | None]:
+def common_names(arrays: Sequence[PositionalArray]) -> list[str | None]:
     """Return one name for each position of arrays of one rank, all different.
 
     None stands for a length of 1 in all of them. Raises ``AxisError`` where lengths differ.
@@ -97,7 +97,7 @@ def common_names(arrays: Sequence[Array]) -> list[str | None]:
     return names
 
 
-def expand(value: Value, shape: Sequence[Size]) -> Array:
+def expand(value: Value, shape: Sequence[Size]) -> PositionalArray:
     """Return a value broadcast, in both directions, with a shape."""
     rank = max(len(value.shape), len(shape))
     given = _widened(as_array(value), rank)

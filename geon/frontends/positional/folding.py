@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...op_graph.axes.lengths import Length
-from .values import Host, Value, host
+from .values import HostArray, Value, host
 
 MAX_FOLDED_ELEMENTS = 4096  # elements of a result that is computed when the model is imported
 
@@ -110,11 +110,11 @@ FOLDS: dict[str, tuple[Callable[..., Any], Callable[..., Any] | None]] = {
 }
 
 
-def fold(name: str, values: tuple[Value, ...]) -> Host | None:
+def fold(name: str, values: tuple[Value, ...]) -> HostArray | None:
     """Return the result of an elementwise function on host values; None if it needs tensors."""
-    if name not in FOLDS or not all(isinstance(value, Host) for value in values):
+    if name not in FOLDS or not all(isinstance(value, HostArray) for value in values):
         return None
-    arrays = [value.array for value in values if isinstance(value, Host)]
+    arrays = [value.array for value in values if isinstance(value, HostArray)]
     if any(value.dtype == object for value in values):
         return None
     if np.broadcast(*arrays).size > MAX_FOLDED_ELEMENTS:
@@ -122,9 +122,9 @@ def fold(name: str, values: tuple[Value, ...]) -> Host | None:
     whole, element = FOLDS[name]
     is_bool = name in ("equal", "greater", "greater_equal", "less", "less_equal")
     with np.errstate(all="ignore"):
-        if not any(value.is_symbolic for value in values if isinstance(value, Host)):
+        if not any(value.is_symbolic for value in values if isinstance(value, HostArray)):
             found = np.asarray(whole(*arrays))
-            return Host(found, found.dtype)
+            return HostArray(found, found.dtype)
         if element is None:
             return None
         try:
@@ -137,17 +137,17 @@ def fold(name: str, values: tuple[Value, ...]) -> Host | None:
     return host(result, dtype)
 
 
-def cast(value: Host, dtype: Any) -> Host | None:
+def cast(value: HostArray, dtype: Any) -> HostArray | None:
     """Return a host value in another dtype; None if its elements are lengths and it is a float."""
     if value.is_symbolic:
         kept = np.dtype(dtype).kind in "iu"
-        return Host(value.array, np.dtype(dtype)) if kept else None
+        return HostArray(value.array, np.dtype(dtype)) if kept else None
     if value.dtype == object or value.array.size > MAX_FOLDED_ELEMENTS:
         return None
     return None if value.array.dtype.kind not in "biuf" else _cast_known(value, dtype)
 
 
-def _cast_known(value: Host, dtype: Any) -> Host | None:
+def _cast_known(value: HostArray, dtype: Any) -> HostArray | None:
     """Cast as ``geon.cast`` does where NumPy's cast has the same meaning."""
     target = np.dtype(dtype)
     if value.array.dtype.kind == "f" and target.kind in "iu":
@@ -156,4 +156,4 @@ def _cast_known(value: Host, dtype: Any) -> Host | None:
         if finite.size and not (finite.min() > bounds.min and finite.max() < bounds.max):
             return None
     with np.errstate(all="ignore"):
-        return Host(value.array.astype(target), target)
+        return HostArray(value.array.astype(target), target)

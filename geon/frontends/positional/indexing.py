@@ -8,7 +8,7 @@ import geon
 
 from ...errors import IndexRangeError
 from .movement import Part, slices, with_axis
-from .values import Array, Dim, Host, Value, array, as_array, fresh, host, renamed
+from .values import Dim, HostArray, PositionalArray, Value, array, as_array, fresh, host, renamed
 
 
 def gather(value: Value, index: Value, axis: int) -> Value:
@@ -17,27 +17,27 @@ def gather(value: Value, index: Value, axis: int) -> Value:
     Negative indices count from the end.
     """
     length = value.shape[axis]
-    if isinstance(index, Host) and isinstance(length, int) and index.array.size:
+    if isinstance(index, HostArray) and isinstance(length, int) and index.array.size:
         least, most = int(index.array.min()), int(index.array.max())
         if least < -length or most >= length:
             raise IndexRangeError(
                 f"index {least if least < -length else most} is out of range along dimension "
                 f"{axis} of {value}"
             )
-    if isinstance(value, Host) and isinstance(index, Host):
+    if isinstance(value, HostArray) and isinstance(index, HostArray):
         found = np.take(value.array, index.array.astype(np.int64), axis)
         return host(found, value.dtype if value.dtype != object else None)
     given = with_axis(as_array(value), axis)
     dim = given.dims[axis]
     assert dim is not None
     before, after = given.dims[:axis], given.dims[axis + 1 :]
-    if isinstance(index, Host) and index.array.ndim == 0:
+    if isinstance(index, HostArray) and index.array.ndim == 0:
         return array(given.tensor[{dim.name: int(index.array)}], [*before, *after])
     at = apart(as_array(index), given, dim.name)
     return array(geon.gather(given.tensor, at.tensor, dim.name), [*before, *at.dims, *after])
 
 
-def apart(index: Array, value: Array, base: str) -> Array:
+def apart(index: PositionalArray, value: PositionalArray, base: str) -> PositionalArray:
     """Return an index whose axes have names that ``value`` does not have."""
     taken = list(value.tensor.axes.names)
     names: list[str | None] = []
@@ -52,9 +52,9 @@ def apart(index: Array, value: Array, base: str) -> Array:
 
 def select(value: Value, position: int, index: int) -> Value:
     """Return the elements at one index along a position, without the position."""
-    if isinstance(value, Host):
+    if isinstance(value, HostArray):
         found = np.take(value.array, index, position)
         return host(found, value.dtype if value.dtype != object else None)
     part = as_array(slices(value, {position: Part(index, index + 1 or None)}))
     dims: list[Dim] = [dim for k, dim in enumerate(part.dims) if k != position]
-    return Array(part.tensor, tuple(dims))
+    return PositionalArray(part.tensor, tuple(dims))

@@ -15,7 +15,18 @@ from ...op_graph.axes.lengths import Length
 from .elementwise import common_names
 from .folding import is_at_least
 from .reshaping import reshape
-from .values import Array, Dim, Host, Size, Value, array, as_array, fresh, host, renamed
+from .values import (
+    Dim,
+    HostArray,
+    PositionalArray,
+    Size,
+    Value,
+    array,
+    as_array,
+    fresh,
+    host,
+    renamed,
+)
 
 LARGE = 2**31 - 1  # bounds of slices from here on stand for the end of an axis
 
@@ -25,12 +36,12 @@ def concat(values: Sequence[Value], axis: int) -> Value:
     ranks = {len(value.shape) for value in values}
     if len(ranks) != 1 or 0 in ranks:
         raise AxisError(f"concat of {', '.join(map(str, values))}: ranks must be equal, and not 0")
-    if all(isinstance(value, Host) for value in values):
-        parts = [value.array for value in values if isinstance(value, Host)]
+    if all(isinstance(value, HostArray) for value in values):
+        parts = [value.array for value in values if isinstance(value, HostArray)]
         dtype = np.dtype(object) if any(p.dtype == object for p in parts) else parts[0].dtype
         whole = np.concatenate([part.astype(dtype) for part in parts], axis)
         return host(whole, values[0].dtype if values[0].dtype != object else None)
-    named = [value for value in values if isinstance(value, Array)]
+    named = [value for value in values if isinstance(value, PositionalArray)]
     like = named[0].dims if named else ()
     arrays = [with_axis(as_array(value, like), axis) for value in values]
     for value in arrays[1:]:
@@ -52,19 +63,19 @@ def concat(values: Sequence[Value], axis: int) -> Value:
     return array(geon.concat(tensors, joined), names)
 
 
-def _hide(value: Array, axis: int) -> Array:
+def _hide(value: PositionalArray, axis: int) -> PositionalArray:
     """Return the array as if it had length 1 at a position, to compare the others."""
-    return Array(value.tensor, (*value.dims[:axis], None, *value.dims[axis + 1 :]))
+    return PositionalArray(value.tensor, (*value.dims[:axis], None, *value.dims[axis + 1 :]))
 
 
-def with_axis(value: Array, position: int, base: str | None = None) -> Array:
+def with_axis(value: PositionalArray, position: int, base: str | None = None) -> PositionalArray:
     """Return an array that has an axis at this position, also if its length is 1."""
     if value.dims[position] is not None:
         return value
     axis = geon.Axis(fresh(base or f"d{position}", value.tensor.axes.names), 1)
     dims: list[Dim] = list(value.dims)
     dims[position] = axis
-    return Array(geon.expand(value.tensor, axis), tuple(dims))
+    return PositionalArray(geon.expand(value.tensor, axis), tuple(dims))
 
 
 @dataclass(frozen=True)
@@ -81,7 +92,7 @@ def slices(value: Value, parts: dict[int, Part]) -> Value:
 
     Bounds of an open length are not clamped: data must be long enough, which is checked.
     """
-    if isinstance(value, Host):
+    if isinstance(value, HostArray):
         at = [slice(None)] * len(value.shape)
         for position, part in parts.items():
             bounds = (_integer(part.start), _integer(part.stop))

@@ -7,7 +7,7 @@ import geon
 from ...errors import AxisError
 from ...op_graph.axes.lengths import may_equal
 from .elementwise import common_names
-from .values import Array, Dim, Value, array, as_array, fresh, renamed
+from .values import Dim, PositionalArray, Value, array, as_array, fresh, renamed
 
 
 def matmul(x: Value, y: Value) -> Value:
@@ -39,13 +39,13 @@ def _batch_names(left: tuple[Dim, ...], right: tuple[Dim, ...]) -> list[str | No
     """Return the names of the batch positions, aligned from the right."""
     rank = max(len(left), len(right))
     nothing = geon.constant(0)
-    wide = [Array(nothing, (None,) * (rank - len(dims)) + dims) for dims in (left, right)]
+    wide = [PositionalArray(nothing, (None,) * (rank - len(dims)) + dims) for dims in (left, right)]
     return common_names(wide)
 
 
 def _contracted(
     names: list[str | None],
-    given: tuple[Array, Array],
+    given: tuple[PositionalArray, PositionalArray],
     rows: tuple[Dim, ...],
     columns: tuple[Dim, ...],
     summed: tuple[Dim, Dim],

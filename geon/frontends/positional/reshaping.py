@@ -10,7 +10,7 @@ import geon
 
 from ...errors import AxisError
 from ...op_graph.axes.lengths import Length, exact_quotient, may_equal, product
-from .values import Array, Dim, Host, Size, Value, array, as_array, fresh, new_axis
+from .values import Dim, HostArray, PositionalArray, Size, Value, array, as_array, fresh, new_axis
 
 
 def reshape(value: Value, shape: Sequence[Size]) -> Value:
@@ -20,8 +20,8 @@ def reshape(value: Value, shape: Sequence[Size]) -> Value:
     lengths stay keep their names, also open ones.
     """
     target = solved(value, shape)
-    if isinstance(value, Host) and all(isinstance(length, int) for length in target):
-        return Host(value.array.reshape([int(n) for n in target]), value.dtype)
+    if isinstance(value, HostArray) and all(isinstance(length, int) for length in target):
+        return HostArray(value.array.reshape([int(n) for n in target]), value.dtype)
     given = as_array(value)
     lengths = [length for length in target if length != 1]
     old = [dim for dim in given.dims if dim is not None]
@@ -146,10 +146,10 @@ def transpose(value: Value, order: Sequence[int]) -> Value:
     rank = len(value.shape)
     if sorted(order) != list(range(rank)):
         raise AxisError(f"{list(order)} is no order of the {rank} positions of {value}")
-    if isinstance(value, Host):
-        return Host(np.transpose(value.array, order), value.dtype)
+    if isinstance(value, HostArray):
+        return HostArray(np.transpose(value.array, order), value.dtype)
     given = as_array(value)
-    return Array(given.tensor, tuple([given.dims[k] for k in order]))
+    return PositionalArray(given.tensor, tuple([given.dims[k] for k in order]))
 
 
 def squeeze(value: Value, positions: Sequence[int] | None) -> Value:
@@ -160,25 +160,27 @@ def squeeze(value: Value, positions: Sequence[int] | None) -> Value:
     if wrong:
         raise AxisError(f"dimension {wrong[0]} of {value} cannot be squeezed: its length is no 1")
     kept = [length for k, length in enumerate(shape) if k not in gone]
-    if isinstance(value, Host):
-        return Host(value.array.reshape([int(n) for n in kept]), value.dtype)
+    if isinstance(value, HostArray):
+        return HostArray(value.array.reshape([int(n) for n in kept]), value.dtype)
     given = as_array(value)
     if any(given.dims[k] is not None for k in gone):  # an open length, which must be 1 in a call
         return reshape(value, kept)
-    return Array(given.tensor, tuple([d for k, d in enumerate(given.dims) if k not in gone]))
+    return PositionalArray(
+        given.tensor, tuple([d for k, d in enumerate(given.dims) if k not in gone])
+    )
 
 
 def unsqueeze(value: Value, positions: Sequence[int]) -> Value:
     """Insert positions of length 1, counted in the result; no op is built."""
     if len(set(positions)) != len(positions):
         raise AxisError(f"positions {list(positions)} of new dimensions are not all different")
-    if isinstance(value, Host):
-        return Host(np.expand_dims(value.array, tuple(positions)), value.dtype)
+    if isinstance(value, HostArray):
+        return HostArray(np.expand_dims(value.array, tuple(positions)), value.dtype)
     given = as_array(value)
     rest = iter(given.dims)
     rank = len(given.dims) + len(positions)
     dims: list[Dim] = [None if k in positions else next(rest) for k in range(rank)]
-    return Array(given.tensor, tuple(dims))
+    return PositionalArray(given.tensor, tuple(dims))
 
 
 def is_open(length: Size) -> bool:

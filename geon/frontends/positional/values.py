@@ -28,7 +28,7 @@ class UnknownValueError(GeonError, ValueError):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Array:
+class PositionalArray:
     """A tensor whose axes have positions.
 
     ``dims`` has the axis at each position, or None where the length is 1: the tensor lacks these
@@ -54,7 +54,7 @@ class Array:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Host:
+class HostArray:
     """An array that is known when the model is imported.
 
     Elements of an array of NumPy's dtype ``object`` are length expressions and integers, with
@@ -79,7 +79,7 @@ class Host:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Parameter:
+class Weight:
     """An array of the model's file that becomes a variable where a tensor is first needed.
 
     ``make`` builds the variable over the axes that it is given, one for each dimension; their
@@ -89,7 +89,7 @@ class Parameter:
     array: np.ndarray[Any, Any]
     name: str
     make: Callable[[Sequence[geon.Axis]], geon.Tensor]
-    made: list[Array] = field(default_factory=list)
+    made: list[PositionalArray] = field(default_factory=list)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -105,27 +105,27 @@ class Parameter:
         return f"{self.dtype}({', '.join(map(str, self.array.shape))})"
 
 
-Value = Array | Host | Parameter
+Value = PositionalArray | HostArray | Weight
 
 
 # Making values ------------------------------------------------------------------------------------
 
 
-def host(value: Any, dtype: Any = None) -> Host:
+def host(value: Any, dtype: Any = None) -> HostArray:
     """Return a host value of a number, an array or a nested list, which may have lengths in it."""
     array = np.asarray(value)
     if array.dtype != object:
         array = array if dtype is None else array.astype(dtype)
-        return Host(array, array.dtype)
+        return HostArray(array, array.dtype)
     if any(isinstance(element, Length) for element in array.flat):
-        return Host(array, np.dtype(np.int64 if dtype is None else dtype))
+        return HostArray(array, np.dtype(np.int64 if dtype is None else dtype))
     if any(isinstance(element, (str, bytes)) for element in array.flat):
-        return Host(array, np.dtype(object))
+        return HostArray(array, np.dtype(object))
     array = array.astype(np.int64 if dtype is None else dtype)
-    return Host(array, array.dtype)
+    return HostArray(array, array.dtype)
 
 
-def array(tensor: geon.Tensor, dims: Iterable[Dim | str]) -> Array:
+def array(tensor: geon.Tensor, dims: Iterable[Dim | str]) -> PositionalArray:
     """Return ``tensor`` with its axes at these positions, without axes of length 1.
 
     ``dims`` are axes of the tensor or their names, and None for a position of length 1.
@@ -135,23 +135,25 @@ def array(tensor: geon.Tensor, dims: Iterable[Dim | str]) -> Array:
     if single:
         tensor = tensor[dict.fromkeys(single, 0)]
     axes = tensor.axes
-    return Array(tensor, tuple([None if name is None else axes.get(name) for name in names]))
+    return PositionalArray(
+        tensor, tuple([None if name is None else axes.get(name) for name in names])
+    )
 
 
-def input_array(leaf: geon.Tensor) -> Array:
+def input_array(leaf: geon.Tensor) -> PositionalArray:
     """Return a placeholder or variable as an array, with its axes in their order."""
     return array(leaf, leaf.axes)
 
 
-def as_array(value: Value, like: Sequence[Dim] = ()) -> Array:
+def as_array(value: Value, like: Sequence[Dim] = ()) -> PositionalArray:
     """Return a value as a tensor with positions.
 
     A host value or parameter takes the names of ``like``, aligned from the right, where the
     lengths are equal.
     """
-    if isinstance(value, Array):
+    if isinstance(value, PositionalArray):
         return value
-    if isinstance(value, Parameter):
+    if isinstance(value, Weight):
         if not value.made:
             axes = _axes_like(value.array.shape, like, value.name)
             value.made.append(input_array(value.make(axes)))
@@ -164,7 +166,7 @@ def as_array(value: Value, like: Sequence[Dim] = ()) -> Array:
     return array(geon.constant(np.asarray(value.array, order="C"), axes, value.dtype), axes)
 
 
-def _lengths_tensor(value: Host, axes: Sequence[geon.Axis]) -> geon.Tensor:
+def _lengths_tensor(value: HostArray, axes: Sequence[geon.Axis]) -> geon.Tensor:
     elements: list[Any] = list(value.array.flat)
     parts = [geon.cast(element, value.dtype) for element in elements]
     if not axes:
@@ -198,7 +200,7 @@ def known(value: Value, what: str = "a value") -> np.ndarray[Any, Any]:
     It may have length expressions as elements. Raises ``UnknownValueError``, which names the inputs
     of the model that the value depends on.
     """
-    if not isinstance(value, Array):
+    if not isinstance(value, PositionalArray):
         return value.array
     leaves = value.tensor.placeholders() + value.tensor.variables()
     names = tuple([str(leaf.name) for leaf in leaves])
@@ -273,7 +275,7 @@ def new_axis(length: Size, base: str, taken: Iterable[str]) -> geon.Axis:
     return axis.named(fresh(axis.open_name or base, taken))
 
 
-def renamed(value: Array, names: Sequence[str | None]) -> Array:
+def renamed(value: PositionalArray, names: Sequence[str | None]) -> PositionalArray:
     """Return the array with these names of axes, by position; None where the length is 1."""
     pairs = [(d.name, n) for d, n in zip(value.dims, names, strict=True) if d is not None]
     changed: dict[Any, Any] = {old: new for old, new in pairs if old != new}
@@ -281,4 +283,4 @@ def renamed(value: Array, names: Sequence[str | None]) -> Array:
         return value
     tensor = value.tensor.rename(changed)
     axes = [None if d is None else n for d, n in zip(value.dims, names, strict=True)]
-    return Array(tensor, tuple([None if n is None else tensor.axes[n] for n in axes]))
+    return PositionalArray(tensor, tuple([None if n is None else tensor.axes[n] for n in axes]))

@@ -13,7 +13,7 @@ import geon
 from geon.frontends.onnx import backend
 from tests.frontends.onnx.failing_cases import FAILING, HALVES, RANDOM
 
-MODULES = sorted(module.name for module in pkgutil.iter_modules(cases.__path__))
+MODULES = sorted(m.name for m in pkgutil.walk_packages(cases.__path__, f"{cases.__name__}."))
 HALVES_TOLERANCE = 2**-9  # two units in the last place of float16
 
 
@@ -22,7 +22,7 @@ def load(modules=MODULES):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in modules:
-            importlib.import_module(f"{cases.__name__}.{name}")
+            importlib.import_module(name)
     return [case for case in cases._NodeTestCases if "_expanded" not in case.name]
 
 

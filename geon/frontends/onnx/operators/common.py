@@ -7,8 +7,10 @@ from typing import Any
 
 import geon
 
+from ...positional import folding
 from ...positional.elementwise import elementwise
-from ...positional.values import Value, known_list, position
+from ...positional.reshaping import unsqueeze
+from ...positional.values import HostArray, Value, known_list, position
 
 
 def unary(f: Callable[..., Any]) -> Callable[..., Value]:
@@ -21,21 +23,13 @@ def unary(f: Callable[..., Any]) -> Callable[..., Value]:
     return build
 
 
-def apply(f: Callable[..., Any], *values: Value) -> Value:
-    """Return ``f`` of operands that are broadcast by position; an alias for short formulas."""
-    return elementwise(f, *values)
-
-
 def cast(x: Value, dtype: Any) -> Value:
     """Return ``x`` in a dtype, unchanged if it has it."""
-    from ...positional import folding
-
     if x.dtype == dtype:
         return x
-    if not hasattr(x, "tensor") and not hasattr(x, "make"):
-        folded = folding.cast(x, dtype)
-        if folded is not None:
-            return folded
+    folded = folding.cast(x, dtype) if isinstance(x, HostArray) else None
+    if folded is not None:
+        return folded
     return elementwise(lambda t: geon.cast(t, dtype), x)
 
 
@@ -47,6 +41,4 @@ def positions(axes: Any, rank: int, what: str = "axes") -> list[int]:
 
 def channels(value: Value, rank: int) -> Value:
     """Return a vector over channels so that it aligns with position 1 of ``rank`` positions."""
-    from ...positional.reshaping import unsqueeze
-
     return unsqueeze(value, range(1, rank - 1)) if rank > 2 else value

@@ -7,14 +7,14 @@ from typing import Any
 import geon
 
 from ....errors import ArgumentError
-from ...positional.values import Array, array, as_array, full_tensor, known
+from ...positional.values import PositionalArray, array, as_array, full_tensor, known
 from ..builder import Subgraph
 from ..table import row
 
 
 def branch(condition: Any, /, *, then_branch: Subgraph, else_branch: Subgraph) -> tuple[Any, ...]:
     """Return the outputs of one of two graphs; a known condition chooses when it is built."""
-    if not isinstance(condition, Array):
+    if not isinstance(condition, PositionalArray):
         chosen = then_branch if bool(known(condition).reshape(())[()]) else else_branch
         return tuple(chosen())
     then_branch.prepare()

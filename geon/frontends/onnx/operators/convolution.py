@@ -12,8 +12,8 @@ from ...positional.elementwise import elementwise
 from ...positional.movement import with_axis
 from ...positional.reductions import reduce
 from ...positional.reshaping import reshape
-from ...positional.values import Array, Value, array, as_array, fresh, renamed
-from ..node import Node
+from ...positional.values import PositionalArray, Value, array, as_array, fresh, renamed
+from ..node import NodeInfo
 from ..table import row
 from .common import channels
 
@@ -101,8 +101,8 @@ def convolution(
 
 
 def grouped(
-    images: Array,
-    filters: Array,
+    images: PositionalArray,
+    filters: PositionalArray,
     group: int,
     kernel: Sequence[int],
     strides: Sequence[int] | None,
@@ -139,14 +139,14 @@ def grouped(
     return reshape(whole, [n, k, *whole.shape[3:]])
 
 
-def spatial_from(value: Array, first: int) -> Array:
+def spatial_from(value: PositionalArray, first: int) -> PositionalArray:
     """Return an array with an axis at each position from ``first`` on."""
     for k in range(first, len(value.dims)):
         value = with_axis(value, k)
     return value
 
 
-def _name(value: Array, position: int) -> str | None:
+def _name(value: PositionalArray, position: int) -> str | None:
     dim = value.dims[position]
     return None if dim is None else dim.name
 
@@ -163,7 +163,7 @@ def max_pool(
     x: Value,
     /,
     *,
-    node: Node,
+    node: NodeInfo,
     kernel_shape: Sequence[int],
     auto_pad: str = "NOTSET",
     ceil_mode: int = 0,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import onnx
 
 import geon
 
@@ -13,7 +14,7 @@ from ....errors import DTypeError
 from ....op_graph.values.dtypes import DTYPES
 from ...positional.elementwise import chain, elementwise
 from ...positional.reshaping import unsqueeze
-from ...positional.values import Host, Value, host
+from ...positional.values import HostArray, Value, host
 from ..table import row
 from ..tensors import dtype_of
 from .common import cast, unary
@@ -131,6 +132,11 @@ def cast_to(x: Value, /, *, to: int, saturate: int = 1, round_mode: str = "up") 
     return cast_value(x, dtype_of(to, "the attribute 'to'"))
 
 
+def cast_to_named(x: Value, /, *, to: str) -> Value:
+    """Return elements in the dtype with the name ``to``."""
+    return cast_to(x, to=onnx.TensorProto.DataType.Value(to.upper()))
+
+
 def cast_like(x: Value, like: Value, /, *, saturate: int = 1, round_mode: str = "up") -> Value:
     """Return elements in the dtype of ``like``."""
     del saturate, round_mode
@@ -167,7 +173,7 @@ def identity(x: Any, /) -> Any:
 
 def equal(x: Value, y: Value, /) -> Value:
     """Return true where elements, which may be texts, are equal."""
-    if isinstance(x, Host) and isinstance(y, Host) and object in (x.dtype, y.dtype):
+    if isinstance(x, HostArray) and isinstance(y, HostArray) and object in (x.dtype, y.dtype):
         return host(np.equal(x.array, y.array).astype(bool))
     return elementwise(geon.equal, x, y)
 
@@ -218,6 +224,7 @@ ROWS = [
     row("Clip", clip, 11),
     row("Clip", clip_by_attributes, 1, 10),
     row("Cast", cast_to, 6),
+    row("Cast", cast_to_named, 1, 5),
     row("CastLike", cast_like),
     row("IsInf", is_inf),
     row("Identity", identity),

@@ -14,8 +14,8 @@ from ....op_graph.axes.lengths import Length
 from ...positional import movement
 from ...positional.movement import Part, concat, pad, slices, tile
 from ...positional.reshaping import reshape, transpose
-from ...positional.values import Array, Host, Size, Value, known_list, position
-from ..node import Node
+from ...positional.values import HostArray, PositionalArray, Size, Value, known_list, position
+from ..node import NodeInfo
 from ..table import row
 from .common import positions
 
@@ -69,7 +69,7 @@ def split_along(
     lengths: Value | None = None,
     /,
     *,
-    node: Node,
+    node: NodeInfo,
     axis: int = 0,
     split: Sequence[int] | None = None,
     num_outputs: int | None = None,
@@ -118,7 +118,7 @@ def pad_by_attributes(
     value: float = 0.0,
 ) -> Value:
     """Return ``x`` with a border of widths from attributes."""
-    fill = Host(np.asarray(value, x.dtype), x.dtype)
+    fill = HostArray(np.asarray(value, x.dtype), x.dtype)
     return _pad(x, [*pads, *paddings], list(range(len(x.shape))), mode, fill)
 
 
@@ -137,7 +137,7 @@ def _pad(x: Value, pads: list[Any], at: list[int], mode: str, value: Value | Non
 
 
 def _scalar(value: Value, dtype: Any) -> Any:
-    if isinstance(value, Array):
+    if isinstance(value, PositionalArray):
         return value.tensor
     return geon.constant(value.array.reshape(())[()].item(), dtype=dtype)
 
@@ -157,6 +157,14 @@ def _wrapped(x: Value, widths: Sequence[tuple[Size, Size]]) -> Value:
 def tile_by_input(x: Value, repeats: Value, /) -> Value:
     """Return ``x`` repeated as a whole along each position."""
     return tile(x, [_size(count) for count in known_list(repeats, "repeats")])
+
+
+def tile_one(x: Value, count: Value, axis: Value, /) -> Value:
+    """Return ``x`` repeated as a whole along one position."""
+    repeats: list[Size] = [1] * len(x.shape)
+    (at,) = positions(axis, len(x.shape))
+    (repeats[at],) = known_list(count, "tiles")
+    return tile(x, repeats)
 
 
 def depth_to_space(x: Value, /, *, blocksize: int, mode: str = "DCR") -> Value:
@@ -188,6 +196,7 @@ ROWS = [
     row("Pad", pad_by_inputs, 11),
     row("Pad", pad_by_attributes, 1, 10),
     row("Tile", tile_by_input, 6),
+    row("Tile", tile_one, 1, 5),
     row("DepthToSpace", depth_to_space),
     row("SpaceToDepth", space_to_depth),
 ]

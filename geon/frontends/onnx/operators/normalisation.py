@@ -12,7 +12,7 @@ from ....errors import ArgumentError
 from ...positional.elementwise import elementwise, expand
 from ...positional.reductions import along, reduce
 from ...positional.values import Value, host, known
-from ..node import Node
+from ..node import NodeInfo
 from ..table import row
 from .common import cast, channels
 
@@ -25,7 +25,7 @@ def batch_normalization(
     variance: Value,
     /,
     *,
-    node: Node,
+    node: NodeInfo,
     epsilon: float = 1e-5,
     momentum: float = 0.9,
     training_mode: int = 0,
@@ -95,7 +95,7 @@ def dropout(
     training: Value | None = None,
     /,
     *,
-    node: Node,
+    node: NodeInfo,
     seed: int | None = None,
 ) -> tuple[Value, ...]:
     """Return ``x``, in training with random elements 0 and the others scaled; and the mask."""
@@ -117,7 +117,7 @@ def dropout_by_attribute(
     x: Value,
     /,
     *,
-    node: Node,
+    node: NodeInfo,
     ratio: float = 0.5,
     is_test: int = 1,
     consumed_inputs: Sequence[int] = (),

@@ -15,7 +15,7 @@ from ...positional.elementwise import elementwise, expand
 from ...positional.folding import MAX_FOLDED_ELEMENTS
 from ...positional.reshaping import reshape, squeeze, unsqueeze
 from ...positional.values import (
-    Host,
+    HostArray,
     Size,
     Value,
     array,
@@ -31,7 +31,7 @@ from ..tensors import dtype_of
 from .common import positions
 
 
-def lengths_value(lengths: Sequence[Size]) -> Host:
+def lengths_value(lengths: Sequence[Size]) -> HostArray:
     """Return a vector of lengths, which may be expressions."""
     vector = np.empty(len(lengths), object)
     vector[:] = lengths
@@ -46,7 +46,7 @@ def shape(x: Value, /, *, start: int = 0, end: int | None = None) -> Value:
 def size(x: Value, /) -> Value:
     """Return the number of elements."""
     whole = lengths_value([product(x.shape)])
-    return Host(whole.array.reshape(()), whole.dtype)
+    return HostArray(whole.array.reshape(()), whole.dtype)
 
 
 def reshape_by_input(x: Value, lengths: Value, /, *, allowzero: int = 0) -> Value:
@@ -110,8 +110,8 @@ def expand_to(x: Value, lengths: Value, /) -> Value:
 
 def constant(
     *,
-    value: Host | None = None,
-    sparse_value: Host | None = None,
+    value: HostArray | None = None,
+    sparse_value: HostArray | None = None,
     value_float: float | None = None,
     value_floats: Sequence[float] | None = None,
     value_int: int | None = None,
@@ -137,7 +137,7 @@ def constant(
     return found
 
 
-def constant_of_shape(lengths: Value, /, *, value: Host | None = None) -> Value:
+def constant_of_shape(lengths: Value, /, *, value: HostArray | None = None) -> Value:
     """Return a tensor of a shape with one value everywhere, 0.0 by default."""
     target = known_list(lengths, "the shape")
     fill = host(np.zeros((), "float32")) if value is None else value
@@ -145,7 +145,7 @@ def constant_of_shape(lengths: Value, /, *, value: Host | None = None) -> Value:
     open_lengths = any(isinstance(length, Length) for length in target)
     if not open_lengths and int(np.prod([int(n) for n in target] or [1])) <= MAX_FOLDED_ELEMENTS:
         return host(np.full([int(n) for n in target], scalar))
-    return expand(Host(scalar, fill.dtype), target)
+    return expand(HostArray(scalar, fill.dtype), target)
 
 
 def arange(start: Value, limit: Value, delta: Value, /, *, stash_type: int = 1) -> Value:

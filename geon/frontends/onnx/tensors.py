@@ -54,7 +54,7 @@ def array_of(tensor: onnx.TensorProto, folder: str | None, what: str) -> np.ndar
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         return _external(tensor, dtype, folder, what)
     name = onnx.TensorProto.DataType.Name(tensor.data_type).lower()
-    if tensor.HasField("raw_data"):
+    if tensor.HasField("raw_data") and dtype.kind != "O":  # texts have a field of their own
         needed = _bytes(name, dtype, count)
         if len(tensor.raw_data) != needed:
             raise ModelError(

@@ -3,17 +3,17 @@
 from .begin import *
 
 # %% from_sympy
-import sympy
+import sympy as sp  # isort: skip
 
-a, b = sympy.symbols("a b")
-made = geon.from_sympy([sympy.exp(a) * b, sympy.Max(a, b) ** 2], {a: [B], b: ()})
+a, b = sp.symbols("a b")
+made = geon.from_sympy([sp.exp(a) * b, sp.Max(a, b) ** 2], {a: [B], b: ()})
 print(made[0].axes, made[0].dtype, made[0].placeholders())
 f = transformer.computation(made, geon.find("a", *made), geon.find("b", *made))
 print(f([0.0, 1.0, 2.0], 1.5))
-i = sympy.Symbol("i", integer=True)
-total = sympy.Sum(sympy.IndexedBase("v")[i] * i, (i, 0, 2))
+i = sp.Symbol("i", integer=True)
+total = sp.Sum(sp.IndexedBase("v")[i] * i, (i, 0, 2))
 print(transformer.computation(geon.from_sympy(total, {"v": n}))())
-refused(lambda: geon.from_sympy(sympy.besselj(1, a) + b, {a: ()}))
+refused(lambda: geon.from_sympy(sp.besselj(1, a) + b, {a: ()}))
 
 # %% to_sympy
 z = geon.placeholder((), "float64", name="z")

@@ -63,11 +63,11 @@ def from_sympy(
     """
     leaves, structure = flat(expressions, "expressions")
     reader = _Reader(symbols, as_dtype(dtype))
-    roots = [root for name, value in leaves for root in _elements(value, name)]
-    reader.check(roots)
+    elements = [_elements(value, name) for name, value in leaves]
+    reader.check([root for roots in elements for root in roots])
     found = []
-    for name, value in leaves:
-        values = [reader.read(root) for root in _elements(value, name)]
+    for (name, value), roots in zip(leaves, elements, strict=True):
+        values = [reader.read(root) for root in roots]
         shape = _shape(value)
         found.append(values[0] if shape is None else reader.stacked(values, shape, axes, name))
     return structure.filled(iter(found))
@@ -150,13 +150,13 @@ class _Reader:
         bound: set[Any] = set()
         symbols: dict[Any, None] = {}
         classes: dict[str, None] = {}
-        seen: set[int] = set()
+        seen: dict[int, Any] = {}  # with the expressions, so that no other gets their ids
         waiting = list(reversed(roots))
         while waiting:
             expr = waiting.pop()
             if id(expr) in seen:
                 continue
-            seen.add(id(expr))
+            seen[id(expr)] = expr
             if isinstance(expr, sympy.Symbol):
                 symbols[expr] = None
             elif isinstance(expr, REDUCTIONS):

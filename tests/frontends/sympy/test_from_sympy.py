@@ -242,6 +242,23 @@ def test_a_deep_expression():
     assert geon.from_sympy(made, {x: leaves[0], y: leaves[1]}).primitive.name == "sin"
 
 
+def test_numbers_and_elements_that_sympy_makes_anew_are_told_apart():
+    numbers = [0.5 + k for k in range(50)]
+    matrix = sympy.Matrix(10, 5, numbers)
+    made = geon.from_sympy([numbers, matrix], {}, axes=[geon.Axis("P"), geon.Axis("Q")])
+    found = geon.NumPyTransformer().computation(made)()
+    np.testing.assert_array_equal(found[0], numbers)
+    np.testing.assert_array_equal(np.ravel(found[1]), numbers)
+
+
+def test_an_index_of_an_inner_sum_hides_that_of_the_outer_one():
+    inner = sympy.Sum(i**2, (i, 1, 3))
+    expr = sympy.Sum(i * x + inner, (i, 0, 4))
+    v = geon.placeholder((), "float64")
+    found = geon.NumPyTransformer().computation(geon.from_sympy(expr, {x: v}), v)(2.0)
+    assert found == 10 * 2 + 5 * 14
+
+
 def test_special_values():
     values = [sympy.oo, -sympy.oo, sympy.nan, sympy.Integer(10) ** 30, sympy.Integer(10) ** 400]
     found = geon.NumPyTransformer().computation(geon.from_sympy(values, {}))()

@@ -86,6 +86,14 @@ def test_sums_over_axes_come_back():
     np.testing.assert_allclose(two, one, rtol=1e-13)
 
 
+def test_a_sum_inside_of_a_sum_over_the_same_axis():
+    w = geon.placeholder([C], "float64", name="w")
+    op = geon.sum(geon.square(w - geon.mean(w)))
+    back = geon.from_sympy(geon.to_sympy(op), {"w": w})
+    one, two = geon.NumPyTransformer().computation([op, back], w)([1.0, 2.0, 4.0])
+    np.testing.assert_allclose(two, one)
+
+
 def test_free_indices_and_extremes():
     u = geon.placeholder([N, C], "float64", name="u")
     text = str(geon.to_sympy(geon.softmax(u, C)))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import sympy
 from sympy.core.function import AppliedUndef, UndefinedFunction
 from sympy.functions.elementary.piecewise import ExprCondPair
-from sympy.matrices.expressions.matexpr import MatrixElement
 
 from ...errors import ArgumentError, AxisError
 from ...op_graph.axes.axes import Axes, Axis, as_axes
@@ -166,6 +165,8 @@ class _Reader:
                 if _label(expr.args[0]) not in self.leaves:
                     symbols[expr.args[0]] = None
                 waiting += expr.args[1:]
+            elif isinstance(expr, sympy.Mul):
+                waiting += reversed(expr.args)
             elif _number(expr) is None and self._function(expr) is None:
                 classes[expr.func.__name__ if expr.args else str(expr)] = None
                 waiting += expr.args if isinstance(expr, sympy.Function) else ()
@@ -210,7 +211,8 @@ class _Reader:
         x = as_tensor(value)
         if x.weak and kind(x.dtype) != "b":
             x = cast(x, self.dtype)
-        return reorder(x, sorted(x.axes.names, key=self.order.index))
+        known = [name for name in self.order if name in x.axes]
+        return reorder(x, [*known, *(name for name in x.axes.names if name not in known)])
 
     def _value(self, root: Any) -> Any:
         stack: list[Place] = [(root, NO_SCOPE)]
@@ -375,10 +377,8 @@ def _piecewise(*pairs: tuple[Any, Any]) -> Any:
     return total
 
 
+# Of classes whose arguments are not all expressions.
 RULES: dict[Any, Any] = {
-    sympy.Mul: _product,
     sympy.Piecewise: _piecewise,
     ExprCondPair: lambda value, condition: (value, condition),
-    MatrixElement: element,
-    sympy.Indexed: element,
 }

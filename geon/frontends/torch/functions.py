@@ -146,10 +146,12 @@ class _Call(torch.autograd.Function):
 
     @staticmethod
     def forward(graph: GraphFunction, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Return the results, on memory that NumPy allocated."""
         return tuple(map(_tensor, graph([_array(tensor) for tensor in tensors])))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, ...]) -> None:
+        """Keep the inputs, of which the backward pass makes what it needs."""
         graph, *tensors = inputs
         ctx.graph = graph
         ctx.set_materialize_grads(False)
@@ -159,6 +161,7 @@ class _Call(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *cotangents: torch.Tensor | None) -> Any:
+        """Return the cotangents of the inputs that need one, None for the others."""
         graph: GraphFunction = ctx.graph
         wanted = tuple(k for k in graph.differentiable_inputs if ctx.needs_input_grad[k + 1])
         floats = graph.differentiable_results
@@ -174,6 +177,7 @@ class _Call(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], graph: GraphFunction, *tensors: Any) -> Any:
+        """Return the results for tensors with a further dimension, and its places in them."""
         dims = in_dims[1:]
         batched, mapped = graph.batched(tuple(dim is not None for dim in dims))
         moved = [t if d is None else t.movedim(d, 0) for t, d in zip(tensors, dims, strict=True)]

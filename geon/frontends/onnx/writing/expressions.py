@@ -1,0 +1,166 @@
+"""``Expr``: a value of the ONNX graph with Python's operators, each of which writes nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ....op_graph.values.dtypes import BOOL, INT64, UINT64, DType, kind, name_of, named_dtype
+from .graph import NodeWriter
+from .kernels import SIGN_BIT, carrier
+from .onnx_types import element_type
+
+SMALL = frozenset({"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "IsNaN", "IsInf"})
+# Operators whose results depend on the order of numbers, not on their bits alone.
+ORDERED = frozenset({*SMALL, "Max", "Min", "ReduceMax", "ReduceMin", "TopK", "ArgMax", "ArgMin"})
+
+
+@dataclass(frozen=True, eq=False)
+class Expr:
+    """A value by its name in the graph, and its dtype."""
+
+    graph: NodeWriter
+    name: str
+    dtype: DType
+
+    def number(self, value: Any) -> Expr:
+        """Return a scalar constant of this dtype."""
+        with np.errstate(over="ignore"):
+            array = np.asarray(value).astype(self.dtype)
+        return Expr(self.graph, self.graph.constant(array), self.dtype)
+
+    def of(self, value: Any) -> Expr:
+        """Return ``value``, a number as a constant of this dtype."""
+        return value if isinstance(value, Expr) else self.number(value)
+
+    def cast(self, dtype: DType) -> Expr:
+        """Return the value in another dtype, by ONNX's Cast."""
+        if dtype == self.dtype:
+            return self
+        made = self.graph.node("Cast", [self.name], to=element_type(dtype))
+        return Expr(self.graph, made, dtype)
+
+    def carried(self, dtype: DType, ordered: bool) -> Expr:
+        """Return the value in the dtype that carries it; ``ordered`` keeps the order of uint64."""
+        if ordered and self.dtype == UINT64 and dtype == INT64:
+            return self.cast(INT64).run("BitwiseXor", int(SIGN_BIT))
+        return self.cast(dtype)
+
+    def uncarried(self, dtype: DType, ordered: bool) -> Expr:
+        """Return a value in a carrier as one of ``dtype``."""
+        if ordered and dtype == UINT64 and self.dtype == INT64:
+            return self.run("BitwiseXor", int(SIGN_BIT)).cast(UINT64)
+        return self.cast(dtype)
+
+    def run(self, operator: str, *others: Any, dtype: DType | None = None, **attrs: Any) -> Expr:
+        """Return an operator of this value and others of its dtype, by a kernel that exists.
+
+        ``dtype`` is that of the result, if not the one of the operands.
+        """
+        ordered = operator in ORDERED
+        wide = carrier(operator, self.dtype)
+        operands = [each.carried(wide, ordered) for each in (self, *map(self.of, others))]
+        made = self.graph.node(operator, [each.name for each in operands], **attrs)
+        if operator in SMALL:
+            return Expr(self.graph, made, BOOL)
+        if dtype is not None:
+            return Expr(self.graph, made, dtype)
+        return Expr(self.graph, made, wide).uncarried(self.dtype, ordered)
+
+    def with_inputs(self, operator: str, *names: str, **attrs: Any) -> Expr:
+        """Return an operator of this value whose further inputs are not of its dtype."""
+        ordered = operator in ORDERED
+        wide = carrier(operator, self.dtype)
+        made = self.graph.node(operator, [self.carried(wide, ordered).name, *names], **attrs)
+        return Expr(self.graph, made, wide).uncarried(self.dtype, ordered)
+
+    def run_mixed(self, operator: str, inputs: list[Expr | str], **attrs: Any) -> Expr:
+        """Return an operator of inputs of this dtype, as ``Expr``, and others, by their names."""
+        wide = carrier(operator, self.dtype)
+        names = [each if isinstance(each, str) else each.cast(wide).name for each in inputs]
+        made = self.graph.node(operator, names, **attrs)
+        return Expr(self.graph, made, wide).cast(self.dtype)
+
+    def where(self, yes: Any, no: Any) -> Expr:
+        """Return ``yes`` where this bool is true, else ``no``; one of them is an ``Expr``."""
+        like: Expr = yes if isinstance(yes, Expr) else no
+        wide = carrier("Where", like.dtype)
+        parts = [like.of(each).cast(wide) for each in (yes, no)]
+        made = self.graph.node("Where", [self.name, *[each.name for each in parts]])
+        return Expr(self.graph, made, wide).cast(like.dtype)
+
+    def __add__(self, other: Any) -> Expr:
+        return self.run("Add", other)
+
+    def __radd__(self, other: Any) -> Expr:
+        return self.of(other).run("Add", self)
+
+    def __sub__(self, other: Any) -> Expr:
+        return self.run("Sub", other)
+
+    def __rsub__(self, other: Any) -> Expr:
+        return self.of(other).run("Sub", self)
+
+    def __mul__(self, other: Any) -> Expr:
+        return self.run("Mul", other)
+
+    def __rmul__(self, other: Any) -> Expr:
+        return self.of(other).run("Mul", self)
+
+    def __truediv__(self, other: Any) -> Expr:
+        return self.run("Div", other)
+
+    def __rtruediv__(self, other: Any) -> Expr:
+        return self.of(other).run("Div", self)
+
+    def __neg__(self) -> Expr:
+        return self.number(0) - self if self.dtype.kind == "u" else self.run("Neg")
+
+    def __lt__(self, other: Any) -> Expr:
+        return self.run("Less", other)
+
+    def __le__(self, other: Any) -> Expr:
+        return self.run("LessOrEqual", other)
+
+    def __gt__(self, other: Any) -> Expr:
+        return self.run("Greater", other)
+
+    def __ge__(self, other: Any) -> Expr:
+        return self.run("GreaterOrEqual", other)
+
+    def equals(self, other: Any) -> Expr:
+        """Return True where both are equal."""
+        return self.run("Equal", other)
+
+    def __and__(self, other: Any) -> Expr:
+        return self.run(_logic("And", self.dtype), other)
+
+    def __or__(self, other: Any) -> Expr:
+        return self.run(_logic("Or", self.dtype), other)
+
+    def __xor__(self, other: Any) -> Expr:
+        return self.run(_logic("Xor", self.dtype), other)
+
+    def __invert__(self) -> Expr:
+        return self.run("Not" if self.dtype == BOOL else "BitwiseNot")
+
+    def shifted(self, bits: Any, direction: str) -> Expr:
+        """Return an unsigned integer shifted by ``bits`` below its width, LEFT or RIGHT."""
+        return self.run("BitShift", bits, direction=direction)
+
+
+def _logic(name: str, dtype: DType) -> str:
+    return name if dtype == BOOL else f"Bitwise{name}"
+
+
+def unsigned(dtype: DType) -> DType:
+    """Return the unsigned dtype with the width of an integer dtype."""
+    name = name_of(dtype)
+    return named_dtype(name if name[0] == "u" else f"u{name}")
+
+
+def is_integer(dtype: DType) -> bool:
+    """Return True for an integer dtype."""
+    return kind(dtype) == "i"

@@ -1,0 +1,115 @@
+"""``build_model``: the ONNX model of a lowered program, its inputs and its state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ....errors import ArgumentError
+from ....op_graph.op_graph import Op
+from ....version import __version__
+from .exporter import Exporter, OnnxValue
+from .graph import NodeWriter
+from .lengths import LengthWriter, UnknownLength
+from .onnx_types import IR_VERSION, OPSET_VERSION
+from .pruning import pruned
+from .rows import ROWS
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Port:
+    """An input or output of a model by its name: what is fed, or what is computed.
+
+    ``default`` is the value of an input that need not be fed.
+    """
+
+    name: str
+    op: Op
+    default: Array | None = None
+
+
+def build_model(
+    inputs: Sequence[Port],
+    constants: Sequence[Port],
+    outputs: Sequence[Port],
+    name: str,
+    metadata: Mapping[str, str],
+    lengths: Mapping[str, int],
+) -> Any:
+    """Return the model that computes ``outputs``.
+
+    ``constants`` are variables whose values are initializers, ``lengths`` those of open names that
+    no input has. Raises ``ArgumentError`` if no input
+    has an open length that the outputs depend on.
+    """
+    graph = NodeWriter()
+    for port in (*inputs, *outputs):
+        graph.unique(port.name)
+    sources = _sources(inputs)
+    exporter = Exporter(graph, LengthWriter(graph, sources, lengths), ROWS)
+    for port in inputs:
+        exporter.values[port.op] = OnnxValue(port.name, port.op.axes.names)
+        if port.default is not None:
+            graph.initializers[port.name] = port.default
+    for port in constants:
+        own = graph.unique(port.name)
+        graph.initializers[own] = np.asarray(port.default)
+        exporter.values[port.op] = OnnxValue(own, port.op.axes.names)
+    try:
+        exporter.write([port.op for port in outputs])
+        for port in outputs:
+            graph.remark = ""
+            value = exporter.arranged(port.op, port.op.axes.names)
+            graph.write("Identity", [value], [port.name])
+    except UnknownLength as error:
+        raise ArgumentError(
+            f"the length {error.args[0]} is that of no axis of an input: feed a tensor with an "
+            f"axis of this length, or fix it with specialize={{{error.args[0]!r}: 3}}"
+        ) from None
+    return _assembled(graph, exporter, inputs, outputs, name, metadata)
+
+
+def _sources(inputs: Sequence[Port]) -> dict[str, tuple[str, int]]:
+    """Return for each open name the first input and dimension that have just this length."""
+    found: dict[str, tuple[str, int]] = {}
+    for port in inputs:
+        for position, axis in enumerate(port.op.axes):
+            if axis.open_name is not None:
+                found.setdefault(axis.open_name, (port.name, position))
+    return found
+
+
+def _assembled(
+    graph: NodeWriter,
+    exporter: Exporter,
+    inputs: Sequence[Port],
+    outputs: Sequence[Port],
+    name: str,
+    metadata: Mapping[str, str],
+) -> Any:
+    helper, numpy_helper = graph.onnx.helper, graph.onnx.numpy_helper
+    described = [
+        [graph.described(p.name, p.op.axes, p.op.axes.names, p.op.dtype) for p in ports]
+        for ports in (inputs, outputs)
+    ]
+    needed = {port.name for port in (*inputs, *outputs)}
+    nodes = pruned([*exporter.lengths.nodes, *graph.nodes], needed)
+    tensors = [
+        numpy_helper.from_array(array, own)
+        for own, array in graph.initializers.items()
+        if own in needed
+    ]
+    made = helper.make_model(
+        helper.make_graph(nodes, name, *described, tensors),
+        opset_imports=[helper.make_opsetid("", OPSET_VERSION)],
+        ir_version=IR_VERSION,
+        producer_name="geon",
+        producer_version=__version__,
+    )
+    helper.set_model_props(made, dict(metadata))
+    return made

@@ -1,0 +1,69 @@
+"""The table of the exporter: a row for each primitive, or the reason why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ....op_graph.op_graph import Op
+from . import contractions, elementwise, movement, random_bits, reductions, regions
+from .exporter import Exporter, OnnxValue
+from .movement import Row
+from .softmax import softmax, softmax_of
+
+
+def _elementwise(function: Callable[..., Any], with_op: bool) -> Row:
+    """Return the row of a function of aligned operands."""
+
+    def row(e: Exporter, op: Op) -> OnnxValue:
+        order = e.common_order(op, op.args)
+        operands = [e.operand(arg, order) for arg in op.args]
+        made = function(op, *operands) if with_op else function(*operands)
+        return OnnxValue(made.name, order)
+
+    return row
+
+
+def _or_softmax(operator: str, row: Row) -> Row:
+    """Return the row of a quotient or difference that may be a softmax or its logarithm."""
+
+    def either(e: Exporter, op: Op) -> OnnxValue:
+        found = softmax_of(e, op)
+        return row(e, op) if found is None else softmax(e, found[0], found[1], operator)
+
+    return either
+
+
+ROWS: dict[str, Row] = {
+    **{name: _elementwise(row, False) for name, row in elementwise.ROWS.items()},
+    **{name: _elementwise(row, True) for name, row in elementwise.ROWS_WITH_OP.items()},
+    **contractions.ROWS,
+    **movement.ROWS,
+    **random_bits.ROWS,
+    **reductions.ROWS,
+    **regions.ROWS,
+}
+ROWS["divide"] = _or_softmax("Softmax", ROWS["divide"])
+ROWS["subtract"] = _or_softmax("LogSoftmax", ROWS["subtract"])
+# Primitives without a row. Those that are lowered are replaced by others before rows are asked for.
+FED = "an input or a parameter, whose value is given"
+RUN_AWAY = "an effect, which stands for the new value of a variable before rows are asked for"
+LOWERED = "replaced by other primitives, by the lowering rules"
+WITHOUT_ROW: dict[str, str] = {
+    **dict.fromkeys(("placeholder", "variable", "parameter"), FED),
+    **dict.fromkeys(("assign", "beside", "doall", "sequential"), RUN_AWAY),
+    "print": "an effect: ONNX has no operator that prints",
+    **dict.fromkeys(
+        "converged cumprod erfc erfcx erfcx_derivative erfinv exp_product fixed_point gelu_slope"
+        " gelu_tanh_slope lgamma log_ndtr ndtr polygamma silu_slope weighted_product".split(),
+        LOWERED,
+    ),
+}
+
+
+def lacks(op: Op) -> list[str]:
+    """Return what the table lacks for an op of a lowered program: a row, or nothing."""
+    name = op.primitive.name
+    if name in ROWS or WITHOUT_ROW.get(name) == FED:
+        return []
+    return [WITHOUT_ROW.get(name, f"the row {name!r} of geon/frontends/onnx/writing/rows.py")]

@@ -35,7 +35,7 @@ def session(model: Any) -> Any:
 
 
 def fed(value: Any) -> Any:
-    """An array as ONNX Runtime takes it; NumPy has no bfloat16 of its own, so its bits are given."""
+    """An array as ONNX Runtime takes it; of bfloat16, which NumPy lacks, the bits."""
     array = np.array(value)
     if array.dtype.name == "bfloat16":
         bits = array.view(np.uint16)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ....op_graph.axes.lengths import product
-from ....op_graph.building.constants import scalar_value
 from ....op_graph.op_graph import Op
-from ....op_graph.values.dtypes import FLOAT32, kind
+from ....op_graph.values.dtypes import kind
+from .convolutions import convolution
 from .exporter import Exporter, OnnxValue
 from .expressions import Expr
 from .movement import Row
@@ -16,7 +15,7 @@ from .movement import Row
 
 def dot(e: Exporter, op: Op) -> OnnxValue:
     """Write a contraction by the first operator that fits."""
-    for form in (_conv, _two_dimensional):
+    for form in (convolution, _two_dimensional):
         made = form(e, op)
         if made is not None:
             return made
@@ -128,132 +127,6 @@ def _stacked(e: Exporter, op: Op) -> OnnxValue:
     made, order = x.run("MatMul", y).name, (*p.batch, *p.rows, *p.columns)
     if any(len(group) != 1 for group in (*rows, p.columns)):
         made = e.reshaped(made, [axes[name] for name in order])
-    return OnnxValue(made, order)
-
-
-# Convolution ------------------------------------------------------------------------------------
-
-
-def _conv(e: Exporter, op: Op) -> OnnxValue | None:
-    """Write a Conv for a product of windows and filters, which sums the positions in windows.
-
-    Axes that both have are summed (channels, one at most) or matched (groups, one at most); the
-    images may have one further axis, and so may the filters.
-    """
-    for k in (0, 1):
-        windows = _windows_of(e, op.args[k])
-        if windows is not None and op.dtype == FLOAT32:
-            made = _convolved(e, op, *windows, op.args[1 - k])
-            if made is not None:
-                return made
-    return None
-
-
-def _windows_of(e: Exporter, op: Op) -> tuple[Op, list[Op]] | None:
-    """Return the images that an operand has windows of, and its window ops; None without any."""
-    found: list[Op] = []
-    while op.primitive.name in ("window", "padded_windows", "reorder"):
-        if op.primitive.name != "reorder":
-            if op.attrs.window.name in op.args[0].axes or not _pads_with_zero(op):
-                return None
-            found.append(op)
-        op = op.args[0]
-    return (op, found) if found else None
-
-
-def _pads_with_zero(op: Op) -> bool:
-    return len(op.args) == 1 or scalar_value(op.args[1]) == 0
-
-
-def _convolved(e: Exporter, op: Op, images: Op, windows: list[Op], filters: Op) -> OnnxValue | None:
-    spatial = [each.attrs.axis for each in windows]
-    inside = [each.attrs.window.name for each in windows]
-    over = op.attrs.over
-    if len(set(spatial)) < len(spatial) or not all(n in over and n in filters.axes for n in inside):
-        return None
-    if any(name in filters.axes for name in spatial):
-        return None
-    plain = [name for name in images.axes.names if name not in spatial]
-    batch = [name for name in plain if name not in filters.axes]
-    channels = [name for name in plain if name in over]
-    groups = [name for name in plain if name in filters.axes and name not in over]
-    kernels = [n for n in filters.axes.names if n not in inside and n not in plain]
-    if any(len(each) > 1 for each in (batch, channels, groups, kernels)):
-        return None
-    options = _placement(images, windows)
-    group = images.axes[groups[0]].expression if groups else 1
-    if options is None or not isinstance(group, int):
-        return None
-    return _written_conv(e, op, (images, filters), (batch, groups, channels, kernels),
-                         (spatial, inside), {**options, "group": group})  # fmt: skip
-
-
-def _placement(images: Op, windows: list[Op]) -> dict[str, Any] | None:
-    """Return strides, dilations and pads of a Conv; None if lengths leave them open."""
-    before, after = [], []
-    for each in windows:
-        a = each.attrs
-        reach = (a.window.expression - 1) * a.dilation + 1
-        behind = (a.length - 1) * a.stride + reach - a.before - images.axes[a.axis].expression
-        if not isinstance(behind, int) and len(each.args) == 1:
-            behind = 0  # all windows lie inside
-        if not isinstance(behind, int):
-            behind = _rounded_up(a, reach, images)
-        if not isinstance(behind, int) or not isinstance(a.before, int):
-            return None
-        before.append(a.before)
-        after.append(max(behind, 0))
-    return {
-        "strides": [each.attrs.stride for each in windows],
-        "dilations": [each.attrs.dilation for each in windows],
-        "pads": [*before, *after],
-    }
-
-
-def _rounded_up(a: Any, reach: Any, images: Op) -> int | None:
-    """Return a padding that gives as many windows as the stride rounds to, for an open length."""
-    length = images.axes[a.axis].expression
-    for after in range(4096 if isinstance(reach, int) else 0):
-        if (length + a.before + after - reach) // a.stride + 1 == a.length:
-            return after
-        if after > 2 * reach + a.stride:
-            break
-    return None
-
-
-def _written_conv(
-    e: Exporter,
-    op: Op,
-    operands: tuple[Op, Op],
-    roles: tuple[list[str], ...],
-    windows: tuple[list[str], list[str]],
-    options: dict[str, Any],
-) -> OnnxValue:
-    """Write the Conv: images [N, G*C, H, W], filters [G*K, C, R, S], result [N, G*K, H, W]."""
-    images, filters = operands
-    batch, groups, channels, kernels = roles
-    spatial, inside = windows
-    axes = {axis.name: axis.expression for op in operands for axis in op.axes}
-    size = {name: axes[name] for name in (*batch, *groups, *channels, *kernels)}
-
-    def lengths(names: list[str]) -> Any:
-        made: Any = 1
-        for name in names:
-            made = made * size[name]
-        return made
-
-    x = e.arranged(images, [*batch, *groups, *channels, *spatial])
-    if len(batch) != 1 or len(groups) + len(channels) != 1:
-        shape = [lengths(batch), lengths([*groups, *channels]), *[axes[n] for n in spatial]]
-        x = e.reshaped(x, shape)
-    w = e.arranged(filters, [*groups, *kernels, *channels, *inside])
-    if len(groups) + len(kernels) != 1 or len(channels) != 1:
-        shape = [lengths([*groups, *kernels]), lengths(channels), *[axes[n] for n in inside]]
-        w = e.reshaped(w, shape)
-    made = e.graph.node("Conv", [x, w], **options)
-    order = (*batch, *groups, *kernels, *spatial)
-    if len(batch) != 1 or len(groups) + len(kernels) != 1:
-        made = e.reshaped(made, [op.axes[name].expression for name in order])
     return OnnxValue(made, order)
 
 

@@ -226,7 +226,7 @@ def _acos(x: Expr) -> Expr:
 
 
 def _sinh(x: Expr) -> Expr:
-    """Return the hyperbolic sine; half of exp(x) as a product of two roots, which overflow later."""
+    """Return the hyperbolic sine; a product of two roots of exp(x) overflows later than it."""
     size = x.run("Abs")
     root, less = (size * 0.5).run("Exp"), _expm1(size)
     made = (size > 1).where(root * 0.5 * root - 0.5 / root / root, (less + less / (less + 1)) * 0.5)
@@ -359,7 +359,6 @@ ROWS: dict[str, Row] = {
 ROWS_WITH_OP: dict[str, Callable[..., Expr]] = {
     "cast": _cast,
     "copy": _copied,
-    "stop_gradient": _copied,
 }
 FLOAT32_OPERATORS = frozenset({"erf", "gelu", "gelu_tanh"})  # with kernels for float32 alone
 

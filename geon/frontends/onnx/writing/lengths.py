@@ -13,10 +13,6 @@ from .expressions import Expr
 from .graph import NodeWriter
 
 
-class UnknownLength(KeyError):
-    """An open name that is the length of no axis of an input."""
-
-
 class LengthWriter:
     """Writes length expressions, each once, in front of all other nodes of the main graph.
 
@@ -100,11 +96,9 @@ class LengthWriter:
         return (top - top.run("Mod", bottom)) / bottom
 
     def _name(self, name: str) -> Expr:
+        if name not in self.sources:
+            return self._vector(self.defaults[name])
         if name not in self._known:
-            if name not in self.sources:
-                if name not in self.defaults:
-                    raise UnknownLength(name)
-                return self._vector(self.defaults[name])
             source, position = self.sources[name]
             made = self.graph.node("Shape", [source], start=position, end=position + 1)
             self._known[name] = Expr(self.graph, made, INT64)

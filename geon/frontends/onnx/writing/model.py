@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import ArgumentError
 from ....op_graph.op_graph import Op
 from ....version import __version__
 from .exporter import Exporter, OnnxValue
 from .graph import NodeWriter
-from .lengths import LengthWriter, UnknownLength
+from .lengths import LengthWriter
 from .onnx_types import IR_VERSION, OPSET_VERSION
 from .pruning import pruned
 from .rows import ROWS
@@ -44,8 +43,7 @@ def build_model(
     """Return the model that computes ``outputs``.
 
     ``constants`` are variables whose values are initializers, ``lengths`` those of open names that
-    no input has. Raises ``ArgumentError`` if no input
-    has an open length that the outputs depend on.
+    no input has.
     """
     graph = NodeWriter()
     for port in (*inputs, *outputs):
@@ -60,17 +58,11 @@ def build_model(
         own = graph.unique(port.name)
         graph.initializers[own] = np.asarray(port.default)
         exporter.values[port.op] = OnnxValue(own, port.op.axes.names)
-    try:
-        exporter.write([port.op for port in outputs])
-        for port in outputs:
-            graph.remark = ""
-            value = exporter.arranged(port.op, port.op.axes.names)
-            graph.write("Identity", [value], [port.name])
-    except UnknownLength as error:
-        raise ArgumentError(
-            f"the length {error.args[0]} is that of no axis of an input: feed a tensor with an "
-            f"axis of this length, or fix it with specialize={{{error.args[0]!r}: 3}}"
-        ) from None
+    exporter.write([port.op for port in outputs])
+    graph.remark = ""
+    for port in outputs:
+        value = exporter.arranged(port.op, port.op.axes.names)
+        graph.write("Identity", [value], [port.name])
     return _assembled(graph, exporter, inputs, outputs, name, metadata)
 
 

@@ -208,9 +208,10 @@ def while_loop(e: Exporter, op: Op) -> list[OnnxValue]:
             for parameter, typed in zip(given, after, strict=False)
         }
         again = _condition(e, op, {**known, **next_values, given[-1]: OnnxValue(count.name, ())})
-    flags = [graph.described(n, Axes(), (), dtype) for n, dtype in
-             ((turn, INT64), (going, BOOL), (again, BOOL), (taken, INT64), (count.name, INT64))]  # fmt: skip
-    inputs, outputs = [*flags[:2], flags[3], *states], [flags[2], flags[4], *after, *shown]
+    numbers = [graph.described(name, Axes(), (), INT64) for name in (turn, taken, count.name)]
+    flags = [graph.described(name, Axes(), (), BOOL) for name in (going, again)]
+    inputs = [numbers[0], flags[0], numbers[1], *states]
+    outputs = [flags[1], numbers[2], *after, *shown]
     body = graph.graph(nodes, "loop_step", inputs, outputs)
     most = "" if a.limit is None else graph.constant(a.limit, np.int64)
     made = graph.nodes_of("Loop", [most, start, zero.name, *carries], len(orders) + 1, body=body)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from ....op_graph.op_graph import Op
 from . import contractions, elementwise, movement, random_bits, reductions, regions
+from .convolutions import or_pooled
 from .exporter import Exporter, OnnxValue
 from .movement import Row
 from .softmax import softmax, softmax_of
@@ -43,15 +45,20 @@ ROWS: dict[str, Row] = {
     **reductions.ROWS,
     **regions.ROWS,
 }
+ROWS["max"] = or_pooled(ROWS["max"], "MaxPool", -math.inf)
+ROWS["first_max"] = or_pooled(ROWS["first_max"], "MaxPool", -math.inf)
+ROWS["sum"] = or_pooled(ROWS["sum"], "AveragePool", 0.0)
 ROWS["divide"] = _or_softmax("Softmax", ROWS["divide"])
 ROWS["subtract"] = _or_softmax("LogSoftmax", ROWS["subtract"])
 # Primitives without a row. Those that are lowered are replaced by others before rows are asked for.
 FED = "an input or a parameter, whose value is given"
 RUN_AWAY = "an effect, which stands for the new value of a variable before rows are asked for"
+MARKS = "a mark for derivatives and recomputation, which the stages before remove"
 LOWERED = "replaced by other primitives, by the lowering rules"
 WITHOUT_ROW: dict[str, str] = {
     **dict.fromkeys(("placeholder", "variable", "parameter"), FED),
     **dict.fromkeys(("assign", "beside", "doall", "sequential"), RUN_AWAY),
+    **dict.fromkeys(("custom", "remat", "segmented", "stop_gradient"), MARKS),
     "print": "an effect: ONNX has no operator that prints",
     **dict.fromkeys(
         "converged cumprod erfc erfcx erfcx_derivative erfinv exp_product fixed_point gelu_slope"

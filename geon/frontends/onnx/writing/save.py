@@ -15,7 +15,7 @@ from ....errors import ArgumentError
 from ....op_graph.axes.length_defaults import default_lengths
 from ....op_graph.core.argument_hints import public
 from ....op_graph.nodes import made_at
-from ....op_graph.op_graph import Leaf, Op, Tensor, deep_order
+from ....op_graph.op_graph import Leaf, Op, VoidOp, deep_order
 from ....op_graph.values.tree import SINGLE, Structure, structure_of
 from ....transformers.base import Transformer, make_transformer
 from .model import Port, build_model
@@ -53,11 +53,10 @@ def save(
     have more than a gibibyte. The model is checked by ``onnx.checker`` before it has its name.
 
     Raises ``ArgumentError`` for results with effects, among them the counters of random streams,
-    for a placeholder that is not among ``inputs`` and for a length that no input has, and
-    ``IncompleteError`` for a primitive without a row in the exporter's table.
+    and for a placeholder that is not among ``inputs``, ``AxisError`` for a length that nothing
+    gives, and ``IncompleteError`` for a primitive without a row in the exporter's table.
     """
-    _refuse_effects(results)
-    f, values = _lowered(results, inputs, transformer, specialize)
+    f, values = _lowered("save", results, inputs, transformer, specialize)
     changed = next((leaf for leaf, _ in f.program.updates), None)
     if changed is not None:
         raise ArgumentError(
@@ -89,7 +88,7 @@ def save_training(
     for each of them: ``input``, ``output``, ``trainable`` and ``persistent``. Variables that are
     read alone are initializers. The other arguments, and the errors, are those of ``save``.
     """
-    f, values = _lowered(results, inputs, transformer, specialize)
+    f, values = _lowered("save_training", results, inputs, transformer, specialize)
     updates = dict(f.program.updates)
     if not updates:
         raise ArgumentError(
@@ -127,6 +126,7 @@ def save_training(
 
 
 def _lowered(
+    what: str,
     results: Any,
     inputs: Leaf | Sequence[Leaf],
     transformer: Transformer | None,
@@ -137,48 +137,63 @@ def _lowered(
     Open lengths of variables are those of their values.
     """
     onnx_package()
-    inputs = [inputs] if isinstance(inputs, Leaf) else inputs
-    owner = make_transformer("numpy") if transformer is None else transformer
-    f = OnnxExporter().computation(results, *inputs, specialize=specialize)
-    values = {leaf: owner.get(f.linking.storage.get(leaf, leaf)) for leaf in f.linking.variables}
+    given = (inputs,) if isinstance(inputs, Leaf) else tuple(inputs)
+    _refuse(what, [op for _, op in _places(results) if isinstance(op, Op)], given)
+    if transformer is None:
+        with make_transformer("numpy") as owner:
+            return _lowered(what, results, given, owner, specialize)
+    f = OnnxExporter().computation(results, *given, specialize=specialize)
+    linking = f.linking
+    values = {leaf: transformer.get(linking.storage.get(leaf, leaf)) for leaf in linking.variables}
     lengths: dict[Any, int] = {
         axis.open_name: length
         for leaf, array in values.items()
         for axis, length in zip(leaf.axes, array.shape, strict=True)
         if axis.open_name is not None
     }
-    if not lengths:
-        return f, _of_program(f, values)
-    return _lowered(results, inputs, owner, {**lengths, **(specialize or {})})
+    if lengths:
+        return _lowered(what, results, given, transformer, {**lengths, **(specialize or {})})
+    return f, {leaf: values[leaf] for leaf in f.program.leaves if leaf.info.stored}
 
 
-def _of_program(f: Computation, values: dict[Leaf, Array]) -> dict[Leaf, Array]:
-    """Return the values by the variables of the program."""
-    leaves = f.program.leaves
-    return {leaf: values[leaf] for leaf in leaves if leaf.info.stored}
+def _places(results: Any) -> list[tuple[str, Any]]:
+    """Return the results in order, each with its place in the structure."""
+    found: list[tuple[str, Any]] = []
+
+    def leaf(value: Any, where: str) -> Structure:
+        found.append((where, value))
+        return SINGLE
+
+    structure_of(results, "", leaf, plain=True)
+    return found
 
 
-def _refuse_effects(results: Any) -> None:
-    """Raise ``ArgumentError`` if the results have effects."""
-    found: list[Op] = []
-    structure_of(results, "results", lambda value, where: _kept(found, value), plain=True)
-    for op in deep_order(found):
-        if op.primitive.name in ("assign", "print"):
+def _refuse(what: str, results: list[Op], inputs: tuple[Any, ...]) -> None:
+    """Raise ``ArgumentError`` for effects that a model cannot have, and for missing inputs."""
+    fed = set(map(id, inputs))
+    for op in deep_order(results):
+        place = f"{op} (made at {made_at(op)})"
+        name = op.primitive.name
+        if name == "print":
             raise ArgumentError(
-                f"save: the results run {op} (made at {made_at(op)}), an effect, and a model only "
-                "computes values; "
-                + (
-                    "write the step with save_training, whose outputs include the new state"
-                    if op.primitive.name == "assign"
-                    else "leave the print out: ONNX has no operator that prints"
-                )
+                f"{what}: the results depend on {place}, and ONNX has no operator that prints; "
+                "leave it out, or save the value that is printed as a result"
             )
-
-
-def _kept(found: list[Op], value: Any) -> Structure:
-    if isinstance(value, Op):
-        found.append(value)
-    return SINGLE
+        if name == "assign" and what == "save":
+            raise ArgumentError(
+                f"save: the results run {place}, an effect, and a model only computes values; "
+                "write the step with save_training, whose outputs include the new state"
+            )
+        if (
+            name == "placeholder"
+            and isinstance(op, Leaf)
+            and id(op) not in fed
+            and not op.info.inside
+        ):
+            raise ArgumentError(
+                f"{what}: the results depend on the placeholder {place}, which is not among the "
+                f"inputs: add it, {what}(path, results, [..., {op.name or 'x'}])"
+            )
 
 
 def _first_draw(f: Computation) -> Op:
@@ -208,24 +223,14 @@ def _data(f: Computation) -> list[Port]:
 
 def _outputs(f: Computation, results: Any) -> list[Port]:
     """Return the outputs: under the keys of a dictionary, else under the names of the results."""
-    places: list[tuple[str, Any]] = []
-
-    def leaf(value: Any, where: str) -> Structure:
-        places.append((where, value))
-        return SINGLE
-
-    structure_of(results, "", leaf, plain=True)
     taken = {port.name for port in _data(f)} | {
         _name(leaf, "state") for leaf, _ in f.program.updates
     }
-    tensors = [
-        (where, op) for where, op in places if not isinstance(op, Op) or isinstance(op, Tensor)
-    ]
+    tensors = [(where, op) for where, op in _places(results) if not isinstance(op, VoidOp)]
     found = []
     for (where, op), value in zip(tensors, f.program.outputs, strict=True):
-        own = getattr(op, "name", None)
         words = "_".join([part.strip("'\"") for part in where.strip("[]").split("][")])
-        keyed = words if isinstance(results, Mapping) else own or "output"
+        keyed = words if isinstance(results, Mapping) else getattr(op, "name", None) or "output"
         found.append(Port(_unique(keyed, taken), value))
     return found
 

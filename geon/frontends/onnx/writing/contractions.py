@@ -55,58 +55,28 @@ def _two_dimensional(e: Exporter, op: Op) -> OnnxValue | None:
     p = _parts(e, op)
     if p.batch or len(p.summed) != 1:
         return None
-    ways = [_Product.of(e, op.args, p.rows, p.columns, p.summed)]
-    ways.append(_Product.of(e, op.args[::-1], p.columns, p.rows, p.summed))
-    fitting = [way for way in ways if len(way.columns) <= 1]
-    return min(fitting, key=lambda way: sum(way.turned)).written(e, op) if fitting else None
-
-
-@dataclass(frozen=True)
-class _Product:
-    """A product x @ y whose second operand has the axis ``summed`` and at most one more."""
-
-    operands: tuple[Op, ...]
-    orders: tuple[tuple[str, ...], ...]
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    summed: tuple[str, ...]
-
-    @staticmethod
-    def of(
-        e: Exporter,
-        operands: tuple[Op, ...],
-        rows: tuple[str, ...],
-        columns: tuple[str, ...],
-        summed: tuple[str, ...],
-    ) -> _Product:
-        """Return the product of operands whose dimensions lie as they were written."""
-        orders = tuple([e.complete(arg, arg.axes.names).order for arg in operands])
-        return _Product(operands, orders, rows, columns, summed)
-
-    @property
-    def wanted(self) -> tuple[tuple[str, ...], ...]:
-        """The orders of dimensions that a MatMul takes."""
-        return (*self.rows, *self.summed), (*self.summed, *self.columns)
-
-    @property
-    def turned(self) -> tuple[bool, ...]:
-        """True for operands that lie in another order."""
-        return tuple([a != b for a, b in zip(self.orders, self.wanted, strict=True)])
-
-    def written(self, e: Exporter, op: Op) -> OnnxValue:
-        """Write the product."""
-        matrices = len(self.rows) == len(self.columns) == 1
-        gemm = matrices and any(self.turned) and kind(op.dtype) == "f"
-        orders = self.orders if gemm else self.wanted
-        x, y = (
-            e.expr(e.arranged(arg, order), op.dtype)
-            for arg, order in zip(self.operands, orders, strict=True)
-        )
-        if gemm:
-            made = x.run("Gemm", y, transA=int(self.turned[0]), transB=int(self.turned[1]))
-        else:
-            made = x.run("MatMul", y)
-        return OnnxValue(made.name, (*self.rows, *self.columns))
+    ways = []
+    for operands, rows, columns in (
+        (op.args, p.rows, p.columns),
+        (op.args[::-1], p.columns, p.rows),
+    ):
+        wanted = [(*rows, *p.summed), (*p.summed, *columns)]
+        have = [e.complete(arg, arg.axes.names).order for arg in operands]
+        turned = [order != want for order, want in zip(have, wanted, strict=True)]
+        if len(columns) <= 1:
+            ways.append((sum(turned), operands, rows, columns, turned))
+    if not ways:
+        return None
+    _, operands, rows, columns, turned = min(ways, key=lambda way: way[0])
+    wanted = [(*rows, *p.summed), (*p.summed, *columns)]
+    options: dict[str, Any] = {}
+    if len(rows) == len(columns) == 1 and any(turned) and kind(op.dtype) == "f":
+        options = {"transA": int(turned[0]), "transB": int(turned[1])}
+        wanted = [order[::-1] if t else order for order, t in zip(wanted, turned, strict=True)]
+    names = [e.arranged(arg, order) for arg, order in zip(operands, wanted, strict=True)]
+    x, y = (e.expr(name, op.dtype) for name in names)
+    made = x.run("Gemm" if options else "MatMul", y, **options)
+    return OnnxValue(made.name, (*rows, *columns))
 
 
 def _stacked(e: Exporter, op: Op) -> OnnxValue:

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from ....op_graph.axes.axes import Axes
 from ....op_graph.axes.lengths import Length
 from ....op_graph.op_graph import Op, post_order
 from ....op_graph.values.dtypes import INT64, DType
@@ -33,13 +32,18 @@ class OnnxValue:
     name: str
     order: tuple[str, ...]
 
+    def with_axes(self, axis: str, *axes: str) -> tuple[str, ...]:
+        """Return the order with other axes in the place of one."""
+        at = self.order.index(axis)
+        return (*self.order[:at], *axes, *self.order[at + 1 :])
+
 
 class Exporter:
     """Writes ops into a graph; ``rows`` has a function of (exporter, op) for each primitive."""
 
     def __init__(self, graph: NodeWriter, lengths: LengthWriter, rows: Mapping[str, Any]) -> None:
         self.graph, self.lengths, self.rows = graph, lengths, rows
-        self.values: dict[Op, Any] = {}  # a OnnxValue, or for a region the list of its results
+        self.values: dict[Op, Any] = {}  # an OnnxValue, or for a region the list of its results
         self.uses: Counter[Op] = Counter()  # readers of each op that is being written
 
     def write(self, roots: Sequence[Op]) -> None:
@@ -74,17 +78,15 @@ class Exporter:
         if not missing:
             return value
         order = tuple([name for name in op.axes.names if name in missing or name in value.order])
-        if any(name in value.order for name in order):
-            kept = [name for name in order if name in value.order]
-            if tuple(kept) != value.order:  # keep the order in memory
-                order = (*missing, *value.order)
+        if tuple([name for name in order if name in value.order]) != value.order:
+            order = (*missing, *value.order)  # dimensions stay in their order
         aligned = self.expr(self.aligned(value, order), op.dtype)
         lengths = [op.axes[name].expression for name in order]
         if 0 in lengths:  # ONNX Runtime removes an Expand from 1 to 0
             made = aligned.with_inputs("Expand", self.lengths.listed([k or 1 for k in lengths]))
             empty = [k for k, length in enumerate(lengths) if length == 0]
-            ends = (self.graph.constant([end] * len(empty), np.int64) for end in (0, 0))
-            made = made.with_inputs("Slice", *ends, self.graph.constant(empty, np.int64))
+            none = self.integers([0] * len(empty))
+            made = made.with_inputs("Slice", none, none, self.integers(empty))
         else:
             made = aligned.with_inputs("Expand", self.lengths.listed(lengths))
         return OnnxValue(made.name, order)
@@ -113,31 +115,36 @@ class Exporter:
         missing = [k - first for k, each in enumerate(order) if k > first and each not in own]
         if not missing:
             return name
-        return self.graph.node("Unsqueeze", [name, self.graph.constant(missing, np.int64)])
+        return self.graph.node("Unsqueeze", [name, self.integers(missing)])
 
-    def shape(self, axes: Axes, order: Sequence[str]) -> str:
-        """Return the lengths of axes as a list of int64."""
-        return self.lengths.listed([axes[name].expression for name in order])
+    def number(self, length: int | Length) -> Expr:
+        """Return a length as an int64 scalar."""
+        return self.expr(self.lengths.scalar(length), INT64)
+
+    def integers(self, values: Sequence[int]) -> str:
+        """Return a list of int64."""
+        return self.graph.constant(np.array(values, np.int64))
 
     def reshaped(self, name: str, lengths: Sequence[int | Length]) -> str:
         """Return a value with another shape of the same size."""
         unknown = [length for length in lengths if isinstance(length, Length)]
         if len(unknown) == 1 and 0 not in lengths:
             target = [-1 if isinstance(length, Length) else length for length in lengths]
-            return self.graph.node("Reshape", [name, self.graph.constant(target, np.int64)])
+            return self.graph.node("Reshape", [name, self.integers(target)])
         return self.graph.node("Reshape", [name, self.lengths.listed(lengths)], allowzero=1)
 
-    def gathered(self, name: str, index: str, position: int) -> str:
-        """Return the elements along a dimension at an index, whose dimensions replace it."""
-        return self.graph.node("Gather", [name, index], axis=position)
+    def gathered(self, value: OnnxValue, axis: str, index: str, *axes: str) -> OnnxValue:
+        """Return the elements along an axis at an index over ``axes``, which replace it."""
+        at = value.order.index(axis)
+        made = self.graph.node("Gather", [value.name, index], axis=at)
+        return OnnxValue(made, value.with_axes(axis, *axes))
 
     def range(self, length: int | Length) -> Expr:
         """Return 0, 1, 2, ... in int64."""
         if isinstance(length, int):
             return self.expr(self.graph.constant(np.arange(length)), INT64)
-        zero, one = (self.graph.constant(k, np.int64) for k in (0, 1))
-        made = self.graph.node("Range", [zero, self.lengths.scalar(length), one])
-        return self.expr(made, INT64)
+        ends = [self.lengths.scalar(k) for k in (0, length, 1)]
+        return self.expr(self.graph.node("Range", ends), INT64)
 
     def operand(self, op: Op, order: Sequence[str]) -> Expr:
         """Return the value of an op, aligned for a broadcast to ``order``."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ....op_graph.op_graph import Op
-from . import contractions, elementwise, movement, random_bits, reductions, regions
+from . import contractions, elementwise, indexing, movement, random_bits, reductions, regions
 from .convolutions import or_pooled
 from .exporter import Exporter, OnnxValue
 from .movement import Row
@@ -40,6 +40,7 @@ ROWS: dict[str, Row] = {
     **{name: _elementwise(row, False) for name, row in elementwise.ROWS.items()},
     **{name: _elementwise(row, True) for name, row in elementwise.ROWS_WITH_OP.items()},
     **contractions.ROWS,
+    **indexing.ROWS,
     **movement.ROWS,
     **random_bits.ROWS,
     **reductions.ROWS,

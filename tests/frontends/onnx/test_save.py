@@ -11,7 +11,7 @@ import pytest
 
 import geon
 from geon.frontends.onnx import save
-from geon.frontends.onnx.writing.onnx_types import OPSET_VERSION
+from geon.frontends.onnx.writing.graph import OPSET_VERSION
 from tests.frontends.onnx.runtime import session
 from tests.places import here
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ....op_graph.op_graph import Op
 from ....op_graph.values.dtypes import BOOL, FLOAT32, FLOAT64
-from .expressions import Expr, is_integer, unsigned
+from .expressions import Expr, is_float, is_integer, unsigned
 
 Row = Callable[..., Expr]
 
@@ -31,7 +31,7 @@ def _in_float32(name: str, formula: Callable[[Expr], Expr]) -> Row:
 
 
 def _is_finite(x: Expr) -> Expr:
-    return (x.run("Abs") < np.inf) if not is_integer(x.dtype) and x.dtype != BOOL else _always(x)
+    return (x.run("Abs") < np.inf) if is_float(x.dtype) else _always(x)
 
 
 def _always(x: Expr, value: bool = True) -> Expr:
@@ -40,40 +40,16 @@ def _always(x: Expr, value: bool = True) -> Expr:
     return zero | ~zero if value else zero & ~zero
 
 
-def _predicate(name: str) -> Row:
-    def row(x: Expr) -> Expr:
-        if is_integer(x.dtype) or x.dtype == BOOL:
-            return _always(x, False)
-        return x.run(name)
-
-    return row
-
-
-def _not_equal(x: Expr, y: Expr) -> Expr:
-    return ~x.equals(y)
-
-
-def _bools(way: str, x: Expr, y: Expr) -> Expr:
-    """Compare bools as integers, false before true."""
-    if x.dtype == BOOL:
-        x, y = x.cast(np.dtype("uint8")), y.cast(np.dtype("uint8"))
-    return x.run(way, y)
-
-
-def _extreme(name: str, x: Expr, y: Expr) -> Expr:
-    if x.dtype == BOOL:
-        return x | y if name == "Max" else x & y
-    return x.run(name, y)
+def _predicate(name: str, x: Expr) -> Expr:
+    return x.run(name) if is_float(x.dtype) else _always(x, False)
 
 
 def _rounded(name: str, x: Expr) -> Expr:
-    return x if is_integer(x.dtype) or x.dtype == BOOL else x.run(name)
+    return x.run(name) if is_float(x.dtype) else x
 
 
 def _trunc(x: Expr) -> Expr:
-    if is_integer(x.dtype):
-        return x
-    return x.run("Sign") * x.run("Abs").run("Floor")
+    return x.run("Sign") * x.run("Abs").run("Floor") if is_float(x.dtype) else x
 
 
 # Integers and remainders ------------------------------------------------------------------------
@@ -155,8 +131,7 @@ def _shift(direction: str, x: Expr, y: Expr) -> Expr:
 def _cast(op: Op, x: Expr) -> Expr:
     """Return a cast: floats are held at the ends of an integer dtype, NaN becomes 0."""
     target = op.dtype
-    if not is_integer(target) or is_integer(x.dtype) or x.dtype == BOOL:
-        # One rounding: the kernels go from wide dtypes to bfloat16 by way of float32 at most.
+    if not is_integer(target) or not is_float(x.dtype):
         return x.cast(target)
     info = np.iinfo(target)
     x = x.cast(FLOAT64)
@@ -285,73 +260,55 @@ def _gelu(x: Expr, form: str = "none") -> Expr:
     return x.run("Max", -64.0).run("Gelu", approximate=form)
 
 
+# Primitives that are one operator, with its name.
+OPERATORS = """absolute:Abs add:Add cos:Cos divide:Div equal:Equal erf:Erf exp:Exp greater:Greater
+    greater_equal:GreaterOrEqual less:Less less_equal:LessOrEqual log:Log maximum:Max minimum:Min
+    multiply:Mul reciprocal:Reciprocal sign:Sign sin:Sin sqrt:Sqrt subtract:Sub tanh:Tanh"""
+
+
 def _copied(op: Op, x: Expr) -> Expr:
     return x
 
 
 ROWS: dict[str, Row] = {
-    "absolute": lambda x: x if x.dtype == BOOL else x.run("Abs"),
+    **{name: operator(op) for name, op in (pair.split(":") for pair in OPERATORS.split())},
     "acos": _in_float32("Acos", _acos),
     "acosh": _acosh,
-    "add": operator("Add"),
     "asin": _in_float32("Asin", _asin),
     "asinh": _asinh,
     "atan": _in_float32("Atan", _atan),
     "atan2": _atan2,
     "atanh": _atanh,
-    "bitwise_and": lambda x, y: x & y,
-    "bitwise_not": lambda x: ~x,
-    "bitwise_or": lambda x, y: x | y,
-    "bitwise_xor": lambda x, y: x ^ y,
+    **dict.fromkeys(("bitwise_and", "logical_and"), lambda x, y: x & y),
+    **dict.fromkeys(("bitwise_not", "logical_not"), lambda x: ~x),
+    **dict.fromkeys(("bitwise_or", "logical_or"), lambda x, y: x | y),
+    **dict.fromkeys(("bitwise_xor", "logical_xor"), lambda x, y: x ^ y),
     "ceil": partial(_rounded, "Ceil"),
-    "cos": operator("Cos"),
     "cosh": _cosh,
-    "divide": operator("Div"),
-    "equal": operator("Equal"),
-    "erf": operator("Erf"),
-    "exp": operator("Exp"),
     "expm1": _expm1,
     "floor": partial(_rounded, "Floor"),
     "floordivide": _floordivide,
     "gelu": _gelu,
     "gelu_tanh": partial(_gelu, form="tanh"),
-    "greater": partial(_bools, "Greater"),
-    "greater_equal": partial(_bools, "GreaterOrEqual"),
     "isfinite": _is_finite,
-    "isinf": _predicate("IsInf"),
-    "isnan": _predicate("IsNaN"),
+    "isinf": partial(_predicate, "IsInf"),
+    "isnan": partial(_predicate, "IsNaN"),
     "left_shift": partial(_shift, "LEFT"),
-    "less": partial(_bools, "Less"),
-    "less_equal": partial(_bools, "LessOrEqual"),
-    "log": operator("Log"),
     "log1p": _log1p,
-    "logical_and": lambda x, y: x & y,
-    "logical_not": lambda x: ~x,
-    "logical_or": lambda x, y: x | y,
-    "logical_xor": lambda x, y: x ^ y,
-    "maximum": partial(_extreme, "Max"),
-    "minimum": partial(_extreme, "Min"),
     "mod": _mod,
-    "multiply": operator("Mul"),
     "negative": lambda x: -x,
-    "not_equal": _not_equal,
+    "not_equal": lambda x, y: ~x.equals(y),
     "power": _power,
-    "reciprocal": operator("Reciprocal"),
     "right_shift": partial(_shift, "RIGHT"),
     "round": partial(_rounded, "Round"),
     "rsqrt": lambda x: x.run("Sqrt").run("Reciprocal"),
     "sigmoid": _sigmoid,
     "sigmoid_slope": _sigmoid_slope,
-    "sign": operator("Sign"),
     "silu": _silu,
-    "sin": operator("Sin"),
     "sinh": _sinh,
     "softplus": _softplus,
-    "sqrt": operator("Sqrt"),
     "square": lambda x: x * x,
-    "subtract": operator("Sub"),
     "tan": _in_float32("Tan", _tan),
-    "tanh": operator("Tanh"),
     "trunc": _trunc,
     "where": lambda condition, x, y: condition.where(x, y),
 }

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ....op_graph.values.dtypes import BOOL, INT64, UINT64, DType, kind, name_of, named_dtype
-from .graph import NodeWriter
+from .graph import NodeWriter, element_type
 from .kernels import SIGN_BIT, carrier
-from .onnx_types import element_type
 
 SMALL = frozenset({"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "IsNaN", "IsInf"})
 # Operators whose results depend on the order of numbers, not on their bits alone.
 ORDERED = frozenset({*SMALL, "Max", "Min", "ReduceMax", "ReduceMin", "TopK", "ArgMax", "ArgMin"})
+
+
+Binary = Callable[["Expr", Any], "Expr"]
+
+
+def _binary(operator: str) -> Binary:
+    return lambda self, other: self.run(operator, other)
+
+
+def _reflected(operator: str) -> Binary:
+    return lambda self, other: self.of(other).run(operator, self)
+
+
+def _logic(name: str) -> Binary:
+    """Return an operator of bools, or of the bits of integers."""
+    return lambda self, other: self.run(name if self.dtype == BOOL else f"Bitwise{name}", other)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,57 +107,17 @@ class Expr:
         made = self.graph.node("Where", [self.name, *[each.name for each in parts]])
         return Expr(self.graph, made, wide).cast(like.dtype)
 
-    def __add__(self, other: Any) -> Expr:
-        return self.run("Add", other)
-
-    def __radd__(self, other: Any) -> Expr:
-        return self.of(other).run("Add", self)
-
-    def __sub__(self, other: Any) -> Expr:
-        return self.run("Sub", other)
-
-    def __rsub__(self, other: Any) -> Expr:
-        return self.of(other).run("Sub", self)
-
-    def __mul__(self, other: Any) -> Expr:
-        return self.run("Mul", other)
-
-    def __rmul__(self, other: Any) -> Expr:
-        return self.of(other).run("Mul", self)
-
-    def __truediv__(self, other: Any) -> Expr:
-        return self.run("Div", other)
-
-    def __rtruediv__(self, other: Any) -> Expr:
-        return self.of(other).run("Div", self)
+    __add__, __radd__ = _binary("Add"), _reflected("Add")
+    __sub__, __rsub__ = _binary("Sub"), _reflected("Sub")
+    __mul__, __rmul__ = _binary("Mul"), _reflected("Mul")
+    __truediv__, __rtruediv__ = _binary("Div"), _reflected("Div")
+    __lt__, __le__ = _binary("Less"), _binary("LessOrEqual")
+    __gt__, __ge__ = _binary("Greater"), _binary("GreaterOrEqual")
+    __and__, __or__, __xor__ = _logic("And"), _logic("Or"), _logic("Xor")
+    equals = _binary("Equal")
 
     def __neg__(self) -> Expr:
         return self.number(0) - self if self.dtype.kind == "u" else self.run("Neg")
-
-    def __lt__(self, other: Any) -> Expr:
-        return self.run("Less", other)
-
-    def __le__(self, other: Any) -> Expr:
-        return self.run("LessOrEqual", other)
-
-    def __gt__(self, other: Any) -> Expr:
-        return self.run("Greater", other)
-
-    def __ge__(self, other: Any) -> Expr:
-        return self.run("GreaterOrEqual", other)
-
-    def equals(self, other: Any) -> Expr:
-        """Return True where both are equal."""
-        return self.run("Equal", other)
-
-    def __and__(self, other: Any) -> Expr:
-        return self.run(_logic("And", self.dtype), other)
-
-    def __or__(self, other: Any) -> Expr:
-        return self.run(_logic("Or", self.dtype), other)
-
-    def __xor__(self, other: Any) -> Expr:
-        return self.run(_logic("Xor", self.dtype), other)
 
     def __invert__(self) -> Expr:
         return self.run("Not" if self.dtype == BOOL else "BitwiseNot")
@@ -149,10 +125,6 @@ class Expr:
     def shifted(self, bits: Any, direction: str) -> Expr:
         """Return an unsigned integer shifted by ``bits`` below its width, LEFT or RIGHT."""
         return self.run("BitShift", bits, direction=direction)
-
-
-def _logic(name: str, dtype: DType) -> str:
-    return name if dtype == BOOL else f"Bitwise{name}"
 
 
 def unsigned(dtype: DType) -> DType:
@@ -164,3 +136,8 @@ def unsigned(dtype: DType) -> DType:
 def is_integer(dtype: DType) -> bool:
     """Return True for an integer dtype."""
     return kind(dtype) == "i"
+
+
+def is_float(dtype: DType) -> bool:
+    """Return True for a float dtype, halves included."""
+    return kind(dtype) == "f"

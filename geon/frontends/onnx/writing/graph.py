@@ -8,12 +8,32 @@ from typing import Any
 
 import numpy as np
 
+from ....errors import UnavailableError
 from ....op_graph.axes.axes import Axes
-from ....op_graph.axes.lengths import Length
-from ....op_graph.values.dtypes import DType
-from .onnx_types import element_type, onnx_package
+from ....op_graph.values.dtypes import DType, name_of
 
 Array = np.ndarray[Any, Any]
+# Operator set 21 with IR version 10: ReduceMax of bool, Gelu, metadata of nodes and values.
+OPSET_VERSION, IR_VERSION = 21, 10
+OTHER_NAMES = {"float32": "FLOAT", "float64": "DOUBLE"}  # the others have geon's, in capitals
+
+
+def onnx_package() -> Any:
+    """Return the package ``onnx``; raise ``UnavailableError`` if it is not installed."""
+    try:
+        import onnx
+    except ImportError:
+        raise UnavailableError(
+            "geon.frontends.onnx needs the package onnx, which is not installed: "
+            "pip install 'geon[onnx]'"
+        ) from None
+    return onnx
+
+
+def element_type(dtype: DType) -> int:
+    """Return the number of a dtype in ``onnx.TensorProto``."""
+    name = name_of(dtype)
+    return int(getattr(onnx_package().TensorProto, OTHER_NAMES.get(name, name.upper())))
 
 
 class NodeWriter:
@@ -58,14 +78,8 @@ class NodeWriter:
         self, operator: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any
     ) -> None:
         """Write a node whose outputs have these names."""
-        made = self.onnx.helper.make_node(
-            operator,
-            inputs,
-            outputs,
-            name=outputs[0],
-            doc_string=self.remark or None,
-            **attributes,
-        )
+        notes = {"name": outputs[0], "doc_string": self.remark or None}
+        made = self.onnx.helper.make_node(operator, inputs, outputs, **notes, **attributes)
         self.nodes.append(made)
 
     def constant(self, value: Any, dtype: Any = None) -> str:
@@ -98,7 +112,8 @@ class NodeWriter:
 
         The names of all axes are in the metadata ``geon.axes``, separated by commas.
         """
-        shape = [shape_entry(axes[each].expression) for each in order]
+        lengths = [axes[each].expression for each in order]
+        shape = [length if isinstance(length, int) else str(length) for length in lengths]
         made = self.onnx.helper.make_tensor_value_info(name, element_type(dtype), shape)
         if order:
             entry = made.metadata_props.add()
@@ -106,6 +121,21 @@ class NodeWriter:
         return made
 
 
-def shape_entry(length: int | Length) -> int | str:
-    """Return a length as ONNX has it in a shape: an integer, or the name of an open dimension."""
-    return length if isinstance(length, int) else str(length)
+def pruned(nodes: Sequence[Any], needed: set[str]) -> list[Any]:
+    """Return the nodes that compute ``needed`` values, in order; ``needed`` gains what they read.
+
+    Nodes of sub-graphs are removed from these.
+    """
+    kept = []
+    for node in reversed(nodes):
+        if needed.isdisjoint(node.output):
+            continue
+        kept.append(node)
+        needed.update(name for name in node.input if name)
+        for graph in [each.g for each in node.attribute if each.HasField("g")]:
+            inner = {each.name for each in graph.output}
+            rest = pruned(graph.node, inner)
+            del graph.node[:]
+            graph.node.extend(rest)
+            needed |= inner
+    return kept[::-1]

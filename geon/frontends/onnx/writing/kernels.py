@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....op_graph.values.dtypes import DTYPES, DType, kind, name_of, named_dtype
+from ....op_graph.values.dtypes import DTYPES, DType, name_of, named_dtype
 
 WIDE = "int32 int64 float32 float64"
 NUMBERS = "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64"
@@ -72,8 +72,3 @@ def carrier(operator: str, dtype: DType) -> DType:
         if wider in taken:
             return named_dtype(wider)
     raise KeyError(f"no dtype carries {name} in {operator}")
-
-
-def is_float(dtype: DType) -> bool:
-    """Return True for a float dtype, halves included."""
-    return kind(dtype) == "f"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -37,8 +38,11 @@ class LengthWriter:
             return self.graph.constant(np.array(lengths, np.int64))
         key = tuple(lengths)
         if key not in self._shaped:
-            parts = [self._vector(length).name for length in lengths]
-            self._shaped[key] = parts[0] if len(parts) == 1 else self._in_front("Concat", parts)
+            with self._in_front("lengths"):
+                parts = [self._vector(length).name for length in lengths]
+                if len(parts) > 1:
+                    parts = [self.graph.node("Concat", parts, axis=0)]
+            (self._shaped[key],) = parts
         return self._shaped[key]
 
     def scalar(self, length: int | Length) -> str:
@@ -47,34 +51,28 @@ class LengthWriter:
             return self.graph.constant(length, np.int64)
         key = ("scalar", length)
         if key not in self._shaped:
-            outer, self.graph.nodes = self.graph.nodes, self.nodes
-            vector = self._vector(length).name
-            self._shaped[key] = self.graph.node("Squeeze", [vector])
-            self.graph.nodes = outer
+            with self._in_front(f"length {length}"):
+                self._shaped[key] = self.graph.node("Squeeze", [self._vector(length).name])
         return self._shaped[key]
 
-    def _in_front(self, operator: str, parts: list[str]) -> str:
-        outer, self.graph.nodes = self.graph.nodes, self.nodes
-        made = self.graph.node(operator, parts, axis=0)
-        self.graph.nodes = outer
-        return made
+    @contextmanager
+    def _in_front(self, remark: str) -> Iterator[None]:
+        graph = self.graph
+        outer, graph.nodes, graph.remark = (graph.nodes, graph.remark), self.nodes, remark
+        yield
+        graph.nodes, graph.remark = outer
 
     def _vector(self, length: int | Length) -> Expr:
         """Return a length as a list of one int64."""
         if isinstance(length, int):
             return Expr(self.graph, self.graph.constant([length], np.int64), INT64)
-        if length not in self._known:
-            outer, self.graph.nodes = self.graph.nodes, self.nodes
-            remark, self.graph.remark = self.graph.remark, f"length {length}"
-            waiting = [length]
-            while waiting:
-                missing = [inner for inner in waiting[-1].inside if inner not in self._known]
-                if missing:
-                    waiting += missing
-                else:
-                    each = waiting.pop()
-                    self._known[each] = self._written(each)
-            self.graph.nodes, self.graph.remark = outer, remark
+        waiting = [] if length in self._known else [length]
+        while waiting:
+            missing = [inner for inner in waiting[-1].inside if inner not in self._known]
+            waiting += missing
+            if not missing:
+                each = waiting.pop()
+                self._known[each] = self._written(each)
         return self._known[length]
 
     def _written(self, length: Length) -> Expr:

@@ -11,10 +11,8 @@ import numpy as np
 from ....op_graph.op_graph import Op
 from ....version import __version__
 from .exporter import Exporter, OnnxValue
-from .graph import NodeWriter
+from .graph import IR_VERSION, OPSET_VERSION, NodeWriter, pruned
 from .lengths import LengthWriter
-from .onnx_types import IR_VERSION, OPSET_VERSION
-from .pruning import pruned
 from .rows import ROWS
 
 Array = np.ndarray[Any, Any]
@@ -52,38 +50,17 @@ def build_model(
     exporter = Exporter(graph, LengthWriter(graph, sources, lengths), ROWS)
     for port in inputs:
         exporter.values[port.op] = OnnxValue(port.name, port.op.axes.names)
-        if port.default is not None:
-            graph.initializers[port.name] = port.default
     for port in constants:
         own = graph.unique(port.name)
         graph.initializers[own] = np.asarray(port.default)
         exporter.values[port.op] = OnnxValue(own, port.op.axes.names)
     exporter.write([port.op for port in outputs])
+    # Rows do not see defaults, which are no constants.
+    graph.initializers.update({p.name: p.default for p in inputs if p.default is not None})
     graph.remark = ""
     for port in outputs:
         value = exporter.arranged(port.op, port.op.axes.names)
         graph.write("Identity", [value], [port.name])
-    return _assembled(graph, exporter, inputs, outputs, name, metadata)
-
-
-def _sources(inputs: Sequence[Port]) -> dict[str, tuple[str, int]]:
-    """Return for each open name the first input and dimension that have just this length."""
-    found: dict[str, tuple[str, int]] = {}
-    for port in inputs:
-        for position, axis in enumerate(port.op.axes):
-            if axis.open_name is not None:
-                found.setdefault(axis.open_name, (port.name, position))
-    return found
-
-
-def _assembled(
-    graph: NodeWriter,
-    exporter: Exporter,
-    inputs: Sequence[Port],
-    outputs: Sequence[Port],
-    name: str,
-    metadata: Mapping[str, str],
-) -> Any:
     helper, numpy_helper = graph.onnx.helper, graph.onnx.numpy_helper
     described = [
         [graph.described(p.name, p.op.axes, p.op.axes.names, p.op.dtype) for p in ports]
@@ -105,3 +82,13 @@ def _assembled(
     )
     helper.set_model_props(made, dict(metadata))
     return made
+
+
+def _sources(inputs: Sequence[Port]) -> dict[str, tuple[str, int]]:
+    """Return for each open name the first input and dimension that have just this length."""
+    found: dict[str, tuple[str, int]] = {}
+    for port in inputs:
+        for position, axis in enumerate(port.op.axes):
+            if axis.open_name is not None:
+                found.setdefault(axis.open_name, (port.name, position))
+    return found

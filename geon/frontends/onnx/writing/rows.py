@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ....op_graph.op_graph import Op
+from ....op_graph.values.dtypes import FLOAT32, FLOAT64
 from . import contractions, elementwise, indexing, movement, random_bits, reductions, regions
-from .convolutions import or_pooled
+from .contractions import or_pooled
 from .exporter import Exporter, OnnxValue
 from .movement import Row
-from .softmax import softmax, softmax_of
 
 
 def _elementwise(function: Callable[..., Any], with_op: bool) -> Row:
@@ -26,15 +26,66 @@ def _elementwise(function: Callable[..., Any], with_op: bool) -> Row:
     return row
 
 
+# Softmax ----------------------------------------------------------------------------------------
+
+
+def _softmax_of(e: Exporter, op: Op) -> tuple[Op, str] | None:
+    """Return the argument and the axis of a softmax, or of its logarithm, that ends with ``op``.
+
+    The forms are ``exp(s) / sum(exp(s))`` and ``s - log(sum(exp(s)))`` with ``s = x - max(x)``.
+    None is returned if an op inside has further readers, which would compute it again.
+    """
+    first, last = op.args
+    total = last
+    if op.primitive.name == "subtract":
+        if not _is(e, last, "log"):
+            return None
+        total = last.args[0]
+    if not _is(e, total, "sum"):
+        return None
+    powers = total.args[0]
+    if powers.primitive.name != "exp" or len(total.attrs.reduced) != 1:
+        return None
+    shifted = powers.args[0]
+    inner = powers if op.primitive.name == "divide" else shifted
+    if first is not inner or shifted.primitive.name != "subtract":
+        return None
+    once = shifted if inner is powers else powers
+    if e.uses[inner] != 2 or e.uses[once] != 1:
+        return None
+    x, largest = shifted.args
+    while largest.primitive.name == "stop_gradient":
+        largest = largest.args[0]
+    if not _is(e, largest, "max") or largest.args[0] is not x or x.dtype not in (FLOAT32, FLOAT64):
+        return None
+    same = largest.attrs.reduced == total.attrs.reduced
+    return (x, total.attrs.reduced[0]) if same else None
+
+
+def _is(e: Exporter, op: Op, name: str) -> bool:
+    """Return True for an op of this primitive with one reader."""
+    return op.primitive.name == name and e.uses[op] == 1
+
+
 def _or_softmax(operator: str, row: Row) -> Row:
-    """Return the row of a quotient or difference that may be a softmax or its logarithm."""
+    """Return the row of a quotient or difference that may be a softmax or its logarithm.
+
+    What a softmax is made of is written before, and removed again with all that nothing reads.
+    """
 
     def either(e: Exporter, op: Op) -> OnnxValue:
-        found = softmax_of(e, op)
-        return row(e, op) if found is None else softmax(e, found[0], found[1], operator)
+        found = _softmax_of(e, op)
+        if found is None:
+            ordinary: OnnxValue = row(e, op)
+            return ordinary
+        (x, axis), value = found, e.complete(found[0], found[1:])
+        made = e.expr(value.name, x.dtype).run(operator, axis=value.order.index(axis))
+        return OnnxValue(made.name, value.order)
 
     return either
 
+
+# The table --------------------------------------------------------------------------------------
 
 ROWS: dict[str, Row] = {
     **{name: _elementwise(row, False) for name, row in elementwise.ROWS.items()},

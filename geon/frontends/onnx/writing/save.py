@@ -18,8 +18,8 @@ from ....op_graph.nodes import made_at
 from ....op_graph.op_graph import Leaf, Op, VoidOp, deep_order
 from ....op_graph.values.tree import SINGLE, Structure, structure_of
 from ....transformers.base import Transformer, make_transformer
+from .graph import onnx_package
 from .model import Port, build_model
-from .onnx_types import onnx_package
 from .target import OnnxExporter
 
 if TYPE_CHECKING:
@@ -57,11 +57,11 @@ def save(
     gives, and ``IncompleteError`` for a primitive without a row in the exporter's table.
     """
     f, values = _lowered("save", results, inputs, transformer, specialize)
-    changed = next((leaf for leaf, _ in f.program.updates), None)
-    if changed is not None:
+    draws = [op for op in deep_order(f.program.roots) if op.primitive.name == "random_bits"]
+    for changed, _ in f.program.updates:
         raise ArgumentError(
             f"save: the results draw random numbers, which advances the counter {changed} (made at "
-            f"{made_at(_first_draw(f))}), and a model has no state between calls; write it with "
+            f"{made_at(draws[0])}), and a model has no state between calls; write it with "
             "save_training, which has the counter as an input and an output, or leave the draw out"
         )
     constants = [Port(_name(leaf, "variable"), leaf, array) for leaf, array in values.items()]
@@ -107,19 +107,16 @@ def save_training(
         for leaf, port in zip(updates, state, strict=True)
     ]
     entries = [
-        {
-            "input": old.name,
-            "output": after.name,
-            "trainable": leaf.info.trainable,
-            "persistent": leaf.info.persistent,
-        }
+        {"input": old.name, "output": after.name, **_flags(leaf)}
         for leaf, old, after in zip(updates, state, new, strict=True)
     ]
+    ports = [*_data(f), *state], constants, [*outputs, *new]
     metadata = {STATE_KEY: json.dumps(entries)}
-    proto = build_model(
-        [*_data(f), *state], constants, [*outputs, *new], name, metadata, default_lengths()
-    )
-    _write(path, proto, external_data)
+    _write(path, build_model(*ports, name, metadata, default_lengths()), external_data)
+
+
+def _flags(leaf: Leaf) -> dict[str, bool]:
+    return {"trainable": leaf.trainable, "persistent": leaf.persistent}
 
 
 # The computation ----------------------------------------------------------------------------------
@@ -184,20 +181,11 @@ def _refuse(what: str, results: list[Op], inputs: tuple[Any, ...]) -> None:
                 f"save: the results run {place}, an effect, and a model only computes values; "
                 "write the step with save_training, whose outputs include the new state"
             )
-        if (
-            name == "placeholder"
-            and isinstance(op, Leaf)
-            and id(op) not in fed
-            and not op.info.inside
-        ):
+        if op.is_input and id(op) not in fed and isinstance(op, Leaf) and not op.info.inside:
             raise ArgumentError(
                 f"{what}: the results depend on the placeholder {place}, which is not among the "
                 f"inputs: add it, {what}(path, results, [..., {op.name or 'x'}])"
             )
-
-
-def _first_draw(f: Computation) -> Op:
-    return next(op for op in deep_order(f.program.roots) if op.primitive.name == "random_bits")
 
 
 # Names --------------------------------------------------------------------------------------------
@@ -247,16 +235,8 @@ def _write(path: str | os.PathLike[str], proto: Any, external: bool | None) -> N
     data = f"{target.name}.data"
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
         made = Path(folder) / target.name
-        if external:
-            onnx.save_model(
-                proto,
-                made,
-                save_as_external_data=True,
-                location=data,
-                size_threshold=MIN_EXTERNAL_BYTES,
-            )
-        else:
-            onnx.save_model(proto, made)
+        options = {"location": data, "size_threshold": MIN_EXTERNAL_BYTES} if external else {}
+        onnx.save_model(proto, made, save_as_external_data=external, **options)
         onnx.checker.check_model(made, full_check=True)
         if (Path(folder) / data).exists():
             os.replace(Path(folder) / data, target.parent / data)

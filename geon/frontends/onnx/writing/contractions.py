@@ -158,9 +158,7 @@ def _pads(images: Op, windows: Op) -> tuple[int, int] | None:
     """
     a, length = windows.attrs, images.axes[windows.attrs.axis].expression
     reach = (a.window.expression - 1) * a.dilation + 1
-    if not isinstance(reach, int) or not isinstance(a.before, int):
-        return None
-    if a.before < 0:
+    if not isinstance(reach, int) or not isinstance(a.before, int) or a.before < 0:
         return None
     for after in range(reach + a.stride):
         if (length + a.before + after - reach) // a.stride + 1 == a.length:
@@ -181,11 +179,10 @@ def convolution(e: Exporter, op: Op) -> OnnxValue | None:
         return None
     for k in (0, 1):
         windows, filters = windowed(op.args[k], 0.0), op.args[1 - k]
-        if windows is None:
-            continue
-        summed = all(name in op.attrs.over and name in filters.axes for name in windows.inside)
-        if summed and not any(name in filters.axes for name in windows.spatial):
-            return _convolved(e, op, windows, filters)
+        if windows is not None:
+            summed = all(name in op.attrs.over for name in windows.inside)
+            if summed and not any(name in filters.axes for name in windows.spatial):
+                return _convolved(e, op, windows, filters)
     return None
 
 
@@ -197,9 +194,8 @@ def _convolved(e: Exporter, op: Op, windows: WindowedImages, filters: Op) -> Onn
     groups = [name for name in plain if name in filters.axes and name not in op.attrs.over]
     kernels = [n for n in filters.axes.names if n not in windows.inside and n not in plain]
     count = product([images.axes[name].expression for name in groups])
-    if any(len(each) > 1 for each in (batch, channels, groups, kernels)):
-        return None
-    if not isinstance(count, int):
+    many = any(len(each) > 1 for each in (batch, channels, groups, kernels))
+    if many or not isinstance(count, int):
         return None
     x = _grouped(e, images, (batch, [*groups, *channels]), windows.spatial)
     w = _grouped(e, filters, ([*groups, *kernels], channels), windows.inside)
@@ -234,13 +230,10 @@ def _pooled(e: Exporter, op: Op, operator: str, padding: float) -> OnnxValue | N
     windows = windowed(op.args[0], padding)
     if windows is None or kind(op.dtype) != "f" or set(windows.inside) != set(op.attrs.reduced):
         return None
-    if any(not isinstance(size, int) for size in windows.sizes):
+    pads = zip(windows.options["pads"], windows.sizes * 2, strict=True)
+    if any(pad >= size for pad, size in pads):
         return None
-    pads = windows.options["pads"]
-    if any(pad >= size for pad, size in zip(pads, windows.sizes * 2, strict=True)):
-        return None
-    others = windows.others()
-    groups = (others[:-1], others[-1:])
+    groups = (windows.others()[:-1], windows.others()[-1:])
     x = _grouped(e, windows.images, groups, windows.spatial)
     extra = {"count_include_pad": 1} if operator == "AveragePool" else {}
     options = {**windows.options, **extra, "kernel_shape": list(windows.sizes)}

@@ -266,10 +266,6 @@ OPERATORS = """absolute:Abs add:Add cos:Cos divide:Div equal:Equal erf:Erf exp:E
     multiply:Mul reciprocal:Reciprocal sign:Sign sin:Sin sqrt:Sqrt subtract:Sub tanh:Tanh"""
 
 
-def _copied(op: Op, x: Expr) -> Expr:
-    return x
-
-
 ROWS: dict[str, Row] = {
     **{name: operator(op) for name, op in (pair.split(":") for pair in OPERATORS.split())},
     "acos": _in_float32("Acos", _acos),
@@ -315,7 +311,7 @@ ROWS: dict[str, Row] = {
 # Rows that also take the op, for its attributes or dtype.
 ROWS_WITH_OP: dict[str, Callable[..., Expr]] = {
     "cast": _cast,
-    "copy": _copied,
+    "copy": lambda op, x: x,
 }
 FLOAT32_OPERATORS = frozenset({"erf", "gelu", "gelu_tanh"})  # with kernels for float32 alone
 

@@ -51,8 +51,6 @@ class Exporter:
         order = post_order(roots, self.values)
         self.uses = Counter([*roots, *[arg for op in order for arg in op.args]])
         for op in order:
-            if op in self.values:
-                continue
             self.graph.remark = f"{op.primitive.name} {op.axes} {op.file_info}"
             self.values[op] = self.rows[op.primitive.name](self, op)
 

@@ -71,16 +71,10 @@ class NodeWriter:
     ) -> list[str]:
         """Write a node with several outputs, and return their names."""
         names = [self.unique(operator.lower()) for _ in range(outputs)]
-        self.write(operator, inputs, names, **attributes)
-        return names
-
-    def write(
-        self, operator: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any
-    ) -> None:
-        """Write a node whose outputs have these names."""
-        notes = {"name": outputs[0], "doc_string": self.remark or None}
-        made = self.onnx.helper.make_node(operator, inputs, outputs, **notes, **attributes)
+        notes = {"name": names[0], "doc_string": self.remark}
+        made = self.onnx.helper.make_node(operator, inputs, names, **notes, **attributes)
         self.nodes.append(made)
+        return names
 
     def constant(self, value: Any, dtype: Any = None) -> str:
         """Return the name of an initializer; equal ones are one."""

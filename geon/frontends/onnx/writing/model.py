@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,8 +17,7 @@ from .rows import ROWS
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, eq=False)
-class Port:
+class Port(NamedTuple):
     """An input or output of a model by its name: what is fed, or what is computed.
 
     ``default`` is the value of an input that need not be fed.
@@ -46,8 +44,7 @@ def build_model(
     graph = NodeWriter()
     for port in (*inputs, *outputs):
         graph.unique(port.name)
-    sources = _sources(inputs)
-    exporter = Exporter(graph, LengthWriter(graph, sources, lengths), ROWS)
+    exporter = Exporter(graph, LengthWriter(graph, _sources(inputs), lengths), ROWS)
     for port in inputs:
         exporter.values[port.op] = OnnxValue(port.name, port.op.axes.names)
     for port in constants:
@@ -57,10 +54,9 @@ def build_model(
     exporter.write([port.op for port in outputs])
     # Rows do not see defaults, which are no constants.
     graph.initializers.update({p.name: p.default for p in inputs if p.default is not None})
-    graph.remark = ""
     for port in outputs:
         value = exporter.arranged(port.op, port.op.axes.names)
-        graph.write("Identity", [value], [port.name])
+        graph.nodes.append(graph.onnx.helper.make_node("Identity", [value], [port.name]))
     helper, numpy_helper = graph.onnx.helper, graph.onnx.numpy_helper
     described = [
         [graph.described(p.name, p.op.axes, p.op.axes.names, p.op.dtype) for p in ports]
@@ -86,9 +82,5 @@ def build_model(
 
 def _sources(inputs: Sequence[Port]) -> dict[str, tuple[str, int]]:
     """Return for each open name the first input and dimension that have just this length."""
-    found: dict[str, tuple[str, int]] = {}
-    for port in inputs:
-        for position, axis in enumerate(port.op.axes):
-            if axis.open_name is not None:
-                found.setdefault(axis.open_name, (port.name, position))
-    return found
+    places = [(axis.open_name, p.name, k) for p in inputs for k, axis in enumerate(p.op.axes)]
+    return {own: (name, k) for own, name, k in places[::-1] if own is not None}

@@ -11,8 +11,7 @@ import numpy as np
 from ....op_graph.op_graph import Op
 from ....op_graph.values.dtypes import INT64, DType, kind
 from .exporter import Exporter, OnnxValue
-from .expressions import Expr
-from .kernels import carrier
+from .expressions import Expr, carrier
 from .movement import Row
 
 FLAG: DType = np.dtype("uint8")  # of bools where the kernels have no bool

@@ -6,8 +6,7 @@ Values that all steps read are not inputs of a sub-graph: it reads them by their
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +19,7 @@ from .movement import END, Row
 Known = dict[Op, OnnxValue]
 
 
-@dataclass(frozen=True)
-class Carries:
+class Carries(NamedTuple):
     """The carries of a loop: parameters of its body, initial values, and types of the inputs."""
 
     known: Known

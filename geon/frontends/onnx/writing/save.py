@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ....transformers.computation import Computation
 
 Array = np.ndarray[Any, Any]
-STATE_KEY = "geon.state"
+STATE_KEY, STATE_FIELDS = "geon.state", ("input", "output", "trainable", "persistent")
 # Bytes of initializers above which they go to a file of their own: protobuf ends at 2 GiB.
 MAX_INTERNAL_BYTES = 1 << 30
 MIN_EXTERNAL_BYTES = 1024  # smaller initializers stay in the model
@@ -64,7 +64,7 @@ def save(
             f"{made_at(draws[0])}), and a model has no state between calls; write it with "
             "save_training, which has the counter as an input and an output, or leave the draw out"
         )
-    constants = [Port(_name(leaf, "variable"), leaf, array) for leaf, array in values.items()]
+    constants = [Port(leaf.name or "variable", leaf, array) for leaf, array in values.items()]
     proto = build_model(_data(f), constants, _outputs(f, results), name, {}, default_lengths())
     _write(path, proto, external_data)
 
@@ -84,9 +84,9 @@ def save_training(
 
     ``results`` are as in ``save``, with effects, which have no output. Each variable ``w`` that
     they assign to is an input ``w``, whose default is the present value, and an output ``w_new``;
-    so are the counters of random streams. The metadata ``geon.state`` is a JSON list with an entry
-    for each of them: ``input``, ``output``, ``trainable`` and ``persistent``. Variables that are
-    read alone are initializers. The other arguments, and the errors, are those of ``save``.
+    so are the counters of random streams. The metadata ``geon.state`` lists them in JSON, each with
+    ``input``, ``output``, ``trainable`` and ``persistent``. Variables that are only read are
+    initializers. The other arguments, and the errors, are those of ``save``.
     """
     f, values = _lowered("save_training", results, inputs, transformer, specialize)
     updates = dict(f.program.updates)
@@ -97,9 +97,9 @@ def save_training(
         )
     state, taken = [], {port.name for port in _data(f)}
     for leaf in updates:
-        own = _unique(_name(leaf, "state"), taken)
+        own = _unique(leaf.name or "state", taken)
         state.append(Port(own, leaf, values.pop(leaf)))
-    constants = [Port(_name(leaf, "variable"), leaf, array) for leaf, array in values.items()]
+    constants = [Port(leaf.name or "variable", leaf, array) for leaf, array in values.items()]
     outputs = _outputs(f, results)
     taken |= {port.name for port in outputs}
     new = [
@@ -107,16 +107,12 @@ def save_training(
         for leaf, port in zip(updates, state, strict=True)
     ]
     entries = [
-        {"input": old.name, "output": after.name, **_flags(leaf)}
-        for leaf, old, after in zip(updates, state, new, strict=True)
+        dict(zip(STATE_FIELDS, (x.name, y.name, v.trainable, v.persistent), strict=True))
+        for v, x, y in zip(updates, state, new, strict=True)
     ]
     ports = [*_data(f), *state], constants, [*outputs, *new]
     metadata = {STATE_KEY: json.dumps(entries)}
     _write(path, build_model(*ports, name, metadata, default_lengths()), external_data)
-
-
-def _flags(leaf: Leaf) -> dict[str, bool]:
-    return {"trainable": leaf.trainable, "persistent": leaf.persistent}
 
 
 # The computation ----------------------------------------------------------------------------------
@@ -191,10 +187,6 @@ def _refuse(what: str, results: list[Op], inputs: tuple[Any, ...]) -> None:
 # Names --------------------------------------------------------------------------------------------
 
 
-def _name(op: Op, plain: str) -> str:
-    return op.name or plain
-
-
 def _unique(wanted: str, taken: set[str]) -> str:
     """Return ``wanted``, with a number behind it if it is taken, and add it to ``taken``."""
     name, count = wanted, 1
@@ -206,14 +198,13 @@ def _unique(wanted: str, taken: set[str]) -> str:
 
 def _data(f: Computation) -> list[Port]:
     taken: set[str] = set()
-    return [Port(_unique(_name(leaf, "input"), taken), leaf) for leaf in f.stages().inputs]
+    return [Port(_unique(leaf.name or "input", taken), leaf) for leaf in f.stages().inputs]
 
 
 def _outputs(f: Computation, results: Any) -> list[Port]:
     """Return the outputs: under the keys of a dictionary, else under the names of the results."""
-    taken = {port.name for port in _data(f)} | {
-        _name(leaf, "state") for leaf, _ in f.program.updates
-    }
+    taken = {port.name for port in _data(f)}
+    taken |= {leaf.name or "state" for leaf, _ in f.program.updates}
     tensors = [(where, op) for where, op in _places(results) if not isinstance(op, VoidOp)]
     found = []
     for (where, op), value in zip(tensors, f.program.outputs, strict=True):

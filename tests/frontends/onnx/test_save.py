@@ -257,12 +257,3 @@ def test_a_failed_check_leaves_the_file(tmp_path, monkeypatch):
     with pytest.raises(RuntimeError, match="checked"):
         save(path, x + 1, [x])
     assert path.read_bytes() == b"before" and os.listdir(tmp_path) == ["model.onnx"]
-
-
-def test_without_the_package(tmp_path, monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "onnx", None)
-    x = geon.placeholder([N], name="x")
-    with pytest.raises(geon.UnavailableError, match=r"pip install 'geon\[onnx\]'"):
-        save(tmp_path / "model.onnx", x + 1, [x])

@@ -162,10 +162,6 @@ def _log1p(x: Expr) -> Expr:
     return special.where(x, exact)
 
 
-def _tan(x: Expr) -> Expr:
-    return x.run("Sin") / x.run("Cos")
-
-
 def _atan(x: Expr) -> Expr:
     """Return the arc tangent in float64."""
     near = x.cast(FLOAT32).run("Atan").cast(FLOAT64)
@@ -304,7 +300,7 @@ ROWS: dict[str, Row] = {
     "sinh": _sinh,
     "softplus": _softplus,
     "square": lambda x: x * x,
-    "tan": _in_float32("Tan", _tan),
+    "tan": _in_float32("Tan", lambda x: x.run("Sin") / x.run("Cos")),
     "trunc": _trunc,
     "where": lambda condition, x, y: condition.where(x, y),
 }

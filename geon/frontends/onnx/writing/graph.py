@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import onnx
 
-from ....errors import UnavailableError
 from ....op_graph.axes.axes import Axes
 from ....op_graph.values.dtypes import DType, name_of
 
@@ -18,22 +18,10 @@ OPSET_VERSION, IR_VERSION = 21, 10
 OTHER_NAMES = {"float32": "FLOAT", "float64": "DOUBLE"}  # the others have geon's, in capitals
 
 
-def onnx_package() -> Any:
-    """Return the package ``onnx``; raise ``UnavailableError`` if it is not installed."""
-    try:
-        import onnx
-    except ImportError:
-        raise UnavailableError(
-            "geon.frontends.onnx needs the package onnx, which is not installed: "
-            "pip install 'geon[onnx]'"
-        ) from None
-    return onnx
-
-
 def element_type(dtype: DType) -> int:
     """Return the number of a dtype in ``onnx.TensorProto``."""
     name = name_of(dtype)
-    return int(getattr(onnx_package().TensorProto, OTHER_NAMES.get(name, name.upper())))
+    return int(getattr(onnx.TensorProto, OTHER_NAMES.get(name, name.upper())))
 
 
 class NodeWriter:
@@ -44,7 +32,6 @@ class NodeWriter:
     """
 
     def __init__(self) -> None:
-        self.onnx = onnx_package()
         self.nodes: list[Any] = []
         self.initializers: dict[str, Array] = {}
         self.remark = ""  # the doc string of new nodes: op and source line
@@ -72,7 +59,7 @@ class NodeWriter:
         """Write a node with several outputs, and return their names."""
         names = [self.unique(operator.lower()) for _ in range(outputs)]
         notes = {"name": names[0], "doc_string": self.remark}
-        made = self.onnx.helper.make_node(operator, inputs, names, **notes, **attributes)
+        made = onnx.helper.make_node(operator, inputs, names, **notes, **attributes)
         self.nodes.append(made)
         return names
 
@@ -99,7 +86,7 @@ class NodeWriter:
         self, nodes: Sequence[Any], name: str, inputs: Sequence[Any], outputs: Sequence[Any]
     ) -> Any:
         """Return a sub-graph of these nodes."""
-        return self.onnx.helper.make_graph(list(nodes), self.unique(name), inputs, outputs)
+        return onnx.helper.make_graph(list(nodes), self.unique(name), inputs, outputs)
 
     def described(self, name: str, axes: Axes, order: Sequence[str], dtype: DType) -> Any:
         """Return the type of a value with dimensions in ``order``, names of open ones included.
@@ -108,7 +95,7 @@ class NodeWriter:
         """
         lengths = [axes[each].expression for each in order]
         shape = [length if isinstance(length, int) else str(length) for length in lengths]
-        made = self.onnx.helper.make_tensor_value_info(name, element_type(dtype), shape)
+        made = onnx.helper.make_tensor_value_info(name, element_type(dtype), shape)
         if order:
             entry = made.metadata_props.add()
             entry.key, entry.value = "geon.axes", ",".join(order)

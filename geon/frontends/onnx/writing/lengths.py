@@ -13,6 +13,8 @@ from ....op_graph.values.dtypes import INT64
 from .expressions import Expr
 from .graph import NodeWriter
 
+Sources = Mapping[str, tuple[str, int]]
+
 
 class LengthWriter:
     """Writes length expressions, each once, in front of all other nodes of the main graph.
@@ -21,12 +23,7 @@ class LengthWriter:
     the lengths of those that no input has.
     """
 
-    def __init__(
-        self,
-        graph: NodeWriter,
-        sources: Mapping[str, tuple[str, int]],
-        defaults: Mapping[str, int],
-    ) -> None:
+    def __init__(self, graph: NodeWriter, sources: Sources, defaults: Mapping[str, int]) -> None:
         self.graph, self.sources, self.defaults = graph, sources, defaults
         self.nodes: list[Any] = []
         self._known: dict[int | Length | str, Expr] = {}

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import onnx
 
 from ....op_graph.op_graph import Op
 from ....version import __version__
@@ -56,8 +57,8 @@ def build_model(
     graph.initializers.update({p.name: p.default for p in inputs if p.default is not None})
     for port in outputs:
         value = exporter.arranged(port.op, port.op.axes.names)
-        graph.nodes.append(graph.onnx.helper.make_node("Identity", [value], [port.name]))
-    helper, numpy_helper = graph.onnx.helper, graph.onnx.numpy_helper
+        graph.nodes.append(onnx.helper.make_node("Identity", [value], [port.name]))
+    helper = onnx.helper
     described = [
         [graph.described(p.name, p.op.axes, p.op.axes.names, p.op.dtype) for p in ports]
         for ports in (inputs, outputs)
@@ -65,12 +66,12 @@ def build_model(
     needed = {port.name for port in (*inputs, *outputs)}
     nodes = pruned([*exporter.lengths.nodes, *graph.nodes], needed)
     tensors = [
-        numpy_helper.from_array(array, own)
+        onnx.numpy_helper.from_array(array, own)
         for own, array in graph.initializers.items()
         if own in needed
     ]
     made = helper.make_model(
-        helper.make_graph(nodes, name, *described, tensors),
+        helper.make_graph(nodes, name, described[0], described[1], tensors),
         opset_imports=[helper.make_opsetid("", OPSET_VERSION)],
         ir_version=IR_VERSION,
         producer_name="geon",

@@ -19,7 +19,7 @@ from .movement import END, Row
 Known = dict[Op, OnnxValue]
 
 
-class Carries(NamedTuple):
+class LoopCarries(NamedTuple):
     """The carries of a loop: parameters of its body, initial values, and types of the inputs."""
 
     known: Known
@@ -27,12 +27,12 @@ class Carries(NamedTuple):
     types: list[Any]
 
     @staticmethod
-    def of(e: Exporter, op: Op) -> Carries:
+    def of(e: Exporter, op: Op) -> LoopCarries:
         """Return the first arguments of a loop as its carries."""
         given = op.attrs.body.parameters[: op.attrs.carries]
         known = {p: OnnxValue(e.graph.unique("carry"), p.axes.names) for p in given}
         initial = [e.arranged(arg, p.axes.names) for arg, p in zip(op.args, given, strict=False)]
-        return Carries(known, initial, [_type(e, value, p) for p, value in known.items()])
+        return LoopCarries(known, initial, [_type(e, value, p) for p, value in known.items()])
 
 
 def _type(e: Exporter, value: OnnxValue, op: Op) -> Any:
@@ -90,7 +90,7 @@ def _stacked(e: Exporter, op: Op) -> Iterator[tuple[Op, OnnxValue]]:
 
 def _scan(e: Exporter, op: Op) -> list[OnnxValue]:
     a, graph = op.attrs, e.graph
-    given, carries = a.body.parameters, Carries.of(e, op)
+    given, carries = a.body.parameters, LoopCarries.of(e, op)
     known = {**carries.known, **_captured(e, op.args[a.captures], given[a.captures])}
     steps = OnnxValue(e.range(a.axis.expression).name, (a.axis.name,))
     inputs = []
@@ -120,7 +120,7 @@ def _scan(e: Exporter, op: Op) -> list[OnnxValue]:
 def _loop(e: Exporter, op: Op) -> list[OnnxValue]:
     """Write a Loop over the first steps of an axis; stacked results are 0 at the others."""
     a, graph = op.attrs, e.graph
-    given, carries = a.body.parameters, Carries.of(e, op)
+    given, carries = a.body.parameters, LoopCarries.of(e, op)
     total = count = e.number(a.axis.expression)
     if a.counted:
         count = e.expr(e.arranged(op.args[-1], ()), op.args[-1].dtype).cast(INT64)
@@ -174,7 +174,7 @@ def while_loop(e: Exporter, op: Op) -> list[OnnxValue]:
     The number of steps is one more carry.
     """
     a, graph = op.attrs, e.graph
-    given, carries = a.body.parameters, Carries.of(e, op)
+    given, carries = a.body.parameters, LoopCarries.of(e, op)
     before, zero = _captured(e, op.args, given[:-1]), graph.constant(0, np.int64)
     start = _condition(e, op, {**before, given[-1]: OnnxValue(zero, ())})
     turn, going, taken = (graph.unique(name) for name in ("turn", "going", "taken"))
@@ -237,15 +237,9 @@ def _branch(e: Exporter, op: Op, number: int) -> list[str]:
         return [e.arranged(result, result.axes.names) for result in body.results]
 
 
-def region_result(e: Exporter, op: Op) -> OnnxValue:
-    """Return one of the results of a loop or branch."""
-    found: OnnxValue = e.values[op.args[0]][op.attrs.number]
-    return found
-
-
 ROWS: dict[str, Row] = {
     "case": case,
-    "region_result": region_result,
+    "region_result": lambda e, op: e.values[op.args[0]][op.attrs.number],
     "scan": scan,
     "while": while_loop,
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import onnx
 
 from ....errors import ArgumentError
 from ....op_graph.axes.length_defaults import default_lengths
@@ -18,7 +19,6 @@ from ....op_graph.nodes import made_at
 from ....op_graph.op_graph import Leaf, Op, VoidOp, deep_order
 from ....op_graph.values.tree import SINGLE, Structure, structure_of
 from ....transformers.base import Transformer, make_transformer
-from .graph import onnx_package
 from .model import Port, build_model
 from .target import OnnxExporter
 
@@ -129,7 +129,6 @@ def _lowered(
 
     Open lengths of variables are those of their values.
     """
-    onnx_package()
     given = (inputs,) if isinstance(inputs, Leaf) else tuple(inputs)
     _refuse(what, [op for _, op in _places(results) if isinstance(op, Op)], given)
     if transformer is None:
@@ -219,14 +218,13 @@ def _outputs(f: Computation, results: Any) -> list[Port]:
 
 def _write(path: str | os.PathLike[str], proto: Any, external: bool | None) -> None:
     """Check a model, write it beside its place, and give it its name at last."""
-    onnx = onnx_package()
     target = Path(path)
     size = sum(tensor.ByteSize() for tensor in proto.graph.initializer)
     external = size > MAX_INTERNAL_BYTES if external is None else external
     data = f"{target.name}.data"
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
         made = Path(folder) / target.name
-        options = {"location": data, "size_threshold": MIN_EXTERNAL_BYTES} if external else {}
+        options: Any = {"location": data, "size_threshold": MIN_EXTERNAL_BYTES} if external else {}
         onnx.save_model(proto, made, save_as_external_data=external, **options)
         onnx.checker.check_model(made, full_check=True)
         if (Path(folder) / data).exists():

@@ -411,7 +411,8 @@ def described(name: str, value: Any) -> list[str]:
     if is_axis(value):
         return [f"The axis `{value}`."]
     parts = []
-    if callable(value):
+    is_error = inspect.isclass(value) and issubclass(value, Exception)
+    if callable(value) and not is_error:
         parts.append(fenced(signatures(name, value), "python"))
     parts.append(linked(inspect.getdoc(value) or "", (), name))
     if inspect.isclass(value):

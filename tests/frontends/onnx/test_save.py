@@ -10,7 +10,7 @@ import onnx
 import pytest
 
 import geon
-from geon.frontends.onnx import save
+from geon.frontends.onnx import load, save
 from geon.frontends.onnx.writing.graph import OPSET_VERSION
 from tests.frontends.onnx.runtime import session
 from tests.places import here
@@ -257,3 +257,15 @@ def test_a_failed_check_leaves_the_file(tmp_path, monkeypatch):
     with pytest.raises(RuntimeError, match="checked"):
         save(path, x + 1, [x])
     assert path.read_bytes() == b"before" and os.listdir(tmp_path) == ["model.onnx"]
+
+
+def test_what_is_written_can_be_read(tmp_path):
+    x, label, weights, p, loss = mlp()
+    results = {"p": p, "loss": loss, "du": geon.deriv(loss, weights[2])}
+    path = tmp_path / "mlp.onnx"
+    save(path, results, [x, label])
+    data = random(5, 4), np.arange(5) % 3
+    found = load(path).computation(geon.NumPyTransformer())(*data)
+    expected = geon.NumPyTransformer().computation(results, x, label)(*data)
+    for value, wanted in zip(found.values(), expected.values(), strict=True):
+        np.testing.assert_allclose(value, wanted, rtol=1e-5, atol=1e-6)

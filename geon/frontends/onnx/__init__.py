@@ -1,7 +1,9 @@
-"""ONNX models as geon graphs: ``load`` a file, run it on any transformer, differentiate it.
+"""ONNX models as geon graphs, and geon's computations as ONNX models.
 
-``load`` returns an ``ImportedModel``; ``register`` adds operators of other domains; ``backend``
-implements the interface of ``onnx.backend.base``. The package needs ``onnx``: ``pip install onnx``.
+``load`` returns an ``ImportedModel``, which runs on any transformer and has derivatives;
+``register`` adds operators of other domains; ``backend`` implements the interface of
+``onnx.backend.base``. ``save`` writes a computation, ``save_training`` a step with its state. The
+package needs ``onnx``: ``pip install onnx``.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from ..positional.values import UnknownValueError
 from .errors import ModelError, UnsupportedError
 from .model import load
 from .table import register
+from .writing.save import save, save_training
 
 __all__ = [
     "ImportedModel",
@@ -28,4 +31,6 @@ __all__ = [
     "UnsupportedError",
     "load",
     "register",
+    "save",
+    "save_training",
 ]

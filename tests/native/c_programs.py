@@ -13,6 +13,7 @@ import numpy as np
 WARNINGS = ("-Wall", "-Wextra", "-Werror", "-pedantic")
 MAIN = """\
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "{name}.h"
 
@@ -20,17 +21,18 @@ int main(void)
 {{
     FILE *in = fopen("in.bin", "rb"), *out = fopen("out.bin", "wb");
     {declarations}
-    static _Alignas(64) unsigned char arena[{arena}];
+    {arena}
     {state}
     {reads}
     int code = 0;
-    if ({bytes} > (long long)sizeof arena || !in || !out)
+    if (!in || !out)
         return 100;
     for (int call = 0; call < {calls} && !code; call++) {{
         code = {name}_run({arguments});
         {writes}
     }}
     {last}
+    fclose(out);
     if (code)
         puts({name}_error(code));
     return code;
@@ -66,9 +68,7 @@ class CProgram:
     dtypes. ``compiler`` replaces that of the README.
     """
 
-    def __init__(
-        self, folder, inputs, results, lengths=(), calls=1, name="model", compiler="", arena=1 << 20
-    ):
+    def __init__(self, folder, inputs, results, lengths=(), calls=1, name="model", compiler=""):
         self.folder, self.results, self.calls = Path(folder), results, calls
         header = (self.folder / f"{name}.h").read_text()
         self.inputs = [np.ascontiguousarray(each) for each in inputs]
@@ -103,14 +103,16 @@ class CProgram:
             for n, a in zip(of_inputs, self.inputs, strict=True)
         ]
         writes = [
-            f"fwrite({n}, 1, {r.nbytes}, out);"
-            for n, r in zip(of_results, results, strict=True)
+            f"fwrite({n}, 1, {r.nbytes}, out);" for n, r in zip(of_results, results, strict=True)
         ]
         main = MAIN.format(
             name=name,
             declarations="\n    ".join(declared),
-            arena=f"{name.upper()}_ARENA_BYTES" if "_ARENA_BYTES" in header else arena,
-            bytes=f"{name}_arena_bytes({given})",
+            arena=(
+                f"static _Alignas(64) unsigned char arena[{name.upper()}_ARENA_BYTES];"
+                if "_ARENA_BYTES" in header
+                else f"void *arena = aligned_alloc(64, (size_t){name}_arena_bytes({given}));"
+            ),
             state="\n    ".join(state),
             reads="\n    ".join(reads),
             calls=calls,

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -117,3 +118,31 @@ KIND of_KIND(KIND x)
     arguments = [*find_toolchain().command, *FLAGS, "-Werror", "-fsyntax-only", "-x", "c", "-"]
     ran = subprocess.run(arguments, input=text, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
+
+
+def test_names_that_macros_paste():
+    """A function of equal text in two units calls the static function of its own unit."""
+    form = """
+#define WIDTH KIND
+static int low_1(void)
+{
+    return WIDTH;
+}
+#define CALL(kind, number) low_##number()
+static int either(void)
+{
+    return CALL(low, 1);
+}
+int of_KIND(void);
+int of_KIND(void)
+{
+    return either();
+}
+"""
+    main = "int main(void)\n{\n    return of_3() * 10 + of_4();\n}\n"
+    text = one_file([form.replace("KIND", "3"), form.replace("KIND", "4"), main])
+    with tempfile.TemporaryDirectory() as folder:
+        made = f"{folder}/main"
+        command = [*find_toolchain().command, "-x", "c", "-", "-o", made]
+        subprocess.run(command, input=text, text=True, check=True)
+        assert subprocess.run([made]).returncode == 34

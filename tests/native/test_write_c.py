@@ -47,8 +47,11 @@ def check(program, expected):
 # Fixed lengths --------------------------------------------------------------------------------
 
 
-def of_fixed_lengths(transformer):
-    """Elementwise ops, reductions and casts over fixed lengths, of many dtypes."""
+def of_fixed_lengths(transformer, factor):
+    """Elementwise ops, reductions and casts over fixed lengths, of many dtypes.
+
+    A process compiles programs of one structure once: each compiler gets another ``factor``.
+    """
     x = geon.placeholder([H, C], name="x y")
     n = geon.placeholder([C], "int32", name="int")
     truth = geon.placeholder([], "bool", name="x-y")
@@ -57,7 +60,7 @@ def of_fixed_lengths(transformer):
     results = [
         geon.softmax(x, C),
         geon.where(truth, geon.exp(wide), geon.sin(wide)),
-        geon.sum(geon.cast(x, "float16") * 3, C),
+        geon.sum(geon.cast(x, "float16") * factor, C),
         brain * brain,
         geon.cumsum(n, C) // 3,
         geon.any(x > 2, C),
@@ -83,7 +86,8 @@ def test_fixed_lengths(tmp_path, monkeypatch, compiler):
         command = f"{sys.executable} -m ziglang cc"
         monkeypatch.setenv("CC", command)
     with geon.make_transformer("native", threads=1) as transformer:
-        f, data = of_fixed_lengths(transformer), data_of_fixed_lengths()
+        f = of_fixed_lengths(transformer, 3 if compiler == "gcc" else 5)
+        data = data_of_fixed_lengths()
         expected = outcome(f, data)
         f.write_c(tmp_path, name="fixed")
     header = (tmp_path / "fixed.h").read_text()
@@ -93,3 +97,163 @@ def test_fixed_lengths(tmp_path, monkeypatch, compiler):
     assert "struct fixed_state" not in header and not (tmp_path / "fixed.bin").exists()
     program = CProgram(tmp_path, data, expected[0], name="fixed", compiler=command)
     assert check(program, expected) == ("", b"")
+
+
+# Training -------------------------------------------------------------------------------------
+
+
+def of_training(transformer):
+    """A step of a network with dropout over an open batch: products, draws, new variables."""
+    x, target = geon.placeholder([N, C], name="x"), geon.placeholder([N], "int64", name="target")
+    random = geon.Random(3)
+    w = geon.Variable([C, H], initial_value=geon.Random(0).normal([C, H]), name="w")
+    v = geon.Variable([H, K], initial_value=geon.Random(1).normal([H, K]), name="v")
+    momentum = geon.Variable([C, H], initial_value=0, name="momentum")
+    hidden = geon.tanh(geon.dot(x, w)) * random.bernoulli([N, H], 0.8)
+    costs = -geon.gather(geon.log_softmax(geon.dot(hidden, v), K), target, K)
+    loss = geon.mean(costs)
+    loss.name = "loss"
+    dw, dv = geon.deriv(loss, [w, v])
+    new = 0.9 * momentum + dw
+    step = geon.doall(
+        [geon.assign(momentum, new), geon.assign(w, w - 0.1 * new), geon.assign(v, v - 0.1 * dv)]
+    )
+    return transformer.computation([loss, geon.softmax(hidden, H), step], x, target)
+
+
+def data_of_training(n=70):
+    random = np.random.default_rng(n)
+    return random.normal(size=(n, 40)).astype(np.float32), random.integers(0, 3, n)
+
+
+def state_of(transformer, header, name="model"):
+    """The bytes of the state's structure for the transformer's variables."""
+    members = [line.split("[")[0].split()[-1] for line in header.splitlines() if "_ALIGNED " in line
+               and "#" not in line]  # fmt: skip
+    found = []
+    for member in members:
+        slots = [s for s in transformer.state.slots if (s.name or "random_calls") == member]
+        raw = transformer.state.get(slots[0]).tobytes()
+        found.append(raw.ljust(-(-len(raw) // 64) * 64, b"\0"))
+    return b"".join(found)
+
+
+@pytest.mark.parametrize("threads", [pytest.param(1, marks=pytest.mark.slow), 2])
+def test_training(transformer, tmp_path, threads):
+    """State after several calls is native's, bit for bit, from values that native code left."""
+    f, data = of_training(transformer), data_of_training()
+    f(*data)
+    f.write_c(tmp_path, threads=threads)
+    assert (tmp_path / "model_threads.c").exists() == (threads > 1)
+    expected = outcome(f, data, calls=3)
+    header = (tmp_path / "model.h").read_text()
+    assert "_ARENA_BYTES" not in header and "int64_t model_arena_bytes(int64_t N);" in header
+    assert "struct model_state *state, int64_t N, void *arena);" in header
+    program = CProgram(tmp_path, data, expected[0], [70], calls=3)
+    printed, state = check(program, expected)
+    assert state == state_of(transformer, header) and printed == ""
+
+
+# Loops, library functions, prints ---------------------------------------------------------------
+
+
+def of_loops(transformer):
+    """A scan, a loop that ends by a condition, branches, sorts, scatters, checked positions."""
+    T = geon.Axis("T")
+    x = geon.placeholder([T, K], name="x")
+    at = geon.placeholder([T], "int64", name="at")
+    start = geon.constant([1.0, 2.0, 3.0], [K], dtype="float32")
+    last, seen = geon.scan(lambda c, e: (geon.sin(c + e), c * e), start, x, over=T)
+    total = geon.while_loop(lambda c: geon.max(c) < 100, lambda c: c * c + 2, geon.absolute(last))
+    branch = geon.cond(geon.sum(x) > 0, lambda: geon.exp(last), lambda: -last)
+    ordered = geon.sort(x, T)
+    labelled = geon.gather(ordered, at, T)
+    added = geon.scatter(ordered, at, labelled, T, mode="add")
+    table = geon.constant(np.arange(3000) % 7, [geon.Axis("M", 3000)], dtype="int16")
+    results = [
+        last,
+        seen,
+        total,
+        branch,
+        labelled,
+        added,
+        geon.argsort(x, T),
+        geon.cumsum(x, T),
+        geon.top_k(x, 2, K)[1],
+        geon.sum(table * geon.cast(geon.sum(at), "int16")),
+        geon.print(geon.cast(labelled[{T: slice(0, 2)}], "float16"), "first"),
+        geon.print(at, "at"),
+    ]
+    return transformer.computation(results, x, at)
+
+
+def test_loops(transformer, tmp_path, capfd):
+    f = of_loops(transformer)
+    random = np.random.default_rng(2)
+    x = (random.normal(size=(9, 3)) * 4).astype(np.float32)
+    good, bad = random.integers(0, 9, 9), np.full(9, 9)
+    expected = outcome(f, (x, good))
+    lines = capfd.readouterr().out
+    f.write_c(tmp_path, name="loops")
+    assert "a constant int16" in (tmp_path / "loops.h").read_text()
+    program = CProgram(tmp_path, (x, good), expected[0], [9], name="loops")
+    printed, _ = check(program, expected)
+    # NumPy shows fewer digits than C.
+    assert printed.splitlines()[-1] == f"at = [{' '.join(map(str, good))}]"
+    numbers = [np.array(text.replace("[", " ").replace("]", " ").split("=")[1].split(), np.float16)
+               for text in (printed.split("at =")[0], lines.split("at =")[0])]  # fmt: skip
+    assert np.allclose(*numbers, rtol=1e-3)
+    (tmp_path / "in.bin").write_bytes(x.tobytes() + bad.tobytes())
+    code, printed, calls, _ = program.run()
+    assert code > 0 and not calls and "a position lies outside of -(T) to T - 1" in printed
+    assert "used as positions at" in printed and "test_write_c.py" in printed
+
+
+# A shared object -------------------------------------------------------------------------------
+
+
+def test_shared_object(transformer, tmp_path):
+    """Functions, header and a file of values; what a call refuses, without a crash."""
+    x = geon.placeholder([N, C], "float64", name="x")
+    w = geon.Variable([C], "float64", initial_value=np.arange(40.0), name="class")
+    f = transformer.computation(
+        [geon.exp(-x * w), geon.assign(w, w + geon.sum(x[{N: slice(2, 4)}], N))], x
+    )
+    f.write_shared(tmp_path / "lib" / "step.so", name="step", values="file")
+    assert sorted(each.name for each in (tmp_path / "lib").iterdir()) == [
+        "step.bin",
+        "step.h",
+        "step.so",
+    ]
+    header = (tmp_path / "lib" / "step.h").read_text()
+    assert "double class_2[40]; /* (C:40) float64, written */" in header
+    library = ctypes.CDLL(str(tmp_path / "lib" / "step.so"))
+    library.step_arena_bytes.restype = ctypes.c_int64
+    library.step_arena_bytes.argtypes = [ctypes.c_int64]
+    library.step_error.restype = ctypes.c_char_p
+    state = np.frombuffer((tmp_path / "lib" / "step.bin").read_bytes(), np.float64).copy()
+    memory = np.empty(library.step_arena_bytes(5) + 64, np.uint8)
+    start = memory.ctypes.data + -memory.ctypes.data % 64
+    data = np.random.default_rng(1).normal(size=(5, 40))
+    mine = np.empty_like(data)
+
+    def run(n, arena):
+        return library.step_run(
+            *[ctypes.c_void_p(each.ctypes.data) for each in (data, mine, state)],
+            ctypes.c_int64(n),
+            ctypes.c_void_p(arena),
+        )
+
+    for _ in range(2):
+        assert run(5, start) == 0
+        assert same_bits(mine, f(data)[0])
+    assert same_bits(state, transformer.get(w))
+    texts = [library.step_error(run(*each)).decode() for each in
+             [(0, start), (1 << 60, start), (3, start), (5, None), (5, start + 8)]]  # fmt: skip
+    assert texts[0] == texts[1] and texts[0].startswith("the length N of a call must lie in 1 to")
+    assert "4 <= N is needed" in texts[2]
+    assert texts[3] == texts[4] == "the arena must begin at a multiple of 64 bytes, and not be NULL"
+    assert library.step_arena_bytes(3) == library.step_arena_bytes(0) == -1
+    assert library.step_error(0) == b"no error"
+    assert library.step_error(-1) == library.step_error(999) == b"no code of step_run"
+    assert same_bits(state, transformer.get(w))

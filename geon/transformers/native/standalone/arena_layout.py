@@ -69,16 +69,16 @@ def layout_statements(
     for k in sorted(range(len(sizes)), key=lambda k: (offsets[k], offsets[k] + sampled[k], k)):
         start = max((ends[j] for j in below[k] if j in ends), default=0)
         moving = [j for j in below[k] if j not in ends]
-        lines.append(f"at[{k}] = {start};")
-        lines += [f"if (end[{j}] > at[{k}]) at[{k}] = end[{j}];" for j in moving]
+        lines.append(f"at_[{k}] = {start};")
+        lines += [f"if (end_[{j}] > at_[{k}]) at_[{k}] = end_[{j}];" for j in moving]
         size = sizes[k]
         if isinstance(size, int):
             size = -(-size // alignment) * alignment
-            lines.append(f"end[{k}] = at[{k}] + {size};")
+            lines.append(f"end_[{k}] = at_[{k}] + {size};")
             if not moving:
                 ends[k] = start + size
         else:
             each, mask = f"({length(size)} + {alignment - 1})", f"~INT64_C({alignment - 1})"
-            lines.append(f"end[{k}] = at[{k}] + ({each} & {mask});")
+            lines.append(f"end_[{k}] = at_[{k}] + ({each} & {mask});")
     known = max(ends.values(), default=0) if len(ends) == len(sizes) else None
     return lines, known

@@ -17,7 +17,7 @@ RESERVED_WORDS = frozenset(
     or or_eq override private protected public register requires restrict return short signed sizeof
     static static_assert stderr stdin stdout struct switch template this thread_local throw true try
     typedef typeid typename typeof union unix unsigned using virtual void volatile wchar_t while xor
-    xor_eq
+    xor_eq int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t uintptr_t
     """.split()
 )
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -40,7 +40,10 @@ class Identifiers:
         self.taken = {*taken, *RESERVED_WORDS}
 
     def new(self, wanted: str) -> str:
-        """Return ``wanted`` as an identifier that no other name of the scope has."""
+        """Return ``wanted`` as an identifier that no other name of the scope has.
+
+        It does not end with an underscore, as local names of the written functions do.
+        """
         base = re.sub(r"\W+", "_", wanted, flags=re.ASCII).strip("_") or "value"
         if base[0].isdigit():
             base = f"value_{base}"

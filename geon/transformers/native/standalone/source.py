@@ -70,14 +70,15 @@ static void *{name}_or_zeros(const void *array, int64_t bytes)
 """
 LAYOUT = """\
 /* Set the offset and the end of each buffer in the arena; return the bytes of all. */
-static int64_t {name}_layout({lengths}int64_t *at, int64_t *end)
+static int64_t {name}_layout({lengths}int64_t *at_, int64_t *end_)
 {{
-    int64_t bytes = 64;
+    int64_t bytes_ = 64;
+    (void)at_, (void)end_;
 {statements}
-    for (int k = 0; k < {count}; k++)
-        if (end[k] > bytes)
-            bytes = end[k];
-    return bytes;
+    for (int k_ = 0; k_ < {count}; k_++)
+        if (end_[k_] > bytes_)
+            bytes_ = end_[k_];
+    return bytes_;
 }}
 """
 FUNCTIONS = """\
@@ -90,8 +91,8 @@ static int {name}_check({lengths})
 
 int64_t {name}_arena_bytes({lengths})
 {{
-    int64_t at[{count}], end[{count}];
-    return {name}_check({given}) ? -1 : {name}_layout({before}at, end);
+    int64_t at_[{count}], end_[{count}];
+    return {name}_check({given}) ? -1 : {name}_layout({before}at_, end_);
 }}
 
 const char *{name}_error(int code)
@@ -102,25 +103,25 @@ const char *{name}_error(int code)
     return code >= 0 && code < {codes} ? texts[code] : "no code of {name}_run";
 }}
 
-int64_t {name}_geon_run(void *const *p, const int64_t *n, int32_t threads, int64_t *report,
+int64_t {name}_geon_run(void *const *p_, const int64_t *n_, int32_t threads, int64_t *report_,
                    void (*show)(int64_t kernel, const void *data));
 
 int {name}_run({parameters})
 {{
-    int64_t at[{count}], end[{count}], report[{words}] = {{0}};
-    const int64_t n[] = {{{open}}};
-    const int wrong = {name}_check({given});
-    if (wrong)
-        return wrong;
+    int64_t at_[{count}], end_[{count}], report_[{words}] = {{0}};
+    const int64_t n_[] = {{{open}}};
+    const int wrong_ = {name}_check({given});
+    if (wrong_)
+        return wrong_;
     if (!arena || (uintptr_t)arena % 64)
         return {arena};
-    {name}_layout({before}at, end);
-    char *const base = arena;
-    void *const p[] = {{
+    {name}_layout({before}at_, end_);
+    char *const base_ = arena;
+    void *const p_[] = {{
 {pointers}
     }};
-    (void)base;
-{shown}    switch ({name}_geon_run(p, n, {threads}, report, {show})) {{
+    (void)base_;
+{shown}    switch ({name}_geon_run(p_, n_, {threads}, report_, {show})) {{
     case 0:
         return 0;
 {cases}    default:
@@ -271,7 +272,7 @@ class SourceText:
                 open=", ".join(map(self.open_length, self.record.lengths)) or "0",
                 arena=self.failures.arena,
                 pointers=_block((f"{each}," for each in self.pointers()), 8),
-                shown=f"    {name}_lengths = n;\n" if shows else "",
+                shown=f"    {name}_lengths = n_;\n" if shows else "",
                 threads=self.threads,
                 show=f"{name}_show" if shows else "0",
                 cases="".join(
@@ -318,7 +319,7 @@ class SourceText:
         if what == "result":
             each = self.interface.results[value]
             return self.whole(each.name, each.size)
-        return f"{self.name}_or_zeros(base + at[{value}], end[{value}] - at[{value}])"
+        return f"{self.name}_or_zeros(base_ + at_[{value}], end_[{value}] - at_[{value}])"
 
     def whole(self, pointer: str, size: Size) -> str:
         """Return the pointer to an array, or to zeros if it may have no element."""

@@ -113,7 +113,9 @@ class WrittenProgram:
         name, state = self.name, self.interface.state
         values = ""
         if state:
-            values = f'_Static_assert(sizeof(struct {name}_state) == {state_bytes(state)}, "size");\n'
+            values = (
+                f'_Static_assert(sizeof(struct {name}_state) == {state_bytes(state)}, "size");\n'
+            )
             values += "" if self.in_file else initialiser(state, name)
         return self.source.files(self.title, self.toolchain, values)
 
@@ -216,5 +218,3 @@ def _write_all(folder: Path, contents: dict[str, bytes]) -> None:
         raise CheckpointError(
             f"{str(folder)!r} cannot be written: {error.strerror}; give a folder that can"
         ) from error
-
-

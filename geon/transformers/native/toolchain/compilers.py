@@ -326,7 +326,9 @@ def _known(command: tuple[str, ...], flags: Sequence[str]) -> tuple[str, ...]:
     return tuple(known)
 
 
-def instruction_macros(command: tuple[str, ...], flags: Sequence[str]) -> tuple[dict[str, str], bool]:
+def instruction_macros(
+    command: tuple[str, ...], flags: Sequence[str]
+) -> tuple[dict[str, str], bool]:
     """Return the relevant predefined macros, and True if it tunes for this processor.
 
     Raises ``UnusableError`` with the compiler's message if it does not know one of the flags.

@@ -21,7 +21,9 @@ def for_processor(toolchain: Toolchain, march: str) -> Toolchain:
     """
     if march == OWN:
         return toolchain
-    chosen = [flag.replace(OWN, str(march)) if flag in CHOICES else flag for flag in toolchain.flags]
+    chosen = [
+        flag.replace(OWN, str(march)) if flag in CHOICES else flag for flag in toolchain.flags
+    ]
     tuned = (WIDE, TUNED, INSTEAD[TUNED])
     flags = tuple(flag for flag in chosen if flag not in tuned)
     try:

@@ -27,12 +27,15 @@ int main(void)
     int code = 0;
     if (!in || !out)
         return 100;
-    for (int call = 0; call < {calls} && !code; call++) {{
+    for (int call = 0; call < {calls}; call++) {{
         code = {name}_run({arguments});
+        if (code)
+            break;
         {writes}
     }}
     {last}
     fclose(out);
+    {free}
     if (code)
         puts({name}_error(code));
     return code;
@@ -113,6 +116,7 @@ class CProgram:
                 if "_ARENA_BYTES" in header
                 else f"void *arena = aligned_alloc(64, (size_t){name}_arena_bytes({given}));"
             ),
+            free="" if "_ARENA_BYTES" in header else "free(arena);",
             state="\n    ".join(state),
             reads="\n    ".join(reads),
             calls=calls,

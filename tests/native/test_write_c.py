@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import itertools
 import sys
 
 import numpy as np
 import pytest
 
 import geon
+from geon.op_graph.axes.lengths import evaluate
+from geon.transformers.native.standalone.arena_layout import SAMPLE_LENGTH, layout_statements
 from geon.transformers.native.toolchain.compilers import find_toolchain
+from geon.transformers.runtime.arena import place
 
 from .c_programs import CProgram, same_bits
 
@@ -257,3 +261,119 @@ def test_shared_object(transformer, tmp_path):
     assert library.step_error(0) == b"no error"
     assert library.step_error(-1) == library.step_error(999) == b"no code of step_run"
     assert same_bits(state, transformer.get(w))
+
+
+# Options, refusals ------------------------------------------------------------------------------
+
+
+def small(transformer, **options):
+    """A computation whose length of ``N`` a variable fixes, with checks for values."""
+    x = geon.placeholder([N, K], "float16", name="x")
+    w = geon.Variable([N], "float16", initial_value=np.arange(4), name="w", trainable=False)
+    y = geon.log(x * w)
+    return transformer.computation([y, geon.assign(w, w + 1)], x, check="nan", **options)
+
+
+def test_a_length_of_a_variable(transformer, tmp_path):
+    """It is no parameter; values lie in a file that ``main`` reads; a failed call changes none."""
+    f = small(transformer)
+    data = np.full((4, 3), 2, np.float16)
+    transformer.set("w", np.arange(1, 5, dtype=np.float16))
+    f.write_c(tmp_path, values="file", march="x86-64")
+    header = (tmp_path / "model.h").read_text()
+    assert "int model_run(const uint16_t *x, uint16_t *result, struct model_state *state, void" in (
+        " ".join(header.split())
+    )
+    assert "-march=x86-64 " in (tmp_path / "README.md").read_text()
+    assert len((tmp_path / "README.md").read_text().splitlines()) < 16
+    expected = outcome(f, (data,), calls=2)
+    program = CProgram(tmp_path, (data,), expected[0], calls=2)
+    code, printed, calls, state = program.run()
+    assert code == 0 and state[:8] == transformer.get("w").tobytes()
+    for mine, native in zip(calls, expected, strict=True):
+        assert np.allclose(mine[0].astype(float), native[0].astype(float), rtol=2e-3)
+    before = (tmp_path / "model.bin").read_bytes()
+    (tmp_path / "in.bin").write_bytes(np.zeros((4, 3), np.float16).tobytes())
+    code, printed, _, state = program.run()
+    assert code and "log" in printed and "not finite" in printed and state == before
+
+
+def test_options_that_are_refused(transformer, tmp_path):
+    f = small(transformer)
+    folder = tmp_path / "none"
+    wrong = [
+        ({"name": "for"}, "no keyword of C"),
+        ({"name": "a-b"}, "letters of ASCII"),
+        ({"threads": 0}, "1 to 1024"),
+        ({"values": "binary"}, '"array"'),
+        ({"march": "z80"}, "z80"),
+    ]
+    for options, cure in wrong:
+        with pytest.raises(geon.ArgumentError, match=cure):
+            f.write_c(folder, **options)
+        assert not folder.exists()
+    with pytest.raises(geon.ArgumentError, match="beside the shared object"):
+        f.write_shared(tmp_path / "model.h")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(geon.CheckpointError, match="give a folder that can"):
+        f.write_c(tmp_path / "file")
+    with geon.make_transformer("numpy") as other:
+        with pytest.raises(geon.UnavailableError, match=r'make_transformer\("native"\)'):
+            small(other).write_c(folder)
+        assert not folder.exists()
+
+
+def test_lengths_that_are_refused(transformer, tmp_path):
+    a = geon.Variable([N], initial_value=np.ones(3), name="a")
+    b = geon.Variable([N], initial_value=np.ones(5), name="b")
+    f = transformer.computation([geon.sum(a), geon.sum(b)])
+    with pytest.raises(geon.AxisError, match=r"length N is 5 in variable b.* and 3 in variable a"):
+        f.write_c(tmp_path / "none")
+    c = geon.Variable([geon.Axis("M")], initial_value=0, name="c")
+    with pytest.raises(geon.AxisError, match="open length M"):
+        transformer.computation(geon.sum(c)).write_c(tmp_path / "none")
+    x = geon.placeholder([N])
+    part = transformer.computation(x[{N: slice(1, 3)}], x, lengths={N: 2})
+    with pytest.raises(geon.GuardError, match="N = 2"):
+        part.write_c(tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+# The arena ------------------------------------------------------------------------------------
+
+
+def evaluated(lines, lengths):
+    """The offsets and ends that the statements of a layout give."""
+    at, end = {}, {}
+    for line in lines:
+        text = line.replace("at_", "at").replace("end_", "end").replace("INT64_C", "")
+        if text.startswith("if"):
+            condition, _, text = text[4:].partition(") ")
+            if not eval(condition, {}, {"at": at, "end": end, **lengths}):
+                continue
+        exec(text.strip(";"), {"at": at, "end": end, **lengths})
+    return at, end
+
+
+def test_layouts_for_all_lengths():
+    """Buffers that are live together never overlap; for sample lengths ``place`` is as good."""
+    random = np.random.default_rng(5)
+    names = {"N": geon.Axis("N").expression, "M": geon.Axis("M").expression}
+    for _ in range(25):
+        count = int(random.integers(1, 14))
+        first = random.integers(0, 12, count)
+        lives = [(int(a), int(a + b)) for a, b in zip(first, random.integers(0, 6, count))]
+        kinds = [64, 1000, 4 * names["N"], 12 * names["M"], names["N"] * names["M"], 7]
+        sizes = [kinds[k] for k in random.integers(0, len(kinds), count)]
+        lines, known = layout_statements(sizes, lives, list(names), 64, lambda s: str(s))
+        assert (known is not None) == all(isinstance(size, int) for size in sizes)
+        for n, m in [(1, 1), (1000, 1), (3, 700), (SAMPLE_LENGTH, SAMPLE_LENGTH)]:
+            lengths = {"N": n, "M": m}
+            given = [evaluate(size, lengths) for size in sizes]
+            at, end = evaluated(lines, lengths)
+            assert all(at[k] % 64 == 0 and end[k] - at[k] >= given[k] for k in range(count))
+            for i, j in itertools.combinations(range(count), 2):
+                if lives[i][0] <= lives[j][1] and lives[j][0] <= lives[i][1]:
+                    assert end[i] <= at[j] or end[j] <= at[i]
+        assert max(end.values()) <= place(given, lives, 64)[1]
+        assert known is None or known == max(end.values())

@@ -1,1 +1,1 @@
-"""Write compiled computations as C that needs no Python: header, source, values, compile command."""
+"""Write compiled computations as C without Python: header, sources, values, commands."""

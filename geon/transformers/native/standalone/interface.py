@@ -137,15 +137,14 @@ def make_interface(
     parameters = Identifiers(PARAMETERS)
     opened = sorted({*found, *record.lengths} - known.keys())
     lengths = {name: parameters.new(name) for name in opened}
-    inputs = [(leaf.name or "input", leaf) for leaf in linking.inputs]
-    made = [
+    inputs, results = (
         tuple([_array(parameters.new(name), op, known) for name, op in group])
-        for group in (inputs, outputs)
-    ]
-    sizes = [each.size for group in made for each in group]
+        for group in ([(leaf.name or "input", leaf) for leaf in linking.inputs], outputs)
+    )
+    sizes = [each.size for each in (*inputs, *results)]
     sizes += [substitute_names(buffer.most(threads), known) for buffer in record.buffers]
     most = largest_length(opened, sizes, record, known) if opened else 0
-    return Interface(*made, variables, constants, known, lengths, most)
+    return Interface(inputs, results, variables, constants, known, lengths, most)
 
 
 def _array(name: str, op: Op, known: Mapping[str, int]) -> ArrayParameter:

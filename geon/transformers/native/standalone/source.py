@@ -39,7 +39,7 @@ PROCESSORS = ("__x86_64__", "__aarch64__")
 TOP = """\
 /* {title}: kernels, and the functions of {name}.h. */
 #if {condition}
-#error "compile with the flags in README.md: they choose the processor that this text is for"
+#error "this text is for other vectors: use the flags in README.md, or write it again with march="
 #endif
 {pragmas}
 """

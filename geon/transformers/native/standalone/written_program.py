@@ -33,10 +33,6 @@ FORMS = (None, "array", "file")
 # Flags of geon's own runs of the compiler that a reader of the README does not need.
 INNER_FLAGS = ("-fPIC", "-pipe", "-Werror=implicit-function-declaration")
 OBJECT_FLAGS = ("-fPIC", "-fvisibility=hidden", "-c")
-OWN_PROCESSOR = (
-    "The text is for processors with the features of the one on which it was written; `-march=native` "
-    "is that of\nthe machine that compiles."
-)
 README = """\
 # {title}
 
@@ -46,9 +42,9 @@ Compile, and link with {libraries}:
 
 {commands}
 
-{processor}
-With these flags results have the bits of geon's native code. Other flags for floating point,
-vectors or the processor change them. The code allocates nothing and uses {threads}.
+The text is for {processor}. With these flags, results have
+the bits of geon's native code; other flags for floating point or vectors change them. The code
+allocates nothing, and uses {threads}.
 """
 
 
@@ -152,7 +148,11 @@ class WrittenProgram:
             values=values,
             libraries="`-lm`" if self.threads == 1 else "`-lm -pthread`",
             commands="\n".join(f"    {line}" for line in lines),
-            processor=OWN_PROCESSOR if self.march == OWN else f"It is for `{self.march}`.",
+            processor=(
+                "processors with the vectors of the one where it was written"
+                if self.march == OWN
+                else f"the processor `{self.march}`"
+            ),
             threads="one thread" if self.threads == 1 else f"at most {self.threads} threads",
         )
 

@@ -94,7 +94,7 @@ def test_fixed_lengths(tmp_path, monkeypatch, compiler):
         data = data_of_fixed_lengths()
         expected = outcome(f, data)
         f.write_c(tmp_path, name="fixed")
-    header = (tmp_path / "fixed.h").read_text()
+    header = " ".join((tmp_path / "fixed.h").read_text().split())
     assert "#define FIXED_ARENA_BYTES " in header and "int64_t fixed_arena_bytes(void);" in header
     assert "const float *x_y, const int32_t *int_2, const bool *x_y_2, " in header
     assert "uint16_t *result_3, uint16_t *result_4, int64_t *result_5, " in header
@@ -362,7 +362,9 @@ def test_layouts_for_all_lengths():
     for _ in range(25):
         count = int(random.integers(1, 14))
         first = random.integers(0, 12, count)
-        lives = [(int(a), int(a + b)) for a, b in zip(first, random.integers(0, 6, count))]
+        lives = [
+            (int(a), int(a + b)) for a, b in zip(first, random.integers(0, 6, count), strict=True)
+        ]
         kinds = [64, 1000, 4 * names["N"], 12 * names["M"], names["N"] * names["M"], 7]
         sizes = [kinds[k] for k in random.integers(0, len(kinds), count)]
         lines, known = layout_statements(sizes, lives, list(names), 64, lambda s: str(s))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 
 from ....version import __version__
 from ...printing.scalars.comments import comment
 from .interface import STATE_ALIGNMENT, ArrayParameter, Interface, StateMember
 
+LINE = 100  # characters
 HEAD = """\
 /* {title}
  *
@@ -61,7 +63,7 @@ RUN = """\
  * Results may not overlap other arrays. Calls on different states, arenas and results may run at
  * the same time{threads}.
  */
-int {name}_run({parameters});
+{declaration};
 
 /* A text for what {name}_run returned. */
 const char *{name}_error(int code);
@@ -98,7 +100,7 @@ def header_text(
         RUN.format(
             name=name,
             lines="\n".join(f" * {line}" for line in described(interface)),
-            parameters=parameters(interface, name),
+            declaration=declaration(interface, name),
             threads=shared,
         )
     )
@@ -117,11 +119,11 @@ def members(state: Iterable[StateMember], guard: str) -> list[str]:
 def described(interface: Interface) -> list[str]:
     """Return a line for each parameter."""
 
-    def line(kind: str, each: ArrayParameter) -> str:
-        return comment(f"{each.name}: {kind} {each.axes} {each.dtype}")
+    def line(each: ArrayParameter, use: str) -> str:
+        return comment(f"{each.name}: {each.axes} {each.dtype}, {use}")
 
-    lines = [line("reads", each) for each in interface.inputs]
-    lines += [line("writes", each) for each in interface.results]
+    lines = [line(each, "read") for each in interface.inputs]
+    lines += [line(each, "written") for each in interface.results]
     if interface.state:
         lines.append("state: the variables and constants of the computation")
     most = interface.most
@@ -132,12 +134,17 @@ def described(interface: Interface) -> list[str]:
     return [*lines, "arena: memory to work in, at a multiple of 64 bytes"]
 
 
-def parameters(interface: Interface, name: str) -> str:
-    """Return the parameter list of the function that computes."""
+def declaration(interface: Interface, name: str) -> str:
+    """Return the declaration of the function that computes, without a semicolon."""
     writes = any(each.written for each in interface.variables)
     const = "" if writes else "const "
     found = [f"const {each.ctype} *{each.name}" for each in interface.inputs]
     found += [f"{each.ctype} *{each.name}" for each in interface.results]
     found += [f"{const}struct {name}_state *state"] if interface.state else []
     found += [f"int64_t {each}" for each in interface.lengths.values()]
-    return ", ".join([*found, "void *arena"])
+    head = f"int {name}_run("
+    # A parameter is not broken: its spaces are put in again afterwards.
+    text = ", ".join([each.replace(" ", "\0") for each in (*found, "void *arena")])
+    indent = " " * len(head)
+    lines = textwrap.fill(f"{head}{text})", LINE, subsequent_indent=indent, break_long_words=False)
+    return lines.replace("\0", " ")

@@ -28,7 +28,7 @@ from ..toolchain.compilers import Toolchain
 from ..toolchain.flags import OF_VECTORS
 from .arena_layout import layout_statements
 from .failures import Failures
-from .header import parameters
+from .header import declaration
 from .interface import Interface
 
 # Names of geon's C that a program begins with its own, so that several can be linked together.
@@ -43,12 +43,13 @@ TOP = """\
 #endif
 {pragmas}
 """
-# Warnings about GNU C, which the text is in, about helpers that a program does not use, and about
-# loops that clang was asked to vectorise and does not.
+# Warnings about GNU C, which the text is in, about helpers and operands that a program does not
+# use, and about loops that clang was asked to vectorise and does not.
 PRAGMAS = """\
 #pragma GCC diagnostic ignored "-Wpedantic"
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic ignored "-Wunused-variable"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wunknown-warning-option"
 #pragma clang diagnostic ignored "-Wvariadic-macro-arguments-omitted"
@@ -106,7 +107,7 @@ const char *{name}_error(int code)
 int64_t {name}_geon_run(void *const *p_, const int64_t *n_, int32_t threads, int64_t *report_,
                    void (*show)(int64_t kernel, const void *data));
 
-int {name}_run({parameters})
+{declaration}
 {{
     int64_t at_[{count}], end_[{count}], report_[{words}] = {{0}};
     const int64_t n_[] = {{{open}}};
@@ -267,7 +268,7 @@ class SourceText:
                 ),
                 texts=_block((f"{quoted(text)}," for text in self.failures.texts), 8),
                 codes=len(self.failures.texts),
-                parameters=parameters(self.interface, name),
+                declaration=declaration(self.interface, name),
                 words=FAILURE_REPORT_WORDS,
                 open=", ".join(map(self.open_length, self.record.lengths)) or "0",
                 arena=self.failures.arena,

@@ -159,9 +159,11 @@ class _File:
             self.macros.pop(name, None)
         for name, defined in piece.effects:
             self.ever.add(name)
-            self.macros.pop(name, None)
+            before = self.macros.pop(name, None)
             if defined:
                 self.macros[name] = found.key
+            elif not (piece.is_single or before in (None, found.key)):
+                self.macros[name] = object()  # a condition decides; no unit has this definition
         self.append(piece.text)
 
     def append(self, text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import itertools
+import subprocess
 import sys
 
 import numpy as np
@@ -16,7 +17,8 @@ from geon.transformers.native.standalone.arena_layout import SAMPLE_LENGTH, layo
 from geon.transformers.native.toolchain.compilers import find_toolchain
 from geon.transformers.runtime.arena import place
 
-from .c_programs import CProgram, same_bits
+from .c_programs import WARNINGS, CProgram, same_bits
+from .test_one_file import programs
 
 pytestmark = [
     pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler"),
@@ -211,6 +213,27 @@ def test_loops(transformer, tmp_path, capfd):
     code, printed, calls, _ = program.run()
     assert code > 0 and not calls and "a position lies outside of -(T) to T - 1" in printed
     assert "used as positions at" in printed and "test_write_c.py" in printed
+
+
+# All kinds of programs --------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(len(list(programs()))))
+def test_no_compiler_warns(transformer, tmp_path, number):
+    """Products, windows, sorts, loops, scatters, draws, halves: gcc and clang accept their C."""
+    _, results, placeholders = list(programs())[number]
+    transformer.computation(results, *placeholders).write_c(tmp_path, threads=2)
+    sources = sorted(path.name for path in tmp_path.glob("*.c"))
+    compilers = [["gcc"]]
+    if importlib.util.find_spec("ziglang") is not None:
+        compilers.append([sys.executable, "-m", "ziglang", "cc"])
+    for command in compilers:
+        flags = ["-std=gnu11", "-march=native", "-fopenmp-simd", *WARNINGS, "-O0", "-c"]
+        ran = subprocess.run(
+            [*command, *flags, *sources], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert ran.returncode == 0 and not ran.stderr, ran.stderr[:2000]
 
 
 # A shared object -------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ ORDER = {
         printing.scalars printing.elementary printing.nests
         loading cache binding . labelled reports numpy
         native.names native.toolchain native.library native.machine native.runtime native.vectors
-        native.products native.nests native.emit native.reports native
+        native.products native.nests native.emit native.standalone native.reports native
         pycuda.launches pycuda.kernels pycuda.products pycuda.emit pycuda.runtime pycuda.reports
         pycuda
     """,
@@ -234,6 +234,10 @@ LATER = {
     ("geon.transformers.native.transformer", "geon.transformers.native.reports.c_function"),
     ("geon.transformers.native.transformer", "geon.transformers.native.reports.profile"),
     ("geon.transformers.native.transformer", "geon.transformers.native.runtime.sanitizing"),
+    (
+        "geon.transformers.native.transformer",
+        "geon.transformers.native.standalone.written_program",
+    ),
 }
 
 
@@ -421,9 +425,14 @@ READERS_OF_HAND_WRITTEN_TEXT = {
     "printing/elementary/special_text.py": "marks in templates of C",
     "printing/elementary/polynomials.py": "polynomials in C, and the names of its functions",
     "printing/scalars/helpers.py": "which helpers the C of a helper calls",
+    "native/standalone/identifiers.py": "the names that users give",
 }
 # The names that emitted Python uses, where a long program is cut into functions.
-READER_OF_EMITTED_TEXT = {"numpy/split_functions.py", "native/emit/one_file.py"}
+READER_OF_EMITTED_TEXT = {
+    "numpy/split_functions.py",
+    "native/emit/one_file.py",
+    "native/standalone/source.py",  # which names of geon's C a written program renames
+}
 
 
 def test_nothing_reads_the_text_of_kernels():

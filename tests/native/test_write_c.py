@@ -402,3 +402,15 @@ def test_layouts_for_all_lengths():
                     assert end[i] <= at[j] or end[j] <= at[i]
         assert max(end.values()) <= place(given, lives, 64)[1]
         assert known is None or known == max(end.values())
+
+
+def test_results_have_the_names_of_their_keys(transformer, tmp_path):
+    x, v = geon.placeholder([C], name="x"), geon.Variable([C], initial_value=0, name="v")
+    step = geon.assign(v, v + x)
+    results = {"loss": geon.sum(x), "step": step, "both": [x + 1, geon.exp(x, name="own")]}
+    transformer.computation(results, x).write_c(tmp_path)
+    text = (tmp_path / "model.h").read_text()
+    assert "model_run(const float *x, float *loss, float *both_0, float *both_1" in text
+    transformer.computation([x + 1, geon.exp(x, name="own")], x).write_c(tmp_path)
+    text = (tmp_path / "model.h").read_text()
+    assert "model_run(const float *x, float *result, float *own" in text

@@ -13,7 +13,7 @@ from ....op_graph.axes.affine import Size
 from ....op_graph.axes.axes import Axes
 from ....op_graph.axes.length_defaults import default_lengths
 from ....op_graph.axes.lengths import evaluate, names_of, substitute_names
-from ....op_graph.op_graph import Op
+from ....op_graph.op_graph import Op, Tensor
 from ....op_graph.values.dtypes import name_of
 from ...base import Transformer
 from ...computation import Computation
@@ -126,12 +126,7 @@ def make_interface(
         StateMember(members.new("constant"), name_of(c.array.dtype), c.array, "a constant", False)
         for c in linking.constants
     )
-    wanted = (*computation.results, *computation.keep)
-    outputs = [
-        (op.name or "result", made)
-        for op, made in zip(wanted, computation.pure.outputs, strict=True)
-        if made is not None
-    ]
+    outputs = [each for each in result_names(computation) if each[1] is not None]
     arrays = [*linking.inputs, *[op for _, op in outputs]]
     found = {name for op in arrays for axis in op.axes for name in names_of(axis.expression)}
     parameters = Identifiers(PARAMETERS)
@@ -145,6 +140,21 @@ def make_interface(
     sizes += [substitute_names(buffer.most(threads), known) for buffer in record.buffers]
     most = largest_length(opened, sizes, record, known) if opened else 0
     return Interface(inputs, results, variables, constants, known, lengths, most)
+
+
+def result_names(computation: Computation) -> list[tuple[str, Any]]:
+    """Return the name and the final op, None of an effect, of each result and kept value.
+
+    In a dictionary or dataclass a result has the name of its keys or fields, else that of its op.
+    """
+    wanted = (*computation.results, *computation.keep)
+    names = [op.name or "result" for op in wanted]
+    if computation.layout is not None:
+        paths = ["_".join(map(str, path)) for path in computation.layout.paths()]
+        tensors = [k for k, op in enumerate(computation.results) if isinstance(op, Tensor)]
+        for k, path in zip(tensors, paths, strict=True):
+            names[k] = names[k] if path.replace("_", "").isdigit() else path
+    return list(zip(names, computation.pure.outputs, strict=True))
 
 
 def _array(name: str, op: Op, known: Mapping[str, int]) -> ArrayParameter:

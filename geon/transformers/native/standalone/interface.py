@@ -13,7 +13,7 @@ from ....op_graph.axes.affine import Size
 from ....op_graph.axes.axes import Axes
 from ....op_graph.axes.length_defaults import default_lengths
 from ....op_graph.axes.lengths import evaluate, names_of, substitute_names
-from ....op_graph.op_graph import Op, Tensor
+from ....op_graph.op_graph import Op
 from ....op_graph.values.dtypes import name_of
 from ...base import Transformer
 from ...computation import Computation
@@ -151,8 +151,7 @@ def result_names(computation: Computation) -> list[tuple[str, Any]]:
     names = [op.name or "result" for op in wanted]
     if computation.layout is not None:
         paths = ["_".join(map(str, path)) for path in computation.layout.paths()]
-        tensors = [k for k, op in enumerate(computation.results) if isinstance(op, Tensor)]
-        for k, path in zip(tensors, paths, strict=True):
+        for k, path in enumerate(paths):
             names[k] = names[k] if path.replace("_", "").isdigit() else path
     return list(zip(names, computation.pure.outputs, strict=True))
 

@@ -12,6 +12,7 @@ from onnx import AttributeProto
 
 from ...errors import GeonError
 from ...op_graph.core.source_info import building
+from ..positional.small_dtypes import SmallArray
 from ..positional.values import (
     HostArray,
     PositionalArray,
@@ -215,8 +216,7 @@ class Builder:
             keywords["node"] = NodeInfo(node.name, node.op_type, version, tuple(node.output))
         while inputs and inputs[-1] is None:
             inputs.pop()
-        result = row.build(*inputs, **keywords)
-        return result if isinstance(result, tuple) else (result,)
+        return row.apply(inputs, keywords)
 
     def version(self, domain: str, opsets: Mapping[str, int]) -> int:
         """Return the version of a domain; raise ``ModelError`` if it is not imported."""
@@ -326,7 +326,7 @@ def _inputs_text(node: onnx.NodeProto, scope: Scope) -> str:
 def _type_of(value: Any) -> onnx.TypeProto:
     """Return the type of a value for a function body that depends on it."""
     found = onnx.TypeProto()
-    if isinstance(value, (PositionalArray, HostArray, Weight)):
+    if isinstance(value, (PositionalArray, HostArray, Weight, SmallArray)):
         found.tensor_type.elem_type = element_type_of(value.dtype)
         found.tensor_type.shape.SetInParent()
         for length in value.shape:

@@ -16,6 +16,7 @@ from ...op_graph.axes.lengths import may_equal
 from ...op_graph.op_graph import Leaf
 from ...op_graph.values.dtypes import DTYPES, FLOATS
 from ..positional.imported_model import ImportedModel
+from ..positional.small_dtypes import FORMATS, SmallArray, held_dtype, is_small, wide
 from ..positional.values import HostArray, Weight, full_tensor, host, input_array
 from .builder import Builder, Scope, check_operators
 from .errors import ModelError
@@ -44,6 +45,9 @@ def load(
 
     Initializers of floats become trainable variables with the names of the file. ``frozen`` makes
     all of them constant (True), or those whose names match a pattern, such as ``"encoder.*"``.
+
+    Inputs and outputs of dtypes of less than 8 bits, and of floats of 8 bits, have the values of
+    these dtypes in wider ones: int8, uint8 or float32.
 
     Raises ``ModelError``, which names the node and the reason, for a damaged file, for shapes that
     do not fit and for what the standard does not allow; ``UnsupportedError`` with the names of all
@@ -92,7 +96,10 @@ class _Loading:
             else:
                 leaf = self._placeholder(info, axes.get(info.name))
                 self.inputs[info.name] = leaf
-                scope.values[info.name] = input_array(leaf)
+                kind = dtype_of(info.type.tensor_type.elem_type, info.name)
+                given_array = input_array(leaf)
+                small = is_small(kind)
+                scope.values[info.name] = SmallArray(given_array, kind) if small else given_array
         results = Builder(source, self._parameter).graph(graph, scope)
         for info, result in zip(graph.output, results, strict=True):
             self._output(info, result)
@@ -104,12 +111,12 @@ class _Loading:
                 f"values={{{info.name!r}: ...}}"
             )
         dtype = dtype_of(info.type.tensor_type.elem_type, f"the input {info.name!r}")
-        if dtype.name not in DTYPES:
+        if held_dtype(dtype).name not in DTYPES:
             raise ModelError(
                 f"the input {info.name!r} has the dtype {dtype.name}, and geon has no tensors of "
                 f"it; give load its value: values={{{info.name!r}: ...}}"
             )
-        return geon.placeholder(input_axes(info, axes), dtype, name=info.name)
+        return geon.placeholder(input_axes(info, axes), held_dtype(dtype), name=info.name)
 
     def _parameter(self, name: str, value: np.ndarray[Any, Any]) -> HostArray | Weight:
         is_float = value.dtype.name in FLOATS
@@ -127,27 +134,23 @@ class _Loading:
         return Weight(value, name, make)
 
     def _output(self, info: onnx.ValueInfoProto, result: Any) -> None:
-        if (
-            isinstance(result, HostArray)
-            and result.array.dtype.name not in DTYPES
-            and not (result.is_symbolic)
-        ):
+        if isinstance(result, HostArray) and result.dtype.name not in (*DTYPES, *FORMATS):
             self.texts[info.name] = result.array
             return
         if isinstance(result, (list, tuple)):
-            self.outputs[info.name] = [full_tensor(each) for each in result]
+            self.outputs[info.name] = [full_tensor(wide(each)) for each in result]
             return
         if result is None:
             raise ModelError(
                 f"the output {info.name!r} of {self.name} is an optional without value"
             )
-        tensor = full_tensor(result)
+        tensor = full_tensor(wide(result))
         declared = info.type.tensor_type
         if declared.elem_type:
             dtype = dtype_of(declared.elem_type, f"the output {info.name!r}")
-            if dtype != tensor.dtype:
+            if dtype != result.dtype:
                 raise ModelError(
-                    f"the output {info.name!r} of {self.name} is {tensor.dtype}; the file says "
+                    f"the output {info.name!r} of {self.name} is {result.dtype}; the file says "
                     f"{dtype}"
                 )
         if declared.HasField("shape"):

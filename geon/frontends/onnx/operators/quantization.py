@@ -187,7 +187,7 @@ def integer_convolution(
     x: Any, w: Any, x_zero: Any = None, w_zero: Any = None, /, **attributes: Any
 ) -> Value:
     """Return the convolution of integers less their zero points, in int32."""
-    return convolution(centred(x, x_zero), centred(w, w_zero, 0), **attributes)
+    return cast(convolution(centred(x, x_zero), centred(w, w_zero, 0), **attributes), "int32")
 
 
 def quantized_convolution(

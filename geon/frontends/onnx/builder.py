@@ -62,6 +62,11 @@ class Subgraph:
         """The number of inputs."""
         return len(self.graph.input)
 
+    @property
+    def outputs(self) -> int:
+        """The number of outputs."""
+        return len(self.graph.output)
+
     def __call__(self, *given: Any) -> list[Any]:
         """Build the nodes and return the outputs, in order."""
         inner = self.scope.inside()
@@ -213,7 +218,9 @@ class Builder:
     ) -> Sequence[Any]:
         keywords = {name: self._attribute(each, scope) for name, each in attributes.items()}
         if row.takes_node:
-            keywords["node"] = NodeInfo(node.name, node.op_type, version, tuple(node.output))
+            keywords["node"] = NodeInfo(
+                node.name, node.op_type, version, tuple(node.output), scope.find
+            )
         while inputs and inputs[-1] is None:
             inputs.pop()
         return row.apply(inputs, keywords)

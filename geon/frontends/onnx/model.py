@@ -17,7 +17,7 @@ from ...op_graph.op_graph import Leaf
 from ...op_graph.values.dtypes import DTYPES, FLOATS
 from ..positional.imported_model import ImportedModel
 from ..positional.small_dtypes import FORMATS, SmallArray, held_dtype, is_small, wide
-from ..positional.values import HostArray, Weight, full_tensor, host, input_array
+from ..positional.values import HostArray, PositionalArray, Weight, full_tensor, host, input_array
 from .builder import Builder, Scope, check_operators
 from .errors import ModelError
 from .naming import input_axes
@@ -94,17 +94,14 @@ class _Loading:
             if info.name in values:
                 scope.values[info.name] = known_input(values[info.name])
             else:
-                leaf = self._placeholder(info, axes.get(info.name))
-                self.inputs[info.name] = leaf
-                kind = dtype_of(info.type.tensor_type.elem_type, info.name)
-                given_array = input_array(leaf)
-                small = is_small(kind)
-                scope.values[info.name] = SmallArray(given_array, kind) if small else given_array
+                scope.values[info.name] = self._placeholder(info, axes.get(info.name))
         results = Builder(source, self._parameter).graph(graph, scope)
         for info, result in zip(graph.output, results, strict=True):
             self._output(info, result)
 
-    def _placeholder(self, info: onnx.ValueInfoProto, axes: Sequence[Any] | None) -> Leaf:
+    def _placeholder(
+        self, info: onnx.ValueInfoProto, axes: Sequence[Any] | None
+    ) -> PositionalArray | SmallArray:
         if info.type.WhichOneof("value") != "tensor_type":
             raise ModelError(
                 f"the input {info.name!r} is no tensor; give load its value: "
@@ -116,7 +113,9 @@ class _Loading:
                 f"the input {info.name!r} has the dtype {dtype.name}, and geon has no tensors of "
                 f"it; give load its value: values={{{info.name!r}: ...}}"
             )
-        return geon.placeholder(input_axes(info, axes), held_dtype(dtype), name=info.name)
+        leaf = geon.placeholder(input_axes(info, axes), held_dtype(dtype), name=info.name)
+        self.inputs[info.name] = leaf
+        return SmallArray(input_array(leaf), dtype) if is_small(dtype) else input_array(leaf)
 
     def _parameter(self, name: str, value: np.ndarray[Any, Any]) -> HostArray | Weight:
         is_float = value.dtype.name in FLOATS

@@ -22,7 +22,7 @@ Size = int | Length
 class UnknownValueError(GeonError, ValueError):
     """A value that must be known when the model is imported depends on inputs of a call.
 
-    ``inputs`` are the names of these inputs.
+    ``inputs`` are the names of these inputs; none if it depends on the step of a loop.
     """
 
     inputs: tuple[str, ...] = ()
@@ -204,11 +204,13 @@ def known(value: Value, what: str = "a value") -> np.ndarray[Any, Any]:
     if not isinstance(value, PositionalArray):
         return value.array
     leaves = value.tensor.placeholders() + value.tensor.variables()
-    names = tuple([str(leaf.name) for leaf in leaves])
-    error = UnknownValueError(
-        f"{what} must be known when the model is imported, and depends on {', '.join(names)}; "
-        "give load the value: values={" + ", ".join([f"{name!r}: array" for name in names]) + "}"
-    )
+    names = tuple([str(leaf.name) for leaf in leaves if leaf.name is not None])
+    error = UnknownValueError(f"{what} must be known when the model is imported, and depends on ")
+    if len(names) < len(leaves):
+        error.args = (f"{error}the step of a loop",)
+        raise error
+    cure = "values={" + ", ".join([f"{name!r}: array" for name in names]) + "}"
+    error.args = (f"{error}{', '.join(names)}; give load the value: {cure}",)
     error.inputs = names
     if leaves:
         raise error

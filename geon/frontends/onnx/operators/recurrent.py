@@ -122,8 +122,8 @@ def lstm_step(x: list[Tensor], states: list[Tensor], w: Weights) -> list[Tensor]
     enter, leave, forget, cell = [a + b for a, b in zip(x, w.product(h, 0, 4), strict=True)]
     entered = w.apply(0, w.peep(0, enter, c))
     kept = 1 - entered if w.options["input_forget"] else w.apply(0, w.peep(2, forget, c))
-    new = kept * c + entered * w.apply(1, cell)
-    return [w.apply(0, w.peep(1, leave, new)) * w.apply(2, new), new]
+    new = kept * c + entered * w.apply(1, cell)  # which ``clip`` does not limit
+    return [w.apply(0, w.peep(1, leave, new)) * w.functions[2](new), new]
 
 
 CELLS = {

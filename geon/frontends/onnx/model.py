@@ -20,7 +20,7 @@ from ..positional.small_dtypes import FORMATS, SmallArray, held_dtype, is_small,
 from ..positional.values import HostArray, PositionalArray, Weight, full_tensor, host, input_array
 from .builder import Builder, Scope, check_operators
 from .errors import ModelError
-from .naming import input_axes
+from .naming import inferred_names, input_axes, stated_names
 from .reading import Source, read
 from .tensors import dtype_of
 
@@ -37,7 +37,8 @@ def load(
     """Return the model in an ONNX file, in bytes or in an ``onnx.ModelProto``.
 
     ``axes`` names the axes of inputs: ``{"image": ["N", "C", "H", "W"]}``; else they have the names
-    of the file's ``dim_param``. Dimensions without a length in the file are open axes, so one
+    of the file's ``dim_param``, and without these N, C, H and W where an operator on images reads
+    them, and N as a first axis. Dimensions without a length in the file are open axes, so one
     compiled program serves all their lengths.
 
     ``values`` are arrays of inputs that are known now: such an input is no input of the model any
@@ -89,6 +90,8 @@ class _Loading:
                     f"{kind}: {source.name} has no input {sorted(unknown)[0]!r}; it has "
                     f"{', '.join([each.name for each in given]) or 'none'}"
                 )
+        self._inferred = inferred_names(graph)
+        self._taken = stated_names(given, axes.values())
         scope = Scope({}, source.opsets)
         for info in given:
             if info.name in values:
@@ -113,7 +116,9 @@ class _Loading:
                 f"the input {info.name!r} has the dtype {dtype.name}, and geon has no tensors of "
                 f"it; give load its value: values={{{info.name!r}: ...}}"
             )
-        leaf = geon.placeholder(input_axes(info, axes), held_dtype(dtype), name=info.name)
+        named = input_axes(info, axes, self._inferred[info.name], self._taken)
+        self._taken.update([axis.name for axis in named])
+        leaf = geon.placeholder(named, held_dtype(dtype), name=info.name)
         self.inputs[info.name] = leaf
         return SmallArray(input_array(leaf), dtype) if is_small(dtype) else input_array(leaf)
 

@@ -36,6 +36,7 @@ from .tensors import array_of, dense_array, element_type_of
 
 # What operators raise for attributes and values that the standard excludes.
 BAD_NODE = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+MAX_UNROLLED_STEPS = 4096  # of all loops of a model, each of which builds a graph again
 Values = dict[str, Any]
 NOTHING = object()
 # Fields of attributes that need no conversion, by type.
@@ -78,6 +79,11 @@ class Subgraph:
         for info, value in zip(self.graph.input, given, strict=True):
             inner.values[info.name] = value
         return self.builder.graph(self.graph, inner)
+
+    def unroll(self, steps: int) -> bool:
+        """Count steps that are built one by one; return False if a model has too many."""
+        self.builder.unrolled_steps += steps
+        return self.builder.unrolled_steps <= MAX_UNROLLED_STEPS
 
     def prepare(self) -> None:
         """Build the variables that the graph reads from outside, before a region encloses it."""
@@ -126,6 +132,7 @@ class Builder:
     def __init__(self, source: Source, parameter: Callable[[str, Any], Any]) -> None:
         self.source = source
         self.parameter = parameter
+        self.unrolled_steps = 0
 
     def graph(self, graph: onnx.GraphProto, scope: Scope) -> list[Any]:
         """Build the nodes of a graph and return its outputs; inputs are in ``scope``."""

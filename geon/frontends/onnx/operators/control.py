@@ -27,10 +27,8 @@ from ...positional.values import (
     known,
     position,
 )
-from ..builder import Subgraph
+from ..builder import MAX_UNROLLED_STEPS, Subgraph
 from ..table import row
-
-MAX_UNROLLED_STEPS = 1024  # of a loop whose steps differ in shapes or need their number
 
 
 def branch(condition: Any, /, *, then_branch: Subgraph, else_branch: Subgraph) -> tuple[Any, ...]:
@@ -97,7 +95,10 @@ def loop(trips: Value | None, condition: Any, /, *carries: Any, body: Subgraph) 
 
 def _number(value: Value) -> Any:
     """Return a number that is known, as an integer or a length; None if it is not."""
-    return None if isinstance(value, PositionalArray) else known(value).reshape(()).item()
+    if isinstance(value, PositionalArray):
+        return None
+    found = known(value).reshape(()).item()
+    return max(found, 0) if isinstance(found, int) else found
 
 
 def _truth(value: Value) -> bool | None:
@@ -154,10 +155,10 @@ def _while(
 
 
 def _unrolled(count: Any, carries: Sequence[Any], body: Subgraph) -> tuple[Any, ...]:
-    if not isinstance(count, int) or count > MAX_UNROLLED_STEPS:
+    if not isinstance(count, int) or not body.unroll(count):
         raise ArgumentError(
             f"a loop of {count} steps carries sequences or changes shapes, so it is built step by "
-            f"step; it may have {MAX_UNROLLED_STEPS} at most"
+            f"step; all such loops of a model may have {MAX_UNROLLED_STEPS} steps"
         )
     held = list(carries)
     rows: list[list[Value]] = []

@@ -85,8 +85,10 @@ def quantize(
     if zero is not None and output_dtype and zero.dtype != target:
         raise ArgumentError(f"output_dtype is {target}, and the zero point is {zero}")
     target = target if zero is None else zero.dtype
-    working = dtype_of(precision, "the attribute 'precision'") if precision else scale.dtype
-    divisor = spread(cast(scale, working), x, axis, block_size)
+    working = held_dtype(scale.dtype)
+    if precision:
+        working = dtype_of(precision, "the attribute 'precision'")
+    divisor = spread(cast(wide(scale), working), x, axis, block_size)
     quotient = elementwise(geon.divide, cast(x, working), divisor)
     offset = None if zero is None else spread(zero, x, axis, block_size)
     if isinstance(FORMATS.get(target.name), FloatFormat):
@@ -168,16 +170,15 @@ def quantized_product(
     """Return the product of quantised matrices, quantised itself."""
     product = integer_product(a, b, a_zero, b_zero)
     rows = max(len(product.shape) - 2, 0)
-    scales = [
-        cast(spread(s, product, rows) if len(s.shape) == 1 and s is not b_scale else s, "float32")
-        for s in (a_scale, b_scale, scale)
-    ]
+    scales = [spread(s, product, rows) if len(s.shape) == 1 else s for s in (a_scale, scale)]
+    scales.insert(1, b_scale)
     return _rescaled(product, scales, zero)
 
 
 def _rescaled(product: Value, scales: list[Value], zero: Any) -> Any:
     """Return an accumulated product, times the scales of operands over that of the result."""
-    number = elementwise(lambda t, a, b, y: t * (a * b / y), cast(product, "float32"), *scales)
+    factors = [cast(scale, "float32") for scale in scales]
+    number = elementwise(lambda t, a, b, y: t * (a * b / y), cast(product, "float32"), *factors)
     if is_small(zero.dtype):
         return cast_small(number, zero.dtype)
     return saturated(number, zero, zero.dtype)

@@ -11,7 +11,7 @@ from ....errors import ArgumentError
 from ...positional.indexing import select
 from ...positional.regions import STEPS
 from ...positional.reshaping import transpose
-from ...positional.values import PositionalArray, Value, array, as_array, fresh, full_tensor
+from ...positional.values import Value, array, as_array, fresh, full_tensor
 from ..node import NodeInfo
 from ..table import row
 
@@ -42,7 +42,7 @@ ACTIVATIONS: dict[str, tuple[Callable[[Tensor, float, float], Tensor], tuple[flo
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell: the numbers of its gates, states and peepholes, its activations and its step.
+    """A cell: the numbers of its gates and states, its activations and its step.
 
     ``step`` takes the weighted input of each gate, the states, and the ``Weights``.
     """
@@ -57,15 +57,18 @@ class Cell:
 class Weights:
     """The weights of one direction, and the options of the node.
 
-    ``recurrent`` and ``bias`` have one tensor for each gate: from the ``inner`` name of the hidden
-    axis to ``hidden``. ``peepholes`` are vectors.
+    ``entering`` are those of inputs, and ``recurrent`` those of states, whose hidden axis is called
+    ``inner`` there; both have the gates joined along ``GATES``. The biases of each and the
+    peepholes are vectors for each gate, or empty.
     """
 
     hidden: geon.Axis
     inner: str
+    entering: Tensor
     recurrent: Tensor
-    bias: list[Tensor] | None
-    peepholes: list[Tensor] | None
+    bias: list[Tensor]
+    recurrent_bias: list[Tensor]
+    peepholes: list[Tensor]
     functions: Sequence[Function]
     clip: float | None
     options: dict[str, int]
@@ -75,10 +78,7 @@ class Weights:
         size = int(self.hidden.expression)  # a weight's length is known
         part = self.recurrent[{GATES: slice(first * size, last * size)}]
         whole = geon.dot(h.rename({self.hidden.name: self.inner}), part)
-        found = gates_of(whole, self.hidden, last - first)
-        if self.bias is None:
-            return found
-        return [x + b for x, b in zip(found, self.bias[first:last], strict=True)]
+        return summed(gates_of(whole, self.hidden, last - first), self.recurrent_bias[first:last])
 
     def apply(self, number: int, x: Tensor) -> Tensor:
         """Return an activation of ``x``, which is limited before on request."""
@@ -87,10 +87,15 @@ class Weights:
 
     def peep(self, number: int, x: Tensor, c: Tensor) -> Tensor:
         """Return ``x`` with a cell state through a peephole, if there are any."""
-        return x if self.peepholes is None else x + self.peepholes[number] * c
+        return x + self.peepholes[number] * c if self.peepholes else x
 
 
 GATES = "gates"
+
+
+def summed(x: list[Tensor], bias: list[Tensor]) -> list[Tensor]:
+    """Return the sums with a bias of each gate, if there is one."""
+    return [a + b for a, b in zip(x, bias, strict=True)] if bias else x
 
 
 def gates_of(whole: Tensor, hidden: geon.Axis, count: int) -> list[Tensor]:
@@ -193,71 +198,49 @@ def recurrent(
     sequence = full_tensor(x)
     time, batch, features = sequence.axes
     sequence = sequence.rename({time.name: STEPS})
-    own = fresh("hidden", [batch.name, features.name])
-    inner = fresh("hidden_in", [batch.name, features.name])
-    unit = geon.Axis(own, hidden)
-    ends = _over(lengths, [batch])
+    unit = geon.Axis(fresh("hidden", [batch.name, features.name]), hidden)
+    inner = unit.named(fresh("hidden_in", [batch.name, features.name]))
+    ways_axis, gates = geon.Axis("direction", len(ways)), geon.Axis(GATES)
+
+    def part(value: Value, number: int, *axes: geon.Axis) -> Tensor:
+        """Return the weights or states of one direction over these axes."""
+        whole = as_array(value, [ways_axis, *axes])
+        return _over(select(whole, 0, number), axes)
+
+    ends = None if lengths is None else _over(lengths, [batch])
     outputs: list[list[Tensor]] = []
     for number, is_reversed in enumerate(ways):
-        weights = _over(_part(w, number), [geon.Axis(GATES), features])
-        assert weights is not None
-        bias, more = None, None
-        if b is not None:
-            bias = _over(_part(b, number), [geon.Axis(GATES)])
-        if p is not None:
-            more = gates_of(_needed(_over(_part(p, number), [geon.Axis(GATES)])), unit, 3)
-        both = None if bias is None else gates_of(bias, unit, 2 * cell.gates)
-        count = len(cell.activations)
-        parts = Weights(
+        bias = [] if b is None else gates_of(part(b, number, gates), unit, 2 * cell.gates)
+        weights = Weights(
             unit,
-            inner,
-            _needed(_over(_part(r, number), [geon.Axis(GATES), geon.Axis(inner)])),
-            None if both is None else both[cell.gates :],
-            more,
-            functions[number * count : (number + 1) * count],
+            inner.name,
+            part(w, number, gates, features),
+            part(r, number, gates, inner),
+            bias[: cell.gates],
+            bias[cell.gates :],
+            [] if p is None else gates_of(part(p, number, gates), unit, 3),
+            functions[number * len(cell.activations) :],
             clip,
             {"input_forget": input_forget, "linear_before_reset": linear_before_reset},
         )
+        zero = geon.cast(0, x.dtype)
         begun = [
-            geon.broadcast(
-                geon.cast(0, x.dtype)
-                if v is None
-                else _needed(_over(_part(v, number), [batch, unit])),
-                [batch, unit],
-            )
+            geon.broadcast(zero if v is None else part(v, number, batch, unit), [batch, unit])
             for v in (h0, c0)[: cell.states]
         ]
-        own_bias = None if both is None else both[: cell.gates]
-        outputs.append(
-            _direction(cell, sequence, weights, own_bias, parts, begun, ends, is_reversed)
-        )
-    joined = [
-        geon.stack(list(each), geon.Axis("direction", len(ways)))
-        for each in zip(*outputs, strict=True)
-    ]
-    whole = joined[0].rename({STEPS: fresh(time.name, ["direction", batch.name, own])})
-    first = fresh(time.name, ["direction", batch.name, own])
-    states = [array(each, ["direction", batch.name, own]) for each in joined[1:]]
-    y = array(whole, [first, "direction", batch.name, own])
+        outputs.append(_direction(cell, sequence, weights, begun, ends, is_reversed))
+    y, *last = [geon.stack(list(each), ways_axis) for each in zip(*outputs, strict=True)]
+    dims = [ways_axis.name, batch.name, unit.name]
+    first = fresh(time.name, dims)
+    shown: Value = array(y.rename({STEPS: first}), [first, *dims])
+    states: list[Value] = [array(each, dims) for each in last]
     if layout:
-        return (transpose(y, [2, 0, 1, 3]), *[transpose(v, [1, 0, 2]) for v in states])
-    return (y, *states)
+        shown, states = transpose(shown, [2, 0, 1, 3]), [transpose(v, [1, 0, 2]) for v in states]
+    return (shown, *states)
 
 
-def _needed(value: Tensor | None) -> Tensor:
-    assert value is not None
-    return value
-
-
-def _part(value: Value, number: int) -> PositionalArray:
-    """Return the part of weights or states for one direction."""
-    return as_array(select(value, 0, number))
-
-
-def _over(value: Value | None, axes: Sequence[geon.Axis]) -> Tensor | None:
+def _over(value: Value, axes: Sequence[geon.Axis]) -> Tensor:
     """Return the tensor of a value with the names of ``axes``."""
-    if value is None:
-        return None
     tensor = full_tensor(as_array(value, axes))
     pairs = zip(tensor.axes, axes, strict=True)
     return tensor.rename({old.name: new.name for old, new in pairs if old.name != new.name})
@@ -266,9 +249,7 @@ def _over(value: Value | None, axes: Sequence[geon.Axis]) -> Tensor | None:
 def _direction(
     cell: Cell,
     sequence: Tensor,
-    weights: Tensor,
-    bias: list[Tensor] | None,
-    parts: Weights,
+    weights: Weights,
     begun: list[Tensor],
     ends: Tensor | None,
     is_reversed: bool,
@@ -277,24 +258,20 @@ def _direction(
 
     def step(states: list[Tensor], given: tuple[Tensor, Tensor]) -> tuple[list[Tensor], Tensor]:
         x, time = given
-        gates = gates_of(geon.dot(x, weights), parts.hidden, cell.gates)
-        if bias is not None:
-            gates = [gate + each for gate, each in zip(gates, bias, strict=True)]
-        new = cell.step(gates, states, parts)
+        entering = gates_of(geon.dot(x, weights.entering), weights.hidden, cell.gates)
+        new = cell.step(summed(entering, weights.bias), states, weights)
         shown = new[0]
         if ends is not None:  # after the end of a sequence states stay, and outputs are 0
             inside = geon.less(time, ends)
             shown = geon.where(inside, new[0], 0)
             new = [geon.where(inside, a, b) for a, b in zip(new, states, strict=True)]
-        new = [
-            geon.cast(geon.reorder(t, s.axes), s.dtype) for t, s in zip(new, states, strict=True)
-        ]
-        return new, geon.reorder(shown, states[0].axes)
+        pairs = zip([*new, shown], [*states, states[0]], strict=True)
+        *carried, shown = [geon.cast(geon.reorder(t, s.axes), s.dtype) for t, s in pairs]
+        return carried, shown
 
     axis = sequence.axes[STEPS]
-    last, shown = geon.scan(
-        step, begun, (sequence, geon.iota(axis)), over=axis, reverse=is_reversed
-    )
+    xs = (sequence, geon.iota(axis))
+    last, shown = geon.scan(step, begun, xs, over=axis, reverse=is_reversed)
     return [shown, *last]
 
 

@@ -14,6 +14,8 @@ from ...positional.values import HostArray, Value, host, known, known_list, posi
 from ..builder import Subgraph
 from ..table import row
 
+MAX_TENSORS = 4096  # of a sequence that a tensor is split into
+
 
 def construct(*values: Value) -> list[Value]:
     """Return a sequence of tensors."""
@@ -70,6 +72,8 @@ def split_to_sequence(
         if not isinstance(whole, int):
             raise ArgumentError(f"{x} is split into a sequence along {whole}; give the length")
         each = 1 if lengths is None else int(known_list(lengths, "split")[0])
+        if each < 1 or -(-whole // each) > MAX_TENSORS:
+            raise ArgumentError(f"{whole} elements in parts of {each}; at most {MAX_TENSORS} parts")
         parts: list[Any] = [min(each, whole - first) for first in range(0, whole, each)]
     else:
         parts = known_list(lengths, "split")

@@ -20,6 +20,7 @@ from ...positional.values import HostArray, Value, host, known
 from ..table import row
 from .common import cast
 
+MAX_COLUMNS = 2**22  # of counts of n-grams
 CASES: dict[str, Callable[[str], str]] = {"NONE": str, "LOWER": str.lower, "UPPER": str.upper}
 
 
@@ -156,8 +157,8 @@ def _matches(x: Value, grams: np.ndarray[Any, Any], distance: int) -> Value | No
 
 def _placed(counts: Value, indexes: Sequence[int]) -> Value:
     """Return counts at these columns of the result, 0 in others."""
-    if len(set(indexes)) != len(indexes):
-        raise ArgumentError("ngram_indexes: two n-grams have the same column")
+    if len(set(indexes)) != len(indexes) or not 0 <= min(indexes) <= max(indexes) < MAX_COLUMNS:
+        raise ArgumentError(f"ngram_indexes must be different, from 0 to {MAX_COLUMNS - 1}")
     column = {index: number for number, index in enumerate(indexes)}
     width = max(indexes) + 1
     last = len(counts.shape) - 1

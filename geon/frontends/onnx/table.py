@@ -14,7 +14,7 @@ ML = "ai.onnx.ml"
 
 FAMILIES = (
     "elementwise", "activation", "reductions", "shapes", "movement", "products", "indexing",
-    "convolution", "normalisation", "control",
+    "selection", "convolution", "normalisation", "control",
 )  # fmt: skip
 
 

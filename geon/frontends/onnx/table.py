@@ -14,7 +14,7 @@ ML = "ai.onnx.ml"
 
 FAMILIES = (
     "elementwise", "activation", "reductions", "shapes", "movement", "products", "indexing",
-    "selection", "convolution", "normalisation", "control",
+    "selection", "convolution", "spreading", "resizing", "sampling", "normalisation", "control",
 )  # fmt: skip
 
 

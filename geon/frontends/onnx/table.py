@@ -14,7 +14,8 @@ ML = "ai.onnx.ml"
 
 FAMILIES = (
     "elementwise", "activation", "reductions", "shapes", "movement", "products", "indexing",
-    "selection", "convolution", "spreading", "resizing", "sampling", "normalisation", "control",
+    "selection", "convolution", "spreading", "resizing", "sampling", "signals",
+    "normalisation", "random", "control",
 )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from ....errors import DTypeError
 from ....op_graph.values.dtypes import DTYPES
 from ...positional.elementwise import chain, elementwise
 from ...positional.reshaping import unsqueeze
-from ...positional.values import HostArray, Value, host
+from ...positional.values import HostArray, Value, host, known
 from ..table import row
 from ..tensors import dtype_of
 from .common import cast, unary
@@ -154,6 +154,15 @@ def cast_value(x: Value, dtype: np.dtype[Any]) -> Value:
     return cast(x, dtype)
 
 
+def bit_cast(x: Value, /, *, to: int) -> Value:
+    """Return the same bits in another dtype of the same size; those of floats must be known."""
+    dtype = dtype_of(to, "the attribute 'to'")
+    if x.dtype.kind in "biu" and dtype.kind in "iu" and x.dtype.itemsize == dtype.itemsize:
+        return cast(x, dtype)
+    data = known(x, f"the bits of {x.dtype} as {dtype}")
+    return host(np.ascontiguousarray(data).view(dtype).reshape(data.shape))
+
+
 def is_inf(x: Value, /, *, detect_negative: int = 1, detect_positive: int = 1) -> Value:
     """Return true where elements are infinite, with the signs that are asked for."""
 
@@ -226,6 +235,7 @@ ROWS = [
     row("Cast", cast_to, 6),
     row("Cast", cast_to_named, 1, 5),
     row("CastLike", cast_like),
+    row("BitCast", bit_cast),
     row("IsInf", is_inf),
     row("Identity", identity),
 ]

@@ -121,7 +121,9 @@ def resize(
             continue
         if not isinstance(n, int) or not isinstance(length, int):
             how = _open_mode(x, mode, coordinate_transformation_mode, nearest_mode)
-            result = along_axis(lambda t, a, to=length: geon.resize(t, {a: to}, *how), result, k)  # type: ignore[misc]  # mypy infers no types of defaults
+            result = along_axis(
+                lambda t, a, to=length, how=how: geon.resize(t, {a: to}, *how), result, k
+            )
             continue
         i, wide = np.arange(length, dtype=np.float64), float(scale * n)
         if cropped:

@@ -37,9 +37,7 @@ def read(x: Value, places: Sequence[Value]) -> Value:
     at = matched(as_array(flat), images, [0])
     line = images.dims[2]
     assert line is not None
-    return array(
-        geon.gather(images.tensor, at.tensor, line), [*images.dims[:2], *at.dims[1:]]
-    )
+    return array(geon.gather(images.tensor, at.tensor, line), [*images.dims[:2], *at.dims[1:]])
 
 
 def sampled(

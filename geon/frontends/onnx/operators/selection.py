@@ -117,7 +117,54 @@ def running(f: Callable[..., Any]) -> Callable[..., Value]:
     return build
 
 
+def suppress(
+    boxes: Value,
+    scores: Value,
+    most: Value | None = None,
+    overlap: Value | None = None,
+    least: Value | None = None,
+    /,
+    *,
+    center_point_box: int = 0,
+) -> Value:
+    """Return (image, class, box) of known boxes by decreasing score, without those that overlap.
+
+    Boxes are two opposite corners, or a centre with width and height.
+    """
+    corners = known(boxes, "the boxes").astype(np.float64)
+    points = known(scores, "the scores")
+    count, share, floor = [
+        default if v is None else known(v, what).reshape(-1)[0]
+        for v, what, default in (
+            (most, "max_output_boxes_per_class", 0),
+            (overlap, "iou_threshold", 0.0),
+            (least, "score_threshold", -np.inf),
+        )
+    ]
+    if center_point_box:
+        middle, half = corners[..., :2], corners[..., 2:] / 2
+        corners = np.concatenate([middle - half, middle + half], -1)
+    low = np.minimum(corners[..., :2], corners[..., 2:])
+    high = np.maximum(corners[..., :2], corners[..., 2:])
+    area = np.prod(high - low, -1)
+    found: list[tuple[int, int, int]] = []
+    for image, kind in np.ndindex(*points.shape[:2]):
+        line, kept = points[image, kind], np.zeros(0, np.int64)
+        order = np.argsort(-line, kind="stable")
+        for box in order[line[order] > floor]:
+            if len(kept) >= count:
+                break
+            sides = np.minimum(high[image, kept], high[image, box])
+            sides = np.maximum(sides - np.maximum(low[image, kept], low[image, box]), 0)
+            common = np.prod(sides, -1)
+            if np.all(common <= share * (area[image, kept] + area[image, box] - common)):
+                kept = np.append(kept, box)
+        found += [(image, kind, int(box)) for box in kept]
+    return host(np.array(found, np.int64).reshape(-1, 3))
+
+
 ROWS = [
+    row("NonMaxSuppression", suppress),
     row("Compress", compress),
     row("NonZero", nonzero),
     row("Unique", unique),

@@ -15,7 +15,7 @@ ML = "ai.onnx.ml"
 FAMILIES = (
     "elementwise", "activation", "reductions", "shapes", "movement", "products", "indexing",
     "selection", "convolution", "spreading", "resizing", "sampling", "signals",
-    "normalisation", "random", "control",
+    "normalisation", "random", "trees", "control",
 )  # fmt: skip
 
 

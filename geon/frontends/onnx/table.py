@@ -17,8 +17,9 @@ ML = "ai.onnx.ml"
 
 FAMILIES = (
     "elementwise", "activation", "reductions", "shapes", "movement", "products", "indexing",
-    "convolution", "normalisation", "control", "casts", "quantization",
-    "recurrent", "sequences", "texts", "training",
+    "selection", "convolution", "spreading", "resizing", "sampling", "signals", "normalisation",
+    "random", "trees", "control", "casts", "quantization", "recurrent", "sequences", "texts",
+    "training",
 )  # fmt: skip
 
 # Operators that move elements without reading them, so that these may have any dtype.

@@ -64,7 +64,17 @@ def _texts(x: Any, dtype: np.dtype[Any]) -> HostArray:
     return HostArray(found.reshape(given.shape), dtype)
 
 
+def bit_cast(x: Any, /, *, to: int) -> Any:
+    """Return the same bits in another dtype of the same size; those of floats must be known."""
+    dtype = dtype_of(to, "the attribute 'to'")
+    if x.dtype.kind in "biu" and dtype.kind in "iu" and x.dtype.itemsize == dtype.itemsize:
+        return cast(x, dtype)
+    data = known(x, f"the bits of {x.dtype} as {dtype}")
+    return host(np.ascontiguousarray(data).view(dtype).reshape(data.shape))
+
+
 ROWS = [
+    row("BitCast", bit_cast),
     row("Cast", cast_to, 6),
     row("Cast", cast_to_named, 1, 5),
     row("CastLike", cast_like),

@@ -173,9 +173,9 @@ class _Loading:
 
 
 def known_input(value: Any) -> Any:
-    """Return an input that is known: an array, a list of them for a sequence, or None."""
-    if value is None:
-        return None
+    """Return an input that is known: an array, a list of them for a sequence, a map, or None."""
+    if value is None or isinstance(value, dict):
+        return value
     if isinstance(value, (list, tuple)):
         return [known_input(each) for each in value]
     return host(np.asarray(value))

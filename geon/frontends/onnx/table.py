@@ -17,9 +17,9 @@ ML = "ai.onnx.ml"
 
 FAMILIES = (
     "elementwise", "activation", "reductions", "shapes", "movement", "products", "indexing",
-    "selection", "convolution", "spreading", "resizing", "sampling", "signals", "normalisation",
-    "random", "trees", "control", "casts", "quantization", "recurrent", "sequences", "texts",
-    "training",
+    "selection", "images.convolution", "images.spreading", "images.resizing", "images.sampling",
+    "signals", "normalisation", "random", "learning.trees", "learning.features", "control", "casts",
+    "quantization", "recurrent", "sequences", "texts", "training",
 )  # fmt: skip
 
 # Operators that move elements without reading them, so that these may have any dtype.

@@ -74,6 +74,7 @@ def bit_cast(x: Any, /, *, to: int) -> Any:
 
 
 ROWS = [
+    row("BitCast", bit_cast),
     row("Cast", cast_to, 6),
     row("Cast", cast_to_named, 1, 5),
     row("CastLike", cast_like),

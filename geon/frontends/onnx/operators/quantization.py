@@ -29,7 +29,7 @@ from ..table import row
 from ..tensors import dtype_of
 from .casts import cast_value
 from .common import cast
-from .convolution import convolution
+from .images.convolution import convolution
 
 
 def spread(value: Any, x: Any, axis: int, block_size: int = 0) -> Value:

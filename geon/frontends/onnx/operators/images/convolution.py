@@ -9,15 +9,15 @@ import numpy as np
 
 import geon
 
-from ....errors import ArgumentError, AxisError
-from ...positional.elementwise import elementwise, expand
-from ...positional.movement import with_axis
-from ...positional.reductions import reduce
-from ...positional.reshaping import reshape, unsqueeze
-from ...positional.values import PositionalArray, Value, array, as_array, fresh, host, renamed
-from ..node import NodeInfo
-from ..table import row
-from .common import channels
+from .....errors import ArgumentError, AxisError
+from ....positional.elementwise import elementwise, expand
+from ....positional.movement import with_axis
+from ....positional.reductions import reduce
+from ....positional.reshaping import reshape, unsqueeze
+from ....positional.values import PositionalArray, Value, array, as_array, fresh, host, renamed
+from ...node import NodeInfo
+from ...table import row
+from ..common import channels
 
 FILTERS = "K"
 KERNEL = "RSTUV"  # names of the positions inside of a filter, in order

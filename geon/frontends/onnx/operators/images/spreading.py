@@ -9,15 +9,15 @@ import numpy as np
 
 import geon
 
-from ....errors import ArgumentError, AxisError
-from ....op_graph.axes.lengths import product
-from ...positional.elementwise import elementwise, expand
-from ...positional.indexing import matched, scatter_tuples
-from ...positional.movement import Part, pad, slices
-from ...positional.reshaping import reshape, transpose, unsqueeze
-from ...positional.values import Size, Value, array, as_array, host, known_list
-from ..table import row
-from .common import channels
+from .....errors import ArgumentError, AxisError
+from .....op_graph.axes.lengths import product
+from ....positional.elementwise import elementwise, expand
+from ....positional.indexing import matched, scatter_tuples
+from ....positional.movement import Part, pad, slices
+from ....positional.reshaping import reshape, transpose, unsqueeze
+from ....positional.values import Size, Value, array, as_array, host, known_list
+from ...table import row
+from ..common import channels
 from .convolution import FILTERS, KERNEL, spatial_from
 
 

@@ -10,12 +10,13 @@ import numpy as np
 
 import geon
 
-from ....errors import ArgumentError
-from ...positional.elementwise import elementwise
-from ...positional.indexing import gather
-from ...positional.movement import concat
-from ...positional.reductions import along, reduce
-from ...positional.values import Value, as_array, host, known
+from .....errors import ArgumentError
+from ....positional.elementwise import elementwise
+from ....positional.indexing import gather
+from ....positional.movement import concat
+from ....positional.reductions import along, reduce
+from ....positional.reshaping import squeeze
+from ....positional.values import Value, as_array, host, known
 
 NEAR_ZERO = 1e-7  # scores below count as 0 for SOFTMAX_ZERO
 
@@ -57,13 +58,13 @@ def classified(
     (``positive``), else a margin around 0.
     """
     if len(labels) == 2 and scores.shape[-1] == 1:
-        if positive:
-            pair = [elementwise(lambda s: 1 - s, scores), scores]
-            transform = "NONE" if transform == "LOGISTIC" else transform
-        else:
-            pair = [elementwise(geon.negative, scores), scores]
-        scores = concat(pair, 1)
-    number = reduce(geon.argmax, scores, [1], keep=False)
+        limit = 0.5 if positive else 0.0
+        above = elementwise(lambda s: geon.cast(s > limit, "int64"), scores)
+        number: Value = squeeze(above, [1])
+        one = 1 if positive and transform != "LOGISTIC" else 0
+        scores = concat([elementwise(lambda s: one - s, scores), scores], 1)
+    else:
+        number = reduce(geon.argmax, scores, [1], keep=False)
     return labelled(number, labels), transformed(scores, transform)
 
 

@@ -15,12 +15,12 @@ import numpy as np
 
 import geon
 
-from ....errors import ArgumentError, AxisError
-from ...positional.elementwise import elementwise
-from ...positional.movement import with_axis
-from ...positional.values import HostArray, Value, array, as_array, host
-from ..table import ML, row
-from .common import cast
+from .....errors import ArgumentError, AxisError
+from ....positional.elementwise import elementwise
+from ....positional.movement import with_axis
+from ....positional.values import HostArray, Value, array, as_array, host
+from ...table import ML, row
+from ..common import cast
 from .scores import classified, transformed
 
 # Rows up to this number go through all trees at once. More go through one tree after the other,
@@ -38,8 +38,8 @@ AGGREGATES: dict[str, tuple[Callable[..., Any], Callable[..., Any], float]] = {
 
 
 @dataclass
-class Nodes:
-    """Nodes by number: modes, features, thresholds, children, and children for NaN."""
+class TreeNodes:
+    """TreeNodes by number: modes, features, thresholds, children, and children for NaN."""
 
     mode: Array
     feature: Array
@@ -64,7 +64,7 @@ class Nodes:
             feature, yes, no = self.feature[k], self.yes[k], self.no[k]
             values = members[k] if self.mode[k] == member else self.threshold[k : k + 1]
             if self.mode[k] == unequal:
-                yes, no = no, yes
+                yes, no, self.missing[k] = no, yes, False
             for value in values[:0:-1]:
                 inner = self.append(less, feature, value, no, yes, False)
                 no = self.append(at_most, feature, value, inner, no, False)
@@ -90,7 +90,7 @@ class Forest:
     depth: int
 
 
-def forest(nodes: Nodes, roots: Array, weights: Array) -> Forest:
+def forest(nodes: TreeNodes, roots: Array, weights: Array) -> Forest:
     """Return the tables of trees, breadth first, so that children of a node are adjacent.
 
     Leaves have the modes LEAF and their rows of ``weights`` as the feature.
@@ -238,7 +238,7 @@ def from_lists(lists: dict[str, Any], targets: dict[str, Any], count: int, dtype
     at = leaves[find(targets["treeids"], targets["nodeids"])]
     np.add.at(weights, (at, np.asarray(targets["ids"], np.int64)), targets["weights"])
     missing = lists.get("missing_value_tracks_true") or np.zeros(len(ids))
-    nodes = Nodes(
+    nodes = TreeNodes(
         modes, np.where(is_leaf, leaves, lists["featureids"]), np.asarray(lists["values"], dtype),
         yes, no, np.asarray(missing, bool),
     )  # fmt: skip
@@ -246,7 +246,10 @@ def from_lists(lists: dict[str, Any], targets: dict[str, Any], count: int, dtype
     children = np.zeros(len(nodes.mode), bool)
     inner = nodes.mode != MODES.index("LEAF")
     children[nodes.yes[inner]] = children[nodes.no[inner]] = True
-    return forest(nodes, np.flatnonzero(~children), weights)
+    roots = np.flatnonzero(~children)
+    if len(roots) != len(known_trees):
+        raise ArgumentError(f"{len(known_trees)} trees have {len(roots)} roots; each needs one")
+    return forest(nodes, roots, weights)
 
 
 def _split_lists(attributes: dict[str, Any], prefix: str) -> dict[str, Any]:
@@ -296,11 +299,8 @@ def tree_classifier(
     """Return the classes of rows with the largest sum of weights, and these sums."""
     lists, targets = _split_lists(attributes, "nodes_"), _split_lists(attributes, "class_")
     kind = x.dtype if x.dtype == np.float64 else np.dtype(np.float32)
-    labels: list[Any] = list(classlabels_strings) or list(classlabels_int64s)
-    ids = np.asarray(targets["ids"], np.int64)
-    single = len(labels) == 2 and len(np.unique(ids)) == 1
-    if single:  # one score, of the second class
-        targets["ids"] = 0 * ids
+    labels: list[Any] = [*classlabels_strings] or [*classlabels_int64s]
+    single = len(labels) == 2 and not any(targets["ids"])  # one score, of the second class
     made = from_lists(lists, targets, 1 if single else len(labels), kind)
     scores = cast(evaluate(x, made, "SUM"), "float32")
     base = _base(attributes)
@@ -343,7 +343,7 @@ def tree_ensemble(
         return np.concatenate([np.where(is_leaf, count + np.asarray(ids), ids), padding])
 
     missing = np.asarray(nodes_missing_value_tracks_true or [0] * count, bool)
-    nodes = Nodes(
+    nodes = TreeNodes(
         np.concatenate([modes, padding + MODES.index("LEAF")]),
         np.concatenate([nodes_featureids, np.arange(leaves)]),
         np.concatenate([nodes_splits.array, padding]).astype(nodes_splits.dtype),

@@ -57,7 +57,7 @@ def inferred_names(graph: onnx.GraphProto) -> dict[str, Sequence[str]]:
             if any(a.name == "layout" and a.i for a in node.attribute):
                 names = (names[1], names[0], *names[2:])
             found.setdefault(source, names)
-        elif node.op_type in _ELEMENTWISE:
+        elif node.op_type in _ELEMENTWISE and node.output:
             origins[node.output[0]] = source
     return {name: found.get(name, ("N",) if rank > 1 else ()) for name, rank in ranks.items()}
 

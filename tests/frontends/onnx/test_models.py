@@ -181,6 +181,12 @@ def test_damaged_files(tmp_path):
         frontend.load(tmp_path / "nothing.onnx")
     with pytest.raises(frontend.ModelError, match="no graph"):
         frontend.load(b"")
+    later = attention()  # its operators are taken to be those of the newest version
+    later.opset_import[0].version = 2**40
+    assert set(frontend.load(later).outputs) == {"y"}
+    lacking = model([NODE("Relu", ["x"], [])], [tensor("x", ["N", 2])], [])
+    with pytest.raises(frontend.ModelError, match="node 0 Relu of model: it has 0 outputs"):
+        frontend.load(lacking)
     huge = attention()
     huge.graph.initializer[0].dims[0] = 2**50
     with pytest.raises(frontend.ModelError, match=r"'w' of model has 16384 bytes, and its shape"):

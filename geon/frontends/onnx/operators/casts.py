@@ -78,5 +78,4 @@ ROWS = [
     row("Cast", cast_to, 6),
     row("Cast", cast_to_named, 1, 5),
     row("CastLike", cast_like),
-    row("BitCast", bit_cast),
 ]

@@ -34,6 +34,13 @@ FILES = {
     "transformers/native/c/sort/blocks.h": "rows and lanes of a block: LONGEST_BLOCK has how many",
     "transformers/native/c/sort/compress.h": "lanes of a vector: LONGEST_BLOCK has how many",
     "transformers/native/c/vectors.h": BITS,
+    "transformers/native/c/standalone/show.h": "how printed numbers are written",
+    "transformers/native/standalone/header.py": TEXT,
+    "transformers/native/standalone/interface.py": ADDRESS,
+    "transformers/native/standalone/source.py": ALIGNED,
+    "transformers/native/standalone/state_values.py": TEXT,
+    "transformers/native/standalone/written_program.py": "rights of a file",
+    "transformers/native/standalone/arena_layout.py": "lengths that only choose the order of buffers",
     "transformers/native/vectors/unroll_jam.py": ALIKE,
     "transformers/lowering/planning/derivable_values.py": CHOOSES,
     "op_graph/special/gamma_formulas.py": FORMULA,
@@ -191,6 +198,7 @@ FILES = {
 }
 
 PLACES = {
+    ("transformers/native/emit/one_file.py", "MAX_CACHED_MACROS"): CACHE,
     (
         "transformers/native/library/scattering.py",
         "MAX_RANGE_TASKS",

@@ -72,7 +72,7 @@ CALLS = {
 # The axes of these are new: no tensor can tell what a name means.
 NEW = {
     "placeholder", "Variable", "variable", "constant", "persistent_tensor", "temporary_tensor",
-    "iota", "expand", "stack", "onehot", "cast_axes", "lengths", "while_loop",
+    "iota", "expand", "stack", "onehot", "cast_axes", "lengths", "while_loop", "from_sympy",
 }  # fmt: skip
 PARAMETERS = {"axis", "axes", "over", "reduction_axes", "out_axes", "normalization_axes", "widths"}
 

@@ -22,7 +22,7 @@ from ...op_graph.rows.elementwise import cast, divide, multiply, negative, where
 from ...op_graph.rows.leaves import length_value, placeholder
 from ...op_graph.rows.movement import broadcast, reorder, unflatten
 from ...op_graph.values.dtypes import as_dtype, kind
-from ...op_graph.values.tree import flat
+from ...op_graph.values.tree import flat, is_mapping
 from .functions import BY_CLASS
 from .indexing import NO_SCOPE, Scope, element, is_element, reduced, scope_of
 
@@ -101,7 +101,7 @@ class _Reader:
     """The values of expressions, each computed once; ``symbols`` and ``dtype`` as in the call."""
 
     def __init__(self, symbols: Mapping[Any, Any], dtype: Any) -> None:
-        if not isinstance(symbols, Mapping):
+        if not is_mapping(symbols):
             raise ArgumentError(
                 f"{user_call('from_sympy')}: symbols is a dictionary from symbols to tensors or "
                 f"axes, such as {{x: [N]}}, not {symbols!r}"

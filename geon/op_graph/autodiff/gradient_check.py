@@ -23,6 +23,7 @@ from ..transforms.functionalize import functional
 from ..values.arrays import array_of
 from ..values.dtypes import FLOAT64, kind
 from ..values.labels import by_name
+from ..values.tree import is_mapping
 from .deriv import deriv, jvp
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class _Check:
     ) -> None:
         self.what, self.step, self.tolerance = what, step, tolerance
         self.random = np.random.default_rng(seed)
-        if not isinstance(at, Mapping) or not all(isinstance(x, Leaf) for x in at):
+        if not is_mapping(at) or not all(isinstance(x, Leaf) for x in at):
             raise ArgumentError(
                 f"{what}: at, a {type(at).__name__}, maps no placeholders and variables to "
                 "arrays; give {x: array, w: array}"

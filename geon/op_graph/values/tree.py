@@ -16,6 +16,14 @@ Part = Any  # a Structure
 Make = Callable[[Part, list[Any]], Any]
 
 
+def is_mapping(value: Any) -> bool:
+    """Return True for a dictionary and its like, and False for a tensor.
+
+    Tensors pass as subclasses of ``Mapping`` once they are registered with xarray's ``DataTree``.
+    """
+    return isinstance(value, Mapping) and hasattr(type(value), "keys")
+
+
 def _made(structure: Part, found: list[Any]) -> Any:
     return structure.made(found)
 

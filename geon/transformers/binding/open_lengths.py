@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from ...op_graph.axes.length_defaults import default_lengths
 from ...op_graph.axes.lengths import names_of
 from ...op_graph.nodes import made_at
 from ...op_graph.op_graph import Leaf, Op, RegionOp, post_order
+from ...op_graph.values.tree import is_mapping
 from ..runtime.dims import ungiven
 
 
@@ -59,7 +60,7 @@ def named_lengths(lengths: Any, known: Collection[str] | None, option: str) -> d
     """
     if lengths is None:
         return {}
-    if not isinstance(lengths, Mapping):
+    if not is_mapping(lengths):
         raise ArgumentError(
             f"{option}={lengths!r} is no mapping; give a dict from open axes to integers"
         )

@@ -209,6 +209,8 @@ def test_names_of_results(tmp_path):
     assert list(shapes(onnx.load(path).graph.output)) == ["a_0", "a_1", "b_c"]
     found = session(path).run(None, {"x": np.zeros(2, np.float32)})
     assert [each.tolist() for each in found] == [[1, 1], [0, 0], [1, 1]]
+    save(path, {"": y, "a": {"": x * 3}}, [x])  # ONNX has no empty names
+    assert list(shapes(onnx.load(path).graph.output)) == ["y", "a_"]
     save(path, geon.constant([1.0, 2.0], [K.with_length(2)]) * 1)
     assert session(path).run(None, {})[0].tolist() == [1, 2]
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ....errors import ArgumentError
 from ....op_graph.op_graph import Leaf, Tensor
 from ....op_graph.syntax.operators import is_function
+from ....op_graph.values.tree import is_mapping
 from .optimiser import Moves, Optimiser
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Groups(Optimiser):
         name: str = "optimiser",
     ) -> None:
         super().__init__(0.0, clip=clip, name=name)
-        if not isinstance(groups, Mapping):
+        if not is_mapping(groups):
             raise ArgumentError(
                 f"Groups: groups={groups!r} is no mapping; give one from what parameters are meant "
                 'to their optimisers, such as {"*.b": neon.SGD(0.1)}'

@@ -16,6 +16,7 @@ import numpy as np
 from ....errors import ArgumentError
 from ....op_graph.core.argument_hints import check_flag
 from ....op_graph.values.arrays import array_of
+from ....op_graph.values.tree import is_mapping
 from ..checks import a_number, at_least_zero, finite, is_integer, not_negative
 from .data import MadeOf, check_seed, checked_padding
 
@@ -175,7 +176,7 @@ def a_dim(what: str, dim: Any) -> None:
 
 def by_dim(what: str, name: str, given: Any) -> None:
     """Raise ``ArgumentError`` unless ``given`` is a mapping from dimensions."""
-    if not isinstance(given, Mapping):
+    if not is_mapping(given):
         raise ArgumentError(
             f"{what}: {name}={given!r} is no mapping; give one from dimensions, such as "
             f"{what}({{1: 4, 2: 4}})"

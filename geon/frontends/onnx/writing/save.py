@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from ....op_graph.axes.length_defaults import default_lengths
 from ....op_graph.core.argument_hints import public
 from ....op_graph.nodes import made_at
 from ....op_graph.op_graph import Leaf, Op, VoidOp, deep_order
-from ....op_graph.values.tree import SINGLE, Structure, structure_of
+from ....op_graph.values.tree import SINGLE, Structure, is_mapping, structure_of
 from ....transformers.base import Transformer, make_transformer
 from .model import Port, build_model
 from .target import OnnxExporter
@@ -208,8 +208,9 @@ def _outputs(f: Computation, results: Any) -> list[Port]:
     found = []
     for (where, op), value in zip(tensors, f.program.outputs, strict=True):
         words = "_".join([part.strip("'\"") for part in where.strip("[]").split("][")])
-        keyed = words if isinstance(results, Mapping) else getattr(op, "name", None) or "output"
-        found.append(Port(_unique(keyed, taken), value))
+        keyed = words if is_mapping(results) else ""
+        wanted = keyed or getattr(op, "name", None) or "output"
+        found.append(Port(_unique(wanted, taken), value))
     return found
 
 

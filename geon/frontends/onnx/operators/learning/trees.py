@@ -2,7 +2,7 @@
 
 All nodes are rows of flat tables. A node goes to ``left + 1`` if its feature is at most its
 threshold, else to ``left``; a leaf stays, since nothing is at most its threshold NaN. An index for
-each row and tree goes down as many steps as the deepest tree has levels.
+each row and tree goes down until none moves.
 """
 
 from __future__ import annotations
@@ -164,23 +164,25 @@ def evaluate(x: Value, made: Forest, aggregate: str) -> Value:
     threshold = table(made.threshold, used.dtype)
     goes_right = table(made.nan_right, "bool") if made.nan_right.any() else None
 
-    def step(at: geon.Tensor, _: Any) -> tuple[geon.Tensor, None]:
+    def step(carry: tuple[geon.Tensor, geon.Tensor]) -> tuple[geon.Tensor, geon.Tensor]:
+        at, _ = carry
         value = geon.gather(flat, geon.gather(feature, at, node) + first, cells)
         right = value <= geon.gather(threshold, at, node)
         if goes_right is not None:
             right = geon.logical_or(
                 right, geon.logical_and(geon.isnan(value), geon.gather(goes_right, at, node))
             )
-        return geon.gather(left, at, node) + geon.cast(right, "int64"), None
+        below = geon.gather(left, at, node) + geon.cast(right, "int64")
+        return below, geon.any(geon.not_equal(below, at))
 
     leaf, target = geon.Axis("leaf", len(made.weights)), geon.Axis("target", made.weights.shape[1])
     weights = geon.constant(made.weights, [leaf, target], made.weights.dtype)
     leaves = table(made.leaf, "int64")
 
     def reached(at: geon.Tensor) -> geon.Tensor:
-        last = at
-        if made.depth:
-            last, _ = geon.scan(step, at, over=geon.Axis("level", made.depth))
+        last, _ = geon.while_loop(
+            lambda carry: carry[1], step, (at, geon.constant(True)), max_steps=max(made.depth, 1)
+        )
         return geon.gather(weights, geon.gather(leaves, last, node), leaf)
 
     tree = geon.Axis("tree", made.trees)

@@ -40,7 +40,7 @@ ACTIVATIONS: dict[str, tuple[Callable[[Tensor, float, float], Tensor], tuple[flo
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cell:
     """A cell: the numbers of its gates and states, its activations and its step.
 
@@ -53,7 +53,7 @@ class Cell:
     step: Callable[[list[Tensor], list[Tensor], Weights], list[Tensor]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Weights:
     """The weights of one direction, and the options of the node.
 

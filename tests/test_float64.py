@@ -18,7 +18,8 @@ FIRST_VALUES = ["Variable", "variable", "persistent_tensor", "temporary_tensor"]
 # What has no value that a number could be rounded in.
 WITHOUT_FLOATS = {
     *WHOLE,
-    *"check_gradients placeholder doall find dumps loads make_transformer lengths text from_sympy to_sympy".split(),
+    *"check_gradients placeholder doall find dumps loads make_transformer lengths text".split(),
+    *"from_sympy to_sympy".split(),
 }
 
 

@@ -40,7 +40,7 @@ FILES = {
     "transformers/native/standalone/source.py": ALIGNED,
     "transformers/native/standalone/state_values.py": TEXT,
     "transformers/native/standalone/written_program.py": "rights of a file",
-    "transformers/native/standalone/arena_layout.py": "lengths that only choose the order of buffers",
+    "transformers/native/standalone/arena_layout.py": CHOOSES,
     "transformers/native/vectors/unroll_jam.py": ALIKE,
     "transformers/lowering/planning/derivable_values.py": CHOOSES,
     "op_graph/special/gamma_formulas.py": FORMULA,

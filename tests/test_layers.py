@@ -68,6 +68,20 @@ ALLOWED = {
         "geon.op_graph.values.tree",
     ],
     "geon.frontends": ["geon.errors", "geon.op_graph*", "geon.transformers.base"],
+    # Importers of models build graphs with the public names.
+    "geon.frontends.positional": [
+        "geon",
+        "geon.errors",
+        "geon.op_graph*",
+        "geon.transformers.base",
+    ],
+    "geon.frontends.onnx": [
+        "geon",
+        "geon.errors",
+        "geon.op_graph*",
+        "geon.transformers.base",
+        "geon.frontends.positional*",
+    ],
     "geon.testing": ["geon*"],
 }
 SHARED = [

@@ -1,0 +1,174 @@
+"""``load``: the model of an ONNX file as tensors, variables and computations."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+
+import geon
+
+from ...errors import ArgumentError
+from ...op_graph.axes.lengths import may_equal
+from ...op_graph.op_graph import Leaf
+from ...op_graph.values.dtypes import DTYPES, FLOATS
+from ..positional.imported_model import ImportedModel
+from ..positional.values import HostArray, Weight, full_tensor, host, input_array
+from .builder import Builder, Scope, check_operators
+from .errors import ModelError
+from .naming import input_axes
+from .reading import Source, read
+from .tensors import dtype_of
+
+MAX_HOST_ELEMENTS = 1024  # of an initializer of integers that is a constant, not a variable
+
+
+def load(
+    path_or_model: Any,
+    axes: Mapping[str, Sequence[Any]] | None = None,
+    *,
+    values: Mapping[str, Any] | None = None,
+    frozen: bool | str | Sequence[str] = False,
+) -> ImportedModel:
+    """Return the model in an ONNX file, in bytes or in an ``onnx.ModelProto``.
+
+    ``axes`` names the axes of inputs: ``{"image": ["N", "C", "H", "W"]}``; else they have the names
+    of the file's ``dim_param``. Dimensions without a length in the file are open axes, so one
+    compiled program serves all their lengths.
+
+    ``values`` are arrays of inputs that are known now: such an input is no input of the model any
+    more. Shapes, axes and texts that a model takes as inputs must be known.
+
+    Initializers of floats become trainable variables with the names of the file. ``frozen`` makes
+    all of them constant (True), or those whose names match a pattern, such as ``"encoder.*"``.
+
+    Raises ``ModelError``, which names the node and the reason, for a damaged file, for shapes that
+    do not fit and for what the standard does not allow; ``UnsupportedError`` with the names of all
+    operators that geon does not have; ``UnknownValueError`` with the names of inputs whose values
+    must be known.
+    """
+    source = read(path_or_model)
+    check_operators(source)
+    patterns = ["*"] if frozen is True else [] if frozen is False else frozen
+    patterns = [patterns] if isinstance(patterns, str) else list(patterns)
+    parts = _Loading(source, dict(axes or {}), dict(values or {}), patterns)
+    return ImportedModel(source.name, parts.inputs, parts.outputs, parts.variables, parts.texts)
+
+
+class _Loading:
+    """The parts of a model while it is loaded."""
+
+    def __init__(
+        self,
+        source: Source,
+        axes: dict[str, Sequence[Any]],
+        values: dict[str, Any],
+        frozen: Sequence[str],
+    ) -> None:
+        self.name = source.name
+        self.inputs: dict[str, Leaf] = {}
+        self.outputs: dict[str, Any] = {}
+        self.variables: dict[str, Leaf] = {}
+        self.texts: dict[str, Any] = {}
+        self._frozen = frozen
+        graph = source.model.graph
+        stored = {each.name for each in graph.initializer}
+        stored |= {each.values.name for each in graph.sparse_initializer}
+        given = [each for each in graph.input if each.name not in stored or each.name in values]
+        for kind, names in (("axes", axes), ("values", values)):
+            unknown = names.keys() - {each.name for each in given}
+            if unknown:
+                raise ArgumentError(
+                    f"{kind}: {source.name} has no input {sorted(unknown)[0]!r}; it has "
+                    f"{', '.join([each.name for each in given]) or 'none'}"
+                )
+        scope = Scope({}, source.opsets)
+        for info in given:
+            if info.name in values:
+                scope.values[info.name] = known_input(values[info.name])
+            else:
+                leaf = self._placeholder(info, axes.get(info.name))
+                self.inputs[info.name] = leaf
+                scope.values[info.name] = input_array(leaf)
+        results = Builder(source, self._parameter).graph(graph, scope)
+        for info, result in zip(graph.output, results, strict=True):
+            self._output(info, result)
+
+    def _placeholder(self, info: onnx.ValueInfoProto, axes: Sequence[Any] | None) -> Leaf:
+        if info.type.WhichOneof("value") != "tensor_type":
+            raise ModelError(
+                f"the input {info.name!r} is no tensor; give load its value: "
+                f"values={{{info.name!r}: ...}}"
+            )
+        dtype = dtype_of(info.type.tensor_type.elem_type, f"the input {info.name!r}")
+        if dtype.name not in DTYPES:
+            raise ModelError(
+                f"the input {info.name!r} has the dtype {dtype.name}, and geon has no tensors of "
+                f"it; give load its value: values={{{info.name!r}: ...}}"
+            )
+        return geon.placeholder(input_axes(info, axes), dtype, name=info.name)
+
+    def _parameter(self, name: str, value: np.ndarray[Any, Any]) -> HostArray | Weight:
+        is_float = value.dtype.name in FLOATS
+        if value.dtype.name not in DTYPES or not (is_float or value.size > MAX_HOST_ELEMENTS):
+            return host(value)
+        trainable = is_float and not any(fnmatch.fnmatchcase(name, p) for p in self._frozen)
+
+        def make(axes: Sequence[geon.Axis]) -> geon.Tensor:
+            variable = geon.Variable(
+                axes, value.dtype, initial_value=value, name=name or None, trainable=trainable
+            )
+            self.variables[name] = variable
+            return variable
+
+        return Weight(value, name, make)
+
+    def _output(self, info: onnx.ValueInfoProto, result: Any) -> None:
+        if (
+            isinstance(result, HostArray)
+            and result.array.dtype.name not in DTYPES
+            and not (result.is_symbolic)
+        ):
+            self.texts[info.name] = result.array
+            return
+        if isinstance(result, (list, tuple)):
+            self.outputs[info.name] = [full_tensor(each) for each in result]
+            return
+        if result is None:
+            raise ModelError(
+                f"the output {info.name!r} of {self.name} is an optional without value"
+            )
+        tensor = full_tensor(result)
+        declared = info.type.tensor_type
+        if declared.elem_type:
+            dtype = dtype_of(declared.elem_type, f"the output {info.name!r}")
+            if dtype != tensor.dtype:
+                raise ModelError(
+                    f"the output {info.name!r} of {self.name} is {tensor.dtype}; the file says "
+                    f"{dtype}"
+                )
+        if declared.HasField("shape"):
+            lengths = [d.dim_value if d.HasField("dim_value") else None for d in declared.shape.dim]
+            fits = len(lengths) == len(tensor.axes) and all(
+                n is None or may_equal(n, axis.expression)
+                for n, axis in zip(lengths, tensor.axes, strict=False)
+            )
+            if not fits:
+                shown = ", ".join(["?" if n is None else str(n) for n in lengths])
+                raise ModelError(
+                    f"the output {info.name!r} of {self.name} is {tensor.axes}; the file says "
+                    f"({shown})"
+                )
+        self.outputs[info.name] = tensor
+
+
+def known_input(value: Any) -> Any:
+    """Return an input that is known: an array, a list of them for a sequence, or None."""
+    if value is None:
+        return None
+    if isinstance(value, (list, tuple)):
+        return [known_input(each) for each in value]
+    return host(np.asarray(value))

@@ -1,0 +1,231 @@
+"""Arithmetic, comparisons, logic and casts, element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+
+import geon
+
+from ....errors import DTypeError
+from ....op_graph.values.dtypes import DTYPES
+from ...positional.elementwise import chain, elementwise
+from ...positional.reshaping import unsqueeze
+from ...positional.values import HostArray, Value, host
+from ..table import row
+from ..tensors import dtype_of
+from .common import cast, unary
+
+
+def binary(f: Callable[..., Any]) -> Callable[..., Value]:
+    """Return the builder of an operator of two tensors that are broadcast."""
+
+    def build(x: Value, y: Value, /) -> Value:
+        return elementwise(f, x, y)
+
+    return build
+
+
+def before_7(f: Callable[..., Any]) -> Callable[..., Value]:
+    """Return the builder of an operator whose second operand aligns at ``axis`` of the first."""
+
+    def build(
+        x: Value,
+        y: Value,
+        /,
+        *,
+        axis: int | None = None,
+        broadcast: int = 0,
+        consumed_inputs: Sequence[int] = (),
+    ) -> Value:
+        del consumed_inputs
+        if broadcast and axis is not None:
+            after = len(x.shape) - axis % len(x.shape) - len(y.shape)
+            y = unsqueeze(y, range(len(y.shape), len(y.shape) + after))
+        return elementwise(f, x, y)
+
+    return build
+
+
+def variadic(f: Callable[..., Any]) -> Callable[..., Value]:
+    """Return the builder of an operator of one or more tensors."""
+
+    def build(*values: Value, consumed_inputs: Sequence[int] = ()) -> Value:
+        del consumed_inputs
+        return chain(f, values)
+
+    return build
+
+
+def mean(*values: Value, consumed_inputs: Sequence[int] = ()) -> Value:
+    """Return the mean of tensors."""
+    del consumed_inputs
+    return elementwise(lambda t: t / len(values), chain(geon.add, values))
+
+
+def truncated_divide(x: geon.Tensor, y: geon.Tensor) -> geon.Tensor:
+    """Return the quotient, of integers without its fraction."""
+    if x.dtype.kind not in "iu":
+        return geon.divide(x, y)
+    quotient = geon.floordivide(x, y)
+    if x.dtype.kind == "u":
+        return quotient
+    rounded_down = geon.logical_and(
+        geon.not_equal(quotient * y, x), geon.not_equal(geon.less(x, 0), geon.less(y, 0))
+    )
+    return geon.where(rounded_down, quotient + 1, quotient)
+
+
+def remainder(x: geon.Tensor, y: geon.Tensor) -> geon.Tensor:
+    """Return the remainder of the truncated quotient, with the sign of ``x``."""
+    if x.dtype.kind == "u":
+        return geon.mod(x, y)
+    rest = geon.mod(geon.absolute(x), geon.absolute(y))
+    return geon.where(geon.less(x, 0), -rest, rest)
+
+
+def modulo(x: Value, y: Value, /, *, fmod: int = 0) -> Value:
+    """Return the remainder with the sign of ``y``, or with ``fmod`` of ``x``."""
+    return elementwise(remainder if fmod else geon.mod, x, y)
+
+
+def power(x: Value, y: Value, /) -> Value:
+    """Return ``x`` to the power of ``y`` in the dtype of ``x``."""
+    wide = np.promote_types(x.dtype, y.dtype) if x.dtype.kind != y.dtype.kind else x.dtype
+    if x.dtype.kind == "f" or x.dtype.name == "bfloat16":
+        wide = x.dtype
+    return cast(elementwise(geon.power, cast(x, wide), cast(y, wide)), x.dtype)
+
+
+def shift(x: Value, y: Value, /, *, direction: str) -> Value:
+    """Return bits shifted to the left or to the right."""
+    return elementwise(geon.left_shift if direction == "LEFT" else geon.right_shift, x, y)
+
+
+def clip(x: Value, low: Value | None = None, high: Value | None = None, /) -> Value:
+    """Return elements from ``low`` to ``high``; ``high`` wins if it is below ``low``."""
+    if low is not None:
+        x = elementwise(geon.maximum, x, low)
+    return x if high is None else elementwise(geon.minimum, x, high)
+
+
+def clip_by_attributes(
+    x: Value,
+    /,
+    *,
+    min: float | None = None,
+    max: float | None = None,
+    consumed_inputs: Sequence[int] = (),
+) -> Value:
+    """Return elements from ``min`` to ``max``."""
+    del consumed_inputs
+    bounds = [None if bound is None else host(bound, x.dtype) for bound in (min, max)]
+    return clip(x, *bounds)
+
+
+def cast_to(x: Value, /, *, to: int, saturate: int = 1, round_mode: str = "up") -> Value:
+    """Return elements in the dtype with the number ``to``."""
+    del saturate, round_mode  # of float8 dtypes, of which geon has no tensors
+    return cast_value(x, dtype_of(to, "the attribute 'to'"))
+
+
+def cast_to_named(x: Value, /, *, to: str) -> Value:
+    """Return elements in the dtype with the name ``to``."""
+    return cast_to(x, to=onnx.TensorProto.DataType.Value(to.upper()))
+
+
+def cast_like(x: Value, like: Value, /, *, saturate: int = 1, round_mode: str = "up") -> Value:
+    """Return elements in the dtype of ``like``."""
+    del saturate, round_mode
+    return cast_value(x, like.dtype)
+
+
+def cast_value(x: Value, dtype: np.dtype[Any]) -> Value:
+    """Return elements in a dtype; raise ``DTypeError`` where geon has no tensors of it."""
+    if x.dtype == dtype:
+        return x
+    for each in (x.dtype, dtype):
+        if each.name not in DTYPES:
+            name = "string" if each.kind == "O" else each.name
+            raise DTypeError(f"a cast from {x.dtype} to {dtype}: geon has no tensors of {name}")
+    return cast(x, dtype)
+
+
+def is_inf(x: Value, /, *, detect_negative: int = 1, detect_positive: int = 1) -> Value:
+    """Return true where elements are infinite, with the signs that are asked for."""
+
+    def build(t: geon.Tensor) -> geon.Tensor:
+        found = geon.isinf(t)
+        if not detect_negative:
+            found = geon.logical_and(found, geon.greater(t, 0))
+        return found if detect_positive else geon.logical_and(found, geon.less(t, 0))
+
+    return elementwise(build, x)
+
+
+def identity(x: Any, /) -> Any:
+    """Return the value unchanged: a tensor, a sequence, an optional or texts."""
+    return x
+
+
+def equal(x: Value, y: Value, /) -> Value:
+    """Return true where elements, which may be texts, are equal."""
+    if isinstance(x, HostArray) and isinstance(y, HostArray) and object in (x.dtype, y.dtype):
+        return host(np.equal(x.array, y.array).astype(bool))
+    return elementwise(geon.equal, x, y)
+
+
+def where(condition: Value, x: Value, y: Value, /) -> Value:
+    """Return ``x`` where the condition is true, else ``y``."""
+    return elementwise(geon.where, condition, x, y)
+
+
+UNARY: dict[str, Callable[..., Any]] = {
+    "Abs": geon.absolute, "Acos": geon.acos, "Acosh": geon.acosh, "Asin": geon.asin,
+    "Asinh": geon.asinh, "Atan": geon.atan, "Atanh": geon.atanh, "Ceil": geon.ceil,
+    "Cos": geon.cos, "Cosh": geon.cosh, "Erf": geon.erf, "Exp": geon.exp, "Floor": geon.floor,
+    "IsNaN": geon.isnan, "Log": geon.log, "Neg": geon.negative, "Not": geon.logical_not,
+    "BitwiseNot": geon.bitwise_not, "Reciprocal": geon.reciprocal, "Round": geon.round,
+    "Sign": geon.sign, "Sin": geon.sin, "Sinh": geon.sinh, "Sqrt": geon.sqrt, "Tan": geon.tan,
+    "Tanh": geon.tanh,
+}  # fmt: skip
+BINARY: dict[str, Callable[..., Any]] = {
+    "Add": geon.add, "Sub": geon.subtract, "Mul": geon.multiply, "Div": truncated_divide,
+    "And": geon.logical_and, "Or": geon.logical_or, "Xor": geon.logical_xor,
+    "Less": geon.less, "Greater": geon.greater,
+}  # fmt: skip
+OTHERS: dict[str, Callable[..., Any]] = {
+    "LessOrEqual": geon.less_equal, "GreaterOrEqual": geon.greater_equal,
+    "BitwiseAnd": geon.bitwise_and, "BitwiseOr": geon.bitwise_or, "BitwiseXor": geon.bitwise_xor,
+}  # fmt: skip
+VARIADIC: dict[str, Callable[..., Any]] = {
+    "Max": geon.maximum,
+    "Min": geon.minimum,
+    "Sum": geon.add,
+}
+
+ROWS = [
+    *[row(name, unary(f)) for name, f in UNARY.items()],
+    *[row(name, binary(f), 7) for name, f in BINARY.items()],
+    *[row(name, before_7(f), 1, 6) for name, f in BINARY.items()],
+    *[row(name, binary(f)) for name, f in OTHERS.items()],
+    *[row(name, variadic(f)) for name, f in VARIADIC.items()],
+    row("Mean", mean),
+    row("Equal", equal, 7),
+    row("Equal", before_7(geon.equal), 1, 6),
+    row("Mod", modulo),
+    row("Pow", power, 7),
+    row("Pow", before_7(geon.power), 1, 6),
+    row("BitShift", shift),
+    row("Where", where),
+    row("Clip", clip, 11),
+    row("Clip", clip_by_attributes, 1, 10),
+    row("Cast", cast_to, 6),
+    row("Cast", cast_to_named, 1, 5),
+    row("CastLike", cast_like),
+    row("IsInf", is_inf),
+    row("Identity", identity),
+]

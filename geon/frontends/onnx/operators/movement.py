@@ -1,0 +1,202 @@
+"""Transpose, join, slice, split, pad and repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import geon
+
+from ....errors import ArgumentError
+from ....op_graph.axes.lengths import Length
+from ...positional import movement
+from ...positional.movement import Part, concat, pad, slices, tile
+from ...positional.reshaping import reshape, transpose
+from ...positional.values import HostArray, PositionalArray, Size, Value, known_list, position
+from ..node import NodeInfo
+from ..table import row
+from .common import positions
+
+
+def transpose_by(x: Value, /, *, perm: Sequence[int] | None = None) -> Value:
+    """Return ``x`` with its positions in the order ``perm``, reversed by default."""
+    rank = len(x.shape)
+    order = range(rank)[::-1] if perm is None else [position(axis, rank) for axis in perm]
+    return transpose(x, list(order))
+
+
+def concat_along(*values: Value, axis: int = 1) -> Value:
+    """Return tensors joined along ``axis``."""
+    if not values:
+        raise ArgumentError("concat needs a tensor")
+    return concat(values, position(axis, len(values[0].shape)))
+
+
+def slice_by_inputs(
+    x: Value,
+    starts: Value,
+    ends: Value,
+    axes: Value | None = None,
+    steps: Value | None = None,
+    /,
+) -> Value:
+    """Return a slice; bounds are clamped where the length is known."""
+    first, last = known_list(starts, "starts"), known_list(ends, "ends")
+    where = list(range(len(first))) if axes is None else known_list(axes, "axes")
+    strides = [1] * len(first) if steps is None else known_list(steps, "steps")
+    at = positions(where, len(x.shape))
+    bounds = zip(at, first, last, strides, strict=True)
+    return slices(x, {k: Part(_size(a), _size(b), int(c)) for k, a, b, c in bounds})
+
+
+def _size(bound: Any) -> Size:
+    return bound if isinstance(bound, Length) else int(bound)
+
+
+def slice_by_attributes(
+    x: Value, /, *, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int] | None = None
+) -> Value:
+    """Return a slice with bounds from attributes."""
+    at = positions(list(range(len(starts)) if axes is None else axes), len(x.shape))
+    bounds = zip(at, starts, ends, strict=True)
+    return slices(x, {k: Part(a, b) for k, a, b in bounds})
+
+
+def split_along(
+    x: Value,
+    lengths: Value | None = None,
+    /,
+    *,
+    node: NodeInfo,
+    axis: int = 0,
+    split: Sequence[int] | None = None,
+    num_outputs: int | None = None,
+) -> tuple[Value, ...]:
+    """Return parts along ``axis``: of given lengths, or as many equal ones as there are outputs."""
+    at = position(axis, len(x.shape))
+    if lengths is not None:
+        parts: Sequence[Any] = known_list(lengths, "split")
+    elif split is not None:
+        parts = split
+    else:
+        parts = _equal_parts(x.shape[at], num_outputs or len(node.outputs))
+    return tuple(movement.split(x, at, parts))
+
+
+def _equal_parts(length: Size, count: int) -> list[Size]:
+    """Return ``count`` lengths, the last one smaller if the length is no multiple."""
+    if not isinstance(length, int):
+        return [length // count] * count
+    whole = -(-length // count)
+    return [max(min(whole, length - k * whole), 0) for k in range(count)]
+
+
+def pad_by_inputs(
+    x: Value,
+    pads: Value,
+    value: Value | None = None,
+    axes: Value | None = None,
+    /,
+    *,
+    mode: str = "constant",
+) -> Value:
+    """Return ``x`` with a border."""
+    rank = len(x.shape)
+    at = list(range(rank)) if axes is None else positions(axes, rank)
+    return _pad(x, known_list(pads, "pads"), at, mode, value)
+
+
+def pad_by_attributes(
+    x: Value,
+    /,
+    *,
+    pads: Sequence[int] = (),
+    paddings: Sequence[int] = (),
+    mode: str = "constant",
+    value: float = 0.0,
+) -> Value:
+    """Return ``x`` with a border of widths from attributes."""
+    fill = HostArray(np.asarray(value, x.dtype), x.dtype)
+    return _pad(x, [*pads, *paddings], list(range(len(x.shape))), mode, fill)
+
+
+def _pad(x: Value, pads: list[Any], at: list[int], mode: str, value: Value | None) -> Value:
+    if len(pads) != 2 * len(at):
+        raise ArgumentError(f"{len(pads)} widths for {len(at)} dimensions; two are needed for each")
+    widths: list[tuple[Size, Size]] = [(0, 0)] * len(x.shape)
+    for number, k in enumerate(at):
+        widths[k] = (_size(pads[number]), _size(pads[number + len(at)]))
+    if mode == "wrap":
+        return _wrapped(x, widths)
+    fill: Any = geon.constant(0, dtype=x.dtype)
+    if value is not None:
+        fill = _scalar(value, x.dtype)
+    return pad(x, widths, mode, fill)
+
+
+def _scalar(value: Value, dtype: Any) -> Any:
+    if isinstance(value, PositionalArray):
+        return value.tensor
+    return geon.constant(value.array.reshape(())[()].item(), dtype=dtype)
+
+
+def _wrapped(x: Value, widths: Sequence[tuple[Size, Size]]) -> Value:
+    for k, (before, after) in enumerate(widths):
+        parts = []
+        if before != 0:
+            parts.append(slices(x, {k: Part(-before, None)}))
+        parts.append(x)
+        if after != 0:
+            parts.append(slices(x, {k: Part(0, after)}))
+        x = concat(parts, k)
+    return x
+
+
+def tile_by_input(x: Value, repeats: Value, /) -> Value:
+    """Return ``x`` repeated as a whole along each position."""
+    return tile(x, [_size(count) for count in known_list(repeats, "repeats")])
+
+
+def tile_one(x: Value, count: Value, axis: Value, /) -> Value:
+    """Return ``x`` repeated as a whole along one position."""
+    repeats: list[Size] = [1] * len(x.shape)
+    (at,) = positions(axis, len(x.shape))
+    (repeats[at],) = known_list(count, "tiles")
+    return tile(x, repeats)
+
+
+def depth_to_space(x: Value, /, *, blocksize: int, mode: str = "DCR") -> Value:
+    """Return channels moved into blocks of the plane."""
+    n, c, h, w = x.shape
+    inner = c // blocksize**2
+    depth_first = mode == "DCR"
+    blocks = [blocksize, blocksize, inner] if depth_first else [inner, blocksize, blocksize]
+    parts = reshape(x, [n, *blocks, h, w])
+    order = [0, 3, 4, 1, 5, 2] if depth_first else [0, 1, 4, 2, 5, 3]
+    return reshape(transpose(parts, order), [n, inner, h * blocksize, w * blocksize])
+
+
+def space_to_depth(x: Value, /, *, blocksize: int, mode: str = "DCR") -> Value:
+    """Return blocks of the plane moved into channels."""
+    n, c, h, w = x.shape
+    parts = reshape(x, [n, c, h // blocksize, blocksize, w // blocksize, blocksize])
+    order = [0, 3, 5, 1, 2, 4] if mode == "DCR" else [0, 1, 3, 5, 2, 4]
+    channels = c * blocksize**2
+    return reshape(transpose(parts, order), [n, channels, h // blocksize, w // blocksize])
+
+
+ROWS = [
+    row("Transpose", transpose_by),
+    row("Concat", concat_along),
+    row("Slice", slice_by_inputs, 10),
+    row("Slice", slice_by_attributes, 1, 9),
+    row("Split", split_along),
+    row("Pad", pad_by_inputs, 11),
+    row("Pad", pad_by_attributes, 1, 10),
+    row("Tile", tile_by_input, 6),
+    row("Tile", tile_one, 1, 5),
+    row("DepthToSpace", depth_to_space),
+    row("SpaceToDepth", space_to_depth),
+]

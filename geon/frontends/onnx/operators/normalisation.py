@@ -1,0 +1,138 @@
+"""Normalisation of channels, and dropout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+import geon
+
+from ....errors import ArgumentError
+from ...positional.elementwise import elementwise, expand
+from ...positional.reductions import along, reduce
+from ...positional.values import Value, host, known
+from ..node import NodeInfo
+from ..table import row
+from .common import cast, channels
+
+
+def batch_normalization(
+    x: Value,
+    scale: Value,
+    bias: Value,
+    mean: Value,
+    variance: Value,
+    /,
+    *,
+    node: NodeInfo,
+    epsilon: float = 1e-5,
+    momentum: float = 0.9,
+    training_mode: int = 0,
+    spatial: int = 1,
+    is_test: int = 1,
+    consumed_inputs: Sequence[int] = (),
+) -> Value | tuple[Value, ...]:
+    """Return channels with the mean and variance of the inputs, or in training with their own.
+
+    In training the second and third result are the running mean and variance.
+    """
+    del consumed_inputs
+    if not spatial:
+        raise ArgumentError("batch normalization of each position (spatial=0) is not supported")
+    if node.version < 14 and any(node.wants(k) for k in range(1, 5)):
+        raise ArgumentError("batch normalization in training needs an operator set from 14 on")
+    rank = len(x.shape)
+    running: list[Value] = []
+    if training_mode:
+        rest = [0, *range(2, rank)]
+        own_mean = reduce(geon.mean, x, rest, keep=False)
+        own_variance = reduce(geon.variance, x, rest, keep=False)
+        for old, new in ((mean, own_mean), (variance, own_variance)):
+            running.append(
+                elementwise(
+                    lambda o, n: o * momentum + n * (1 - momentum), old, cast(new, old.dtype)
+                )
+            )
+        mean, variance = own_mean, own_variance
+
+    def normalize(
+        t: geon.Tensor, s: geon.Tensor, b: geon.Tensor, m: geon.Tensor, v: geon.Tensor
+    ) -> geon.Tensor:
+        return geon.cast((t - m) * (s * geon.rsqrt(v + epsilon)) + b, t.dtype)
+
+    parts = [channels(value, rank) for value in (scale, bias, mean, variance)]
+    result = elementwise(normalize, x, *parts)
+    return (result, *running) if running else result
+
+
+def instance_normalization(
+    x: Value,
+    scale: Value,
+    bias: Value,
+    /,
+    *,
+    epsilon: float = 1e-5,
+    consumed_inputs: Sequence[int] = (),
+) -> Value:
+    """Return the channels of each example with the mean 0 and the variance 1, scaled and moved."""
+    del consumed_inputs
+    rank = len(x.shape)
+
+    def normalize(t: geon.Tensor, axes: Sequence[geon.Axis]) -> geon.Tensor:
+        centred = t - geon.mean(t, axes)
+        return centred * geon.rsqrt(geon.mean(geon.square(centred), axes) + epsilon)
+
+    normal = along(normalize, x, range(2, rank))
+    return elementwise(
+        lambda t, s, b: t * s + b, normal, channels(scale, rank), channels(bias, rank)
+    )
+
+
+def dropout(
+    x: Value,
+    ratio: Value | None = None,
+    training: Value | None = None,
+    /,
+    *,
+    node: NodeInfo,
+    seed: int | None = None,
+) -> tuple[Value, ...]:
+    """Return ``x``, in training with random elements 0 and the others scaled; and the mask."""
+    share = 0.5 if ratio is None else float(known(ratio, "the ratio").reshape(())[()])
+    active = training is not None and bool(known(training, "training_mode").reshape(())[()])
+    if not active or share == 0:
+        return (x, _everywhere(x)) if node.wants(1) else (x,)
+    stream = geon.Random(0 if seed is None else seed)
+    kept = elementwise(lambda t: stream.bernoulli(t.axes, p=1 - share, dtype="bool"), x)
+    scaled = elementwise(lambda t, k: geon.where(k, t / (1 - share), 0), x, kept)
+    return (scaled, kept)
+
+
+def _everywhere(x: Value) -> Value:
+    return expand(host(np.array(True)), x.shape)
+
+
+def dropout_by_attribute(
+    x: Value,
+    /,
+    *,
+    node: NodeInfo,
+    ratio: float = 0.5,
+    is_test: int = 1,
+    consumed_inputs: Sequence[int] = (),
+) -> tuple[Value, ...]:
+    """Return ``x`` and a mask of its dtype (of bool from version 10 on); there is no training."""
+    del ratio, is_test, consumed_inputs
+    if not node.wants(1):
+        return (x,)
+    mask = _everywhere(x)
+    return (x, mask if node.version >= 10 else cast(mask, x.dtype))
+
+
+ROWS = [
+    row("BatchNormalization", batch_normalization),
+    row("InstanceNormalization", instance_normalization),
+    row("Dropout", dropout, 12),
+    row("Dropout", dropout_by_attribute, 1, 11),
+]

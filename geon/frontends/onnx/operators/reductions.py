@@ -1,0 +1,122 @@
+"""Reductions over positions, and arguments of extremes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import geon
+
+from ...positional.elementwise import elementwise
+from ...positional.movement import flip
+from ...positional.reductions import reduce
+from ...positional.values import Value, as_array, host, position
+from ..table import row
+from .common import cast, positions
+
+
+def reduction(f: Callable[..., Any]) -> Callable[..., Value]:
+    """Return the builder of a reduction; its axes are an attribute or the second input."""
+
+    def build(
+        x: Value,
+        axes_input: Value | None = None,
+        /,
+        *,
+        axes: Sequence[int] | None = None,
+        keepdims: int = 1,
+        noop_with_empty_axes: int = 0,
+    ) -> Value:
+        rank = len(x.shape)
+        given = axes if axes_input is None else axes_input
+        listed = [] if given is None else positions(given, rank, "axes")
+        if not listed and not noop_with_empty_axes:
+            listed = list(range(rank))
+        return cast(reduce(f, x, listed, bool(keepdims)), x.dtype)
+
+    return build
+
+
+def sum_squares(x: geon.Tensor, axes: Any) -> geon.Tensor:
+    """Return the sum of squares."""
+    return geon.sum(geon.square(x), axes)
+
+
+def log_sum(x: geon.Tensor, axes: Any) -> geon.Tensor:
+    """Return the logarithm of the sum."""
+    return geon.log(geon.sum(x, axes))
+
+
+def log_sum_exp(x: geon.Tensor, axes: Any) -> geon.Tensor:
+    """Return the logarithm of the sum of exponentials, -inf for no elements."""
+    empty = any(axis.expression == 0 for axis in axes)
+    return log_sum(x, axes) if empty else geon.logsumexp(x, axes)
+
+
+def absolute_sum(x: geon.Tensor, axes: Any) -> geon.Tensor:
+    """Return the sum of magnitudes."""
+    return geon.sum(geon.absolute(x), axes)
+
+
+def extreme(
+    f: Callable[..., Any], of_bool: Callable[..., Any], sign: int
+) -> Callable[..., geon.Tensor]:
+    """Return the reduction to the largest or smallest element, infinite or the bound for none."""
+
+    def build(x: geon.Tensor, axes: Any) -> geon.Tensor:
+        if x.dtype.kind == "b":
+            return of_bool(x, axes)
+        if any(axis.expression == 0 for axis in axes):
+            rest = x.axes.without(axes)
+            return geon.broadcast(geon.constant(_bound(x.dtype, sign), dtype=x.dtype), rest)
+        return f(x, axes)
+
+    return build
+
+
+def _bound(dtype: Any, sign: int) -> Any:
+    import numpy as np
+
+    if dtype.kind not in "iu":
+        return -sign * np.inf
+    limits = np.iinfo(dtype)
+    return limits.min if sign > 0 else limits.max
+
+
+def argument(f: Callable[..., Any]) -> Callable[..., Value]:
+    """Return the builder of the index of an extreme, of several the first or the last one."""
+
+    def build(
+        x: Value, /, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0
+    ) -> Value:
+        at = position(axis, len(x.shape))
+        if as_array(x).dims[at] is None:
+            zero = elementwise(lambda t: geon.cast(geon.logical_and(t != t, False), "int64"), x)
+            return reduce(lambda t, axes: t, zero, [at], bool(keepdims))
+        if not select_last_index:
+            return reduce(f, x, [at], bool(keepdims))
+        found = reduce(f, flip(x, [at]), [at], bool(keepdims))
+        last = host([x.shape[at] - 1], "int64")
+        return elementwise(geon.subtract, host(last.array[0], "int64"), found)
+
+    return build
+
+
+REDUCTIONS: dict[str, Callable[..., Any]] = {
+    "ReduceSum": geon.sum,
+    "ReduceMean": geon.mean,
+    "ReduceMax": extreme(geon.max, geon.any, 1),
+    "ReduceMin": extreme(geon.min, geon.all, -1),
+    "ReduceProd": geon.prod,
+    "ReduceL1": absolute_sum,
+    "ReduceL2": geon.L2_norm,
+    "ReduceSumSquare": sum_squares,
+    "ReduceLogSum": log_sum,
+    "ReduceLogSumExp": log_sum_exp,
+}
+
+ROWS = [
+    *[row(name, reduction(f)) for name, f in REDUCTIONS.items()],
+    row("ArgMax", argument(geon.argmax)),
+    row("ArgMin", argument(geon.argmin)),
+]

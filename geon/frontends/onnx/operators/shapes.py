@@ -1,0 +1,196 @@
+"""Shapes as values, constants, and tensors made from shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import geon
+
+from ....errors import AxisError
+from ....op_graph.axes.lengths import Length, product
+from ...positional.elementwise import elementwise, expand
+from ...positional.folding import MAX_FOLDED_ELEMENTS
+from ...positional.reshaping import reshape, squeeze, unsqueeze
+from ...positional.values import (
+    HostArray,
+    Size,
+    Value,
+    array,
+    as_array,
+    host,
+    known,
+    known_list,
+    new_axis,
+    position,
+)
+from ..table import row
+from ..tensors import dtype_of
+from .common import positions
+
+
+def lengths_value(lengths: Sequence[Size]) -> HostArray:
+    """Return a vector of lengths, which may be expressions."""
+    vector = np.empty(len(lengths), object)
+    vector[:] = lengths
+    return host(vector, "int64")
+
+
+def shape(x: Value, /, *, start: int = 0, end: int | None = None) -> Value:
+    """Return the lengths of the positions from ``start`` to ``end``."""
+    return lengths_value(list(x.shape)[slice(start, end)])
+
+
+def size(x: Value, /) -> Value:
+    """Return the number of elements."""
+    whole = lengths_value([product(x.shape)])
+    return HostArray(whole.array.reshape(()), whole.dtype)
+
+
+def reshape_by_input(x: Value, lengths: Value, /, *, allowzero: int = 0) -> Value:
+    """Return ``x`` in a shape; 0 keeps a length unless ``allowzero``, -1 is what is left."""
+    return _reshape(x, known_list(lengths, "the shape"), allowzero)
+
+
+def reshape_by_attribute(
+    x: Value, /, *, shape: Sequence[int] = (), consumed_inputs: Sequence[int] = ()
+) -> Value:
+    """Return ``x`` in the shape of an attribute."""
+    del consumed_inputs
+    return _reshape(x, shape, 0)
+
+
+def _reshape(x: Value, target: Sequence[Size], allowzero: int) -> Value:
+    own = x.shape
+    kept = []
+    for number, length in enumerate(target):
+        if isinstance(length, int) and length == 0 and not allowzero:
+            if number >= len(own):
+                raise AxisError(f"the shape {list(target)} keeps dimension {number}; {x} has none")
+            length = own[number]
+        kept.append(length)
+    return reshape(x, kept)
+
+
+def flatten(x: Value, /, *, axis: int = 1) -> Value:
+    """Return a matrix: the positions before ``axis`` are its rows."""
+    rank = len(x.shape)
+    first = axis if axis == rank else position(axis, rank)
+    lengths = as_array(x).shape
+    return reshape(x, [product(lengths[:first]), product(lengths[first:])])
+
+
+def squeeze_by_input(x: Value, axes: Value | None = None, /) -> Value:
+    """Return ``x`` without positions of length 1."""
+    return squeeze(x, None if axes is None else positions(axes, len(x.shape)))
+
+
+def squeeze_by_attribute(x: Value, /, *, axes: Sequence[int] | None = None) -> Value:
+    """Return ``x`` without positions of length 1."""
+    return squeeze(x, None if axes is None else positions(axes, len(x.shape)))
+
+
+def unsqueeze_by_input(x: Value, axes: Value, /) -> Value:
+    """Return ``x`` with positions of length 1."""
+    return unsqueeze_by_attribute(x, axes=known_list(axes, "axes"))
+
+
+def unsqueeze_by_attribute(x: Value, /, *, axes: Sequence[int]) -> Value:
+    """Return ``x`` with positions of length 1."""
+    rank = len(x.shape) + len(axes)
+    return unsqueeze(x, [position(int(axis), rank) for axis in axes])
+
+
+def expand_to(x: Value, lengths: Value, /) -> Value:
+    """Return ``x`` broadcast with a shape."""
+    return expand(x, known_list(lengths, "the shape"))
+
+
+def constant(
+    *,
+    value: HostArray | None = None,
+    sparse_value: HostArray | None = None,
+    value_float: float | None = None,
+    value_floats: Sequence[float] | None = None,
+    value_int: int | None = None,
+    value_ints: Sequence[int] | None = None,
+    value_string: str | None = None,
+    value_strings: Sequence[str] | None = None,
+) -> Value:
+    """Return a constant from the one attribute that is there."""
+    choices: list[tuple[Any, Any]] = [
+        (value_float, "float32"),
+        (value_floats, "float32"),
+        (value_int, "int64"),
+        (value_ints, "int64"),
+        (value_string, object),
+        (value_strings, object),
+    ]
+    for given, dtype in choices:
+        if given is not None:
+            return host(np.array(given, dtype))
+    found = value if value is not None else sparse_value
+    if found is None:
+        raise AxisError("a constant needs one attribute with its value")
+    return found
+
+
+def constant_of_shape(lengths: Value, /, *, value: HostArray | None = None) -> Value:
+    """Return a tensor of a shape with one value everywhere, 0.0 by default."""
+    target = known_list(lengths, "the shape")
+    fill = host(np.zeros((), "float32")) if value is None else value
+    scalar = fill.array.reshape(())
+    open_lengths = any(isinstance(length, Length) for length in target)
+    if not open_lengths and int(np.prod([int(n) for n in target] or [1])) <= MAX_FOLDED_ELEMENTS:
+        return host(np.full([int(n) for n in target], scalar))
+    return expand(HostArray(scalar, fill.dtype), target)
+
+
+def arange(start: Value, limit: Value, delta: Value, /, *, stash_type: int = 1) -> Value:
+    """Return the numbers from ``start`` on in steps of ``delta`` up to, without, ``limit``."""
+    del stash_type  # dtype of sums; each number is computed by itself
+    first, last, step = [
+        known(v, "a bound of a range").reshape(()).item() for v in (start, limit, delta)
+    ]
+    if not any(isinstance(bound, Length) for bound in (first, last, step)):
+        count = max(int(np.ceil((last - first) / step)), 0)
+        if count <= MAX_FOLDED_ELEMENTS:
+            numbers = np.arange(count).astype(start.dtype) * np.asarray(step, start.dtype)
+            return host(numbers + np.asarray(first, start.dtype), start.dtype)
+        length: Size = count
+    else:
+        length = -((first - last) // step)
+    axis = new_axis(length, "range", ())
+    numbers = array(geon.cast(geon.iota(axis), start.dtype), [axis])
+    scaled = numbers if step == 1 else elementwise(geon.multiply, numbers, delta)
+    return scaled if first == 0 else elementwise(geon.add, scaled, start)
+
+
+def eye_like(x: Value, /, *, dtype: int | None = None, k: int = 0) -> Value:
+    """Return 1 on the diagonal number ``k``, else 0, in the shape of ``x``."""
+    rows, columns = x.shape
+    kind = x.dtype if dtype is None else dtype_of(dtype, "the attribute 'dtype'")
+    r, c = new_axis(rows, "rows", ()), new_axis(columns, "columns", ["rows"])
+    i = unsqueeze(array(geon.iota(r), [r]), [1])
+    j = array(geon.iota(c), [c])
+    return elementwise(lambda a, b: geon.cast(geon.equal(b - a, k), kind), i, j)
+
+
+ROWS = [
+    row("Shape", shape),
+    row("Size", size),
+    row("Reshape", reshape_by_input, 5),
+    row("Reshape", reshape_by_attribute, 1, 4),
+    row("Flatten", flatten),
+    row("Squeeze", squeeze_by_input, 13),
+    row("Squeeze", squeeze_by_attribute, 1, 12),
+    row("Unsqueeze", unsqueeze_by_input, 13),
+    row("Unsqueeze", unsqueeze_by_attribute, 1, 12),
+    row("Expand", expand_to),
+    row("Constant", constant),
+    row("ConstantOfShape", constant_of_shape),
+    row("Range", arange),
+    row("EyeLike", eye_like),
+]

@@ -1,0 +1,94 @@
+"""Facts of the standard about operators: attributes, counts of inputs, function bodies."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import onnx
+from onnx import AttributeProto, defs
+
+from .errors import ModelError
+
+
+@cache
+def schema_of(domain: str, name: str, version: int) -> Any:
+    """Return the schema of an operator in a version of its domain; None if there is none."""
+    try:
+        return defs.get_schema(name, version, domain)
+    except defs.SchemaError:
+        return None
+
+
+def function_of(schema: Any, version: int) -> onnx.FunctionProto | None:
+    """Return the function that defines an operator by others, for any types; None if none does."""
+    versions = [v for v in schema.function_opset_versions if v <= version]
+    if not versions:
+        return None
+    function: onnx.FunctionProto = onnx.FunctionProto()
+    body = schema.get_function_with_opset_version(max(versions))
+    function.ParseFromString(body if isinstance(body, bytes) else body.SerializeToString())
+    return function
+
+
+def typed_function_of(
+    schema: Any, version: int, node: onnx.NodeProto, types: list[onnx.TypeProto]
+) -> onnx.FunctionProto | None:
+    """Return the function that defines an operator for inputs of these types; None if none does."""
+    versions = [v for v in schema.context_dependent_function_opset_versions if v <= version]
+    if not versions:
+        return None
+    body = schema.get_context_dependent_function_with_opset_version(
+        max(versions), node.SerializeToString(), [each.SerializeToString() for each in types]
+    )
+    function = onnx.FunctionProto()
+    function.ParseFromString(body)
+    return function if function.node else None
+
+
+def has_function(schema: Any, version: int) -> bool:
+    """Return True if the standard defines an operator by others."""
+    versions = [
+        *schema.function_opset_versions,
+        *schema.context_dependent_function_opset_versions,
+    ]
+    return any(v <= version for v in versions)
+
+
+def checked_attributes(node: onnx.NodeProto, schema: Any) -> dict[str, AttributeProto]:
+    """Return the attributes of a node by name, with the defaults of its schema.
+
+    Raises ``ModelError`` for an attribute that is missing, unknown or of another type, and for a
+    wrong number of inputs or outputs.
+    """
+    given: dict[str, AttributeProto] = {}
+    for attribute in node.attribute:
+        if attribute.name in given:
+            raise ModelError(f"the attribute {attribute.name!r} is there twice")
+        given[attribute.name] = attribute
+    if schema is None:
+        return given
+    for count, least, most, what in (
+        (len(node.input), schema.min_input, schema.max_input, "inputs"),
+        (len(node.output), schema.min_output, schema.max_output, "outputs"),
+    ):
+        if not least <= count <= most:
+            raise ModelError(f"it has {count} {what}; the operator has {least} to {most}")
+    for name, attribute in given.items():
+        declared = schema.attributes.get(name)
+        if declared is None:
+            raise ModelError(
+                f"it has no attribute {name!r} in version {schema.since_version}; it has "
+                f"{', '.join(schema.attributes) or 'none'}"
+            )
+        if int(declared.type) != attribute.type:
+            found = AttributeProto.AttributeType.Name(attribute.type)
+            raise ModelError(f"the attribute {name!r} is {found}, not {declared.type.name}")
+    for name, declared in schema.attributes.items():
+        if name in given:
+            continue
+        if declared.required:
+            raise ModelError(f"the attribute {name!r} is missing")
+        if declared.default_value.type != AttributeProto.UNDEFINED:
+            given[name] = declared.default_value
+    return given

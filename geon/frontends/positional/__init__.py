@@ -1,0 +1,15 @@
+"""Arrays whose axes are addressed by position, over tensors with named axes.
+
+Importers of models (ONNX, ``torch.export``, jaxprs) share this package: it knows no file format.
+
+- ``imported_model``: ``ImportedModel``, which all importers return
+- ``values``: ``PositionalArray`` (a tensor with its axes in order), ``HostArray`` (an array that is
+  known when the model is imported, whose elements may be length expressions), ``Weight`` (a
+  variable of the model)
+- ``folding``: arithmetic on host values
+- ``elementwise``: alignment of operands from the right, and elementwise functions
+- ``reshaping``: reshape, transpose, squeeze and unsqueeze
+- ``movement``: concat, slice, split, pad and tile
+- ``indexing``: gather along a position
+- ``reductions``, ``products``: reductions over positions, matrix products with batch dimensions
+"""

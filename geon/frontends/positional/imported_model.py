@@ -1,0 +1,45 @@
+"""``ImportedModel``: a model of another library as tensors, variables and computations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...op_graph.op_graph import Leaf
+from ...transformers.base import Transformer, make_transformer
+
+
+@dataclass(frozen=True, eq=False)
+class ImportedModel:
+    """A model of a file or of another library.
+
+    ``inputs`` are its placeholders and ``outputs`` its tensors by name, both in their order; an
+    output that is a sequence is a list of tensors. ``variables`` are the stored arrays that its
+    results need. ``texts`` are outputs that are texts, which no computation has.
+    """
+
+    name: str
+    inputs: dict[str, Leaf]
+    outputs: dict[str, Any]
+    variables: dict[str, Leaf]
+    texts: dict[str, Any]
+
+    def graph(self) -> dict[str, Any]:
+        """Return the output tensors by name, for ``geon.deriv`` and further ops.
+
+        Derivatives are taken with respect to ``variables`` and ``inputs``.
+        """
+        return dict(self.outputs)
+
+    def computation(self, transformer: Transformer | None = None, **options: Any) -> Any:
+        """Return a callable from arrays of the inputs, in order, to a dictionary of the outputs.
+
+        ``options`` are those of ``transformer.computation``; the default transformer is that of
+        ``geon.make_transformer``.
+        """
+        used = make_transformer() if transformer is None else transformer
+        return used.computation(self.outputs, *self.inputs.values(), **options)
+
+    def __repr__(self) -> str:
+        inputs = ", ".join([f"{leaf.name}{leaf.axes}" for leaf in self.inputs.values()])
+        return f"<{self.name}: {inputs} -> {', '.join([*self.outputs, *self.texts])}>"

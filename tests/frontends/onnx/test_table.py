@@ -1,0 +1,35 @@
+"""The table of operators: each row agrees with the schemas of the standard."""
+
+import inspect
+from collections import Counter
+
+from onnx import defs
+
+from geon.frontends.onnx.table import standard_table
+
+TABLE = standard_table()
+SCHEMAS = [s for s in defs.get_all_schemas_with_history() if (s.domain, s.name) in TABLE]
+
+
+def rows_of(schema):
+    rows = TABLE[schema.domain, schema.name]
+    return [row for row in rows if row.holds(schema.since_version)]
+
+
+def test_each_version_of_an_operator_has_one_row():
+    counts = Counter((s.name, s.since_version, len(rows_of(s))) for s in SCHEMAS)
+    assert not [key for key in counts if key[2] != 1]
+    known = {(s.domain, s.name) for s in SCHEMAS}
+    assert not TABLE.keys() - known, "a row of an operator that the standard does not have"
+
+
+def test_each_row_takes_all_attributes_of_its_schemas():
+    lacking = []
+    for schema in SCHEMAS:
+        for row in rows_of(schema):
+            parameters = inspect.signature(row.build).parameters.values()
+            names = {p.name for p in parameters if p.kind != p.POSITIONAL_ONLY}
+            if not any(p.kind == p.VAR_KEYWORD for p in parameters):
+                missing = schema.attributes.keys() - names
+                lacking += [(schema.name, schema.since_version, name) for name in missing]
+    assert not lacking

@@ -82,16 +82,14 @@ class _Merged:
         self.tensor, self.axis = value.tensor, self._axes[0].name
         if len(positions) > 1:
             self.axis = fresh("elements", names)
-            self.tensor = geon.flatten(
-                value.tensor, self._axes, geon.Axis(self.axis, self._size)
-            )
+            self.tensor = geon.flatten(value.tensor, self._axes, geon.Axis(self.axis, self._size))
         at = flat_index([indices[k] for k in positions], lengths)
         self._is_wider = drop is not None
         if drop is not None:
             self.tensor = geon.pad(self.tensor, {self.axis: (0, 1)})
             at = elementwise(geon.where, drop, host(self._size, "int64"), at)
         at = as_array(at)
-        taken = [name for name in [*names, self.axis]]
+        taken = [*names, self.axis]
         own: list[str | None] = []
         shared = {k: value.dims[position] for position, k in batch.items()}
         for number, dim in enumerate(at.dims):
@@ -104,9 +102,7 @@ class _Merged:
         at = renamed(at, own)
         self.index = at.tensor
         first: list[Dim] = [shared.get(k) or dim for k, dim in enumerate(at.dims)]
-        rest = [
-            d for k, d in enumerate(value.dims) if k not in indices and k not in batch
-        ]
+        rest = [d for k, d in enumerate(value.dims) if k not in indices and k not in batch]
         self.picked: list[Dim] = [*first, *rest]
 
     def unmerged(self, tensor: geon.Tensor) -> PositionalArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -69,3 +69,15 @@ class UnsupportedError(GeonError, NotImplementedError):
     def __init__(self, message: str, names: dict[str, int]) -> None:
         super().__init__(message)
         self.names = names
+
+
+def named_results(whole: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the results of a program by name: keys and fields, else ``output`` with a number."""
+    if isinstance(whole, Mapping):
+        yield from ((str(key), value) for key, value in whole.items())
+    elif isinstance(whole, tuple) and hasattr(whole, "_fields"):
+        yield from zip(whole._fields, whole, strict=True)
+    elif isinstance(whole, (list, tuple)):
+        yield from ((f"output_{number}", value) for number, value in enumerate(whole))
+    else:
+        yield "output", whole

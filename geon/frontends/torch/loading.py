@@ -20,9 +20,17 @@ from ...op_graph.core.source_info import building
 from ...op_graph.op_graph import Leaf
 from ...transformers.base import Transformer
 from ..positional.imported_model import ImportedModel
-from ..positional.programs import conform
-from ..positional.values import HostArray, PositionalArray, Value, Weight, as_array, full_tensor
-from ..positional.values import host, input_array
+from ..positional.programs import UnsupportedError, conform, named_results
+from ..positional.values import (
+    HostArray,
+    PositionalArray,
+    Value,
+    Weight,
+    as_array,
+    full_tensor,
+    host,
+    input_array,
+)
 from .naming import input_axes, length_of
 from .numbers import array_of, dtype_of, number_operators
 from .table import Declared, operator_table
@@ -124,8 +132,6 @@ def unknown_operators(graph: GraphModule) -> Iterator[str]:
 
 def check_operators(graph: GraphModule, name: str) -> None:
     """Raise ``UnsupportedError`` with all operators that have no row, and how often they occur."""
-    from ..positional.programs import UnsupportedError
-
     counts = dict(Counter(unknown_operators(graph)))
     if counts:
         listed = ", ".join([f"{each} ({count})" for each, count in counts.items()])
@@ -219,7 +225,7 @@ class _Loading:
             else:
                 users.append(_output(value))
         whole = tree_unflatten(users, program.call_spec.out_spec)
-        for key, value in _named(whole):
+        for key, value in named_results(whole):
             store = self.outputs if _is_tensors(value) else self.constants
             store[key] = value
         return geon.doall(updates) if updates else None
@@ -228,17 +234,6 @@ class _Loading:
 def variable_shape(leaf: geon.Tensor) -> tuple[Any, ...]:
     """Return the lengths of a tensor's axes."""
     return tuple([axis.expression for axis in leaf.axes])
-
-
-def _named(whole: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(whole, Mapping):
-        yield from ((str(key), value) for key, value in whole.items())
-    elif isinstance(whole, tuple) and hasattr(whole, "_fields"):
-        yield from zip(whole._fields, whole, strict=True)
-    elif isinstance(whole, (list, tuple)):
-        yield from ((f"output_{k}", value) for k, value in enumerate(whole))
-    else:
-        yield "output", whole
 
 
 def _is_tensors(value: Any) -> bool:
@@ -347,5 +342,3 @@ def _argument(argument: Any, values: dict[Node, Any]) -> Any:
     if isinstance(argument, torch.dtype):
         return dtype_of(argument, "an argument")
     return argument
-
-

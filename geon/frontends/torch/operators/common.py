@@ -62,7 +62,9 @@ def positions(dims: Any, rank: int) -> list[int]:
 
 def wide(value: Value) -> Value:
     """Return halves as float32, in which PyTorch accumulates."""
-    return cast(value, "float32") if category(value.dtype) == 2 and value.dtype.itemsize < 4 else value
+    return (
+        cast(value, "float32") if category(value.dtype) == 2 and value.dtype.itemsize < 4 else value
+    )
 
 
 def unary(f: Callable[..., Any]) -> Callable[..., Value]:

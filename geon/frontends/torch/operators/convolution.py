@@ -133,7 +133,8 @@ def _largest(images: Value, slides: dict[int, Slide]) -> Value:
         flat = geon.flatten(windows, inside, geon.Axis("window", _size(slides)))
         return geon.take_along(flat, picked.tensor, "window")
 
-    wide = elementwise(lambda i, t: i + geon.cast(0 * t, "int64"), index, images)
+    # The names of the axes are those of the images.
+    wide = elementwise(lambda t, i: geon.where(geon.equal(t, t), i, i), images, index)
     return folded_windows(chosen, wide, slides, 0)
 
 

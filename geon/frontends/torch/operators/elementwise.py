@@ -216,7 +216,9 @@ LOGIC: dict[str, Callable[..., Any]] = {
 
 ROWS: dict[str, Callable[..., Any]] = {
     **{name: unary(f) for name, f in UNARY.items()},
-    **{f"{n}.{kind}": arithmetic(f) for n, f in ARITHMETIC.items() for kind in ("Tensor", "Scalar")},
+    **{
+        f"{n}.{kind}": arithmetic(f) for n, f in ARITHMETIC.items() for kind in ("Tensor", "Scalar")
+    },
     **{f"{n}.{k}": comparison(f) for n, f in COMPARISONS.items() for k in ("Tensor", "Scalar")},
     **{f"{n}.{k}": bitwise(f) for n, f in BITWISE.items() for k in ("Tensor", "Scalar")},
     **{name: logic(f) for name, f in LOGIC.items()},
@@ -249,5 +251,7 @@ ROWS: dict[str, Callable[..., Any]] = {
     "_local_scalar_dense": number,
     "gelu_backward": derivative_of(gelu),
     "elu_backward": derivative_of(elu),
-    "leaky_relu_backward": lambda g, x, slope, self_is_result: derivative_of(leaky_relu)(g, x, slope),
+    "leaky_relu_backward": lambda g, x, slope, self_is_result: derivative_of(leaky_relu)(
+        g, x, slope
+    ),
 }

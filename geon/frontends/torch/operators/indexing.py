@@ -96,11 +96,7 @@ def _as_vector(x: Value) -> Value:
 
 def _cut(x: Value, index: Value, dim: int) -> Value:
     """Return the part of ``x`` that an index of smaller lengths reads."""
-    uneven = {
-        k: Part(0, n)
-        for k, n in enumerate(index.shape)
-        if k != dim and n != x.shape[k]
-    }
+    uneven = {k: Part(0, n) for k, n in enumerate(index.shape) if k != dim and n != x.shape[k]}
     return slices(x, uneven) if uneven else x
 
 

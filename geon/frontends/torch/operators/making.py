@@ -125,8 +125,6 @@ def triangle(is_below: bool) -> Callable[..., Value]:
     return build
 
 
-
-
 ROWS: dict[str, Callable[..., Any]] = {
     "full": full,
     "full_like": full_like,

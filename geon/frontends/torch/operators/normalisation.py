@@ -160,9 +160,7 @@ def layer_norm_backward(
         centred = elementwise(geon.subtract, t, reduce(geon.mean, t, at))
         spread = reduce(geon.mean, elementwise(geon.square, centred), at)
         # The eps of the forward pass is in 1 / deviation, which is given.
-        eps = elementwise(
-            lambda r, v: geon.stop_gradient(1 / geon.square(r) - v), scale, spread
-        )
+        eps = elementwise(lambda r, v: geon.stop_gradient(1 / geon.square(r) - v), scale, spread)
         factor = elementwise(lambda v, e: geon.rsqrt(v + e), spread, eps)
         return _affine(elementwise(geon.multiply, centred, factor), w, b, x.dtype)
 

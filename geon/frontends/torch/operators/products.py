@@ -56,9 +56,7 @@ def attention(
     if enable_gqa and q.shape[-3] != k.shape[-3]:
         k, v = (_repeated(each, q.shape[-3] // each.shape[-3]) for each in (k, v))
     factor = geon.rsqrt(geon.cast(as_array(host(depth, "int64")).tensor, q.dtype))
-    scores = elementwise(
-        lambda t: t * (factor if scale is None else scale), matmul(q, turned(k))
-    )
+    scores = elementwise(lambda t: t * (factor if scale is None else scale), matmul(q, turned(k)))
     if is_causal:
         rows, columns = numbers(q.shape[-2], 2, 0), numbers(k.shape[-2], 2, 1)
         mask = elementwise(geon.less_equal, columns, rows)
@@ -94,9 +92,7 @@ def pair_distances(x: Value, p: float = 2) -> Value:
 
     count = int(x.shape[0])  # type: ignore[arg-type]  # its own message for an open length
     pairs = [(i, j) for i in range(count) for j in range(i + 1, count)]
-    first, second = (
-        gather_at(x, {0: host([pair[k] for pair in pairs], "int64")}) for k in (0, 1)
-    )
+    first, second = (gather_at(x, {0: host([pair[k] for pair in pairs], "int64")}) for k in (0, 1))
     gap = elementwise(geon.subtract, first, second)
     return reduce(lambda t, axes: _norm(t, axes, p), gap, [1], keep=False)
 

@@ -8,11 +8,11 @@ from typing import Any
 import geon
 
 from ...positional.elementwise import elementwise
+from ...positional.indexing import select
 from ...positional.movement import concat, split
 from ...positional.products import matmul
 from ...positional.regions import scan
 from ...positional.reshaping import transpose, unsqueeze
-from ...positional.indexing import select
 from ...positional.values import Value, as_array
 from .making import dropout
 from .products import linear, turned

@@ -7,12 +7,12 @@ from typing import Any
 
 import geon
 
+from ....op_graph.axes.lengths import product
 from ...positional.elementwise import elementwise
 from ...positional.programs import cast
 from ...positional.reductions import along, reduce
 from ...positional.reshaping import reshape
 from ...positional.values import Value, as_array, host
-from ....op_graph.axes.lengths import product
 from .common import positions, wide
 
 Dims = Sequence[int] | int | None
@@ -52,7 +52,12 @@ def extreme(f: Callable[..., Any]) -> Callable[..., Value]:
 
 
 def variance(
-    x: Value, dims: Dims = None, correction: Any = None, keepdim: bool = False, *, root: bool = False
+    x: Value,
+    dims: Dims = None,
+    correction: Any = None,
+    keepdim: bool = False,
+    *,
+    root: bool = False,
 ) -> Value:
     """Return the variance, with ``correction`` (1 by default) taken from the count."""
     at = positions(dims, len(x.shape))

@@ -82,6 +82,16 @@ ALLOWED = {
         "geon.transformers.base",
         "geon.frontends.positional*",
     ],
+    **{
+        f"geon.frontends.{name}": [
+            "geon",
+            "geon.errors",
+            "geon.op_graph*",
+            "geon.transformers.base",
+            "geon.frontends.positional*",
+        ]
+        for name in ("torch", "jax")
+    },
     "geon.testing": ["geon*"],
 }
 SHARED = [

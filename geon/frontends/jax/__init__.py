@@ -11,6 +11,7 @@ except ImportError as error:
         "geon.frontends.jax needs the package jax; install it with: pip install jax"
     ) from error
 
+from ..positional.programs import UnsupportedError
 from .loading import load
 
-__all__ = ["load"]
+__all__ = ["UnsupportedError", "load"]

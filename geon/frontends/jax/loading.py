@@ -70,7 +70,7 @@ def load(
         closed, shapes = jax.make_jaxpr(program, return_shape=True)(*examples)
         tree = jax.tree_util.tree_structure(shapes)
         names, values = _arguments(program, examples, parameters)
-    used = name or getattr(program, "__name__", "jaxpr")
+    used = name or str(getattr(program, "__name__", "jaxpr"))
     check_primitives(closed.jaxpr, used)
     loading = _Loading(closed, names, values, dict(axes or {}), used)
     outputs = loading.results

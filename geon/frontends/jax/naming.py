@@ -47,12 +47,12 @@ def _converted(node: ast.AST, text: str) -> Size:
     if key is ast.Pow:
         base, exponent = parts[0], _converted(parts[1], text)
         found: Size = 1
-        for _ in range(int(exponent)):  # type: ignore[arg-type]  # an integer
+        for _ in range(int(exponent)):
             found = found * _converted(base, text)
         return found
     if key not in _FUNCTIONS:
         raise ArgumentError(f"the dimension {text} of the jaxpr; geon's lengths cannot express it")
-    return _FUNCTIONS[key](*[_converted(part, text) for part in parts])  # type: ignore[no-any-return]  # a length
+    return _FUNCTIONS[key](*[_converted(part, text) for part in parts])
 
 
 def with_lengths(value: Any) -> Any:

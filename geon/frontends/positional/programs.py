@@ -50,9 +50,9 @@ def backward(
     given = [_variable(operand) for operand in operands]
     result = as_array(forward(*given))
     weights = as_array(seed)
-    names = [None if dim is None else dim.name for dim in result.dims]
-    pairs = [(d.name, n) for d, n in zip(weights.dims, names, strict=True) if d is not None]
-    tensor = weights.tensor.rename({old: new for old, new in pairs if old != new})
+    pairs = zip(weights.dims, result.dims, strict=True)
+    names: dict[Any, Any] = {d.name: r.name for d, r in pairs if d is not None and r is not None}
+    tensor = weights.tensor.rename({old: new for old, new in names.items() if old != new})
     found = geon.vjp(result.tensor, [each.tensor for each in given], tensor)
     return [array(d, each.dims) for d, each in zip(found, given, strict=True)]
 

@@ -11,6 +11,7 @@ except ImportError as error:
         "geon.frontends.torch needs the package torch; install it with: pip install torch"
     ) from error
 
+from ..positional.programs import UnsupportedError
 from .loading import ExportedModel, load
 
-__all__ = ["ExportedModel", "load"]
+__all__ = ["ExportedModel", "UnsupportedError", "load"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._decomp import decomposition_table
 from torch.export import ExportedProgram, default_decompositions
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
 from torch.fx import GraphModule, Node
@@ -85,11 +86,17 @@ def load(
     anything is built, and ``ArgumentError``, which names the node and the reason, for a node that
     cannot be built.
     """
-    table = operator_table()
     kept = default_decompositions()
-    for operator in [each for each in kept if key_of(each) in table]:
+    for operator in [each for each in kept if key_of(each) in operator_table()]:
         del kept[operator]
     lowered = program.run_decompositions(kept)
+    further = {
+        operator: decomposition_table[operator]
+        for operator in unknown_operators(lowered.graph_module)
+        if operator in decomposition_table
+    }
+    if further:  # operators of the core that have no row, but others that they are made of
+        lowered = lowered.run_decompositions({**kept, **further})
     graph = lowered.graph_module
     check_operators(graph, name)
     loading = _Loading(lowered, graph, dict(axes or {}), name)
@@ -115,7 +122,7 @@ def needed_nodes(graph: GraphModule) -> list[Node]:
     return [node for node in graph.graph.nodes if node in needed]
 
 
-def unknown_operators(graph: GraphModule) -> Iterator[str]:
+def unknown_operators(graph: GraphModule) -> Iterator[Any]:
     """Yield the operators of needed nodes, of inner graphs too, that have no row."""
     for node in needed_nodes(graph):
         if node.op == "get_attr":
@@ -127,12 +134,12 @@ def unknown_operators(graph: GraphModule) -> Iterator[str]:
             and key_of(node.target) not in operator_table()
             and node.target not in number_operators()
         ):
-            yield str(node.target).removesuffix(".default")
+            yield node.target
 
 
 def check_operators(graph: GraphModule, name: str) -> None:
     """Raise ``UnsupportedError`` with all operators that have no row, and how often they occur."""
-    counts = dict(Counter(unknown_operators(graph)))
+    counts = dict(Counter([str(each) for each in unknown_operators(graph)]))
     if counts:
         listed = ", ".join([f"{each} ({count})" for each, count in counts.items()])
         raise UnsupportedError(
@@ -307,8 +314,9 @@ def _node(node: Node, values: dict[Node, Any]) -> Any:
     stated = node.meta.get("val")
     results = stated if isinstance(stated, (tuple, list)) else [stated]
     declared = [_declared(each, node.name) for each in results]
-    if row.takes_result:
-        keywords["result"] = declared[0]
+    keywords |= {
+        k: v for k, v in (("result", declared[0]), ("results", declared)) if k in row.takes
+    }
     found = row.build(*arguments, **keywords)
     if not isinstance(found, tuple):
         return _conforming(found, declared[0])

@@ -40,7 +40,7 @@ def truths(*shape: int) -> torch.Tensor:
 
 
 X, Y, P, Q = floats(3, 4), floats(4), positive(3, 4), positive(3, 4)
-I, J, B = whole(3, 4), whole(4), truths(3, 4)
+W, J, B = whole(3, 4), whole(4), truths(3, 4)
 IMAGE = floats(2, 4, 6, 5)
 
 OF_ANY = """
@@ -55,7 +55,7 @@ CASES: dict[str, Case] = {
     **{name: (lambda x, n=name: getattr(aten, n)(x), (P,)) for name in OF_POSITIVE.split()},
     **{name: (lambda x, y, n=name: getattr(aten, n)(x, y), (Q, P)) for name in OF_TWO.split()},
     **{
-        f"{name} of integers": (lambda x, y, n=name: getattr(aten, n)(x, y), (I, J))
+        f"{name} of integers": (lambda x, y, n=name: getattr(aten, n)(x, y), (W, J))
         for name in "add sub mul div remainder fmod eq ne lt le gt ge maximum minimum".split()
     },
     **{
@@ -67,21 +67,21 @@ CASES: dict[str, Case] = {
         for name in "add mul div lt".split()
     },
     **{
-        f"{name}": (lambda x, y, n=name: getattr(aten, n)(x, y), (I, J))
+        f"{name}": (lambda x, y, n=name: getattr(aten, n)(x, y), (W, J))
         for name in "bitwise_and bitwise_or bitwise_xor logical_and logical_or logical_xor".split()
     },
     **{
-        f"{name} of a number": (lambda x, n=name: getattr(aten, n)(x, 6), (I,))
+        f"{name} of a number": (lambda x, n=name: getattr(aten, n)(x, 6), (W,))
         for name in "bitwise_and bitwise_or bitwise_xor".split()
     },
     "acosh": (torch.acosh, (P + 1,)),
-    "bitwise_not": (torch.bitwise_not, (I,)),
+    "bitwise_not": (torch.bitwise_not, (W,)),
     "bitwise_not of bool": (torch.bitwise_not, (B,)),
-    "logical_not": (torch.logical_not, (I - 1,)),
+    "logical_not": (torch.logical_not, (W - 1,)),
     "add with a factor": (lambda x, y: torch.add(x, y, alpha=3), (X, Y)),
-    "integers and a float": (lambda x: x * 0.5 + 1, (I,)),
+    "integers and a float": (lambda x: x * 0.5 + 1, (W,)),
     "scalar tensor of float64": (lambda x, y: x * y, (X, torch.tensor(2.0, dtype=torch.float64))),
-    "sin of integers": (torch.sin, (I,)),
+    "sin of integers": (torch.sin, (W,)),
     "pow of a number and a tensor": (lambda x: 2.0**x, (X,)),
     **{
         f"division, {mode}": (lambda x, y, m=mode: torch.div(x, y, rounding_mode=m), given)
@@ -90,7 +90,7 @@ CASES: dict[str, Case] = {
     },
     **{
         f"division of integers, {mode}": (
-            lambda x, y, m=mode: torch.div(x, y, rounding_mode=m), (I, J)
+            lambda x, y, m=mode: torch.div(x, y, rounding_mode=m), (W, J)
         )
         for mode in ("trunc", "floor")
     },
@@ -124,7 +124,7 @@ CASES: dict[str, Case] = {
     "squeeze": (lambda x: x[:, :1].squeeze(1) + x[:1].squeeze(), (floats(4, 4),)),
     "unsqueeze": (lambda x: x.unsqueeze(-1), (X,)),
     "cat": (lambda x, y: torch.cat([x, y[None], x], 0), (X, Y)),
-    "cat of dtypes": (lambda x, y: torch.cat([x, y], 1), (X, I)),
+    "cat of dtypes": (lambda x, y: torch.cat([x, y], 1), (X, W)),
     "stack": (lambda x: torch.stack([x, x + 1], 1), (X,)),
     "slice": (lambda x: x[1:, -3:-1:2], (X,)),
     "select": (lambda x: x[1] + x[-1], (X,)),
@@ -201,13 +201,13 @@ CASES: dict[str, Case] = {
         (floats(2, 5, 4), below(3, 2, 5)),
     ),
     "sort": (lambda x: torch.sort(x, 0), (X,)),
-    "sort downwards, of ties": (lambda x: torch.sort(x, dim=1, descending=True, stable=True), (I,)),
+    "sort downwards, of ties": (lambda x: torch.sort(x, dim=1, descending=True, stable=True), (W,)),
     "topk": (lambda x: torch.topk(x, 2, 1), (X,)),
     "topk of the smallest": (lambda x: torch.topk(x, 2, 1, largest=False), (X,)),
     "max along": (lambda x: torch.max(x, 1), (X,)),
     "min along": (lambda x: torch.min(x, 0, keepdim=True), (X,)),
     "cumsum": (lambda x: x.cumsum(1), (X,)),
-    "cumsum of integers": (lambda x: x.to(torch.int32).cumsum(0), (I,)),
+    "cumsum of integers": (lambda x: x.to(torch.int32).cumsum(0), (W,)),
     "cumprod": (lambda x: x.cumprod(1), (X,)),
     # Reductions
     **{
@@ -230,7 +230,9 @@ CASES: dict[str, Case] = {
     "mm": (lambda x, y: x @ y, (X, floats(4, 2))),
     "bmm": (torch.bmm, (floats(2, 3, 4), floats(2, 4, 5))),
     "matmul with batches": (torch.matmul, (floats(2, 1, 3, 4), floats(5, 4, 2))),
-    "addmm": (lambda x, a, b: torch.addmm(x, a, b, beta=2, alpha=3), (floats(2), X[:2], floats(4, 2))),
+    "addmm": (
+        lambda x, a, b: torch.addmm(x, a, b, beta=2, alpha=3), (floats(2), X[:2], floats(4, 2))
+    ),
     "baddbmm": (torch.baddbmm, (floats(2, 3, 5), floats(2, 3, 4), floats(2, 4, 5))),
     "linear": (torch.nn.functional.linear, (floats(2, 3, 4), floats(5, 4), floats(5))),
     "attention": (
@@ -251,7 +253,6 @@ CASES: dict[str, Case] = {
     ),
     "einsum": (lambda x, y: torch.einsum("bij,bkj->ibk", x, y), (floats(2, 3, 4), floats(2, 5, 4))),
     "_cdist_forward": (lambda x, y: aten._cdist_forward(x, y, 1.0, None), (X, floats(5, 4))),
-    "_pdist_forward": (lambda x: aten._pdist_forward(x, 2.0), (X,)),
     # Normalisation
     "layer_norm": (
         lambda x, w, b: torch.nn.functional.layer_norm(x, (6, 5), w, b),
@@ -356,15 +357,15 @@ CASES: dict[str, Case] = {
     "unfold": (lambda x: torch.nn.functional.unfold(x, (3, 2)), (IMAGE,)),
     # Recurrent layers
     "gru": (
-        lambda x, h, *w: torch.ops.aten.gru.input(x, h, list(w), True, 1, 0.0, False, False, True),
+        lambda x, h, *w: aten.gru.input(x, h, list(w), True, 1, 0.0, False, False, True),
         (floats(2, 5, 3), floats(1, 2, 4), floats(12, 3), floats(12, 4), floats(12), floats(12)),
     ),
     "rnn_tanh": (
-        lambda x, h, *w: torch.ops.aten.rnn_tanh.input(x, h, list(w), False, 1, 0.0, False, False, False),
+        lambda x, h, *w: aten.rnn_tanh.input(x, h, list(w), False, 1, 0.0, *[False] * 3),
         (floats(5, 2, 3), floats(1, 2, 4), floats(4, 3), floats(4, 4)),
     ),
     "rnn_relu": (
-        lambda x, h, *w: torch.ops.aten.rnn_relu.input(x, h, list(w), True, 1, 0.0, False, True, False),
+        lambda x, h, *w: aten.rnn_relu.input(x, h, list(w), True, 1, 0.0, False, True, False),
         (floats(5, 2, 3), floats(2, 2, 4), *[floats(4, 3), floats(4, 4), floats(4), floats(4)] * 2),
     ),
 }  # fmt: skip

@@ -12,6 +12,7 @@ import geon
 
 from ....errors import DTypeError
 from ...positional.elementwise import elementwise
+from ...positional.functions import remainder, truncated_divide
 from ...positional.programs import cast
 from ...positional.values import Value, host, known
 
@@ -29,43 +30,7 @@ def mapped(f: Callable[..., Any]) -> Builder:
 
 def divide(x: Value, y: Value) -> Value:
     """Return the quotient, of integers without its fraction."""
-    return elementwise(geon.divide if x.dtype.kind not in "iu" else truncated, x, y)
-
-
-def truncated(x: geon.Tensor, y: geon.Tensor) -> geon.Tensor:
-    """Return the quotient of integers without its fraction."""
-    quotient = geon.floordivide(x, y)
-    inexact = geon.not_equal(quotient * y, x)
-    rounded = geon.logical_and(inexact, geon.not_equal(x < 0, y < 0))
-    return geon.where(rounded, quotient + 1, quotient) if x.dtype.kind == "i" else quotient
-
-
-def remainder(x: geon.Tensor, y: geon.Tensor) -> geon.Tensor:
-    """Return the remainder of the truncated quotient, with the sign of ``x``."""
-    if x.dtype.kind == "u":
-        return geon.mod(x, y)
-    rest = geon.mod(geon.absolute(x), geon.absolute(y))
-    return geon.where(x < 0, -rest, rest)
-
-
-def largest(x: Value, y: Value) -> Value:
-    """Return the larger elements."""
-    return elementwise(geon.logical_or if x.dtype.kind == "b" else geon.maximum, x, y)
-
-
-def smallest(x: Value, y: Value) -> Value:
-    """Return the smaller elements."""
-    return elementwise(geon.logical_and if x.dtype.kind == "b" else geon.minimum, x, y)
-
-
-def power(x: Value, y: Value) -> Value:
-    """Return ``x`` to the power of ``y``, which may be an integer."""
-    return elementwise(geon.power, x, cast(y, x.dtype))
-
-
-def integer_power(x: Value, *, y: int) -> Value:
-    """Return ``x`` to a known integer power."""
-    return elementwise(lambda t: geon.power(t, y) if y >= 0 else 1 / geon.power(t, -y), x)
+    return elementwise(geon.divide if x.dtype.kind not in "iu" else truncated_divide, x, y)
 
 
 def select(which: Value, *cases: Value) -> Value:
@@ -79,26 +44,11 @@ def select(which: Value, *cases: Value) -> Value:
     return found
 
 
-def clamp(low: Value, x: Value, high: Value) -> Value:
-    """Return elements from ``low`` to ``high``."""
-    return elementwise(geon.minimum, elementwise(geon.maximum, x, low), high)
-
-
-def convert(x: Value, *, new_dtype: Any) -> Value:
-    """Return elements in another dtype."""
-    return cast(x, np.dtype(new_dtype))
-
-
 def rounded(x: Value, *, rounding_method: Any) -> Value:
     """Return the nearest integers, halves away from 0 or to even."""
     if int(rounding_method) == 1:
         return elementwise(geon.round, x)
     return elementwise(lambda t: geon.sign(t) * geon.floor(geon.absolute(t) + 0.5), x)
-
-
-def shift_up(x: Value, y: Value) -> Value:
-    """Return bits shifted to the left."""
-    return elementwise(geon.left_shift, x, y)
 
 
 def shift_logical(x: Value, y: Value) -> Value:
@@ -165,56 +115,41 @@ def polygamma(order: Value, x: Value) -> Value:
     return elementwise(lambda t: geon.polygamma(int(number), t), x)
 
 
-def identity(x: Value) -> Value:
-    """Return the operand."""
-    return x
-
-
-def exp2(t: geon.Tensor) -> geon.Tensor:
-    """Return 2 to the power of ``t``."""
-    return geon.exp(t * math.log(2))
-
-
-def cube_root(t: geon.Tensor) -> geon.Tensor:
-    """Return the real cube root."""
-    return geon.sign(t) * geon.power(geon.absolute(t), 1 / 3)
-
-
-def length_number(*, dim: Any) -> Value:
-    """Return the length of a symbolic dimension as a number."""
-    return host(dim, "int32")
-
-
 UNARY: dict[str, Callable[..., Any]] = {
     "abs": geon.absolute, "acos": geon.acos, "acosh": geon.acosh, "asin": geon.asin,
-    "asinh": geon.asinh, "atan": geon.atan, "atanh": geon.atanh, "cbrt": cube_root,
+    "asinh": geon.asinh, "atan": geon.atan, "atanh": geon.atanh,
     "ceil": geon.ceil, "cos": geon.cos, "cosh": geon.cosh, "digamma": geon.digamma,
-    "erf": geon.erf, "erf_inv": geon.erfinv, "erfc": geon.erfc, "exp": geon.exp, "exp2": exp2,
+    "erf": geon.erf, "erf_inv": geon.erfinv, "erfc": geon.erfc, "exp": geon.exp,
     "expm1": geon.expm1, "floor": geon.floor, "is_finite": geon.isfinite, "lgamma": geon.lgamma,
     "log": geon.log, "log1p": geon.log1p, "logistic": geon.sigmoid, "neg": geon.negative,
     "rsqrt": geon.rsqrt, "sign": geon.sign, "sin": geon.sin, "sinh": geon.sinh, "sqrt": geon.sqrt,
     "square": geon.square, "stop_gradient": geon.stop_gradient, "tan": geon.tan, "tanh": geon.tanh,
+    "cbrt": lambda t: geon.sign(t) * geon.power(geon.absolute(t), 1 / 3),
+    "exp2": lambda t: geon.exp(t * math.log(2)),
 }  # fmt: skip
 BINARY: dict[str, Callable[..., Any]] = {
     "add": geon.add, "add_any": geon.add, "atan2": geon.atan2, "eq": geon.equal,
     "ge": geon.greater_equal, "gt": geon.greater, "le": geon.less_equal, "lt": geon.less,
-    "mul": geon.multiply, "ne": geon.not_equal, "rem": remainder,
+    "mul": geon.multiply, "shift_left": geon.left_shift, "ne": geon.not_equal, "rem": remainder,
     "shift_right_arithmetic": geon.right_shift, "sub": geon.subtract,
 }  # fmt: skip
 ROWS: dict[str, Callable[..., Any]] = {
     **{name: mapped(f) for name, f in UNARY.items()},
     **{name: mapped(f) for name, f in BINARY.items()},
     "div": divide,
-    "max": largest,
-    "min": smallest,
-    "pow": power,
-    "integer_pow": integer_power,
+    "max": logic_or_bits(geon.logical_or, geon.maximum),
+    "min": logic_or_bits(geon.logical_and, geon.minimum),
+    "pow": lambda x, y: elementwise(geon.power, x, cast(y, x.dtype)),
+    "integer_pow": lambda x, *, y: elementwise(
+        lambda t: geon.power(t, y) if y >= 0 else 1 / geon.power(t, -y), x
+    ),
     "select_n": select,
-    "clamp": clamp,
-    "convert_element_type": convert,
+    "clamp": lambda low, x, high: elementwise(
+        lambda a, t, b: geon.minimum(geon.maximum(t, a), b), low, x, high
+    ),
+    "convert_element_type": lambda x, *, new_dtype: cast(x, new_dtype),
     "bitcast_convert_type": from_bits,
     "round": rounded,
-    "shift_left": shift_up,
     "shift_right_logical": shift_logical,
     "and": logic_or_bits(geon.logical_and, geon.bitwise_and),
     "or": logic_or_bits(geon.logical_or, geon.bitwise_or),
@@ -222,9 +157,6 @@ ROWS: dict[str, Callable[..., Any]] = {
     "not": logic_or_bits(geon.logical_not, geon.bitwise_not),
     "population_count": bits_of,
     "polygamma": polygamma,
-    "dim_as_value": length_number,
-    "name": identity,
-    "copy": identity,
-    "copy_p": identity,
-    "sharding_constraint": identity,
+    "dim_as_value": lambda *, dim: host(dim, "int32"),
+    **dict.fromkeys(("name", "copy", "copy_p", "sharding_constraint"), lambda x: x),
 }

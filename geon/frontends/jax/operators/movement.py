@@ -12,20 +12,9 @@ from ...positional.elementwise import expand
 from ...positional.folding import MAX_FOLDED_ELEMENTS
 from ...positional.movement import Part, concat, slices
 from ...positional.picking import numbers
-from ...positional.programs import cast
 from ...positional.reshaping import reshape, squeeze, transpose, unsqueeze
 from ...positional.sliding import spread
 from ...positional.values import HostArray, Size, Value, as_array, host
-
-
-def reshaped(x: Value, *, new_sizes: Sequence[Size], dimensions: Any) -> Value:
-    """Return ``x`` in another shape."""
-    return reshape(x if dimensions is None else transpose(x, dimensions), new_sizes)
-
-
-def transposed(x: Value, *, permutation: Sequence[int]) -> Value:
-    """Return ``x`` with its positions in another order."""
-    return transpose(x, permutation)
 
 
 def broadcast_in(
@@ -38,16 +27,6 @@ def broadcast_in(
             return host(np.broadcast_to(wide, [int(n) for n in shape]), x.dtype)
     new = [k for k in range(len(shape)) if k not in broadcast_dimensions]
     return expand(unsqueeze(x, new), shape)
-
-
-def squeezed(x: Value, *, dimensions: Sequence[int]) -> Value:
-    """Return ``x`` without some positions of length 1."""
-    return squeeze(x, dimensions)
-
-
-def joined(*parts: Value, dimension: int) -> Value:
-    """Return operands joined along a position."""
-    return concat(parts, dimension)
 
 
 def part_of(
@@ -64,16 +43,6 @@ def part_of(
     return slices(x, cut) if cut else x
 
 
-def split_in(x: Value, *, sizes: Sequence[Size], axis: int) -> tuple[Value, ...]:
-    """Return consecutive parts along a position."""
-    return tuple(movement.split(x, axis, list(sizes)))
-
-
-def reverse(x: Value, *, dimensions: Sequence[int]) -> Value:
-    """Return ``x`` in reverse order along some positions."""
-    return movement.flip(x, list(dimensions))
-
-
 def padded(x: Value, fill: Value, *, padding_config: Sequence[tuple[Any, Any, int]]) -> Value:
     """Return ``x`` with a border, which may be negative, and with elements between its own."""
     number = as_array(fill).tensor
@@ -84,30 +53,24 @@ def padded(x: Value, fill: Value, *, padding_config: Sequence[tuple[Any, Any, in
     return movement.pad(x, widths, "constant", number)
 
 
-def counted(*rest: Value, dtype: Any, shape: Sequence[Size], dimension: int) -> Value:
-    """Return the index along a position."""
-    return expand(cast(numbers(shape[dimension], len(shape), dimension), dtype), shape)
-
-
-def tiled(x: Value, *, reps: Sequence[Size]) -> Value:
-    """Return ``x`` repeated as a whole along each position."""
-    return movement.tile(x, reps)
-
-
-def empty(*, shape: Sequence[Size], dtype: Any) -> Value:
-    """Return zeros: memory without a value is 0."""
-    return expand(host(0, dtype), shape)
-
-
 MOVEMENT: dict[str, Callable[..., Any]] = {
-    "reshape": reshaped,
-    "transpose": transposed,
+    "reshape": lambda x, *, new_sizes, dimensions: reshape(
+        x if dimensions is None else transpose(x, dimensions), new_sizes
+    ),
+    "transpose": lambda x, *, permutation: transpose(x, permutation),
     "broadcast_in_dim": broadcast_in,
-    "squeeze": squeezed,
-    "concatenate": joined,
+    "squeeze": lambda x, *, dimensions: squeeze(x, dimensions),
+    "concatenate": lambda *parts, dimension: concat(parts, dimension),
     "slice": part_of,
-    "split": split_in,
-    "rev": reverse,
-    "tile": tiled,
+    "split": lambda x, *, sizes, axis: tuple(movement.split(x, axis, sizes)),
+    "rev": lambda x, *, dimensions: movement.flip(x, dimensions),
+    "tile": lambda x, *, reps: movement.tile(x, reps),
 }
-ROWS: dict[str, Callable[..., Any]] = {**MOVEMENT, "pad": padded, "iota": counted, "empty": empty}
+ROWS: dict[str, Callable[..., Any]] = {
+    **MOVEMENT,
+    "pad": padded,
+    "iota": lambda *_, dtype, shape, dimension: expand(
+        numbers(shape[dimension], len(shape), dimension, dtype), shape
+    ),
+    "empty": lambda *, shape, dtype: expand(host(0, dtype), shape),  # memory without a value
+}

@@ -25,7 +25,7 @@ def dot_general(
     like = [None] * len(y.shape)
     for pair in (zip(over_x, over_y, strict=True), zip(batch_x, batch_y, strict=True)):
         for a, b in pair:
-            like[b] = left.dims[a]  # type: ignore[call-overload]  # a list of axes
+            like[b] = left.dims[a]
     right = as_array(y, like)
     taken = [dim.name for dim in left.dims if dim is not None]
     shared = dict(zip([*over_y, *batch_y], [*over_x, *batch_x], strict=True))
@@ -75,7 +75,7 @@ def convolution(
         images = spread(images, k + 2, step)
         low, high = (int(n) for n in padding[k])
         borders.append((min(low, 0), min(high, 0)))
-        length = int(filters.shape[k + 2])  # type: ignore[arg-type]  # filters have known lengths
+        length = int(filters.shape[k + 2])
         slides.append(
             Slide(length, window_strides[k], rhs_dilation[k], (max(low, 0), max(high, 0)))
         )

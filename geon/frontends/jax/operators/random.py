@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import numpy as np
 
 import geon
@@ -39,7 +40,7 @@ def threefry(k0: Value, k1: Value, x0: Value, x1: Value) -> tuple[Value, Value]:
     """Return two words of random bits for the words of a key and of a counter."""
     found = []
     for number in (0, 1):  # one tensor each; equal parts are one op
-        found.append(elementwise(lambda *w, n=number: _rounds(*w)[n], k0, k1, x0, x1))  # type: ignore[misc]  # bound now
+        found.append(elementwise(lambda *w, n=number: _rounds(*w)[n], k0, k1, x0, x1))
     return found[0], found[1]
 
 
@@ -70,9 +71,7 @@ def _counters(shape: Sequence[Size]) -> tuple[Value, Value]:
 
 def _draw(keys: Keys, shape: Sequence[Size]) -> tuple[Value, Value]:
     """Return two words for each key and each element of a shape."""
-    import jax
-
-    if not jax.config.jax_threefry_partitionable:
+    if not jax.config.values["jax_threefry_partitionable"]:
         raise ArgumentError(
             "random bits with jax_threefry_partitionable=False; geon has those of True alone"
         )

@@ -9,8 +9,15 @@ import numpy as np
 
 import geon
 
+from ...positional.functions import (
+    argument,
+    bounds_of,
+    extreme,
+    order_along,
+    running,
+    take_along,
+)
 from ...positional.movement import with_axis
-from ...positional.picking import gather_at
 from ...positional.programs import backward, cast
 from ...positional.reductions import reduce
 from ...positional.sliding import Slide, folded_windows, spread
@@ -26,13 +33,14 @@ def reduction(f: Callable[..., Any]) -> Callable[..., Value]:
     return build
 
 
-def extreme(f: Callable[..., Any], of_bool: Callable[..., Any]) -> Callable[..., Value]:
-    """Return the builder of the largest or the smallest element."""
+def extreme_over(f: Callable[..., Any]) -> Callable[..., Value]:
+    """Return the builder of the largest or the smallest elements."""
+    return lambda x, *, axes: extreme(f, x, list(axes), False)
 
-    def build(x: Value, *, axes: Sequence[int]) -> Value:
-        return reduce(of_bool if x.dtype.kind == "b" else f, x, list(axes), keep=False)
 
-    return build
+def argument_along(f: Callable[..., Any]) -> Callable[..., Value]:
+    """Return the builder of the first index of an extreme."""
+    return lambda x, *, axes, index_dtype: cast(argument(f, x, axes[0], False), index_dtype)
 
 
 def parity(x: Value, *, axes: Sequence[int]) -> Value:
@@ -43,33 +51,14 @@ def parity(x: Value, *, axes: Sequence[int]) -> Value:
     )  # fmt: skip
 
 
-def argument(f: Callable[..., Any]) -> Callable[..., Value]:
-    """Return the builder of the first index of an extreme."""
+def cumulative(f: Callable[..., Any]) -> Callable[..., Value]:
+    """Return the builder of combinations of all elements up to each one."""
 
-    def build(x: Value, *, axes: Sequence[int], index_dtype: Any) -> Value:
-        given = with_axis(as_array(cast(x, "uint8") if x.dtype.kind == "b" else x), axes[0])
-        return cast(reduce(f, given, list(axes), keep=False), index_dtype)
+    def combine(tensor: geon.Tensor, axis: geon.Axis, reverse: bool) -> Any:
+        return geon.associative_scan(f, tensor, over=axis, reverse=reverse)
 
-    return build
-
-
-def running(f: Callable[..., Any]) -> Callable[..., Value]:
-    """Return the builder of running sums or products: ``f(tensor, axis, reverse=)``."""
-
-    def build(x: Value, *, axis: int, reverse: bool) -> Value:
-        given = with_axis(as_array(x), axis)
-        return cast(array(f(given.tensor, given.dims[axis], reverse), given.dims), x.dtype)
-
-    return build
-
-
-def by_scan(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function that combines all elements up to each one."""
-
-    def build(tensor: geon.Tensor, axis: geon.Axis, reverse: bool) -> geon.Tensor:
-        return geon.associative_scan(f, tensor, over=axis, reverse=reverse)  # type: ignore[no-any-return]  # a tensor
-
-    return build
+    used = f if f in (geon.cumsum, geon.cumprod) else combine
+    return lambda x, *, axis, reverse: cast(running(used, x, axis, reverse=reverse), x.dtype)
 
 
 def log_add(x: geon.Tensor, y: geon.Tensor) -> geon.Tensor:
@@ -79,27 +68,14 @@ def log_add(x: geon.Tensor, y: geon.Tensor) -> geon.Tensor:
     return geon.where(geon.isinf(top), top, top + geon.log1p(geon.exp(gap)))
 
 
-def reversible(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a running function that goes from the end on request."""
-
-    def build(tensor: geon.Tensor, axis: geon.Axis, reverse: bool) -> geon.Tensor:
-        return f(tensor, axis, reverse=reverse)  # type: ignore[no-any-return]  # a tensor
-
-    return build
-
-
 def sort(*operands: Value, dimension: int, num_keys: int) -> tuple[Value, ...]:
     """Return operands in the order of the first ``num_keys`` of them; stable."""
     order: Value | None = None
-    batch = {k: k for k in range(len(operands[0].shape)) if k != dimension}
     for key in reversed(operands[:num_keys]):
-        current = key if order is None else gather_at(key, {dimension: order}, batch)
-        given = with_axis(as_array(cast(current, "uint8") if key.dtype.kind == "b" else current),
-                          dimension)  # fmt: skip
-        found: Value = array(geon.argsort(given.tensor, given.dims[dimension]), given.dims)
-        order = found if order is None else gather_at(order, {dimension: found}, batch)
+        found = order_along(key if order is None else take_along(key, order, dimension), dimension)
+        order = found if order is None else take_along(order, found, dimension)
     assert order is not None
-    return tuple([gather_at(each, {dimension: order}, batch) for each in operands])
+    return tuple([take_along(each, order, dimension) for each in operands])
 
 
 def top_k(x: Value, *, k: int, axis: int) -> tuple[Value, Value]:
@@ -142,16 +118,6 @@ def windowed(f: Callable[..., Any], fill: Callable[[np.dtype[Any]], Any]) -> Cal
     return build
 
 
-def lowest(dtype: np.dtype[Any]) -> Any:
-    """Return the smallest number of a dtype."""
-    return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
-
-
-def highest(dtype: np.dtype[Any]) -> Any:
-    """Return the largest number of a dtype."""
-    return np.iinfo(dtype).max if dtype.kind in "iu" else np.inf
-
-
 def select_and_scatter_add(
     source: Value,
     x: Value,
@@ -164,7 +130,7 @@ def select_and_scatter_add(
     """Return ``source`` added at the first extreme of each window: the derivative of a pool."""
     is_max = str(select_prim) == "ge"
     slides = _slides(window_dimensions, window_strides, padding, [1] * len(window_dimensions))
-    fill = geon.constant(lowest(x.dtype) if is_max else highest(x.dtype), dtype=x.dtype)
+    fill = geon.constant(bounds_of(x.dtype)[0 if is_max else 1], dtype=x.dtype)
 
     def place(windows: geon.Tensor, inside: Any) -> geon.Tensor:
         flat = geon.flatten(windows, inside, geon.Axis("place", _size(slides)))
@@ -183,28 +149,24 @@ def _size(slides: dict[int, Slide]) -> int:
     return int(np.prod([slide.length for slide in slides.values()]))
 
 
-REDUCTIONS: dict[str, Callable[..., Any]] = {
+EXTREMES = {"reduce_max": geon.max, "reduce_min": geon.min, "reduce_and": geon.min,
+            "reduce_or": geon.max}  # fmt: skip
+CUMULATIVE: dict[str, Callable[..., Any]] = {
+    "cumsum": geon.cumsum, "cumprod": geon.cumprod, "cummax": geon.maximum,
+    "cummin": geon.minimum, "cumlogsumexp": log_add,
+}  # fmt: skip
+ROWS: dict[str, Callable[..., Any]] = {
     "reduce_sum": reduction(geon.sum),
     "reduce_prod": reduction(geon.prod),
-    "reduce_max": extreme(geon.max, geon.any),
-    "reduce_min": extreme(geon.min, geon.all),
-    "reduce_and": extreme(geon.min, geon.all),
-    "reduce_or": extreme(geon.max, geon.any),
+    **{name: extreme_over(f) for name, f in EXTREMES.items()},
     "reduce_xor": parity,
-    "argmax": argument(geon.argmax),
-    "argmin": argument(geon.argmin),
-}
-ROWS: dict[str, Callable[..., Any]] = {
-    **REDUCTIONS,
-    "cumsum": running(reversible(geon.cumsum)),
-    "cumprod": running(reversible(geon.cumprod)),
-    "cummax": running(by_scan(geon.maximum)),
-    "cummin": running(by_scan(geon.minimum)),
-    "cumlogsumexp": running(by_scan(log_add)),
+    "argmax": argument_along(geon.argmax),
+    "argmin": argument_along(geon.argmin),
+    **{name: cumulative(f) for name, f in CUMULATIVE.items()},
     "sort": sort,
     "top_k": top_k,
     "reduce_window_sum": windowed(geon.sum, lambda dtype: 0),
-    "reduce_window_max": windowed(geon.max, lowest),
-    "reduce_window_min": windowed(geon.min, highest),
+    "reduce_window_max": windowed(geon.max, lambda dtype: bounds_of(dtype)[0]),
+    "reduce_window_min": windowed(geon.min, lambda dtype: bounds_of(dtype)[1]),
     "select_and_scatter_add": select_and_scatter_add,
-}
+}  # fmt: skip

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-import geon
-
-from ...positional.elementwise import elementwise
+from ...positional.elementwise import expand
 from ...positional.programs import cast
 from ...positional.values import HostArray, PositionalArray, Size, Value, Weight, host, position
 
 VALUES = (PositionalArray, HostArray, Weight)
-KINDS = "biuf"  # of dtypes, in the order in which PyTorch promotes categories
+Builder = Callable[..., Any]
+Rows = dict[str, Builder]
 
 
 def category(dtype: np.dtype[Any]) -> int:
@@ -31,25 +30,25 @@ def promoted(operands: Sequence[Any]) -> np.dtype[Any]:
     for operand in operands:
         if isinstance(operand, VALUES):
             groups[0 if operand.shape else 1].append(operand.dtype)
-        else:
-            kind = "bool" if isinstance(operand, bool) else "float32"
-            is_whole = not isinstance(operand, (bool, float))
-            groups[2].append(np.dtype("int64" if is_whole else kind))
-    found: np.dtype[Any] | None = None
-    for group in groups:
-        if not group:
-            continue
+        else:  # a length is an integer
+            kind = {bool: "bool", float: "float32"}.get(type(operand), "int64")
+            groups[2].append(np.dtype(kind))
+    found = np.dtype(bool)
+    for group in filter(None, groups):
         top = max(map(category, group))
-        if found is None or top > category(found):
+        if top > category(found) or group is groups[0]:
             found = np.result_type(*[d for d in group if category(d) == top])
-    assert found is not None
     return found
 
 
 def value_of(operand: Any, dtype: Any) -> Value:
     """Return a tensor, a number or a length as a value of a dtype."""
-    given = operand if isinstance(operand, VALUES) else host(operand)
-    return cast(given, dtype)
+    return cast(operand if isinstance(operand, VALUES) else host(operand), dtype)
+
+
+def filled(number: Any, shape: Sequence[Any], dtype: Any) -> Value:
+    """Return a number in a shape."""
+    return expand(value_of(number, dtype), sizes(shape))
 
 
 def positions(dims: Any, rank: int) -> list[int]:
@@ -60,21 +59,9 @@ def positions(dims: Any, rank: int) -> list[int]:
     return [position(int(dim), rank) for dim in listed] if rank else []
 
 
-def wide(value: Value) -> Value:
+def wide(x: Value) -> Value:
     """Return halves as float32, in which PyTorch accumulates."""
-    return (
-        cast(value, "float32") if category(value.dtype) == 2 and value.dtype.itemsize < 4 else value
-    )
-
-
-def unary(f: Callable[..., Any]) -> Callable[..., Value]:
-    """Return the builder of a function of one tensor, computed in the dtype of its result."""
-
-    def build(x: Value, *, result: Any) -> Value:
-        dtype = x.dtype if result.dtype.kind == "b" else result.dtype
-        return elementwise(f, cast(x, dtype))
-
-    return build
+    return cast(x, "float32") if category(x.dtype) == 2 and x.dtype.itemsize < 4 else x
 
 
 def pairs(value: Any, count: int) -> list[int]:
@@ -86,17 +73,3 @@ def pairs(value: Any, count: int) -> list[int]:
 def sizes(shape: Sequence[Any]) -> list[Size]:
     """Return lengths as integers or length expressions."""
     return [int(n) if isinstance(n, (int, np.integer)) else n for n in shape]
-
-
-def filled(number: Any, shape: Sequence[Size], dtype: Any) -> Value:
-    """Return a number in a shape."""
-    from ...positional.elementwise import expand
-
-    return expand(value_of(number, dtype), list(shape))
-
-
-def scalar_tensor(value: Value) -> geon.Tensor:
-    """Return a value without dimensions as a tensor."""
-    from ...positional.values import as_array
-
-    return as_array(value).tensor

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import geon
@@ -16,8 +16,8 @@ from ...positional.programs import backward
 from ...positional.reductions import reduce
 from ...positional.reshaping import reshape, unsqueeze
 from ...positional.sliding import Slide, convolve, folded_windows, pooled
-from ...positional.values import Value, array, as_array, host
-from .common import filled, pairs
+from ...positional.values import Value, as_array, host
+from .common import Builder, Rows, pairs
 
 Numbers = Sequence[int]
 
@@ -38,7 +38,7 @@ def convolution(
     numbers_of = [pairs(each, rank) for each in (stride, padding, dilation, output_padding)]
     strides, pads, dilations, extra = numbers_of
     slides = [
-        Slide(int(w.shape[2 + k]), strides[k], dilations[k], (pads[k], pads[k]))  # type: ignore[arg-type]  # known
+        Slide(int(w.shape[2 + k]), strides[k], dilations[k], (pads[k], pads[k]))
         for k in range(rank)
     ]
     lengths = None
@@ -92,7 +92,7 @@ def _slides(
     }
 
 
-def max_pool(rank: int) -> Callable[..., tuple[Value, Value]]:
+def max_pool(rank: int) -> Builder:
     """Return the builder of the largest elements of windows, and their indices in the image."""
 
     def build(
@@ -139,29 +139,10 @@ def _largest(images: Value, slides: dict[int, Slide]) -> Value:
 
 
 def _size(slides: dict[int, Slide]) -> int:
-    return int(product([s.length for s in slides.values()]))  # type: ignore[arg-type]  # integers
+    return int(product([s.length for s in slides.values()]))
 
 
-def max_pool_backward(
-    gradient: Value,
-    x: Value,
-    kernel: Numbers,
-    stride: Numbers,
-    padding: Any,
-    dilation: Any,
-    ceil_mode: bool,
-    indices: Value,
-) -> Value:
-    """Return the derivative of a max pool: gradients at the indices of the largest elements."""
-    from .indexing import scatter_along
-
-    *batch, h, w = x.shape
-    zero = filled(0, [*batch, h * w], gradient.dtype)
-    flat = [reshape(each, [*batch, product(each.shape[-2:])]) for each in (indices, gradient)]
-    return reshape(scatter_along("add")(zero, -1, *flat), x.shape)
-
-
-def average_pool(rank: int) -> Callable[..., Value]:
+def average_pool(rank: int) -> Builder:
     """Return the builder of the means of windows."""
 
     def build(
@@ -185,12 +166,7 @@ def average_pool(rank: int) -> Callable[..., Value]:
     return build
 
 
-def average_pool_backward(gradient: Value, x: Value, *options: Any) -> Value:
-    """Return the derivative of an average pool."""
-    return backward(lambda t: average_pool(2)(t, *options), [x], gradient)[0]
-
-
-def adaptive(rank: int) -> Callable[..., Value]:
+def adaptive(rank: int) -> Builder:
     """Return the builder of means over as many parts, of almost equal lengths, as are wanted."""
 
     def build(x: Value, wanted: Numbers) -> Value:
@@ -215,61 +191,19 @@ def _means(x: Value, k: int, count: int) -> Value:
     return concat(parts, k)
 
 
-def adaptive_backward(gradient: Value, x: Value) -> Value:
-    """Return the derivative of an adaptive average pool."""
-    lengths = [int(n) for n in gradient.shape[-2:]]  # type: ignore[arg-type]  # known
-    return backward(lambda t: adaptive(2)(t, lengths), [x], gradient)[0]
-
-
-def columns_to_images(
-    x: Value, size: Numbers, kernel: Numbers, dilation: Numbers, padding: Numbers, stride: Numbers
-) -> Value:
-    """Return the images whose windows, summed where they overlap, are the columns of ``x``."""
-    images = _batched_columns(x)
-    n, rows, _ = images.shape
-    height, width = pairs(size, 2)
-    slides = _slides(2, kernel, stride, padding, dilation, False)
-    channels = rows // _size(slides)
-    zero = filled(0, [n, channels, height, width], x.dtype)
-
-    def windows(t: Value) -> Value:
-        found = folded_windows(
-            lambda each, inside: geon.flatten(each, inside, geon.Axis("window", _size(slides))),
-            t,
-            slides,
-            0,
-        )
-        inner = as_array(found).tensor
-        dims = [*as_array(found).dims, inner.axes["window"]]
-        whole = array(inner, dims)
-        count = product(whole.shape[2:4])
-        return reshape(_last_first(whole), [n, rows, count])
-
-    result = backward(windows, [zero], images)[0]
-    return result if len(x.shape) == 3 else reshape(result, result.shape[1:])
-
-
-def _last_first(x: Value) -> Value:
-    from ...positional.reshaping import transpose
-
-    return transpose(x, [0, 1, 4, 2, 3])
-
-
-def _batched_columns(x: Value) -> Value:
-    return x if len(x.shape) == 3 else unsqueeze(x, [0])
-
-
-ROWS: dict[str, Callable[..., Any]] = {
+ROWS: Rows = {
     "convolution": convolution,
     "convolution_backward": convolution_backward,
     "max_pool2d_with_indices": max_pool(2),
     "max_pool3d_with_indices": max_pool(3),
-    "max_pool2d_with_indices_backward": max_pool_backward,
     **{f"avg_pool{n}d": average_pool(n) for n in (1, 2, 3)},
-    "avg_pool2d_backward": average_pool_backward,
+    "avg_pool2d_backward": lambda gradient, x, *options: backward(
+        lambda t: average_pool(2)(t, *options), [x], gradient
+    )[0],
     "adaptive_avg_pool1d": adaptive(1),
     "_adaptive_avg_pool2d": adaptive(2),
     "_adaptive_avg_pool3d": adaptive(3),
-    "_adaptive_avg_pool2d_backward": adaptive_backward,
-    "col2im": columns_to_images,
+    "_adaptive_avg_pool2d_backward": lambda gradient, x: backward(
+        lambda t: adaptive(2)(t, list(gradient.shape[-2:])), [x], gradient
+    )[0],
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import geon
@@ -17,27 +17,9 @@ from ...positional.picking import gather_at, numbers, scatter_at
 from ...positional.programs import cast
 from ...positional.reshaping import reshape, squeeze, transpose, unsqueeze
 from ...positional.values import Size, Value, array, as_array, host, position
-from .common import positions, sizes, value_of
+from .common import Builder, Rows, positions, sizes, value_of
 
-
-def view(x: Value, shape: Sequence[Any]) -> Value:
-    """Return ``x`` in another shape."""
-    return reshape(x, sizes(shape))
-
-
-def permute(x: Value, dims: Sequence[int]) -> Value:
-    """Return ``x`` with its dimensions in another order."""
-    return transpose(x, positions(list(dims), len(x.shape)) if dims else [])
-
-
-def swap(x: Value, first: int, second: int) -> Value:
-    """Return ``x`` with two dimensions exchanged."""
-    rank = len(x.shape)
-    order = list(range(rank))
-    if rank:
-        i, j = position(first, rank), position(second, rank)
-        order[i], order[j] = j, i
-    return transpose(x, order)
+LARGE = 2**31 - 1  # bounds from here on stand for the end
 
 
 def expand_to(x: Value, shape: Sequence[Any], implicit: bool = False) -> Value:
@@ -53,11 +35,6 @@ def squeeze_dims(x: Value, dims: Any) -> Value:
     return squeeze(x, [k for k in at if x.shape[k] == 1])
 
 
-def unsqueeze_dim(x: Value, dim: int) -> Value:
-    """Return ``x`` with a new dimension of length 1."""
-    return unsqueeze(x, [position(dim, len(x.shape), 1)])
-
-
 def cat(tensors: Sequence[Value], dim: int = 0, *, result: Any) -> Value:
     """Return tensors joined along a dimension; empty vectors count as nothing."""
     parts = [cast(t, result.dtype) for t in tensors if t.shape != (0,) or len(result.shape) == 1]
@@ -66,11 +43,8 @@ def cat(tensors: Sequence[Value], dim: int = 0, *, result: Any) -> Value:
 
 def part(x: Value, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Value:
     """Return a slice along a dimension, with bounds clamped."""
-    return slices(x, {position(dim, len(x.shape)): Part(start, _end(end), step)})
-
-
-def _end(end: Any) -> Any:
-    return None if isinstance(end, int) and end >= 2**31 - 1 else end
+    last = None if isinstance(end, int) and end >= LARGE else end
+    return slices(x, {position(dim, len(x.shape)): Part(start, last, step)})
 
 
 def picked(x: Value, dim: int, index: Any) -> Value:
@@ -81,61 +55,35 @@ def picked(x: Value, dim: int, index: Any) -> Value:
     return gather_at(x, {at: value_of(index, "int64")})
 
 
-def parts(x: Value, lengths: Sequence[Any], dim: int = 0) -> tuple[Value, ...]:
-    """Return consecutive parts of these lengths along a dimension."""
-    return tuple(movement.split(x, position(dim, len(x.shape)), sizes(lengths)))
-
-
-def put_part(
-    x: Value, source: Value, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
-) -> Value:
+def put_part(x: Value, source: Value, dim: int = 0, *bounds: Any) -> Value:
     """Return ``x`` with a slice along a dimension replaced."""
     at = position(dim, len(x.shape))
-    index = slices(numbers(x.shape[at]), {0: Part(start, _end(end), step)})
-    return put_at(x, source, at, index)
+    order = [at, *[k for k in range(len(x.shape)) if k != at]]
+    index = part(numbers(x.shape[at]), 0, *bounds)
+    return scatter_at(x, {at: index}, transpose(source, order), "set")
 
 
 def put_one(x: Value, source: Value, dim: int, index: Any) -> Value:
     """Return ``x`` with the elements at one index replaced."""
-    return put_at(x, source, position(dim, len(x.shape)), value_of(index, "int64"))
+    at = position(dim, len(x.shape))
+    return scatter_at(x, {at: value_of(index, "int64")}, source, "set")
 
 
-def put_at(x: Value, source: Value, at: int, index: Value) -> Value:
-    """Return ``x`` with the elements at an index along a position replaced."""
-    if len(index.shape) and len(source.shape) == len(x.shape):
-        order = [at, *[k for k in range(len(x.shape)) if k != at]]
-        source = transpose(source, order)
-    return scatter_at(x, {at: index}, source, "set")
-
-
-def repeat(x: Value, counts: Sequence[Any]) -> Value:
-    """Return ``x`` repeated as a whole along each dimension."""
-    more = len(counts) - len(x.shape)
-    return tile(unsqueeze(x, list(range(more))), sizes(counts))
-
-
-def flipped(x: Value, dims: Sequence[int]) -> Value:
-    """Return ``x`` in reverse order along some dimensions."""
-    return flip(x, positions(list(dims), len(x.shape)) if dims else [])
-
-
-def padded(mode: str) -> Callable[..., Value]:
+def padded(mode: str) -> Builder:
     """Return the builder of a border; widths begin with those of the last dimension."""
 
     def build(x: Value, widths: Sequence[Any], number: Any = 0) -> Value:
         both: list[tuple[Size, Size]] = [(0, 0)] * len(x.shape)
         for k in range(len(widths) // 2):
-            both[len(x.shape) - 1 - k] = (widths[2 * k], widths[2 * k + 1])
-        fill = geon.constant(number, dtype=x.dtype)
-        return movement.pad(x, both, mode, fill)
+            both[-1 - k] = (widths[2 * k], widths[2 * k + 1])
+        return movement.pad(x, both, mode, geon.constant(number, dtype=x.dtype))
 
     return build
 
 
 def diagonal(x: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
     """Return the elements whose index along ``dim2`` is that along ``dim1`` plus ``offset``."""
-    rank = len(x.shape)
-    i, j = position(dim1, rank), position(dim2, rank)
+    i, j = positions([dim1, dim2], len(x.shape))
     rows, columns = x.shape[i], x.shape[j]
     if isinstance(rows, int) and isinstance(columns, int):
         count: Size = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
@@ -143,58 +91,44 @@ def diagonal(x: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
         count = rows
     else:
         raise ArgumentError(f"a diagonal of {x}, whose length depends on which side is longer")
-    first, second = max(-offset, 0), max(offset, 0)
-    square = slices(x, {i: Part(first, first + count), j: Part(second, second + count)})
-    if count == 1:
-        line = select(select(square, max(i, j), 0), min(i, j), 0)
-        return unsqueeze(line, [rank - 2])
-    given = as_array(square)
-    a, b = given.dims[i], given.dims[j]
-    assert a is not None and b is not None
-    found = geon.diagonal(given.tensor, [a, b])
-    rest = [d for k, d in enumerate(given.dims) if k not in (i, j)]
-    return array(found, [*rest, a])
+    line = numbers(count)
+    at = {k: elementwise(geon.add, line, host(n, "int64"))
+          for k, n in ((i, max(-offset, 0)), (j, max(offset, 0)))}  # fmt: skip
+    found = gather_at(x, at)
+    return transpose(found, [*range(1, len(found.shape)), 0])
 
 
 def strided(x: Value, shape: Sequence[Any], strides: Sequence[Any], offset: Any = None) -> Value:
     """Return the elements at these strides of the memory of ``x``, taken as contiguous."""
     lengths = sizes(shape)
-    steps, contiguous = list(strides), []
-    for k in range(len(lengths)):
-        contiguous.append(product(lengths[k + 1 :]))
-    if steps == contiguous and not offset and product(lengths) == product(x.shape):
+    contiguous = [product(lengths[k + 1 :]) for k in range(len(lengths))]
+    if list(strides) == contiguous and not offset and product(lengths) == product(x.shape):
         return reshape(x, lengths)
-    if any(isinstance(n, Length) for n in [*lengths, *steps]):
+    if any(isinstance(n, Length) for n in [*lengths, *strides]):
         raise ArgumentError(f"as_strided of {x} with open lengths or strides")
     at: Value = host(offset or 0, "int64")
-    for k, (length, step) in enumerate(zip(lengths, steps, strict=True)):
-        line = elementwise(geon.multiply, numbers(length, len(lengths), k), host(step, "int64"))
-        at = elementwise(geon.add, at, line)
+    for k, (length, step) in enumerate(zip(lengths, strides, strict=True)):
+        line = numbers(length, len(lengths), k)
+        at = elementwise(geon.add, at, elementwise(geon.multiply, line, host(step, "int64")))
     return gather_at(reshape(x, [product(x.shape)]), {0: at})
 
 
-def nearest(x: Value, size: Any, factors: Any = None) -> Value:
-    """Return images resampled to other lengths: the element at the start of each new one."""
-    return resized(x, size, factors, "nearest", "starts")
+def resized(mode: str) -> Builder:
+    """Return the builder of ``geon.resize`` along the dimensions after the second."""
 
+    def build(x: Value, size: Any, *options: Any) -> Value:
+        align = "starts" if mode == "nearest" else "corners" if options[0] else "centers"
+        given = as_array(x)
+        for k in range(2, len(x.shape)):
+            given = movement.with_axis(given, k)
+        names = [None if d is None else d.name for d in given.dims]
+        wanted = sizes(size) if size is not None else [
+            _scaled(n, f) for n, f in zip(x.shape[2:], options[-1], strict=True)
+        ]  # fmt: skip
+        lengths: dict[Any, Size] = dict(zip(names[2:], wanted, strict=True))
+        return array(geon.resize(given.tensor, lengths, mode, align), names)
 
-def bilinear(x: Value, size: Any, align_corners: bool, factors: Any = None) -> Value:
-    """Return images resampled between neighbouring elements."""
-    return resized(x, size, factors, "linear", "corners" if align_corners else "centers")
-
-
-def resized(x: Value, size: Any, factors: Any, mode: str, align: str) -> Value:
-    """Return ``geon.resize`` along the dimensions after the second."""
-    spatial = x.shape[2:]
-    wanted = sizes(size) if size is not None else [
-        _scaled(n, f) for n, f in zip(spatial, factors, strict=True)
-    ]  # fmt: skip
-    given = as_array(x)
-    for k in range(2, len(x.shape)):
-        given = movement.with_axis(given, k)
-    names = [None if d is None else d.name for d in given.dims]
-    lengths = {name: n for name, n in zip(names[2:], wanted, strict=True) if name is not None}
-    return array(geon.resize(given.tensor, lengths, mode, align), names)  # type: ignore[arg-type]  # names
+    return build
 
 
 def _scaled(length: Size, factor: float) -> Size:
@@ -205,29 +139,30 @@ def _scaled(length: Size, factor: float) -> Size:
     return int(length * factor)
 
 
-ROWS: dict[str, Callable[..., Any]] = {
-    "view": view,
-    "_unsafe_view": view,
-    "reshape": view,
-    "permute": permute,
-    "transpose.int": swap,
+ROWS: Rows = {
+    **dict.fromkeys(("view", "_unsafe_view", "reshape"), lambda x, n: reshape(x, sizes(n))),
+    "permute": lambda x, dims: transpose(x, positions(dims, len(x.shape))),
     "expand": expand_to,
     "squeeze.dim": squeeze_dims,
     "squeeze.dims": squeeze_dims,
-    "unsqueeze": unsqueeze_dim,
+    "unsqueeze": lambda x, dim: unsqueeze(x, [position(dim, len(x.shape), 1)]),
     "cat": cat,
     "slice.Tensor": part,
     "select.int": picked,
-    "split_with_sizes": parts,
+    "split_with_sizes": lambda x, lengths, dim=0: tuple(
+        movement.split(x, position(dim, len(x.shape)), sizes(lengths))
+    ),
     "slice_scatter": put_part,
     "select_scatter": put_one,
-    "repeat": repeat,
-    "flip": flipped,
+    "repeat": lambda x, counts: tile(
+        unsqueeze(x, range(len(counts) - len(x.shape))), sizes(counts)
+    ),
+    "flip": lambda x, dims: flip(x, positions(dims, len(x.shape)) if dims else []),
     "constant_pad_nd": padded("constant"),
     **{f"reflection_pad{n}d": padded("reflect") for n in (1, 2, 3)},
     **{f"replication_pad{n}d": padded("edge") for n in (1, 2, 3)},
     "diagonal": diagonal,
     "as_strided": strided,
-    "upsample_nearest2d.vec": nearest,
-    "upsample_bilinear2d.vec": bilinear,
+    "upsample_nearest2d.vec": resized("nearest"),
+    "upsample_bilinear2d.vec": resized("linear"),
 }

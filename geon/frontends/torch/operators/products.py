@@ -1,20 +1,19 @@
-"""Matrix products, distances and attention."""
+"""Matrix products and attention."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import geon
 
-from ...positional.elementwise import elementwise
+from ...positional.elementwise import elementwise, expand
 from ...positional.picking import numbers
 from ...positional.products import matmul
 from ...positional.programs import cast
 from ...positional.reductions import along, reduce
 from ...positional.reshaping import reshape, transpose, unsqueeze
 from ...positional.values import Value, as_array, host
-from .common import value_of
+from .common import Rows, value_of
 from .making import dropout
 
 
@@ -31,12 +30,12 @@ def _scaled(x: Value, factor: Any) -> Value:
 def turned(x: Value) -> Value:
     """Return ``x`` with its last two dimensions exchanged."""
     rank = len(x.shape)
-    return transpose(x, [*range(rank - 2), rank - 1, rank - 2])
+    return transpose(x, [*range(rank - 2), rank - 1, rank - 2]) if rank > 1 else x
 
 
 def linear(x: Value, weight: Value, bias: Value | None = None) -> Value:
     """Return ``x @ weight.T + bias``."""
-    found = matmul(x, turned(weight) if len(weight.shape) == 2 else weight)
+    found = matmul(x, turned(weight))
     return found if bias is None else elementwise(geon.add, found, bias)
 
 
@@ -52,28 +51,25 @@ def attention(
     enable_gqa: bool = False,
 ) -> Value:
     """Return ``softmax(q k^T scale + mask) v``; a bool mask is true where keys take part."""
-    depth = q.shape[-1]
     if enable_gqa and q.shape[-3] != k.shape[-3]:
         k, v = (_repeated(each, q.shape[-3] // each.shape[-3]) for each in (k, v))
-    factor = geon.rsqrt(geon.cast(as_array(host(depth, "int64")).tensor, q.dtype))
-    scores = elementwise(lambda t: t * (factor if scale is None else scale), matmul(q, turned(k)))
+    depth = as_array(host(q.shape[-1], "int64")).tensor
+    factor = geon.rsqrt(geon.cast(depth, q.dtype)) if scale is None else scale
+    scores = elementwise(lambda t: t * factor, matmul(q, turned(k)))
     if is_causal:
         rows, columns = numbers(q.shape[-2], 2, 0), numbers(k.shape[-2], 2, 1)
         mask = elementwise(geon.less_equal, columns, rows)
     if mask is not None and mask.dtype.kind == "b":
-        scores = elementwise(
-            lambda m, t: geon.where(m, t, geon.cast(float("-inf"), t.dtype)), mask, scores
-        )
+        low = geon.constant(float("-inf"), dtype=q.dtype)
+        scores = elementwise(lambda m, t: geon.where(m, t, low), mask, scores)
     elif mask is not None:
         scores = elementwise(geon.add, scores, cast(mask, q.dtype))
     weights = along(geon.softmax, scores, [len(scores.shape) - 1])
-    return matmul(dropout(weights, share)[0] if share else weights, v)
+    return matmul(dropout(weights, share)[0], v)
 
 
 def _repeated(x: Value, count: Any) -> Value:
     """Return ``x`` with each head ``count`` times in a row."""
-    from ...positional.elementwise import expand
-
     *batch, heads, length, depth = x.shape
     wide = expand(unsqueeze(x, [len(batch) + 1]), [*batch, heads, count, length, depth])
     return reshape(wide, [*batch, heads * count, length, depth])
@@ -83,37 +79,24 @@ def distances(x: Value, y: Value, p: float, mode: int | None = None) -> Value:
     """Return the p-norms of the differences of all pairs of rows."""
     rank = len(x.shape)
     gap = elementwise(geon.subtract, unsqueeze(x, [rank - 1]), unsqueeze(y, [rank - 2]))
-    return reduce(lambda t, axes: _norm(t, axes, p), gap, [rank], keep=False)
+
+    def norm(t: geon.Tensor, axes: Any) -> geon.Tensor:
+        if p == 0:
+            return geon.sum(geon.cast(geon.not_equal(t, 0), t.dtype), axes)
+        if p == float("inf"):
+            return geon.max(geon.absolute(t), axes)
+        if p == 2:
+            return geon.L2_norm(t, axes)
+        return geon.power(geon.sum(geon.power(geon.absolute(t), p), axes), 1 / p)
+
+    return reduce(norm, gap, [rank], keep=False)
 
 
-def pair_distances(x: Value, p: float = 2) -> Value:
-    """Return the p-norms of the differences of each pair of different rows, as a vector."""
-    from ...positional.picking import gather_at
-
-    count = int(x.shape[0])  # type: ignore[arg-type]  # its own message for an open length
-    pairs = [(i, j) for i in range(count) for j in range(i + 1, count)]
-    first, second = (gather_at(x, {0: host([pair[k] for pair in pairs], "int64")}) for k in (0, 1))
-    gap = elementwise(geon.subtract, first, second)
-    return reduce(lambda t, axes: _norm(t, axes, p), gap, [1], keep=False)
-
-
-def _norm(t: geon.Tensor, axes: Any, p: float) -> geon.Tensor:
-    size = geon.absolute(t)
-    if p == 0:
-        return geon.sum(geon.cast(t != 0, t.dtype), axes)
-    if p == float("inf"):
-        return geon.max(size, axes)
-    return geon.L2_norm(t, axes) if p == 2 else geon.sum(size**p, axes) ** (1 / p)
-
-
-ROWS: dict[str, Callable[..., Any]] = {
-    "mm": lambda x, y: matmul(x, y),
-    "bmm": lambda x, y: matmul(x, y),
-    "matmul": lambda x, y: matmul(x, y),
+ROWS: Rows = {
+    **dict.fromkeys(("mm", "bmm", "matmul"), lambda x, y: matmul(x, y)),
     "addmm": add_product,
     "baddbmm": add_product,
     "linear": linear,
     "scaled_dot_product_attention": attention,
     "_cdist_forward": distances,
-    "_pdist_forward": pair_distances,
 }

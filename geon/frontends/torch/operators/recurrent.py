@@ -14,6 +14,7 @@ from ...positional.products import matmul
 from ...positional.regions import scan
 from ...positional.reshaping import transpose, unsqueeze
 from ...positional.values import Value, as_array
+from .common import Rows
 from .making import dropout
 from .products import linear, turned
 
@@ -114,7 +115,7 @@ def _run(
     return last, values[0]
 
 
-ROWS: dict[str, Callable[..., Any]] = {
+ROWS: Rows = {
     "lstm.input": layers(lstm_step, 2),
     "gru.input": layers(gru_step, 1),
     "rnn_tanh.input": layers(plain_step(geon.tanh), 1),

@@ -8,6 +8,8 @@ import geon
 jax = pytest.importorskip("jax", reason="JAX is not installed")
 
 from geon.frontends.jax import load  # noqa: E402
+from geon.frontends.jax.loading import inner_jaxprs  # noqa: E402
+from geon.frontends.jax.table import primitive_table  # noqa: E402
 from tests.frontends.jax.load_cases import CASES  # noqa: E402
 
 
@@ -24,3 +26,22 @@ def test_values_are_those_of_jax(name):
         np.testing.assert_allclose(
             result.astype("float64"), np.asarray(wanted, "float64"), 2e-5, 2e-5
         )
+
+
+def primitives(jaxpr):
+    """The names of the primitives of a jaxpr and of its inner ones."""
+    for equation in jaxpr.eqns:
+        yield equation.primitive.name
+        for inner in inner_jaxprs(equation.params):
+            yield from primitives(inner)
+
+
+# Rows that no public function of the installed JAX makes, or that repeat another one's.
+WITHOUT_CASE = set()
+
+
+def test_each_row_has_a_case():
+    found = set()
+    for function, given in CASES.values():
+        found |= set(primitives(jax.make_jaxpr(function)(*given).jaxpr))
+    assert set(primitive_table()) - found == WITHOUT_CASE

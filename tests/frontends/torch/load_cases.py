@@ -368,4 +368,21 @@ CASES: dict[str, Case] = {
         lambda x, h, *w: aten.rnn_relu.input(x, h, list(w), True, 1, 0.0, False, True, False),
         (floats(5, 2, 3), floats(2, 2, 4), *[floats(4, 3), floats(4, 4), floats(4), floats(4)] * 2),
     ),
+    # Forms that exported modules rarely have
+    **{
+        f"{name}.Scalar": (lambda x, n=name: getattr(aten, n).Scalar(x, 2), (X,))
+        for name in "add sub mul div".split()
+    },
+    "div.Scalar_mode": (lambda x: aten.div.Scalar_mode(x, 2, rounding_mode="trunc"), (X * 5,)),
+    "mm by name": (lambda x, y: aten.mm(x, y), (X, floats(4, 2))),
+    "all of two": (lambda x: aten.all.dims(x, [0, 1]), (B,)),
+    "detach": (lambda x: x.detach() + 1, (X,)),
+    "empty_strided": (lambda x: torch.empty_strided((3, 4), (4, 1)).fill_(2) + x, (X,)),
+    "replicate 1d": (lambda x: torch.nn.functional.pad(x, (1, 2), mode="replicate"), (X,)),
+    "a number of a tensor": (lambda x, y: x * y.item(), (X, torch.tensor(2.5))),
+    "elu with a factor": (lambda x: torch.nn.functional.elu(x, 0.7), (X,)),
+    "grid_sample": (
+        lambda x, g: torch.nn.functional.grid_sample(x, g, align_corners=False),
+        (IMAGE, torch.tanh(floats(2, 3, 4, 2)) * 0.9),
+    ),
 }  # fmt: skip

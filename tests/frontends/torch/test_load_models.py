@@ -139,7 +139,8 @@ def test_a_model_is_trained_further():
     trained = [v for v in model.variables.values() if v.trainable]
     assert "0.weight" in model.variables and "0.weight" not in [v.name for v in trained]
     loss = geon.mean(geon.square(model.outputs["output"] - 1))
-    steps = [geon.assign(v, v - 0.1 * d) for v, d in zip(trained, geon.deriv(loss, trained))]
+    pairs = zip(trained, geon.deriv(loss, trained), strict=True)
+    steps = [geon.assign(v, v - 0.1 * d) for v, d in pairs]
     step = geon.make_transformer("numpy").computation(
         [loss, geon.doall(steps)], model.inputs["input"]
     )
@@ -194,7 +195,9 @@ def test_draws_have_the_distributions_of_pytorch():
     assert 0 <= found[0].min() and found[0].max() < 1 and abs(found[0].mean() - 0.5) < 0.05
     assert abs(found[1].mean()) < 0.15 and abs(found[1].std() - 1) < 0.1
     assert sorted(found[3]) == list(range(9)) and found[2].shape == (5000,)
-    assert set(np.round(found[4], 4)) == {0, np.float32(1.3333)} and 0.7 < (found[4] > 0).mean() < 0.8
+    assert (
+        set(np.round(found[4], 4)) == {0, np.float32(1.3333)} and 0.7 < (found[4] > 0).mean() < 0.8
+    )
 
 
 class Unknown(nn.Module):

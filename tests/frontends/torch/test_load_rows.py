@@ -69,5 +69,5 @@ def core_operators():
 
 def test_most_core_operators_have_rows():
     missing = core_operators() - set(operator_table())
-    print(sorted(missing))
-    assert len(core_operators()) - len(missing) >= 170
+    # Of these PyTorch decomposes most into others that have rows.
+    assert len(core_operators()) - len(missing) >= 175, sorted(missing)

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.extend
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.ad_checkpoint import checkpoint_name
 
 Case = tuple[Callable[..., Any], tuple[Any, ...]]
 
@@ -57,6 +59,14 @@ def fold(x, start):
     """Return a loop that adds rows and keeps what it has."""
     return lax.scan(lambda c, r: (c * 0.5 + r, {"sum": c.sum(), "both": (c, r * 2)}), start, x)
 
+
+@jax.custom_vjp
+def doubled(x):
+    """Return twice the argument."""
+    return 2 * x
+
+
+doubled.defvjp(lambda x: (2 * x, None), lambda _, g: (2 * g,))
 
 CASES: dict[str, Case] = {
     **{name: (getattr(lax, name), (X,)) for name in OF_ANY.split()},
@@ -216,4 +226,14 @@ CASES: dict[str, Case] = {
         (np.array([1, 2], np.uint32),),
     ),
     "categorical": (lambda k, x: jax.random.categorical(k, x), (np.array([1, 2], np.uint32), X)),
+    # Forms that functions rarely have
+    "threefry2x32": (
+        jax.extend.random.threefry_2x32,
+        (np.array([1, 2], np.uint32), np.arange(4, dtype=np.uint32)),
+    ),
+    "scale with a derivative of its own": (doubled, (X,)),
+    "name": (lambda x: checkpoint_name(x * 2, "x"), (X,)),
+    "device_put": (lambda x: jax.device_put(x) * 2, (X,)),
+    "copy": (lambda x: (jnp.array(x, copy=True), lax.cumsum(x)), (X,)),
+    "subtraction at indices": (lambda x, i: x.at[i].subtract(1.0), (X, np.array([2, 0]))),
 }  # fmt: skip

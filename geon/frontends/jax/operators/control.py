@@ -77,10 +77,10 @@ def branched(
 
 
 ROWS: dict[str, Callable[..., Any]] = {
-    **{name: inlined("jaxpr") for name in ("jit", "pjit", "checkpoint", "remat", "remat2")},
+    **{name: inlined("jaxpr") for name in ("jit", "pjit", "checkpoint")},
     **{
         name: inlined("call_jaxpr")
-        for name in ("closed_call", "core_call", "custom_jvp_call", "custom_vjp_call")
+        for name in ("closed_call", "custom_jvp_call", "custom_vjp_call")
     },
     "scan": scanned,
     "while": repeated,

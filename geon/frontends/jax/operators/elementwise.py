@@ -158,5 +158,6 @@ ROWS: dict[str, Callable[..., Any]] = {
     "population_count": bits_of,
     "polygamma": polygamma,
     "dim_as_value": lambda *, dim: host(dim, "int32"),
+    "device_put": lambda *operands: operands,
     **dict.fromkeys(("name", "copy", "copy_p", "sharding_constraint"), lambda x: x),
 }

@@ -72,5 +72,5 @@ ROWS: dict[str, Callable[..., Any]] = {
     "iota": lambda *_, dtype, shape, dimension: expand(
         numbers(shape[dimension], len(shape), dimension, dtype), shape
     ),
-    "empty": lambda *, shape, dtype: expand(host(0, dtype), shape),  # memory without a value
+    "empty2": lambda *, shape, dtype: expand(host(0, dtype), shape),  # memory without a value
 }

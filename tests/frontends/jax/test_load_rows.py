@@ -36,8 +36,8 @@ def primitives(jaxpr):
             yield from primitives(inner)
 
 
-# Rows that no public function of the installed JAX makes, or that repeat another one's.
-WITHOUT_CASE = set()
+# Of symbolic dimensions (in test_load_models.py), of older versions, and of JAX's own loops.
+WITHOUT_CASE = {"dim_as_value", "pjit", "closed_call", "copy_p"}
 
 
 def test_each_row_has_a_case():

@@ -77,7 +77,7 @@ def branched(
 
 
 ROWS: dict[str, Callable[..., Any]] = {
-    **{name: inlined("jaxpr") for name in ("jit", "pjit", "checkpoint")},
+    **{name: inlined("jaxpr") for name in ("jit", "pjit", "remat2")},
     **{
         name: inlined("call_jaxpr")
         for name in ("closed_call", "custom_jvp_call", "custom_vjp_call")

@@ -159,5 +159,5 @@ ROWS: dict[str, Callable[..., Any]] = {
     "polygamma": polygamma,
     "dim_as_value": lambda *, dim: host(dim, "int32"),
     "device_put": lambda *operands: operands,
-    **dict.fromkeys(("name", "copy", "copy_p", "sharding_constraint"), lambda x: x),
+    **dict.fromkeys(("name", "copy", "copy_p"), lambda x: x),
 }

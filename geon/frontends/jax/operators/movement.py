@@ -72,5 +72,4 @@ ROWS: dict[str, Callable[..., Any]] = {
     "iota": lambda *_, dtype, shape, dimension: expand(
         numbers(shape[dimension], len(shape), dimension, dtype), shape
     ),
-    "empty2": lambda *, shape, dtype: expand(host(0, dtype), shape),  # memory without a value
 }

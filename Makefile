@@ -21,7 +21,7 @@ PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal $(TEST_OPTIONS)
 # A share of `make test-all`, such as PART=2/4.
 PART ?= 1/1
 
-.PHONY: demo test test-tiny test-all docs bench compile-times bench-numpy bench-random fuzz fuzz-large fuzz-speed clean
+.PHONY: demo test test-tiny test-all test-frameworks docs bench compile-times bench-numpy bench-random fuzz fuzz-large fuzz-speed clean
 
 demo: $(VENV)/installed-examples  ## Train on handwritten digits, then predict in a second process.
 	$(BIN)/python examples/digits.py train
@@ -38,6 +38,9 @@ test: $(VENV)/installed-test  ## What must hold before a change lands: format, l
 
 test-all: $(VENV)/installed-test  ## All tests with all their cases; PART=2/4 for the second of four shares.
 	$(PYTEST) --all --part $(PART)
+
+test-frameworks: $(VENV)/installed-frameworks  ## Functions of PyTorch and JAX, which the other tests do without.
+	$(BIN)/python -m pytest -q tests/frontends/torch tests/frontends/jax tests/test_foreign_arrays.py
 
 docs: $(VENV)/installed-test  ## Build the documentation into site/.
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
@@ -92,6 +95,10 @@ $(VENV)/installed-test: $(METADATA) | $(BIN)/python
 
 $(VENV)/installed-bench: $(METADATA) | $(BIN)/python
 	$(PIP) $(EDITABLE) '.[examples,test,docs,bench]'
+	@touch $@ $(VENV)/installed-examples $(VENV)/installed-test
+
+$(VENV)/installed-frameworks: $(METADATA) | $(BIN)/python
+	$(PIP) $(EDITABLE) '.[examples,test,docs,frameworks]'
 	@touch $@ $(VENV)/installed-examples $(VENV)/installed-test
 
 # Each line of contenders.txt is what one pip installs; one that cannot be had is a dash.

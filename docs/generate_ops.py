@@ -30,7 +30,8 @@ HEAD = """# Ops
 Every public function of `geon` and each class of it that programs name has a page with its
 signature, what it takes and gives, errors, and an example that was run; classes of errors are
 [listed](errors.md). Layers, optimisers and training, which [networks of layers](neon.md) teaches,
-and functions of xarray's arrays, as in [labelled data](labelled-data.md), follow after these. Axes
+[ONNX files](onnx.md), and functions of xarray's arrays, as in
+[labelled data](labelled-data.md), follow after these. Axes
 of a tensor are a `geon.Axis` or its name; `x` may be a tensor, an array, a number or a nested list.
 Every function that has `name`, `tags` and `follows` takes a name to show in messages and plans,
 tags to find the op by, and ops that are run before it.
@@ -368,7 +369,11 @@ def example_section(example: Example) -> list[str]:
 # Frontends ------------------------------------------------------------------------------------
 
 FRONTEND_BASES = ("Layer", "Optimiser", "Callback", "Activation")  # each with a page of its own
-FRONTENDS = {"neon": "Networks of layers", "xarray": "Labelled arrays"}
+FRONTENDS = {
+    "neon": "Networks of layers",
+    "onnx": "ONNX files",
+    "xarray": "Labelled arrays",
+}
 
 
 def frontend_pages(frontend: str) -> dict[str, str]:
@@ -406,7 +411,8 @@ def described(name: str, value: Any) -> list[str]:
     if is_axis(value):
         return [f"The axis `{value}`."]
     parts = []
-    if callable(value):
+    is_error = inspect.isclass(value) and issubclass(value, Exception)
+    if callable(value) and not is_error:
         parts.append(fenced(signatures(name, value), "python"))
     parts.append(linked(inspect.getdoc(value) or "", (), name))
     if inspect.isclass(value):

@@ -206,6 +206,8 @@ from .op_graph.syntax.operators import LATE_BOUND as _LATE_BOUND
 from .version import __version__
 
 if _TYPE_CHECKING:
+    from .frontends.sympy.reader import from_sympy
+    from .frontends.sympy.writer import to_sympy
     from .op_graph.autodiff.gradient_check import check_gradients
     from .op_graph.autodiff.jacobians import hessian, jacobian
     from .op_graph.text.display import text
@@ -234,7 +236,8 @@ if _TYPE_CHECKING:
         "convolution", "cos", "cosh", "cross_entropy_binary", "cross_entropy_multi", "cumprod",
         "cumsum", "custom_deriv", "deriv", "diagonal", "digamma", "divide", "doall", "dot", "dumps",
         "elu", "equal", "erf", "erfc", "erfcx", "erfinv", "exp", "expand", "expm1", "find",
-        "fixed_point", "flatten", "flip", "floor", "floordivide", "gather", "gelu", "greater",
+        "fixed_point", "flatten", "flip", "floor", "floordivide", "from_sympy",
+        "gather", "gelu", "greater",
         "greater_equal", "hessian", "hvp", "interpolation", "iota", "isfinite", "isinf", "isnan",
         "jacobian", "jvp", "leaky_relu", "left_shift", "lengths", "less", "less_equal", "lgamma",
         "loads", "log", "log1p", "log_ndtr", "log_softmax", "logical_and", "logical_not",
@@ -245,7 +248,8 @@ if _TYPE_CHECKING:
         "round", "rsqrt", "scan", "scatter", "sequential", "sigmoid", "sign", "silu", "sin", "sinh",
         "softmax", "softplus", "sort", "sqrt", "square", "squared_L2", "stack", "std",
         "stop_gradient", "subtract", "sum", "take_along", "tan", "tanh", "temporary_tensor",
-        "tensor_size", "text", "top_k", "transposed_convolution", "trunc", "unflatten", "update",
+        "tensor_size", "text", "to_sympy", "top_k", "transposed_convolution", "trunc", "unflatten",
+        "update",
         "variable", "variance", "vjp", "where", "while_loop", "window",
     ]  # fmt: skip
 
@@ -302,6 +306,8 @@ _LATER = {
     "hessian": "op_graph.autodiff.jacobians",
     "jacobian": "op_graph.autodiff.jacobians",
     "text": "op_graph.text.display",
+    "from_sympy": "frontends.sympy.reader",
+    "to_sympy": "frontends.sympy.writer",
     "Transformer": "transformers.base",
     "make_transformer": "transformers.base",
     "Computation": "transformers.computation",

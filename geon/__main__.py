@@ -1,9 +1,10 @@
-"""``python -m geon``: say what can run on this machine, or run a dumped graph again."""
+"""``python -m geon``: what can run on this machine, a dumped graph again, or a model of a file."""
 
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
 
+from .errors import UnavailableError
 from .version import __version__
 
 
@@ -78,9 +79,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     replay = commands.add_parser("replay", help="compute a dump again, beside the interpreter")
     replay.add_argument("file", help="what geon.dumps or computation.dumps wrote")
     replay.add_argument("--transformer", default="numpy", metavar="NAME", help="what computes it")
+    model = commands.add_parser("onnx", help="what an ONNX model has, needs and takes")
+    model.add_argument("file", help="the model")
+    model.add_argument(
+        "--lengths", nargs="*", default=[], metavar="NAME=LENGTH",
+        help="lengths of open axes, 1 by default: N=8 T=128",
+    )  # fmt: skip
+    model.add_argument("--transformer", default="native", metavar="NAME", help="what runs it")
+    model.add_argument("--threads", type=int, help="of geon, and of ONNX Runtime")
+    model.add_argument("--bench", action="store_true", help="time it beside ONNX Runtime")
     options = parser.parse_args(argv)
     if options.command == "doctor":
         return doctor()
+    if options.command == "onnx":
+        try:
+            from .frontends.onnx import command
+        except UnavailableError as error:
+            print(error)
+            return 1
+        return command.main(options)
     from . import replay as replaying
 
     return replaying.main(options.file, options.transformer)

@@ -26,6 +26,16 @@ def says(caught, *parts):
         assert part in str(caught.value), f"{part!r} is not in: {caught.value}"
 
 
+def test_axes_of_several_tables_are_no_loops_together(transformer):
+    """One kernel reads six tables whose lengths, multiplied, are beyond counting."""
+    N = geon.Axis("N")
+    at = geon.placeholder(N, "int64")
+    tables = [geon.Variable([geon.Axis(f"T{k}", 2000)], initial_value=k) for k in range(6)]
+    total = sum((geon.gather(table, at) for table in tables), start=geon.constant(0.0))
+    assert 2000**6 > 2**63
+    assert list(transformer.computation(total, at)([3, 1999])) == [15, 15]
+
+
 # Memory -----------------------------------------------------------------------------------------
 
 

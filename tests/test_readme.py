@@ -62,4 +62,4 @@ def test_installations_in_place_put_the_clone_on_the_path() -> None:
     lines = (ROOT / "Makefile").read_text().splitlines()
     (options,) = [line for line in lines if "--editable" in line]
     assert options == "EDITABLE := --config-settings editable_mode=compat --editable"
-    assert sum("$(EDITABLE) " in line for line in lines) == 4
+    assert sum("$(EDITABLE) " in line for line in lines) == 5

@@ -1,6 +1,7 @@
-"""Measure imported models beside ONNX Runtime: ``python -m benchmarks.onnx_models [--only NAME]``.
+"""Measure imported models: ``python -m benchmarks.onnx_models [--only NAME]``.
 
-Each contender has a process of its own, and they take turns; a figure is the median of the turns.
+Inference is compared with ONNX Runtime, a training step with PyTorch. Each contender has a process
+of its own, and they take turns; a figure is the median of the turns.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ import numpy as np
 
 from ..peers.processes import ROOT, environment, pin
 from . import models
-from .worker import SESSIONS
+from .worker import SESSIONS, STEPS
 
 MODELS = {
     "residual_net": models.residual_net,
     "mobile_net": models.mobile_net,
     "encoder": models.encoder,
     "forest": models.forest,
+    "residual_step": models.residual_net,  # of training, beside PyTorch
 }
 # The work of each model: the kind of its inputs and their sizes.
 WORK = {
@@ -33,6 +35,7 @@ WORK = {
     "mobile_net": ("image", [[1], [8]]),
     "encoder": ("text", [[1, 16], [1, 64], [1, 256], [8, 128]]),
     "forest": ("table", [[1], [1000], [10000]]),
+    "residual_step": ("labelled", [[8]]),
 }
 REST = 0.25  # seconds: threads of the contender before spin on for a while
 SLACK = 2e-3  # of the largest element, between the results of the contenders
@@ -72,8 +75,9 @@ def measure(name: str, arguments: argparse.Namespace, folder: Path) -> list[floa
     if not path.exists():
         path.write_bytes(MODELS[name]().SerializeToString())
     kind, sizes = WORK[name]
+    peers = STEPS if kind == "labelled" else SESSIONS
     for cold in (True, False):  # the second time, code is in geon's cache
-        contenders = {each: Contender(each, arguments.threads, folder) for each in SESSIONS}
+        contenders = {each: Contender(each, arguments.threads, folder) for each in peers}
         loads = {each: one.ask("load", name, kind, sizes[0]) for each, one in contenders.items()}
         shown = ", ".join(f"{each} {seconds:.3f} s" for each, seconds in loads.items())
         print(f"{name}: first result {'' if cold else 'from the cache '}after {shown}", flush=True)
@@ -82,10 +86,10 @@ def measure(name: str, arguments: argparse.Namespace, folder: Path) -> list[floa
                 one.close()
     ratios = []
     for size in sizes:
-        ours, theirs = [
+        first, second = [
             np.array(one.ask("result", name, kind, size)) for one in contenders.values()
         ]
-        off = float(np.abs(ours - theirs).max() / np.abs(theirs).max())
+        off = float(np.abs(first - second).max() / np.abs(second).max())
         if off > SLACK:
             raise SystemExit(f"{name} {size}: results differ by {off:.2g} of the largest")
         times: dict[str, list[float]] = {each: [] for each in contenders}
@@ -94,7 +98,8 @@ def measure(name: str, arguments: argparse.Namespace, folder: Path) -> list[floa
                 time.sleep(REST)
                 times[each].append(one.ask("time", name, kind, size, arguments.seconds))
         found = {each: statistics.median(seconds) for each, seconds in times.items()}
-        ratio = found["onnxruntime"] / found["geon"]
+        ours, peer = found.values()
+        ratio = peer / ours
         ratios.append(ratio)
         shown = ", ".join(f"{each} {1e3 * seconds:.3f} ms" for each, seconds in found.items())
         print(f"{name} {size}: {shown}, ratio {ratio:.2f}", flush=True)
@@ -117,7 +122,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     ratios = [r for name in arguments.only or MODELS for r in measure(name, arguments, folder)]
     mean = float(np.exp(np.mean(np.log(ratios))))
-    print(f"ONNX Runtime's time over geon's, geometric mean of {len(ratios)}: {mean:.2f}")
+    print(f"the others' time over geon's, geometric mean of {len(ratios)}: {mean:.2f}")
 
 
 if __name__ == "__main__":

@@ -156,6 +156,15 @@ class Transformer:
             'geon.make_transformer("native") does'
         )
 
+    def written_program(
+        self, computation: Computation, name: str, threads: int, march: str, values: str | None
+    ) -> Any:
+        """Return the C files of a computation; raise ``UnavailableError`` if there are none."""
+        raise UnavailableError(
+            f"the transformer {outline_of(self).name!r} writes no C: make the computation with "
+            'geon.make_transformer("native") and write that'
+        )
+
     def link(
         self,
         functions: Any,

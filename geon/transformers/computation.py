@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -380,6 +381,48 @@ class Computation:
         Raises ``UnavailableError`` if the transformer does not compile to C.
         """
         return self.transformer.c_function(self)
+
+    @public
+    def write_c(
+        self,
+        folder: str | os.PathLike[str],
+        name: str = "model",
+        *,
+        threads: int = 1,
+        march: str = "native",
+        values: str | None = None,
+    ) -> None:
+        """Write the computation to a folder as C that needs no Python and only libm.
+
+        The files are a header, sources, and a README with the compile command. ``name_run`` takes
+        pointers to inputs, results and the state (variables, which it updates), the open lengths,
+        and an arena of ``name_arena_bytes(lengths)`` bytes; it returns 0 or a code that
+        ``name_error`` explains, and has the bits of native code. ``threads`` is the number of
+        threads of a call. ``march`` is the processor, as the compiler calls it: "native" for this
+        machine. ``values`` says where the variables' present values are: "array" in the source,
+        "file" in ``name.bin``, None by size.
+
+        Raises ``ArgumentError`` for other arguments, ``AxisError`` if a variable's length is
+        unknown, and ``UnavailableError`` if the transformer is not native.
+        """
+        self.transformer.written_program(self, name, threads, march, values).write_c(folder)
+
+    @public
+    def write_shared(
+        self,
+        path: str | os.PathLike[str],
+        name: str = "model",
+        *,
+        threads: int = 1,
+        march: str = "native",
+        values: str | None = None,
+    ) -> None:
+        """Write the computation as a shared object with the functions of ``write_c``.
+
+        Their header, ``name.h``, and the file of values, if there is one, are beside it. It takes
+        the options of ``write_c`` and raises the same errors.
+        """
+        self.transformer.written_program(self, name, threads, march, values).write_shared(path)
 
     def dumps(self, *args: FeedLike, **keywords: FeedLike) -> str:
         """Return one text with the graph, these inputs, the variables' values and open lengths.

@@ -48,3 +48,8 @@ class Owner(Compiler, Protocol):
 
     def c_function(self, computation: Any) -> Any:
         """Return the C function of a computation."""
+
+    def written_program(
+        self, computation: Any, name: str, threads: int, march: str, values: str | None
+    ) -> Any:
+        """Return the C files of a computation."""

@@ -12,6 +12,7 @@ from geon.transformers.cache import programs
 from geon.transformers.kernels.costs.kernel_costs import cost_of
 from geon.transformers.kernels.nests import index_set_splitting
 from geon.transformers.kernels.products import row_blocking
+from geon.transformers.kernels.products.contraction import Contraction
 from geon.transformers.kernels.products.row_blocking import Blocked
 from geon.transformers.kernels.structural_key import structure
 from geon.transformers.lowering.fusion import greedy
@@ -344,3 +345,29 @@ def test_what_is_longer_than_a_product_is_no_step_of_its_blocks():
     left, right = random.normal(size=(4, 200)), random.normal(size=(4, 90))
     whole = np.sinh(left.T @ right)
     np.testing.assert_allclose(f(left, right), np.concatenate([whole, whole]), rtol=1e-12)
+
+
+def test_windows_over_pixels_of_a_product_are_no_step_of_its_blocks():
+    """A block would be a whole image; what the windows read is stored in place of the product."""
+    N, C, K = geon.Axis("N"), geon.Axis("C", 8), geon.Axis("K", 96)
+    X, Y, R, S = geon.Axis("X", 40), geon.Axis("Y", 40), geon.Axis("R", 3), geon.Axis("S", 3)
+    image, w = geon.placeholder([N, C, X, Y]), geon.placeholder([C, K])
+    each, bias = geon.placeholder([K, R, S]), geon.placeholder([K])
+    hidden = geon.relu(geon.dot(image, w) + bias)
+    random = np.random.default_rng(0)
+    padded = {X: geon.Window(R, pad=1), Y: geon.Window(S, pad=1)}
+    for out, stored in (
+        (geon.relu(geon.convolution(hidden, each, padded, over=[])), "maximum"),
+        (geon.max_pool(hidden, padded), "maximum"),
+        (geon.mean(hidden, [X, Y]), "dot"),  # which reads each pixel once
+    ):
+        f = geon.NativeTransformer(threads=1).computation(out, image, w, each, bias)
+        product, *others = f.stages().schedule.kernels
+        assert isinstance(product.work, Contraction) and not chains(f)
+        assert len(others) == 1 and product.results[0].primitive.name == stored
+        given = [
+            random.normal(size=shape).astype("f4")
+            for shape in ((2, 8, 40, 40), (8, 96), (96, 3, 3), (96,))
+        ]
+        g = geon.make_transformer("numpy").computation(out, image, w, each, bias)
+        np.testing.assert_allclose(f(*given), g(*given), rtol=1e-4, atol=1e-4)

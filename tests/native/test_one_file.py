@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -117,3 +118,69 @@ KIND of_KIND(KIND x)
     arguments = [*find_toolchain().command, *FLAGS, "-Werror", "-fsyntax-only", "-x", "c", "-"]
     ran = subprocess.run(arguments, input=text, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
+
+
+def code_of(text):
+    """What the program of a text returns."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = f"{folder}/main"
+        command = [*find_toolchain().command, "-x", "c", "-", "-o", made]
+        subprocess.run(command, input=text, text=True, check=True)
+        return subprocess.run([made]).returncode
+
+
+def test_names_that_macros_paste():
+    """A function of equal text in two units calls the static function of its own unit."""
+    form = """
+#define WIDTH KIND
+static int low_1(void)
+{
+    return WIDTH;
+}
+#define CALL(kind, number) low_##number()
+static int either(void)
+{
+    return CALL(low, 1);
+}
+int of_KIND(void);
+int of_KIND(void)
+{
+    return either();
+}
+"""
+    main = "int main(void)\n{\n    return of_3() * 10 + of_4();\n}\n"
+    text = one_file([form.replace("KIND", "3"), form.replace("KIND", "4"), main])
+    assert code_of(text) == 34
+
+
+def test_macros_that_a_condition_undefines():
+    """A macro that is still defined after a condition did not hold is undefined where asked."""
+    one = """
+#define SIDE 3
+#if __STDC_VERSION__ < 1
+#undef SIDE
+#endif
+int of_3(void);
+int of_3(void)
+{
+    return SIDE;
+}
+#undef SIDE
+"""
+    other = """
+#ifdef SIDE
+int of_4(void);
+int of_4(void)
+{
+    return SIDE;
+}
+#else
+int of_4(void);
+int of_4(void)
+{
+    return 1;
+}
+#endif
+"""
+    main = "int main(void)\n{\n    return of_3() * 10 + of_4();\n}\n"
+    assert code_of(one_file([one, other, main])) == 31

@@ -1,6 +1,4 @@
-"""Jaxprs and functions of JAX as geon graphs: ``load``. The package needs ``jax``."""
-
-from __future__ import annotations
+"""Functions of JAX that geon computes, ``function``, and jaxprs as graphs, ``load``."""
 
 from ...errors import UnavailableError
 
@@ -11,7 +9,8 @@ except ImportError as error:
         "geon.frontends.jax needs the package jax; install it with: pip install jax"
     ) from error
 
-from ..positional.programs import UnsupportedError
+from ..positional.errors import UnsupportedError
+from .functions import function
 from .loading import load
 
-__all__ = ["UnsupportedError", "load"]
+__all__ = ["UnsupportedError", "function", "load"]

@@ -17,8 +17,9 @@ from ...errors import ArgumentError, GeonError
 from ...op_graph.core.source_info import building
 from ...op_graph.op_graph import Leaf
 from ...op_graph.values.dtypes import FLOATS
+from ..positional.errors import UnsupportedError
 from ..positional.imported_model import ImportedModel
-from ..positional.programs import UnsupportedError, conform, named_results
+from ..positional.programs import conform, named_results
 from ..positional.values import HostArray, PositionalArray, Weight, full_tensor, host, input_array
 from .naming import input_axes, length_of, path_name, with_lengths
 from .operators.indexing import READS
@@ -215,7 +216,9 @@ class _Loading:
         values.update(zip(jaxpr.invars, given, strict=True))
 
         def read(atom: Any) -> Any:
-            return host(np.asarray(atom.val)) if isinstance(atom, Literal) else values[atom]
+            if isinstance(atom, Literal):
+                return host(np.asarray(atom.val, atom.aval.dtype))
+            return values[atom]
 
         with building() as current:
             for number, equation in enumerate(needed_equations(jaxpr)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from ..positional.tables import Row, table_of
+from ..positional.tables import TableRow, table_of
 
 FAMILIES = (
     "elementwise", "movement", "indexing", "reductions", "products", "control", "random",
@@ -12,7 +12,7 @@ FAMILIES = (
 
 
 @cache
-def primitive_table() -> dict[str, Row]:
+def primitive_table() -> dict[str, TableRow]:
     """Return the rows of all families by the name of the primitive.
 
     A row takes the operands of an equation, values of ``positional``, in order. Its keyword

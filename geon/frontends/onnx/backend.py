@@ -11,7 +11,9 @@ from onnx.backend.base import Backend, BackendRep, namedtupledict
 
 import geon
 
+from ...op_graph.values.dtypes import DTYPES
 from ..positional.imported_model import ImportedModel
+from ..positional.small_dtypes import held_dtype, is_small
 from ..positional.values import UnknownValueError
 from .model import load
 
@@ -38,10 +40,16 @@ class GeonBackendRep(BackendRep):
         names = [info.name for info in self.infos]
         given = dict(inputs) if isinstance(inputs, dict) else dict(zip(names, inputs, strict=False))
         model, call = self._computation(given)
-        found = call(*[np.asarray(given[name]) for name in model.inputs])
-        outputs = [info.name for info in self.proto.graph.output]
-        results = [model.texts[n] if n in model.texts else found[n] for n in outputs]
-        named: Any = namedtupledict("Outputs", outputs)
+        arrays = [np.asarray(given[name]) for name in model.inputs]
+        found = call(*[array.astype(held_dtype(array.dtype), copy=False) for array in arrays])
+        infos = self.proto.graph.output
+        results = [
+            model.texts[info.name]
+            if info.name in model.texts
+            else _in_dtype(info.type, found[info.name])
+            for info in infos
+        ]
+        named: Any = namedtupledict("Outputs", [info.name for info in infos])
         return named(*results)
 
     def _computation(self, given: dict[str, Any]) -> tuple[ImportedModel, Any]:
@@ -70,15 +78,18 @@ def _may_be_placeholder(info: onnx.ValueInfoProto) -> bool:
     kind = info.type.tensor_type
     if info.type.WhichOneof("value") != "tensor_type":
         return False
-    names = (onnx.TensorProto.DataType.Name(kind.elem_type).lower(),)
-    return names[0] in _PLACEHOLDERS
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)
+    return held_dtype(np.dtype(dtype)).name in DTYPES
 
 
-_PLACEHOLDERS = frozenset(
-    """
-    float double float16 bfloat16 bool int8 int16 int32 int64 uint8 uint16 uint32 uint64
-    """.split()
-)
+def _in_dtype(kind: onnx.TypeProto, found: Any) -> Any:
+    """Return an output, held in a wider dtype, in the small one that the file declares."""
+    if kind.WhichOneof("value") == "sequence_type":
+        return [_in_dtype(kind.sequence_type.elem_type, each) for each in found]
+    if not kind.tensor_type.elem_type:
+        return found
+    dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type))
+    return found.astype(dtype) if is_small(dtype) else found
 
 
 class GeonBackend(Backend):

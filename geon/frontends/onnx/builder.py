@@ -12,6 +12,8 @@ from onnx import AttributeProto
 
 from ...errors import GeonError
 from ...op_graph.core.source_info import building
+from ..positional.errors import UnsupportedError
+from ..positional.small_dtypes import SmallArray
 from ..positional.values import (
     HostArray,
     PositionalArray,
@@ -20,7 +22,7 @@ from ..positional.values import (
     as_array,
     host,
 )
-from .errors import ModelError, UnsupportedError
+from .errors import ModelError
 from .node import NodeInfo
 from .reading import MAX_NESTED_GRAPHS, Source, describe, graphs_in
 from .schemas import (
@@ -35,6 +37,7 @@ from .tensors import array_of, dense_array, element_type_of
 
 # What operators raise for attributes and values that the standard excludes.
 BAD_NODE = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+MAX_UNROLLED_STEPS = 4096  # of all loops of a model, each of which builds a graph again
 Values = dict[str, Any]
 NOTHING = object()
 # Fields of attributes that need no conversion, by type.
@@ -61,6 +64,11 @@ class Subgraph:
         """The number of inputs."""
         return len(self.graph.input)
 
+    @property
+    def outputs(self) -> int:
+        """The number of outputs."""
+        return len(self.graph.output)
+
     def __call__(self, *given: Any) -> list[Any]:
         """Build the nodes and return the outputs, in order."""
         inner = self.scope.inside()
@@ -72,6 +80,11 @@ class Subgraph:
         for info, value in zip(self.graph.input, given, strict=True):
             inner.values[info.name] = value
         return self.builder.graph(self.graph, inner)
+
+    def unroll(self, steps: int) -> bool:
+        """Count steps that are built one by one; return False if a model has too many."""
+        self.builder.unrolled_steps += steps
+        return self.builder.unrolled_steps <= MAX_UNROLLED_STEPS
 
     def prepare(self) -> None:
         """Build the variables that the graph reads from outside, before a region encloses it."""
@@ -120,6 +133,7 @@ class Builder:
     def __init__(self, source: Source, parameter: Callable[[str, Any], Any]) -> None:
         self.source = source
         self.parameter = parameter
+        self.unrolled_steps = 0
 
     def graph(self, graph: onnx.GraphProto, scope: Scope) -> list[Any]:
         """Build the nodes of a graph and return its outputs; inputs are in ``scope``."""
@@ -212,11 +226,12 @@ class Builder:
     ) -> Sequence[Any]:
         keywords = {name: self._attribute(each, scope) for name, each in attributes.items()}
         if row.takes_node:
-            keywords["node"] = NodeInfo(node.name, node.op_type, version, tuple(node.output))
+            keywords["node"] = NodeInfo(
+                node.name, node.op_type, version, tuple(node.output), scope.find
+            )
         while inputs and inputs[-1] is None:
             inputs.pop()
-        result = row.build(*inputs, **keywords)
-        return result if isinstance(result, tuple) else (result,)
+        return row.apply(inputs, keywords)
 
     def version(self, domain: str, opsets: Mapping[str, int]) -> int:
         """Return the version of a domain; raise ``ModelError`` if it is not imported."""
@@ -326,7 +341,7 @@ def _inputs_text(node: onnx.NodeProto, scope: Scope) -> str:
 def _type_of(value: Any) -> onnx.TypeProto:
     """Return the type of a value for a function body that depends on it."""
     found = onnx.TypeProto()
-    if isinstance(value, (PositionalArray, HostArray, Weight)):
+    if isinstance(value, (PositionalArray, HostArray, Weight, SmallArray)):
         found.tensor_type.elem_type = element_type_of(value.dtype)
         found.tensor_type.shape.SetInParent()
         for length in value.shape:

@@ -16,10 +16,11 @@ from ...op_graph.axes.lengths import may_equal
 from ...op_graph.op_graph import Leaf
 from ...op_graph.values.dtypes import DTYPES, FLOATS
 from ..positional.imported_model import ImportedModel
-from ..positional.values import HostArray, Weight, full_tensor, host, input_array
+from ..positional.small_dtypes import FORMATS, SmallArray, held_dtype, is_small, wide
+from ..positional.values import HostArray, PositionalArray, Weight, full_tensor, host, input_array
 from .builder import Builder, Scope, check_operators
 from .errors import ModelError
-from .naming import input_axes
+from .naming import inferred_names, input_axes, stated_names
 from .reading import Source, read
 from .tensors import dtype_of
 
@@ -36,7 +37,8 @@ def load(
     """Return the model in an ONNX file, in bytes or in an ``onnx.ModelProto``.
 
     ``axes`` names the axes of inputs: ``{"image": ["N", "C", "H", "W"]}``; else they have the names
-    of the file's ``dim_param``. Dimensions without a length in the file are open axes, so one
+    of the file's ``dim_param``, and without these N, C, H and W where an operator on images reads
+    them, and N as a first axis. Dimensions without a length in the file are open axes, so one
     compiled program serves all their lengths.
 
     ``values`` are arrays of inputs that are known now: such an input is no input of the model any
@@ -44,6 +46,9 @@ def load(
 
     Initializers of floats become trainable variables with the names of the file. ``frozen`` makes
     all of them constant (True), or those whose names match a pattern, such as ``"encoder.*"``.
+
+    Inputs and outputs of dtypes of less than 8 bits, and of floats of 8 bits, have the values of
+    these dtypes in wider ones: int8, uint8 or float32.
 
     Raises ``ModelError``, which names the node and the reason, for a damaged file, for shapes that
     do not fit and for what the standard does not allow; ``UnsupportedError`` with the names of all
@@ -85,31 +90,37 @@ class _Loading:
                     f"{kind}: {source.name} has no input {sorted(unknown)[0]!r}; it has "
                     f"{', '.join([each.name for each in given]) or 'none'}"
                 )
+        self._inferred = inferred_names(graph)
+        self._taken = stated_names(given, axes.values())
         scope = Scope({}, source.opsets)
         for info in given:
             if info.name in values:
                 scope.values[info.name] = known_input(values[info.name])
             else:
-                leaf = self._placeholder(info, axes.get(info.name))
-                self.inputs[info.name] = leaf
-                scope.values[info.name] = input_array(leaf)
+                scope.values[info.name] = self._placeholder(info, axes.get(info.name))
         results = Builder(source, self._parameter).graph(graph, scope)
         for info, result in zip(graph.output, results, strict=True):
             self._output(info, result)
 
-    def _placeholder(self, info: onnx.ValueInfoProto, axes: Sequence[Any] | None) -> Leaf:
+    def _placeholder(
+        self, info: onnx.ValueInfoProto, axes: Sequence[Any] | None
+    ) -> PositionalArray | SmallArray:
         if info.type.WhichOneof("value") != "tensor_type":
             raise ModelError(
                 f"the input {info.name!r} is no tensor; give load its value: "
                 f"values={{{info.name!r}: ...}}"
             )
         dtype = dtype_of(info.type.tensor_type.elem_type, f"the input {info.name!r}")
-        if dtype.name not in DTYPES:
+        if held_dtype(dtype).name not in DTYPES:
             raise ModelError(
                 f"the input {info.name!r} has the dtype {dtype.name}, and geon has no tensors of "
                 f"it; give load its value: values={{{info.name!r}: ...}}"
             )
-        return geon.placeholder(input_axes(info, axes), dtype, name=info.name)
+        named = input_axes(info, axes, self._inferred[info.name], self._taken)
+        self._taken.update([axis.name for axis in named])
+        leaf = geon.placeholder(named, held_dtype(dtype), name=info.name)
+        self.inputs[info.name] = leaf
+        return SmallArray(input_array(leaf), dtype) if is_small(dtype) else input_array(leaf)
 
     def _parameter(self, name: str, value: np.ndarray[Any, Any]) -> HostArray | Weight:
         is_float = value.dtype.name in FLOATS
@@ -127,27 +138,23 @@ class _Loading:
         return Weight(value, name, make)
 
     def _output(self, info: onnx.ValueInfoProto, result: Any) -> None:
-        if (
-            isinstance(result, HostArray)
-            and result.array.dtype.name not in DTYPES
-            and not (result.is_symbolic)
-        ):
+        if isinstance(result, HostArray) and result.dtype.name not in (*DTYPES, *FORMATS):
             self.texts[info.name] = result.array
             return
         if isinstance(result, (list, tuple)):
-            self.outputs[info.name] = [full_tensor(each) for each in result]
+            self.outputs[info.name] = [full_tensor(wide(each)) for each in result]
             return
         if result is None:
             raise ModelError(
                 f"the output {info.name!r} of {self.name} is an optional without value"
             )
-        tensor = full_tensor(result)
+        tensor = full_tensor(wide(result))
         declared = info.type.tensor_type
         if declared.elem_type:
             dtype = dtype_of(declared.elem_type, f"the output {info.name!r}")
-            if dtype != tensor.dtype:
+            if dtype != result.dtype:
                 raise ModelError(
-                    f"the output {info.name!r} of {self.name} is {tensor.dtype}; the file says "
+                    f"the output {info.name!r} of {self.name} is {result.dtype}; the file says "
                     f"{dtype}"
                 )
         if declared.HasField("shape"):
@@ -166,9 +173,9 @@ class _Loading:
 
 
 def known_input(value: Any) -> Any:
-    """Return an input that is known: an array, a list of them for a sequence, or None."""
-    if value is None:
-        return None
+    """Return an input that is known: an array, a list of them for a sequence, a map, or None."""
+    if value is None or isinstance(value, dict):
+        return value
     if isinstance(value, (list, tuple)):
         return [known_input(each) for each in value]
     return host(np.asarray(value))

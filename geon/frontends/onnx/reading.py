@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import DecodeError, Message
 
 from .errors import ModelError
 
@@ -72,7 +73,21 @@ def _parsed(data: bytes, what: str) -> onnx.ModelProto:
         proto.ParseFromString(data)
     except (DecodeError, RecursionError) as error:
         raise ModelError(f"{what} is no ONNX model, or is damaged: {error}") from None
+    _check_texts(proto, what)
     return proto
+
+
+def _check_texts(proto: Message, what: str) -> None:
+    """Raise ``ModelError`` for a name that is not in UTF-8, which protobuf returns as bytes."""
+    waiting = [proto]
+    while waiting:
+        for field_, value in waiting.pop().ListFields():
+            if field_.type == FieldDescriptor.TYPE_MESSAGE:
+                waiting += [value] if isinstance(value, Message) else value
+            elif field_.type == FieldDescriptor.TYPE_STRING:
+                texts = [value] if isinstance(value, (str, bytes)) else value
+                if any(isinstance(text, bytes) for text in texts):
+                    raise ModelError(f"{what} is damaged: {field_.full_name} is no text in UTF-8")
 
 
 def _domain(domain: str) -> str:

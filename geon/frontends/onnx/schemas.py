@@ -16,7 +16,7 @@ def schema_of(domain: str, name: str, version: int) -> Any:
     """Return the schema of an operator in a version of its domain; None if there is none."""
     try:
         return defs.get_schema(name, version, domain)
-    except defs.SchemaError:
+    except (defs.SchemaError, TypeError):  # a version that is no int of C
         return None
 
 

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from typing import Any
+
+from ..positional.small_dtypes import SmallArray, is_small, labelled, wide
+from ..positional.values import HostArray
 
 STANDARD = ""  # the domain "ai.onnx"
 ML = "ai.onnx.ml"
 
 FAMILIES = (
     "elementwise", "activation", "reductions", "shapes", "movement", "products", "indexing",
-    "convolution", "normalisation", "control",
+    "selection", "images.convolution", "images.spreading", "images.resizing", "images.sampling",
+    "signals", "normalisation", "random", "learning.trees", "learning.features", "control", "casts",
+    "quantization", "recurrent", "sequences", "texts", "training",
 )  # fmt: skip
+
+# Operators that move elements without reading them, so that these may have any dtype.
+MOVING = frozenset(
+    """
+    Concat DepthToSpace Expand Flatten Gather Identity Reshape Slice SpaceToDepth Split Squeeze
+    Tile Transpose Unsqueeze
+    """.split()
+)
 
 
 @dataclass(frozen=True)
@@ -39,6 +52,14 @@ class OperatorRow:
     def holds(self, version: int) -> bool:
         """Return True if the row holds for the operator in this version of its domain."""
         return self.since <= version and (self.until is None or version <= self.until)
+
+    def apply(self, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return the results of a node. Elements of a small dtype are moved in the wider one."""
+        dtypes = {v.dtype for v in inputs[:1] if isinstance(v, (HostArray, SmallArray))}
+        small = [dtype for dtype in dtypes if self.name in MOVING and is_small(dtype)]
+        result = self.build(*([wide(v) for v in inputs] if small else inputs), **keywords)
+        results = result if isinstance(result, tuple) else (result,)
+        return tuple([labelled(v, small[0]) for v in results]) if small else results
 
 
 def row(

@@ -12,8 +12,9 @@ from onnx import numpy_helper
 
 from .errors import ModelError
 
-# Bytes of an element where the file stores raw bytes; two elements of 4 bits share one.
+# Bits of an element where the file stores raw bytes, which elements share.
 BITS = {"int4": 4, "uint4": 4, "float4e2m1": 4, "int2": 2, "uint2": 2}
+BITS |= {"float6e2m3": 6, "float6e3m2": 6}
 FIELDS = {  # of a tensor without raw bytes: the field with its elements
     "float": "float_data",
     "complex64": "float_data",
@@ -54,7 +55,7 @@ def array_of(tensor: onnx.TensorProto, folder: str | None, what: str) -> np.ndar
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         return _external(tensor, dtype, folder, what)
     name = onnx.TensorProto.DataType.Name(tensor.data_type).lower()
-    if tensor.HasField("raw_data"):
+    if tensor.HasField("raw_data") and dtype.kind != "O":  # texts have a field of their own
         needed = _bytes(name, dtype, count)
         if len(tensor.raw_data) != needed:
             raise ModelError(
@@ -64,7 +65,8 @@ def array_of(tensor: onnx.TensorProto, folder: str | None, what: str) -> np.ndar
     else:
         found = len(getattr(tensor, FIELDS.get(name, "int32_data")))
         halves = {"complex64": 2 * count, "complex128": 2 * count}
-        wanted = halves.get(name, -(-count * BITS[name] // 8) if name in BITS else count)
+        packed = name in BITS and 8 % BITS[name] == 0  # else an element has a number of its own
+        wanted = halves.get(name, -(-count * BITS[name] // 8) if packed else count)
         if found != wanted:
             raise ModelError(
                 f"{what} has {found} elements, and its shape {list(tensor.dims)} needs {wanted}"

@@ -1,14 +1,30 @@
-"""Gather along a position."""
+"""Gather and scatter, along a position or at tuples of indices."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 import geon
 
-from ...errors import IndexRangeError
+from ...errors import AxisError, IndexRangeError
+from ...op_graph.axes.lengths import product
+from .elementwise import elementwise
 from .movement import Part, slices, with_axis
-from .values import Dim, HostArray, PositionalArray, Value, array, as_array, fresh, host, renamed
+from .reshaping import reshape
+from .values import (
+    Dim,
+    HostArray,
+    PositionalArray,
+    Size,
+    Value,
+    array,
+    as_array,
+    fresh,
+    host,
+    renamed,
+)
 
 
 def gather(value: Value, index: Value, axis: int) -> Value:
@@ -58,3 +74,125 @@ def select(value: Value, position: int, index: int) -> Value:
     part = as_array(slices(value, {position: Part(index, index + 1 or None)}))
     dims: list[Dim] = [dim for k, dim in enumerate(part.dims) if k != position]
     return PositionalArray(part.tensor, tuple(dims))
+
+
+def matched(
+    value: PositionalArray, like: PositionalArray, shared: Iterable[int]
+) -> PositionalArray:
+    """Return ``value`` with the names of ``like`` at the shared positions, and new ones elsewhere.
+
+    ``shared`` are positions of both.
+    """
+    taken = list(like.tensor.axes.names)
+    names: list[str | None] = []
+    common = set(shared)
+    for k, dim in enumerate(value.dims):
+        other = like.dims[k] if k in common else None
+        if dim is None or other is not None:
+            names.append(None if dim is None or other is None else other.name)
+        else:
+            names.append(fresh(dim.name, taken))
+        taken += [] if names[-1] is None else [names[-1]]
+    return renamed(value, names)
+
+
+def _part(value: Value, index: Value, axis: int) -> PositionalArray:
+    """Return the first elements of ``value`` at each position but ``axis``, as many as indices."""
+    if len(index.shape) != len(value.shape):
+        raise AxisError(f"{value} is indexed by {index}: both need the same rank")
+    lengths = enumerate(zip(value.shape, index.shape, strict=True))
+    parts = {k: Part(0, n) for k, (own, n) in lengths if k != axis and own != n}
+    return with_axis(as_array(slices(value, parts) if parts else value), axis)
+
+
+def _at(index: Value, value: PositionalArray, axis: int) -> PositionalArray:
+    rank = len(value.dims)
+    return matched(as_array(index), value, [k for k in range(rank) if k != axis])
+
+
+def gather_elements(value: Value, index: Value, axis: int) -> Value:
+    """Return, for each index, the element there along a position, at its own other positions."""
+    given = _part(value, index, axis)
+    dim = given.dims[axis]
+    assert dim is not None
+    at = _at(index, given, axis)
+    return array(geon.gather(given.tensor, at.tensor, dim.name), at.dims)
+
+
+def scatter_elements(
+    value: Value, index: Value, updates: Value, axis: int, mode: str = "set"
+) -> Value:
+    """Return ``value`` with updates at the places that ``gather_elements`` reads.
+
+    ``mode`` is as for ``geon.scatter``.
+    """
+    whole = with_axis(as_array(value), axis)
+    part = _part(whole, index, axis)
+    dim = part.dims[axis]
+    assert dim is not None
+    at = _at(index, part, axis)
+    new = matched(as_array(updates), at, range(len(at.dims)))
+    changed = geon.scatter(part.tensor, at.tensor, new.tensor, dim.name, mode=mode)
+    corner: dict[geon.Axis, int | slice] = {
+        dim: 0 if own is None else slice(0, own.expression)
+        for dim, own in zip(whole.dims, part.dims, strict=True)
+        if dim is not None and (own is None or own.expression != dim.expression)
+    }
+    return array(geon.update(whole.tensor, changed, corner) if corner else changed, whole.dims)
+
+
+def flat_index(index: Value, lengths: Sequence[Size]) -> Value:
+    """Return the row-major numbers of tuples of indices, which are the last position.
+
+    Negative indices count from the end.
+    """
+    flat: Value = host(0, index.dtype)
+    for k, length in enumerate(lengths):
+        one = select(index, len(index.shape) - 1, k)
+        size = host(length, "int64")
+        one = elementwise(lambda i, n: geon.where(i < 0, i + n, i), one, size)
+        flat = elementwise(lambda f, i, n: f * n + i, flat, one, size)
+    return flat
+
+
+def _merged(value: Value, first: int, count: int) -> PositionalArray:
+    """Merge ``count`` positions from ``first`` on, into one with an axis."""
+    lengths = value.shape
+    whole = product(lengths[first : first + count])
+    merged = reshape(value, [*lengths[:first], whole, *lengths[first + count :]])
+    return with_axis(as_array(merged), first)
+
+
+def gather_tuples(value: Value, index: Value, batch: int = 0) -> Value:
+    """Return the elements of ``value`` at tuples of indices, which are the last position.
+
+    They select along the positions after ``batch`` ones that both share.
+    """
+    count = _tuple_length(index)
+    merged = _merged(value, batch, count)
+    flat = flat_index(index, value.shape[batch : batch + count])
+    at = matched(as_array(flat), merged, range(batch))
+    dim = merged.dims[batch]
+    assert dim is not None
+    result = geon.gather(merged.tensor, at.tensor, dim.name)
+    return array(result, [*at.dims, *merged.dims[batch + 1 :]])
+
+
+def scatter_tuples(value: Value, index: Value, updates: Value, mode: str = "set") -> Value:
+    """Return ``value`` with updates at the places that ``gather_tuples`` reads."""
+    count = _tuple_length(index)
+    merged = _merged(value, 0, count)
+    at = matched(as_array(flat_index(index, value.shape[:count])), merged, ())
+    dim = merged.dims[0]
+    assert dim is not None
+    like = PositionalArray(merged.tensor, (*at.dims, *merged.dims[1:]))
+    new = matched(as_array(updates), like, range(len(like.dims)))
+    result = geon.scatter(merged.tensor, at.tensor, new.tensor, dim.name, mode=mode)
+    return reshape(array(result, merged.dims), value.shape)
+
+
+def _tuple_length(index: Value) -> int:
+    length = index.shape[-1]
+    if not isinstance(length, int):
+        raise AxisError(f"tuples of indices {index} need a known length; it is {length}")
+    return length

@@ -9,7 +9,7 @@ import numpy as np
 
 import geon
 
-from ...errors import ArgumentError, DTypeError, GeonError
+from ...errors import ArgumentError, DTypeError
 from ...op_graph.axes.lengths import may_equal
 from ...op_graph.values.dtypes import DTYPES
 from . import folding
@@ -61,14 +61,6 @@ def _variable(operand: Value) -> PositionalArray:
     """Return an operand as a tensor that is no constant, with respect to which one can derive."""
     given = as_array(operand)
     return PositionalArray(geon.cast(given.tensor, given.dtype) * 1, given.dims)
-
-
-class UnsupportedError(GeonError, NotImplementedError):
-    """Operators of a program that geon does not have; ``names`` maps them to their counts."""
-
-    def __init__(self, message: str, names: dict[str, int]) -> None:
-        super().__init__(message)
-        self.names = names
 
 
 def named_results(whole: Any) -> Iterator[tuple[str, Any]]:

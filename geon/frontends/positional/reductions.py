@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .movement import with_axis
 from .values import Value, array, as_array
 
 
@@ -28,3 +29,9 @@ def along(f: Callable[..., Any], value: Value, positions: Sequence[int]) -> Valu
     given = as_array(value)
     axes = [axis for axis in [given.dims[k] for k in positions] if axis is not None]
     return array(f(given.tensor, axes), given.dims)
+
+
+def along_axis(f: Callable[..., Any], value: Value, position: int) -> Value:
+    """Return ``f(tensor, axis)`` that keeps all axes, also where the length is 1."""
+    given = with_axis(as_array(value), position)
+    return array(f(given.tensor, given.dims[position]), given.dims)

@@ -1,144 +1,108 @@
-"""Loops and branches whose carries and results are positional arrays."""
+"""Loops over a position: inputs are sliced, carries passed on, and results stacked."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import geon
 
 from ...errors import ArgumentError
-from .elementwise import expand
-from .movement import with_axis
-from .programs import cast
-from .values import Dim, HostArray, PositionalArray, Size, Value, array, as_array, fresh, renamed
+from ...op_graph.axes.lengths import may_equal
+from .movement import flip, with_axis
+from .values import (
+    PositionalArray,
+    Size,
+    Value,
+    array,
+    as_array,
+    fresh,
+    new_axis,
+)
 
-Values = Sequence[Value]
+STEPS = "loop_step"  # the axis of a loop inside of it, where tensors may have the outer axis, too
+
+
+@dataclass(frozen=True)
+class Sliced:
+    """An input of a loop, which reads one index along a position in each step."""
+
+    value: Value
+    position: int = 0
+    is_reversed: bool = False
+
+
+def ordered(value: Value) -> PositionalArray:
+    """Return a value whose tensor has its axes in the order of positions."""
+    given = as_array(value)
+    names = [dim.name for dim in given.dims if dim is not None]
+    if names == list(given.tensor.axes.names):
+        return given
+    return PositionalArray(geon.reorder(given.tensor, names), given.dims)
+
+
+def fitted(value: Any, like: PositionalArray, what: str) -> geon.Tensor:
+    """Return the tensor of a value with the axes of ``like``, whose shape it must have."""
+    if not isinstance(value, Value):
+        raise ArgumentError(f"{what} is {_kind(value)}, chosen in a call; a tensor is needed")
+    given = ordered(value)
+    fits = len(given.dims) == len(like.dims) and all(
+        a is b is None or (a and b and may_equal(a.expression, b.expression))
+        for a, b in zip(given.dims, like.dims, strict=True)
+    )
+    if not fits:
+        raise ArgumentError(f"{what} begins as {like} and becomes {given}; its shape must stay")
+    return geon.cast_axes(given.tensor, like.tensor.axes)
+
+
+def _kind(value: Any) -> str:
+    return "an optional without value" if value is None else f"a {type(value).__name__}"
 
 
 def scan(
-    step: Callable[[list[Value], list[Value]], tuple[Values, Values]],
-    init: Values,
-    xs: Values,
-    length: Size,
-    reverse: bool = False,
-) -> tuple[list[Value], list[Value]]:
-    """Loop along the first position of ``xs``; return the last carries and the stacked values.
+    step: Callable[[list[Value], list[Value], Value], tuple[Sequence[Any], Sequence[Any]]],
+    carries: Sequence[Value],
+    inputs: Sequence[Sliced],
+    length: Size | None = None,
+) -> tuple[list[Value], list[PositionalArray]]:
+    """Return the last carries, and results of steps stacked along a new first position.
 
-    ``step(carries, slices)`` returns the new carries, of the same shapes and dtypes, and values.
+    ``step`` takes the carries, the slices of the inputs and the number of the step, and returns the
+    new carries, in their shapes, and the results. Without inputs ``length`` is the number of steps.
+    Raises ``ArgumentError`` if a carry changes its shape.
     """
-    carries = [_settled(value) for value in init]
-    taken = {name for value in carries for name in value.tensor.axes.names}
-    stacks = [with_axis(as_array(value), 0) for value in xs]
-    for value in stacks:
-        taken |= {dim.name for dim in value.dims[1:] if dim is not None}
-    base = stacks[0].dims[0] if stacks else None
-    axis = geon.Axis(fresh("step" if base is None else base.name, taken), length)
-    stacks = [
-        renamed(value, [axis.name, *[None if d is None else d.name for d in value.dims[1:]]])
-        for value in stacks
-    ]
-    shapes: list[tuple[Dim, ...]] = []
+    begun = [ordered(value) for value in carries]
+    outer = new_axis(length, "steps", ()) if length is not None else None
+    sliced: list[PositionalArray] = []
+    for each in inputs:
+        value = flip(each.value, [each.position]) if each.is_reversed else each.value
+        given = with_axis(as_array(value), each.position)
+        dim = given.dims[each.position]
+        assert dim is not None
+        outer = outer or dim
+        rest = [d for k, d in enumerate(given.dims) if k != each.position]
+        sliced.append(PositionalArray(given.tensor.rename({dim.name: STEPS}), tuple(rest)))
+    assert outer is not None  # there is a length or an input
+    axis = outer.named(STEPS)
+    shapes: list[PositionalArray] = []
 
-    def body(
-        old: list[geon.Tensor], slices: list[geon.Tensor]
-    ) -> tuple[list[geon.Tensor], list[geon.Tensor]]:
-        given = [array(t, c.dims) for t, c in zip(old, carries, strict=True)]
-        parts = [array(t, s.dims[1:]) for t, s in zip(slices, stacks, strict=True)]
-        new, values = step(list(given), list(parts))
-        results = [_apart(as_array(value), axis.name) for value in values]
-        shapes.extend([result.dims for result in results])
-        return [_like(value, c) for value, c in zip(new, carries, strict=True)], [
-            result.tensor for result in results
-        ]
+    def build(old: list[geon.Tensor], parts: Any) -> Any:
+        tensors, number = parts
+        held = [array(t, given.dims) for t, given in zip(old, begun, strict=True)]
+        slices = [array(t, given.dims) for t, given in zip(tensors, sliced, strict=True)]
+        new, results = step(list(held), list(slices), array(number, ()))
+        pairs = zip(new, begun, strict=True)
+        after = [fitted(v, b, f"the carry {k} of a loop") for k, (v, b) in enumerate(pairs)]
+        shapes.extend([ordered(value) for value in results])
+        return after, [value.tensor for value in shapes]
 
-    first = [value.tensor for value in carries]
-    end, values = geon.scan(body, first, [value.tensor for value in stacks], over=axis,
-                            reverse=reverse)  # fmt: skip
-    return (
-        [array(t, c.dims) for t, c in zip(end, carries, strict=True)],
-        [array(t, [axis, *dims]) for t, dims in zip(values, shapes, strict=True)],
-    )
-
-
-def repeat_while(
-    condition: Callable[[list[Value]], Value], body: Callable[[list[Value]], Values], init: Values
-) -> list[Value]:
-    """Return the carries after ``body`` was applied while ``condition`` is true."""
-    carries = [_settled(value) for value in init]
-
-    def arrays(tensors: list[geon.Tensor]) -> list[Value]:
-        return [array(t, c.dims) for t, c in zip(tensors, carries, strict=True)]
-
-    def step(tensors: list[geon.Tensor]) -> list[geon.Tensor]:
-        return [_like(value, c) for value, c in zip(body(arrays(tensors)), carries, strict=True)]
-
-    end = geon.while_loop(
-        lambda tensors: as_array(condition(arrays(tensors))).tensor,
-        step,
-        [value.tensor for value in carries],
-    )
-    return arrays(end)
-
-
-def branch(
-    number: Value, branches: Sequence[Callable[[], Values]], shapes: Sequence[Sequence[Size]]
-) -> list[Value]:
-    """Return the results of branch ``number``, clamped; a known number chooses at once.
-
-    ``shapes`` are those of the results, which are equal in all branches.
-    """
-    last = len(branches) - 1
-    if isinstance(number, HostArray):
-        return list(branches[min(max(int(number.array), 0), last)]())
-    patterns: list[PositionalArray] = []
-
-    def build(make: Callable[[], Values]) -> list[geon.Tensor]:
-        results = [expand(value, shape) for value, shape in zip(make(), shapes, strict=True)]
-        if not patterns:
-            patterns.extend(results)
-        return [_like(value, p) for value, p in zip(results, patterns, strict=True)]
-
-    if number.dtype.kind == "b":
-        index = geon.cast(as_array(number).tensor, "int64")
-    else:
-        index = geon.minimum(geon.maximum(as_array(number).tensor, 0), last)
-    found = geon.case_of(index, [lambda make=make: build(make) for make in branches])  # type: ignore[misc]  # bound now
-    return [array(t, p.dims) for t, p in zip(found, patterns, strict=True)]
-
-
-def _settled(value: Value) -> PositionalArray:
-    """Return a carry as a tensor with an order of axes that its positions have."""
-    given = as_array(value)
-    names = [dim.name for dim in given.dims if dim is not None]
-    if list(given.tensor.axes.names) == names:
-        return given
-    return array(geon.reorder(given.tensor, names), given.dims)
-
-
-def _like(value: Value, pattern: PositionalArray) -> geon.Tensor:
-    """Return a value over the axes of ``pattern``, in their order."""
-    given = as_array(cast(value, pattern.dtype), pattern.dims)
-    wrong = [
-        k
-        for k, (d, p) in enumerate(zip(given.dims, pattern.dims, strict=True))
-        if (d is None) != (p is None)
-    ]
-    if wrong:
-        raise ArgumentError(
-            f"a carry or result begins as {pattern} and comes back as {given}: dimension "
-            f"{wrong[0]} differs"
-        )
-    order = [dim.name for dim in given.dims if dim is not None]
-    tensor = given.tensor
-    if order != list(tensor.axes.names):
-        tensor = geon.reorder(tensor, order)
-    return geon.cast_axes(tensor, pattern.tensor.axes)
-
-
-def _apart(value: PositionalArray, name: str) -> PositionalArray:
-    """Return an array none of whose axes has this name."""
-    names = [None if dim is None else dim.name for dim in value.dims]
-    if name not in names:
-        return value
-    taken = [name, *[n for n in names if n is not None and n != name]]
-    return renamed(value, [fresh(name, taken) if n == name else n for n in names])
+    parts = ([value.tensor for value in sliced], geon.iota(axis))
+    last, stacks = geon.scan(build, [value.tensor for value in begun], parts, over=axis)
+    results: list[PositionalArray] = []
+    for stack, value in zip(stacks, shapes, strict=True):
+        names = [None if dim is None else dim.name for dim in value.dims]
+        own = fresh(outer.name, [name for name in names if name is not None])
+        results.append(array(stack.rename({STEPS: own}), [own, *names]))
+    held = [array(t, given.dims) for t, given in zip(last, begun, strict=True)]
+    return list(held), results

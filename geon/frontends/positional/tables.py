@@ -10,7 +10,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """An operator: ``build`` returns its result, or a tuple of them, for operands and options.
 
     ``takes`` are the keyword parameters that ``build`` names.
@@ -21,13 +21,13 @@ class Row:
     takes: frozenset[str]
 
 
-def table_of(package: str, families: Iterable[str]) -> dict[str, Row]:
+def table_of(package: str, families: Iterable[str]) -> dict[str, TableRow]:
     """Return the rows by name of modules of a package; each has ``ROWS``, functions by name."""
-    table: dict[str, Row] = {}
+    table: dict[str, TableRow] = {}
     for family in families:
         rows: Mapping[str, Callable[..., Any]] = import_module(f"{package}.{family}").ROWS
         for name, build in rows.items():
             parameters = inspect.signature(build).parameters.values()
             takes = frozenset([p.name for p in parameters if p.kind is p.KEYWORD_ONLY])
-            table[name] = Row(name, build, takes)
+            table[name] = TableRow(name, build, takes)
     return table

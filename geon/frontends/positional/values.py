@@ -13,6 +13,7 @@ import geon
 from ...errors import AxisError, DTypeError, GeonError
 from ...op_graph.axes.lengths import Length
 from ...op_graph.evaluation.interpreter import interpret
+from ...op_graph.values.dtypes import DTYPES
 
 Dim = geon.Axis | None
 Size = int | Length
@@ -21,7 +22,7 @@ Size = int | Length
 class UnknownValueError(GeonError, ValueError):
     """A value that must be known when the model is imported depends on inputs of a call.
 
-    ``inputs`` are the names of these inputs.
+    ``inputs`` are the names of these inputs; none if it depends on the step of a loop.
     """
 
     inputs: tuple[str, ...] = ()
@@ -158,8 +159,8 @@ def as_array(value: Value, like: Sequence[Dim] = ()) -> PositionalArray:
             axes = _axes_like(value.array.shape, like, value.name)
             value.made.append(input_array(value.make(axes)))
         return value.made[0]
-    if value.dtype == object:
-        raise DTypeError(f"a string tensor {value} is needed as numbers; texts are only passed on")
+    if not isinstance(value, HostArray) or value.dtype.name not in DTYPES:
+        raise DTypeError(f"{value} is needed as a tensor, and geon has none of it; cast it first")
     axes = _axes_like(value.array.shape, like, "d")
     if value.is_symbolic:
         return array(_lengths_tensor(value, axes), axes)
@@ -203,11 +204,13 @@ def known(value: Value, what: str = "a value") -> np.ndarray[Any, Any]:
     if not isinstance(value, PositionalArray):
         return value.array
     leaves = value.tensor.placeholders() + value.tensor.variables()
-    names = tuple([str(leaf.name) for leaf in leaves])
-    error = UnknownValueError(
-        f"{what} must be known when the model is imported, and depends on {', '.join(names)}; "
-        "give load the value: values={" + ", ".join([f"{name!r}: array" for name in names]) + "}"
-    )
+    names = tuple([str(leaf.name) for leaf in leaves if leaf.name is not None])
+    error = UnknownValueError(f"{what} must be known when the model is imported, and depends on ")
+    if len(names) < len(leaves):
+        error.args = (f"{error}the step of a loop",)
+        raise error
+    cure = "values={" + ", ".join([f"{name!r}: array" for name in names]) + "}"
+    error.args = (f"{error}{', '.join(names)}; give load the value: {cure}",)
     error.inputs = names
     if leaves:
         raise error

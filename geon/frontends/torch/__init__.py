@@ -1,6 +1,4 @@
-"""Programs of ``torch.export`` as geon graphs: ``load``. The package needs ``torch``."""
-
-from __future__ import annotations
+"""Functions of PyTorch that geon computes, ``function``, and programs of it as graphs, ``load``."""
 
 from ...errors import UnavailableError
 
@@ -11,7 +9,8 @@ except ImportError as error:
         "geon.frontends.torch needs the package torch; install it with: pip install torch"
     ) from error
 
-from ..positional.programs import UnsupportedError
+from ..positional.errors import UnsupportedError
+from .functions import FunctionModule, function
 from .loading import ExportedModel, load
 
-__all__ = ["ExportedModel", "UnsupportedError", "load"]
+__all__ = ["ExportedModel", "FunctionModule", "UnsupportedError", "function", "load"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..positional.tables import Row, table_of
+from ..positional.tables import TableRow, table_of
 from ..positional.values import Size
 
 FAMILIES = (
@@ -26,7 +26,7 @@ class Declared:
 
 
 @cache
-def operator_table() -> dict[str, Row]:
+def operator_table() -> dict[str, TableRow]:
     """Return the rows of all families by name: ``add.Tensor``, and ``relu`` for a default.
 
     A row takes the arguments of the operator's schema. Tensors are values of ``positional``, lists

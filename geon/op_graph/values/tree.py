@@ -91,6 +91,13 @@ class Structure:
         every = zip(self.parts, pieces, self.steps, strict=True)
         return [value for part, piece, step in every for value in part.flat(piece, where + step)]
 
+    def paths(self) -> list[tuple[Any, ...]]:
+        """Return the keys from this container to each single value, in order."""
+        if self.effect:
+            return []
+        every = zip(self.keys, self.parts, strict=True)
+        return [(key, *path) for key, part in every for path in part.paths()]
+
     def joined(self, other: Part) -> Part:
         """Return this structure, with effects where it or the equal ``other`` has them."""
         made = copy.copy(self)
@@ -112,6 +119,9 @@ class Single(Structure):
 
     def flat(self, given: Any, where: str) -> list[Any]:
         return [given]
+
+    def paths(self) -> list[tuple[Any, ...]]:
+        return [()]
 
     def joined(self, other: Part) -> Part:
         return self

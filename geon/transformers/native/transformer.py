@@ -137,6 +137,15 @@ class NativeTransformer(Transformer):
 
         return CFunction(computation, self.state.version)
 
+    def written_program(
+        self, computation: Computation, name: str, threads: int, march: str, values: str | None
+    ) -> Any:
+        """Return the C files of a computation."""
+        from .standalone.written_program import WrittenProgram  # rarely needed
+
+        flushes = self.flush_subnormals
+        return WrittenProgram(self, computation, name, threads, march, values, flushes)
+
     def make_call(self, stages: CompileStages) -> Any:
         """Return a function from a value for each input to the results' tuple."""
         program: NativeProgram = stages.compiled

@@ -12,8 +12,12 @@ from geon.frontends.jax.loading import inner_jaxprs  # noqa: E402
 from geon.frontends.jax.table import primitive_table  # noqa: E402
 from tests.frontends.jax.load_cases import CASES  # noqa: E402
 
+FEW = list(CASES)[::6]  # of each kind one; all others are run by `make test-all`
 
-@pytest.mark.parametrize("name", CASES)
+
+@pytest.mark.parametrize(
+    "name", [n if n in FEW else pytest.param(n, marks=pytest.mark.slow) for n in CASES]
+)
 def test_values_are_those_of_jax(name):
     function, given = CASES[name]
     model = load(function, *given)

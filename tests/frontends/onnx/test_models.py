@@ -181,6 +181,12 @@ def test_damaged_files(tmp_path):
         frontend.load(tmp_path / "nothing.onnx")
     with pytest.raises(frontend.ModelError, match="no graph"):
         frontend.load(b"")
+    later = attention()  # its operators are taken to be those of the newest version
+    later.opset_import[0].version = 2**40
+    assert set(frontend.load(later).outputs) == {"y"}
+    lacking = model([NODE("Relu", ["x"], [])], [tensor("x", ["N", 2])], [])
+    with pytest.raises(frontend.ModelError, match="node 0 Relu of model: it has 0 outputs"):
+        frontend.load(lacking)
     huge = attention()
     huge.graph.initializer[0].dims[0] = 2**50
     with pytest.raises(frontend.ModelError, match=r"'w' of model has 16384 bytes, and its shape"):
@@ -209,3 +215,38 @@ def test_external_data_are_mapped_and_stay_in_the_folder(tmp_path):
     path.write_bytes(inside.SerializeToString())
     with pytest.raises(frontend.ModelError, match="needs 16384 bytes from byte 0 of 'data'"):
         frontend.load(path)
+
+
+def test_axes_without_names_are_named_by_their_operators():
+    nodes = [
+        NODE("Sub", ["image", "mean"], ["centred"]),
+        NODE("Conv", ["centred", "w"], ["features"]),
+        NODE("GlobalAveragePool", ["features"], ["pooled"]),
+        NODE("Flatten", ["pooled"], ["flat"]),
+        NODE("Add", ["flat", "other"], ["y"]),
+        NODE("LSTM", ["sound", "v", "r"], ["z"], hidden_size=2),
+    ]
+    stored = {
+        "mean": numbers(3, 1, 1),
+        "w": numbers(6, 3, 3, 3),
+        "v": numbers(1, 8, 5),
+        "r": numbers(1, 8, 2),
+    }
+    inputs = [
+        tensor("image", [None, 3, "height", None]),
+        tensor("other", [None, 6]),
+        tensor("sound", [7, None, 5]),
+        tensor("scale", [4]),
+    ]
+    results = [tensor("y", None), tensor("z", None)]
+    loaded = frontend.load(model(nodes, inputs, results, stored))
+    assert {name: str(leaf.axes) for name, leaf in loaded.inputs.items()} == {
+        "image": "(N, C:3, height, W)",
+        "other": "(N_2, other_1:6)",
+        "sound": "(T:7, N_3, C_2:5)",
+        "scale": "(scale_0:4)",
+    }
+    assert loaded.outputs["y"].axes.names[0] == "N"
+    assert str(loaded.variables["w"].axes) == "(K:6, C:3, R:3, S:3)"
+    named = frontend.load(model(nodes, inputs, results, stored), axes={"other": ["N", "F"]})
+    assert str(named.inputs["image"].axes) == "(N_2, C:3, height, W)"

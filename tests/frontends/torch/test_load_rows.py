@@ -14,7 +14,8 @@ from tests.frontends.torch.load_cases import CASES  # noqa: E402
 
 GROUP = 40  # cases that are one program: exporting takes most of the time
 NAMES = list(CASES)
-GROUPS = [NAMES[k : k + GROUP] for k in range(0, len(NAMES), GROUP)]
+COUNT = -(-len(NAMES) // GROUP)
+GROUPS = [NAMES[k::COUNT] for k in range(COUNT)]  # each has cases of all kinds
 
 
 class Functions(torch.nn.Module):
@@ -37,7 +38,9 @@ def leaves(value):
     return [value]
 
 
-@pytest.mark.parametrize("number", range(len(GROUPS)))
+@pytest.mark.parametrize(
+    "number", [0, *[pytest.param(k, marks=pytest.mark.slow) for k in range(1, len(GROUPS))]]
+)
 @pytest.mark.filterwarnings("ignore")
 def test_values_are_those_of_pytorch(number):
     names = GROUPS[number]

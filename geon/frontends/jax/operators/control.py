@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...positional.regions import branch, repeat_while, scan
+from ...positional.control import branch, repeat_while, scan_rows
 from ...positional.values import Size, Value, Weight, as_array
 
 Builder = Callable[..., list[Value]]
@@ -42,7 +42,7 @@ def scanned(
         found = builder(jaxpr, [*constants, *carries, *slices])
         return found[:num_carry], found[num_carry:]
 
-    last, values = scan(step, init, given[num_consts + num_carry :], length, reverse)
+    last, values = scan_rows(step, init, given[num_consts + num_carry :], length, reverse)
     return (*last, *values)
 
 

@@ -114,7 +114,8 @@ def over_rest(f: Callable[..., Any]) -> Callable[..., Value]:
     """Return the builder of a function over all positions from ``axis`` on, taken as one."""
 
     def build(x: Value, /, *, axis: int = 1) -> Value:
-        first = position(axis, len(x.shape), 1)
+        rank = len(x.shape)
+        first = rank if axis == rank else position(axis, rank)
         if f is hardmax_tensor:  # its indices are those of the merged position
             merged = flatten_to(x, first, len(x.shape))
             return reshape(along(f, merged, [first]), as_array(x).shape)

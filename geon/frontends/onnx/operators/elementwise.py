@@ -6,17 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import onnx
 
 import geon
 
-from ....errors import DTypeError
-from ....op_graph.values.dtypes import DTYPES
 from ...positional.elementwise import chain, elementwise
 from ...positional.reshaping import unsqueeze
 from ...positional.values import HostArray, Value, host
 from ..table import row
-from ..tensors import dtype_of
 from .common import cast, unary
 
 
@@ -126,34 +122,6 @@ def clip_by_attributes(
     return clip(x, *bounds)
 
 
-def cast_to(x: Value, /, *, to: int, saturate: int = 1, round_mode: str = "up") -> Value:
-    """Return elements in the dtype with the number ``to``."""
-    del saturate, round_mode  # of float8 dtypes, of which geon has no tensors
-    return cast_value(x, dtype_of(to, "the attribute 'to'"))
-
-
-def cast_to_named(x: Value, /, *, to: str) -> Value:
-    """Return elements in the dtype with the name ``to``."""
-    return cast_to(x, to=onnx.TensorProto.DataType.Value(to.upper()))
-
-
-def cast_like(x: Value, like: Value, /, *, saturate: int = 1, round_mode: str = "up") -> Value:
-    """Return elements in the dtype of ``like``."""
-    del saturate, round_mode
-    return cast_value(x, like.dtype)
-
-
-def cast_value(x: Value, dtype: np.dtype[Any]) -> Value:
-    """Return elements in a dtype; raise ``DTypeError`` where geon has no tensors of it."""
-    if x.dtype == dtype:
-        return x
-    for each in (x.dtype, dtype):
-        if each.name not in DTYPES:
-            name = "string" if each.kind == "O" else each.name
-            raise DTypeError(f"a cast from {x.dtype} to {dtype}: geon has no tensors of {name}")
-    return cast(x, dtype)
-
-
 def is_inf(x: Value, /, *, detect_negative: int = 1, detect_positive: int = 1) -> Value:
     """Return true where elements are infinite, with the signs that are asked for."""
 
@@ -223,9 +191,6 @@ ROWS = [
     row("Where", where),
     row("Clip", clip, 11),
     row("Clip", clip_by_attributes, 1, 10),
-    row("Cast", cast_to, 6),
-    row("Cast", cast_to_named, 1, 5),
-    row("CastLike", cast_like),
     row("IsInf", is_inf),
     row("Identity", identity),
 ]

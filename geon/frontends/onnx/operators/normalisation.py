@@ -1,4 +1,4 @@
-"""Normalisation of channels, and dropout."""
+"""Normalisation of channels, layers and neighbours, and dropout."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import geon
 
 from ....errors import ArgumentError
 from ...positional.elementwise import elementwise, expand
-from ...positional.reductions import along, reduce
-from ...positional.values import Value, host, known
+from ...positional.reductions import along, along_axis, reduce
+from ...positional.values import Value, host, known, position
 from ..node import NodeInfo
 from ..table import row
 from .common import cast, channels
+from .reductions import absolute_sum
 
 
 def batch_normalization(
@@ -89,6 +90,62 @@ def instance_normalization(
     )
 
 
+def layer_normalization(
+    x: Value,
+    scale: Value,
+    bias: Value | None = None,
+    /,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-5,
+    stash_type: int = 1,
+) -> tuple[Value, ...]:
+    """Return ``x`` with the mean 0 and the variance 1 from ``axis`` on, scaled and moved.
+
+    The mean and the reciprocal of the standard deviation follow.
+    """
+    del stash_type  # the dtype of the mean and variance: float32 or wider
+    wide = cast(x, np.promote_types(x.dtype, np.float32))
+    at = range(position(axis, len(x.shape)), len(x.shape))
+    mean = reduce(geon.mean, wide, at)
+    inverse = elementwise(lambda v: geon.rsqrt(v + epsilon), reduce(geon.variance, wide, at))
+    normal = elementwise(lambda t, m, r: (t - m) * r, wide, mean, inverse)
+    result = elementwise(geon.multiply, cast(normal, x.dtype), scale)
+    return (result if bias is None else elementwise(geon.add, result, bias), mean, inverse)
+
+
+def rms_normalization(
+    x: Value, scale: Value, /, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
+) -> Value:
+    """Return ``x`` over the root of the mean of its squares from ``axis`` on, scaled."""
+    del stash_type
+    wide = cast(x, np.promote_types(x.dtype, np.float32))
+    at = range(position(axis, len(x.shape)), len(x.shape))
+    squares = reduce(lambda t, axes: geon.mean(geon.square(t), axes), wide, at)
+    normal = elementwise(lambda t, s: t * geon.rsqrt(s + epsilon), wide, squares)
+    return elementwise(geon.multiply, cast(normal, x.dtype), scale)
+
+
+def lp_normalization(x: Value, /, *, axis: int = -1, p: int = 2) -> Value:
+    """Return ``x`` over its p-norm along ``axis``, 0 where that is 0."""
+    at = [position(axis, len(x.shape))]
+    norm = reduce(geon.L2_norm if p == 2 else absolute_sum, x, at)
+    return elementwise(lambda t, n: geon.where(geon.equal(n, 0), 0, t / n), x, norm)
+
+
+def local_response_normalization(
+    x: Value, /, *, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0, size: int
+) -> Value:
+    """Return ``x`` over a power of the mean of squares of ``size`` neighbouring channels."""
+
+    def normalize(t: geon.Tensor, axis: geon.Axis) -> geon.Tensor:
+        around = geon.Window(size, pad=((size - 1) // 2, size // 2))
+        squares = geon.average_pool(geon.square(t), {axis: around}, count_pad=True)
+        return geon.cast(t * (bias + alpha * squares) ** -beta, t.dtype)
+
+    return along_axis(normalize, x, 1)
+
+
 def dropout(
     x: Value,
     ratio: Value | None = None,
@@ -133,6 +190,10 @@ def dropout_by_attribute(
 ROWS = [
     row("BatchNormalization", batch_normalization),
     row("InstanceNormalization", instance_normalization),
+    row("LayerNormalization", layer_normalization),
+    row("RMSNormalization", rms_normalization),
+    row("LpNormalization", lp_normalization),
+    row("LRN", local_response_normalization),
     row("Dropout", dropout, 12),
     row("Dropout", dropout_by_attribute, 1, 11),
 ]

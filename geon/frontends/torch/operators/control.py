@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...positional.regions import branch, repeat_while, scan
+from ...positional.control import branch, repeat_while, scan_rows
 from ...positional.values import Value, Weight, as_array, host
 from .common import VALUES, Rows
 
@@ -37,7 +37,7 @@ def scanned(
         found = step(*carries, *slices, *given)
         return found[:count], found[count:]
 
-    last, values = scan(body, outside(init), outside(xs), xs[0].shape[0])
+    last, values = scan_rows(body, outside(init), outside(xs), xs[0].shape[0])
     return (*last, *values)
 
 

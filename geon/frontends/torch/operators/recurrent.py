@@ -7,11 +7,11 @@ from typing import Any
 
 import geon
 
+from ...positional.control import scan_rows
 from ...positional.elementwise import elementwise
 from ...positional.indexing import select
 from ...positional.movement import concat, split
 from ...positional.products import matmul
-from ...positional.regions import scan
 from ...positional.reshaping import transpose, unsqueeze
 from ...positional.values import Value, as_array
 from .common import Rows
@@ -111,7 +111,7 @@ def _run(
         new = step(slices[0], old, recur)
         return new, [new[0]]
 
-    last, values = scan(body, carries, [inputs], sequence.shape[0], reverse)
+    last, values = scan_rows(body, carries, [inputs], sequence.shape[0], reverse)
     return last, values[0]
 
 

@@ -154,12 +154,22 @@ class _Chains:
         return bytes_of([value]) >= self.worth.large
 
     def row_axis(self, seed: Group, kept: Set[str]) -> str | None:
-        """Return the longest axis that may be split, which only one operand of the product has."""
+        """Return the longest axis that may be split, which only one operand of the product has.
+
+        All axes that this operand has alone must be kept, and none of the other one's: else a block
+        would be a whole image of a convolution, whose windows go over its pixels.
+        """
         batch = batch_of(seed)
-        axes = [axis for axis in seed.results[0].axes if axis.name in kept - batch]
-        lengths = {axis.name: nominal(axis.expression) for axis in axes}
-        found = max(lengths, key=lambda name: lengths[name], default=None)
-        return None if found is None or lengths[found] < self.worth.fewest else found
+        x, y = [
+            {a.name: nominal(a.expression) for a in seed.results[0].axes.only(arg.axes.names)}
+            for arg in product_of(seed).args
+        ]
+        for rows, columns in ((x, y), (y, x)):
+            if rows.keys() - batch <= kept and kept.isdisjoint(columns.keys() - batch):
+                found = max(rows.keys() - batch, key=lambda name: rows[name], default=None)
+                if found is not None and rows[found] >= self.worth.fewest:
+                    return found
+        return None
 
     def pays(self, grown: _Growing) -> bool:
         """Return True if a chain reduces its intermediates and these are larger than its inputs."""

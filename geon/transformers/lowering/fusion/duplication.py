@@ -60,12 +60,15 @@ class Repeats:
     def repeatable(self, op: Op, uses: list[Use], users: list[FusionGroup]) -> bool:
         """Return True if ``op`` is computed in each consumer and never stored.
 
-        Windows always are if the consumers can. The operand of a window in a product never is: it
-        would be computed once per window position.
+        Windows always are if the consumers can. The operand of a window never is in a product, or
+        if it follows one elementwise: it would be computed once per window position, and is stored
+        in place of the product.
         """
         if shows(op):
             return not any(group.kind == "call" or full(op, group) for group in users)
         if any(use.shown and self.multiplied(use, users) for use in uses):
+            return False
+        if op in self.after_contraction and any(use.shown for use in uses):
             return False
         if op.primitive.cost == "slow" and any(
             self.again_along(op, uses, group) for group in users

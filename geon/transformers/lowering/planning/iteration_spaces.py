@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ....op_graph.axes.axes import Axis
+from ....op_graph.op_graph import Op
 from ...kernels.ir.nest import Region
 from ...kernels.scans.sequential_scan import OrderedLoop
 from ...sizes.spaces import Space
@@ -12,26 +13,34 @@ from ..fusion.kernel import Kernel
 from .plan import Plan
 
 
-def space_of(kernel: Kernel) -> Space:
-    """Return the axes of a kernel, by name and length; of an ordered loop, also its own axis."""
+def kernel_spaces(kernel: Kernel) -> list[Space]:
+    """Return the axes of each loop nest of a kernel, by name and length.
+
+    Results and operands are nests, and so are the arguments of a reduction or product, together.
+    Nests within others are left out. Those of an ordered loop also have its own axis.
+    """
     assert kernel.fused is not None
     chain = kernel.fused.chain
     parts = [kernel.fused] if chain is None else [fused for fused, _ in chain.steps]
-    within = [arg for fused in parts for op in fused.reductions for arg in op.args]
-    within += [arg for fused in parts if fused.dot is not None for arg in fused.dot.args]
-    ops = (*kernel.results, *kernel.reads, *within)
-    found = frozenset((axis.name, axis.expression) for op in ops for axis in op.axes)
+    nests: list[tuple[Op, ...]] = [(op,) for op in (*kernel.results, *kernel.reads)]
+    nests += [op.args for fused in parts for op in fused.reductions]
+    nests += [fused.dot.args for fused in parts if fused.dot is not None]
+    loop: Space = frozenset()
     if isinstance(kernel.work, OrderedLoop):
-        found |= {(f"{kernel.work.op.attrs.axis.name} of a loop", kernel.work.turns)}
-    return found
+        loop = frozenset({(f"{kernel.work.op.attrs.axis.name} of a loop", kernel.work.turns)})
+    spaces = [
+        loop | {(axis.name, axis.expression) for op in nest for axis in op.axes} for nest in nests
+    ]
+    found = list(dict.fromkeys(spaces))
+    return [space for space in found if not any(space < other for other in found)]
 
 
 def spaces_of(plan: Plan) -> Iterator[Space]:
-    """Yield the axes of each kernel of a plan; inside loops, also those of the loops."""
+    """Yield the axes of the nests of each kernel; inside loops, also those of the loops."""
     for kernel in plan.schedule.kernels:
         inside = plan.inside.get(kernel.op)
         if inside is None:
-            yield space_of(kernel)
+            yield from kernel_spaces(kernel)
             continue
         assert isinstance(kernel.work, Region)
         axes = [value for value in kernel.work.op.attrs if isinstance(value, Axis)]

@@ -72,7 +72,7 @@ GEON_INLINE int32_t PART(first)(const TYPE *x, int32_t count, TYPE extreme)
     int32_t first = count;
 #pragma omp simd reduction(min : first)
     for (int32_t i = 0; i < count; i++) {
-        const int32_t here = (x[i] == extreme) | (x[i] != x[i]) ? i : count;
+        const int32_t here = ((x[i] == extreme) | (x[i] != x[i])) ? i : count;
         first = here < first ? here : first;
     }
     return first;

@@ -187,6 +187,7 @@ def make_module(
     cores: int = 1,
     ready: Callable[[str], None] = lambda unit: None,
     flushes: bool = False,
+    link: str = LINK,
 ) -> CModule:
     """Return the C module of a plan, with the user's names and lines as comments if ``annotate``.
 
@@ -196,10 +197,11 @@ def make_module(
     nanoseconds and the
     number of runs of each kernel in ``kernels_inside``. The functions are divided into units for
     ``cores`` parallel compilers. ``ready`` receives some of the units while others are still being
-    emitted. If ``flushes``, subnormal numbers are flushed to zero while a call runs.
+    emitted. If ``flushes``, subnormal numbers are flushed to zero while a call runs. ``link``
+    defines the pool's functions that kernels call; by default a call of ``geon_link`` sets them.
     """
     work = _CModuleWriter(
-        plan, linking, vector_bytes, annotate, suffix, timed, cores, ready, flushes
+        plan, linking, vector_bytes, annotate, suffix, timed, cores, ready, flushes, link
     )
     return work.make()
 
@@ -216,8 +218,10 @@ class _CModuleWriter:
         cores: int,
         ready: Callable[[str], None],
         flushes: bool = False,
+        link: str = LINK,
     ) -> None:
         self.plan, self.linking, self.annotate = plan, linking, annotate
+        self.link = link
         self.vector_bytes, self.suffix, self.timed = vector_bytes, suffix, timed
         self.flushes = flushes
         self.table = native_pointers(plan, linking)
@@ -247,7 +251,7 @@ class _CModuleWriter:
             calls.append([*self.call(self.top, number, kernel), *self.time(number + 1)])
         body = self.flushing(calls) if self.flushes else self.run(calls, self.suffix)
         first, *others = self.functions.units(self.divides)
-        first += (CLOCK if self.timed else "") + LINK + "".join(self.statics)
+        first += (CLOCK if self.timed else "") + self.link + "".join(self.statics)
         first += "\n".join([*self.loops, *body])
         return CModule((first, *others), tuple(self.common), tuple(self.table), tuple(self.lengths))
 

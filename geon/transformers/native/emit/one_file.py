@@ -32,6 +32,8 @@ LINE = re.compile(r"#[^\n]*\n")
 TAG = re.compile(r"^(?:struct|union|enum) (\w+) \{", re.M)
 CONDITION = re.compile(r"^# *(?:if|elif).*$", re.M)
 MACRO = re.compile(r"#define (\w+)(?:\(([\w, .]*)\))?\s+(\S[^\n]*)")
+PASTED = re.compile(r"\w+(?:\s*##\s*\w+)+")  # tokens that a macro makes one
+MAX_CACHED_MACROS = 4096  # cached patterns: units have some hundred macros
 MAX_CACHED_UNITS = 64  # cached parses of units: many modules share the units of C files
 
 
@@ -157,9 +159,11 @@ class _File:
             self.macros.pop(name, None)
         for name, defined in piece.effects:
             self.ever.add(name)
-            self.macros.pop(name, None)
+            before = self.macros.pop(name, None)
             if defined:
                 self.macros[name] = found.key
+            elif not (piece.is_single or before in (None, found.key)):
+                self.macros[name] = object()  # a condition decides; no unit has this definition
         self.append(piece.text)
 
     def append(self, text: str) -> None:
@@ -199,7 +203,25 @@ def meaning(names: frozenset[str], known: dict[str, Macro]) -> frozenset[tuple[s
         if name not in found:
             found[name] = known[name].key
             waiting += known[name].names & known.keys()
+            for pattern in pasted(known[name].text):
+                waiting += filter(pattern.fullmatch, known)
     return frozenset(found.items())
+
+
+@lru_cache(MAX_CACHED_MACROS)
+def pasted(macro: str) -> tuple[re.Pattern[str], ...]:
+    """Return patterns of the identifiers that a macro makes with ``##``, one for each of them.
+
+    Such an identifier can be a macro too, such as the number that a name has in the file.
+    """
+    match = MACRO.match(macro.replace("\\\n", " ")) if "##" in macro else None
+    if match is None:
+        return ()
+    arguments = {each.strip() for each in (match[2] or "").split(",")}
+    return tuple(
+        re.compile("".join(r"\w*" if part in arguments else part for part in parts))
+        for parts in (re.split(r"\s*##\s*", each) for each in PASTED.findall(match[3]))
+    )
 
 
 def names_of(piece: UnitPiece, known: dict[str, Macro]) -> list[str]:

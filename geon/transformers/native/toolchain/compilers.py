@@ -211,7 +211,7 @@ def _examine(command: tuple[str, ...], refused: list[str]) -> Toolchain | None:
         made = _make(command)
     except FileNotFoundError as error:
         refused.append(f"{shlex.join(command)}: no such program ({error.filename})")
-    except (OSError, _Unusable) as error:
+    except (OSError, UnusableError) as error:
         refused.append(f"{shlex.join(command)}: {error}")
     else:
         disk.keep_bytes(name, record_text(made))
@@ -237,7 +237,7 @@ def record_text(toolchain: Toolchain) -> bytes:
     return json.dumps(dataclasses.asdict(toolchain)).encode()
 
 
-class _Unusable(Exception):
+class UnusableError(Exception):
     """Raised with the reason if a compiler cannot be used."""
 
 
@@ -272,7 +272,7 @@ def run_compiler(
 
 
 def _make(command: tuple[str, ...]) -> Toolchain:
-    """Run a compiler to find its properties; raise ``_Unusable`` if it fails."""
+    """Run a compiler to find its properties; raise ``UnusableError`` if it fails."""
     from concurrent.futures import ThreadPoolExecutor  # not needed if the cache has the toolchain
 
     # Try all flags at once, which most compilers support, while querying single flags.
@@ -280,9 +280,9 @@ def _make(command: tuple[str, ...]) -> Toolchain:
         trial = pool.submit(_try, command, (*FLAGS, WIDE))
         status, said, complaint = run_compiler(command, ["--version"])
         if status != 0 or not said.strip():
-            raise _Unusable(_first(complaint) or f"--version ended with status {status}")
+            raise UnusableError(_first(complaint) or f"--version ended with status {status}")
         flags = _known(command, FLAGS)
-        macros, tuned = _macros(command, flags)
+        macros, tuned = instruction_macros(command, flags)
         # Other compilers have other passes.
         lean = () if "__clang__" in macros else _known(command, LEAN)
         if "__AVX512F__" in macros:
@@ -326,11 +326,16 @@ def _known(command: tuple[str, ...], flags: Sequence[str]) -> tuple[str, ...]:
     return tuple(known)
 
 
-def _macros(command: tuple[str, ...], flags: Sequence[str]) -> tuple[dict[str, str], bool]:
-    """Return the relevant predefined macros, and True if it tunes for this processor."""
+def instruction_macros(
+    command: tuple[str, ...], flags: Sequence[str]
+) -> tuple[dict[str, str], bool]:
+    """Return the relevant predefined macros, and True if it tunes for this processor.
+
+    Raises ``UnusableError`` with the compiler's message if it does not know one of the flags.
+    """
     status, said, complaint = run_compiler(command, [*flags, "-v", "-x", "c", "-dM", "-E", "-"], "")
     if status != 0:
-        raise _Unusable(_first(complaint))
+        raise UnusableError(_first(complaint))
     macros = {}
     for line in said.splitlines():
         _, name, *value = line.split(" ", 2)
@@ -340,7 +345,7 @@ def _macros(command: tuple[str, ...], flags: Sequence[str]) -> tuple[dict[str, s
 
 
 def _try(command: tuple[str, ...], flags: Sequence[str]) -> str:
-    """Compile, load and call a small function; raise ``_Unusable`` if that fails.
+    """Compile, load and call a small function; raise ``UnusableError`` if that fails.
 
     Return the linker if it can link on its own, else "".
     """
@@ -353,10 +358,10 @@ def _try(command: tuple[str, ...], flags: Sequence[str]) -> str:
         for arguments in (compile_it, [*flags, "-shared", made, "-o", path, "-pthread"]):
             status, _, complaint = run_compiler(command, arguments, TRIAL)
             if status != 0:
-                raise _Unusable(_first(complaint) or f"a trial ended with status {status}")
+                raise UnusableError(_first(complaint) or f"a trial ended with status {status}")
         # An OSError here means a shared object for another machine, or a folder mounted noexec.
         if not _works(path):
-            raise _Unusable("a trial gave a wrong number")
+            raise UnusableError("a trial gave a wrong number")
         return _linker(command, made, os.path.join(where, "linked.so"))
 
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 import geon
 
-from ....errors import ArgumentError, AxisError
-from ...positional.elementwise import elementwise
-from ...positional.movement import with_axis
-from ...positional.reductions import reduce
-from ...positional.reshaping import reshape
-from ...positional.values import PositionalArray, Value, array, as_array, fresh, renamed
-from ..node import NodeInfo
-from ..table import row
-from .common import channels
+from .....errors import ArgumentError, AxisError
+from ....positional.elementwise import elementwise, expand
+from ....positional.movement import with_axis
+from ....positional.reductions import reduce
+from ....positional.reshaping import reshape, unsqueeze
+from ....positional.values import PositionalArray, Value, array, as_array, fresh, host, renamed
+from ...node import NodeInfo
+from ...table import row
+from ..common import channels
 
 FILTERS = "K"
 KERNEL = "RSTUV"  # names of the positions inside of a filter, in order
@@ -171,13 +173,57 @@ def max_pool(
     pads: Sequence[int] | None = None,
     storage_order: int = 0,
     strides: Sequence[int] | None = None,
-) -> Value:
-    """Return the largest element of each window."""
-    del storage_order  # of the indices
-    if node.wants(1):
-        raise ArgumentError("indices of a max pool are not supported")
+) -> tuple[Value, ...]:
+    """Return the largest element of each window, and its number in the whole tensor.
+
+    Numbers are row-major, or with a ``storage_order`` column-major among spatial positions.
+    """
     made = windows(x.shape[2:], kernel_shape, strides, dilations, pads, auto_pad, bool(ceil_mode))
-    return pooled(geon.max_pool, x, made)
+    result = pooled(geon.max_pool, x, made)
+    if not node.wants(1):
+        return (result,)
+    first = reshape(_first_of_largest(x, made), result.shape)
+    spots: list[Value] = []
+    for k, window in reversed(list(enumerate(made))):
+        at, first = (
+            elementwise(f, first, host(int(kernel_shape[k]), "int64"))
+            for f in (geon.mod, geon.floordivide)
+        )
+        if not isinstance(window.pad, tuple):
+            raise ArgumentError(f"indices of a max pool of {x}: its lengths must be known")
+        start = counted(result, k + 2)
+        stride, dilation, before = window.stride, window.dilation, window.pad[0]
+        spots.insert(
+            0,
+            elementwise(
+                lambda s, a, m=(stride, dilation, before): s * m[0] + a * m[1] - m[2], start, at
+            ),
+        )
+    axes = [*range(2, len(x.shape))][:: -1 if storage_order else 1]
+    places = {0: counted(result, 0), 1: counted(result, 1), **dict(enumerate(spots, 2))}
+    number: Value = host(0, "int64")
+    for k in [0, 1, *axes]:
+        length = host(x.shape[k], "int64")
+        number = elementwise(lambda f, n, i: f * n + i, number, length, places[k])
+    return (result, expand(number, result.shape))
+
+
+def counted(value: Value, k: int) -> Value:
+    """Return the numbers of the elements along a position, aligned with the value."""
+    line = geon.Axis("count", value.shape[k])
+    return unsqueeze(array(geon.iota(line), [line]), range(1, len(value.shape) - k))
+
+
+def _first_of_largest(x: Value, made: Sequence[geon.Window]) -> Value:
+    """Return the number of the first largest element of each window among its positions."""
+    lowest = np.iinfo(x.dtype).min if x.dtype.kind in "iu" else -np.inf
+    given = spatial_from(as_array(x), 2)
+    at = {_name(given, k): window for k, window in enumerate(made, 2)}
+    wide = geon.window(given.tensor, at, lowest)  # type: ignore[arg-type]  # spatial_from gave names
+    inner = tuple(wide.axes)[-len(made) :]
+    line = geon.Axis(fresh("inner", wide.axes.names))
+    found = geon.argmax(geon.flatten(wide, inner, line), line)
+    return array(found, [None if dim is None else dim.name for dim in given.dims])
 
 
 def average_pool(
@@ -214,6 +260,15 @@ def lp_pool(
     return pooled(geon.lp_pool, x, made, p=p)
 
 
+def global_lp_pool(x: Value, /, *, p: float = 2) -> Value:
+    """Return the p-norm of whole images."""
+
+    def norm(t: geon.Tensor, axes: Any) -> geon.Tensor:
+        return geon.sum(geon.absolute(t) ** p, axes) ** (1 / p)
+
+    return reduce(norm, x, range(2, len(x.shape)))
+
+
 def global_pool(f: Any) -> Any:
     """Return the builder of a pool over whole images."""
 
@@ -228,6 +283,7 @@ ROWS = [
     row("MaxPool", max_pool),
     row("AveragePool", average_pool),
     row("LpPool", lp_pool),
+    row("GlobalLpPool", global_lp_pool),
     row("GlobalAveragePool", global_pool(geon.mean)),
     row("GlobalMaxPool", global_pool(geon.max)),
 ]

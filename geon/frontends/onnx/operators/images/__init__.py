@@ -1,0 +1,1 @@
+"""Convolutions, pools, resizing and samples of images."""

@@ -1,0 +1,227 @@
+"""Resize and Upsample: gathers along each axis, weighted by factors that are known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import geon
+
+from .....errors import ArgumentError
+from .....op_graph.axes.lengths import Length
+from ....positional.elementwise import elementwise
+from ....positional.indexing import gather
+from ....positional.reductions import along_axis, reduce
+from ....positional.reshaping import unsqueeze
+from ....positional.values import Size, Value, host, known_list
+from ...table import row
+from ..common import cast, positions
+
+Array = np.ndarray[Any, Any]
+
+
+def _half_pixel(i: Array, scale: float, n: int, wide: float) -> Array:
+    return (i + 0.5) / scale - 0.5
+
+
+def _symmetric(i: Array, scale: float, n: int, wide: float) -> Array:
+    return n / 2 * (1 - len(i) / wide) + _half_pixel(i, scale, n, wide)
+
+
+def _pytorch(i: Array, scale: float, n: int, wide: float) -> Array:
+    return _half_pixel(i, scale, n, wide) if wide > 1 else 0 * i
+
+
+def _corners(i: Array, scale: float, n: int, wide: float) -> Array:
+    return i * (n - 1) / (wide - 1) if wide != 1 else 0 * i
+
+
+# Coordinates in an axis of length ``n`` of the numbers ``i`` in one of the length ``wide``, which
+# is ``scale * n`` and may be no integer.
+COORDINATES: dict[str, Callable[[Array, float, int, float], Array]] = {
+    "half_pixel": _half_pixel,
+    "half_pixel_symmetric": _symmetric,
+    "pytorch_half_pixel": _pytorch,
+    "align_corners": _corners,
+    "asymmetric": lambda i, scale, n, wide: i / scale,
+    "tf_half_pixel_for_nn": lambda i, scale, n, wide: (i + 0.5) / scale,
+}
+NEAREST: dict[str, Callable[[Array], Array]] = {
+    "round_prefer_floor": lambda x: np.ceil(x - 0.5),
+    "round_prefer_ceil": lambda x: np.floor(x + 0.5),
+    "floor": np.floor,
+    "ceil": np.ceil,
+}
+# The mode and alignment of geon.resize, which takes open lengths.
+OPEN = {
+    ("linear", "half_pixel"): ("linear", "centers"),
+    ("linear", "pytorch_half_pixel"): ("linear", "centers"),
+    ("linear", "align_corners"): ("linear", "corners"),
+    ("nearest", "asymmetric"): ("nearest", "starts"),
+    ("nearest", "tf_half_pixel_for_nn"): ("nearest", "centers"),
+}
+
+
+def cubic(x: Array, a: float) -> Array:
+    """Return the cubic convolution kernel (Keys, 1981) with the slope ``a`` at 1."""
+    x = np.abs(x)
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+    return np.where(x <= 1, near, np.where(x < 2, far, 0))
+
+
+def _weights(
+    x: Array, n: int, scale: float, kernel: Callable[[Array], Array], reach: int, outside: bool
+) -> tuple[Array, Array]:
+    """Return the indices of neighbours of coordinates ``x``, and their weights: (out, taps)."""
+    first = math.floor(-reach / scale) + 1
+    taps = np.arange(first, 2 - first)
+    base = np.ceil(x)[:, None] - 1
+    factors = kernel((taps - (x[:, None] - base)) * scale)
+    index = (base + taps).astype(np.int64)
+    if outside:
+        factors = np.where((index < 0) | (index >= n), 0, factors)
+    return np.clip(index, 0, n - 1), factors / factors.sum(1, keepdims=True)
+
+
+def resize(
+    x: Value,
+    roi: Value | None = None,
+    scales: Value | None = None,
+    sizes: Value | None = None,
+    /,
+    *,
+    antialias: int = 0,
+    axes: Sequence[int] | None = None,
+    coordinate_transformation_mode: str = "half_pixel",
+    cubic_coeff_a: float = -0.75,
+    exclude_outside: int = 0,
+    extrapolation_value: float = 0.0,
+    keep_aspect_ratio_policy: str = "stretch",
+    mode: str = "nearest",
+    nearest_mode: str = "round_prefer_floor",
+) -> Value:
+    """Return ``x`` resampled to lengths, or by scales; axes whose length stays are left alone."""
+    at = list(range(len(x.shape))) if axes is None else positions(axes, len(x.shape))
+    old = [x.shape[k] for k in at]
+    new, factors = _targets(old, scales, sizes, keep_aspect_ratio_policy)
+    corners = [] if roi is None else known_list(roi, "roi")
+    cropped = coordinate_transformation_mode == "tf_crop_and_resize"
+    kernels = {
+        "linear": (lambda d: np.clip(1 - np.abs(d), 0, None), 1),
+        "cubic": (lambda d: cubic(d, cubic_coeff_a), 2),
+    }
+    result = x if x.dtype.kind == "f" or mode == "nearest" else cast(x, "float32")
+    for number, k in enumerate(at):
+        n, length, scale = old[number], new[number], factors[number]
+        if n == length and scale == 1 and not cropped:
+            continue
+        if not isinstance(n, int) or not isinstance(length, int):
+            how = _open_mode(x, mode, coordinate_transformation_mode, nearest_mode)
+            result = along_axis(
+                lambda t, a, to=length, how=how: geon.resize(t, {a: to}, *how), result, k
+            )
+            continue
+        i, wide = np.arange(length, dtype=np.float64), float(scale * n)
+        if cropped:
+            start, end = corners[number], corners[number + len(at)]
+            step = i / (wide - 1) if wide != 1 else 0 * i + 0.5
+            place = (start + step * (end - start)) * (n - 1)
+        else:
+            place = COORDINATES[coordinate_transformation_mode](i, scale, n, wide)
+        if mode == "nearest":
+            index = np.clip(NEAREST[nearest_mode](place), 0, n - 1).astype(np.int64)
+            result = gather(result, host(index), k)
+        else:
+            kernel, reach = kernels[mode]
+            shrink = min(float(scale), 1.0) if antialias else 1.0
+            taps, weights = _weights(place, n, shrink, kernel, reach, bool(exclude_outside))
+            result = _mixed(result, k, taps, weights)
+        if cropped:
+            inside = host((place >= 0) & (place <= n - 1))
+            wide_inside = unsqueeze(inside, range(1, len(x.shape) - k))
+            result = elementwise(
+                lambda t, c: geon.where(c, t, extrapolation_value), result, wide_inside
+            )
+    return cast(result, x.dtype)
+
+
+def _targets(
+    old: Sequence[Size], scales: Value | None, sizes: Value | None, policy: str
+) -> tuple[list[Size], list[float]]:
+    """Return new lengths and the scales to them; a scale of an open length is not read."""
+    if scales is not None and scales.shape != (0,):
+        factors = [float(s) for s in known_list(scales, "scales")]
+        return [_scaled(n, s) for n, s in zip(old, factors, strict=True)], factors
+    if sizes is None:
+        raise ArgumentError("a resize needs scales or sizes")
+    new: list[Size] = [n if isinstance(n, Length) else int(n) for n in known_list(sizes, "sizes")]
+    pairs = list(zip(new, old, strict=True))
+    factors = [a / b if isinstance(a, int) and isinstance(b, int) else 0.0 for a, b in pairs]
+    if policy != "stretch":
+        if not all(factors):
+            raise ArgumentError("a resize that keeps the aspect ratio needs known lengths")
+        factor = min(factors) if policy == "not_larger" else max(factors)
+        return [int(factor * n + 0.5) for n in old if isinstance(n, int)], [factor] * len(old)
+    return new, factors
+
+
+def _scaled(length: Size, scale: float) -> Size:
+    if isinstance(length, int):
+        return math.floor(length * scale)
+    if scale != int(scale):
+        raise ArgumentError(f"the open length {length} is scaled by {scale}, which is no integer")
+    return length * int(scale)
+
+
+def _open_mode(x: Value, mode: str, coordinates: str, nearest: str) -> tuple[str, str]:
+    found = OPEN.get((mode, coordinates))
+    if found is None or (mode == "nearest" and nearest != "floor"):
+        raise ArgumentError(
+            f"a resize of {x} in the mode {mode!r} with coordinates {coordinates!r} needs known "
+            "lengths; give them to load as axes"
+        )
+    return found
+
+
+def _mixed(x: Value, axis: int, taps: Array, weights: Array) -> Value:
+    """Return the sums of neighbours along an axis, times their weights."""
+    near = gather(x, host(taps), axis)
+    factors = unsqueeze(host(weights, x.dtype), range(2, len(x.shape) - axis + 1))
+    return reduce(geon.sum, elementwise(geon.multiply, near, factors), [axis + 1], keep=False)
+
+
+def resize_by_scales(x: Value, scales: Value, /, *, mode: str = "nearest") -> Value:
+    """Return ``x`` resampled by scales, at the starts of elements."""
+    return resize(
+        x,
+        None,
+        scales,
+        mode="linear" if mode in ("linear", "bilinear") else mode,
+        coordinate_transformation_mode="asymmetric",
+        nearest_mode="floor",
+    )
+
+
+def upsample_by_attribute(x: Value, /, *, scales: Sequence[float], mode: str = "nearest") -> Value:
+    """Return ``x`` resampled by scales in an attribute."""
+    return resize_by_scales(x, host(np.array(scales)), mode=mode)
+
+
+def upsample_planes(
+    x: Value, /, *, height_scale: float, width_scale: float, mode: str = "nearest"
+) -> Value:
+    """Return images resampled by two scales."""
+    return resize_by_scales(x, host(np.array([1, 1, height_scale, width_scale])), mode=mode)
+
+
+ROWS = [
+    row("Resize", resize, 11),
+    row("Resize", resize_by_scales, 10, 10),
+    row("Upsample", resize_by_scales, 9),
+    row("Upsample", upsample_by_attribute, 7, 8),
+    row("Upsample", upsample_planes, 1, 6),
+]

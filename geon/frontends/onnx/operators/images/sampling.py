@@ -1,0 +1,345 @@
+"""Samples of images at computed coordinates: each is a weighted sum of gathered elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product as combinations
+from typing import Any
+
+import numpy as np
+
+import geon
+
+from .....errors import ArgumentError
+from .....op_graph.axes.lengths import product
+from ....positional.elementwise import chain, elementwise
+from ....positional.indexing import gather, matched, select
+from ....positional.movement import with_axis
+from ....positional.products import matmul
+from ....positional.reductions import reduce
+from ....positional.reshaping import reshape, squeeze, transpose, unsqueeze
+from ....positional.values import Size, Value, array, as_array, host, known
+from ...table import row
+from ..common import cast, channels
+
+Tap = tuple[Value, Value | None]  # an index along an axis, and its weight
+
+
+def read(x: Value, places: Sequence[Value]) -> Value:
+    """Return the elements of images (N, C, ...) at indices (N, P...) along each axis: (N, C, P...).
+
+    The indices of all axes are broadcast with each other.
+    """
+    flat: Value = host(0, "int64")
+    for place, length in zip(places, x.shape[2:], strict=True):
+        flat = elementwise(lambda f, i, n: f * n + i, flat, place, host(length, "int64"))
+    images = with_axis(as_array(reshape(x, [*x.shape[:2], product(x.shape[2:])])), 2)
+    at = matched(as_array(flat), images, [0])
+    line = images.dims[2]
+    assert line is not None
+    return array(geon.gather(images.tensor, at.tensor, line), [*images.dims[:2], *at.dims[1:]])
+
+
+def sampled(
+    x: Value, taps: Sequence[Sequence[Tap]], f: Callable[..., geon.Tensor] = geon.add
+) -> Value:
+    """Return ``f``, a sum, over all combinations of the taps of axes, times their weights."""
+    terms = []
+    for each in combinations(*taps):
+        term = read(x, [place for place, _ in each])
+        for _, weight in each:
+            if weight is not None:
+                term = elementwise(geon.multiply, term, unsqueeze(weight, [1]))
+        terms.append(term)
+    return chain(f, terms)
+
+
+def _reflected(x: geon.Tensor, low: float, high: float) -> geon.Tensor:
+    """Return coordinates reflected at two borders until they lie between them."""
+    if high <= low:
+        return 0 * x + low
+    rest = geon.mod(x - low, 2 * (high - low))
+    return low + geon.minimum(rest, 2 * (high - low) - rest)
+
+
+def linear(part: geon.Tensor) -> list[geon.Tensor]:
+    """Return the weights of two neighbours, the coordinate ``part`` after the first."""
+    return [1 - part, part]
+
+
+def cubic(part: geon.Tensor, a: float = -0.75) -> list[geon.Tensor]:
+    """Return the weights of four neighbours by cubic convolution (Keys, 1981)."""
+
+    def near(d: geon.Tensor) -> geon.Tensor:
+        return ((a + 2) * d - (a + 3)) * d * d + 1
+
+    def far(d: geon.Tensor) -> geon.Tensor:
+        return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+
+    return [far(part + 1), near(part), near(1 - part), far(2 - part)]
+
+
+# The first neighbour, counted from the element before the coordinate, and the weights of all.
+KERNELS: dict[str, tuple[int, Callable[[geon.Tensor], list[geon.Tensor]]]] = {
+    "linear": (0, linear),
+    "bilinear": (0, linear),
+    "cubic": (-1, cubic),
+    "bicubic": (-1, cubic),
+}
+
+
+def taps_of(
+    place: Value, length: Size, mode: str, padding: str, edges: tuple[float, float]
+) -> list[Tap]:
+    """Return the neighbours of coordinates along an axis; ``edges`` are its reflecting borders."""
+    if not isinstance(length, int):
+        raise ArgumentError(f"samples along the open length {length}; give the length")
+    last = length - 1
+
+    def moved(x: geon.Tensor) -> geon.Tensor:
+        x = geon.round(x) if mode == "nearest" else x
+        if padding == "border":
+            outside = geon.logical_or(x < edges[0], x > edges[1])
+            return geon.where(outside, geon.clip(x, 0, last), x)
+        return _reflected(x, *edges) if padding == "reflection" else x
+
+    def tap(k: int, number: int) -> Tap:
+        def index(x: geon.Tensor) -> geon.Tensor:
+            found = geon.floor(x) + k
+            if padding == "reflection":
+                found = geon.floor(_reflected(found, *edges))
+            return geon.cast(geon.clip(found, 0, last), "int64")
+
+        def weight(x: geon.Tensor) -> geon.Tensor:
+            base = geon.floor(x)
+            factor = x * 0 + 1 if mode == "nearest" else KERNELS[mode][1](x - base)[number]
+            if padding != "zeros":
+                return factor
+            inside = geon.logical_and(base + k >= 0, base + k <= last)
+            return geon.where(inside, factor, 0)
+
+        weighs = mode != "nearest" or padding == "zeros"
+        return elementwise(index, spot), elementwise(weight, spot) if weighs else None
+
+    spot = elementwise(moved, place)
+    if mode == "nearest":
+        return [tap(0, 0)]
+    first, kernel = KERNELS[mode]
+    count = 2 if kernel is linear else 4
+    return [tap(first + number, number) for number in range(count)]
+
+
+def grid_sample(
+    x: Value,
+    grid: Value,
+    /,
+    *,
+    align_corners: int = 0,
+    mode: str = "linear",
+    padding_mode: str = "zeros",
+) -> Value:
+    """Return samples of images at coordinates from -1 to 1, those of the last axis first."""
+    taps = []
+    rank = len(x.shape) - 2
+    for k, length in enumerate(x.shape[2:]):
+        n = float(length) if isinstance(length, int) else 0.0
+
+        def place(g: geon.Tensor, n: float = n) -> geon.Tensor:
+            return (g + 1) / 2 * (n - 1) if align_corners else ((g + 1) * n - 1) / 2
+
+        edges = (0.0, n - 1) if align_corners else (-0.5, n - 0.5)
+        spot = elementwise(place, select(grid, rank + 1, rank - 1 - k))
+        taps.append(taps_of(spot, length, mode, padding_mode, edges))
+    return cast(sampled(x, taps), x.dtype)
+
+
+def affine_grid(theta: Value, size: Value, /, *, align_corners: int = 0) -> Value:
+    """Return the coordinates of an affine map of the centres of elements, for ``grid_sample``."""
+    lengths = [int(n) for n in known(size, "size").reshape(-1)]
+    lines = []
+    for n in lengths[2:]:
+        step = np.arange(n) * 2.0
+        lines.append(step / max(n - 1, 1) - 1 if align_corners else (step + 1) / n - 1)
+    grids = np.meshgrid(*lines, indexing="ij")[::-1]
+    points = np.stack([*grids, np.ones(lengths[2:])]).reshape(len(lines) + 1, -1)
+    found = transpose(matmul(theta, host(points, theta.dtype)), [0, 2, 1])
+    return reshape(found, [lengths[0], *lengths[2:], len(lines)])
+
+
+def deformable_convolution(
+    x: Value,
+    w: Value,
+    offset: Value,
+    bias: Value | None = None,
+    mask: Value | None = None,
+    /,
+    *,
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    offset_group: int = 1,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    """Return a convolution whose filters read at places that are moved by offsets."""
+    del kernel_shape  # the filters have it
+    n, c, *lengths = x.shape
+    m, inner, *kernel = w.shape
+    out = list(offset.shape[2:])
+    rank = len(lengths)
+    stride, dilation = list(strides or [1] * rank), list(dilations or [1] * rank)
+    edge = list(pads or [0] * (2 * rank))
+    images = reshape(x, [n * offset_group, c // offset_group, *lengths])
+    moves = reshape(offset, [n * offset_group, *kernel, rank, *out])
+    taps = []
+    for k in range(rank):
+        size, count = kernel[k], out[k]
+        if not isinstance(size, int) or not isinstance(count, int):
+            raise ArgumentError(f"a deformable convolution of {x}: its lengths must be known")
+        base = stride[k] * np.arange(count) + dilation[k] * np.arange(size)[:, None] - edge[k]
+        shape = [1] * (2 * rank)
+        shape[k], shape[rank + k] = base.shape
+        place = elementwise(
+            geon.add, select(moves, 1 + rank, k), host(base.reshape(shape), x.dtype)
+        )
+        taps.append(taps_of(place, lengths[k], "linear", "zeros", (0.0, 0.0)))
+    columns = sampled(images, taps)
+    if mask is not None:
+        factors = reshape(mask, [n * offset_group, 1, *kernel, *out])
+        columns = elementwise(geon.multiply, columns, factors)
+    depth = inner * product(kernel)
+    filters = reshape(w, [group, m // group, depth])
+    result = matmul(filters, reshape(columns, [n, group, depth, product(out)]))
+    spread = reshape(result, [n, m, *out])
+    return spread if bias is None else elementwise(geon.add, spread, channels(bias, rank + 2))
+
+
+def _region_taps(place: Value, length: Size) -> list[Tap]:
+    """Return the two neighbours of coordinates, with weights 0 beyond the elements around."""
+
+    def edge(x: geon.Tensor, last: Any) -> geon.Tensor:
+        return geon.minimum(geon.maximum(x, 0), last)
+
+    def low(x: geon.Tensor, n: geon.Tensor) -> geon.Tensor:
+        return geon.cast(edge(x, n - 1), "int64")
+
+    def high(x: geon.Tensor, n: geon.Tensor) -> geon.Tensor:
+        return geon.cast(geon.minimum(edge(x, n - 1) + 1, n - 1), "int64")
+
+    def weight(number: int) -> Callable[[geon.Tensor, geon.Tensor], geon.Tensor]:
+        def build(x: geon.Tensor, n: geon.Tensor) -> geon.Tensor:
+            inner = edge(x, n - 1)
+            inside = geon.logical_and(x >= -1, x <= n)
+            return geon.where(inside, linear(inner - geon.floor(inner))[number], 0)
+
+        return build
+
+    size = host(length, place.dtype)
+    return [
+        (elementwise(f, place, size), elementwise(weight(k), place, size))
+        for k, f in enumerate((low, high))
+    ]
+
+
+def roi_align(
+    x: Value,
+    rois: Value,
+    batch: Value,
+    /,
+    *,
+    coordinate_transformation_mode: str = "output_half_pixel",  # of versions before 16
+    mode: str = "avg",
+    output_height: int = 1,
+    output_width: int = 1,
+    sampling_ratio: int = 0,
+    spatial_scale: float = 1.0,
+) -> Value:
+    """Return means or maxima of samples in the bins of regions (x1, y1, x2, y2) of images.
+
+    Samples have the positions region, bin and sample along the height, bin and sample along the
+    width. Without a ``sampling_ratio`` the regions must be known.
+    """
+    half = coordinate_transformation_mode == "half_pixel"
+    taps: list[list[Tap]] = [[(unsqueeze(cast(batch, "int64"), [0, 2, 3, 4, 5]), None)]]
+    used, totals = [], []
+    for k, bins in enumerate((output_height, output_width)):
+        start, end = [
+            elementwise(lambda t: t * spatial_scale - (0.5 if half else 0.0), select(rois, 1, c))
+            for c in (1 - k, 3 - k)
+        ]
+        size = elementwise(geon.subtract, end, start)
+        if not half:
+            size = elementwise(lambda t: geon.maximum(t, 1.0), size)
+        width = elementwise(lambda t, b=bins: t / b, size)
+        counts = np.full(1, sampling_ratio)
+        if sampling_ratio <= 0:  # one for each element, so regions differ
+            counts = np.ceil(known(width, "the regions, without a sampling_ratio,"))
+        most = max(int(counts.max(initial=0)), 1)
+        line = 2 * k + 1  # the position of bins
+        cell, step = [
+            unsqueeze(host(np.arange(n), x.dtype), [p for p in range(5) if p != at])
+            for n, at in ((bins, line), (most, line + 1))
+        ]
+        low, each, number = [
+            unsqueeze(v, range(1, 5)) for v in (start, width, host(counts, x.dtype))
+        ]
+        place = elementwise(
+            lambda s, b, n, c, i: s + b * (c + (i + 0.5) / n), low, each, number, cell, step
+        )
+        taps.append(_region_taps(unsqueeze(place, [0]), x.shape[2 + k]))
+        used.append(elementwise(geon.less, step, number))
+        totals.append(elementwise(lambda n: geon.maximum(n, 1.0), number))
+    maximum = mode == "max"
+    volume = unsqueeze(transpose(x, [1, 0, 2, 3]), [0])
+    values = sampled(volume, taps, geon.maximum if maximum else geon.add)
+    rest = -np.inf if maximum else 0.0
+    inside = unsqueeze(elementwise(geon.logical_and, *used), [0, 1])
+    values = elementwise(lambda t, c: geon.where(c, t, rest), values, inside)
+    bins_of = reduce(geon.max if maximum else geon.sum, squeeze(values, [0]), [3, 5], keep=False)
+    result = transpose(bins_of, [1, 0, 2, 3])
+    if not maximum:
+        for total in totals:
+            result = elementwise(geon.divide, result, squeeze(total, [4]))
+    return cast(result, x.dtype)
+
+
+def max_roi_pool(
+    x: Value, rois: Value, /, *, pooled_shape: Sequence[int], spatial_scale: float = 1.0
+) -> Value:
+    """Return the maxima of the bins of regions (image, x1, y1, x2, y2); 0 for an empty bin."""
+    # Positions: region, channel, height, width; then the bins of each in place of it.
+    found = gather(x, cast(select(rois, 1, 0), "int64"), 0)
+    for k, bins in enumerate(pooled_shape):
+        start, end = [
+            elementwise(lambda t: geon.floor(t * spatial_scale + 0.5), select(rois, 1, c))
+            for c in (2 - k, 4 - k)
+        ]
+        length = x.shape[2 + k]
+        if not isinstance(length, int):
+            raise ArgumentError(f"a pool of regions of {x}: its lengths must be known")
+
+        def inside(
+            a: geon.Tensor, b: geon.Tensor, i: geon.Tensor, h: geon.Tensor, bins: int = bins
+        ) -> geon.Tensor:
+            width = geon.maximum(b - a + 1, 1) / bins
+            first, last = a + geon.floor(i * width), a + geon.ceil((i + 1) * width)
+            return geon.logical_and(h >= first, h < last)
+
+        # Positions of these: region, channel, other, bin, element.
+        ends = [unsqueeze(v, [1, 2, 3, 4]) for v in (start, end)]
+        cell = unsqueeze(host(np.arange(bins), x.dtype), [1])
+        chosen = elementwise(inside, *ends, cell, host(np.arange(length), x.dtype))
+        turned = unsqueeze(transpose(found, [0, 1, 3, 2]), [3])
+        kept = elementwise(lambda t, c: geon.where(c, t, -np.inf), turned, chosen)
+        found = reduce(geon.max, kept, [4], keep=False)
+    # Each turn exchanges height and width, so that the second one is along the width.
+    return elementwise(lambda t: geon.where(geon.isinf(t), 0, t), found)
+
+
+ROWS = [
+    row("GridSample", grid_sample),
+    row("AffineGrid", affine_grid),
+    row("DeformConv", deformable_convolution),
+    row("RoiAlign", roi_align),
+    row("MaxRoiPool", max_roi_pool),
+]

@@ -1,0 +1,1 @@
+"""Models and encoders of classical machine learning (ai.onnx.ml)."""

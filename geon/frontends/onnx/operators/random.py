@@ -1,0 +1,112 @@
+"""Random tensors: each node draws from a stream whose seed is its own, or that of its name."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import geon
+
+from ....errors import AxisError
+from ...positional.elementwise import elementwise
+from ...positional.reductions import reduce
+from ...positional.reshaping import unsqueeze
+from ...positional.values import Size, Value, array, as_array, new_axis
+from ..node import NodeInfo
+from ..table import row
+from ..tensors import dtype_of
+from .common import cast
+
+
+def stream_of(node: NodeInfo, seed: float | None) -> geon.Random:
+    """Return the stream of a node; without a seed that of the name of its output."""
+    if seed is None:
+        return geon.Random(zlib.crc32(node.outputs[0].encode()))
+    return geon.Random(int(np.float32(seed).view(np.uint32)))
+
+
+def drawn(shape: Sequence[Size], dtype: Any, f: Callable[[list[geon.Axis], Any], Any]) -> Value:
+    """Return ``f(axes, dtype)``, a draw in a dtype of at least 32 bits, in the dtype given."""
+    axes: list[geon.Axis | None] = []
+    for k, length in enumerate(shape):
+        taken = [axis.name for axis in axes if axis is not None]
+        axes.append(None if length == 1 else new_axis(length, f"d_{k}", taken))
+    made = f([axis for axis in axes if axis is not None], np.promote_types(dtype, np.float32))
+    return cast(array(made, axes), dtype)
+
+
+def uniform(
+    *,
+    node: NodeInfo,
+    shape: Sequence[int],
+    dtype: int = 1,
+    high: float = 1.0,
+    low: float = 0.0,
+    seed: float | None = None,
+) -> Value:
+    """Return numbers that are uniformly distributed from ``low`` to ``high``."""
+    stream, kind = stream_of(node, seed), dtype_of(dtype, "the attribute 'dtype'")
+    return drawn(shape, kind, lambda axes, wide: stream.uniform(axes, low, high, wide))
+
+
+def normal(
+    *,
+    node: NodeInfo,
+    shape: Sequence[int],
+    dtype: int = 1,
+    mean: float = 0.0,
+    scale: float = 1.0,
+    seed: float | None = None,
+) -> Value:
+    """Return numbers that are normally distributed."""
+    stream, kind = stream_of(node, seed), dtype_of(dtype, "the attribute 'dtype'")
+    return drawn(shape, kind, lambda axes, wide: stream.normal(axes, mean, scale, wide))
+
+
+def like(f: Callable[..., Value]) -> Callable[..., Value]:
+    """Return the builder of a draw in the shape, and by default the dtype, of a tensor."""
+
+    def build(x: Value, /, *, node: NodeInfo, dtype: int | None = None, **options: Any) -> Value:
+        made = f(node=node, shape=x.shape, **options)
+        return cast(made, x.dtype if dtype is None else dtype_of(dtype, "the attribute 'dtype'"))
+
+    return build
+
+
+def bernoulli(
+    p: Value, /, *, node: NodeInfo, dtype: int | None = None, seed: float | None = None
+) -> Value:
+    """Return 1 with the probability ``p``, else 0."""
+    given, stream = as_array(p), stream_of(node, seed)
+    kind = p.dtype if dtype is None else dtype_of(dtype, "the attribute 'dtype'")
+    ones = stream.bernoulli(given.tensor.axes, geon.cast(given.tensor, "float32"), "bool")
+    return cast(array(ones, given.dims), kind)
+
+
+def multinomial(
+    x: Value, /, *, node: NodeInfo, dtype: int = 6, sample_size: int = 1, seed: float | None = None
+) -> Value:
+    """Return classes drawn with unnormalised log-probabilities (N, class), by Gumbel noise."""
+    if len(x.shape) != 2:
+        raise AxisError(f"a multinomial draw of {x}: it needs the dimensions example and class")
+    stream = stream_of(node, seed)
+    shape = [x.shape[0], sample_size, x.shape[1]]
+    noise = drawn(shape, np.dtype(np.float32), lambda axes, wide: stream.uniform(axes, 2.0**-25))
+    scores = elementwise(
+        lambda u, t: t - geon.log(-geon.log(u)), noise, unsqueeze(cast(x, "float32"), [1])
+    )
+    found = reduce(geon.argmax, scores, [2], keep=False)
+    return cast(found, dtype_of(dtype, "the attribute 'dtype'"))
+
+
+ROWS = [
+    row("RandomUniform", uniform),
+    row("RandomNormal", normal),
+    row("RandomUniformLike", like(uniform)),
+    row("RandomNormalLike", like(normal)),
+    row("Bernoulli", bernoulli),
+    row("Multinomial", multinomial),
+]

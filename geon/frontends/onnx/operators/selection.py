@@ -1,0 +1,177 @@
+"""Selection, order and running sums along a position; results whose length depends on values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import geon
+
+from ...positional.elementwise import elementwise, expand
+from ...positional.indexing import gather, gather_elements
+from ...positional.movement import with_axis
+from ...positional.reductions import along_axis
+from ...positional.reshaping import flatten_to, reshape, unsqueeze
+from ...positional.values import (
+    Value,
+    array,
+    as_array,
+    host,
+    known,
+    known_list,
+    new_axis,
+    position,
+)
+from ..table import row
+from .common import cast
+
+
+def compress(x: Value, condition: Value, /, *, axis: int | None = None) -> Value:
+    """Return the elements along ``axis``, or of all in one row, where a known condition holds."""
+    kept = np.flatnonzero(known(condition, "the condition"))
+    if axis is None:
+        return gather(flatten_to(x, 0, len(x.shape)), host(kept), 0)
+    return gather(x, host(kept), position(axis, len(x.shape)))
+
+
+def nonzero(x: Value, /) -> Value:
+    """Return the indices of elements of a known tensor that are not 0, a row per position."""
+    return host(np.array(np.nonzero(known(x, "the tensor"))), "int64")
+
+
+def unique(x: Value, /, *, axis: int | None = None, sorted: int = 1) -> tuple[Value, ...]:
+    """Return the different parts of a known tensor, first indices, inverse indices and counts."""
+    data = known(x, "the tensor")
+    data = data.reshape(-1) if axis is None else data
+    at = position(axis or 0, data.ndim)
+    found, first, inverse, counts = np.unique(data, True, True, True, at if data.ndim > 1 else None)
+    if not sorted:
+        order = np.argsort(first)
+        found, first, counts = found.take(order, at), first[order], counts[order]
+        inverse = np.argsort(order)[inverse]
+    numbers = [host(each.reshape(-1), "int64") for each in (first, inverse, counts)]
+    return (host(found), *numbers)
+
+
+def top_k(
+    x: Value, count: Value, /, *, axis: int = -1, largest: int = 1, sorted: int = 1
+) -> tuple[Value, Value]:
+    """Return the largest or smallest elements along ``axis`` in their order, and their indices."""
+    del sorted  # any order would do
+    (k,) = known_list(count, "k")
+    at = position(axis, len(x.shape))
+    given = with_axis(as_array(x), at)
+    line = given.dims[at]
+    assert line is not None
+    if largest:
+        values, indices = geon.top_k(given.tensor, int(k), line)
+        return array(values, given.dims), array(indices, given.dims)
+    indices = geon.argsort(given.tensor, line)[{line: slice(0, int(k))}]
+    numbers = array(indices, given.dims)
+    return gather_elements(x, numbers, at), numbers
+
+
+def top_k_by_attribute(x: Value, /, *, k: int, axis: int = -1) -> tuple[Value, Value]:
+    """Return the ``k`` largest elements along ``axis``, and their indices."""
+    return top_k(x, host([k]), axis=axis)
+
+
+def reverse_sequence(
+    x: Value, lengths: Value, /, *, batch_axis: int = 1, time_axis: int = 0
+) -> Value:
+    """Return ``x`` with the first elements along time in reverse order, as many as ``lengths``."""
+    given = with_axis(as_array(x), time_axis)
+    line = given.dims[time_axis]
+    assert line is not None
+    count = len(given.dims)
+    steps = unsqueeze(array(geon.iota(line), [line]), range(1, count - time_axis))
+    ends = unsqueeze(lengths, [k for k in range(count) if k != batch_axis])
+    index = elementwise(lambda i, n: geon.where(i < n, n - 1 - i, i), steps, cast(ends, "int64"))
+    return gather_elements(x, expand(index, x.shape), time_axis)
+
+
+def triangle(x: Value, offset: Value | None = None, /, *, upper: int = 1) -> Value:
+    """Return ``x`` with zeros below its diagonal number ``offset``, or above it."""
+    rows, columns = x.shape[-2:]
+    r, c = new_axis(rows, "rows", ()), new_axis(columns, "columns", ["rows"])
+    lines = unsqueeze(array(geon.iota(r), [r]), [1])
+
+    def build(t: geon.Tensor, i: geon.Tensor, j: geon.Tensor, k: geon.Tensor) -> geon.Tensor:
+        return geon.where(j - i >= k if upper else j - i <= k, t, geon.constant(0, dtype=t.dtype))
+
+    diagonal = host(0, "int64") if offset is None else reshape(offset, [])
+    return elementwise(build, x, lines, array(geon.iota(c), [c]), diagonal)
+
+
+def running(f: Callable[..., Any]) -> Callable[..., Value]:
+    """Return the builder of a running sum or product along a known axis."""
+
+    def build(x: Value, axis: Value, /, *, exclusive: int = 0, reverse: int = 0) -> Value:
+        (at,) = known_list(axis, "the axis")
+        options = {"exclusive": bool(exclusive), "reverse": bool(reverse)}
+        found = along_axis(lambda t, a: f(t, a, **options), x, position(int(at), len(x.shape)))
+        return cast(found, x.dtype)
+
+    return build
+
+
+def suppress(
+    boxes: Value,
+    scores: Value,
+    most: Value | None = None,
+    overlap: Value | None = None,
+    least: Value | None = None,
+    /,
+    *,
+    center_point_box: int = 0,
+) -> Value:
+    """Return (image, class, box) of known boxes by decreasing score, without those that overlap.
+
+    Boxes are two opposite corners, or a centre with width and height.
+    """
+    corners = known(boxes, "the boxes").astype(np.float64)
+    points = known(scores, "the scores")
+    count, share, floor = [
+        default if v is None else known(v, what).reshape(-1)[0]
+        for v, what, default in (
+            (most, "max_output_boxes_per_class", 0),
+            (overlap, "iou_threshold", 0.0),
+            (least, "score_threshold", -np.inf),
+        )
+    ]
+    if center_point_box:
+        middle, half = corners[..., :2], corners[..., 2:] / 2
+        corners = np.concatenate([middle - half, middle + half], -1)
+    low = np.minimum(corners[..., :2], corners[..., 2:])
+    high = np.maximum(corners[..., :2], corners[..., 2:])
+    area = np.prod(high - low, -1)
+    found: list[tuple[int, int, int]] = []
+    for image, kind in np.ndindex(*points.shape[:2]):
+        line, kept = points[image, kind], np.zeros(0, np.int64)
+        order = np.argsort(-line, kind="stable")
+        for box in order[line[order] > floor]:
+            if len(kept) >= count:
+                break
+            sides = np.minimum(high[image, kept], high[image, box])
+            sides = np.maximum(sides - np.maximum(low[image, kept], low[image, box]), 0)
+            common = np.prod(sides, -1)
+            if np.all(common <= share * (area[image, kept] + area[image, box] - common)):
+                kept = np.append(kept, box)
+        found += [(image, kind, int(box)) for box in kept]
+    return host(np.array(found, np.int64).reshape(-1, 3))
+
+
+ROWS = [
+    row("NonMaxSuppression", suppress),
+    row("Compress", compress),
+    row("NonZero", nonzero),
+    row("Unique", unique),
+    row("TopK", top_k, 10),
+    row("TopK", top_k_by_attribute, 1, 9),
+    row("ReverseSequence", reverse_sequence),
+    row("Trilu", triangle),
+    row("CumSum", running(geon.cumsum)),
+    row("CumProd", running(geon.cumprod)),
+]

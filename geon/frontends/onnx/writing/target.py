@@ -1,0 +1,74 @@
+"""The exporter as a target: what a computation is lowered to before its nodes are written."""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import Any
+
+from ....op_graph.building.constants import number
+from ....op_graph.op_graph import Op, Tensor
+from ....op_graph.regions.scan import scan
+from ....op_graph.rewriting.driver import Rule, Rules, RuleSet
+from ....op_graph.rewriting.window_rules import STORED_WINDOW_RULES
+from ....op_graph.rows.elementwise import cast, multiply
+from ....op_graph.rows.movement import broadcast, reorder
+from ....op_graph.values.dtypes import FLOAT32
+from ....transformers.base import Transformer
+from ....transformers.lowering.facts.target import Arrangement, Layout, Target
+from ....transformers.lowering.rules import lowering_rules
+from . import elementwise
+from .rows import lacks
+
+
+def _arrange(op: Op, left: Layout, right: Layout) -> Arrangement:
+    """Leave operands of contractions as they are; the exporter orders dimensions itself."""
+    return Arrangement((None, None), op.axes.names)
+
+
+def _except_float32(rule: Rule) -> Rule:
+    """Return a rule that leaves float32, for which ONNX has an operator."""
+
+    @wraps(rule)
+    def rewritten(op: Op) -> Op | None:
+        return None if op.dtype == FLOAT32 else rule(op)
+
+    return rewritten
+
+
+lower = Rules("loops that ONNX has no operator for")
+
+
+@lower.on("cumprod")
+def cumprod(op: Op) -> Op:
+    """Rewrite a running product as a scan."""
+    a: Any = op.attrs
+    x: Any = op.args[0]
+    axis = x.axes[a.axis]
+    rest = x.axes.without((axis,))
+    first = broadcast(number(1, op.dtype), rest)
+
+    def step(total: Tensor, factor: Tensor) -> tuple[Tensor, Tensor]:
+        product = multiply.apply(total, factor)
+        return product, total if a.exclusive else product
+
+    _, products = scan(step, first, cast(x, op.dtype), over=axis, reverse=a.reverse)
+    return reorder(products, op.axes)
+
+
+def _rules() -> RuleSet:
+    """Return the lowering rules of all targets, without those that replace rows of the exporter."""
+    lowering = lowering_rules.RULES
+    found = dict(lowering.rules)
+    for name in elementwise.FLOAT32_OPERATORS:
+        found[name] = tuple([_except_float32(rule) for rule in found[name]])
+    for name in elementwise.WITHOUT_FORMULA:
+        found[name] = tuple([r for r in found[name] if r is not lowering_rules._through_formula])
+    return RuleSet("lowering to ONNX", found) | lower.done() | STORED_WINDOW_RULES
+
+
+class OnnxExporter(Transformer):
+    """Lowers computations to primitives of the exporter's table; it computes nothing."""
+
+    target = Target(
+        name="onnx", rules=_rules(), arrange=_arrange, in_place={}, hidden={}, lacks=lacks
+    )

@@ -1,0 +1,1 @@
+"""Write compiled computations as C without Python: header, sources, values, commands."""

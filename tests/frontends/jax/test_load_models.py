@@ -83,7 +83,7 @@ def test_values_and_gradients_are_those_of_jax(name):
         np.testing.assert_allclose(gradient, expected, 1e-3, 1e-3)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", ["network", pytest.param("block", marks=pytest.mark.slow)])
 def test_derivatives_of_jax_are_loaded(name):
     function, params, shape = MODELS[name]
     x = normal(*shape)
@@ -99,6 +99,7 @@ def test_derivatives_of_jax_are_loaded(name):
         np.testing.assert_allclose(value, wanted, 1e-4, 1e-5)
 
 
+@pytest.mark.slow
 def test_symbolic_dimensions_are_open_axes():
     n, t = jax.export.symbolic_shape("n, t")
     params = MODELS["block"][1]

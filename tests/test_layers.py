@@ -93,6 +93,17 @@ ALLOWED = {
         "geon.transformers.lowering.facts.target",
         "geon.transformers.lowering.rules.lowering_rules",
     ],
+    **{
+        f"geon.frontends.{name}": [
+            "geon",
+            "geon.errors",
+            "geon.op_graph*",
+            "geon.transformers.base",
+            "geon.frontends.base*",
+            "geon.frontends.positional*",
+        ]
+        for name in ("torch", "jax")
+    },
     "geon.testing": ["geon*"],
 }
 SHARED = [

@@ -1,4 +1,4 @@
-"""Functions of JAX that geon computes: ``geon.frontends.jax.function``."""
+"""Functions of JAX that geon computes, ``function``, and jaxprs as graphs, ``load``."""
 
 from ...errors import UnavailableError
 
@@ -9,6 +9,8 @@ except ImportError as error:
         "geon.frontends.jax needs the package jax; install it with: pip install jax"
     ) from error
 
+from ..positional.errors import UnsupportedError
 from .functions import function
+from .loading import load
 
-__all__ = ["function"]
+__all__ = ["UnsupportedError", "function", "load"]

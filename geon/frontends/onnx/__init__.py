@@ -17,9 +17,10 @@ except ImportError as error:
         "geon.frontends.onnx needs the package onnx; install it with: pip install onnx"
     ) from error
 
+from ..positional.errors import UnsupportedError
 from ..positional.imported_model import ImportedModel
 from ..positional.values import UnknownValueError
-from .errors import ModelError, UnsupportedError
+from .errors import ModelError
 from .model import load
 from .table import register
 from .writing.save import save, save_training

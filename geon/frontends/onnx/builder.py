@@ -12,6 +12,7 @@ from onnx import AttributeProto
 
 from ...errors import GeonError
 from ...op_graph.core.source_info import building
+from ..positional.errors import UnsupportedError
 from ..positional.small_dtypes import SmallArray
 from ..positional.values import (
     HostArray,
@@ -21,7 +22,7 @@ from ..positional.values import (
     as_array,
     host,
 )
-from .errors import ModelError, UnsupportedError
+from .errors import ModelError
 from .node import NodeInfo
 from .reading import MAX_NESTED_GRAPHS, Source, describe, graphs_in
 from .schemas import (

@@ -7,11 +7,3 @@ from ...errors import GeonError
 
 class ModelError(GeonError, ValueError):
     """A model that cannot be read or built; the message names the node and the reason."""
-
-
-class UnsupportedError(GeonError, NotImplementedError):
-    """Operators of a model that geon does not have; ``names`` maps them to how often they occur."""
-
-    def __init__(self, message: str, names: dict[str, int]) -> None:
-        super().__init__(message)
-        self.names = names

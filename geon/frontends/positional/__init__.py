@@ -11,5 +11,10 @@ Importers of models (ONNX, ``torch.export``, jaxprs) share this package: it know
 - ``reshaping``: reshape, transpose, squeeze and unsqueeze
 - ``movement``: concat, slice, split, pad and tile
 - ``indexing``: gather along a position
+- ``picking``: gather and scatter at index arrays along several positions
 - ``reductions``, ``products``: reductions over positions, matrix products with batch dimensions
+- ``functions``: quotients, extremes, order and running combinations
+- ``sliding``: convolutions, pools and zeros between elements
+- ``regions``, ``control``: loops and branches
+- ``programs``, ``tables``, ``errors``: what importers of PyTorch and JAX share
 """

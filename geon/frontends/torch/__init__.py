@@ -1,4 +1,4 @@
-"""Functions of PyTorch that geon computes: ``geon.frontends.torch.function``."""
+"""Functions of PyTorch that geon computes, ``function``, and programs of it as graphs, ``load``."""
 
 from ...errors import UnavailableError
 
@@ -9,6 +9,8 @@ except ImportError as error:
         "geon.frontends.torch needs the package torch; install it with: pip install torch"
     ) from error
 
+from ..positional.errors import UnsupportedError
 from .functions import FunctionModule, function
+from .loading import ExportedModel, load
 
-__all__ = ["FunctionModule", "function"]
+__all__ = ["ExportedModel", "FunctionModule", "UnsupportedError", "function", "load"]

@@ -1,0 +1,1 @@
+"""Rows of primitives, one module for a family; ``table.FAMILIES`` lists them."""

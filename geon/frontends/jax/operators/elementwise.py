@@ -1,0 +1,163 @@
+"""Arithmetic, comparisons, logic and conversions, element by element."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import geon
+
+from ....errors import DTypeError
+from ...positional.elementwise import elementwise
+from ...positional.functions import remainder, truncated_divide
+from ...positional.programs import cast
+from ...positional.values import Value, host, known
+
+Builder = Callable[..., Value]
+
+
+def mapped(f: Callable[..., Any]) -> Builder:
+    """Return the builder of a function of the elements of the operands."""
+
+    def build(*operands: Value) -> Value:
+        return elementwise(f, *operands)
+
+    return build
+
+
+def divide(x: Value, y: Value) -> Value:
+    """Return the quotient, of integers without its fraction."""
+    return elementwise(geon.divide if x.dtype.kind not in "iu" else truncated_divide, x, y)
+
+
+def select(which: Value, *cases: Value) -> Value:
+    """Return the elements of case number ``which``: of two by a bool, of several by an integer."""
+    if which.dtype.kind == "b":
+        return elementwise(geon.where, which, cases[1], cases[0])
+    found = cases[0]
+    for number, case in enumerate(cases[1:], 1):
+        at_least = elementwise(geon.greater_equal, which, host(number, which.dtype))
+        found = elementwise(geon.where, at_least, case, found)
+    return found
+
+
+def rounded(x: Value, *, rounding_method: Any) -> Value:
+    """Return the nearest integers, halves away from 0 or to even."""
+    if int(rounding_method) == 1:
+        return elementwise(geon.round, x)
+    return elementwise(lambda t: geon.sign(t) * geon.floor(geon.absolute(t) + 0.5), x)
+
+
+def shift_logical(x: Value, y: Value) -> Value:
+    """Return bits shifted to the right, with zeros from the left."""
+    if x.dtype.kind == "u":
+        return elementwise(geon.right_shift, x, y)
+    wide = np.dtype(x.dtype.name.replace("int", "uint"))
+    return cast(elementwise(geon.right_shift, cast(x, wide), cast(y, wide)), x.dtype)
+
+
+MANTISSA, BIAS = 23, 127  # bits and offset of float32
+
+
+def from_bits(x: Value, *, new_dtype: Any) -> Value:
+    """Return the floats of float32 that these integers of 32 bits are; NaN has one form."""
+    wanted = np.dtype(new_dtype)
+    if x.dtype == wanted:
+        return x
+    if {x.dtype.kind, wanted.kind} <= set("iu") and x.dtype.itemsize == wanted.itemsize:
+        return cast(x, wanted)
+    if wanted != np.float32 or x.dtype.kind not in "iu" or x.dtype.itemsize != 4:
+        raise DTypeError(
+            f"the bits of {x.dtype} as {wanted}; geon reads bits of integers as float32 only"
+        )
+    exponents = np.arange(2**8) - BIAS - MANTISSA
+    scales = np.ldexp(1.0, np.maximum(exponents, 1 - BIAS - MANTISSA)).astype(np.float32)
+    table = geon.constant(scales, [geon.Axis("exponent", 2**8)])
+
+    def build(t: geon.Tensor) -> geon.Tensor:
+        exponent = geon.bitwise_and(geon.right_shift(t, MANTISSA), 2**8 - 1)
+        fraction = geon.bitwise_and(t, 2**MANTISSA - 1)
+        digits = geon.where(exponent > 0, fraction + 2**MANTISSA, fraction)
+        value = geon.cast(digits, "float32") * geon.gather(table, exponent, "exponent")
+        special = geon.where(fraction > 0, float("nan"), float("inf"))
+        value = geon.where(geon.equal(exponent, 2**8 - 1), special, value)
+        return geon.where(geon.right_shift(t, 31) > 0, -value, value)
+
+    return elementwise(build, cast(x, "uint32"))
+
+
+def bits_of(x: Value) -> Value:
+    """Return the number of bits that are 1."""
+    width = 8 * x.dtype.itemsize
+
+    def build(t: geon.Tensor) -> geon.Tensor:
+        one = geon.cast(1, t.dtype)
+        return sum([geon.bitwise_and(geon.right_shift(t, k), one) for k in range(width)], 0 * t)
+
+    return elementwise(build, x)
+
+
+def logic_or_bits(of_bool: Callable[..., Any], of_bits: Callable[..., Any]) -> Builder:
+    """Return the builder of a function of truth values or of bits."""
+
+    def build(*operands: Value) -> Value:
+        return elementwise(of_bool if operands[0].dtype.kind == "b" else of_bits, *operands)
+
+    return build
+
+
+def polygamma(order: Value, x: Value) -> Value:
+    """Return the derivative of digamma of a known order, the same for all elements."""
+    (number,) = {float(n) for n in known(order, "the order of polygamma").reshape(-1)}
+    return elementwise(lambda t: geon.polygamma(int(number), t), x)
+
+
+UNARY: dict[str, Callable[..., Any]] = {
+    "abs": geon.absolute, "acos": geon.acos, "acosh": geon.acosh, "asin": geon.asin,
+    "asinh": geon.asinh, "atan": geon.atan, "atanh": geon.atanh,
+    "ceil": geon.ceil, "cos": geon.cos, "cosh": geon.cosh, "digamma": geon.digamma,
+    "erf": geon.erf, "erf_inv": geon.erfinv, "erfc": geon.erfc, "exp": geon.exp,
+    "expm1": geon.expm1, "floor": geon.floor, "is_finite": geon.isfinite, "lgamma": geon.lgamma,
+    "log": geon.log, "log1p": geon.log1p, "logistic": geon.sigmoid, "neg": geon.negative,
+    "rsqrt": geon.rsqrt, "sign": geon.sign, "sin": geon.sin, "sinh": geon.sinh, "sqrt": geon.sqrt,
+    "square": geon.square, "stop_gradient": geon.stop_gradient, "tan": geon.tan, "tanh": geon.tanh,
+    "cbrt": lambda t: geon.sign(t) * geon.power(geon.absolute(t), 1 / 3),
+    "exp2": lambda t: geon.exp(t * math.log(2)),
+}  # fmt: skip
+BINARY: dict[str, Callable[..., Any]] = {
+    "add": geon.add, "add_any": geon.add, "atan2": geon.atan2, "eq": geon.equal,
+    "ge": geon.greater_equal, "gt": geon.greater, "le": geon.less_equal, "lt": geon.less,
+    "mul": geon.multiply, "shift_left": geon.left_shift, "ne": geon.not_equal, "rem": remainder,
+    "shift_right_arithmetic": geon.right_shift, "sub": geon.subtract,
+}  # fmt: skip
+ROWS: dict[str, Callable[..., Any]] = {
+    **{name: mapped(f) for name, f in UNARY.items()},
+    **{name: mapped(f) for name, f in BINARY.items()},
+    "div": divide,
+    "max": logic_or_bits(geon.logical_or, geon.maximum),
+    "min": logic_or_bits(geon.logical_and, geon.minimum),
+    "pow": lambda x, y: elementwise(geon.power, x, cast(y, x.dtype)),
+    "integer_pow": lambda x, *, y: elementwise(
+        lambda t: geon.power(t, y) if y >= 0 else 1 / geon.power(t, -y), x
+    ),
+    "select_n": select,
+    "clamp": lambda low, x, high: elementwise(
+        lambda a, t, b: geon.minimum(geon.maximum(t, a), b), low, x, high
+    ),
+    "convert_element_type": lambda x, *, new_dtype: cast(x, new_dtype),
+    "bitcast_convert_type": from_bits,
+    "round": rounded,
+    "shift_right_logical": shift_logical,
+    "and": logic_or_bits(geon.logical_and, geon.bitwise_and),
+    "or": logic_or_bits(geon.logical_or, geon.bitwise_or),
+    "xor": logic_or_bits(geon.logical_xor, geon.bitwise_xor),
+    "not": logic_or_bits(geon.logical_not, geon.bitwise_not),
+    "population_count": bits_of,
+    "polygamma": polygamma,
+    "dim_as_value": lambda *, dim: host(dim, "int32"),
+    "device_put": lambda *operands: operands,
+    **dict.fromkeys(("name", "copy", "copy_p"), lambda x: x),
+}

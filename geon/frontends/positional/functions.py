@@ -1,0 +1,70 @@
+"""Functions of values that several programs name differently: quotients, extremes, order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import geon
+
+from .movement import with_axis
+from .picking import gather_at
+from .programs import cast
+from .reductions import reduce
+from .values import Value, array, as_array
+
+
+def truncated_divide(x: geon.Tensor, y: geon.Tensor) -> geon.Tensor:
+    """Return the quotient without its fraction."""
+    if x.dtype.kind not in "iu":
+        return geon.trunc(x / y)
+    quotient = geon.floordivide(x, y)
+    inexact = geon.not_equal(quotient * y, x)
+    rounded = geon.logical_and(inexact, geon.not_equal(x < 0, y < 0))
+    return geon.where(rounded, quotient + 1, quotient)
+
+
+def remainder(x: geon.Tensor, y: geon.Tensor) -> geon.Tensor:
+    """Return the remainder of the truncated quotient, with the sign of ``x``."""
+    rest = geon.mod(geon.absolute(x), geon.absolute(y))
+    return geon.where(x < 0, -rest, rest)
+
+
+def extreme(f: Callable[..., Any], x: Value, positions: Sequence[int], keep: bool) -> Value:
+    """Return ``geon.max`` or ``geon.min``, of truth values too."""
+    found = reduce(f, cast(x, "uint8") if x.dtype.kind == "b" else x, positions, keep)
+    return cast(found, x.dtype)
+
+
+def argument(f: Callable[..., Any], x: Value, position: int, keep: bool) -> Value:
+    """Return ``geon.argmax`` or ``geon.argmin`` along a position, of truth values too."""
+    given = with_axis(as_array(cast(x, "uint8") if x.dtype.kind == "b" else x), position)
+    return reduce(f, given, [position], keep)
+
+
+def order_along(x: Value, position: int) -> Value:
+    """Return the indices that sort along a position; stable."""
+    given = with_axis(as_array(cast(x, "uint8") if x.dtype.kind == "b" else x), position)
+    return array(geon.argsort(given.tensor, given.dims[position]), given.dims)
+
+
+def take_along(x: Value, index: Value, position: int) -> Value:
+    """Return the elements at ``index``, an array of the same rank, along a position."""
+    rest = [k for k in range(len(x.shape)) if k != position]
+    found = gather_at(x, {position: index}, {k: k for k in rest})
+    return found
+
+
+def running(f: Callable[..., Any], x: Value, position: int, **options: Any) -> Value:
+    """Return ``f(tensor, axis)`` along a position, such as ``geon.cumsum``."""
+    given = with_axis(as_array(x), position)
+    return array(f(given.tensor, given.dims[position], **options), given.dims)
+
+
+def bounds_of(dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """Return the smallest and the largest number of a dtype, infinite for floats."""
+    if dtype.kind not in "iu":
+        return -np.inf, np.inf
+    return np.iinfo(dtype).min, np.iinfo(dtype).max

@@ -1,0 +1,75 @@
+"""Functions that builders of positional programs share: casts, declared results, derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import geon
+
+from ...errors import ArgumentError, DTypeError
+from ...op_graph.axes.lengths import may_equal
+from ...op_graph.values.dtypes import DTYPES
+from . import folding
+from .elementwise import elementwise
+from .values import HostArray, PositionalArray, Size, Value, array, as_array
+
+
+def cast(value: Value, dtype: Any) -> Value:
+    """Return ``value`` in a dtype, unchanged if it has it."""
+    wanted = np.dtype(dtype)
+    if value.dtype == wanted:
+        return value
+    if wanted.name not in DTYPES:
+        raise DTypeError(f"a cast from {value.dtype} to {wanted}: geon has no tensors of {wanted}")
+    folded = folding.cast(value, wanted) if isinstance(value, HostArray) else None
+    return elementwise(lambda t: geon.cast(t, wanted), value) if folded is None else folded
+
+
+def conform(value: Value, shape: Sequence[Size], dtype: Any) -> Value:
+    """Return ``value`` in the dtype that a program states; raise ``ArgumentError`` for its shape.
+
+    Lengths that may be equal pass.
+    """
+    fits = len(shape) == len(value.shape) and all(
+        may_equal(stated, length) for stated, length in zip(shape, value.shape, strict=True)
+    )
+    if not fits:
+        raise ArgumentError(
+            f"the result is {value}; the program says ({', '.join(map(str, shape))})"
+        )
+    return cast(value, dtype)
+
+
+def backward(
+    forward: Callable[..., Value], operands: Sequence[Value], seed: Value
+) -> list[PositionalArray]:
+    """Return the derivatives of ``sum(seed * forward(*operands))`` with respect to each operand."""
+    given = [_variable(operand) for operand in operands]
+    result = as_array(forward(*given))
+    weights = as_array(seed)
+    pairs = zip(weights.dims, result.dims, strict=True)
+    names: dict[Any, Any] = {d.name: r.name for d, r in pairs if d is not None and r is not None}
+    tensor = weights.tensor.rename({old: new for old, new in names.items() if old != new})
+    found = geon.vjp(result.tensor, [each.tensor for each in given], tensor)
+    return [array(d, each.dims) for d, each in zip(found, given, strict=True)]
+
+
+def _variable(operand: Value) -> PositionalArray:
+    """Return an operand as a tensor that is no constant, with respect to which one can derive."""
+    given = as_array(operand)
+    return PositionalArray(geon.cast(given.tensor, given.dtype) * 1, given.dims)
+
+
+def named_results(whole: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the results of a program by name: keys and fields, else ``output`` with a number."""
+    if isinstance(whole, Mapping):
+        yield from ((str(key), value) for key, value in whole.items())
+    elif isinstance(whole, tuple) and hasattr(whole, "_fields"):
+        yield from zip(whole._fields, whole, strict=True)
+    elif isinstance(whole, (list, tuple)):
+        yield from ((f"output_{number}", value) for number, value in enumerate(whole))
+    else:
+        yield "output", whole

@@ -1,0 +1,128 @@
+"""Convolutions, pools and zeros between elements, by position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import geon
+
+from ...errors import AxisError
+from .movement import Part, slices, with_axis
+from .reshaping import reshape
+from .values import PositionalArray, Size, Value, array, as_array, fresh, renamed
+
+
+@dataclass(frozen=True)
+class Slide:
+    """Windows along a position: their length, steps, and elements before and after."""
+
+    length: int
+    stride: int = 1
+    dilation: int = 1
+    pad: tuple[int, int] = (0, 0)
+    ceil: bool = False
+
+
+def convolve(
+    images: Value,
+    filters: Value,
+    slides: Sequence[Slide],
+    groups: int = 1,
+    lengths: Sequence[Size] | None = None,
+) -> Value:
+    """Return the convolution of images (N, C, ...) with filters (K, C / groups, ...).
+
+    With ``lengths``, those of the result, it is the transposed convolution by filters
+    (C, K / groups, ...) instead.
+    """
+    n, c, *spatial = images.shape
+    rank = len(slides)
+    if not len(spatial) == rank == len(filters.shape) - 2:
+        raise AxisError(f"a convolution of {images} with {filters}: {rank} windows do not fit")
+    whole, inner = filters.shape[:2]
+    x = as_array(reshape(images, [n, groups, c // groups, *spatial]))
+    w = as_array(reshape(filters, [groups, whole // groups, inner, *filters.shape[2:]]))
+    for k in range(3, 3 + rank):
+        x, w = with_axis(x, k), with_axis(w, k)
+    summed, made = (2, 1) if lengths is None else (1, 2)
+    # The filters' names: groups and summed channels as in the images, the others apart.
+    taken = list(x.tensor.axes.names)
+    names: list[str | None] = []
+    for k, dim in enumerate(w.dims):
+        same = x.dims[1] if k == 0 else x.dims[2] if k == summed else None
+        name = None
+        if dim is not None:
+            name = same.name if same is not None else fresh(dim.name, taken)
+            taken.append(name)
+        names.append(name)
+    w = renamed(w, names)
+    at: dict[Any, Any] = {}
+    for k, slide in enumerate(slides, 3):
+        axis = w.dims[k]
+        assert axis is not None
+        window = geon.Window(axis, slide.stride, slide.dilation, slide.pad, slide.ceil)
+        at[_name(x, k)] = window
+    over = [] if x.dims[2] is None else [x.dims[2]]
+    if lengths is None:
+        tensor = geon.convolution(x.tensor, w.tensor, at, over)
+    else:
+        wanted = {_name(x, k): length for k, length in enumerate(lengths, 3)}
+        tensor = geon.transposed_convolution(x.tensor, w.tensor, at, over, lengths=wanted)  # type: ignore[arg-type]  # names
+    dims = [_name(x, 0), _name(x, 1), names[made], *[_name(x, k) for k in range(3, 3 + rank)]]
+    found = array(tensor, dims)
+    channels = whole if lengths is None else groups * inner
+    return reshape(found, [n, channels, *found.shape[3:]])
+
+
+def pooled(f: Callable[..., geon.Tensor], value: Value, slides: Mapping[int, Slide]) -> Value:
+    """Return ``f(tensor, windows)``, such as ``geon.max_pool``, over windows along positions."""
+    given = as_array(value)
+    for k in slides:
+        given = with_axis(given, k)
+    at = {
+        _name(given, k): geon.Window(s.length, s.stride, s.dilation, s.pad, s.ceil)
+        for k, s in slides.items()
+    }
+    return array(f(given.tensor, at), [None if d is None else d.name for d in given.dims])
+
+
+def folded_windows(
+    f: Callable[..., geon.Tensor], value: Value, slides: Mapping[int, Slide], fill: Any
+) -> Value:
+    """Return ``f(windows, axes)``, a reduction of each window; outside elements are ``fill``."""
+    given = as_array(value)
+    for k in slides:
+        given = with_axis(given, k)
+    taken = list(given.tensor.axes.names)
+    at: dict[Any, geon.Window] = {}
+    inside: list[str] = []
+    for k, s in slides.items():
+        inside.append(fresh(f"window_{k}", [*taken, *inside]))
+        axis = geon.Axis(inside[-1], s.length)
+        at[_name(given, k)] = geon.Window(axis, s.stride, s.dilation, s.pad, s.ceil)
+    windows = geon.window(given.tensor, at, fill)
+    return array(f(windows, inside), [None if d is None else d.name for d in given.dims])
+
+
+def spread(value: Value, position: int, step: int, fill: Any = 0) -> Value:
+    """Return the elements along a position ``step`` apart, with ``fill`` between them."""
+    if step == 1:
+        return value
+    given = with_axis(as_array(value), position)
+    dim = given.dims[position]
+    assert dim is not None
+    gap = geon.Axis(fresh("gap", given.tensor.axes.names), 1)
+    wide = geon.pad(geon.expand(given.tensor, gap), {gap: (0, step - 1)}, value=fill)
+    length = dim.expression
+    tensor = geon.flatten(wide, [dim.name, gap.name], geon.Axis(dim.name, length * step))
+    whole = PositionalArray(
+        tensor, tuple([None if d is None else tensor.axes[d.name] for d in given.dims])
+    )
+    return slices(whole, {position: Part(0, (length - 1) * step + 1)})
+
+
+def _name(value: PositionalArray, position: int) -> str | None:
+    dim = value.dims[position]
+    return None if dim is None else dim.name

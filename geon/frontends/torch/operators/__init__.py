@@ -1,0 +1,1 @@
+"""Rows of operators, one module for a family; ``table.FAMILIES`` lists them."""

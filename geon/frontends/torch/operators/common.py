@@ -1,0 +1,75 @@
+"""Conversions of arguments that rows of several families share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...positional.elementwise import expand
+from ...positional.programs import cast
+from ...positional.values import HostArray, PositionalArray, Size, Value, Weight, host, position
+
+VALUES = (PositionalArray, HostArray, Weight)
+Builder = Callable[..., Any]
+Rows = dict[str, Builder]
+
+
+def category(dtype: np.dtype[Any]) -> int:
+    """Return 0 for bool, 1 for integers, 2 for floats."""
+    return {"b": 0, "i": 1, "u": 1}.get(dtype.kind, 2)
+
+
+def promoted(operands: Sequence[Any]) -> np.dtype[Any]:
+    """Return the dtype that PyTorch computes in for tensors, scalar tensors and numbers.
+
+    Within the highest category tensors with dimensions decide, then those without, then numbers.
+    """
+    groups: list[list[np.dtype[Any]]] = [[], [], []]
+    for operand in operands:
+        if isinstance(operand, VALUES):
+            groups[0 if operand.shape else 1].append(operand.dtype)
+        else:  # a length is an integer
+            kind = {bool: "bool", float: "float32"}.get(type(operand), "int64")
+            groups[2].append(np.dtype(kind))
+    found = np.dtype(bool)
+    for group in filter(None, groups):
+        top = max(map(category, group))
+        if top > category(found) or group is groups[0]:
+            found = np.result_type(*[d for d in group if category(d) == top])
+    return found
+
+
+def value_of(operand: Any, dtype: Any) -> Value:
+    """Return a tensor, a number or a length as a value of a dtype."""
+    return cast(operand if isinstance(operand, VALUES) else host(operand), dtype)
+
+
+def filled(number: Any, shape: Sequence[Any], dtype: Any) -> Value:
+    """Return a number in a shape."""
+    return expand(value_of(number, dtype), sizes(shape))
+
+
+def positions(dims: Any, rank: int) -> list[int]:
+    """Return positions from 0 for one dimension, for a list of them, or for all (None or [])."""
+    if dims is None or dims == []:
+        return list(range(rank))
+    listed = dims if isinstance(dims, (list, tuple)) else [dims]
+    return [position(int(dim), rank) for dim in listed] if rank else []
+
+
+def wide(x: Value) -> Value:
+    """Return halves as float32, in which PyTorch accumulates."""
+    return cast(x, "float32") if category(x.dtype) == 2 and x.dtype.itemsize < 4 else x
+
+
+def pairs(value: Any, count: int) -> list[int]:
+    """Return one number for each of ``count`` dimensions; a single number stands for all."""
+    listed = list(value) if isinstance(value, (list, tuple)) else [value]
+    return [int(n) for n in (listed * count if len(listed) == 1 else listed)]
+
+
+def sizes(shape: Sequence[Any]) -> list[Size]:
+    """Return lengths as integers or length expressions."""
+    return [int(n) if isinstance(n, (int, np.integer)) else n for n in shape]

@@ -1,0 +1,147 @@
+"""Arithmetic, comparisons, logic, activation functions and casts, element by element."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import geon
+
+from ...positional.elementwise import elementwise, expand
+from ...positional.functions import remainder, truncated_divide
+from ...positional.programs import cast
+from ...positional.values import Value
+from .common import Builder, Rows, category, filled, promoted, value_of
+
+
+def unary(f: Callable[..., Any]) -> Builder:
+    """Return the builder of a function of one tensor, computed in the dtype of its result."""
+
+    def build(x: Value, *, result: Any) -> Value:
+        return elementwise(f, cast(x, x.dtype if result.dtype.kind == "b" else result.dtype))
+
+    return build
+
+
+def arithmetic(f: Callable[..., Any]) -> Builder:
+    """Return the builder of a function of operands in the dtype of its result."""
+
+    def build(*operands: Any, alpha: Any = 1, result: Any) -> Value:
+        dtype = np.dtype("uint8") if result.dtype.kind == "b" else result.dtype
+        values = [value_of(each, dtype) for each in operands]
+        if alpha != 1:
+            values[1] = elementwise(geon.multiply, values[1], value_of(alpha, dtype))
+        return elementwise(f, *values)
+
+    return build
+
+
+def comparison(f: Callable[..., Any]) -> Builder:
+    """Return the builder of a comparison, in the dtype that operands are promoted to."""
+
+    def build(x: Any, y: Any) -> Value:
+        dtype = promoted([x, y])
+        return elementwise(f, value_of(x, dtype), value_of(y, dtype))
+
+    return build
+
+
+def in_dtype(f: Callable[..., Any], dtype: str | None = None) -> Builder:
+    """Return the builder of a function of operands in a dtype, by default that of its result."""
+
+    def build(*operands: Any, result: Any) -> Value:
+        return elementwise(f, *[value_of(each, dtype or result.dtype) for each in operands])
+
+    return build
+
+
+def divide(x: Any, y: Any, *, rounding_mode: str | None = None, result: Any) -> Value:
+    """Return the quotient, truncated or rounded down on request."""
+    f: Any = {None: geon.divide, "trunc": truncated_divide, "floor": geon.floordivide}
+    return elementwise(f[rounding_mode], value_of(x, result.dtype), value_of(y, result.dtype))
+
+
+def where(condition: Value, x: Any, y: Any, *, result: Any) -> Value:
+    """Return ``x`` where the condition is true, else ``y``."""
+    values = value_of(x, result.dtype), value_of(y, result.dtype)
+    return elementwise(geon.where, cast(condition, "bool"), *values)
+
+
+def clamp(x: Value, low: Any = None, high: Any = None, *, result: Any) -> Value:
+    """Return elements from ``low`` to ``high``, which wins if it is smaller."""
+    x = cast(x, result.dtype)
+    for f, bound in ((geon.maximum, low), (geon.minimum, high)):
+        x = x if bound is None else elementwise(f, x, value_of(bound, result.dtype))
+    return x
+
+
+def rounded(x: Value, *, decimals: int = 0) -> Value:
+    """Return the nearest numbers with so many decimals, halves to even."""
+    scale = 10.0**decimals
+    f = (lambda t: geon.round(t * scale) / scale) if decimals else geon.round
+    return elementwise(f, x) if category(x.dtype) == 2 else x
+
+
+UNARY: dict[str, Callable[..., Any]] = {
+    "abs": geon.absolute, "acos": geon.acos, "acosh": geon.acosh, "asin": geon.asin,
+    "asinh": geon.asinh, "atan": geon.atan, "atanh": geon.atanh, "ceil": geon.ceil,
+    "cos": geon.cos, "cosh": geon.cosh, "detach": geon.stop_gradient, "digamma": geon.digamma,
+    "erf": geon.erf, "erfc": geon.erfc, "erfinv": geon.erfinv, "exp": geon.exp,
+    "expm1": geon.expm1, "exp2": lambda t: geon.exp(t * math.log(2)),
+    "floor": geon.floor, "isfinite": geon.isfinite, "isinf": geon.isinf,
+    "isnan": geon.isnan, "lgamma": geon.lgamma, "log": geon.log, "log1p": geon.log1p,
+    "log10": lambda t: geon.log(t) / math.log(10), "log2": lambda t: geon.log(t) / math.log(2),
+    "neg": geon.negative, "reciprocal": geon.reciprocal, "rsqrt": geon.rsqrt,
+    "relu": lambda t: geon.where(t > 0, t, 0 * t),  # with the derivative 0 at 0
+    "sigmoid": geon.sigmoid, "sign": geon.sign, "silu": geon.silu, "sin": geon.sin,
+    "sinh": geon.sinh, "sqrt": geon.sqrt, "tan": geon.tan, "tanh": geon.tanh, "trunc": geon.trunc,
+}  # fmt: skip
+ARITHMETIC: dict[str, Callable[..., Any]] = {
+    "add": geon.add, "sub": geon.subtract, "mul": geon.multiply, "div": geon.divide,
+    "remainder": geon.mod, "fmod": remainder,
+}  # fmt: skip
+COMPARISONS: dict[str, Callable[..., Any]] = {
+    "eq": geon.equal, "ne": geon.not_equal, "lt": geon.less, "le": geon.less_equal,
+    "gt": geon.greater, "ge": geon.greater_equal,
+}  # fmt: skip
+BITWISE: dict[str, Callable[..., Any]] = {
+    "bitwise_and": geon.bitwise_and, "bitwise_or": geon.bitwise_or, "bitwise_xor": geon.bitwise_xor,
+}  # fmt: skip
+LOGIC: dict[str, Callable[..., Any]] = {
+    "logical_and": geon.logical_and, "logical_or": geon.logical_or,
+    "logical_xor": geon.logical_xor, "logical_not": geon.logical_not,
+}  # fmt: skip
+KINDS = ("Tensor", "Scalar")
+
+ROWS: Rows = {
+    **{name: unary(f) for name, f in UNARY.items()},
+    **{f"{n}.{kind}": arithmetic(f) for n, f in ARITHMETIC.items() for kind in KINDS},
+    **{f"{n}.{kind}": comparison(f) for n, f in COMPARISONS.items() for kind in KINDS},
+    **{f"{n}.{kind}": in_dtype(f) for n, f in BITWISE.items() for kind in KINDS},
+    **{name: in_dtype(f, "bool") for name, f in LOGIC.items()},
+    **{f"pow.{kind}": arithmetic(geon.power) for kind in ("Tensor_Scalar", "Tensor_Tensor")},
+    "pow.Scalar": arithmetic(geon.power),
+    "bitwise_not": in_dtype(geon.bitwise_not),
+    "atan2": arithmetic(geon.atan2),
+    "maximum": arithmetic(geon.maximum),
+    "minimum": arithmetic(geon.minimum),
+    "div.Tensor_mode": divide,
+    "div.Scalar_mode": divide,
+    "where.self": where,
+    "clamp": clamp,
+    "clamp.Tensor": clamp,
+    "hardtanh": lambda x, low=-1, high=1, *, result: clamp(x, low, high, result=result),
+    "_to_copy": lambda x, *, dtype=None: x if dtype is None else cast(x, dtype),
+    **dict.fromkeys(("clone", "alias", "lift_fresh_copy", "_local_scalar_dense"), lambda x: x),
+    "round": rounded,
+    "round.decimals": rounded,
+    "gelu": lambda x, *, approximate="none": elementwise(
+        lambda t: geon.gelu(t, approximate=approximate), x
+    ),
+    "leaky_relu": lambda x, slope=0.01: elementwise(lambda t: geon.where(t > 0, t, slope * t), x),
+    "fill.Scalar": lambda x, number: filled(number, x.shape, x.dtype),
+    "copy": lambda x, source: expand(cast(source, x.dtype), x.shape),
+}

@@ -1,0 +1,87 @@
+"""Tensors that are made of numbers, of lengths and of random bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import geon
+
+from ....op_graph.axes.lengths import Length, product
+from ...positional.elementwise import elementwise, expand
+from ...positional.picking import numbers
+from ...positional.programs import cast
+from ...positional.values import Size, Value, array, as_array, new_axis
+from .common import Builder, Rows, filled, promoted, sizes, value_of
+
+STREAM_SEED = 0  # of draws that a program makes; PyTorch's own bits are not reproduced
+
+
+def arange(start: Any, end: Any, step: Any = 1, *, dtype: Any = None, result: Any) -> Value:
+    """Return the numbers from ``start`` on in steps of ``step`` up to, without, ``end``."""
+    if any(isinstance(bound, Length) for bound in (start, end, step)):
+        length: Size = -((start - end) // step)
+    else:
+        length = max(int(np.ceil((end - start) / step)), 0)
+    kind = promoted([start, end, step])
+    found = elementwise(geon.multiply, cast(numbers(length), kind), value_of(step, kind))
+    return expand(elementwise(geon.add, found, value_of(start, kind)), [length])
+
+
+def drawn(method: str) -> Builder:
+    """Return the builder of random numbers of a distribution of ``geon.Random``."""
+
+    def build(shape: Any, *, dtype: Any = None, result: Any) -> Value:
+        axes: list[geon.Axis] = []
+        for k, length in enumerate(sizes(shape.shape if hasattr(shape, "shape") else shape)):
+            axes.append(new_axis(length, f"d{k}", [axis.name for axis in axes]))
+        kind = result.dtype if result.dtype.itemsize > 2 else "float32"
+        return array(getattr(geon.Random(STREAM_SEED), method)(axes, dtype=kind), axes)
+
+    return build
+
+
+def permutation(length: Any, *, dtype: Any = None) -> Value:
+    """Return the numbers below ``length`` in random order."""
+    axis = new_axis(length, "number", ())
+    draws = geon.Random(STREAM_SEED).uniform([axis], dtype="float64")
+    return array(geon.argsort(draws, axis), [axis])
+
+
+def dropout(x: Value, p: float, train: bool | None = True) -> tuple[Value, Value]:
+    """Return ``x`` with random elements 0 and the others scaled, and the mask of the others."""
+    given = as_array(x)
+    if train is False or p == 0:
+        return given, filled(True, x.shape, "bool")
+    kept = geon.Random(STREAM_SEED).bernoulli(given.tensor.axes, p=1 - p, dtype="bool")
+    scale = 0.0 if p == 1 else 1 / (1 - p)
+    tensor = geon.cast(geon.where(kept, given.tensor * scale, 0), given.dtype)
+    return array(tensor, given.dims), array(kept, given.dims)
+
+
+def full(shape: Any, number: Any = 0, *_: Any, dtype: Any = None, result: Any) -> Value:
+    """Return a number in a shape."""
+    return filled(number, shape, result.dtype)
+
+
+ROWS: Rows = {
+    "full": full,
+    "full_like": lambda x, number, *, dtype=None, result: full(x.shape, number, result=result),
+    # Memory without a value is 0.
+    "empty.memory_format": full,
+    "empty_strided": lambda shape, strides, *, dtype=None, result: full(shape, result=result),
+    "scalar_tensor": lambda x, *, dtype=None, result: value_of(x, result.dtype),
+    "arange.start_step": arange,
+    "rand": drawn("uniform"),
+    "randn": drawn("normal"),
+    "rand_like": drawn("uniform"),
+    "randn_like": drawn("normal"),
+    "randperm": permutation,
+    "native_dropout": dropout,
+    "sym_size.int": lambda x, dim: x.shape[dim],
+    "sym_numel": lambda x: product(x.shape),
+    "sym_stride.int": lambda x, dim: product(x.shape[dim % len(x.shape) + 1 :]),
+    "sym_storage_offset": lambda x: 0,
+    "sym_is_contiguous": lambda x, *_: True,
+}

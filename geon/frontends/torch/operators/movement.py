@@ -1,0 +1,168 @@
+"""Reshape, transpose, join, slice, pad and repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import geon
+
+from ....errors import ArgumentError
+from ....op_graph.axes.lengths import Length, product
+from ...positional import movement
+from ...positional.elementwise import elementwise, expand
+from ...positional.indexing import select
+from ...positional.movement import Part, concat, flip, slices, tile
+from ...positional.picking import gather_at, numbers, scatter_at
+from ...positional.programs import cast
+from ...positional.reshaping import reshape, squeeze, transpose, unsqueeze
+from ...positional.values import Size, Value, array, as_array, host, position
+from .common import Builder, Rows, positions, sizes, value_of
+
+LARGE = 2**31 - 1  # bounds from here on stand for the end
+
+
+def expand_to(x: Value, shape: Sequence[Any], implicit: bool = False) -> Value:
+    """Return ``x`` broadcast to a shape, in which -1 stands for its own length."""
+    own = [1] * (len(shape) - len(x.shape)) + list(x.shape)
+    kept = [n if isinstance(m, int) and m == -1 else m for m, n in zip(shape, own, strict=True)]
+    return expand(x, sizes(kept))
+
+
+def squeeze_dims(x: Value, dims: Any) -> Value:
+    """Return ``x`` without those of some dimensions whose length is 1."""
+    at = positions(dims, len(x.shape)) if dims != [] else []
+    return squeeze(x, [k for k in at if x.shape[k] == 1])
+
+
+def cat(tensors: Sequence[Value], dim: int = 0, *, result: Any) -> Value:
+    """Return tensors joined along a dimension; empty vectors count as nothing."""
+    parts = [cast(t, result.dtype) for t in tensors if t.shape != (0,) or len(result.shape) == 1]
+    return concat(parts, position(dim, len(result.shape)))
+
+
+def part(x: Value, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Value:
+    """Return a slice along a dimension, with bounds clamped."""
+    last = None if isinstance(end, int) and end >= LARGE else end
+    return slices(x, {position(dim, len(x.shape)): Part(start, last, step)})
+
+
+def picked(x: Value, dim: int, index: Any) -> Value:
+    """Return the elements at one index, without the dimension."""
+    at = position(dim, len(x.shape))
+    if isinstance(index, int):
+        return select(x, at, index)
+    return gather_at(x, {at: value_of(index, "int64")})
+
+
+def put_part(x: Value, source: Value, dim: int = 0, *bounds: Any) -> Value:
+    """Return ``x`` with a slice along a dimension replaced."""
+    at = position(dim, len(x.shape))
+    order = [at, *[k for k in range(len(x.shape)) if k != at]]
+    index = part(numbers(x.shape[at]), 0, *bounds)
+    return scatter_at(x, {at: index}, transpose(source, order), "set")
+
+
+def put_one(x: Value, source: Value, dim: int, index: Any) -> Value:
+    """Return ``x`` with the elements at one index replaced."""
+    at = position(dim, len(x.shape))
+    return scatter_at(x, {at: value_of(index, "int64")}, source, "set")
+
+
+def padded(mode: str) -> Builder:
+    """Return the builder of a border; widths begin with those of the last dimension."""
+
+    def build(x: Value, widths: Sequence[Any], number: Any = 0) -> Value:
+        both: list[tuple[Size, Size]] = [(0, 0)] * len(x.shape)
+        for k in range(len(widths) // 2):
+            both[-1 - k] = (widths[2 * k], widths[2 * k + 1])
+        return movement.pad(x, both, mode, geon.constant(number, dtype=x.dtype))
+
+    return build
+
+
+def diagonal(x: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
+    """Return the elements whose index along ``dim2`` is that along ``dim1`` plus ``offset``."""
+    i, j = positions([dim1, dim2], len(x.shape))
+    rows, columns = x.shape[i], x.shape[j]
+    if isinstance(rows, int) and isinstance(columns, int):
+        count: Size = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+    elif offset == 0 and rows == columns:
+        count = rows
+    else:
+        raise ArgumentError(f"a diagonal of {x}, whose length depends on which side is longer")
+    line = numbers(count)
+    at = {k: elementwise(geon.add, line, host(n, "int64"))
+          for k, n in ((i, max(-offset, 0)), (j, max(offset, 0)))}  # fmt: skip
+    found = gather_at(x, at)
+    return transpose(found, [*range(1, len(found.shape)), 0])
+
+
+def strided(x: Value, shape: Sequence[Any], strides: Sequence[Any], offset: Any = None) -> Value:
+    """Return the elements at these strides of the memory of ``x``, taken as contiguous."""
+    lengths = sizes(shape)
+    contiguous = [product(lengths[k + 1 :]) for k in range(len(lengths))]
+    if list(strides) == contiguous and not offset and product(lengths) == product(x.shape):
+        return reshape(x, lengths)
+    if any(isinstance(n, Length) for n in [*lengths, *strides]):
+        raise ArgumentError(f"as_strided of {x} with open lengths or strides")
+    at: Value = host(offset or 0, "int64")
+    for k, (length, step) in enumerate(zip(lengths, strides, strict=True)):
+        line = numbers(length, len(lengths), k)
+        at = elementwise(geon.add, at, elementwise(geon.multiply, line, host(step, "int64")))
+    return gather_at(reshape(x, [product(x.shape)]), {0: at})
+
+
+def resized(mode: str) -> Builder:
+    """Return the builder of ``geon.resize`` along the dimensions after the second."""
+
+    def build(x: Value, size: Any, *options: Any) -> Value:
+        align = "starts" if mode == "nearest" else "corners" if options[0] else "centers"
+        given = as_array(x)
+        for k in range(2, len(x.shape)):
+            given = movement.with_axis(given, k)
+        names = [None if d is None else d.name for d in given.dims]
+        wanted = sizes(size) if size is not None else [
+            _scaled(n, f) for n, f in zip(x.shape[2:], options[-1], strict=True)
+        ]  # fmt: skip
+        lengths: dict[Any, Size] = dict(zip(names[2:], wanted, strict=True))
+        return array(geon.resize(given.tensor, lengths, mode, align), names)
+
+    return build
+
+
+def _scaled(length: Size, factor: float) -> Size:
+    if factor == int(factor):
+        return length * int(factor)
+    if isinstance(length, Length):
+        raise ArgumentError(f"an open length {length} is scaled by {factor}; give the size")
+    return int(length * factor)
+
+
+ROWS: Rows = {
+    **dict.fromkeys(("view", "_unsafe_view", "reshape"), lambda x, n: reshape(x, sizes(n))),
+    "permute": lambda x, dims: transpose(x, positions(dims, len(x.shape))),
+    "expand": expand_to,
+    "squeeze.dim": squeeze_dims,
+    "squeeze.dims": squeeze_dims,
+    "unsqueeze": lambda x, dim: unsqueeze(x, [position(dim, len(x.shape), 1)]),
+    "cat": cat,
+    "slice.Tensor": part,
+    "select.int": picked,
+    "split_with_sizes": lambda x, lengths, dim=0: tuple(
+        movement.split(x, position(dim, len(x.shape)), sizes(lengths))
+    ),
+    "slice_scatter": put_part,
+    "select_scatter": put_one,
+    "repeat": lambda x, counts: tile(
+        unsqueeze(x, range(len(counts) - len(x.shape))), sizes(counts)
+    ),
+    "flip": lambda x, dims: flip(x, positions(dims, len(x.shape)) if dims else []),
+    "constant_pad_nd": padded("constant"),
+    **{f"reflection_pad{n}d": padded("reflect") for n in (1, 2, 3)},
+    **{f"replication_pad{n}d": padded("edge") for n in (1, 2, 3)},
+    "diagonal": diagonal,
+    "as_strided": strided,
+    "upsample_nearest2d.vec": resized("nearest"),
+    "upsample_bilinear2d.vec": resized("linear"),
+}

@@ -1,0 +1,106 @@
+"""Normalisation of batches, layers and groups of channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import geon
+
+from ....op_graph.axes.lengths import product
+from ...positional.elementwise import elementwise
+from ...positional.programs import cast
+from ...positional.reductions import reduce
+from ...positional.reshaping import reshape, unsqueeze
+from ...positional.values import Value, as_array, host
+from .common import Rows, wide
+
+Triple = tuple[Value, ...]
+
+
+def _normal(x: Value, at: Sequence[int], eps: float) -> Triple:
+    """Return ``x`` with mean 0 and variance 1 over positions, the mean, and 1 / deviation."""
+    given = wide(x)
+    mean = reduce(geon.mean, given, at)
+    centred = elementwise(geon.subtract, given, mean)
+    spread = reduce(geon.mean, elementwise(geon.square, centred), at)
+    scale = elementwise(lambda v: geon.rsqrt(v + eps), spread)
+    return elementwise(geon.multiply, centred, scale), mean, scale, spread
+
+
+def _affine(x: Value, weight: Value | None, bias: Value | None, dtype: Any) -> Value:
+    if weight is not None:
+        x = elementwise(geon.multiply, x, cast(weight, x.dtype))
+    if bias is not None:
+        x = elementwise(geon.add, x, cast(bias, x.dtype))
+    return cast(x, dtype)
+
+
+def _by_channel(value: Value | None, rank: int) -> Value | None:
+    return value if value is None or rank < 3 else unsqueeze(value, range(1, rank - 1))
+
+
+def layer_norm(
+    x: Value, shape: Sequence[Any], weight: Value | None, bias: Value | None, eps: float
+) -> Triple:
+    """Return ``x`` normalised over its last dimensions, the mean, and 1 / deviation."""
+    rank = len(x.shape)
+    normal, mean, scale, _ = _normal(x, range(rank - len(shape), rank), eps)
+    return _affine(normal, weight, bias, x.dtype), mean, scale
+
+
+def batch_norm(
+    x: Value,
+    weight: Value | None,
+    bias: Value | None,
+    mean: Value | None,
+    variance: Value | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Triple:
+    """Return channels normalised, their mean and 1 / deviation, and the new running statistics.
+
+    In training the mean and the variance are those of the batch, else the running ones.
+    """
+    rank = len(x.shape)
+    rest = [0, *range(2, rank)]
+    if not training:
+        assert mean is not None and variance is not None
+        scale = elementwise(lambda v: geon.rsqrt(v + eps), wide(variance))
+        centred = elementwise(geon.subtract, wide(x), _by_channel(mean, rank))  # type: ignore[arg-type]  # not None
+        normal = elementwise(geon.multiply, centred, _by_channel(scale, rank))  # type: ignore[arg-type]  # not None
+        result = _affine(normal, _by_channel(weight, rank), _by_channel(bias, rank), x.dtype)
+        return result, mean, scale, mean, variance
+    normal, own, scale, spread = _normal(x, rest, eps)
+    result = _affine(normal, _by_channel(weight, rank), _by_channel(bias, rank), x.dtype)
+    flat = [reshape(each, [x.shape[1]]) for each in (own, scale, spread)]
+    if mean is None or variance is None:
+        return result, flat[0], flat[1]
+    count = product([x.shape[k] for k in rest])
+    total = geon.cast(as_array(host(count, "int64")).tensor, flat[2].dtype)
+    unbiased = elementwise(lambda v: v * (total / (total - 1)), flat[2])
+
+    def moved(old: Value, new: Value) -> Value:
+        return elementwise(
+            lambda o, n: (1 - momentum) * o + momentum * n, old, cast(new, old.dtype)
+        )
+
+    return result, flat[0], flat[1], moved(mean, flat[0]), moved(variance, unbiased)
+
+
+EMPTY = host([], "float32")
+ROWS: Rows = {
+    "native_layer_norm": layer_norm,
+    "_native_batch_norm_legit": batch_norm,
+    "_native_batch_norm_legit_functional": batch_norm,
+    "_native_batch_norm_legit.no_stats": lambda x, weight, bias, *rest: batch_norm(
+        x, weight, bias, None, None, *rest
+    )[:3],
+    # The last two results of this one are empty.
+    "_native_batch_norm_legit_no_training": lambda x, weight, bias, mean, variance, *rest: (
+        batch_norm(x, weight, bias, mean, variance, False, *rest)[0],
+        EMPTY,
+        EMPTY,
+    ),
+}

@@ -1,0 +1,102 @@
+"""Matrix products and attention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import geon
+
+from ...positional.elementwise import elementwise, expand
+from ...positional.picking import numbers
+from ...positional.products import matmul
+from ...positional.programs import cast
+from ...positional.reductions import along, reduce
+from ...positional.reshaping import reshape, transpose, unsqueeze
+from ...positional.values import Value, as_array, host
+from .common import Rows, value_of
+from .making import dropout
+
+
+def add_product(x: Value, a: Value, b: Value, *, beta: Any = 1, alpha: Any = 1) -> Value:
+    """Return ``beta * x + alpha * (a @ b)``."""
+    found = _scaled(matmul(a, b), alpha)
+    return found if beta == 0 else elementwise(geon.add, _scaled(x, beta), found)
+
+
+def _scaled(x: Value, factor: Any) -> Value:
+    return x if factor == 1 else elementwise(geon.multiply, x, value_of(factor, x.dtype))
+
+
+def turned(x: Value) -> Value:
+    """Return ``x`` with its last two dimensions exchanged."""
+    rank = len(x.shape)
+    return transpose(x, [*range(rank - 2), rank - 1, rank - 2]) if rank > 1 else x
+
+
+def linear(x: Value, weight: Value, bias: Value | None = None) -> Value:
+    """Return ``x @ weight.T + bias``."""
+    found = matmul(x, turned(weight))
+    return found if bias is None else elementwise(geon.add, found, bias)
+
+
+def attention(
+    q: Value,
+    k: Value,
+    v: Value,
+    mask: Value | None = None,
+    share: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Value:
+    """Return ``softmax(q k^T scale + mask) v``; a bool mask is true where keys take part."""
+    if enable_gqa and q.shape[-3] != k.shape[-3]:
+        k, v = (_repeated(each, q.shape[-3] // each.shape[-3]) for each in (k, v))
+    depth = as_array(host(q.shape[-1], "int64")).tensor
+    factor = geon.rsqrt(geon.cast(depth, q.dtype)) if scale is None else scale
+    scores = elementwise(lambda t: t * factor, matmul(q, turned(k)))
+    if is_causal:
+        rows, columns = numbers(q.shape[-2], 2, 0), numbers(k.shape[-2], 2, 1)
+        mask = elementwise(geon.less_equal, columns, rows)
+    if mask is not None and mask.dtype.kind == "b":
+        low = geon.constant(float("-inf"), dtype=q.dtype)
+        scores = elementwise(lambda m, t: geon.where(m, t, low), mask, scores)
+    elif mask is not None:
+        scores = elementwise(geon.add, scores, cast(mask, q.dtype))
+    weights = along(geon.softmax, scores, [len(scores.shape) - 1])
+    return matmul(dropout(weights, share)[0], v)
+
+
+def _repeated(x: Value, count: Any) -> Value:
+    """Return ``x`` with each head ``count`` times in a row."""
+    *batch, heads, length, depth = x.shape
+    wide = expand(unsqueeze(x, [len(batch) + 1]), [*batch, heads, count, length, depth])
+    return reshape(wide, [*batch, heads * count, length, depth])
+
+
+def distances(x: Value, y: Value, p: float, mode: int | None = None) -> Value:
+    """Return the p-norms of the differences of all pairs of rows."""
+    rank = len(x.shape)
+    gap = elementwise(geon.subtract, unsqueeze(x, [rank - 1]), unsqueeze(y, [rank - 2]))
+
+    def norm(t: geon.Tensor, axes: Any) -> geon.Tensor:
+        if p == 0:
+            return geon.sum(geon.cast(geon.not_equal(t, 0), t.dtype), axes)
+        if p == float("inf"):
+            return geon.max(geon.absolute(t), axes)
+        if p == 2:
+            return geon.L2_norm(t, axes)
+        return geon.power(geon.sum(geon.power(geon.absolute(t), p), axes), 1 / p)
+
+    return reduce(norm, gap, [rank], keep=False)
+
+
+ROWS: Rows = {
+    **dict.fromkeys(("mm", "bmm", "matmul"), lambda x, y: matmul(x, y)),
+    "addmm": add_product,
+    "baddbmm": add_product,
+    "linear": linear,
+    "scaled_dot_product_attention": attention,
+    "_cdist_forward": distances,
+}

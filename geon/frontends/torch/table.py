@@ -1,0 +1,37 @@
+"""The table of operators of PyTorch: one row for a name and an overload."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ..positional.tables import TableRow, table_of
+from ..positional.values import Size
+
+FAMILIES = (
+    "elementwise", "making", "movement", "indexing", "reductions", "products", "normalisation",
+    "convolution", "recurrent", "control",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The dtype and the shape that the program states for a result."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[Size, ...]
+
+
+@cache
+def operator_table() -> dict[str, TableRow]:
+    """Return the rows of all families by name: ``add.Tensor``, and ``relu`` for a default.
+
+    A row takes the arguments of the operator's schema. Tensors are values of ``positional``, lists
+    of them are lists, symbolic integers are length expressions, inner graphs are functions. A
+    parameter ``result`` takes what the program declares for the first result, and ``results`` for
+    all.
+    """
+    return table_of(f"{__package__}.operators", FAMILIES)

@@ -13,7 +13,9 @@ from geon.op_graph.rewriting.driver import RuleSet, rewrite
 ROOT = Path(geon.__file__).parent
 # The files that run rules, or copy ops, for lines of the user's, or into a computation's own table.
 DRIVERS = {
+    "frontends/jax/loading.py",
     "frontends/onnx/builder.py",
+    "frontends/torch/loading.py",
     "transformers/lowering/planning/derivable_values.py",
     "op_graph/transforms/clone.py",
     "op_graph/autodiff/custom_deriv.py",

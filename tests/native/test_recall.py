@@ -197,3 +197,19 @@ def test_a_target_is_read_on_class_and_instance_and_may_be_stated():
         stated.target = dataclasses.replace(own, name="its own")
         assert outline_of(stated).name == "its own"
         assert "its own" in repr(stated)
+
+
+def test_sets_of_sets_have_one_text_in_every_process():
+    text = (
+        "import json\nfrom geon.transformers.cache.serialization import to_json\n"
+        "sets = frozenset(frozenset((f'{k}{n}', n) for n in range(5)) for k in 'abcdef')\n"
+        "print(json.dumps(to_json(sets, {})))"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", text],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)}, capture_output=True, text=True,
+        ).stdout
+        for seed in range(3)
+    }  # fmt: skip
+    assert len(found) == 1 and "a0" in found.pop()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
+import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -36,7 +37,8 @@ def to_json(value: Any, parts: Mapping[str, str]) -> Any:
     if isinstance(value, tuple):
         return [to_json(each, parts) for each in value]
     if isinstance(value, frozenset):
-        return {"set": [to_json(each, parts) for each in sorted(value, key=str)]}
+        # By text, since the order in which sets are shown differs from process to process.
+        return {"set": sorted([to_json(each, parts) for each in value], key=json.dumps)}
     if isinstance(value, dict):
         return {"table": [[key, to_json(each, parts)] for key, each in value.items()]}
     if parts.get(type(value).__name__) == type(value).__module__:

@@ -362,7 +362,11 @@ def test_windows_over_pixels_of_a_product_are_no_step_of_its_blocks():
         (geon.mean(hidden, [X, Y]), "dot"),  # which reads each pixel once
     ):
         f = geon.NativeTransformer(threads=1).computation(out, image, w, each, bias)
-        product, *others = f.stages().schedule.kernels
+        product, *others = [
+            kernel
+            for kernel in f.stages().schedule.kernels
+            if kernel.op.primitive.name != "copy"  # of weights, for vectors
+        ]
         assert isinstance(product.work, Contraction) and not chains(f)
         assert len(others) == 1 and product.results[0].primitive.name == stored
         given = [
@@ -371,3 +375,24 @@ def test_windows_over_pixels_of_a_product_are_no_step_of_its_blocks():
         ]
         g = geon.make_transformer("numpy").computation(out, image, w, each, bias)
         np.testing.assert_allclose(f(*given), g(*given), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "order, pixels, copied",
+    [("NXYC", 40, True), ("NCXY", 40, False), ("NXYC", 3, False)],
+)
+def test_weights_of_depthwise_convolutions_lie_as_their_vectors_do(order, pixels, copied):
+    axes = {"N": geon.Axis("N", 1), "X": geon.Axis("X", pixels), "Y": geon.Axis("Y", pixels)}
+    axes["C"] = geon.Axis("C", 48)
+    R, S = geon.Axis("R", 3), geon.Axis("S", 3)
+    x, w = geon.placeholder([axes[n] for n in order]), geon.placeholder([axes["C"], R, S])
+    windows = {"X": geon.Window(R, pad=1), "Y": geon.Window(S, pad=1)}
+    out = geon.convolution(x, w, windows, over=[])
+    f = geon.NativeTransformer(threads=1).computation(out, x, w)
+    kernels = f.stages().schedule.kernels
+    layouts = [k.op.attrs.layout for k in kernels if k.op.primitive.name == "copy"]
+    assert (("R", "S", "C") in layouts) == copied
+    random = np.random.default_rng(0)
+    given = [random.normal(size=op.axes.lengths).astype("f4") for op in (x, w)]
+    g = geon.make_transformer("numpy").computation(out, x, w)
+    np.testing.assert_allclose(f(*given), g(*given), rtol=1e-4, atol=1e-4)

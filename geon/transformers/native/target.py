@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from ...op_graph.axes.lengths import is_below, product
 from ...op_graph.core.primitive import PRIMITIVES
 from ...op_graph.op_graph import Op
 from ..kernels.scans.scalarised_scans import TurnBounds
 from ..lowering.facts.target import Arrangement, Layout, Target
 from ..lowering.fusion import fusion_groups
+from ..lowering.fusion.op_facts import is_product, shows
 from ..lowering.fusion.thin_products import SHORT_SUMS
 from ..lowering.rules.loop_rules import LAST, RULES
 from ..lowering.rules.split_reductions import SPLIT_FOLDS
@@ -15,10 +17,35 @@ from .emit.scratch import scratch_of
 from .machine.measured_machine import MODEL, machine
 from .products.packed_weight_cache import packed_copies
 
+# Minimum known elements of a result for each of the weights that are copied to be read in vectors.
+MIN_WEIGHT_USES = 16
+
 
 def arrange(op: Op, x: Layout, y: Layout) -> Arrangement:
-    """Keep the layouts of the operands and give the result the order of its axes."""
-    return Arrangement((None, None), op.axes.names)
+    """Give the result the order of its axes; copy weights of windows that vectors cannot read."""
+    first, second = [
+        weight_order(op, *args)
+        for args in ((op.args[1], op.args[0], x), (op.args[0], op.args[1], y))
+    ]
+    return Arrangement((first, second), op.axes.names)
+
+
+def weight_order(op: Op, windows: Op, weights: Op, layout: Layout) -> tuple[str, ...] | None:
+    """Return the order in which a vector of a depthwise convolution's weights is contiguous.
+
+    The vectors of its nest go over the innermost axis of the images. Return None if that is no axis
+    of the weights, if they are in such an order, or if ``op`` is another reduction.
+    """
+    kept = [name for name in windows.axes.names if name in op.axes.names]
+    if not (shows(windows) and kept and kept[-1] in weights.axes) or is_product(op):
+        return None
+    if not set(weights.axes.names) <= set(windows.axes.names):
+        return None
+    repeats = product(a.expression for a in op.axes if a.name not in weights.axes)
+    if is_below(repeats, MIN_WEIGHT_USES) or layout.order[-1] == kept[-1]:
+        return None
+    shared = [name for name in kept if name in weights.axes]
+    return tuple([name for name in weights.axes.names if name not in shared] + shared)
 
 
 # Maximum scalar statements of a scan iteration whose small tensors are scalarised. For one row,

@@ -70,6 +70,8 @@ class Repeats:
             return False
         if op in self.after_contraction and any(use.shown for use in uses):
             return False
+        if op.primitive.name == "copy" and op.attrs.layout is not None:
+            return False  # it is there for the order of its elements in memory
         if op.primitive.cost == "slow" and any(
             self.again_along(op, uses, group) for group in users
         ):

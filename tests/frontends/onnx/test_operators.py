@@ -190,3 +190,8 @@ def test_pools_of_regions():
 def test_a_length_that_depends_on_data_is_refused():
     with pytest.raises(UnknownValueError, match="must be known when the model is imported"):
         load(model_of("NonZero", [ROWS], domain=""))
+
+
+@pytest.mark.parametrize("rows", [2, 4, 5])
+def test_the_last_part_of_an_open_length_is_the_smaller_one(rows):
+    check("Split", ROWS[:rows], outputs=2, domain="", open_rows=True, num_outputs=2)

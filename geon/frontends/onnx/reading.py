@@ -11,6 +11,7 @@ import onnx
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
+from ...transformers.runtime.files import path_text
 from .errors import ModelError
 
 MAX_NESTED_GRAPHS = 50  # sub-graphs inside each other; also calls of functions
@@ -41,7 +42,7 @@ def read(model: Any) -> Source:
     elif isinstance(model, (bytes, bytearray, memoryview)):
         proto = _parsed(bytes(model), "the bytes given")
     else:
-        path = os.fspath(model)
+        path = path_text(model)
         name, folder = os.path.basename(path), os.path.dirname(os.path.abspath(path))
         try:
             with open(path, "rb") as file:

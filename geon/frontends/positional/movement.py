@@ -123,10 +123,14 @@ def _bounds(length: Size, part: Part) -> slice:
         if len(range(first, last, step)) == 0:
             return slice(0, 0)
         return slice(first, None if last < 0 else last, step)
+    way = 1 if step > 0 else -1
+    beyond = isinstance(start, int) and start * way >= LARGE
+    if beyond or (isinstance(stop, int) and stop * way <= -LARGE):
+        return slice(0, 0)
     if isinstance(start, int) and isinstance(length, Length):
         start = _open_bound(start, length, step < 0)
     if isinstance(stop, int) and isinstance(length, Length):
-        stop = _open_bound(stop, length, False)
+        stop = _open_bound(stop, length, step < 0)
     if step < 0:
         start = None if start == length - 1 or start == length else start
     else:

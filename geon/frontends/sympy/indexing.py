@@ -111,9 +111,14 @@ def element(expr: Any, base: Tensor, values: list[Any], scope: Scope) -> Tensor:
     x = base
     for axis, index, value in zip(base.axes, indices, values, strict=True):
         symbol, offset = _bound(index, scope)
+        if index.is_integer is False:
+            at = f"the index {index} of {expr} along {axis} (of {base} made at {base.line_info})"
+            raise ArgumentError(f"{user_call('from_sympy')}: {at} is no integer; give an integer")
         if isinstance(value, int):
             x = take(x, {axis.name: _checked(value, axis, expr)})
         elif symbol is not None and symbol.axis.name not in x.axes:
+            if isinstance(symbol.start, int):
+                _checked(symbol.start + offset, axis, expr)
             x = _along(x, axis, symbol, offset)
         else:
             x = gather(x, cast(value, "int64"), axis.name)

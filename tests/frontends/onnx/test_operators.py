@@ -7,7 +7,7 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 import geon
-from geon.frontends.onnx import backend, load
+from geon.frontends.onnx import backend, load, save
 from geon.frontends.positional.values import UnknownValueError
 
 RANDOM = np.random.default_rng(0)
@@ -190,3 +190,15 @@ def test_pools_of_regions():
 def test_a_length_that_depends_on_data_is_refused():
     with pytest.raises(UnknownValueError, match="must be known when the model is imported"):
         load(model_of("NonZero", [ROWS], domain=""))
+
+
+@pytest.mark.parametrize("rows", [2, 4, 5])
+def test_the_last_part_of_an_open_length_is_the_smaller_one(rows):
+    check("Split", ROWS[:rows], outputs=2, domain="", open_rows=True, num_outputs=2)
+
+
+def test_a_sort_of_an_open_length_is_read_back(tmp_path):
+    x = geon.placeholder([geon.Axis("N"), geon.Axis("C", 4)], name="x")
+    save(tmp_path / "sort.onnx", {"sorted": geon.sort(x, "N")}, [x])
+    found = load(tmp_path / "sort.onnx").computation(NUMPY)(ROWS)["sorted"]
+    np.testing.assert_array_equal(found, np.sort(ROWS, 0))

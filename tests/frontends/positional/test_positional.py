@@ -134,7 +134,10 @@ def test_slices_of_open_lengths():
     array = numbers(6, 3)
     cases = [(Part(1), slice(1, None)), (Part(0, -1), slice(0, -1)), (Part(-2), slice(-2, None)),
              (Part(2, 4), slice(2, 4)), (Part(step=-1), slice(None, None, -1)),
-             (Part(0, 2**40), slice(None)), (Part(0, N.length), slice(None))]  # fmt: skip
+             (Part(0, 2**40), slice(None)), (Part(0, N.length), slice(None)),
+             (Part(-1, -(2**63), -1), slice(None, None, -1)), (Part(2**40, 2**63, 1), slice(0, 0)),
+             (Part(-2, -(2**31), -2), slice(-2, None, -2)), (Part(-1, 2**40, -1), slice(0, 0)),
+             (Part(-(2**40), -(2**63), -1), slice(0, 0))]  # fmt: skip
     for part, at in cases:
         found = slices(input_array(x), {0: part})
         np.testing.assert_array_equal(computed(found, {x: array}), array[at])

@@ -225,6 +225,14 @@ REFUSED = {
         lambda v: geon.from_sympy(sympy.IndexedBase("x")[-1], {x: v}),
         "index -1 of x",
     ),
+    "a negative index of a sum": (
+        lambda v: geon.from_sympy(sympy.Sum(sympy.IndexedBase("x")[i - 3], (i, 0, 3)), {x: v}),
+        "index -3 of x",
+    ),
+    "an index that is no integer": (
+        lambda v: geon.from_sympy(sympy.IndexedBase("x")[HALF], {x: v}),
+        "index 1/2 of .* is no integer",
+    ),
     "an order": (lambda v: geon.from_sympy(sympy.polygamma(x, x), {x: v}), "no integer"),
 }
 

@@ -87,9 +87,9 @@ def split_along(
 
 def _equal_parts(length: Size, count: int) -> list[Size]:
     """Return ``count`` lengths, the last one smaller if the length is no multiple."""
-    if not isinstance(length, int):
-        return [length // count] * count
     whole = -(-length // count)
+    if not isinstance(length, int):
+        return [*[whole] * (count - 1), length - whole * (count - 1)]
     return [max(min(whole, length - k * whole), 0) for k in range(count)]
 
 

@@ -68,7 +68,7 @@ def top_k(
     if largest:
         values, indices = geon.top_k(given.tensor, int(k), line)
         return array(values, given.dims), array(indices, given.dims)
-    indices = geon.argsort(given.tensor, line)[{line: slice(0, int(k))}]
+    indices = geon.argsort(given.tensor, line)[{line: slice(0, k)}]
     numbers = array(indices, given.dims)
     return gather_elements(x, numbers, at), numbers
 

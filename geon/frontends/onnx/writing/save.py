@@ -19,6 +19,7 @@ from ....op_graph.nodes import made_at
 from ....op_graph.op_graph import Leaf, Op, VoidOp, deep_order
 from ....op_graph.values.tree import SINGLE, Structure, is_mapping, structure_of
 from ....transformers.base import Transformer, make_transformer
+from ....transformers.runtime.files import path_text
 from .model import Port, build_model
 from .target import OnnxExporter
 
@@ -219,7 +220,7 @@ def _outputs(f: Computation, results: Any) -> list[Port]:
 
 def _write(path: str | os.PathLike[str], proto: Any, external: bool | None) -> None:
     """Check a model, write it beside its place, and give it its name at last."""
-    target = Path(path)
+    target = Path(path_text(path))
     size = sum(tensor.ByteSize() for tensor in proto.graph.initializer)
     external = size > MAX_INTERNAL_BYTES if external is None else external
     data = f"{target.name}.data"

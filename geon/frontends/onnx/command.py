@@ -18,6 +18,8 @@ from .comparing import compare
 from .model import load
 from .reading import Source, graphs_in, read
 
+MAX_LENGTH = 1 << 32  # of an open axis on the command line
+
 
 def main(options: argparse.Namespace) -> int:
     """Print the report of a model; return 0, or 1 after an error that geon raised."""
@@ -90,6 +92,8 @@ def given_lengths(given: Sequence[str], model: ImportedModel) -> dict[str, int]:
         if name not in found or not length.isdecimal():
             names = ", ".join(found) or "none"
             raise ArgumentError(f"--lengths {text}: give NAME=LENGTH; the open axes are {names}")
+        if int(length) > MAX_LENGTH:
+            raise ArgumentError(f"--lengths {text}: give at most {MAX_LENGTH:,}")
         found[name] = int(length)
     return found
 

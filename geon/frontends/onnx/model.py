@@ -15,6 +15,7 @@ from ...errors import ArgumentError
 from ...op_graph.axes.lengths import may_equal
 from ...op_graph.op_graph import Leaf
 from ...op_graph.values.dtypes import DTYPES, FLOATS
+from ...op_graph.values.tree import is_mapping
 from ..positional.imported_model import ImportedModel
 from ..positional.small_dtypes import FORMATS, SmallArray, held_dtype, is_small, wide
 from ..positional.values import HostArray, PositionalArray, Weight, full_tensor, host, input_array
@@ -24,6 +25,7 @@ from .naming import inferred_names, input_axes, stated_names
 from .reading import Source, read
 from .tensors import dtype_of
 
+MAX_LISTED = 8  # names in an error
 MAX_HOST_ELEMENTS = 1024  # of an initializer of integers that is a constant, not a variable
 
 
@@ -57,10 +59,39 @@ def load(
     """
     source = read(path_or_model)
     check_operators(source)
-    patterns = ["*"] if frozen is True else [] if frozen is False else frozen
-    patterns = [patterns] if isinstance(patterns, str) else list(patterns)
+    patterns = frozen_patterns(frozen, source)
+    for kind, given in (("axes", axes), ("values", values)):
+        if given is not None and not is_mapping(given):
+            raise ArgumentError(
+                f"{kind}={given!r} is no dictionary; give one from names of inputs, such as "
+                f"{kind}={{'x': ...}}"
+            )
     parts = _Loading(source, dict(axes or {}), dict(values or {}), patterns)
     return ImportedModel(source.name, parts.inputs, parts.outputs, parts.variables, parts.texts)
+
+
+def frozen_patterns(frozen: Any, source: Source) -> list[str]:
+    """Return the patterns of names of constant initializers.
+
+    Raises ``ArgumentError`` for other types, and for a pattern that no initializer matches.
+    """
+    if isinstance(frozen, bool):
+        return ["*"] if frozen else []
+    patterns = [frozen] if isinstance(frozen, str) else frozen
+    if not isinstance(patterns, (list, tuple, set)) or not all(
+        isinstance(pattern, str) for pattern in patterns
+    ):
+        raise ArgumentError(
+            f"frozen={frozen!r}: give True, or patterns of names, such as 'encoder.*'"
+        )
+    names = [each.name for each in source.model.graph.initializer]
+    for pattern in patterns:
+        if not fnmatch.filter(names, pattern):
+            raise ArgumentError(
+                f"frozen={pattern!r} matches no initializer of {source.name}; it has "
+                f"{', '.join(names[:MAX_LISTED]) or 'none'}{', ...' if names[MAX_LISTED:] else ''}"
+            )
+    return list(patterns)
 
 
 class _Loading:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ...errors import ArgumentError
 from ...op_graph.op_graph import Leaf
 from ...transformers.base import Transformer, make_transformer
 
@@ -35,9 +36,14 @@ class ImportedModel:
         """Return a callable from arrays of the inputs, in order, to a dictionary of the outputs.
 
         ``options`` are those of ``transformer.computation``; the default transformer is that of
-        ``geon.make_transformer``.
+        ``geon.make_transformer``. Raises ``ArgumentError`` for what is no transformer.
         """
         used = make_transformer() if transformer is None else transformer
+        if not isinstance(used, Transformer):
+            raise ArgumentError(
+                f"transformer={used!r} is no transformer; give one, such as "
+                "geon.make_transformer('native')"
+            )
         return used.computation(self.outputs, *self.inputs.values(), **options)
 
     def __repr__(self) -> str:

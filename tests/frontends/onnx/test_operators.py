@@ -202,3 +202,9 @@ def test_a_sort_of_an_open_length_is_read_back(tmp_path):
     save(tmp_path / "sort.onnx", {"sorted": geon.sort(x, "N")}, [x])
     found = load(tmp_path / "sort.onnx").computation(NUMPY)(ROWS)["sorted"]
     np.testing.assert_array_equal(found, np.sort(ROWS, 0))
+
+
+def test_a_start_before_the_front_is_the_front():
+    """The standard clamps it to the first element; Python has an empty slice."""
+    bounds = [np.array([n]) for n in (-100, -200, 0, -1)]
+    np.testing.assert_array_equal(computed("Slice", ROWS, *bounds, domain="")[0], ROWS[:1])

@@ -271,3 +271,52 @@ def test_what_is_written_can_be_read(tmp_path):
     expected = geon.NumPyTransformer().computation(results, x, label)(*data)
     for value, wanted in zip(found.values(), expected.values(), strict=True):
         np.testing.assert_allclose(value, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_constants_are_no_weights_when_they_are_read_back(tmp_path):
+    x = geon.placeholder([N, C], name="x")
+    w = variable([C], "w")
+    path = tmp_path / "constants.onnx"
+    save(path, {"y": geon.tanh(x * w) * 3.5 + 0.25}, [x])
+    model = load(path)
+    assert list(model.variables) == ["w"]
+    given = random(3, 4)
+    found = model.computation(geon.NumPyTransformer())(given)["y"]
+    np.testing.assert_allclose(found, session(path).run(None, {"x": given})[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "write, text",
+    [
+        (lambda path, x: save(path / "gone" / "x.onnx", x * 2, [x]), "No such file"),
+        (lambda path, x: save(path, x * 2, [x]), "cannot be written"),
+        (lambda path, x: save(path / "x.onnx", {}, [x]), "there is no result"),
+        (lambda path, x: save(path / "x.onnx", x * 2, "x"), "give placeholders"),
+        (lambda path, x: save(path / "x.onnx", x * 2, [3]), "give placeholders"),
+        (lambda path, x: save(path / "x.onnx", x * 2, None), "give placeholders"),
+        (lambda path, x: save(path / "x.onnx", x * 2, [x], transformer="numpy"), "no transformer"),
+    ],
+)
+def test_wrong_arguments_are_refused(tmp_path, write, text):
+    with pytest.raises(geon.GeonError, match=text):
+        write(tmp_path, geon.placeholder([N], name="x"))
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "options, text",
+    [
+        ({"axes": 5}, "axes=5 is no dictionary"),
+        ({"values": [1]}, "is no dictionary"),
+        ({"frozen": 3}, "give True, or patterns"),
+        ({"frozen": ["w", 3]}, "give True, or patterns"),
+        ({"frozen": "v*"}, "matches no initializer of m.onnx; it has w"),
+    ],
+)
+def test_wrong_arguments_of_load_are_refused(tmp_path, options, text):
+    x = geon.placeholder([C], name="x")
+    save(tmp_path / "m.onnx", {"y": x * variable([C], "w")}, [x])
+    with pytest.raises(geon.ArgumentError, match=text):
+        load(tmp_path / "m.onnx", **options)
+    with pytest.raises(geon.ArgumentError, match="'numpy' is no transformer"):
+        load(tmp_path / "m.onnx").computation("numpy")

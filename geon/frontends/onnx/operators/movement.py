@@ -48,7 +48,15 @@ def slice_by_inputs(
     strides = [1] * len(first) if steps is None else known_list(steps, "steps")
     at = positions(where, len(x.shape))
     bounds = zip(at, first, last, strides, strict=True)
-    return slices(x, {k: Part(_size(a), _size(b), int(c)) for k, a, b, c in bounds})
+    return slices(
+        x, {k: Part(_start(_size(a), x.shape[k], c), _size(b), int(c)) for k, a, b, c in bounds}
+    )
+
+
+def _start(start: Size, length: Size, step: int) -> Size:
+    """Return a start; one before the front is the front also of a negative step, unlike Python's."""
+    known = isinstance(start, int) and isinstance(length, int)
+    return 0 if known and step < 0 and start < -length else start
 
 
 def _size(bound: Any) -> Size:

@@ -73,6 +73,10 @@ class NodeWriter:
             self.initializers[known] = array
         return known
 
+    def constants(self) -> list[str]:
+        """Return the names of the initializers that are constants of the computation."""
+        return list(self._constants.values())
+
     @contextmanager
     def subgraph(self) -> Iterator[list[Any]]:
         """Collect new nodes in a list of their own."""

@@ -16,6 +16,7 @@ from .lengths import LengthWriter
 from .rows import ROWS
 
 Array = np.ndarray[Any, Any]
+MAX_NODE_BYTES = 1 << 16  # of a constant that is a node; larger ones may be external data
 
 
 class Port(NamedTuple):
@@ -65,11 +66,20 @@ def build_model(
     ]
     needed = {port.name for port in (*inputs, *outputs)}
     nodes = pruned([*exporter.lengths.nodes, *graph.nodes], needed)
-    tensors = [
-        onnx.numpy_helper.from_array(array, own)
+    # Constants are nodes, so that a reader takes initializers alone for weights.
+    small = {own for own in graph.constants() if graph.initializers[own].nbytes <= MAX_NODE_BYTES}
+    stored = {
+        own: onnx.numpy_helper.from_array(array, own)
         for own, array in graph.initializers.items()
         if own in needed
+    }
+    tensors = [tensor for own, tensor in stored.items() if own not in small]
+    first = [
+        helper.make_node("Constant", [], [own], value=tensor)
+        for own, tensor in stored.items()
+        if own in small
     ]
+    nodes = [*first, *nodes]
     made = helper.make_model(
         helper.make_graph(nodes, name, described[0], described[1], tensors),
         opset_imports=[helper.make_opsetid("", OPSET_VERSION)],

@@ -130,7 +130,15 @@ def _lowered(
 
     Open lengths of variables are those of their values.
     """
-    given = (inputs,) if isinstance(inputs, Leaf) else tuple(inputs)
+    listed = [inputs] if isinstance(inputs, Leaf) else inputs
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(x, Leaf) for x in listed):
+        raise ArgumentError(f"{what}: inputs={inputs!r}; give placeholders, in a list")
+    if not (transformer is None or isinstance(transformer, Transformer)):
+        raise ArgumentError(
+            f"{what}: transformer={transformer!r} is no transformer; give the one that has the "
+            "values of the variables"
+        )
+    given = tuple(listed)
     _refuse(what, [op for _, op in _places(results) if isinstance(op, Op)], given)
     if transformer is None:
         with make_transformer("numpy") as owner:
@@ -221,9 +229,22 @@ def _outputs(f: Computation, results: Any) -> list[Port]:
 def _write(path: str | os.PathLike[str], proto: Any, external: bool | None) -> None:
     """Check a model, write it beside its place, and give it its name at last."""
     target = Path(path_text(path))
+    if not proto.graph.output:
+        raise ArgumentError(f"{str(target)!r} was not written: there is no result; give one")
     size = sum(tensor.ByteSize() for tensor in proto.graph.initializer)
     external = size > MAX_INTERNAL_BYTES if external is None else external
     data = f"{target.name}.data"
+    try:
+        _replace(target, data, proto, external)
+    except OSError as error:
+        raise ArgumentError(
+            f"{str(target)!r} cannot be written: {error.strerror or error}; give the path of a "
+            "file in a folder that can be written"
+        ) from error
+
+
+def _replace(target: Path, data: str, proto: Any, external: bool) -> None:
+    """Write and check a model in a temporary folder beside its place, then rename it."""
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
         made = Path(folder) / target.name
         options: Any = {"location": data, "size_threshold": MIN_EXTERNAL_BYTES} if external else {}

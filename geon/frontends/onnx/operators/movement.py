@@ -54,7 +54,7 @@ def slice_by_inputs(
 
 
 def _start(start: Size, length: Size, step: int) -> Size:
-    """Return a start; one before the front is the front also of a negative step, unlike Python's."""
+    """Return a start; unlike Python's, one before the front is the front for each step."""
     known = isinstance(start, int) and isinstance(length, int)
     return 0 if known and step < 0 and start < -length else start
 

@@ -66,6 +66,13 @@ def load(
                 f"{kind}={given!r} is no dictionary; give one from names of inputs, such as "
                 f"{kind}={{'x': ...}}"
             )
+    for name, names in (axes or {}).items():
+        listed = isinstance(names, (list, tuple, geon.Axes))
+        if not listed or not all(isinstance(each, (str, geon.Axis)) and each for each in names):
+            raise ArgumentError(f"axes of {name!r}: {names!r}; give a list of names or axes")
+        shown = [str(each.name if isinstance(each, geon.Axis) else each) for each in names]
+        if len({*shown}) < len(shown):
+            raise ArgumentError(f"axes of {name!r}: {names!r} has one name twice; name each apart")
     parts = _Loading(source, dict(axes or {}), dict(values or {}), patterns)
     return ImportedModel(source.name, parts.inputs, parts.outputs, parts.variables, parts.texts)
 

@@ -308,6 +308,10 @@ def test_wrong_arguments_are_refused(tmp_path, write, text):
     [
         ({"axes": 5}, "axes=5 is no dictionary"),
         ({"values": [1]}, "is no dictionary"),
+        ({"axes": {"x": None}}, "axes of 'x': None; give a list"),
+        ({"axes": {"x": "ab"}}, "axes of 'x': 'ab'; give a list"),
+        ({"axes": {"x": [""]}}, "give a list of names"),
+        ({"axes": {"x": ["a", "a"]}}, "has one name twice"),
         ({"frozen": 3}, "give True, or patterns"),
         ({"frozen": ["w", 3]}, "give True, or patterns"),
         ({"frozen": "v*"}, "matches no initializer of m.onnx; it has w"),

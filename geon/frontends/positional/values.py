@@ -209,15 +209,20 @@ def known(value: Value, what: str = "a value") -> np.ndarray[Any, Any]:
     if len(names) < len(leaves):
         error.args = (f"{error}the step of a loop",)
         raise error
-    cure = "values={" + ", ".join([f"{name!r}: array" for name in names]) + "}"
-    error.args = (f"{error}{', '.join(names)}; give load the value: {cure}",)
-    error.inputs = names
+    weights = [str(leaf.name) for leaf in value.tensor.variables()]
+    cures = [f"values={{{name!r}: array}}" for name in names if name not in weights]
+    cures += [f"frozen={weights}"] if weights else []
+    error.args = (f"{error}{', '.join(names)}; give load {' and '.join(cures)}",)
+    error.inputs = tuple([name for name in names if name not in weights])
     if leaves:
         raise error
     try:
         found = interpret([value.tensor], {}, {})[value.tensor]
     except KeyError:  # an open length
-        error.args = (f"{what} must be known when the model is imported, and depends on lengths",)
+        error.args = (
+            f"{what} must be known when the model is imported, and depends on lengths in a way "
+            "that no expression of lengths has; give them: axes={name: [..., geon.Axis('T', 8)]}",
+        )
         raise error from None
     order = [value.tensor.axes.names.index(dim.name) for dim in value.dims if dim is not None]
     return np.transpose(found, order).reshape([int(length) for length in value.shape])

@@ -80,6 +80,7 @@ ALLOWED = {
         "geon.errors",
         "geon.op_graph*",
         "geon.transformers.base",
+        "geon.transformers.runtime.files",  # checks of paths
         "geon.frontends.positional*",
         "geon.frontends.onnx.writing*",
     ],
@@ -92,6 +93,7 @@ ALLOWED = {
         "geon.transformers.computation",
         "geon.transformers.lowering.facts.target",
         "geon.transformers.lowering.rules.lowering_rules",
+        "geon.transformers.runtime.files",  # checks of paths
     ],
     **{
         f"geon.frontends.{name}": [

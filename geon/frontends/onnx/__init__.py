@@ -8,6 +8,10 @@ package needs ``onnx``: ``pip install onnx``.
 
 from __future__ import annotations
 
+import importlib as _importlib
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
 from ...errors import UnavailableError
 
 try:
@@ -23,7 +27,9 @@ from ..positional.values import UnknownValueError
 from .errors import ModelError
 from .model import load
 from .table import register
-from .writing.save import save, save_training
+
+if _TYPE_CHECKING:
+    from .writing.save import save, save_training
 
 __all__ = [
     "ImportedModel",
@@ -35,3 +41,14 @@ __all__ = [
     "save",
     "save_training",
 ]
+
+
+def __getattr__(name: str) -> _Any:
+    """Return a function that writes; its modules are imported when it is first asked for."""
+    if name in ("save", "save_training"):
+        return getattr(_importlib.import_module(".writing.save", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -329,7 +329,7 @@ def _held(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
             )
     with np.errstate(all="ignore"):
         made = array.astype(dtype)
-    if kind(dtype) == "f" and not np.isfinite(made).all():
+    if kind(dtype) == "f" and array.dtype != made.dtype and not np.isfinite(made).all():
         lost = ~np.isfinite(made) & np.isfinite(array.astype(np.float64))
         if lost.any():
             raise DTypeError(

@@ -97,7 +97,8 @@ class Subgraph:
 class Scope:
     """Values by name; those of ``outer`` are seen, too. ``opsets`` hold for its nodes.
 
-    ``attributes`` are those of the call of a function, which its nodes refer to by name.
+    ``attributes`` are those of the call of a function, which its nodes refer to by name. ``calls``
+    are the names of the functions around.
     """
 
     values: Values
@@ -105,6 +106,7 @@ class Scope:
     outer: Scope | None = None
     attributes: Mapping[str, AttributeProto] | None = None
     depth: int = 0
+    calls: tuple[str, ...] = ()
 
     def find(self, name: str) -> Any:
         """Return the value of a name; raise ``ModelError`` if nothing makes it."""
@@ -124,7 +126,7 @@ class Scope:
 
     def inside(self) -> Scope:
         """Return the scope of a graph in a node of this one."""
-        return Scope({}, self.opsets, self, self.attributes, self.depth + 1)
+        return Scope({}, self.opsets, self, self.attributes, self.depth + 1, self.calls)
 
 
 class Builder:
@@ -163,9 +165,9 @@ class Builder:
                 except (UnsupportedError, MemoryError):
                     raise
                 except (GeonError, *BAD_NODE) as error:
+                    reason = self._missing(node, scope) or _reason(error)
                     raise ModelError(
-                        f"{what} of {self.source.name}: {_reason(error)}"
-                        + _inputs_text(node, scope)
+                        f"{what} of {self.source.name}: {reason}" + _inputs_text(node, scope)
                     ) from error
 
     def _node(self, node: onnx.NodeProto, scope: Scope) -> None:
@@ -233,6 +235,16 @@ class Builder:
             inputs.pop()
         return row.apply(inputs, keywords)
 
+    def _missing(self, node: onnx.NodeProto, scope: Scope) -> str:
+        """Return the reason of an error if a node lacks an input that its operator needs."""
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        schema = schema_of(domain, node.op_type, scope.opsets.get(domain, 0))
+        for number, needed in enumerate(schema.inputs if schema is not None else ()):
+            given = number < len(node.input) and node.input[number]
+            if not given and needed.option == onnx.defs.OpSchema.FormalParameterOption.Single:
+                return f"input {number} ({needed.name}), which the operator needs, is missing"
+        return ""
+
     def version(self, domain: str, opsets: Mapping[str, int]) -> int:
         """Return the version of a domain; raise ``ModelError`` if it is not imported."""
         found = opsets.get(domain)
@@ -274,6 +286,12 @@ class Builder:
         attributes: Mapping[str, AttributeProto],
         scope: Scope,
     ) -> list[Any]:
+        own = ".".join(filter(None, [function.domain, function.name]))
+        if own in scope.calls:
+            raise ModelError(
+                f"the function {own} calls itself ({' calls '.join([*scope.calls, own])}), which "
+                "ONNX excludes; write the repetition as a Loop"
+            )
         if scope.depth >= MAX_NESTED_GRAPHS:
             raise ModelError(f"functions call each other more than {MAX_NESTED_GRAPHS} deep")
         if len(inputs) > len(function.input):
@@ -286,7 +304,8 @@ class Builder:
         }
         given = [*inputs, *[None] * (len(function.input) - len(inputs))]
         values = dict(zip(function.input, given, strict=True))
-        inner = Scope(values, {**scope.opsets, **opsets}, None, attributes, scope.depth + 1)
+        calls = (*scope.calls, own)
+        inner = Scope(values, {**scope.opsets, **opsets}, None, attributes, scope.depth + 1, calls)
         self.nodes(function.node, inner)
         # A body for these inputs may lack outputs that the node does not name.
         pairs = zip(node.output, function.output, strict=False)

@@ -87,8 +87,10 @@ def given_lengths(given: Sequence[str], model: ImportedModel) -> dict[str, int]:
         axis.open_name for leaf in model.inputs.values() for axis in leaf.axes if axis.open_name
     )
     found = {str(name): 1 for name in opened}
-    for text in given:
+    for number, text in enumerate(given):
         name, _, length = text.partition("=")
+        if name in [each.partition("=")[0] for each in given[:number]]:
+            raise ArgumentError(f"--lengths {' '.join(given)}: {name} is there twice; give it once")
         if name not in found or not length.isdecimal():
             names = ", ".join(found) or "none"
             raise ArgumentError(f"--lengths {text}: give NAME=LENGTH; the open axes are {names}")

@@ -9,6 +9,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from ...errors import ArgumentError
 from ..positional.small_dtypes import SmallArray, is_small, labelled, wide
 from ..positional.values import HostArray
 
@@ -112,8 +113,16 @@ def register(
             return elementwise(geon.multiply, x, host(factor, "float32"))
     """
 
+    match versions:
+        case (int(), int() | None):
+            since, until = versions
+        case _:
+            raise ArgumentError(
+                f"register: versions={versions!r} is no pair of versions; give the first and the "
+                "last one, or None for no last, such as (1, None)"
+            )
+
     def add(build: Callable[..., Any]) -> Callable[..., Any]:
-        since, until = versions
         _REGISTERED.setdefault((domain, name), []).insert(0, row(name, build, since, until, domain))
         return build
 

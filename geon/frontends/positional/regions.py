@@ -52,7 +52,7 @@ def fitted(value: Any, like: PositionalArray, what: str) -> geon.Tensor:
         for a, b in zip(given.dims, like.dims, strict=True)
     )
     if not fits:
-        raise ArgumentError(f"{what} begins as {like} and becomes {given}; its shape must stay")
+        raise ArgumentError(f"{what} is first {like} and then {given}; give both the same shape")
     return geon.cast_axes(given.tensor, like.tensor.axes)
 
 

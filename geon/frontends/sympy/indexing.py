@@ -111,7 +111,7 @@ def element(expr: Any, base: Tensor, values: list[Any], scope: Scope) -> Tensor:
     x = base
     for axis, index, value in zip(base.axes, indices, values, strict=True):
         symbol, offset = _bound(index, scope)
-        if index.is_integer is False:
+        if not _may_be_integer(index, scope):
             at = f"the index {index} of {expr} along {axis} (of {base} made at {base.line_info})"
             raise ArgumentError(f"{user_call('from_sympy')}: {at} is no integer; give an integer")
         if isinstance(value, int):
@@ -121,8 +121,29 @@ def element(expr: Any, base: Tensor, values: list[Any], scope: Scope) -> Tensor:
                 _checked(symbol.start + offset, axis, expr)
             x = _along(x, axis, symbol, offset)
         else:
+            _check_ends(index, axis, expr, scope)
             x = gather(x, cast(value, "int64"), axis.name)
     return x
+
+
+def _may_be_integer(index: Any, scope: Scope) -> bool:
+    """Return False if an index is no integer, or not for all values of the indices of sums."""
+    bound = {symbol: sympy.Dummy(integer=True) for symbol in scope}
+    integer = index.xreplace(bound).is_integer
+    return bool(integer or (integer is None and not index.free_symbols <= set(scope)))
+
+
+def _check_ends(index: Any, axis: Axis, expr: Any, scope: Scope) -> None:
+    """Raise ``ArgumentError`` if an index that is linear in those of sums becomes negative."""
+    least = sympy.expand(index)
+    for symbol, bound in scope.items():
+        slope = least.coeff(symbol)
+        last = bound.start + bound.axis.expression - 1
+        if not (slope.is_Integer and isinstance(bound.start, int) and isinstance(last, int)):
+            continue
+        least = sympy.expand(least.subs(symbol, bound.start if slope >= 0 else last))
+    if isinstance(least, sympy.Integer):
+        _checked(int(least), axis, expr)
 
 
 def _bound(index: Any, scope: Scope) -> tuple[Index | None, int]:

@@ -17,9 +17,9 @@ from ...op_graph.building.constants import constant_value
 from ...op_graph.building.elementwise_build import Elementwise
 from ...op_graph.core.argument_hints import public
 from ...op_graph.core.source_info import user_call
-from ...op_graph.op_graph import Leaf, Op, Tensor
+from ...op_graph.op_graph import Leaf, Op, RegionOp, Tensor
 from ...op_graph.values.dtypes import kind
-from ...op_graph.values.tree import flat
+from ...op_graph.values.tree import flat, is_mapping
 from .functions import BY_PRIMITIVE
 
 MAX_EVALUATED_DEPTH = 64  # levels below which SymPy evaluates: its rules recurse, and deep ones end
@@ -42,6 +42,11 @@ def to_sympy(ops: Any, symbols: Mapping[Tensor, Any] | None = None) -> Any:
     Raises ``ArgumentError`` with all ops that have no expression, and their lines.
     """
     leaves, structure = flat(ops, "ops")
+    if not (symbols is None or is_mapping(symbols)):
+        raise ArgumentError(
+            f"{user_call('to_sympy')}: symbols={symbols!r} is no mapping; give a dictionary from "
+            "tensors to symbols, such as {x: sympy.Symbol('x')}"
+        )
     writer = _Writer(symbols or {})
     for name, op in leaves:
         if not isinstance(op, Tensor):
@@ -91,7 +96,7 @@ class _Writer:
         """Raise ``ArgumentError`` with the ops that have no expression, if there are any."""
         if self.refused:
             listed = "\n".join(
-                f"  {op.primitive.name}, {op} made at {op.line_info}{reason}"
+                f"  {_shown(op)} made at {op.line_info}{reason}"
                 for op, reason in self.refused.items()
             )
             raise ArgumentError(
@@ -185,6 +190,13 @@ class _Writer:
 
 
 FACTS = {"f": {"real": True}, "i": {"integer": True}, "b": {}}
+
+
+def _shown(op: Op) -> str:
+    """Return an op as messages show it: a result of a region by the region's name."""
+    if op.args and isinstance(op.args[0], RegionOp):
+        return f"a result of {op.args[0].primitive.name}"
+    return f"{op.primitive.name}, {op}"
 
 
 def _index(name: str) -> Any:

@@ -52,7 +52,8 @@ def test_without_onnx_runtime_it_says_how_to_install_it(file, capsys, monkeypatc
 @pytest.mark.parametrize(
     "arguments, text",
     [(["--lengths", "Q=2"], "--lengths Q=2: give NAME=LENGTH; the open axes are N"),
-     (["--lengths", "N=x"], "--lengths N=x: give NAME=LENGTH")],
+     (["--lengths", "N=x"], "--lengths N=x: give NAME=LENGTH"),
+     (["--lengths", "N=2", "N=3"], "N is there twice; give it once")],
 )  # fmt: skip
 def test_wrong_lengths_are_refused(file, capsys, arguments, text):
     assert command.main(["onnx", file, *arguments, "--transformer", "numpy"]) == 1

@@ -77,6 +77,24 @@ def test_one_program_serves_all_lengths():
         np.testing.assert_allclose(f(x)["y"], session.run(None, {"x": x})[0], rtol=1e-4, atol=1e-4)
 
 
+def test_the_operator_of_attention_takes_open_lengths():
+    axes = {
+        "q": ["batch", 2, "time", 4],
+        "k": ["batch", 2, "past", 4],
+        "v": ["batch", 2, "past", 4],
+    }
+    inputs = [tensor(name, shape) for name, shape in axes.items()]
+    proto = model([NODE("Attention", ["q", "k", "v"], ["y"])], inputs, [tensor("y", axes["q"])])
+    proto.opset_import[0].version, proto.ir_version = 23, 10
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    f = frontend.load(proto).computation(geon.NumPyTransformer())
+    for batch, time, past in ((2, 5, 3), (1, 1, 7)):
+        lengths = {"batch": batch, "time": time, "past": past}
+        given = {k: numbers(*[lengths.get(n, n) for n in shape]) for k, shape in axes.items()}
+        expected = session.run(None, given)[0]
+        np.testing.assert_allclose(f(*given.values())["y"], expected, rtol=1e-4, atol=1e-5)
+
+
 def test_the_users_names_of_axes_win():
     loaded = frontend.load(attention(), axes={"x": ["N", geon.Axis("T"), "C"]})
     assert str(loaded.inputs["x"].axes) == "(N, T, C:64)"
@@ -146,6 +164,16 @@ def test_a_deep_model_loads(count):
     assert loaded.outputs[last].axes.names == ("N",)
 
 
+def test_a_function_that_calls_itself_is_refused():
+    again = NODE("F", ["u"], ["v"], domain="own")
+    function = helper.make_function(
+        "own", "F", ["u"], ["v"], [again], [helper.make_opsetid("own", 1)]
+    )
+    given = [NODE("F", ["a"], ["b"], domain="own")], [tensor("a", ["N"])], [tensor("b", ["N"])]
+    with pytest.raises(frontend.ModelError, match=r"calls itself \(own\.F calls own\.F\)"):
+        frontend.load(model(*given, functions=[function], own=1))
+
+
 def refused(nodes, match, error=frontend.ModelError, stored=None):
     stored = stored or {"k": np.ones((2, 7), "float32")}
     proto = model(nodes, [tensor("a", ["N", 3])], [tensor("b", None)], stored)
@@ -165,6 +193,7 @@ def test_bad_graphs_name_the_node_and_the_reason():
     refused([NODE("Concat", ["a", "k"], ["b"])], "the attribute 'axis' is missing")
     refused([NODE("Relu", ["a", "k"], ["b"])], "it has 2 inputs; the operator has 1 to 1")
     refused([NODE("MatMul", ["a", "k"], ["b"])], "the summed lengths are 3 and 2")
+    refused([NODE("Add", ["a", ""], ["b"])], r"input 1 \(B\), which the operator needs, is missing")
     missing = [NODE("Foo", ["a"], ["c"]), NODE("Foo", ["c"], ["d"]), NODE("Bar", ["d"], ["b"])]
     refused(missing, r"Bar \(version 21\): 1, Foo \(version 21\): 2", frontend.UnsupportedError)
 

@@ -295,6 +295,11 @@ def test_constants_are_no_weights_when_they_are_read_back(tmp_path):
         (lambda path, x: save(path / "x.onnx", x * 2, [3]), "give placeholders"),
         (lambda path, x: save(path / "x.onnx", x * 2, None), "give placeholders"),
         (lambda path, x: save(path / "x.onnx", x * 2, [x], transformer="numpy"), "no transformer"),
+        (lambda path, x: save(path / "x.onnx", x * 2, [x], name=3), "name=3 is no text"),
+        (
+            lambda path, x: save(path / "x.onnx", x * 2, [x], specialize={N: 1 << 70}),
+            "has lengths of at most",
+        ),
     ],
 )
 def test_wrong_arguments_are_refused(tmp_path, write, text):

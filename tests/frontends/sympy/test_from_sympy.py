@@ -229,6 +229,14 @@ REFUSED = {
         lambda v: geon.from_sympy(sympy.Sum(sympy.IndexedBase("x")[i - 3], (i, 0, 3)), {x: v}),
         "index -3 of x",
     ),
+    "a negative index of a sum that runs down": (
+        lambda v: geon.from_sympy(sympy.Sum(sympy.IndexedBase("x")[2 - i], (i, 0, 3)), {x: v}),
+        "index -1 of x",
+    ),
+    "an index that is no integer for all steps": (
+        lambda v: geon.from_sympy(sympy.Sum(sympy.IndexedBase("x")[i / 2], (i, 0, 3)), {x: v}),
+        "index i/2 of .* is no integer",
+    ),
     "an index that is no integer": (
         lambda v: geon.from_sympy(sympy.IndexedBase("x")[HALF], {x: v}),
         "index 1/2 of .* is no integer",

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import onnx
 
+from ....errors import ArgumentError
 from ....op_graph.axes.axes import Axes
 from ....op_graph.values.dtypes import DType, name_of
 
 Array = np.ndarray[Any, Any]
 # Operator set 21 with IR version 10: ReduceMax of bool, Gelu, metadata of nodes and values.
 OPSET_VERSION, IR_VERSION = 21, 10
+MAX_LENGTH = (1 << 63) - 1  # a dimension is a signed 64-bit integer
 OTHER_NAMES = {"float32": "FLOAT", "float64": "DOUBLE"}  # the others have geon's, in capitals
 
 
@@ -98,6 +100,12 @@ class NodeWriter:
         The names of all axes are in the metadata ``geon.axes``, separated by commas.
         """
         lengths = [axes[each].expression for each in order]
+        for each, length in zip(order, lengths, strict=True):
+            if isinstance(length, int) and length > MAX_LENGTH:
+                raise ArgumentError(
+                    f"the axis {each} of {name} has length {length}, and ONNX has lengths of at "
+                    f"most {MAX_LENGTH}; give a smaller one"
+                )
         shape = [length if isinstance(length, int) else str(length) for length in lengths]
         made = onnx.helper.make_tensor_value_info(name, element_type(dtype), shape)
         if order:

@@ -57,7 +57,7 @@ def save(
     and for a placeholder that is not among ``inputs``, ``AxisError`` for a length that nothing
     gives, and ``IncompleteError`` for a primitive without a row in the exporter's table.
     """
-    f, values = _lowered("save", results, inputs, transformer, specialize)
+    f, values = _lowered("save", results, inputs, transformer, specialize, name)
     draws = [op for op in deep_order(f.program.roots) if op.primitive.name == "random_bits"]
     for changed, _ in f.program.updates:
         raise ArgumentError(
@@ -89,7 +89,7 @@ def save_training(
     ``input``, ``output``, ``trainable`` and ``persistent``. Variables that are only read are
     initializers. The other arguments, and the errors, are those of ``save``.
     """
-    f, values = _lowered("save_training", results, inputs, transformer, specialize)
+    f, values = _lowered("save_training", results, inputs, transformer, specialize, name)
     updates = dict(f.program.updates)
     if not updates:
         raise ArgumentError(
@@ -125,11 +125,14 @@ def _lowered(
     inputs: Leaf | Sequence[Leaf],
     transformer: Transformer | None,
     specialize: Lengths | None,
+    name: object,
 ) -> tuple[Computation, dict[Leaf, Array]]:
     """Return the computation of the exporter, and the values of the variables of its program.
 
     Open lengths of variables are those of their values.
     """
+    if not isinstance(name, str):
+        raise ArgumentError(f"{what}: name={name!r} is no text; give the name of the graph")
     listed = [inputs] if isinstance(inputs, Leaf) else inputs
     if not isinstance(listed, (list, tuple)) or not all(isinstance(x, Leaf) for x in listed):
         raise ArgumentError(f"{what}: inputs={inputs!r}; give placeholders, in a list")
@@ -142,7 +145,7 @@ def _lowered(
     _refuse(what, [op for _, op in _places(results) if isinstance(op, Op)], given)
     if transformer is None:
         with make_transformer("numpy") as owner:
-            return _lowered(what, results, given, owner, specialize)
+            return _lowered(what, results, given, owner, specialize, name)
     f = OnnxExporter().computation(results, *given, specialize=specialize)
     linking = f.linking
     values = {leaf: transformer.get(linking.storage.get(leaf, leaf)) for leaf in linking.variables}
@@ -153,7 +156,8 @@ def _lowered(
         if axis.open_name is not None
     }
     if lengths:
-        return _lowered(what, results, given, transformer, {**lengths, **(specialize or {})})
+        known = {**lengths, **(specialize or {})}
+        return _lowered(what, results, given, transformer, known, name)
     return f, {leaf: values[leaf] for leaf in f.program.leaves if leaf.info.stored}
 
 

@@ -30,9 +30,9 @@ def for_processor(toolchain: Toolchain, march: str) -> Toolchain:
         macros, _ = instruction_macros(toolchain.command, flags)
     except UnusableError as error:
         raise ArgumentError(
-            f"march={march!r} is no processor of {shlex.join(toolchain.command)}: {error}; give "
+            f"march={march!r} is no processor that {shlex.join(toolchain.command)} knows; give "
             f'"{OWN}" for this machine, or a name such as "x86-64-v3"'
-        ) from None
+        ) from error
     if "__AVX512F__" in macros and WIDE in toolchain.flags:
         flags = (*flags, WIDE)
     return dataclasses.replace(toolchain, flags=flags, macros=macros, cpu=str(march), linker="")

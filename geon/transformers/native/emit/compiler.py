@@ -92,7 +92,7 @@ def record_of(plan: Plan, module: CModule, path: Path, suffix: str = "") -> Reco
             if kernel.op.primitive.name == "print"
         },
         {
-            number: kernel.op.attrs if kernel.op.primitive.name == "checked" else None
+            number: tuple(kernel.op.attrs) if kernel.op.primitive.name == "checked" else None
             for number, kernel in kernels
             if kernel.raises
         },

@@ -17,7 +17,7 @@ from ....op_graph.axes.lengths import evaluate
 from ...runtime.loop_steps import at_steps
 from ...runtime.memory import HOST
 from ...runtime.rwlock import raises_at_once
-from ...runtime.value_errors import not_finite, outside
+from ...runtime.value_errors import not_finite, outside, unfactorised
 from ...sizes.spaces import beyond_counting, walks
 from ..machine.caches import past_bytes
 from ..machine.threads import load_pool
@@ -281,6 +281,9 @@ class BoundProgram:
             count, total, first = self.report[0], self.report[1], self.report[2]
             value = np.int64(first).view(np.float64)
             error = not_finite(count, total, value)
+        elif inside[2] is not None:
+            sizes = [(name, evaluate(size, self.lengths)) for name, size in inside[2]]
+            error = unfactorised(self.report[0] - 1, sizes)
         else:
             low, high, size = self.report[0], self.report[1], evaluate(inside[0], self.lengths)
             error = outside(low, high, -size if inside[1] else 0, size)

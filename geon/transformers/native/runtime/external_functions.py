@@ -26,19 +26,26 @@ def capsule_address(capsule: Any) -> int:
     return found
 
 
-def lapack_address(name: str) -> int:
-    """Return the address of a LAPACK routine of the library that SciPy uses."""
-    try:
-        found = importlib.import_module("scipy.linalg.cython_lapack")
-    except ImportError as error:
-        raise UnavailableError(
-            f"native code calls LAPACK's {name}, which it takes from SciPy, and SciPy cannot be "
-            f"imported ({error}): install it with `pip install scipy`"
-        ) from error
-    return capsule_address(found.__pyx_capi__[name])
+def _of_scipy(library: str) -> Callable[[str], int]:
+    """Return the function from a routine of SciPy's BLAS or LAPACK to its address."""
+
+    def address(name: str) -> int:
+        try:
+            found = importlib.import_module(f"scipy.linalg.cython_{library}")
+        except ImportError as error:
+            raise UnavailableError(
+                f"native code calls {library.upper()}'s {name}, which it takes from SciPy, and "
+                f"SciPy cannot be imported ({error}): install it with `pip install scipy`"
+            ) from error
+        return capsule_address(found.__pyx_capi__[name])
+
+    return address
 
 
-PROVIDERS: dict[str, Callable[[str], int]] = {"lapack": lapack_address}
+PROVIDERS: dict[str, Callable[[str], int]] = {
+    "blas": _of_scipy("blas"),
+    "lapack": _of_scipy("lapack"),
+}
 
 _known: dict[str, int] = {}
 

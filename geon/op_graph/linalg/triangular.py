@@ -182,8 +182,8 @@ def _samples() -> list[tuple[str, Any, Any]]:
 
     def build(lower: bool, unit: bool = False, axes: Any = (i, j)) -> Any:
         def made(x: Tensor, y: Tensor) -> Tensor:
-            unit = identity_matrix(x.axes["I"], x.axes["J"], x.dtype)
-            strong = x + multiply.apply(4.0, unit)
+            one = identity_matrix(x.axes["I"], x.axes["J"], x.dtype)
+            strong = x + multiply.apply(4.0, one)
             return triangular_solve(strong, y, list(axes), lower=lower, unit=unit)
 
         return made

@@ -28,6 +28,7 @@ import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
+from . import linalg
 from .errors import (
     ArgumentError,
     AssignError,
@@ -46,6 +47,7 @@ from .errors import (
     GuardError,
     IncompleteError,
     IndexRangeError,
+    LinearAlgebraError,
     NonFiniteError,
     OrderError,
     PlanError,
@@ -224,7 +226,8 @@ if _TYPE_CHECKING:
         "DerivativeError",
         "DeviceError", "DeviceMemoryError", "DumpError", "FeedError", "GeonError", "GradientError",
         "GuardError",
-        "IncompleteError", "IndexRangeError", "L2_norm", "NativeTransformer", "NonFiniteError",
+        "IncompleteError", "IndexRangeError", "L2_norm", "LinearAlgebraError",
+        "NativeTransformer", "NonFiniteError",
         "NumPyTransformer", "Op", "OrderError", "PlanError", "Random", "RewriteError", "SetItem",
         "SizeError", "SymbolicError", "Tensor", "Transformer", "UnavailableError", "Variable",
         "VoidOp", "Window", "absolute", "acos", "acosh", "add", "all", "any", "argmax", "argmin",
@@ -240,7 +243,7 @@ if _TYPE_CHECKING:
         "gather", "gelu", "greater",
         "greater_equal", "hessian", "hvp", "interpolation", "iota", "isfinite", "isinf", "isnan",
         "jacobian", "jvp", "leaky_relu", "left_shift", "lengths", "less", "less_equal", "lgamma",
-        "loads", "log", "log1p", "log_ndtr", "log_softmax", "logical_and", "logical_not",
+        "linalg", "loads", "log", "log1p", "log_ndtr", "log_softmax", "logical_and", "logical_not",
         "logical_or", "logical_xor", "logsumexp", "lp_pool", "make_transformer", "max", "max_pool",
         "maximum", "mean", "min", "minimum", "mod", "multiply", "ndtr", "negative", "not_equal",
         "onehot", "outer", "pad", "persistent_tensor", "placeholder", "polygamma", "power", "print",

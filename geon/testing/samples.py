@@ -124,10 +124,10 @@ def _taken(row: Primitive) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _own(kind: str) -> list[Sample]:
+def _own(kind: str, **more: Any) -> list[Sample]:
     """Return the samples that primitives of a kind define."""
     return [
-        sample(row.name, *own, exact=kind in ("movement", "indexing"))
+        sample(row.name, *own, exact=kind in ("movement", "indexing"), **more)
         for row in PRIMITIVES.values()
         if row.kind == kind and row.samples is not None
         for own in row.samples()
@@ -351,6 +351,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "reduction": [*_reductions(), *_own("reduction")],
     "ordered": [*_ordered(), *_own("ordered")],
     "contraction": [*_contraction(), *_own("contraction")],
+    "matrix": _own("matrix", dtypes=("float32", "float64")),
     "movement": [*_movement(), *_own("movement")],
     "indexing": [*_indexing(), *_own("indexing")],
     "other": _others(),

@@ -13,6 +13,7 @@ from ..errors import (
     AxisError,
     DeviceError,
     IndexRangeError,
+    LinearAlgebraError,
     NonFiniteError,
     SizeError,
 )
@@ -49,7 +50,14 @@ else:  # loaded at first use: reports and error messages
     tracing = LaterModule(".reports.trace", __package__)
 
 # Errors of a call whose messages are extended with the ops and values concerned.
-ABOUT_OPS = (AxisError, DeviceError, IndexRangeError, NonFiniteError, SizeError)
+ABOUT_OPS = (
+    AxisError,
+    DeviceError,
+    IndexRangeError,
+    LinearAlgebraError,
+    NonFiniteError,
+    SizeError,
+)
 
 
 class Computation:

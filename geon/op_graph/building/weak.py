@@ -91,7 +91,7 @@ def _carriers(op: Op, dtype: DType) -> Sequence[int]:
 
 
 MOVING = ("movement", "indexing", "effect", "call")
-COMPUTING = ("elementwise", "reduction", "ordered", "contraction")
+COMPUTING = ("elementwise", "reduction", "ordered", "contraction", "matrix")
 
 
 def _built_once_more(op: Op, dtype: DType, below: Sequence[int], known: dict[Op, Op]) -> Op:

@@ -22,6 +22,7 @@ KINDS = (
     "reduction",
     "ordered",
     "contraction",
+    "matrix",
     "movement",
     "indexing",
     "effect",

@@ -418,7 +418,9 @@ def onehot(
             f"onehot: {x} (made at {x.line_info}) has the axis {axis.name!r} already; "
             "geon.rename it"
         )
-    places = make(CHECKED, (held_by_int64(x),), (axis.expression, False)) if checked else x
+    places = (
+        make(CHECKED, (held_by_int64(x),), (axis.expression, False, None, "")) if checked else x
+    )
     return cast(equal.apply(cast(places, INT64), iota(axis)), dtype)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
-from ...errors import AxisError, DTypeError, IndexRangeError
+from ...errors import AxisError, DTypeError, IndexRangeError, LinearAlgebraError
 from ..axes.affine import variable
 from ..axes.axes import Axes, Axis, axes_may_equal
 from ..axes.index_map import Index, Map, Position, view_map
@@ -20,7 +20,16 @@ from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive, require
 from ..core.source_info import describe, user_site
 from ..op_graph import Guard, Op, Tensor, make
-from ..values.attribute_types import SCATTER_MODES, AlongAxis, Flag, Name, ScatterMode, Size
+from ..values.attribute_types import (
+    SCATTER_MODES,
+    AlongAxis,
+    BatchSizes,
+    Flag,
+    Name,
+    ScatterMode,
+    Size,
+    Text,
+)
 from ..values.dtypes import (
     FLOAT32,
     HALVES,
@@ -50,10 +59,18 @@ class ScatterAttributes(NamedTuple):
 
 
 class CheckedAttributes(NamedTuple):
-    """The length that positions must be inside of; ``from_end`` if negative ones count too."""
+    """The length that positions must be inside of; ``from_end`` if negative ones count too.
+
+    ``batch`` is None for positions. For a check of matrices it has the name and the length of each
+    batch axis: the second argument is a bool for each matrix, true if it failed, or, where loops
+    are printed, 0 or 1 + the row-major position of the first that failed. ``purpose`` is then the
+    key in ``PURPOSES``.
+    """
 
     length: Size
     from_end: Flag
+    batch: BatchSizes
+    purpose: Text
 
 
 @dataclass(frozen=True)
@@ -113,6 +130,12 @@ def check_range(op: Op, index: Array, axis: Axis) -> None:
 
 
 def _checked_reference(op: Op, index: Array, *extremes: Array) -> Array:
+    if op.attrs.batch is not None:
+        if extremes[0].any():
+            raise LinearAlgebraError(
+                f"{op} made at {op.line_info}: matrix {int(np.argmax(extremes[0]))} of the batch"
+            )
+        return index
     length = op.attrs.length
     low = -length if op.attrs.from_end else 0
     if index.size and (index.min() < low or index.max() >= length):
@@ -369,6 +392,8 @@ def is_held(index: Op) -> bool:
 
 def purpose_of(op: Op) -> Purpose:
     """Return the purpose of the indices that ``op`` checks."""
+    if op.attrs.purpose:
+        return PURPOSES[op.attrs.purpose]
     found = [PURPOSES[tag] for tag in PURPOSES if tag in op.tags | before_int64(op.args[0]).tags]
     return found[0] if len(found) == 1 else POSITIONS  # one op may serve several purposes
 

@@ -231,7 +231,7 @@ def _needed(order: Sequence[Op], ys: Iterable[Op]) -> set[Op]:
     for op in reversed(order):
         if op in needed:
             row = op.primitive
-            if row.vjp is not None and not isinstance(op, RegionOp):
+            if row.infer is None:  # a call, whose value is its first argument
                 needed.update(op.args[1:])
             elif row.partials is not None:
                 pairs = zip(op.args, row.partials, strict=True)

@@ -112,6 +112,18 @@ def is_widths(value: Any) -> bool:
     )
 
 
+def is_batch(value: Any) -> bool:
+    """Return True if ``value`` is None, or has the names and lengths of axes in pairs."""
+    return (
+        value is None
+        or type(value) is tuple
+        and all(
+            type(pair) is tuple and len(pair) == 2 and is_name(pair[0]) and is_length(pair[1])
+            for pair in value
+        )
+    )
+
+
 def is_items(value: Any) -> bool:
     """Return True if ``value`` has an item of a slice for each axis.
 
@@ -145,6 +157,7 @@ SomeAxes = Annotated[Axes, is_axes]
 Content = Annotated[bytes | Frozen, is_content]
 Layout = Annotated[tuple[str, ...] | None, is_layout]
 ScatterMode = Annotated[str, is_mode]
+BatchSizes = Annotated[tuple[tuple[str, int | Length], ...] | None, is_batch]
 Widths = Annotated[tuple[tuple[int, int] | None, ...], is_widths]
 Items = Annotated[tuple[Any, ...], is_items]
 

@@ -248,11 +248,31 @@ def _print(work: ArrayOperands, op: Op) -> list[str]:
 
 
 def _checked(work: ArrayOperands, op: Op) -> list[str]:
+    if op.attrs.batch is not None:
+        pairs = [f"({name!r}, {work.length(size)})" for name, size in op.attrs.batch]
+        listed = f"[{', '.join(pairs)}]"
+        return [f"rt.check_matrices({work.operand(op.args[1])}, {listed}, {work.position})"]
     length, lowest = work.length(op.attrs.length), "" if op.attrs.from_end else ", 0"
     return [
         f"rt.check_positions({work.operand(index)}, {length}, {work.position}{lowest})"
         for index in inspected_values(op)
     ]
+
+
+def _factorisation(work: ArrayOperands, op: Op) -> list[str]:
+    return [f"rt.{op.primitive.name}({work.array(op.args[0])}, {work.array(op)})"]
+
+
+def _lu_solve(work: ArrayOperands, op: Op) -> list[str]:
+    f, b = (work.array(arg) for arg in op.args)
+    return [f"rt.lu_solve({f}, {b}, {op.attrs.transposed}, {work.array(op)})"]
+
+
+def _triangular_solve(work: ArrayOperands, op: Op) -> list[str]:
+    a, b = (work.array(arg) for arg in op.args)
+    exchanged = op.args[0].axes.names[-1] == op.attrs.rows
+    flags = f"{exchanged}, {op.attrs.lower}, {op.attrs.unit}"
+    return [f"rt.triangular_solve({a}, {b}, {flags}, {work.array(op)})"]
 
 
 SPECIAL: dict[str, Callable[[ArrayOperands, Op], list[str]]] = {
@@ -265,6 +285,10 @@ SPECIAL: dict[str, Callable[[ArrayOperands, Op], list[str]]] = {
     "sort": _sort,
     "argsort": _argsort,
     "top_k": _top_k,
+    "cholesky": _factorisation,
+    "lu": _factorisation,
+    "lu_solve": _lu_solve,
+    "triangular_solve": _triangular_solve,
     "dot": _dot,
     "update": _update,
     "slice": _slice,

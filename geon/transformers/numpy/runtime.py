@@ -16,7 +16,11 @@ from ...errors import GeonError, SizeError
 from ...op_graph.random.philox import random_bits as random_bits
 from ..runtime.loop_steps import at_step as at_step
 from ..runtime.rwlock import stop_if_interrupted
-from ..runtime.value_errors import not_finite, outside
+from ..runtime.value_errors import not_finite, outside, unfactorised
+from .matrices import cholesky as cholesky
+from .matrices import lu as lu
+from .matrices import lu_solve as lu_solve
+from .matrices import triangular_solve as triangular_solve
 from .pairwise_sums import add_accumulate as add_accumulate
 from .pairwise_sums import add_reduce as add_reduce
 from .pairwise_sums import matmul as matmul
@@ -207,6 +211,12 @@ def check_positions(index: Array, length: int, kernel: int, lowest: int | None =
         first = -length if lowest is None else lowest
         if low < first or high >= length:
             raise _at(kernel, outside(low, high, first, length))
+
+
+def check_matrices(failed: Array, batch: Sequence[tuple[str, int]], kernel: int) -> None:
+    """Raise ``LinearAlgebraError`` if a matrix failed; ``failed`` is over the axes of ``batch``."""
+    if failed.any():
+        raise _at(kernel, unfactorised(int(np.argmax(failed)), batch))
 
 
 def check_finite(x: Array, kernel: int) -> None:

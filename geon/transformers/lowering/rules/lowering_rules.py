@@ -35,6 +35,7 @@ from ....op_graph.rows.slicing import SLICE, UPDATE
 from ....op_graph.special import erf_formulas, gamma_formulas
 from ....op_graph.special.formula_ops import FLOAT32_OPS, FLOAT64_OPS, GEON_OPS
 from ....op_graph.values.dtypes import FLOAT32, HALVES, INT64, name_of
+from . import matrix_rules
 
 lower = Rules("lower")
 
@@ -91,7 +92,7 @@ def _checked(index: Op, axis: Axis, op: Op) -> Tensor:
     """Return positions along an axis with a range check; errors refer to the lines of ``op``."""
     held = held_by_int64(index)
     made: Tensor = intern(
-        ComputationOp, CHECKED, (held,), (axis.expression, True), index.axes, index.dtype
+        ComputationOp, CHECKED, (held,), (axis.expression, True, None, ""), index.axes, index.dtype
     )
     carry_lines(op, made)
     return made
@@ -126,9 +127,8 @@ def index_of_case(op: Op) -> Op | None:
     a: CaseAttributes = op.attrs
     if a.certain:
         return None
-    index: Tensor = intern(
-        ComputationOp, CHECKED, (op.args[0],), (len(a.bodies), False), op.args[0].axes, INT64
-    )
+    attrs = (len(a.bodies), False, None, "")
+    index: Tensor = intern(ComputationOp, CHECKED, op.args[:1], attrs, op.args[0].axes, INT64)
     carry_lines(op, index)
     index.add_tags(NUMBER_OF_BRANCH)
     made: Op = make(op.primitive, (index, *op.args[1:]), a._replace(certain=True), guards=op.guards)
@@ -150,7 +150,9 @@ def check_convergence(op: Op) -> Op:
     value: Any = op.args[0]
     steps = max(op.attrs.limit, 1)
     index = where.apply(converged_of(op), number(0, INT64), number(steps, INT64))
-    made: Tensor = intern(ComputationOp, CHECKED, (value, index), (steps, False), op.axes, op.dtype)
+    made: Tensor = intern(
+        ComputationOp, CHECKED, (value, index), (steps, False, None, ""), op.axes, op.dtype
+    )
     carry_lines(op, made)
     return made
 
@@ -272,7 +274,7 @@ def _rules() -> RuleSet:
     for name, row in PRIMITIVES.items():
         if row.kind in COMPUTING and not row.picks and row is not CAST:
             lower.table.setdefault(name, []).insert(0, _through_float32)
-    return lower.done()
+    return lower.done() | matrix_rules.RULES
 
 
 RULES = _rules()

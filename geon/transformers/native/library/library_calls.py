@@ -11,11 +11,12 @@ from ...kernels.nests.inlining import inspected_values
 from ..names.c_files import FileFunction
 from ..names.naming import KernelNames, NativeFunction, head
 from .library_kernels import library_text
+from .matrices import ROUTINES, matrix_call
 from .prefix_sums import PREFIXES
 from .sorting import SORTS
 
 # Ops that are always library calls; argmax and argmin of short rows are loop nests instead.
-CALLED = frozenset("sort argsort top_k cumsum cumprod scatter".split())
+CALLED = frozenset(("sort", "argsort", "top_k", "cumsum", "cumprod", "scatter", *ROUTINES))
 
 
 def library_function(op: Op, names: KernelNames) -> NativeFunction:
@@ -25,6 +26,9 @@ def library_function(op: Op, names: KernelNames) -> NativeFunction:
         return _checked(op, names)
     if name == "scatter":
         return _scatter(op, names)
+    if name in ROUTINES:
+        function, call = matrix_call(op, names)
+        return _wrapped(names, [call], function)
     return _lines(op, names)
 
 
@@ -64,7 +68,10 @@ def _wrapped(
     lines += [*(f"    {line}" for line in body), "}", ""]
     shared = () if called is None else (called.header,)
     units = () if called is None else called.units
-    return NativeFunction("\n".join(lines), parameters, shared, fails, units, tuple(names.called))
+    external = () if called is None else called.external
+    return NativeFunction(
+        "\n".join(lines), parameters, shared, fails, units, tuple(names.called), external=external
+    )
 
 
 def _around(op: Op, at: int) -> tuple[Size, Size, Size]:

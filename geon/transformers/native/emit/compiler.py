@@ -98,4 +98,5 @@ def record_of(plan: Plan, module: CModule, path: Path, suffix: str = "") -> Reco
         },
         {number: around for number, around in loops_of(plan).items() if number in raising},
         any(kernel.stops for kernel in plan.schedule.kernels),
+        module.external,
     )

@@ -66,7 +66,8 @@ class Record:
     ``checks`` has for each kernel that can fail the axis length that indices must lie in and
     whether negative indices are allowed, or None for a check that values are finite. ``loops`` has
     the loops around each kernel that can fail inside of a loop. ``stops`` is True if the program
-    has loops that end at an interrupt.
+    has loops that end at an interrupt. ``external`` are the keys of the external functions that it
+    calls, in the order in which ``geon_link_external`` takes their addresses.
     """
 
     file: str
@@ -85,6 +86,7 @@ class Record:
     checks: dict[int, tuple[Size, bool] | None]
     loops: dict[int, Loops]
     stops: bool
+    external: tuple[str, ...]
 
 
 # On disk ------------------------------------------------------------------------------------------

@@ -64,7 +64,10 @@ def _wrapped(
     lines += [*(f"    {line}" for line in body), "}", ""]
     shared = () if called is None else (called.header,)
     units = () if called is None else called.units
-    return NativeFunction("\n".join(lines), parameters, shared, fails, units, tuple(names.called))
+    external = () if called is None else called.external
+    return NativeFunction(
+        "\n".join(lines), parameters, shared, fails, units, tuple(names.called), external=external
+    )
 
 
 def _around(op: Op, at: int) -> tuple[Size, Size, Size]:

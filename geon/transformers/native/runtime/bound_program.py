@@ -81,14 +81,20 @@ class NativeProgram:
         self.copies: WeakValueDictionary[Any, PackedCopyTable] = WeakValueDictionary()
 
     def link(self, past: int) -> None:
-        """Pass the module the pool's addresses and the bytes from which on it stores
-        non-temporally.
+        """Pass the module the addresses of the pool and of external functions, and the bytes from
+        which on it stores non-temporally.
         """
         pool, link = self.pool, self.library.geon_link
         link.argtypes = (*[ctypes.c_void_p] * 5, ctypes.c_int64)
         link.restype = None
         addresses = pool.run_address, pool.run_short_address, pool.seat_address
         link(*addresses, pool.interrupt_address, pool.watched_address, past)
+        if self.record.external:
+            from .external_functions import external_address  # few programs need it
+
+            found = [external_address(key) for key in self.record.external]
+            link = self.library[f"geon_link_external{self.record.suffix}"]
+            link((ctypes.c_void_p * len(found))(*found))
 
     def functions(self, threads: int, version: Array | None = None) -> LinkedFunctions:
         """Return the functions that ``Transformer.link`` takes, for calls on ``threads`` threads.

@@ -28,6 +28,7 @@ import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
+from . import fft
 from .errors import (
     ArgumentError,
     AssignError,

@@ -98,7 +98,7 @@ def number(value: Number, dtype: DType, weak: bool = False) -> Tensor:
     check_number(value, stored_dtype(dtype, weak))
     array = np.asarray(value)
     if array.dtype == object:  # an integer beyond 64 bits, of a float or complex dtype
-        array = np.asarray(float(value))
+        array = np.asarray(float(value))  # type: ignore[arg-type]  # no complex number is an object
     made = array_constant(array.astype(stored_dtype(dtype, weak)), NO_AXES, weak)
     if shared and not (isinstance(value, float) and math.isnan(value)):
         if len(_numbers) >= MAX_CACHED_NUMBERS:
@@ -164,13 +164,18 @@ def convert_weak(op: Op, dtype: DType, weak: bool = False) -> Tensor:
         return array_constant(array.astype(wanted), op.axes, weak)
 
 
-def scalar_value(op: Op) -> Number | None:
-    """Return the Python number of a scalar constant; None for any other op."""
+def scalar_value(op: Op) -> bool | int | float | None:
+    """Return the Python number of a scalar constant; None for any other op.
+
+    A complex constant has one if its imaginary part is 0.
+    """
     if op.primitive is not CONSTANT or op.axes is not NO_AXES:
         return None
     stored = np.frombuffer(op.attrs.value, stored_dtype(op.dtype, op.attrs.weak))
-    value: Number = stored[0].item()
-    return value
+    value: Any = stored[0].item()
+    if isinstance(value, complex):
+        return None if value.imag else value.real
+    return value  # type: ignore[no-any-return]  # an element of a real array
 
 
 def is_constant(op: Op, value: float) -> bool:

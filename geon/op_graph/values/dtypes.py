@@ -37,6 +37,7 @@ FLOATS = (*HALVES, "float32", "float64")
 COMPLEXES = ("complex64", "complex128")
 DTYPES = ("bool", *SIGNED, *UNSIGNED, *FLOATS, *COMPLEXES)
 
+_PART: dict[DType, DType] = {COMPLEX64: FLOAT32, COMPLEX128: FLOAT64}
 DEFAULTS = {"b": BOOL, "i": INT64, "f": FLOAT32, "c": COMPLEX64}
 _RANK = {"b": 0, "i": 1, "f": 2, "c": 3}
 
@@ -117,7 +118,7 @@ def is_continuous(dtype: DType) -> bool:
 @cache
 def real_dtype(dtype: DType) -> DType:
     """Return the dtype of the real part of a complex dtype; other dtypes are returned as given."""
-    return {COMPLEX64: FLOAT32, COMPLEX128: FLOAT64}.get(dtype, dtype)
+    return _PART.get(dtype, dtype)
 
 
 @cache

@@ -4,8 +4,8 @@ A file is in safetensors format and has one entry per variable under its key. It
 ``format`` (``geon``), ``version``, ``entries`` and ``digest``. ``entries`` is JSON with the axes of
 each key (names and lengths) and whether the key is automatic, that is, made by counting. A complex
 array is stored as a real one with a further last dimension of 2, and its entry has ``complex``:
-safetensors has no complex128. ``digest`` detects damage. Files without these are other programs': their entries have a shape, and no names of
-axes.
+safetensors has no complex128. ``digest`` detects damage. Files without these are other programs':
+their entries have a shape, and no names of axes.
 """
 
 from __future__ import annotations

@@ -169,12 +169,11 @@ def _chosen(condition: Tensor, x: Part, y: Part) -> Part:
 def _power(op: Op, args: Sequence[Parts]) -> Parts:
     base, exponent = args
     value = scalar_value(op.args[1])
-    if value is not None and not value.imag and value.real == int(value.real):  # type: ignore[union-attr]  # a number
-        times = int(value.real)
-        if abs(times) <= MAX_MULTIPLIED_POWER:
-            one: Parts = (number(1, real_dtype(op.dtype)), None)
-            made = _repeated(base, abs(times)) if times else one
-            return _quotient(one, made) if times < 0 else made
+    if value is not None and abs(value) <= MAX_MULTIPLIED_POWER and value == int(value):
+        times = int(value)
+        one: Parts = (number(1, real_dtype(op.dtype)), None)
+        made = _repeated(base, abs(times)) if times else one
+        return _quotient(one, made) if times < 0 else made
     x, y = _dense(op, base), _dense(op, exponent)
     zero = logical_and.apply(equal.apply(x[0], 0), equal.apply(x[1], 0))
     safe = where.apply(zero, 1, x[0]), x[1]
@@ -203,8 +202,8 @@ def _dot(op: Op, args: Sequence[Parts]) -> Parts:
     def product(x: Part, y: Part) -> Part:
         if x is None or y is None:
             return None
-        sides = [broadcast(p, arg.axes) for p, arg in zip((x, y), op.args, strict=True)]
-        return contract_two(*sides, op.attrs.over)
+        left, right = broadcast(x, op.args[0].axes), broadcast(y, op.args[1].axes)
+        return contract_two(left, right, op.attrs.over)
 
     return (
         _difference(product(a, c), product(b, d)),

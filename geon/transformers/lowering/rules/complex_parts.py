@@ -29,6 +29,7 @@ from ....op_graph.op_graph import (
 )
 from ....op_graph.regions.parameters import PARAMETER, parameter, result_of
 from ....op_graph.rows.concatenation import stack
+from ....op_graph.rows.fourier import fourier_of_parts
 from ....op_graph.rows.movement import broadcast
 from ....op_graph.rows.slicing import _slice
 from ....op_graph.transforms.functionalize import Functional
@@ -152,7 +153,7 @@ class _Split:
             self.current.site = op._site
             both = [self.part(op, k) for k in (0, 1)]
             found = self.whole[op] = carry(op, stack(both, PART_AXIS, len(op.axes)))
-        return found  # type: ignore[no-any-return]  # the table holds tensors
+        return found
 
     def pair(self, op: Op) -> tuple[Part, Part]:
         """Return the parts of an op, None for zero; a real op is its own real part."""
@@ -200,4 +201,4 @@ def _constant_parts(op: Op) -> tuple[Part, Part]:
 
 # Rows that take and return tensors of both parts: a function of the op, its arguments and the axis
 # of the parts.
-WHOLE: dict[str, Any] = {}
+WHOLE: dict[str, Any] = {"fourier": fourier_of_parts}

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ....errors import UnavailableError
+from .pocketfft import pocketfft_address
 
 
 def capsule_address(capsule: Any) -> int:
@@ -38,7 +39,10 @@ def lapack_address(name: str) -> int:
     return capsule_address(found.__pyx_capi__[name])
 
 
-PROVIDERS: dict[str, Callable[[str], int]] = {"lapack": lapack_address}
+PROVIDERS: dict[str, Callable[[str], int]] = {
+    "lapack": lapack_address,
+    "pocketfft": pocketfft_address,
+}
 
 _known: dict[str, int] = {}
 

@@ -68,7 +68,9 @@ class CompileStages:
         # The complex leaf for each leaf that stands for its parts; None without complex values.
         self.complex_leaves: dict[Leaf, Leaf] | None = None
         if any(op.dtype.kind == "c" for op in deep_order([*pure.roots, *pure.updates, *inputs])):
-            form = complex_parts.real_form(pure, inputs, request.open_table)
+            form = complex_parts.real_form(
+                pure, inputs, request.open_table, self.compiler.target.transforms
+            )
             self.pure, self.inputs, self.complex_leaves = form.pure, form.inputs, form.leaves
         self._made: dict[str, Any] = {}
 

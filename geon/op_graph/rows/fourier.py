@@ -214,9 +214,3 @@ def fourier(
     inverse = form == "c2r" if inverse is None else inverse
     made: Tensor = make(FOURIER, (x,), (axis, form, inverse, n))
     return made
-
-
-def fourier_of_parts(op: Op, args: list[Tensor], parts: Axis) -> Tensor:
-    """Return the transform ``op`` of an argument whose parts are along the axis ``parts``."""
-    made: Tensor = make(FOURIER_PARTS, tuple(args), (*op.attrs, parts), guards=op.guards)
-    return made

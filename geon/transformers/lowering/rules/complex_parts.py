@@ -17,24 +17,26 @@ from ....op_graph.building.constants import CONSTANT, array_constant, constant_v
 from ....op_graph.building.rebuild import carry, with_args, with_bodies
 from ....op_graph.core.interning import OwnTable
 from ....op_graph.core.region_body import Body
-from ....op_graph.core.source_info import building
+from ....op_graph.core.source_info import building, current
 from ....op_graph.op_graph import (
     Leaf,
     Op,
     RegionOp,
     Tensor,
+    make,
     make_leaf,
     post_order,
     put_notes,
 )
 from ....op_graph.regions.parameters import PARAMETER, parameter, result_of
 from ....op_graph.rows.concatenation import stack
-from ....op_graph.rows.fourier import fourier_of_parts
+from ....op_graph.rows.fourier import FOURIER, FOURIER_PARTS
 from ....op_graph.rows.movement import broadcast
 from ....op_graph.rows.slicing import _slice
 from ....op_graph.transforms.functionalize import Functional
 from ....op_graph.values.dtypes import real_dtype
 from .complex_arithmetic import PARTS, Part
+from .fourier_products import as_products
 
 # No user's axis has this name.
 PART_AXIS = Axis("re*im", 2)
@@ -57,14 +59,16 @@ class RealForm:
     leaves: dict[Leaf, Leaf]
 
 
-def real_form(pure: Functional, inputs: Sequence[Leaf], own: OwnTable) -> RealForm:
+def real_form(
+    pure: Functional, inputs: Sequence[Leaf], own: OwnTable, transforms: bool
+) -> RealForm:
     """Return the graph with complex values as pairs of real ones; new ops are in ``own``.
 
+    Without ``transforms``, Fourier transforms of known lengths become products with matrices.
     The graph's results have a further last axis of length 2 where they were complex.
     """
-    split = _Split()
-    with building(own) as current:
-        split.current = current
+    split = _Split(transforms)
+    with building(own):
         for op in [*post_order(pure.roots), *pure.updates, *inputs]:
             split.add(op)
         made = pure.mapped(split.value, split.value)
@@ -78,18 +82,18 @@ class _Split:
     at least; ``pair`` and ``joined`` make the other form where it is used.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, transforms: bool) -> None:
+        self.transforms = transforms
         self.real: dict[Op, Any] = {}
         self.parts: dict[Op, tuple[Part, Part]] = {}
         self.whole: dict[Op, Any] = {}
         self.leaves: dict[Leaf, Leaf] = {}
-        self.current: Any = None
 
     def add(self, op: Op) -> None:
         """Rewrite an op whose arguments are rewritten."""
         if op in self.real or op in self.parts or op in self.whole:
             return
-        self.current.site = op._site
+        current.site = op._site
         if not is_complex(op) and not op.bodies and not any(map(is_complex, op.args)):
             args = tuple([self.real[arg] for arg in op.args])
             made: Op = (
@@ -111,8 +115,8 @@ class _Split:
             self.whole[op] = result_of(self.real[op.args[0]], op.attrs.number, op._site)
         elif op.primitive is CONSTANT:
             self.parts[op] = _constant_parts(op)
-        elif op.primitive.name in WHOLE:
-            self.put_whole(op)
+        elif op.primitive is FOURIER:
+            self.put_transform(op)
         else:
             self.put_parts(op)
 
@@ -134,11 +138,23 @@ class _Split:
         made: Any = with_args(op, tuple(args), real_dtype(op.dtype), weak=False)
         return made
 
-    def put_whole(self, op: Op) -> None:
-        """Rewrite an op on tensors of both parts."""
-        args = [self.value(arg) for arg in op.args]
-        made = carry(op, WHOLE[op.primitive.name](op, args, PART_AXIS))
-        (self.whole if is_complex(op) else self.real)[op] = made
+    def put_transform(self, op: Op) -> None:
+        """Rewrite a Fourier transform, which takes and returns tensors of both parts."""
+        products = None if self.transforms else as_products(op)
+        if products is None:
+            args = tuple([self.value(arg) for arg in op.args])
+            attrs = (*op.attrs, PART_AXIS)
+            made = carry(op, make(FOURIER_PARTS, args, attrs, guards=op.guards))
+            (self.whole if is_complex(op) else self.real)[op] = made
+            return
+        site = current.site
+        for each in post_order([products], set(op.args)):
+            self.add(each)
+            current.site = site
+        if is_complex(op):
+            self.parts[op] = self.pair(products)
+        else:
+            self.real[op] = self.real[products]
 
     # Forms of a value ---------------------------------------------------------------------------
 
@@ -150,7 +166,7 @@ class _Split:
         """Return the tensor of both parts of a complex op."""
         found = self.whole.get(op)
         if found is None:
-            self.current.site = op._site
+            current.site = op._site
             both = [self.part(op, k) for k in (0, 1)]
             found = self.whole[op] = carry(op, stack(both, PART_AXIS, len(op.axes)))
         return found
@@ -197,8 +213,3 @@ def _constant_parts(op: Op) -> tuple[Part, Part]:
     array = constant_value(op)
     found = [array_constant(x, op.axes) if x.any() else None for x in (array.real, array.imag)]
     return found[0], found[1]
-
-
-# Rows that take and return tensors of both parts: a function of the op, its arguments and the axis
-# of the parts.
-WHOLE: dict[str, Any] = {"fourier": fourier_of_parts}

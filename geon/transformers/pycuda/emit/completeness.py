@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ....errors import UnavailableError
 from ....op_graph.op_graph import Op
 from ...printing.scalars import completeness
 from ..kernels.library_kernels import LIBRARY
@@ -11,6 +12,13 @@ def lacks(op: Op) -> list[str]:
     """Return the table entries that a lowered op needs and that are missing."""
     if op.primitive.name in completeness.REGIONS:
         return []
+    if op.primitive.name == "fourier_parts":
+        raise UnavailableError(
+            f"the pycuda target has no Fourier transform of an open length, and axis "
+            f"{op.attrs.axis!r} of {op.args[0]} (made at {op.line_info}) has length {op.attrs.n}: "
+            f"compile for a known one with specialize={{{op.attrs.axis}: 1024}}, or use "
+            'geon.make_transformer("native")'
+        )
     return completeness.lacks(
         op, LIBRARY, "LIBRARY of transformers/pycuda/kernels/library_kernels.py"
     )

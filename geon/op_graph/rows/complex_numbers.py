@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from ..building.constants import as_tensor
-from ..building.elementwise_build import elementwise
-from ..building.weak import strengthen
+from ..building.elementwise_build import join, refuse_unshared
+from ..building.weak import meet_together, strengthen
 from ..core.argument_hints import public
-from ..op_graph import Tensor
-from ..values.dtypes import kind
+from ..core.primitive import Inferred, Primitive, require
+from ..op_graph import Tensor, make
+from ..values.dtypes import complex_dtype, is_number, kind, real_dtype
+from .accumulation import floating, widen
 from .movement import broadcast
 from .trigonometry import atan2
 
@@ -31,36 +33,66 @@ def _joined(x: Array, y: Array) -> Array:
     return made
 
 
-_real = elementwise(
+def _part_infer(args: tuple[Any, ...], attrs: Any) -> Inferred:
+    (x,) = args
+    require(kind(x.dtype) == "c", "a part of {}", x.dtype)
+    return x.axes, real_dtype(x.dtype), ()
+
+
+def _conj_infer(args: tuple[Any, ...], attrs: Any) -> Inferred:
+    require(kind(args[0].dtype) == "c", "a conjugate of {}", args[0].dtype)
+    return args[0].axes, args[0].dtype, ()
+
+
+def _as_complex_infer(args: tuple[Any, ...], attrs: Any) -> Inferred:
+    x, y = args
+    fits = x.dtype is y.dtype and kind(x.dtype) == "f" and x.dtype.itemsize >= 4
+    require(fits, "complex numbers of {} and {}", x.dtype, y.dtype)
+    axes, guards = join("as_complex", args)
+    return axes, complex_dtype(x.dtype), guards
+
+
+REAL = Primitive(
     "real",
+    "elementwise",
     "The real part of complex numbers.",
-    np.real,
-    (1.0,),
-    rule="magnitude",
+    reference=np.real,
+    partials=(1.0,),
+    arity=1,
+    infer=_part_infer,
+    carriers=(),
     takes_complex=True,
 )
-_imag = elementwise(
+IMAG = Primitive(
     "imag",
+    "elementwise",
     "The imaginary part of complex numbers.",
-    np.imag,
-    (-1j,),
-    rule="magnitude",
+    reference=np.imag,
+    partials=(-1j,),
+    arity=1,
+    infer=_part_infer,
+    carriers=(),
     takes_complex=True,
 )
-_conj = elementwise(
+CONJ = Primitive(
     "conj",
+    "elementwise",
     "The complex conjugate.",
-    np.conjugate,
+    reference=np.conjugate,
     transpose=lambda g, op, i: conj(g),
+    arity=1,
+    infer=_conj_infer,
     takes_complex=True,
 )
-_as_complex = elementwise(
+AS_COMPLEX = Primitive(
     "as_complex",
+    "elementwise",
     "x + iy, of two real operands.",
-    _joined,
-    (1.0, 1j),
+    reference=_joined,
+    partials=(1.0, 1j),
     arity=2,
-    rule="pair",
+    infer=_as_complex_infer,
+    carriers=(),
 )
 
 
@@ -74,7 +106,7 @@ def _known(x: TensorLike) -> Tensor:
 def real(x: TensorLike, **notes: Unpack[OpKeywords]) -> Tensor:
     """Return the real part of ``x``; a real ``x`` itself."""
     x = _known(x)
-    return _real.apply(x) if kind(x.dtype) == "c" else x
+    return make(REAL, (x,)) if kind(x.dtype) == "c" else x  # type: ignore[no-any-return]  # a tensor
 
 
 @public
@@ -82,7 +114,7 @@ def imag(x: TensorLike, **notes: Unpack[OpKeywords]) -> Tensor:
     """Return the imaginary part of ``x``; zeros for a real ``x``."""
     x = _known(x)
     if kind(x.dtype) == "c":
-        return _imag.apply(x)
+        return make(IMAG, (x,))  # type: ignore[no-any-return]  # a tensor
     return broadcast(strengthen(as_tensor(0), x.dtype), x.axes)
 
 
@@ -90,7 +122,7 @@ def imag(x: TensorLike, **notes: Unpack[OpKeywords]) -> Tensor:
 def conj(x: TensorLike, **notes: Unpack[OpKeywords]) -> Tensor:
     """Return the complex conjugate of ``x``; a real ``x`` itself."""
     x = as_tensor(x)
-    return _conj.apply(x) if kind(x.dtype) == "c" else x
+    return make(CONJ, (x,)) if kind(x.dtype) == "c" else x  # type: ignore[no-any-return]  # a tensor
 
 
 @public
@@ -110,5 +142,11 @@ def as_complex(real: TensorLike, imag: TensorLike = 0.0, **notes: Unpack[OpKeywo
     float64 parts give complex128, others complex64. Raises ``DTypeError`` for complex parts and
     ``AxisError`` for two tensors that share no axis.
     """
-    made: Tensor = _as_complex(real, imag)
-    return strengthen(made, made.dtype) if made.weak else made
+    parts = [x if is_number(x) else as_tensor(x) for x in (real, imag)]
+    refuse_unshared("as_complex", parts)
+    for x in parts:
+        AS_COMPLEX.refuse_complex([x])
+    met = [widen(floating(x)) for x in meet_together("as_complex", parts)]
+    dtype = met[0].dtype
+    made: Tensor = make(AS_COMPLEX, tuple([strengthen(x, dtype) for x in met]))
+    return made

@@ -35,7 +35,8 @@ UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 HALVES = ("float16", "bfloat16")
 FLOATS = (*HALVES, "float32", "float64")
 COMPLEXES = ("complex64", "complex128")
-DTYPES = ("bool", *SIGNED, *UNSIGNED, *FLOATS, *COMPLEXES)
+DTYPES = ("bool", *SIGNED, *UNSIGNED, *FLOATS)
+ALL_DTYPES = (*DTYPES, *COMPLEXES)
 
 _PART: dict[DType, DType] = {COMPLEX64: FLOAT32, COMPLEX128: FLOAT64}
 DEFAULTS = {"b": BOOL, "i": INT64, "f": FLOAT32, "c": COMPLEX64}
@@ -68,14 +69,14 @@ def named_dtype(name: str) -> DType:
 
         wide: DType = np.dtype(ml_dtypes.bfloat16)
         return wide
-    if name not in DTYPES:
+    if name not in ALL_DTYPES:
         if name in FAMILIAR:
-            known = ", ".join(DTYPES)
+            known = ", ".join(ALL_DTYPES)
             raise DTypeError(f"geon has no dtype {name!r}; it has {known}; {FAMILIAR[name]}")
         usual = [known.name for known in DEFAULTS.values() if known.name[:3] == name[:3]]
-        near = [known for known in DTYPES if known in name] or usual
+        near = [known for known in ALL_DTYPES if known in name] or usual
         meant = f"; write {near[-1]!r}" if near else ""
-        raise DTypeError(f"geon has no dtype {name!r}; it has {', '.join(DTYPES)}{meant}")
+        raise DTypeError(f"geon has no dtype {name!r}; it has {', '.join(ALL_DTYPES)}{meant}")
     return np.dtype(name)
 
 
@@ -90,7 +91,7 @@ def as_dtype(dtype: Any) -> DType:
     try:
         return named_dtype(np.dtype(dtype).name)
     except TypeError as error:
-        raise DTypeError(f"{dtype!r} is no dtype; geon has {', '.join(DTYPES)}") from error
+        raise DTypeError(f"{dtype!r} is no dtype; geon has {', '.join(ALL_DTYPES)}") from error
 
 
 @cache
@@ -287,7 +288,7 @@ def resolve(rule: str, args: tuple[tuple[DType, bool], ...]) -> Resolution:
     (integers become float32), ``compare`` (promote; result bool), ``logical`` (all bool),
     ``integer`` (integers only), ``bits`` (integers or bool), ``predicate`` (result bool),
     ``select`` (bool, then promote), ``magnitude`` (numeric, and the float dtype of a complex
-    operand), ``pair`` (the complex dtype of float operands), ``keep``.
+    operand), ``keep``.
     """
     weak = all(is_weak for _, is_weak in args)
     if rule == "select":
@@ -298,7 +299,7 @@ def resolve(rule: str, args: tuple[tuple[DType, bool], ...]) -> Resolution:
     common = common_dtype(args)
     if rule in ("numeric", "magnitude") and common is BOOL:
         common = INT64
-    elif rule in ("float", "pair") and not is_continuous(common):
+    elif rule == "float" and not is_continuous(common):
         common = FLOAT32
     elif rule in ("integer", "bits"):
         if kind(common) in "fc" or (rule == "integer" and common is BOOL):
@@ -307,7 +308,4 @@ def resolve(rule: str, args: tuple[tuple[DType, bool], ...]) -> Resolution:
         return (exact_dtype(common) if weak else common,) * len(args), BOOL, False
     if rule == "magnitude":
         return (common,) * len(args), real_dtype(common), weak
-    if rule == "pair":
-        part = accumulator(common)  # there is no complex dtype of two halves
-        return (part,) * len(args), complex_dtype(part), weak
     return (common,) * len(args), common, weak

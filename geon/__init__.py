@@ -28,7 +28,7 @@ import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from . import linalg
+from . import fft, linalg
 from .errors import (
     ArgumentError,
     AssignError,
@@ -94,6 +94,7 @@ from .op_graph.regions.cases import case_of, cond
 from .op_graph.regions.fixed_point import fixed_point
 from .op_graph.regions.scan import scan
 from .op_graph.regions.while_loop import while_loop
+from .op_graph.rows.complex_numbers import angle, as_complex, conj, imag, real
 from .op_graph.rows.concatenation import concat, pad, stack
 from .op_graph.rows.contraction import contract, dot
 from .op_graph.rows.contraction import matmul as _matmul
@@ -276,6 +277,7 @@ def _later(module: str, function: str) -> _Any:
 _LATE_BOUND.update(
     broadcast=broadcast,
     cast=cast,
+    conj=conj,
     deriv=deriv,
     dot=dot,
     follows=_after,
@@ -285,6 +287,7 @@ _LATE_BOUND.update(
     mean=mean,
     min=min,
     number=_shown_number,
+    real=real,
     rename=rename,
     reorder=reorder,
     sum=sum,

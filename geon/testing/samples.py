@@ -59,6 +59,9 @@ def shape_of(axes: Iterable[geon.Axis]) -> tuple[int, ...]:
 def values(random: np.random.Generator, dtype: str, like: Leaf) -> Array:
     """Return small random numbers over the axes of a leaf, of both signs if the dtype has them."""
     shape = shape_of(like.axes)
+    if kind(as_dtype(dtype)) == "c":
+        both = random.normal(size=(2, *shape))
+        return np.asarray(both[0] + 1j * both[1]).astype(dtype)
     if kind(as_dtype(dtype)) == "f":
         return random.normal(size=shape).astype(as_dtype(dtype))
     low, high = (0, 2) if dtype == "bool" else (0 if dtype.startswith("u") else -4, 5)

@@ -22,6 +22,7 @@ from ..core.source_info import current
 from ..op_graph import ComputationOp, Tensor, make
 from ..rows import reductions
 from ..rows.accumulation import floating, widen
+from ..rows.complex_numbers import imag, real
 from ..rows.elementwise import (
     absolute,
     add,
@@ -46,7 +47,7 @@ from ..rows.leaves import iota
 from ..rows.movement import reorder
 from ..rows.reductions import SUM, reduce, reduced_names, tensor_size
 from ..special import activations
-from ..values.dtypes import FLOAT64, INT64, kind, sum_dtype
+from ..values.dtypes import FLOAT64, INT64, kind, real_dtype, sum_dtype
 
 if TYPE_CHECKING:
     from ..building.typing import AxesLike, DTypeLike, Named, OpKeywords, TensorLike
@@ -115,11 +116,12 @@ def variance(
 
     It is the mean of squared differences from the mean, in two passes. The sum is divided by the
     number of elements less ``correction`` (0: of a population, 1: estimated from a sample); the
-    result is NaN or infinite if that is 0 or less. Integers and bool give float32.
+    result is NaN or infinite if that is 0 or less. Integers and bool give float32. For complex
+    numbers it is the mean of squared distances from the mean, which is real.
     """
     x = floating(as_tensor(x))
     made = _variance(x, "variance", reduction_axes, out_axes, correction)
-    return in_dtype(made, x.dtype)
+    return in_dtype(made, real_dtype(x.dtype))
 
 
 @composite
@@ -137,16 +139,21 @@ def std(
     """
     x = floating(as_tensor(x))
     made = _root(_variance(x, "std", reduction_axes, out_axes, correction))
-    return in_dtype(made, x.dtype)
+    return in_dtype(made, real_dtype(x.dtype))
 
 
 def _variance(x: Tensor, what: str, reduction_axes: Any, out_axes: Any, correction: int) -> Tensor:
     axes = x.axes.only(reduced_names(x, what, reduction_axes, out_axes))
     wide = widen(x)
     distance = subtract.apply(wide, mean(wide, axes))
-    total = reductions.sum(square(distance), reduction_axes, out_axes=out_axes)
+    total = reductions.sum(_squared(distance), reduction_axes, out_axes=out_axes)
     size = tensor_size(x, axes)
     return total / (maximum(size - correction, 0) if correction else size)
+
+
+def _squared(x: Tensor) -> Tensor:
+    """Return the squares of real numbers, or of the moduli of complex ones."""
+    return square(real(x)) + square(imag(x)) if kind(x.dtype) == "c" else square(x)
 
 
 def _root(squares: Tensor) -> Tensor:
@@ -169,8 +176,8 @@ def squared_L2(
     infinite if the result does not fit; ``L2_norm`` avoids both.
     """
     x = as_tensor(x)
-    made = reduce(SUM, square(widen(x)), reduction_axes, out_axes, what="squared_L2")
-    return in_dtype(made, sum_dtype(x.dtype))
+    made = reduce(SUM, _squared(widen(x)), reduction_axes, out_axes, what="squared_L2")
+    return in_dtype(made, sum_dtype(real_dtype(x.dtype)))
 
 
 @composite
@@ -187,8 +194,9 @@ def L2_norm(
     and bool give float32. Its derivative is 0 where all elements are 0.
     """
     x = floating(as_tensor(x))
-    made = wide_norm([x], "L2_norm", reduction_axes, out_axes)
-    return in_dtype(made, x.dtype)
+    parts = [real(x), imag(x)] if kind(x.dtype) == "c" else [x]
+    made = wide_norm(parts, "L2_norm", reduction_axes, out_axes)
+    return in_dtype(made, real_dtype(x.dtype))
 
 
 # Exponents of two for float64. If the sum of absolute values is below 2**MEDIUM_LIMITS[0], elements

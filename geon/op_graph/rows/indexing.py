@@ -289,6 +289,11 @@ def _scatter_infer(args: tuple[Any, ...], attrs: ScatterAttributes) -> Inferred:
     places = gathered_axes(x.axes, index.axes, attrs.axis)
     require(axes_may_equal(value.axes, places), "scatter of {} to {}", value.axes, places)
     require(value.dtype is x.dtype, "scatter of {} into {}", value.dtype, x.dtype)
+    if kind(x.dtype) == "c" and attrs.mode not in ("set", "add"):
+        raise DTypeError(
+            f"scatter with mode={attrs.mode!r} takes no complex numbers, and {x} (made at "
+            f"{x.line_info}) is complex; take mode='add' or 'set', or scatter real tensors"
+        )
     return x.axes, x.dtype, guards
 
 

@@ -134,6 +134,7 @@ CUMSUM = Primitive(
     arity=1,
     infer=_along,
     cost="kernel",
+    takes_complex=True,
 )
 CUMPROD = Primitive(
     "cumprod",

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..axes.axes import Axes, Axis
 from ..axes.lengths import Length
-from .dtypes import DTYPES
+from .dtypes import ALL_DTYPES
 
 
 class Frozen:
@@ -76,7 +76,7 @@ def is_length(value: Any) -> bool:
 
 def is_dtype(value: Any) -> bool:
     """Return True if ``value`` is the name of a dtype."""
-    return type(value) is str and value in DTYPES
+    return type(value) is str and value in ALL_DTYPES
 
 
 def is_axis(value: Any) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ...op_graph.axes.lengths import Length, product
 from ...op_graph.op_graph import Op
 from ...op_graph.random.streams import RandomBitsAttributes
+from ...op_graph.rows.fourier import FourierPartsAttributes
 from ...op_graph.rows.indexing import COMBINING, ScatterAttributes
 from ...op_graph.rows.reductions import positions
 from ...op_graph.rows.sort_and_cumulative import RunningAttributes
@@ -128,6 +129,13 @@ def _argsort(work: ArrayOperands, op: Op) -> list[str]:
 def _top_k(work: ArrayOperands, op: Op) -> list[str]:
     x, out, at = work.operand(op.args[0]), work.operand(op), op.axes.index(op.attrs.axis)
     return [f"rt.top_k({x}, {at}, {op.attrs.k}, {out})"]
+
+
+def _fourier(work: ArrayOperands, op: Op) -> list[str]:
+    a: FourierPartsAttributes = op.attrs
+    x, out, at = work.operand(op.args[0]), work.operand(op), op.args[0].axes.index(a.axis)
+    n = work.length(a.n)
+    return [f"rt.fourier({x}, {out}, {at}, {a.form!r}, {a.inverse}, {n})"]
 
 
 def _dot(work: ArrayOperands, op: Op) -> list[str]:
@@ -289,6 +297,7 @@ SPECIAL: dict[str, Callable[[ArrayOperands, Op], list[str]]] = {
     "lu": _factorisation,
     "lu_solve": _lu_solve,
     "triangular_solve": _triangular_solve,
+    "fourier_parts": _fourier,
     "dot": _dot,
     "update": _update,
     "slice": _slice,

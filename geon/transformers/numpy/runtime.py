@@ -201,6 +201,25 @@ def top_k(x: Array, axis: int, k: int, out: Array) -> None:
     np.subtract(x.shape[axis] - 1, np.take(order, np.arange(k), axis=axis), out=out)
 
 
+def fourier(x: Array, out: Array, axis: int, form: str, inverse: bool, n: int) -> None:
+    """Write a Fourier transform along an axis, without a factor, to ``out``.
+
+    ``form`` is "c2c", "r2c" or "c2r"; complex numbers are pairs along the last axis.
+    """
+    source = x if form == "r2c" else x.view(np.result_type(x.dtype, np.complex64))[..., 0]
+    target = out if form == "c2r" else out.view(np.result_type(out.dtype, np.complex64))[..., 0]
+    if not (source.size and target.size):
+        target[...] = 0
+    elif form == "r2c":
+        np.fft.rfft(source, axis=axis, out=target)
+    elif form == "c2r":
+        np.fft.irfft(source, n, axis=axis, norm="forward", out=target)
+    elif inverse:
+        np.fft.ifft(source, axis=axis, norm="forward", out=target)
+    else:
+        np.fft.fft(source, axis=axis, out=target)
+
+
 def check_positions(index: Array, length: int, kernel: int, lowest: int | None = None) -> None:
     """Raise ``IndexRangeError`` if an index lies outside an axis of ``length``.
 

@@ -70,6 +70,7 @@ TARGET = CudaTarget(
     alignment=ALIGNMENT_BYTES,
     result_bytes=bytes_of_result,
     beside=BESIDE,
+    transforms=False,
 )
 
 

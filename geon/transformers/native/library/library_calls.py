@@ -10,13 +10,16 @@ from ....op_graph.values.dtypes import name_of
 from ...kernels.nests.inlining import inspected_values
 from ..names.c_files import FileFunction
 from ..names.naming import KernelNames, NativeFunction, head
+from . import fourier
 from .library_kernels import library_text
 from .matrices import ROUTINES, matrix_call
 from .prefix_sums import PREFIXES
 from .sorting import SORTS
 
 # Ops that are always library calls; argmax and argmin of short rows are loop nests instead.
-CALLED = frozenset(("sort", "argsort", "top_k", "cumsum", "cumprod", "scatter", *ROUTINES))
+CALLED = frozenset(
+    ("sort", "argsort", "top_k", "cumsum", "cumprod", "scatter", "fourier_parts", *ROUTINES)
+)
 
 
 def library_function(op: Op, names: KernelNames) -> NativeFunction:
@@ -29,12 +32,16 @@ def library_function(op: Op, names: KernelNames) -> NativeFunction:
     if name in ROUTINES:
         function, call = matrix_call(op, names)
         return _wrapped(names, [call], function)
+    if name == "fourier_parts":
+        return _fourier(op, names)
     return _lines(op, names)
 
 
 def function_of_call(op: Op) -> FileFunction:
     """Return the library function that ``op`` calls; it does not depend on the kernels."""
     name, x = op.primitive.name, op.args[0]
+    if name == "fourier_parts":
+        return library_text(*fourier.function_of(op))
     if name == "scatter":
         return library_text(
             f"scatter_{op.attrs.mode}", (name_of(op.dtype), name_of(op.args[1].dtype))
@@ -105,6 +112,18 @@ def _scatter(op: Op, names: KernelNames) -> NativeFunction:
     pointers.append(names.scratch() or "NULL")
     call = f"{function.name}({', '.join(['threads', *pointers, *sizes, count])});"
     return _wrapped(names, [call], function)
+
+
+def _fourier(op: Op, names: KernelNames) -> NativeFunction:
+    """Return the call of a transform, whose complex values have a last axis of their parts."""
+    x = op.args[0]
+    function = function_of_call(op)
+    others = [axis.expression for axis in x.axes if axis.name != op.attrs.parts.name]
+    at = x.axes.index(op.attrs.axis)
+    before, after = others[at], op.axes[op.attrs.axis].expression
+    sizes = (product(others[:at]), before, after, product(others[at + 1 :]))
+    arguments = ["threads", names.memory(x), names.memory(op), *map(names.length, sizes)]
+    return _wrapped(names, [f"{function.name}({', '.join(arguments)});"], function)
 
 
 def _checked(op: Op, names: KernelNames) -> NativeFunction:

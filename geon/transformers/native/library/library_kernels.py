@@ -17,6 +17,7 @@ from ...printing.scalars.c_types import C_TYPES, SUFFIXES
 from ...printing.scalars.nan_test import finite
 from ..names.c_files import FileFunction, instance
 from .matrices import ROUTINES, matrix_text
+from .fourier import fourier_text
 from .prefix_sums import cumulative_text
 from .scattering import scatter_text
 from .sorting import argsort_text, extreme_text, sort_text, top_k_text
@@ -63,6 +64,7 @@ LIBRARY: dict[str, Callable[..., FileFunction]] = {
     "cumprod": lambda *dtypes: cumulative_text("cumprod", *dtypes),
     **{f"scatter_{mode}": partial(scatter_text, mode) for mode in SCATTER_MODES},
     **{name: partial(matrix_text, name) for name in ROUTINES},
+    "fourier_parts": fourier_text,
     "check_finite": check_finite_text,
     "check_numbers": lambda dtype: check_finite_text(dtype, infinite=True),
 }

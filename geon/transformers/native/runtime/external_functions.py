@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ....errors import UnavailableError
+from .pocketfft import pocketfft_address
 
 
 def capsule_address(capsule: Any) -> int:
@@ -45,6 +46,7 @@ def _of_scipy(library: str) -> Callable[[str], int]:
 PROVIDERS: dict[str, Callable[[str], int]] = {
     "blas": _of_scipy("blas"),
     "lapack": _of_scipy("lapack"),
+    "pocketfft": pocketfft_address,
 }
 
 _known: dict[str, int] = {}

@@ -20,6 +20,13 @@ def lacks(op: Op) -> list[str]:
             "unknown number, have no kernel on GPUs; give the axis of a smaller one its length, or "
             'compute it with make_transformer("native") and feed the result'
         )
+    if op.primitive.name == "fourier_parts":
+        raise UnavailableError(
+            f"the pycuda target has no Fourier transform of an open length, and axis "
+            f"{op.attrs.axis!r} of {op.args[0]} (made at {op.line_info}) has length {op.attrs.n}: "
+            f"compile for a known one with specialize={{{op.attrs.axis}: 1024}}, or use "
+            'geon.make_transformer("native")'
+        )
     return completeness.lacks(
         op, LIBRARY, "LIBRARY of transformers/pycuda/kernels/library_kernels.py"
     )

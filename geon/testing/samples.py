@@ -145,19 +145,24 @@ def _ordered() -> list[Sample]:
         "both": {"exclusive": True, "reverse": True},
     }
     found = []
-    for name in ("cumsum", "cumprod"):
+    for name in ("cumsum", "cumprod", "cummax", "cummin"):
         run: Any = getattr(geon, name)
+        more = {"exact": name in ("cummax", "cummin")}
         for label, options in ways.items():
-            found.append(sample(name, label, [[A, C, B]], lambda x, r=run, o=options: r(x, C, **o)))
-        found.append(sample(name, "of nothing", [[A, Z]], lambda x, r=run: r(x, Z)))
+            build = lambda x, r=run, o=options: r(x, C, **o)  # noqa: E731
+            found.append(sample(name, label, [[A, C, B]], build, **more))
+        found.append(sample(name, "of nothing", [[A, Z]], lambda x, r=run: r(x, Z), **more))
     exact = {"exact": True}
-    return [
+    return [  # fmt: skip
         *found,
         sample("sort", "inner", [[A, D]], lambda x: geon.sort(x, D), **exact),
         sample("sort", "outer", [[D, A]], lambda x: geon.sort(x, D), **exact),
         sample("argsort", "ties", [[D, A]], lambda x: geon.argsort(x, D), **exact),
         sample("top_k", "two", [[D, A]], lambda x: geon.top_k(x, 2, D), **exact),
         sample("top_k", "all", [[A, D]], lambda x: geon.top_k(x, 5, D), **exact),
+        sample(
+            "top_k", "smallest", [[A, D]], lambda x: geon.top_k(x, 3, D, largest=False), **exact
+        ),
     ]
 
 

@@ -18,7 +18,7 @@ from ..building.constants import as_tensor, scalar_value
 from ..building.elementwise_build import Elementwise
 from ..building.weak import in_dtype
 from ..core.argument_hints import public
-from ..core.source_info import current
+from ..core.source_info import current, user_call
 from ..op_graph import ComputationOp, Tensor, make
 from ..rows import reductions
 from ..rows.accumulation import floating, widen
@@ -27,14 +27,17 @@ from ..rows.elementwise import (
     absolute,
     add,
     cast,
+    divide,
     equal,
     exp,
     expm1,
+    greater,
     isfinite,
     log,
     maximum,
     minimum,
     multiply,
+    power,
     sqrt,
     square,
     stop_gradient,
@@ -230,6 +233,42 @@ def wide_norm(
     size = stop_gradient(total(absolute(x) * down for x in wide))
     scale = where(size > down * 2.0**high, down, where(size < down * 2.0**low, up, 1))
     return _root(total(square(x * scale) for x in wide)) / scale
+
+
+@composite
+def renorm(
+    x: TensorLike,
+    axes: AxesLike,
+    limit: TensorLike,
+    *,
+    order: float = 2,
+    **notes: Unpack[Named],
+) -> Tensor:
+    """Return ``x`` with each part over ``axes`` scaled down to a norm of at most ``limit``.
+
+    The norm is the sum of the absolute values to the power ``order``, at least 1, to its inverse;
+    ``math.inf`` is the largest absolute value. Parts of a smaller norm stay as they are. Integers
+    and bool give float32. Raises ``ArgumentError`` for an ``order`` below 1.
+    """
+    x = floating(as_tensor(x))
+    if not order >= 1:
+        raise ArgumentError(
+            f"{user_call('renorm')}: order={order} is below 1, of which there is no norm; give 1, "
+            "2, or math.inf"
+        )
+    wide = widen(x)
+    if order == 2:
+        size = in_dtype(wide_norm([wide], "renorm", axes), wide.dtype)
+    elif order == math.inf:
+        size = reductions.max(absolute(wide), axes)
+    else:
+        # Without the inner `where` the derivative of the root at 0 would be infinite.
+        total = reductions.sum(power(absolute(wide), order), axes)
+        none = equal(total, 0)
+        size = where(none, 0, power(where(none, 1, total), 1 / order))
+    is_larger = greater(size, limit)
+    scale = where(is_larger, divide(limit, where(is_larger, size, 1)), 1)
+    return in_dtype(multiply(wide, scale), x.dtype)
 
 
 # The softmax family -----------------------------------------------------------------------------

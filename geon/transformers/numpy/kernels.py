@@ -10,7 +10,7 @@ from ...op_graph.random.streams import RandomBitsAttributes
 from ...op_graph.rows.fourier import FourierPartsAttributes
 from ...op_graph.rows.indexing import COMBINING, ScatterAttributes
 from ...op_graph.rows.reductions import positions
-from ...op_graph.rows.sort_and_cumulative import RunningAttributes
+from ...op_graph.rows.sort_and_cumulative import RUNNING, RunningAttributes
 from ...op_graph.values.dtypes import kind, name_of
 from ..kernels.nests.inlining import inspected_values
 from ..lowering.fusion.kernel import Kernel
@@ -92,7 +92,8 @@ def _position(work: ArrayOperands, op: Op) -> list[str]:
 def _cumulative(work: ArrayOperands, op: Op) -> list[str]:
     a: RunningAttributes = op.attrs
     at = op.axes.index(a.axis)
-    ufunc, identity = ("add", 0) if op.primitive.name == "cumsum" else ("multiply", 1)
+    running = RUNNING[op.primitive.name]
+    ufunc, identity = running.ufunc.__name__, running.identity(op.dtype)
     x, out = work.array(op.args[0]), work.array(op)
 
     def part(array: str, text: str) -> str:
@@ -128,7 +129,7 @@ def _argsort(work: ArrayOperands, op: Op) -> list[str]:
 
 def _top_k(work: ArrayOperands, op: Op) -> list[str]:
     x, out, at = work.operand(op.args[0]), work.operand(op), op.axes.index(op.attrs.axis)
-    return [f"rt.top_k({x}, {at}, {op.attrs.k}, {out})"]
+    return [f"rt.top_k({x}, {at}, {op.attrs.k}, {op.attrs.largest}, {out})"]
 
 
 def _fourier(work: ArrayOperands, op: Op) -> list[str]:
@@ -288,8 +289,7 @@ SPECIAL: dict[str, Callable[[ArrayOperands, Op], list[str]]] = {
     "cast": _cast,
     "argmax": _position,
     "argmin": _position,
-    "cumsum": _cumulative,
-    "cumprod": _cumulative,
+    **dict.fromkeys(RUNNING, _cumulative),
     "sort": _sort,
     "argsort": _argsort,
     "top_k": _top_k,

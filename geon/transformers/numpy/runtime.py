@@ -194,8 +194,15 @@ def iota(out: Array) -> None:
         np.add.accumulate(out, out=out)
 
 
-def top_k(x: Array, axis: int, k: int, out: Array) -> None:
-    """Indices of the k largest elements, largest first, NaN above all, equal elements in order."""
+def top_k(x: Array, axis: int, k: int, largest: bool, out: Array) -> None:
+    """Indices of the k largest elements, largest first, NaN above all, equal elements in order.
+
+    If not ``largest`` they are those of the k smallest elements, smallest first.
+    """
+    if not largest:
+        order = np.argsort(x, axis=axis, kind="stable")
+        np.copyto(out, np.take(order, np.arange(k), axis=axis))
+        return
     backwards = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
     order = np.flip(backwards, axis)
     np.subtract(x.shape[axis] - 1, np.take(order, np.arange(k), axis=axis), out=out)

@@ -73,7 +73,8 @@ def erfcx_derivative(op: Op) -> Op | None:
 def weighted_product(op: Op) -> Op | None:
     """Rewrite as a product that is 0 where the first factor is 0."""
     weight, x = op.args
-    return where.apply(equal.apply(weight, 0), 0, multiply.apply(weight, x))
+    product = where.apply(equal.apply(weight, 0), 0, multiply.apply(weight, x))
+    return broadcast(product, op.axes)  # the operands may have lost broadcasts that gave the order
 
 
 @lower.on("lgamma")

@@ -6,6 +6,7 @@ from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
 from ....op_graph.op_graph import Op
 from ....op_graph.rows.reductions import positions
+from ....op_graph.rows.sort_and_cumulative import RUNNING
 from ....op_graph.values.dtypes import name_of
 from ...kernels.nests.inlining import inspected_values
 from ..names.c_files import FileFunction
@@ -13,13 +14,10 @@ from ..names.naming import KernelNames, NativeFunction, head
 from . import fourier
 from .library_kernels import library_text
 from .matrices import ROUTINES, matrix_call
-from .prefix_sums import PREFIXES
 from .sorting import SORTS
 
 # Ops that are always library calls; argmax and argmin of short rows are loop nests instead.
-CALLED = frozenset(
-    ("sort", "argsort", "top_k", "cumsum", "cumprod", "scatter", "fourier_parts", *ROUTINES)
-)
+CALLED = frozenset(("sort", "argsort", "top_k", "scatter", "fourier_parts", *RUNNING, *ROUTINES))
 
 
 def library_function(op: Op, names: KernelNames) -> NativeFunction:
@@ -46,7 +44,9 @@ def function_of_call(op: Op) -> FileFunction:
         return library_text(
             f"scatter_{op.attrs.mode}", (name_of(op.dtype), name_of(op.args[1].dtype))
         )
-    results = (name_of(op.dtype),) if name in PREFIXES else ()
+    if name == "top_k" and not op.attrs.largest:
+        name = "bottom_k"
+    results = (name_of(op.dtype),) if name in RUNNING else ()
     return library_text(name, (name_of(x.dtype), *results))
 
 
@@ -88,17 +88,17 @@ def _around(op: Op, at: int) -> tuple[Size, Size, Size]:
 
 
 def _lines(op: Op, names: KernelNames) -> NativeFunction:
-    """Return the call of a kernel that works along one axis: sort, prefix sum, argmax, argmin."""
+    """Return the call of a kernel that works along one axis: sort, prefix, argmax, argmin."""
     name, x = op.primitive.name, op.args[0]
     further: list[str] = []
-    if name in PREFIXES:
+    if name in RUNNING:
         further = [str(int(op.attrs.exclusive)), str(int(op.attrs.reverse))]
     elif name == "top_k":
         further = [names.length(op.attrs.k)]
     at = positions(op)[0] if name in ("argmax", "argmin") else x.axes.index(op.attrs.axis)
     function = function_of_call(op)
     sizes = [names.length(n) for n in _around(x, at)]
-    works = [names.scratch() or "NULL"] if name in SORTS | PREFIXES else []
+    works = [names.scratch() or "NULL"] if name in SORTS or name in RUNNING else []
     arguments = ["threads", names.memory(x), names.memory(op), *works, *sizes, *further]
     return _wrapped(names, [f"{function.name}({', '.join(arguments)});"], function)
 

@@ -188,6 +188,7 @@ from .op_graph.rows.trigonometry import (
     tanh,
 )
 from .op_graph.rows.windows import Window, window
+from .op_graph.special.incomplete import betainc, gammainc, gammaincc
 from .op_graph.special.special_functions import (
     digamma,
     erf,

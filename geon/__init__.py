@@ -61,6 +61,33 @@ from .op_graph.axes.axes import Axes, Axis
 from .op_graph.axes.length_defaults import lengths
 from .op_graph.building.constants import constant
 from .op_graph.building.constants import shown_number as _shown_number
+from .op_graph.functions.arithmetic import (
+    allclose,
+    cbrt,
+    deg2rad,
+    exp2,
+    float_power,
+    fmax,
+    fmin,
+    fmod,
+    frac,
+    heaviside,
+    hypot,
+    isclose,
+    lcm,
+    logaddexp,
+    logaddexp2,
+    logit,
+    nan_to_num,
+    rad2deg,
+    round,
+    sinc,
+    spherical_j0,
+    trunc_divide,
+    xlog1py,
+    xlogy,
+)
+from .op_graph.functions.bits import copysign, frexp, ldexp, log2, log10, nextafter, signbit
 from .op_graph.functions.composites import (
     L2_norm,
     clip,
@@ -125,7 +152,6 @@ from .op_graph.rows.elementwise import (
     not_equal,
     power,
     reciprocal,
-    round,
     rsqrt,
     sigmoid,
     sign,
@@ -138,6 +164,7 @@ from .op_graph.rows.elementwise import (
     where,
 )
 from .op_graph.rows.indexing import gather, scatter, take_along
+from .op_graph.rows.integers import bitcast, gcd
 from .op_graph.rows.leaves import (
     Variable,
     iota,

@@ -63,6 +63,11 @@ def _cast(work: ArrayOperands, op: Op) -> list[str]:
     return [f"np.copyto({out}, {x}, casting='unsafe')"]
 
 
+def _bitcast(work: ArrayOperands, op: Op) -> list[str]:
+    x, out = work.operand(op.args[0], op.axes), work.operand(op)
+    return [f"np.copyto({out}, {x}.view({dtype_text(op.dtype)}))"]
+
+
 def _reduction(work: ArrayOperands, op: Op) -> list[str]:
     x, out = work.operand(op.args[0]), work.operand(op)
     text = REDUCTIONS[op.primitive.name]
@@ -258,6 +263,7 @@ def _checked(work: ArrayOperands, op: Op) -> list[str]:
 SPECIAL: dict[str, Callable[[ArrayOperands, Op], list[str]]] = {
     "where": _where,
     "cast": _cast,
+    "bitcast": _bitcast,
     "argmax": _position,
     "argmin": _position,
     "cumsum": _cumulative,

@@ -28,6 +28,7 @@ from ....op_graph.rows.indexing import (
     held_by_int64,
     total_dtype,
 )
+from ....op_graph.rows.integers import BITCAST
 from ....op_graph.rows.leaves import iota, length_value
 from ....op_graph.rows.movement import _flatten, _unflatten, broadcast, flatten, reorder
 from ....op_graph.rows.reductions import ARGMAX, ARGMIN
@@ -285,7 +286,7 @@ def _through_float32(op: Op) -> Op | None:
 
 def _rules() -> RuleSet:
     for name, row in PRIMITIVES.items():
-        if row.kind in COMPUTING and not row.picks and row is not CAST:
+        if row.kind in COMPUTING and not row.picks and row not in (CAST, BITCAST):
             lower.table.setdefault(name, []).insert(0, _through_float32)
     return lower.done()
 

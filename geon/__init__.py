@@ -63,6 +63,33 @@ from .op_graph.axes.axes import Axes, Axis
 from .op_graph.axes.length_defaults import lengths
 from .op_graph.building.constants import constant
 from .op_graph.building.constants import shown_number as _shown_number
+from .op_graph.functions.arithmetic import (
+    allclose,
+    cbrt,
+    deg2rad,
+    exp2,
+    float_power,
+    fmax,
+    fmin,
+    fmod,
+    frac,
+    heaviside,
+    hypot,
+    isclose,
+    lcm,
+    logaddexp,
+    logaddexp2,
+    logit,
+    nan_to_num,
+    rad2deg,
+    round,
+    sinc,
+    spherical_j0,
+    trunc_divide,
+    xlog1py,
+    xlogy,
+)
+from .op_graph.functions.bits import copysign, frexp, ldexp, log2, log10, nextafter, signbit
 from .op_graph.functions.composites import (
     L2_norm,
     clip,
@@ -129,7 +156,6 @@ from .op_graph.rows.elementwise import (
     not_equal,
     power,
     reciprocal,
-    round,
     rsqrt,
     sigmoid,
     sign,
@@ -142,6 +168,7 @@ from .op_graph.rows.elementwise import (
     where,
 )
 from .op_graph.rows.indexing import gather, scatter, take_along
+from .op_graph.rows.integers import bitcast, gcd
 from .op_graph.rows.leaves import (
     Variable,
     iota,
@@ -202,6 +229,7 @@ from .op_graph.rows.trigonometry import (
     tanh,
 )
 from .op_graph.rows.windows import Window, window
+from .op_graph.special.incomplete import betainc, gammainc, gammaincc
 from .op_graph.special.special_functions import (
     digamma,
     erf,

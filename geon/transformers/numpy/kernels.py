@@ -64,6 +64,11 @@ def _cast(work: ArrayOperands, op: Op) -> list[str]:
     return [f"np.copyto({out}, {x}, casting='unsafe')"]
 
 
+def _bitcast(work: ArrayOperands, op: Op) -> list[str]:
+    x, out = work.operand(op.args[0], op.axes), work.operand(op)
+    return [f"np.copyto({out}, {x}.view({dtype_text(op.dtype)}))"]
+
+
 def _reduction(work: ArrayOperands, op: Op) -> list[str]:
     x, out = work.operand(op.args[0]), work.operand(op)
     text = REDUCTIONS[op.primitive.name]
@@ -287,6 +292,7 @@ def _triangular_solve(work: ArrayOperands, op: Op) -> list[str]:
 SPECIAL: dict[str, Callable[[ArrayOperands, Op], list[str]]] = {
     "where": _where,
     "cast": _cast,
+    "bitcast": _bitcast,
     "argmax": _position,
     "argmin": _position,
     **dict.fromkeys(RUNNING, _cumulative),

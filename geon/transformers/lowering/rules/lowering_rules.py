@@ -28,11 +28,12 @@ from ....op_graph.rows.indexing import (
     held_by_int64,
     total_dtype,
 )
+from ....op_graph.rows.integers import BITCAST
 from ....op_graph.rows.leaves import iota, length_value
 from ....op_graph.rows.movement import _flatten, _unflatten, broadcast, flatten, reorder
 from ....op_graph.rows.reductions import ARGMAX, ARGMIN
 from ....op_graph.rows.slicing import SLICE, UPDATE
-from ....op_graph.special import erf_formulas, gamma_formulas
+from ....op_graph.special import erf_formulas, gamma_formulas, incomplete_formulas
 from ....op_graph.special.formula_ops import FLOAT32_OPS, FLOAT64_OPS, GEON_OPS
 from ....op_graph.values.dtypes import FLOAT32, HALVES, INT64, name_of
 from . import matrix_rules
@@ -87,6 +88,21 @@ def lgamma(op: Op) -> Op | None:
 def polygamma(op: Op) -> Op | None:
     """Rewrite polygamma by recurrence and an asymptotic series; see ``gamma_formulas``."""
     return gamma_formulas.polygamma(op.attrs.n, op.args[0], GEON_OPS)
+
+
+def _through_ops(module: Any) -> None:
+    """Rewrite each primitive that a module has a formula of its name for, on every target."""
+
+    def rewrite(op: Op) -> Op | None:
+        formula: Callable[..., Tensor] = getattr(module, op.primitive.name)
+        given: Any = op.args
+        return formula(*op.attrs, *(broadcast(arg, op.axes) for arg in given), GEON_OPS)
+
+    for name in module.__all__:
+        lower.on(name)(rewrite)
+
+
+_through_ops(incomplete_formulas)
 
 
 def _checked(index: Op, axis: Axis, op: Op) -> Tensor:
@@ -273,7 +289,7 @@ def _through_float32(op: Op) -> Op | None:
 
 def _rules() -> RuleSet:
     for name, row in PRIMITIVES.items():
-        if row.kind in COMPUTING and not row.picks and row is not CAST:
+        if row.kind in COMPUTING and not row.picks and row not in (CAST, BITCAST):
             lower.table.setdefault(name, []).insert(0, _through_float32)
     return lower.done() | matrix_rules.RULES
 

@@ -115,7 +115,6 @@ from .op_graph.functions.losses import cross_entropy_binary, cross_entropy_multi
 from .op_graph.functions.pooling import average_pool, lp_pool, max_pool
 from .op_graph.functions.resizing import diagonal, resize, roll
 from .op_graph.op_graph import ComputationOp, Op, Tensor, VoidOp, find
-from .op_graph.random.streams import Random
 from .op_graph.regions.associative_scan import associative_scan
 from .op_graph.regions.associative_scan import linear_recurrence as _linear_recurrence
 from .op_graph.regions.cases import case_of, cond
@@ -252,6 +251,7 @@ if _TYPE_CHECKING:
     from .frontends.sympy.writer import to_sympy
     from .op_graph.autodiff.gradient_check import check_gradients
     from .op_graph.autodiff.jacobians import hessian, jacobian
+    from .op_graph.draws.stream import Random
     from .op_graph.functions.cumulative import logcumsumexp
     from .op_graph.functions.missing_values import nanmean, nansum
     from .op_graph.functions.quantiles import (
@@ -376,6 +376,7 @@ for _cls in (Tensor, VoidOp):
 
 # What needs the rest of geon is imported when it is asked for: `import geon` stays cheap.
 _LATER = {
+    "Random": "op_graph.draws.stream",
     "dumps": "op_graph.text.dumps",
     "loads": "op_graph.text.dumps",
     "check_gradients": "op_graph.autodiff.gradient_check",

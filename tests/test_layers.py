@@ -20,7 +20,7 @@ ROOT = Path(geon.__file__).parent
 ORDER = {
     "geon.op_graph": """
         core axes values syntax . building rows special random transforms regions evaluation
-        rewriting functions linalg autodiff text
+        rewriting functions linalg autodiff draws text
     """,
     "geon.transformers": """
         sizes native.sizes runtime

@@ -353,7 +353,7 @@ def _fold(op: Op) -> Op | None:
     if any(scalar_value(arg) is None for arg in numbers):
         return None
     if op.axes is not NO_AXES:
-        made = make(op.primitive, numbers, op.attrs)
+        made = make(op.primitive, numbers, op.attrs, weak=op.weak)
         return over_axes(made, op) if made.dtype is op.dtype else None
     bound = BoundOp(op, {}, tuple(BoundOp(arg, {}, ()) for arg in op.args))
     value = evaluate(op, bound, [constant_value(arg) for arg in op.args])

@@ -375,18 +375,23 @@ NEON = {
 
 # Methods of random generators of other libraries, used on geon.Random.
 STREAMS = {
-    "choice": "geon.gather(values, positions, axis), with positions from integers",
+    "chisquare": "stream.chi_square(axes, degrees)",
     "dropout": "geon.where(stream.bernoulli(x.axes, p=keep) > 0, x / keep, 0)",
-    "exponential": "-geon.log1p(-stream.uniform(axes))",
-    "integers": 'geon.cast(geon.floor(stream.uniform(axes, high=n)), "int64")',
-    "permutation": "geon.argsort(stream.uniform([axis]))",
+    "lognormal": "stream.log_normal(axes, mean, std)",
+    "permuted": "stream.shuffle(x, axis, independent=others)",
+    "rademacher": "2 * stream.bernoulli(axes) - 1",
     "rand": "stream.uniform(axes)",
-    "randint": 'geon.cast(geon.floor(stream.uniform(axes, high=n)), "int64")',
+    "randint": "stream.integers(axes, low, high)",
     "randn": "stream.normal(axes)",
     "random": "stream.uniform(axes)",
-    "shuffle": "geon.gather(x, geon.argsort(stream.uniform([axis])), axis)",
+    "rayleigh": "stream.weibull(axes, 2, 2 ** 0.5 * scale)",
     "split": "geon.Random(seed) with another seed; each draw of a stream is another already",
+    "standard_cauchy": "stream.cauchy(axes)",
+    "standard_exponential": "stream.exponential(axes)",
+    "standard_gamma": "stream.gamma(axes, shape)",
     "standard_normal": "stream.normal(axes)",
+    "standard_t": "stream.student_t(axes, degrees)",
+    "t": "stream.student_t(axes, degrees)",
 }
 # Methods of sessions and models of other libraries, used on a transformer.
 TRANSFORMERS = {

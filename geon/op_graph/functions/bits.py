@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ..building.typing import Named, TensorLike
 
 
-class FloatFormat(NamedTuple):
+class IeeeFormat(NamedTuple):
     """The integers of a float dtype's width, and its layout: mantissa bits and exponent bias."""
 
     integers: str
@@ -49,10 +49,10 @@ class FloatFormat(NamedTuple):
 
 
 FORMATS = {
-    "float16": FloatFormat("int16", 10, 15),
-    "bfloat16": FloatFormat("int16", 7, 127),
-    "float32": FloatFormat("int32", 23, 127),
-    "float64": FloatFormat("int64", 52, 1023),
+    "float16": IeeeFormat("int16", 10, 15),
+    "bfloat16": IeeeFormat("int16", 7, 127),
+    "float32": IeeeFormat("int32", 23, 127),
+    "float64": IeeeFormat("int64", 52, 1023),
 }
 
 

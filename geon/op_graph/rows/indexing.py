@@ -423,7 +423,7 @@ def purpose_of(op: Op) -> Purpose:
     return found[0] if len(found) == 1 else POSITIONS  # one op may serve several purposes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Merged:
     """A tensor with several axes flattened into ``axis``, and the positions along that axis."""
 

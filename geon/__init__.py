@@ -343,38 +343,7 @@ def _later(module: str, function: str) -> _Any:
     return call
 
 
-# Functions that operators, methods and derivative rules call, and modules above theirs define.
-_LATE_BOUND.update(
-    broadcast=broadcast,
-    cast=cast,
-    conj=conj,
-    deriv=deriv,
-    dot=dot,
-    follows=_after,
-    linear_recurrence=_linear_recurrence,
-    matmul=_matmul,
-    max=max,
-    mean=mean,
-    min=min,
-    number=_shown_number,
-    real=real,
-    rename=rename,
-    reorder=reorder,
-    sum=sum,
-    take=_take,
-    # HTML's table of names is read for the first notebook that asks.
-    html=_later(".op_graph.text.display", "tensor_html"),
-    numpy=_later(".op_graph.functions.numpy_api", "numpy_function"),
-    ufunc=_later(".op_graph.functions.numpy_api", "ufunc_cure"),
-    is_public=lambda name: callable(globals().get(name)),
-)
-# IPython asks errors for it. Not in errors.py, which is part of written modules.
-GeonError._render_traceback_ = _later(".op_graph.core.notebook_errors", "render_error")  # type: ignore[attr-defined]  # see above
-for _cls in (Tensor, VoidOp):
-    _name_missing(_cls, [name for name, value in globals().items() if _is_function(name, value)])
-
-
-# What needs the rest of geon is imported when it is asked for: `import geon` stays cheap.
+# What is not needed by all programs is imported when it is asked for: `import geon` stays cheap.
 _LATER = {
     "Random": "op_graph.draws.stream",
     "dumps": "op_graph.text.dumps",
@@ -419,6 +388,37 @@ _LATER = {
     "NativeTransformer": "transformers.native.transformer",
     "NumPyTransformer": "transformers.numpy.transformer",
 }
+
+# Functions that operators, methods and derivative rules call, and modules above theirs define.
+_LATE_BOUND.update(
+    broadcast=broadcast,
+    cast=cast,
+    conj=conj,
+    deriv=deriv,
+    dot=dot,
+    follows=_after,
+    linear_recurrence=_linear_recurrence,
+    matmul=_matmul,
+    max=max,
+    mean=mean,
+    min=min,
+    number=_shown_number,
+    real=real,
+    rename=rename,
+    reorder=reorder,
+    sum=sum,
+    take=_take,
+    # HTML's table of names is read for the first notebook that asks.
+    html=_later(".op_graph.text.display", "tensor_html"),
+    numpy=_later(".op_graph.functions.numpy_api", "numpy_function"),
+    ufunc=_later(".op_graph.functions.numpy_api", "ufunc_cure"),
+    is_public=lambda name: name in _LATER or callable(globals().get(name)),
+)
+# IPython asks errors for it. Not in errors.py, which is part of written modules.
+GeonError._render_traceback_ = _later(".op_graph.core.notebook_errors", "render_error")  # type: ignore[attr-defined]  # see above
+for _cls in (Tensor, VoidOp):
+    _name_missing(_cls, [name for name, value in globals().items() if _is_function(name, value)])
+    _name_missing(_cls, [name for name in _LATER if _LATER[name].startswith("op_graph.functions")])
 
 
 def __getattr__(name: str) -> _Any:

@@ -21,7 +21,7 @@ from ..rows.concatenation import concat, stack
 from ..rows.elementwise import where
 from ..syntax.foreign_names import FUNCTIONS
 from ..syntax.operators import LATE_BOUND
-from . import composites
+from . import composites, missing_values, quantiles, segments
 
 
 def _reduced(name: str, reduce: Callable[..., Tensor], options: tuple[str, ...] = ()) -> Any:
@@ -57,6 +57,15 @@ def _named(name: str, axis: Any) -> Any:
                 f"of tensors go by name; give axis=A, a geon.Axis or a name, or {_instead(name)}"
             )
     return list(axis) if isinstance(axis, tuple) else axis
+
+
+def _quantiles(name: str, find: Callable[..., Tensor]) -> Any:
+    def build(a: Any, q: Any, axis: Any = None, **given: Any) -> Tensor:
+        left = {key: value for key, value in given.items() if key == "method"}
+        _only(name, given, left)
+        return find(a, q, _named(name, axis), **left)
+
+    return build
 
 
 def _joined(name: str, join: Callable[..., Tensor]) -> Any:
@@ -104,6 +113,14 @@ BUILDS: dict[str, Callable[..., Any]] = {
     "mean": _reduced("mean", composites.mean),
     "std": _reduced("std", composites.std, ("correction",)),
     "var": _reduced("var", composites.variance, ("correction",)),
+    "median": _reduced("median", quantiles.median),
+    "nanmedian": _reduced("nanmedian", quantiles.nanmedian),
+    "quantile": _quantiles("quantile", quantiles.quantile),
+    "nanquantile": _quantiles("nanquantile", quantiles.nanquantile),
+    "percentile": _quantiles("percentile", quantiles.percentile),
+    "nansum": _reduced("nansum", missing_values.nansum),
+    "nanmean": _reduced("nanmean", missing_values.nanmean),
+    "count_nonzero": _reduced("count_nonzero", segments.count_nonzero),
     "cumsum": _along("cumsum", sort_and_cumulative.cumsum),
     "cumprod": _along("cumprod", sort_and_cumulative.cumprod),
     "sort": _along("sort", sort_and_cumulative.sort),

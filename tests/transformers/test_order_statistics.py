@@ -100,10 +100,22 @@ def test_a_search_in_each_row():
     rows, keys = np.sort(normal(3, 7), 1), normal(3, 4)
     wanted = [np.searchsorted(*each) for each in zip(rows.astype("f4"), keys, strict=True)]
     np.testing.assert_array_equal(f(rows, keys), wanted)
-    empty = geon.searchsorted(geon.constant(np.zeros(0), [geon.Axis("Z", 0)]), x)
-    np.testing.assert_array_equal(
-        geon.NumPyTransformer().computation(empty, x)(keys), np.zeros((3, 4))
-    )
+
+
+def test_numbers_take_the_dtype_of_what_is_searched():
+    keys = geon.placeholder([A], "float32", name="keys")
+    table = geon.constant([0.1, 0.7], [geon.Axis("E", 2)])
+    results = [geon.isin(keys, table), geon.searchsorted(table, keys, side="right")]
+    found = geon.NumPyTransformer().computation(results, keys)([0.1, 0.5, 0.7])
+    assert found[0].tolist() == [True, False, True] and found[1].tolist() == [1, 1, 2]
+
+
+def test_a_search_in_nothing(transformer):
+    nothing, keys = geon.placeholder([M], name="nothing"), geon.placeholder([A], name="keys")
+    none = geon.constant(np.zeros(0, np.float32), [geon.Axis("Z", 0)])
+    results = [geon.searchsorted(nothing, keys), geon.searchsorted(none, keys)]
+    found = transformer.computation(results, nothing, keys)(np.zeros(0), [1, 2, 3])
+    np.testing.assert_array_equal(found, np.zeros((2, 3)))
 
 
 def test_running_extremes_and_their_positions(transformer):

@@ -34,7 +34,7 @@ geon.fixed_point(lambda y: LEAKED.append(y) or y / 2, V)
 
 NAMES = {
     "x": X, "y": X, "v": V, "A": A, "B": B, "S": S, "geon": geon, "math": math, "tolerance": 1e-3,
-    "axes": [B, A], "dtype": "float64", "value": 1.0, "segments": geon.iota(A) % 2,
+    "axes": [B, A], "dtype": "float64", "value": 1.0,
     "condition": X > 0,
 }  # fmt: skip
 RUN = [
@@ -54,18 +54,11 @@ def test_cures_of_functions_build(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["avg_pool2d", "manual_seed", "nll_loss", "segment_sum", "log2", "isclose"]
+    "name", ["avg_pool2d", "manual_seed", "nll_loss", "digitize", "log2", "isclose"]
 )
 def test_other_names_are_answered(name):
     with pytest.raises(AttributeError, match="; write geon"):
         getattr(geon, name)
-
-
-def test_a_sum_by_segments():
-    values = {**NAMES, "x": V}
-    total = eval(foreign_names.FUNCTIONS["segment_sum"].partition(" for ")[0], values)
-    found = geon.NumPyTransformer().computation(total, V)([1.0, 2.0, 4.0])
-    np.testing.assert_array_equal(found, [5, 2])
 
 
 def test_triangles():

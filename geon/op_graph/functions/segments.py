@@ -135,7 +135,8 @@ def segment_max(
     An empty segment gives the smallest number of the dtype, -inf for floats. Tied elements share
     the derivative equally.
     """
-    return _combined("segment_max", as_tensor(x), (segments, segment_axis, axis), "max", lowest)
+    x = _real("segment_max", as_tensor(x))
+    return _combined("segment_max", x, (segments, segment_axis, axis), "max", lowest)
 
 
 @composite
@@ -147,7 +148,18 @@ def segment_min(
     **notes: Unpack[Named],
 ) -> Tensor:
     """Return the smallest element of each segment, as ``segment_max``; inf if it is empty."""
-    return _combined("segment_min", as_tensor(x), (segments, segment_axis, axis), "min", highest)
+    x = _real("segment_min", as_tensor(x))
+    return _combined("segment_min", x, (segments, segment_axis, axis), "min", highest)
+
+
+def _real(what: str, x: Tensor) -> Tensor:
+    """Return ``x``; raise ``DTypeError`` if it is complex, since complex numbers have no order."""
+    if kind(x.dtype) == "c":
+        raise DTypeError(
+            f"{user_call(what)}: {x} (made at {x.line_info}) is {x.dtype.name}, and complex "
+            "numbers have no order; take its geon.real, geon.imag or geon.absolute"
+        )
+    return x
 
 
 @composite

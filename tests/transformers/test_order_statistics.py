@@ -180,6 +180,45 @@ def test_orders(transformer):
         np.testing.assert_array_equal(got, np.lexsort([row, numbers]))
 
 
+D, E, P = geon.Axis("D", 3), geon.Axis("E", 5), geon.Axis("P", 3)
+GROUPS = geon.constant([0, 1, 1, 0, 1], [E])
+ROWS, COLUMNS = geon.constant([0, 2, 1], [P]), geon.constant([4, 0, 0], [P])
+FUNCTIONS = {
+    "cummax": lambda x: geon.cummax(x, E),
+    "cummin": lambda x: geon.cummin(x, E, exclusive=True, reverse=True)[{E: slice(0, 4)}],
+    "logcumsumexp": lambda x: geon.logcumsumexp(x, E),
+    "quantile": lambda x: geon.quantile(x, 0.3, E),
+    "nanmean": lambda x: geon.nanmean(x, E),
+    "mode": lambda x: geon.mode(x, E)[0],
+    "kthvalue": lambda x: geon.kthvalue(x, 2, E)[0],
+    "renorm": lambda x: geon.renorm(x, E, 1.0),
+    "segment_max": lambda x: geon.segment_max(x, GROUPS, geon.Axis("S", 2)),
+    "segment_prod": lambda x: geon.segment_prod(x, GROUPS, geon.Axis("S", 2)),
+    "compress": lambda x: geon.compress(x, GROUPS, geon.Axis("K", 4)).values,
+    "unique": lambda x: geon.unique(x).values,
+    "gather": lambda x: geon.gather(x, {D: ROWS, E: COLUMNS}),
+    "scatter": lambda x: geon.scatter(x, {D: ROWS, E: COLUMNS}, geon.sum(x), mode="mean"),
+    "histogram": lambda x: geon.histogram(geon.stop_gradient(x), P, -1, 1, weights=x),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_derivatives_of_both_orders_and_of_each_row(name):
+    given = geon.placeholder([D, E], "float64", name="given")
+    y = geon.sum(geon.square(FUNCTIONS[name](given)))
+    values = np.random.default_rng(1).normal(size=(3, 5))
+    geon.check_gradients(y, {given: values})
+    geon.check_gradients(geon.sum(geon.square(geon.deriv(y, given))), {given: values})
+    scale = geon.placeholder([E], "float64", name="scale")
+    rows = FUNCTIONS[name](given * scale)
+    if D not in rows.axes or name == "scatter":
+        return
+    each = geon.sum(geon.square(rows), out_axes=[D])
+    results = [geon.deriv(each, scale, per=D), geon.jacobian(each, scale)]
+    found = geon.NumPyTransformer().computation(results, given, scale)(values, normal(5))
+    np.testing.assert_allclose(*found, rtol=1e-9)
+
+
 @pytest.mark.parametrize("order", [1, 2, 3.5, np.inf])
 def test_norms_that_are_limited(order):
     values = normal(4, 3) * [[0], [0.1], [1], [10]]

@@ -265,7 +265,7 @@ if _TYPE_CHECKING:
         percentile,
         quantile,
     )
-    from .op_graph.functions.searching import bucketize, isin, searchsorted
+    from .op_graph.functions.searching import bucketize, interp, isin, searchsorted
     from .op_graph.functions.segments import (
         bincount,
         count_nonzero,
@@ -309,9 +309,9 @@ if _TYPE_CHECKING:
         "diagonal", "digamma", "divide", "doall", "dot", "dumps", "elu", "equal", "erf", "erfc",
         "erfcx", "erfinv", "exp", "expand", "expm1", "find", "fixed_point", "flatten", "flip",
         "floor", "floordivide", "from_sympy", "gather", "gelu", "greater", "greater_equal",
-        "hessian", "histogram", "hvp", "interpolation", "iota", "isfinite", "isin", "isinf",
-        "isnan", "jacobian", "jvp", "kthvalue", "leaky_relu", "left_shift", "lengths", "less",
-        "less_equal", "lexsort", "lgamma", "linalg", "loads", "log", "log1p", "log_ndtr",
+        "hessian", "histogram", "hvp", "interp", "interpolation", "iota", "isfinite", "isin",
+        "isinf", "isnan", "jacobian", "jvp", "kthvalue", "leaky_relu", "left_shift", "lengths",
+        "less", "less_equal", "lexsort", "lgamma", "linalg", "loads", "log", "log1p", "log_ndtr",
         "log_softmax", "logcumsumexp", "logical_and", "logical_not", "logical_or", "logical_xor",
         "logsumexp", "lp_pool", "make_transformer", "masked_scatter", "max", "max_pool", "maximum",
         "mean", "median", "min", "minimum", "mod", "mode", "multiply", "nanmean", "nanmedian",
@@ -364,6 +364,7 @@ _LATER = {
     "percentile": "op_graph.functions.quantiles",
     "quantile": "op_graph.functions.quantiles",
     "bucketize": "op_graph.functions.searching",
+    "interp": "op_graph.functions.searching",
     "isin": "op_graph.functions.searching",
     "searchsorted": "op_graph.functions.searching",
     "bincount": "op_graph.functions.segments",

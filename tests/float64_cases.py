@@ -446,6 +446,13 @@ CASES |= {
             exact=True,
         )
     ],
+    "interp": [
+        Case(
+            lambda x: geon.interp(x, geon.sort(x), geon.sort(x) * 2),
+            lambda x: 2 * x,
+            (X1,),
+        )
+    ],
     "bucketize": [
         Case(
             lambda x, y: geon.bucketize(y, geon.sort(x)),

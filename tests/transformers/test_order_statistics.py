@@ -102,6 +102,25 @@ def test_a_search_in_each_row():
     np.testing.assert_array_equal(f(rows, keys), wanted)
 
 
+def test_values_between_points(transformer):
+    points, keys = geon.placeholder([M], name="points"), geon.placeholder([A], name="keys")
+    levels, table = geon.placeholder([M], name="levels"), geon.placeholder([M, B], name="table")
+    made = geon.interp(keys, points, levels)
+    results = [made, geon.interp(keys, points, table), geon.deriv(geon.sum(made), keys)]
+    f = transformer.computation(results, keys, points, levels, table)
+    for n in (1, 2, 6):
+        at, values = np.sort(normal(n)), normal(n, 3)
+        wanted = np.concatenate([at, [-9, 9], normal(20)]).astype("f4").astype(float)
+        at = at.astype("f4").astype(float)
+        found = f(wanted, at, values[:, 0], values)
+        for got, expected in zip((found[0], *found[1].T), (values[:, 0], *values.T), strict=True):
+            np.testing.assert_allclose(got, np.interp(wanted, at, expected), rtol=1e-4, atol=1e-5)
+        slopes = np.append(np.diff(values[:, 0]) / np.diff(at), 0)
+        part = np.clip(np.searchsorted(at, wanted, "right") - 1, 0, max(n - 2, 0))
+        inside = (wanted >= at[0]) & (wanted <= at[-1]) & (n > 1)
+        np.testing.assert_allclose(found[2], np.where(inside, slopes[part], 0), rtol=1e-3)
+
+
 def test_numbers_take_the_dtype_of_what_is_searched():
     keys = geon.placeholder([A], "float32", name="keys")
     table = geon.constant([0.1, 0.7], [geon.Axis("E", 2)])

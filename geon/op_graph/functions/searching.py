@@ -1,4 +1,4 @@
-"""Binary search in sorted elements, and membership."""
+"""Binary search in sorted elements, linear interpolation between them, and membership."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any, Unpack
 from ...errors import ArgumentError
 from ..axes.axes import Axis
 from ..building.constants import as_tensor, number
-from ..building.resolve_axes import axis_of
+from ..building.resolve_axes import axis_of, own_axis
 from ..building.weak import exact, meet_together
 from ..core.argument_hints import public
 from ..core.source_info import user_call
 from ..op_graph import Tensor
 from ..regions.while_loop import while_loop
 from ..rows import reductions
+from ..rows.accumulation import floating
 from ..rows.elementwise import (
     add,
     cast,
+    divide,
     equal,
     floordivide,
     greater,
@@ -37,7 +39,7 @@ from ..rows.logic import left_shift, logical_and, logical_not, logical_or
 from ..rows.movement import broadcast, flatten, rename
 from ..rows.sort_and_cumulative import sort
 from ..values.dtypes import FLOAT64, INT64, kind
-from .composites import composite
+from .composites import composite, interpolation
 
 if TYPE_CHECKING:
     from ..building.typing import AxisLike, Named, TensorLike
@@ -130,6 +132,39 @@ def bucketize(
     interval below it with ``side="left"``, and to the one above it with ``"right"``.
     """
     return searchsorted(boundaries, x, side=side)
+
+
+@composite
+def interp(
+    x: TensorLike,
+    points: TensorLike,
+    values: TensorLike,
+    axis: AxisLike | None = None,
+    **notes: Unpack[Named],
+) -> Tensor:
+    """Return the piecewise linear function that has ``values`` at ascending ``points``, at ``x``.
+
+    ``points`` and ``values`` are over ``axis``, the only axis of ``points`` by default. ``values``
+    may have further axes, and the result has the axes of ``x``, then these. Outside of the points
+    it is the first or the last value. The derivative with respect to ``x`` is the slope of the
+    part, at a point that of the part above it. Whether the points are sorted is not checked.
+    Integers and bool give float32.
+    """
+    given, places, known = [floating(as_tensor(each)) for each in (x, points, values)]
+    given, places, known = meet_together("interp", [given, places, known])
+    along = own_axis(known, axis_of(places, axis, "interp"), "interp")
+    last = subtract.apply(length_value(along.expression), 1)
+    above = _searched(exact(places), exact(given), places.axes[along.name], "right")
+    begin = maximum.apply(minimum.apply(subtract.apply(above, 1), subtract.apply(last, 1)), 0)
+    ends = [cast(begin, INT64), cast(minimum.apply(add.apply(begin, 1), last), INT64)]
+    low, high = (gather(places, at, along.name) for at in ends)
+    width = subtract.apply(high, low)
+    is_flat = equal.apply(width, 0)
+    share = divide.apply(subtract.apply(given, low), where.apply(is_flat, 1, width))
+    share = where.apply(less.apply(given, low), 0, share)
+    share = where.apply(greater.apply(given, high), 1, share)
+    first, second = (gather(known, at, along.name) for at in ends)
+    return interpolation(first, second, share)
 
 
 @composite

@@ -229,7 +229,6 @@ LACKING = {
     "eigh": _NUMPY,
     "fft": _FOURIER,
     "ifft": _FOURIER,
-    "interp": "take geon.gather of the two neighbours, and weigh them",
     "inv": _NUMPY,
     "irfft": _FOURIER,
     "lstsq": _NUMPY,

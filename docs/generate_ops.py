@@ -31,7 +31,8 @@ Every public function of `geon` and each class of it that programs name has a pa
 signature, what it takes and gives, errors, and an example that was run; classes of errors are
 [listed](errors.md). [Fourier transforms](fourier.md), layers, optimisers and training, which
 [networks of layers](neon.md) teaches, [ONNX files](onnx.md), and functions of xarray's arrays, as
-in [labelled data](labelled-data.md), follow after these. Axes of a tensor are a `geon.Axis` or its name; `x` may be a tensor, an array, a number or a nested list.
+in [labelled data](labelled-data.md), follow after these. Axes of a tensor are a `geon.Axis` or its
+name; `x` may be a tensor, an array, a number or a nested list.
 Every function that has `name`, `tags` and `follows` takes a name to show in messages and plans,
 tags to find the op by, and ops that are run before it.
 

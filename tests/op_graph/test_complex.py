@@ -156,6 +156,16 @@ def test_values_of_jax():
         np.testing.assert_allclose(compute(geon.deriv(loss, z), {z: np.array(1 + 2j)}), wanted)
 
 
+def test_jacobians_of_real_values(x, z):
+    k = geon.Axis("K", 7)
+    spread = geon.outer(geon.multiply, geon.iota(k, "float64") + 1, z)
+    found = compute(geon.jacobian(abs(spread), z), {z: Z})
+    for j in range(7):
+        np.testing.assert_allclose(found[j], np.diag((j + 1) * np.conj(Z) / abs(Z)), atol=1e-14)
+    with pytest.raises(geon.DerivativeError, match=r"Jacobians of geon\.real\(y\)"):
+        geon.jacobian(z * x, x)
+
+
 def test_gradients_are_checked_through_complex_values(x, z):
     loss = geon.sum(abs(geon.exp(geon.as_complex(x, x * x)) + z) ** 2)
     geon.check_gradients(loss, {x: X, z: Z})

@@ -190,7 +190,7 @@ def test_convolution_by_transform(transformer):
 def test_errors_name_the_cure():
     x = geon.placeholder([B, M], "float32", name="x")
     z = geon.placeholder([B, M], "complex64", name="z")
-    with pytest.raises(geon.AxisError, match=r"fft: name the axis of x\(B:3, M:7\)"):
+    with pytest.raises(geon.AxisError, match=r"axis of x\(B:3, M:7\).*geon\.fft\.fft\(x, axis="):
         geon.fft.fft(x)
     with pytest.raises(geon.DTypeError, match=r"rfft.*z\(B:3, M:7\).*geon\.fft\.fft"):
         geon.fft.rfft(z, M)

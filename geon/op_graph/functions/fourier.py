@@ -54,7 +54,7 @@ def fft(
     divided: "backward" the inverse by n, "forward" this one by n, "ortho" both by sqrt(n).
     """
     x = _known(x)
-    along = axis_of(x, axis, "fft")
+    along = axis_of(x, axis, "fft.fft")
     return _transform(_complex(x), along, "c2c", False, norm, "fft")
 
 
@@ -68,7 +68,7 @@ def ifft(
 ) -> Tensor:
     """Return the inverse of ``fft`` along ``axis``, with the same ``norm``."""
     x = _known(x)
-    along = axis_of(x, axis, "ifft")
+    along = axis_of(x, axis, "fft.ifft")
     return _transform(_complex(x), along, "c2c", True, norm, "ifft")
 
 
@@ -90,7 +90,7 @@ def rfft(
             f"{user_call('rfft')}: {x} (made at {x.line_info}) is complex; take geon.fft.fft, or "
             "geon.real of it"
         )
-    return _transform(x, axis_of(x, axis, "rfft"), "r2c", False, norm, "rfft")
+    return _transform(x, axis_of(x, axis, "fft.rfft"), "r2c", False, norm, "rfft")
 
 
 @public
@@ -109,7 +109,7 @@ def irfft(
     frequencies 0 and n / 2 are ignored. Raises ``AxisError`` for another number of frequencies.
     """
     x = _known(x)
-    along = axis_of(x, axis, "irfft")
+    along = axis_of(x, axis, "fft.irfft")
     return _transform(_complex(x), along, "c2r", True, norm, "irfft", _number(x, along, n, "irfft"))
 
 

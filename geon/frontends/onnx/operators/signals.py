@@ -8,15 +8,13 @@ import geon
 
 from ....errors import ArgumentError
 from ...positional.elementwise import elementwise
+from ...positional.fourier import half_transform, real_transform, transform
 from ...positional.indexing import gather, select
 from ...positional.movement import concat, pad
 from ...positional.reshaping import unsqueeze
 from ...positional.values import (
-    PositionalArray,
     Size,
     Value,
-    array,
-    as_array,
     host,
     known,
     known_list,
@@ -38,34 +36,16 @@ def fourier(x: Value, length: Size, at: int, inverse: bool, onesided: bool) -> V
         widths[at] = (0, used - own)
         x = pad(x, widths, "constant", 0)
     parts = [select(x, last, k) for k in range(2 if x.shape[-1] == 2 else 1)]
-    z = as_array(parts[0] if len(parts) == 1 else elementwise(geon.as_complex, *parts))
-    made = _transformed(z, length, at, inverse, onesided)
+    z = parts[0] if len(parts) == 1 else elementwise(geon.as_complex, *parts)
+    if onesided:
+        made = real_transform(z, at, length) if inverse else half_transform(z, at)
+    else:
+        made = transform(z, at, inverse=inverse)
     results = [elementwise(geon.real, made)]
     if not (onesided and inverse):
         results.append(elementwise(geon.imag, made))
     narrow = [elementwise(lambda r: geon.cast(r, x.dtype), r) for r in results]
     return concat([unsqueeze(r, [last]) for r in narrow], last)
-
-
-def _transformed(
-    z: PositionalArray, length: Size, at: int, inverse: bool, onesided: bool
-) -> PositionalArray:
-    """Return the transform of real or complex numbers; that of one number is itself."""
-    axis = z.dims[at]
-    if axis is None:
-        return z
-    x = z.tensor
-    if onesided and inverse:
-        made = geon.fft.irfft(x, axis, length)
-    elif inverse:
-        made = geon.fft.ifft(x, axis)
-    elif not onesided:
-        made = geon.fft.fft(x, axis)
-    elif x.dtype.kind == "c":
-        made = geon.fft.fft(x, axis)[{axis: slice(0, length // 2 + 1)}]
-    else:
-        made = geon.fft.rfft(x, axis)
-    return array(made, [None if dim is None else made.axes[dim.name] for dim in z.dims])
 
 
 def dft(

@@ -187,6 +187,16 @@ CASES |= {
     "tensor_size": [Case(lambda x: x / geon.tensor_size(x), lambda x: x / 12, (X2,))],
     "iota": [Case(lambda x: x * geon.iota(B, "float64"), lambda x: x * np.arange(4), (X2,))],
     "cast": [Case(lambda x: geon.cast(x, "float64"), same, (X2,))],
+    # Complex numbers.
+    "real": [Case(lambda x: geon.real(x * (1 + 2j)), same, (X2,))],
+    "imag": [Case(lambda x: geon.imag(x * (1 + 2j)), lambda x: 2 * x, (X2,))],
+    "conj": [Case(lambda x: geon.imag(geon.conj(x * 2j)), lambda x: -2 * x, (X2,))],
+    "angle": [Case(lambda x: geon.angle(x * (1 + 1j)), lambda x: 0 * x + mpmath.pi / 4, (X2,))],
+    "as_complex": [
+        Case(
+            lambda x, y: abs(geon.as_complex(x, y)), each(lambda x, y: mpmath.hypot(x, y)), (X1, Y1)
+        )
+    ],
     "stop_gradient": [Case(geon.stop_gradient, same, (X2,))],
     "print": [Case(lambda x: geon.print(x, "value"), same, (X2,))],
     "assign": [Case(assigned, same, (X2,))],

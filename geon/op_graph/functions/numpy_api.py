@@ -16,12 +16,12 @@ from ...errors import AxisError, SymbolicError
 from ..axes.axes import Axes, Axis
 from ..core.source_info import describe, site_beyond
 from ..op_graph import Tensor
-from ..rows import movement, reductions, sort_and_cumulative
+from ..rows import complex_numbers, movement, reductions, sort_and_cumulative
 from ..rows.concatenation import concat, stack
 from ..rows.elementwise import where
 from ..syntax.foreign_names import FUNCTIONS
 from ..syntax.operators import LATE_BOUND
-from . import composites, missing_values, quantiles, segments
+from . import composites, fourier, missing_values, quantiles, segments
 
 
 def _reduced(name: str, reduce: Callable[..., Tensor], options: tuple[str, ...] = ()) -> Any:
@@ -99,6 +99,8 @@ def _dot(a: Any, b: Any, out: Any = None) -> Tensor:
     return made
 
 
+TRANSFORMS = (fourier.fft, fourier.ifft, fourier.rfft)
+
 BUILDS: dict[str, Callable[..., Any]] = {
     "sum": _reduced("sum", reductions.sum),
     "prod": _reduced("prod", reductions.prod),
@@ -128,6 +130,10 @@ BUILDS: dict[str, Callable[..., Any]] = {
     "flip": _flipped,
     "concatenate": _joined("concatenate", concat),
     "stack": _joined("stack", stack),
+    "real": complex_numbers.real,
+    "imag": complex_numbers.imag,
+    "angle": complex_numbers.angle,
+    **{f"fft.{f.__name__}": _along(f"fft.{f.__name__}", f) for f in TRANSFORMS},
     "where": _where,
     "clip": _clipped,
     "dot": _dot,
@@ -138,6 +144,7 @@ BUILDS: dict[str, Callable[..., Any]] = {
 
 # Advice where NumPy's function differs from geon's of that name, or has another argument.
 CURES = {
+    "fft": "geon.fft.fft(x, A)",
     "around": "geon.round(x * 100) / 100 for two digits",
     "outer": "geon.outer(geon.multiply, x, y)",
     "round": "geon.round(x * 100) / 100 for two digits",

@@ -17,6 +17,15 @@ FUNCTIONS = {
     **{name: f'"{name}", a string' for name in ("bool", "bfloat16", "float16", "float32")},
     **{name: f'"{name}", a string' for name in ("float64", "int8", "int16", "int32", "int64")},
     **{name: f'"{name}", a string' for name in ("uint8", "uint16", "uint32", "uint64")},
+    **{name: f'"{name}", a string' for name in ("complex64", "complex128")},
+    **{name: f"geon.fft.{name}(x, A)" for name in ("ifft", "rfft", "irfft", "fftfreq", "rfftfreq")},
+    **{name: f"geon.fft.{name}(x, A)" for name in ("fftshift", "ifftshift")},
+    **{name: f"geon.fft.{name}(x, [A, B])" for name in ("fftn", "ifftn", "rfftn", "irfftn")},
+    "fft2": "geon.fft.fftn(x, [A, B])",
+    "fftconvolve": "geon.fft.convolve(x, y, A)",
+    "complex": "geon.as_complex(x, y), or x + 1j * y",
+    "conjugate": "geon.conj(x)",
+    "view_as_real": "geon.stack([geon.real(x), geon.imag(x)], C)",
     "abs": "geon.absolute(x), or abs(x)",
     "allclose": "geon.all(geon.absolute(x - y) <= tolerance)",
     "amax": "geon.max(x, A)",
@@ -219,22 +228,15 @@ FUNCTIONS = {
 
 # Functions that geon lacks, with workarounds.
 _NUMPY = "compute it with NumPy from results of a computation"
-_FOURIER = "take geon.dot with a matrix of cosines and one of sines"
 LACKING = {
     "cholesky": "examples/gaussian_process.py does without, by a geon.scan",
-    "complex128": "take two tensors, the real and the imaginary part",
-    "complex64": "take two tensors, the real and the imaginary part",
     "det": _NUMPY,
     "eig": _NUMPY,
     "eigh": _NUMPY,
-    "fft": _FOURIER,
-    "ifft": _FOURIER,
     "inv": _NUMPY,
-    "irfft": _FOURIER,
     "lstsq": _NUMPY,
     "pinv": _NUMPY,
     "qr": _NUMPY,
-    "rfft": _FOURIER,
     "slogdet": _NUMPY,
     "solve": "take geon.fixed_point, or compute it with NumPy from results of a computation",
     "svd": _NUMPY,

@@ -110,7 +110,29 @@ from .op_graph.functions.composites import (
     std,
     variance,
 )
+from .op_graph.functions.construction import (
+    cross,
+    diag_embed,
+    eye,
+    kron,
+    linspace,
+    logspace,
+    repeat,
+    tile,
+    trace,
+    tril,
+    triu,
+    vander,
+)
 from .op_graph.functions.convolutions import convolution, transposed_convolution
+from .op_graph.functions.differences import (
+    cdist,
+    corrcoef,
+    cov,
+    cumulative_trapezoid,
+    diff,
+    trapezoid,
+)
 from .op_graph.functions.losses import cross_entropy_binary, cross_entropy_multi
 from .op_graph.functions.pooling import average_pool, lp_pool, max_pool
 from .op_graph.functions.resizing import diagonal, resize, roll

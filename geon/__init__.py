@@ -384,6 +384,7 @@ _LATE_BOUND.update(
     real=real,
     rename=rename,
     reorder=reorder,
+    scan=scan,
     sum=sum,
     take=_take,
     # HTML's table of names is read for the first notebook that asks.

@@ -9,7 +9,7 @@ from ...errors import ArgumentError, AxisError
 from ..axes.axes import Axes, Axis, new_axis
 from ..building.constants import as_tensor
 from ..building.resolve_axes import by_own_axis, own_axis
-from ..building.weak import in_dtype
+from ..building.weak import in_dtype, like, weak_input
 from ..core.argument_hints import public
 from ..core.source_info import user_call
 from ..op_graph import Tensor
@@ -30,6 +30,7 @@ from ..rows.elementwise import (
 from ..rows.leaves import iota, length_value
 from ..rows.movement import expand, flatten, rename, reorder
 from ..values.attribute_types import as_int
+from ..values.dtypes import kind
 from .composites import composite
 from .resizing import diagonal, roll
 
@@ -106,8 +107,9 @@ def diag_embed(x: TensorLike, axis: AxisLike, columns: Axis, **notes: Unpack[Nam
     rows = own_axis(x, axis, "diag_embed")
     columns = _new_of(x, columns, rows, "diag_embed")
     made = where.apply(equal.apply(iota(rows), iota(columns)), x, 0)
-    at = x.axes.index(rows.name) + 1
-    return reorder(made, Axes(*[*x.axes[:at], columns, *x.axes[at:]]))
+    order = list(x.axes)
+    order.insert(x.axes.index(rows.name) + 1, columns)
+    return reorder(made, Axes(*order))
 
 
 def _new_of(x: Tensor, axis: Any, like: Axis, what: str) -> Axis:
@@ -141,7 +143,7 @@ def vander(
     exponent: Any = iota(axis)
     if not increasing:
         exponent = length_value(axis.expression) - 1 - exponent
-    return power.apply(x, exponent if x.dtype.kind in "iu" else in_dtype(exponent, x.dtype))
+    return power.apply(x, exponent if kind(x.dtype) != "f" else like(exponent, x))
 
 
 @composite
@@ -158,13 +160,13 @@ def kron(x: TensorLike, y: TensorLike, **notes: Unpack[Named]) -> Tensor:
             f"{user_call('kron')}: {x} (made at {x.line_info}) and {y} (made at {y.line_info}) "
             "share no axis; write geon.outer(geon.multiply, x, y) for all products"
         )
-    inner = {}
+    inner: dict[Axis | str, Axis] = {}
     for axis in shared:
         other = y.axes[axis.name].named(axis.name).prime
         while other in x.axes or other in y.axes:
             other = other.prime
         inner[axis.name] = other
-    made = multiply.apply(x, rename(y, dict(inner)))
+    made = multiply.apply(x, rename(y, {**inner}))
     for axis in shared:
         other = made.axes[inner[axis.name].name]
         whole = Axis(axis.name, axis.expression * other.expression)
@@ -227,8 +229,6 @@ def linspace(
 
 def _weakly(x: Tensor) -> Tensor:
     """Return a float64 tensor as a value of Python numbers, which takes the dtype it meets."""
-    from ..building.weak import weak_input
-
     return weak_input(x)
 
 

@@ -152,14 +152,14 @@ def corrcoef(
     own = own_axis(made, variables, "corrcoef")
     deviation = power(diagonal(made, [own, own.prime]), 0.5)
     made = made / deviation / rename(deviation, {own: own.prime})
-    return where(absolute(made) > 1, cast(made > 0, made.dtype) * 2 - 1, made)
+    return where(made > 1, 1.0, where(made < -1, -1.0, made))
 
 
 @composite
 def cdist(
     x: TensorLike, y: TensorLike, axis: AxisLike, p: float = 2.0, **notes: Unpack[Named]
 ) -> Tensor:
-    """Return the distances of all points of ``x`` from those of ``y``, with coordinates on ``axis``.
+    """Return the distances of all points of ``x`` from those of ``y``, of coordinates on ``axis``.
 
     The result has the other axes of both; those that both have are matched. ``p`` is the exponent
     of the norm of the difference: 0 counts coordinates that differ, infinity takes the largest.

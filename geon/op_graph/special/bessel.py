@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..building.elementwise_build import elementwise
 from ..op_graph import Tensor
 from ..rows.elementwise import absolute, equal, minimum, sign, where
 from .special_functions import erfcx, precise
+
+if TYPE_CHECKING:
+    from ..building.typing import Unary
 
 
 def _function(kind: str, order: int, scale: int = 0) -> Any:
@@ -60,14 +63,14 @@ def _over(value: Tensor, x: Tensor, at_zero: float) -> Tensor:
 POSITIVE = ((0.2, 12.0),)
 BOTH = ((-12.0, 12.0),)
 
-i0 = _bessel(
+i0: Unary = _bessel(
     "i0",
     "The modified Bessel function of the first kind of order 0.",
     _function("i", 0),
     lambda out, x: i1(x),
     sympy="besseli(0, x)",
 )
-i0e = _bessel(
+i0e: Unary = _bessel(
     "i0e",
     "exp(-|x|) times the modified Bessel function of the first kind of order 0.",
     _function("i", 0, -1),
@@ -75,14 +78,14 @@ i0e = _bessel(
     sympy="exp(-Abs(x)) * besseli(0, x)",
     domain=POSITIVE,
 )
-i1 = _bessel(
+i1: Unary = _bessel(
     "i1",
     "The modified Bessel function of the first kind of order 1.",
     _function("i", 1),
     lambda out, x: i0(x) - _over(out, x, 0.5),
     sympy="besseli(1, x)",
 )
-i1e = _bessel(
+i1e: Unary = _bessel(
     "i1e",
     "exp(-|x|) times the modified Bessel function of the first kind of order 1.",
     _function("i", 1, -1),
@@ -90,7 +93,7 @@ i1e = _bessel(
     sympy="exp(-Abs(x)) * besseli(1, x)",
     domain=POSITIVE,
 )
-j0 = _bessel(
+j0: Unary = _bessel(
     "j0",
     "The Bessel function of the first kind of order 0.",
     _function("j", 0),
@@ -98,7 +101,7 @@ j0 = _bessel(
     sympy="besselj(0, x)",
     domain=BOTH,
 )
-j1 = _bessel(
+j1: Unary = _bessel(
     "j1",
     "The Bessel function of the first kind of order 1.",
     _function("j", 1),
@@ -106,7 +109,7 @@ j1 = _bessel(
     sympy="besselj(1, x)",
     domain=BOTH,
 )
-y0 = _bessel(
+y0: Unary = _bessel(
     "y0",
     "The Bessel function of the second kind of order 0, for x > 0; -inf at 0.",
     _function("y", 0),
@@ -114,7 +117,7 @@ y0 = _bessel(
     sympy="bessely(0, x)",
     domain=POSITIVE,
 )
-y1 = _bessel(
+y1: Unary = _bessel(
     "y1",
     "The Bessel function of the second kind of order 1, for x > 0; -inf at 0.",
     _function("y", 1),
@@ -122,7 +125,7 @@ y1 = _bessel(
     sympy="bessely(1, x)",
     domain=POSITIVE,
 )
-k0 = _bessel(
+k0: Unary = _bessel(
     "k0",
     "The modified Bessel function of the second kind of order 0, for x > 0; infinite at 0.",
     _function("k", 0),
@@ -130,7 +133,7 @@ k0 = _bessel(
     sympy="besselk(0, x)",
     domain=POSITIVE,
 )
-k0e = _bessel(
+k0e: Unary = _bessel(
     "k0e",
     "exp(x) times the modified Bessel function of the second kind of order 0.",
     _function("k", 0, 1),
@@ -138,7 +141,7 @@ k0e = _bessel(
     sympy="exp(x) * besselk(0, x)",
     domain=POSITIVE,
 )
-k1 = _bessel(
+k1: Unary = _bessel(
     "k1",
     "The modified Bessel function of the second kind of order 1, for x > 0; infinite at 0.",
     _function("k", 1),
@@ -146,7 +149,7 @@ k1 = _bessel(
     sympy="besselk(1, x)",
     domain=POSITIVE,
 )
-k1e = _bessel(
+k1e: Unary = _bessel(
     "k1e",
     "exp(x) times the modified Bessel function of the second kind of order 1.",
     _function("k", 1, 1),

@@ -48,7 +48,7 @@ def zeta(s: TensorLike, q: TensorLike = 1.0, **notes: Unpack[Named]) -> Tensor:
     return where(inside, total, where(nan, math.nan, outside))
 
 
-class Recurrence(NamedTuple):
+class PolynomialRecurrence(NamedTuple):
     """A family of polynomials: p0 = 1, p1 = a x + b, p[k + 1] = (a_k x + b_k) p[k] - c_k p[k - 1].
 
     ``step(k)`` returns (a_k, b_k, c_k).
@@ -58,8 +58,8 @@ class Recurrence(NamedTuple):
     step: Any
 
 
-def _chebyshev(a: float, b: float) -> Recurrence:
-    return Recurrence((a, b), lambda k: (2.0, 0.0, 1.0))
+def _chebyshev(a: float, b: float) -> PolynomialRecurrence:
+    return PolynomialRecurrence((a, b), lambda k: (2.0, 0.0, 1.0))
 
 
 # DLMF 18.9, table 18.9.1.
@@ -68,12 +68,14 @@ FAMILIES = {
     "chebyshev_u": _chebyshev(2.0, 0.0),
     "chebyshev_v": _chebyshev(2.0, -1.0),
     "chebyshev_w": _chebyshev(2.0, 1.0),
-    "hermite_h": Recurrence((2.0, 0.0), lambda k: (2.0, 0.0, 2.0 * k)),
-    "hermite_he": Recurrence((1.0, 0.0), lambda k: (1.0, 0.0, float(k))),
-    "laguerre": Recurrence(
+    "hermite_h": PolynomialRecurrence((2.0, 0.0), lambda k: (2.0, 0.0, 2.0 * k)),
+    "hermite_he": PolynomialRecurrence((1.0, 0.0), lambda k: (1.0, 0.0, float(k))),
+    "laguerre": PolynomialRecurrence(
         (-1.0, 1.0), lambda k: (-1.0 / (k + 1), (2 * k + 1) / (k + 1), k / (k + 1))
     ),
-    "legendre": Recurrence((1.0, 0.0), lambda k: ((2 * k + 1) / (k + 1), 0.0, k / (k + 1))),
+    "legendre": PolynomialRecurrence(
+        (1.0, 0.0), lambda k: ((2 * k + 1) / (k + 1), 0.0, k / (k + 1))
+    ),
 }
 
 

@@ -150,7 +150,7 @@ def _find(mask: Tensor, line: Axis, bound: Axis, truncate: bool, what: str) -> F
     if not truncate and bound.expression != line.expression:
         at = maximum.apply(total - 1, 0)
         at.notes().called = what  # in the message
-        last = make(CHECKED, (at,), (bound.expression, False))
+        last = make(CHECKED, (at,), (bound.expression, False, None, ""))
         last.add_tags(COUNT)
         count = minimum.apply(total, add.apply(last, 1))
     slots = where.apply(logical_and.apply(mask, less.apply(rank, size)), rank, size)

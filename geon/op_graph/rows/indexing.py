@@ -449,7 +449,7 @@ def _merged(x: Tensor, given: Any, axis: Any, what: str) -> Merged:
     place: Any = None
     for part in parts:
         index = _index(by_axis[part.name], what)
-        made: Any = make(CHECKED, (index,), (part.expression, True))
+        made: Any = make(CHECKED, (index,), (part.expression, True, None, ""))
         length = length_value(part.expression)
         at = where.apply(less.apply(made, 0), add.apply(made, length), made)
         place = at if place is None else add.apply(multiply.apply(place, length), at)

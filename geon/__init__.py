@@ -110,7 +110,29 @@ from .op_graph.functions.composites import (
     std,
     variance,
 )
+from .op_graph.functions.construction import (
+    cross,
+    diag_embed,
+    eye,
+    kron,
+    linspace,
+    logspace,
+    repeat,
+    tile,
+    trace,
+    tril,
+    triu,
+    vander,
+)
 from .op_graph.functions.convolutions import convolution, transposed_convolution
+from .op_graph.functions.differences import (
+    cdist,
+    corrcoef,
+    cov,
+    cumulative_trapezoid,
+    diff,
+    trapezoid,
+)
 from .op_graph.functions.losses import cross_entropy_binary, cross_entropy_multi
 from .op_graph.functions.pooling import average_pool, lp_pool, max_pool
 from .op_graph.functions.resizing import diagonal, resize, roll
@@ -228,7 +250,9 @@ from .op_graph.rows.trigonometry import (
     tanh,
 )
 from .op_graph.rows.windows import Window, window
+from .op_graph.special.bessel import i0, i0e, i1, i1e, j0, j1, k0, k0e, k1, k1e, ndtri, y0, y1
 from .op_graph.special.incomplete import betainc, gammainc, gammaincc
+from .op_graph.special.series import orthogonal_polynomial, zeta
 from .op_graph.special.special_functions import (
     digamma,
     erf,
@@ -407,6 +431,7 @@ _LATE_BOUND.update(
     real=real,
     rename=rename,
     reorder=reorder,
+    scan=scan,
     sum=sum,
     take=_take,
     # HTML's table of names is read for the first notebook that asks.

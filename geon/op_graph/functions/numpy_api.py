@@ -145,9 +145,9 @@ BUILDS: dict[str, Callable[..., Any]] = {
 # Advice where NumPy's function differs from geon's of that name, or has another argument.
 CURES = {
     "fft": "geon.fft.fft(x, A)",
-    "around": "geon.round(x * 100) / 100 for two digits",
+    "around": "geon.round(x, decimals=2) for two digits",
     "outer": "geon.outer(geon.multiply, x, y)",
-    "round": "geon.round(x * 100) / 100 for two digits",
+    "round": "geon.round(x, decimals=2) for two digits",
     "std": "geon.std(x, A, correction=n), whose n is what NumPy calls ddof",
     "var": "geon.variance(x, A, correction=n), whose n is what NumPy calls ddof",
 }

@@ -107,6 +107,8 @@ ALLOWED = {
         for name in ("torch", "jax")
     },
     "geon.testing": ["geon*"],
+    # Densities of the public functions, beside the draws of geon.Random and their checks.
+    "geon.distributions": ["geon", "geon.errors", "geon.op_graph*"],
 }
 SHARED = [
     "geon.errors",

@@ -13,6 +13,7 @@ import sys
 import typing
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 DOCS = Path(__file__).parent
@@ -29,9 +30,9 @@ HEAD = """# Ops
 
 Every public function of `geon` and each class of it that programs name has a page with its
 signature, what it takes and gives, errors, and an example that was run; classes of errors are
-[listed](errors.md). Layers, optimisers and training, which [networks of layers](neon.md) teaches,
-[ONNX files](onnx.md), and functions of xarray's arrays, as in
-[labelled data](labelled-data.md), follow after these. Axes
+[listed](errors.md). [Distributions](distributions.md), layers, optimisers and training, which
+[networks of layers](neon.md) teaches, [ONNX files](onnx.md), and functions of xarray's arrays, as
+in [labelled data](labelled-data.md), follow after these. Axes
 of a tensor are a `geon.Axis` or its name; `x` may be a tensor, an array, a number or a nested list.
 Every function that has `name`, `tags` and `follows` takes a name to show in messages and plans,
 tags to find the op by, and ops that are run before it.
@@ -370,17 +371,30 @@ def example_section(example: Example) -> list[str]:
 
 # Frontends ------------------------------------------------------------------------------------
 
-FRONTEND_BASES = ("Layer", "Optimiser", "Callback", "Activation")  # each with a page of its own
+FRONTEND_BASES = (
+    "Layer",
+    "Optimiser",
+    "Callback",
+    "Activation",
+    "Distribution",
+)  # each with a page of its own
 FRONTENDS = {
+    "distributions": "Probability distributions",
     "neon": "Networks of layers",
     "onnx": "ONNX files",
     "xarray": "Labelled arrays",
 }
 
 
+def frontend_module(frontend: str) -> ModuleType:
+    """The module of a frontend, or of a layer above the public functions."""
+    parent = "geon" if frontend == "distributions" else "geon.frontends"
+    return importlib.import_module(f"{parent}.{frontend}")
+
+
 def frontend_pages(frontend: str) -> dict[str, str]:
     """The pages of a frontend by name, such as ``neon.Adam``: a class, a function or a module."""
-    module = importlib.import_module(f"geon.frontends.{frontend}")
+    module = frontend_module(frontend)
     return {
         f"{frontend}.{name}": member_page(f"{frontend}.{name}", getattr(module, name))
         for name in sorted(module.__all__, key=str.lower)
@@ -459,7 +473,7 @@ def listed() -> str:
             table(group, ("call" if group != GROUP_OF_CLASSES else "class", "gives"), rows)
         )
     for frontend, heading in FRONTENDS.items():
-        module = importlib.import_module(f"geon.frontends.{frontend}")
+        module = frontend_module(frontend)
         rows = [
             (
                 f"[`{name}`](ops/{name}.md)",

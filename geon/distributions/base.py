@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeVar, dataclass_transform
 
 import geon
 
 from ..errors import ArgumentError
 from ..op_graph.building.constants import as_tensor
+from ..op_graph.core.argument_hints import public
 from ..op_graph.core.source_info import user_call
 from ..op_graph.random.parameters import Requirement, check
 from ..op_graph.values.dtypes import as_dtype
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from ..op_graph.building.typing import NewAxes, TensorLike
 
+T = TypeVar("T")
 INFINITY = float("inf")
 
 
@@ -61,7 +63,18 @@ ZERO_OR_ONE = Support(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass_transform(eq_default=False, frozen_default=True)
+def family(cls: type[T]) -> type[T]:
+    """Return the class as a frozen dataclass whose constructor answers wrong arguments."""
+    made = dataclass(frozen=True, eq=False)(cls)
+    init: Any = made.__init__
+    # Its frames are geon's: messages and source lines are those of the caller.
+    init.__code__ = init.__code__.replace(co_filename=__file__)
+    made.__init__ = public(init)  # type: ignore[method-assign]  # the same signature
+    return made
+
+
+@family
 class Distribution:
     """A probability distribution for each index of the axes of its parameters.
 

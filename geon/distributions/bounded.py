@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,7 +11,7 @@ import geon
 
 from ..op_graph.draws.truncated import truncated_quantile
 from ..op_graph.random.parameters import AT_LEAST_ZERO, POSITIVE, known_values, refuse
-from .base import BETWEEN, UNIT, Distribution, Support
+from .base import BETWEEN, UNIT, Distribution, Support, family
 from .formulas import (
     HALF_LOG_2PI,
     log_beta,
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
     from geon import Axes, Random, Tensor
 
 
-@dataclass(frozen=True, eq=False)
-class Bounded(Distribution):
+@family
+class BoundedFamily(Distribution):
     """The base of families between ``low`` and ``high``; refuses constant bounds out of order."""
 
     def __post_init__(self: Any) -> None:
@@ -38,8 +37,8 @@ class Bounded(Distribution):
         Distribution.__post_init__(self)
 
 
-@dataclass(frozen=True, eq=False)
-class Uniform(Bounded):
+@family
+class Uniform(BoundedFamily):
     """The uniform distribution from ``low`` to ``high``."""
 
     low: Any = 0.0
@@ -74,7 +73,7 @@ class Uniform(Bounded):
         return self._full(geon.log(self.high - self.low))
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class Beta(Distribution):
     """The beta distribution, of the density x^(a - 1) (1 - x)^(b - 1), normalised."""
 
@@ -115,8 +114,8 @@ class Beta(Distribution):
         return self._full(made)
 
 
-@dataclass(frozen=True, eq=False)
-class TruncatedNormal(Bounded):
+@family
+class TruncatedNormal(BoundedFamily):
     """The normal distribution of ``location`` and ``scale`` between ``low`` and ``high``.
 
     The bounds are values, not multiples of ``scale``, and may be infinite. Tails are computed as
@@ -199,7 +198,7 @@ class TruncatedNormal(Bounded):
         return self._full(made)
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class VonMises(Distribution):
     """The von Mises distribution of angles, of the density exp(concentration cos(x - location)).
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import geon
@@ -11,14 +10,14 @@ import geon
 from ..errors import AxisError
 from ..op_graph.building.constants import as_tensor
 from ..op_graph.core.source_info import user_call
-from .base import Distribution, union
+from .base import Distribution, family, union
 from .discrete import Categorical
 
 if TYPE_CHECKING:
     from geon import Axes, Random, Tensor
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class Independent(Distribution):
     """Values of ``base`` along its axes ``over``, taken together as one value.
 
@@ -77,7 +76,7 @@ class Independent(Distribution):
         return geon.sum(self.base.entropy(), self.over)
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class Mixture(Distribution):
     """A mixture of distributions of one family along an axis.
 
@@ -179,7 +178,7 @@ def affine(location: Any, scale: Any) -> Transform:
     )
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class Transformed(Distribution):
     """The distribution of ``transform.forward(x)`` for values x of a continuous ``base``.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import geon
@@ -17,6 +16,7 @@ from .base import (
     ZERO_OR_ONE,
     Distribution,
     Support,
+    family,
     is_whole,
 )
 from .formulas import log_binomial, log_poisson, product_with_log, product_with_log1p
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from geon import Axes, Random, Tensor
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class ByLogits(Distribution):
     """The base of families that take probabilities ``p`` or ``logits``, one of both."""
 
@@ -44,7 +44,7 @@ class ByLogits(Distribution):
         return getattr(self, name) is not None
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class Bernoulli(ByLogits):
     """The distribution of 1 with the probability ``p``, or sigmoid(``logits``), else 0."""
 
@@ -92,7 +92,7 @@ class Bernoulli(ByLogits):
         return self._full(made)
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class Categorical(ByLogits):
     """The distribution of positions along the axis ``over``.
 
@@ -184,7 +184,7 @@ class Categorical(ByLogits):
         return -geon.sum(product_with_log(p, p), self.over)
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class Poisson(Distribution):
     """The Poisson distribution of the mean ``rate``."""
 
@@ -211,7 +211,7 @@ class Poisson(Distribution):
         return self._full(self.rate)
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class Binomial(Distribution):
     """The distribution of the number of successes of ``count`` trials of the probability ``p``."""
 
@@ -239,7 +239,7 @@ class Binomial(Distribution):
         return self._full(self.count * self.p * (1.0 - self.p))
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class Geometric(Distribution):
     """The distribution of the number of trials up to the first success, at least 1."""
 
@@ -275,7 +275,7 @@ class Geometric(Distribution):
         return self._full(made)
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class NegativeBinomial(Distribution):
     """The distribution of the number of failures before ``count`` successes of probability ``p``.
 

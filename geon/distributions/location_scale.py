@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import geon
 
 from ..op_graph.random.parameters import POSITIVE
-from .base import FROM_0, Distribution
+from .base import FROM_0, Distribution, family
 from .formulas import EULER, HALF_LOG_2PI, LOG_2, deviance, stirling_error
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 PI = math.pi
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class LocationScale(Distribution):
     """The base of families of values ``location + scale * z`` with a standard variable z."""
 
@@ -72,7 +71,7 @@ class LocationScale(Distribution):
         return self._full(geon.log(self.scale) + self.standard_entropy)
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class Normal(LocationScale):
     """The normal distribution of the mean ``location`` and the standard deviation ``scale``."""
 
@@ -90,7 +89,7 @@ class Normal(LocationScale):
         return math.sqrt(2) * geon.erfinv(2.0 * p - 1.0)
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class Laplace(LocationScale):
     """The Laplace distribution, of the density exp(-|x - location| / scale) / (2 scale)."""
 
@@ -111,7 +110,7 @@ class Laplace(LocationScale):
         return geon.where(is_low, size, -size)
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class Logistic(LocationScale):
     """The logistic distribution, whose distribution function is a sigmoid."""
 
@@ -130,7 +129,7 @@ class Logistic(LocationScale):
         return geon.log(p) - geon.log1p(-p)
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class Gumbel(LocationScale):
     """The Gumbel distribution of maxima, F(x) = exp(-exp(-(x - location) / scale))."""
 
@@ -149,7 +148,7 @@ class Gumbel(LocationScale):
         return -geon.log(-geon.log(p))
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class Cauchy(LocationScale):
     """The Cauchy distribution of the median ``location``; mean and variance are NaN."""
 
@@ -174,7 +173,7 @@ class Cauchy(LocationScale):
         return geon.where(p < 0.5, -size, size)
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class StudentT(LocationScale):
     """Student's t distribution of ``degrees`` of freedom; its quantile has no closed form.
 
@@ -223,7 +222,7 @@ class StudentT(LocationScale):
         return self._full(slopes - at_0 + geon.log(self.scale))
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class HalfDistribution(Distribution):
     """The base of families of absolute values of symmetric standard values times ``scale``."""
 
@@ -250,7 +249,7 @@ class HalfDistribution(Distribution):
         return self._whole().entropy() - LOG_2
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class HalfNormal(HalfDistribution):
     """The distribution of absolute values of normal values of mean 0 and deviation ``scale``."""
 
@@ -273,7 +272,7 @@ class HalfNormal(HalfDistribution):
         return self._full(geon.square(self.scale) * (1 - 2 / PI))
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class HalfCauchy(HalfDistribution):
     """The distribution of absolute values of Cauchy values; mean and variance are infinite."""
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import geon
 
 from ..op_graph.random.parameters import POSITIVE
-from .base import ABOVE_0, FROM_0, FROM_SCALE, Distribution
+from .base import ABOVE_0, FROM_0, FROM_SCALE, Distribution, family
 from .formulas import EULER, HALF_LOG_2PI, log_poisson, product_with_log
 from .location_scale import Normal
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from geon import Axes, Random, Tensor
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class Exponential(Distribution):
     """The exponential distribution of the mean ``scale``, the reciprocal of its rate."""
 
@@ -53,7 +52,7 @@ class Exponential(Distribution):
         return self._full(1.0 + geon.log(self.scale))
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class Gamma(Distribution):
     """The gamma distribution, of the density x^(shape - 1) exp(-x / scale), normalised."""
 
@@ -91,7 +90,7 @@ class Gamma(Distribution):
         return self._full(made + geon.log(self.scale))
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class ChiSquare(Distribution):
     """The distribution of a sum of ``degrees`` squares of standard normal values."""
 
@@ -129,7 +128,7 @@ class ChiSquare(Distribution):
         return self.gamma.entropy()
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class InverseGamma(Distribution):
     """The distribution of ``scale`` divided by a standard gamma value of the shape ``shape``."""
 
@@ -166,7 +165,7 @@ class InverseGamma(Distribution):
         return self._full(made + geon.log(self.scale))
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class Weibull(Distribution):
     """The Weibull distribution, F(x) = 1 - exp(-(x / scale)^shape)."""
 
@@ -211,7 +210,7 @@ class Weibull(Distribution):
         return self._full(made + geon.log(self.scale / self.shape))
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class Pareto(Distribution):
     """The Pareto distribution, F(x) = 1 - (scale / x)^shape for x of at least ``scale``."""
 
@@ -251,7 +250,7 @@ class Pareto(Distribution):
         return self._full(geon.log(self.scale / self.shape) + 1.0 / self.shape + 1.0)
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class LogNormal(Distribution):
     """The distribution of exp(x) of a normal x with the mean ``location`` and std ``scale``."""
 

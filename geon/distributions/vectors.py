@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import geon
@@ -11,14 +10,14 @@ from ..errors import AxisError
 from ..op_graph.building.constants import as_tensor
 from ..op_graph.core.source_info import user_call
 from ..op_graph.random.parameters import AT_LEAST_ZERO, POSITIVE, WHOLE, check
-from .base import Distribution, Support, is_whole, union
+from .base import Distribution, Support, family, is_whole, union
 from .formulas import HALF_LOG_2PI, deviance, product_with_log, stirling_error
 
 if TYPE_CHECKING:
     from geon import Axes, Axis, Random, Tensor
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class OverAxis(Distribution):
     """The base of families whose values lie along ``over``, an axis of a parameter."""
 
@@ -45,7 +44,7 @@ class OverAxis(Distribution):
         return geon.Axes(self.over)
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class Dirichlet(OverAxis):
     """The Dirichlet distribution of probabilities along ``over``.
 
@@ -103,7 +102,7 @@ class Dirichlet(OverAxis):
         return self._log_beta() + (total - count) * geon.digamma(total) - slopes
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class Multinomial(OverAxis):
     """The distribution of the counts along ``over`` of ``count`` trials with probabilities ``p``.
 
@@ -162,7 +161,7 @@ class Multinomial(OverAxis):
         return self.p * (1.0 - self.p) * self.count
 
 
-@dataclass(frozen=True, eq=False)
+@family
 class MultivariateNormal(OverAxis):
     """The normal distribution of vectors along ``over``.
 

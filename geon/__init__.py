@@ -115,6 +115,7 @@ from .op_graph.functions.losses import cross_entropy_binary, cross_entropy_multi
 from .op_graph.functions.pooling import average_pool, lp_pool, max_pool
 from .op_graph.functions.resizing import diagonal, resize, roll
 from .op_graph.op_graph import ComputationOp, Op, Tensor, VoidOp, find
+from .op_graph.random.streams import RANDOM_BITS as _RANDOM_BITS  # dumps name its row
 from .op_graph.regions.associative_scan import associative_scan
 from .op_graph.regions.associative_scan import linear_recurrence as _linear_recurrence
 from .op_graph.regions.cases import case_of, cond

@@ -17,8 +17,6 @@ from .formulas import (
     log_beta,
     log_binomial,
     log_minus,
-    product_with_log,
-    product_with_log1p,
 )
 
 if TYPE_CHECKING:
@@ -89,11 +87,14 @@ class Beta(Distribution):
         total = self.a + self.b
         made = log_binomial(self.a, total, y, 1.0 - y) - geon.log(y) - geon.log1p(-y)
         made = made + geon.log(self.a) + geon.log(self.b / total)
-        powers = product_with_log(self.a - 1.0, x) + product_with_log1p(self.b - 1.0, -x)
+        powers = geon.xlogy(self.a - 1.0, x) + geon.xlog1py(self.b - 1.0, -x)
         return geon.where(at_edge, powers - log_beta(self.a, self.b), made)
 
     def _sample(self, random: Random, axes: Axes) -> Tensor:
         return random.beta(axes, self.a, self.b, self.dtype)
+
+    def _cdf(self, x: Tensor) -> Tensor:
+        return geon.betainc(self.a, self.b, x)
 
     @property
     def mean(self) -> Tensor:

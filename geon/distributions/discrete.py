@@ -19,7 +19,7 @@ from .base import (
     family,
     is_whole,
 )
-from .formulas import log_binomial, log_poisson, product_with_log, product_with_log1p
+from .formulas import log_binomial, log_poisson
 
 if TYPE_CHECKING:
     from geon import Axes, Random, Tensor
@@ -63,7 +63,7 @@ class Bernoulli(ByLogits):
     def _log_prob(self, x: Tensor) -> Tensor:
         if self.p is None:
             return x * self.logits - geon.softplus(self.logits)
-        return product_with_log(x, self.p) + product_with_log1p(1.0 - x, -self.p)
+        return geon.xlogy(x, self.p) + geon.xlog1py(1.0 - x, -self.p)
 
     def _sample(self, random: Random, axes: Axes) -> Tensor:
         return random.bernoulli(axes, self._both()[0], "int64")
@@ -88,7 +88,7 @@ class Bernoulli(ByLogits):
         if self.p is None:
             made = geon.softplus(self.logits) - first * self.logits
         else:
-            made = -product_with_log(first, first) - product_with_log1p(second, -first)
+            made = -geon.xlogy(first, first) - geon.xlog1py(second, -first)
         return self._full(made)
 
 
@@ -181,7 +181,7 @@ class Categorical(ByLogits):
         p = self.normalized_p
         if self.p is None:
             return -geon.sum(geon.where(p > 0, p * self.log_p, 0.0), self.over)
-        return -geon.sum(product_with_log(p, p), self.over)
+        return -geon.sum(geon.xlogy(p, p), self.over)
 
 
 @family
@@ -199,6 +199,9 @@ class Poisson(Distribution):
 
     def _sample(self, random: Random, axes: Axes) -> Tensor:
         return random.poisson(axes, self.rate)
+
+    def _cdf(self, x: Tensor) -> Tensor:
+        return geon.gammaincc(x + 1.0, self.rate)
 
     @property
     def mean(self) -> Tensor:
@@ -228,6 +231,12 @@ class Binomial(Distribution):
     def _sample(self, random: Random, axes: Axes) -> Tensor:
         return random.binomial(axes, self.count, self.p)
 
+    def _cdf(self, x: Tensor) -> Tensor:
+        rest = self.count - x
+        is_all = geon.equal(rest, 0.0)
+        found = geon.betainc(geon.where(is_all, 1.0, rest), x + 1.0, 1.0 - self.p)
+        return geon.where(is_all, 1.0, found)
+
     @property
     def mean(self) -> Tensor:
         """count p."""
@@ -250,13 +259,13 @@ class Geometric(Distribution):
     is_discrete = True
 
     def _log_prob(self, x: Tensor) -> Tensor:
-        return product_with_log1p(x - 1.0, -self.p) + geon.log(self.p)
+        return geon.xlog1py(x - 1.0, -self.p) + geon.log(self.p)
 
     def _sample(self, random: Random, axes: Axes) -> Tensor:
         return random.geometric(axes, self.p)
 
     def _cdf(self, x: Tensor) -> Tensor:
-        return -geon.expm1(product_with_log1p(x, -self.p))
+        return -geon.expm1(geon.xlog1py(x, -self.p))
 
     @property
     def mean(self) -> Tensor:
@@ -271,7 +280,7 @@ class Geometric(Distribution):
     def entropy(self) -> Tensor:
         """Return the entropy."""
         q = 1.0 - self.p
-        made = -product_with_log1p(q, -self.p) / self.p - geon.log(self.p)
+        made = -geon.xlog1py(q, -self.p) / self.p - geon.log(self.p)
         return self._full(made)
 
 
@@ -296,6 +305,9 @@ class NegativeBinomial(Distribution):
 
     def _sample(self, random: Random, axes: Axes) -> Tensor:
         return random.negative_binomial(axes, self.count, self.p)
+
+    def _cdf(self, x: Tensor) -> Tensor:
+        return geon.betainc(self.count, x + 1.0, self.p)
 
     @property
     def mean(self) -> Tensor:

@@ -14,10 +14,10 @@ from .base import Distribution, union
 from .bounded import Beta, Uniform
 from .compound import Independent
 from .discrete import Bernoulli, Binomial, Categorical, Geometric, Poisson
-from .formulas import EULER, deviance, log_beta, product_with_log
+from .formulas import EULER, deviance, log_beta
 from .location_scale import Cauchy, Gumbel, HalfNormal, Laplace, Normal
 from .positive import ChiSquare, Exponential, Gamma, InverseGamma, LogNormal, Pareto, Weibull
-from .vectors import Dirichlet, MultivariateNormal, solve_lower
+from .vectors import Dirichlet, MultivariateNormal
 
 if TYPE_CHECKING:
     from geon import Tensor
@@ -102,7 +102,7 @@ def _bernoulli(p: Bernoulli, q: Bernoulli) -> Tensor:
         slopes = geon.softplus(q.logits) - geon.softplus(p.logits)
         return first * (p.logits - q.logits) + slopes
     other, rest = q._both()
-    return product_with_log(first, first / other) + product_with_log(second, second / rest)
+    return geon.xlogy(first, first / other) + geon.xlogy(second, second / rest)
 
 
 def _categorical(p: Categorical, q: Categorical) -> Tensor:
@@ -140,12 +140,11 @@ def _dirichlet(p: Dirichlet, q: Dirichlet) -> Tensor:
 
 
 def _multivariate_normal(p: MultivariateNormal, q: MultivariateNormal) -> Tensor:
-    over = p.over
-    apart = solve_lower(q.factor, p.location - q.location + 0.0 * q._diagonal(), over)
-    column = geon.Axis("column", over.length) if over.length else over.prime.prime.prime
-    spread = solve_lower(q.factor, geon.rename(p.factor, {over.prime: column}), over)
-    trace = geon.sum(geon.square(spread), [over, column])
-    distance = geon.sum(geon.square(apart), over)
+    column = p.over.prime.prime
+    apart = q.standardised(p.location - q.location)
+    spread = q.standardised(geon.rename(p.factor, {p.over.prime: column}))
+    trace = geon.sum(geon.square(spread), [p.over.prime, column])
+    distance = geon.sum(geon.square(apart), p.over.prime)
     return 0.5 * (trace + distance - p._size()) + q._log_scale() - p._log_scale()
 
 

@@ -24,20 +24,6 @@ _TERMS = tuple((-1.0) ** k / (k * (k - 1)) for k in range(2, 18))
 _NEAR = 0.1
 
 
-def product_with_log(y: Any, x: Any) -> Tensor:
-    """Return y log(x); 0 where y is 0."""
-    y = as_tensor(y)
-    is_zero = geon.equal(y, 0.0)
-    return geon.where(is_zero, 0.0, y * geon.log(geon.where(is_zero, 1.0, x)))
-
-
-def product_with_log1p(y: Any, x: Any) -> Tensor:
-    """Return y log(1 + x); 0 where y is 0."""
-    y = as_tensor(y)
-    is_zero = geon.equal(y, 0.0)
-    return geon.where(is_zero, 0.0, y * geon.log1p(geon.where(is_zero, 0.0, x)))
-
-
 def stirling_error(x: Any) -> Tensor:
     """Return log(x!) - (x + 1/2) log(x) + x - log(2 pi) / 2, for x above 0."""
     x = as_tensor(x)
@@ -88,7 +74,7 @@ def log_binomial(k: Any, n: Any, p: Any, q: Any) -> Tensor:
         - HALF_LOG_2PI
         - 0.5 * geon.log(some * (rest / every))
     )
-    edge = product_with_log(k, p) + product_with_log(n - k, q)
+    edge = geon.xlogy(k, p) + geon.xlogy(n - k, q)
     return geon.where(at_edge, edge, made)
 
 

@@ -195,8 +195,10 @@ class StudentT(LocationScale):
     def _standard_sample(self, random: Random, axes: Axes) -> Tensor:
         return random.student_t(axes, self.degrees, dtype=self.dtype)
 
-    def _cdf(self, x: Tensor) -> Tensor:
-        return Distribution._cdf(self, x)
+    def _standard_cdf(self, z: Tensor) -> Tensor:
+        share = self.degrees / (self.degrees + geon.square(z))
+        tail = 0.5 * geon.betainc(0.5 * self.degrees, 0.5, share)
+        return geon.where(z < 0, tail, 1.0 - tail)
 
     def _quantile(self, p: Tensor) -> Tensor:
         return Distribution._quantile(self, p)

@@ -9,7 +9,7 @@ import geon
 
 from ..op_graph.random.parameters import POSITIVE
 from .base import ABOVE_0, FROM_0, FROM_SCALE, Distribution, family
-from .formulas import EULER, HALF_LOG_2PI, log_poisson, product_with_log
+from .formulas import EULER, HALF_LOG_2PI, log_poisson
 from .location_scale import Normal
 
 if TYPE_CHECKING:
@@ -67,11 +67,14 @@ class Gamma(Distribution):
         is_zero = geon.equal(z, 0.0)
         some = geon.where(is_zero, 1.0, z)
         made = log_poisson(self.shape, some) + geon.log(self.shape) - geon.log(some)
-        at_0 = product_with_log(self.shape - 1.0, z) - geon.lgamma(self.shape)
+        at_0 = geon.xlogy(self.shape - 1.0, z) - geon.lgamma(self.shape)
         return geon.where(is_zero, at_0, made) - geon.log(self.scale)
 
     def _sample(self, random: Random, axes: Axes) -> Tensor:
         return random.gamma(axes, self.shape, self.scale, self.dtype)
+
+    def _cdf(self, x: Tensor) -> Tensor:
+        return geon.gammainc(self.shape, x / self.scale)
 
     @property
     def mean(self) -> Tensor:
@@ -145,6 +148,9 @@ class InverseGamma(Distribution):
     def _sample(self, random: Random, axes: Axes) -> Tensor:
         return self.scale / random.gamma(axes, self.shape, dtype=self.dtype)
 
+    def _cdf(self, x: Tensor) -> Tensor:
+        return geon.gammaincc(self.shape, self.scale / x)
+
     @property
     def mean(self) -> Tensor:
         """scale / (shape - 1); infinite for a shape of at most 1."""
@@ -177,7 +183,7 @@ class Weibull(Distribution):
 
     def _log_prob(self, x: Tensor) -> Tensor:
         z = x / self.scale
-        powers = product_with_log(self.shape - 1.0, z) - geon.power(z, self.shape)
+        powers = geon.xlogy(self.shape - 1.0, z) - geon.power(z, self.shape)
         return powers + geon.log(self.shape) - geon.log(self.scale)
 
     def _sample(self, random: Random, axes: Axes) -> Tensor:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import geon
 
-from ..errors import AxisError
+from ..errors import ArgumentError, AxisError
 from ..op_graph.building.constants import as_tensor
 from ..op_graph.core.source_info import user_call
 from ..op_graph.random.parameters import AT_LEAST_ZERO, POSITIVE, WHOLE, check
 from .base import Distribution, Support, family, is_whole, union
-from .formulas import HALF_LOG_2PI, deviance, product_with_log, stirling_error
+from .formulas import HALF_LOG_2PI, deviance, stirling_error
 
 if TYPE_CHECKING:
     from geon import Axes, Axis, Random, Tensor
@@ -78,7 +78,7 @@ class Dirichlet(OverAxis):
         x = as_tensor(x)
         valid = geon.all(x >= 0, self.over)
         y = geon.where(x >= 0, x, 1.0)
-        made = geon.sum(product_with_log(self.concentration - 1.0, y), self.over)
+        made = geon.sum(geon.xlogy(self.concentration - 1.0, y), self.over)
         return geon.where(valid, made - self._log_beta(), -float("inf"))
 
     def _sample(self, random: Random, axes: Axes) -> Tensor:
@@ -163,37 +163,47 @@ class Multinomial(OverAxis):
 
 @family
 class MultivariateNormal(OverAxis):
-    """The normal distribution of vectors along ``over``.
+    """The normal distribution of vectors along ``over``, with a ``covariance`` or its ``factor``.
 
-    Its covariance is ``factor`` times its transpose. ``factor`` is lower triangular, with rows
-    along ``over`` and columns along ``over.prime``; what is above its diagonal is taken to be 0.
-    The Cholesky factor of a covariance is one. ``location`` is a number or a tensor over ``over``
-    and axes of batches, which ``factor`` may have too. ``over`` may be left out if one axis of
-    ``factor`` has its prime beside it. ``log_prob`` solves a triangular system by a scan along
-    ``over``.
+    Both are matrices with rows along ``over`` and columns along ``over.prime``; give one of them.
+    ``factor`` is lower triangular, and the covariance is ``factor`` times its transpose; what is
+    above its diagonal is taken to be 0. A covariance is factorised by ``geon.linalg.cholesky``,
+    which raises ``LinearAlgebraError`` at a call if it is not positive definite. ``location`` is a
+    number or a tensor over ``over`` and axes of batches, which the matrix may have too. ``over``
+    may be left out if one axis of the matrix has its prime beside it.
     """
 
     location: Any
-    factor: Any
+    factor: Any = None
+    covariance: Any = None
     over: Any = None
 
     def __post_init__(self) -> None:
-        factor = as_tensor(self.factor)
         what = user_call("MultivariateNormal")
-        rows = [axis for axis in factor.axes if axis.prime.name in factor.axes]
+        if (self.factor is None) == (self.covariance is None):
+            both = "neither factor nor" if self.factor is None else "both factor and"
+            raise ArgumentError(f"{what}: {both} covariance is given; give one of them")
+        given = as_tensor(self.factor if self.covariance is None else self.covariance)
         name = getattr(self.over, "name", self.over)
+        rows = [axis for axis in given.axes if axis.prime.name in given.axes]
         found = [axis for axis in rows if name in (None, axis.name)]
         if len(found) != 1:
             raise AxisError(
-                f"{what}: the factor {factor} (made at {factor.line_info}) over {factor.axes} has "
-                f"no axis {name or 'over'} together with its prime; give it rows along an axis D "
-                "and columns along D.prime"
+                f"{what}: the matrix {given} (made at {given.line_info}) over {given.axes} has no "
+                f"axis {name or 'over'} together with its prime; give it rows along an axis D and "
+                "columns along D.prime"
             )
-        object.__setattr__(self, "over", found[0])
-        row, column = geon.iota(found[0]), geon.iota(found[0].prime)
-        grid = union([found[0], found[0].prime])
-        lower = geon.broadcast(row, grid) >= geon.broadcast(column, grid)
-        object.__setattr__(self, "factor", geon.where(lower, factor, 0.0))
+        row, column = found[0], found[0].prime
+        if self.covariance is not None:
+            factor = geon.linalg.cholesky(given, [row, column])
+        else:
+            grid = union([row, column])
+            is_lower = geon.broadcast(geon.iota(row), grid) >= geon.broadcast(
+                geon.iota(column), grid
+            )
+            factor = geon.where(is_lower, given, 0.0)
+        object.__setattr__(self, "over", row)
+        object.__setattr__(self, "factor", factor)
         object.__setattr__(self, "location", as_tensor(self.location))
 
     @property
@@ -203,24 +213,27 @@ class MultivariateNormal(OverAxis):
         every = union(self.location.axes, self.factor.axes)
         return geon.Axes(*(axis for axis in every if axis.name not in own))
 
-    def _diagonal(self) -> Tensor:
-        over = self.over
-        column = geon.broadcast(geon.iota(over.prime), union([over, over.prime]))
-        on = geon.equal(column, geon.broadcast(geon.iota(over), column.axes))
-        return geon.sum(geon.where(on, self.factor, 0.0), over.prime)
-
     def _log_scale(self) -> Tensor:
         """Return the logarithm of the determinant of the factor."""
-        return geon.sum(geon.log(geon.absolute(self._diagonal())), self.over)
+        diagonal = geon.diagonal(self.factor, [self.over, self.over.prime])
+        return geon.sum(geon.log(geon.absolute(diagonal)), self.over)
 
     def _size(self) -> Tensor:
-        return geon.cast(geon.tensor_size(self._diagonal(), self.over), self.dtype)
+        return geon.cast(geon.tensor_size(self.factor, self.over), self.dtype)
 
     def log_prob(self, x: Any) -> Tensor:
         """Return the log-density of the vectors ``x`` along ``over``."""
-        z = solve_lower(self.factor, as_tensor(x) - self.location, self.over)
-        distance = geon.sum(geon.square(z), self.over)
-        return -0.5 * distance - self._log_scale() - HALF_LOG_2PI * self._size()
+        z = self.standardised(as_tensor(x) - self.location)
+        distance = geon.sum(geon.square(z), self.over.prime)
+        return -0.5 * distance - (self._log_scale() + HALF_LOG_2PI * self._size())
+
+    def standardised(self, x: Tensor) -> Tensor:
+        """Return the solution z along ``over.prime`` of ``factor`` z = x."""
+        batch = [
+            a for a in self.factor.axes if a.name not in (self.over.name, self.over.prime.name)
+        ]
+        right = geon.broadcast(x, union(x.axes, [self.over], batch))
+        return geon.linalg.triangular_solve(self.factor, right, [self.over, self.over.prime])
 
     def _sample(self, random: Random, axes: Axes) -> Tensor:
         return random.multivariate_normal(axes, self.location, self.factor, self.over, self.dtype)
@@ -239,29 +252,3 @@ class MultivariateNormal(OverAxis):
     def entropy(self) -> Tensor:
         """Return the differential entropy."""
         return self._full(self._log_scale() + (0.5 + HALF_LOG_2PI) * self._size())
-
-
-def solve_lower(factor: Tensor, b: Tensor, over: Axis) -> Tensor:
-    """Return the solution x along ``over`` of ``factor`` x = b, for a lower triangular factor.
-
-    Forward substitution, a scan along ``over``: step i finds element i, and adds it times column i
-    to the sum that later steps subtract.
-    """
-    columns = geon.rename(factor, {over: over.prime.prime})
-    columns = geon.rename(columns, {over.prime: over})
-    rows = over.prime.prime
-    batch = [a for a in union(b.axes, factor.axes) if a.name not in (over.name, over.prime.name)]
-    every = geon.Axes(*batch, rows)
-    right = geon.broadcast(geon.rename(b, {over: rows}), every)
-    positions = geon.iota(over)
-
-    def step(left: Tensor, given: Any) -> Any:
-        column, i = given
-        here = geon.equal(geon.iota(rows), i)
-        pivot = geon.sum(geon.where(here, column, 0.0), rows)
-        value = geon.sum(geon.where(here, left, 0.0), rows) / pivot
-        product = column * value if len(value.axes) == 0 else geon.broadcast(column, every) * value
-        return left - product, value
-
-    _, solved = geon.scan(step, right, (columns, positions), over=over)
-    return solved

@@ -67,7 +67,7 @@ FAMILIES = {
     "NegativeBinomial": ((SHAPE, CHANCE), lambda n, p: stats.nbinom(n, p), WHOLE),
 }  # fmt: skip
 LACKING = {
-    "cdf": "StudentT Gamma ChiSquare InverseGamma Beta VonMises Poisson Binomial NegativeBinomial",
+    "cdf": "VonMises",
     "quantile": "StudentT Gamma ChiSquare InverseGamma Beta VonMises Bernoulli Poisson Binomial"
     " Geometric NegativeBinomial",
     "entropy": "Poisson Binomial NegativeBinomial",

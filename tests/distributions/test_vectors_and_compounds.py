@@ -63,6 +63,12 @@ def test_multivariate_normal_is_that_of_scipy():
     np.testing.assert_allclose(found[1], theirs.entropy())
     np.testing.assert_allclose(found[2], np.diag(FACTOR @ FACTOR.T))
     np.testing.assert_allclose(found[3], [1, 2, 3])
+    other = gd.MultivariateNormal(
+        constant([1.0, 2.0, 3.0], D), covariance=constant(FACTOR @ FACTOR.T, D, D.prime)
+    )
+    np.testing.assert_allclose(value(other.log_prob(constant(points, B, D))), found[0])
+    with pytest.raises(geon.ArgumentError, match="neither factor nor covariance is given"):
+        gd.MultivariateNormal(0.0)
     sample = value(ours.sample(geon.Random(0), [N]), lengths={N: 20_000})
     np.testing.assert_allclose(np.cov(sample.T), FACTOR @ FACTOR.T, atol=0.1)
 

@@ -248,6 +248,7 @@ from .op_graph.syntax.operators import LATE_BOUND as _LATE_BOUND
 from .version import __version__
 
 if _TYPE_CHECKING:
+    from . import distributions
     from .frontends.sympy.reader import from_sympy
     from .frontends.sympy.writer import to_sympy
     from .op_graph.autodiff.gradient_check import check_gradients
@@ -423,6 +424,8 @@ _LATER = {
 
 
 def __getattr__(name: str) -> _Any:
+    if name == "distributions":
+        return _importlib.import_module(".distributions", __name__)
     if name not in _LATER:
         raise _missing(_sys.modules[__name__], name, _FUNCTIONS)
     value = getattr(_importlib.import_module(f".{_LATER[name]}", __name__), name)
@@ -431,4 +434,4 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*globals(), *_LATER, "distributions"})

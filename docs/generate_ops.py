@@ -13,6 +13,7 @@ import sys
 import typing
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 DOCS = Path(__file__).parent
@@ -29,10 +30,10 @@ HEAD = """# Ops
 
 Every public function of `geon` and each class of it that programs name has a page with its
 signature, what it takes and gives, errors, and an example that was run; classes of errors are
-[listed](errors.md). [Fourier transforms](fourier.md), layers, optimisers and training, which
-[networks of layers](neon.md) teaches, [ONNX files](onnx.md), and functions of xarray's arrays, as
-in [labelled data](labelled-data.md), follow after these. Axes of a tensor are a `geon.Axis` or its
-name; `x` may be a tensor, an array, a number or a nested list.
+[listed](errors.md). [Fourier transforms](fourier.md), [distributions](distributions.md), layers,
+optimisers and training, which [networks of layers](neon.md) teaches, [ONNX files](onnx.md), and
+functions of xarray's arrays, as in [labelled data](labelled-data.md), follow after these. Axes of a
+tensor are a `geon.Axis` or its name; `x` may be a tensor, an array, a number or a nested list.
 Every function that has `name`, `tags` and `follows` takes a name to show in messages and plans,
 tags to find the op by, and ops that are run before it.
 
@@ -371,10 +372,12 @@ def example_section(example: Example) -> list[str]:
 
 # Frontends ------------------------------------------------------------------------------------
 
-FRONTEND_BASES = ("Layer", "Optimiser", "Callback", "Activation")  # each with a page of its own
-NAMESPACES = ("fft",)
+# Each with a page of its own.
+FRONTEND_BASES = ("Layer", "Optimiser", "Callback", "Activation", "Distribution")
+NAMESPACES = ("fft", "distributions")
 FRONTENDS = {
     "fft": "Fourier transforms",
+    "distributions": "Probability distributions",
     "neon": "Networks of layers",
     "onnx": "ONNX files",
     "xarray": "Labelled arrays",

@@ -137,6 +137,7 @@ from .op_graph.functions.losses import cross_entropy_binary, cross_entropy_multi
 from .op_graph.functions.pooling import average_pool, lp_pool, max_pool
 from .op_graph.functions.resizing import diagonal, resize, roll
 from .op_graph.op_graph import ComputationOp, Op, Tensor, VoidOp, find
+from .op_graph.random.streams import RANDOM_BITS as _RANDOM_BITS  # dumps name its row
 from .op_graph.regions.associative_scan import associative_scan
 from .op_graph.regions.associative_scan import linear_recurrence as _linear_recurrence
 from .op_graph.regions.cases import case_of, cond
@@ -271,6 +272,7 @@ from .op_graph.syntax.operators import LATE_BOUND as _LATE_BOUND
 from .version import __version__
 
 if _TYPE_CHECKING:
+    from . import distributions
     from .frontends.sympy.reader import from_sympy
     from .frontends.sympy.writer import to_sympy
     from .op_graph.autodiff.gradient_check import check_gradients
@@ -448,6 +450,8 @@ for _cls in (Tensor, VoidOp):
 
 
 def __getattr__(name: str) -> _Any:
+    if name == "distributions":
+        return _importlib.import_module(".distributions", __name__)
     if name not in _LATER:
         raise _missing(_sys.modules[__name__], name, _FUNCTIONS)
     value = getattr(_importlib.import_module(f".{_LATER[name]}", __name__), name)
@@ -456,4 +460,4 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*globals(), *_LATER, "distributions"})

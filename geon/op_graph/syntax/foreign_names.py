@@ -97,7 +97,6 @@ FUNCTIONS = {
     "jacrev": "geon.jacobian(y, x)",
     "jit": "transformer.computation(results, *placeholders)",
     "layer_norm": "(x - geon.mean(x, A)) / geon.sqrt(geon.variance(x, A) + epsilon)",
-    "linalg": "geon.dot and geon.contract for products; there are no decompositions yet",
     "load": "transformer.restore(path)",
     "log_sum_exp": "geon.logsumexp(x, A)",
     "manual_seed": "geon.Random(seed), whose methods draw",

@@ -14,6 +14,9 @@ The order of axes of a result:
   the order of the first tensor
 - `expand`, `stack`: the new axis at `position`, first by default
 - `onehot`: the new axis last
+- `segment_sum` and similar functions: the axis of segments in the place of the divided axis
+- `bincount`, `histogram`, `quantile`: the remaining axes, then the bins, or the axes of `q`
+- `compress`: the bound first, then the remaining axes
 - `scan`: its own axis first in stacked values; carries keep their order
 - `window`: the positions inside of a window last
 - `convolution`: the remaining axes of the first tensor, then of the filter

@@ -98,6 +98,20 @@ ORDERED = {
         (lambda: geon.stack([over(A, B)] * 2, geon.Axis("S"), position=2), "ABS"),
         (lambda: geon.onehot(over(A, dtype="int64"), B), "AB"),
     ],
+    "segments, bins and selections": [
+        (lambda: geon.segment_sum(over(C, A, B), over(A, dtype="int64"), D), "CDB"),
+        (lambda: geon.segment_mean(over(C, A, B), over(C, A, dtype="int64"), D, A), "CDB"),
+        (lambda: geon.bincount(over(C, A, B, dtype="int64"), D, [A]), "CBD"),
+        (lambda: geon.histogram(over(C, A, B), D, 0, 1, [A]), "CBD"),
+        (lambda: geon.quantile(over(C, A, B), over(D), [A]), "CBD"),
+        (lambda: geon.quantile(over(C, A, B), over(D), out_axes=[B, C]), "BCD"),
+        (lambda: geon.compress(over(C, A, B), over(A) > 0, D).values, "DCB"),
+        (lambda: geon.nonzero(over(C, A, B), D, over=[C, A]).positions["A"], "BD"),
+        (lambda: geon.gather(over(C, A, B), {A: over(D, dtype="int64"), B: 0}), "CD"),
+        (lambda: geon.scatter(over(C, A, B), {C: 0, B: 1}, over(A)), "CAB"),
+        (lambda: geon.searchsorted(over(A, D), over(B, A), D), "BA"),
+        (lambda: geon.interp(over(B), over(D), over(C, D)), "BC"),
+    ],
 }
 
 

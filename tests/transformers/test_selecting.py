@@ -63,6 +63,13 @@ def test_selected_elements_and_what_puts_them_back(transformer):
     np.testing.assert_allclose(gradient, 2 * kept)
 
 
+def test_the_bound_may_have_the_name_of_what_is_searched(transformer):
+    x, three = geon.placeholder([N], name="x"), N.with_length(3)
+    results = [geon.nonzero(x > 0, three), geon.compress(x, x > 0, three)]
+    found, chosen = transformer.computation(results, x)([1, -1, 0, 3])
+    assert found.positions["N"].tolist() == [0, 3, -1] and chosen.values.tolist() == [1, 3, 0]
+
+
 def test_no_elements_at_all(transformer):
     x, any_of = geon.placeholder([N], name="x"), geon.placeholder([N], "bool", name="any_of")
     results = [geon.compress(x, any_of, K), geon.nonzero(any_of, K)]

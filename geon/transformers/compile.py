@@ -63,7 +63,7 @@ class CompileStages:
         self, request: Request, pure: Functional, inputs: Sequence[Leaf], compiler: Compiler
     ) -> None:
         self.request, self.compiler = request, compiler
-        self.pure, self.inputs = pure, tuple(inputs)
+        self.functional, self.pure, self.inputs = pure, pure, tuple(inputs)
         self.is_complex = [op.dtype.kind == "c" for op in pure.outputs if op is not None]
         # The complex leaf for each leaf that stands for its parts; None without complex values.
         self.complex_leaves: dict[Leaf, Leaf] | None = None

@@ -27,7 +27,16 @@ WINDOWS = "rows and runs of windows: tests/native/test_bands.py goes around it"
 ALIKE = "rows that load much alike: tests/native/test_jam.py goes around it"
 PARTS = "parts of an operand: tests/native/test_joined_operands.py goes around it"
 
+TRANSFORMS = "lengths of transforms and lines: tests/transformers/test_fourier.py goes around it"
+
 FILES = {
+    "transformers/lowering/rules/complex_arithmetic.py": "exponents and arguments, no lengths",
+    "transformers/lowering/rules/fourier_products.py": TRANSFORMS,
+    "transformers/native/library/fourier.py": TRANSFORMS,
+    "transformers/pycuda/emit/completeness.py": "an example in a message",
+    "op_graph/functions/fourier.py": "prime factors of a length: it decides how far to pad",
+    "op_graph/rows/complex_numbers.py": BITS,
+    "op_graph/rows/fourier.py": "bytes of float32, and samples of generated tests",
     "transformers/pycuda/steady.c": "driver's codes, and times; tests/cuda goes around LONG",
     "transformers/native/c/sort/few.h": "elements of a line: FEWEST_TURNED has as many",
     "transformers/native/c/sort/compare_exchanges.h": "rows that registers hold",

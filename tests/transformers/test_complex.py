@@ -140,12 +140,43 @@ def test_extreme_values_neither_overflow_nor_vanish(transformer):
 
 
 @numpy_only
+def test_parts_that_are_known_to_be_zero(transformer, z):
+    """They cost nothing: a product with a real tensor has two multiplications."""
+    x = geon.placeholder([N, K], "float64")
+    nothing = geon.constant(np.zeros(3, complex), [K])
+    results = [geon.exp(nothing), z * nothing, nothing / z, geon.sqrt(nothing), nothing**nothing]
+    results += [
+        z * geon.iota(K, "complex128"),
+        geon.cast(x, "complex128") * z,
+        z + 0j,
+        abs(nothing),
+    ]
+    results += [z * geon.broadcast(geon.constant(2 + 0j), [K]), z / geon.constant(0j)]
+    f = transformer.computation(results, x, z)
+    *found, infinite = f(Z.real, Z)
+    wanted = [np.ones(3), 0 * Z, 0 * Z.T, np.zeros(3), np.ones(3), np.arange(3) * Z, Z.real * Z, Z]
+    for made, expected in zip(found, [*wanted, np.zeros(3), 2 * Z], strict=True):
+        np.testing.assert_allclose(made, expected, rtol=1e-14)
+    assert not np.isfinite(infinite).any()
+    product = transformer.computation(geon.cast(x, "complex128") * z, x, z)
+    assert product.explain("simplify").count("multiply(") == 2
+
+
+@numpy_only
+def test_values_that_are_not_finite_are_named(transformer, z):
+    f = transformer.computation(geon.exp(z * 1000) / 2, z, check="nan")
+    with pytest.raises(geon.NonFiniteError, match=r"exp.*test_complex\.py"):
+        f(Z)
+
+
+@numpy_only
 def test_reports_and_dumps_show_complex_values(transformer, z):
     f = transformer.computation(geon.exp(z), z)
     f(Z)
     (entry,) = [entry for entry in f.trace(Z) if entry.op.primitive.name == "exp"]
     np.testing.assert_allclose(entry.value, np.exp(Z))
-    assert "complex128" in f.explain("build") and "re*im:2" in f.explain("simplify")
+    assert "complex128" in f.explain("build") and "complex128" in f.explain("functional")
+    assert "re*im:2" in f.explain("simplify")
     (made,) = geon.loads(f.dumps(Z))
     assert made.dtype.name == "complex128"
 

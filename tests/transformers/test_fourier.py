@@ -92,6 +92,23 @@ def test_open_lengths(transformer):
     compared(transformer, geon.Axis("N"), "float64", [1, 2, 5, 16])
 
 
+@pytest.mark.parametrize("transformer_name", ["native"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_lines_of_several_tasks(make, threads):
+    """Fewer lines than a task takes, as many, and more; next to each other and apart."""
+    transformer = make(threads=threads)
+    rows, n = geon.Axis("R"), geon.Axis("N", 6)
+    z = geon.placeholder([rows, n], "complex64")
+    f = transformer.computation(
+        [geon.fft.fft(z, n), geon.fft.fft(geon.reorder(z, [n, rows]), n)], z
+    )
+    for count in (0, 1, 7, 8, 9, 40):
+        value = draw(count, 6).astype("complex64")
+        together, apart = f(value)
+        assert_near(together, np.fft.fft(value), "float32")
+        assert_near(apart, np.fft.fft(value.T, axis=0), "float32")
+
+
 def test_open_lengths_on_a_gpu_need_to_be_specialized(transformer, transformer_name):
     n = geon.Axis("N")
     z = geon.placeholder([n], "complex128")
@@ -110,7 +127,7 @@ class Products(NumPyTransformer):
     target = dataclasses.replace(TARGET, name="numpy without transforms", transforms=False)
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 60, 64, 100, 131, 521, 1024, 1052])
+@pytest.mark.parametrize("n", [1, 2, 7, 60, 64, 65, 67, 100, 251, 257, 521, 1024, 1052])
 def test_transforms_as_products(n):
     """Lengths that are one matrix, that are split, and primes of which one is a convolution."""
     axis = geon.Axis("N", n)

@@ -29,7 +29,7 @@ def explain(stages: CompileStages, stage: str, threads: int) -> str:
         made = stages.request.copies(stages.request.results)
         return listing([made[op] for op in stages.request.results])
     if stage == "functional":
-        pure = stages.request.copied(stages.pure)
+        pure = stages.request.copied(stages.functional)
         changes = [f"{leaf} := {value}" for leaf, value in pure.updates.items()]
         return "\n".join([listing(pure.roots), *changes])
     if stage == "simplify":

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
-from ....op_graph.building.constants import number, scalar_value
+from ....op_graph.building.constants import as_tensor, number, scalar_value
 from ....op_graph.op_graph import Op, Tensor
 from ....op_graph.rows.contraction import contract_two
 from ....op_graph.rows.elementwise import (
@@ -39,6 +39,7 @@ from ....op_graph.rows.elementwise import (
     subtract,
     where,
 )
+from ....op_graph.rows.leaves import iota
 from ....op_graph.rows.logic import logical_and, logical_or
 from ....op_graph.rows.movement import broadcast
 from ....op_graph.rows.trigonometry import atan2, cos, cosh, sin, sinh, tan
@@ -54,6 +55,9 @@ MAX_TANH_ARGUMENT = 20.0
 """From this real part on, tanh is 1 to the precision of float64; its square fits float32."""
 
 PARTS: dict[str, Rule] = {}
+
+# Weak, so they take the dtype of what they meet.
+ZERO, ONE = as_tensor(0.0), as_tensor(1.0)
 
 
 def _on(*names: str) -> Callable[[Rule], Rule]:
@@ -145,6 +149,10 @@ def _reciprocal(op: Op, args: Sequence[Parts]) -> Parts:
 def _quotient(x: Parts, y: Parts) -> Parts:
     """Return x / y by the method of R. L. Smith, Algorithm 116, 1962: nothing is squared."""
     (a, b), (c, d) = x, y
+    if a is None and b is None:
+        a = ZERO
+    if d is None and c is None:
+        return _ratio(a, ZERO), _ratio(b, ZERO)
     if d is None:
         return _ratio(a, c), _ratio(b, c)
     if c is None:  # (a + ib) / id = (b - ia) / d
@@ -180,7 +188,8 @@ def _power(op: Op, args: Sequence[Parts]) -> Parts:
     re, im = _exponential(*_times(exponent, _logarithm(*safe)))
     nothing = logical_and.apply(equal.apply(y[0], 0), equal.apply(y[1], 0))
     at_zero = where.apply(nothing, 1, where.apply(greater.apply(y[0], 0), 0, float("nan")))
-    return where.apply(zero, cast(at_zero, re.dtype), re), where.apply(zero, 0, im)
+    at_zero = cast(at_zero, real_dtype(op.dtype))
+    return where.apply(zero, at_zero, re), None if im is None else where.apply(zero, 0, im)
 
 
 def _repeated(x: Parts, times: int) -> Parts:
@@ -212,6 +221,11 @@ def _dot(op: Op, args: Sequence[Parts]) -> Parts:
 
 
 # Parts and sizes ----------------------------------------------------------------------------------
+
+
+@_on("iota")
+def _iota(op: Op, args: Sequence[Parts]) -> Parts:
+    return iota(op.attrs.axis, real_dtype(op.dtype)), None
 
 
 @_on("cast")
@@ -302,6 +316,8 @@ def _exp(op: Op, args: Sequence[Parts]) -> Parts:
 
 
 def _exponential(a: Part, b: Part) -> Parts:
+    if a is None and b is None:
+        return ONE, None
     if b is None:
         return exp(a), None
     if a is None:

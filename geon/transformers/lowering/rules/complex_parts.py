@@ -15,6 +15,7 @@ from typing import Any
 from ....op_graph.axes.axes import Axes, Axis
 from ....op_graph.building.constants import CONSTANT, array_constant, constant_value, number
 from ....op_graph.building.rebuild import carry, with_args, with_bodies
+from ....op_graph.building.weak import strengthen
 from ....op_graph.core.interning import OwnTable
 from ....op_graph.core.region_body import Body
 from ....op_graph.core.source_info import building, current
@@ -132,8 +133,10 @@ class _Split:
         else:
             self.real[op] = carry(op, broadcast(found[0], op.axes))
 
-    def each(self, op: Op, part: int) -> Tensor:
+    def each(self, op: Op, part: int) -> Part:
         """Return an op that is linear in its complex arguments, applied to one of the parts."""
+        if all(self.pair(arg)[part] is None for arg in op.args if is_complex(arg)):
+            return None
         args = [self.part(arg, part) if is_complex(arg) else self.real[arg] for arg in op.args]
         made: Any = with_args(op, tuple(args), real_dtype(op.dtype), weak=False)
         return made
@@ -190,7 +193,7 @@ class _Split:
         found = self.pair(op)[k]
         if found is None:
             found = number(0, real_dtype(op.dtype))
-        return broadcast(found, op.axes)
+        return broadcast(strengthen(found, real_dtype(op.dtype)), op.axes)
 
     def leaf(self, leaf: Leaf) -> Leaf:
         """Return a leaf for the bytes of a complex one."""

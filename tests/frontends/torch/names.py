@@ -9,7 +9,7 @@ others have no expression. ``docs/pytorch-names.md`` is made of them by
 _SAME = """
     acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_not bitwise_or bitwise_xor ceil
     copysign cos cosh deg2rad digamma erf erfc erfinv exp exp2 expm1 float_power floor fmax fmin
-    fmod frac gcd heaviside hypot i0 isfinite isinf isnan lcm ldexp lgamma log log10 log1p log2
+    fmod frac gcd heaviside hypot i0 isfinite isinf isnan lcm lgamma log log10 log1p log2
     logaddexp logaddexp2 logical_and logical_not logical_or logical_xor maximum minimum nextafter
     rad2deg reciprocal round rsqrt sigmoid sign signbit sin sinc sinh sqrt square tan tanh trunc
     where xlogy
@@ -52,7 +52,7 @@ ELEMENTWISE: dict[str, str] = {
     "div.trunc_rounding": "geon.trunc_divide(x, y)",
     "max.binary": "geon.maximum(x, y)",
     "min.binary": "geon.minimum(x, y)",
-    "logit": "geon.logit(x)",
+    "ldexp": "x * geon.exp2(y)",
     "nan_to_num": "geon.nan_to_num(x)",
     "isposinf": "x == math.inf",
     "isneginf": "x == -math.inf",
@@ -93,6 +93,7 @@ lerp | torch.lerp(x, u, t) | geon.interpolation(x, u, t)
 clamp | torch.clamp(x, -1, 0.5) | geon.clip(x, -1, 0.5)
 round.decimals_3 | torch.round(x, decimals=3) | geon.round(x, decimals=3)
 round.decimals_neg_3 | torch.round(1e4 * x, decimals=-3) | geon.round(1e4 * x, decimals=-3)
+logit | torch.logit(t) | geon.logit(t)
 isclose | torch.isclose(x, u, atol=1.0) | geon.isclose(x, u, atol=1.0)
 allclose | torch.tensor(torch.allclose(x, u)) | geon.allclose(x, u)
 equal | torch.tensor(torch.equal(x, u)) | geon.all(x == u)
@@ -452,7 +453,9 @@ DRAWS: dict[str, str] = {
 
 _LATER = "no decomposition of this kind in `geon.linalg` yet"
 _PLACES = "gives or takes places in memory, which geon chooses"
-_POOL = "takes positions in flattened windows; `geon.scatter` puts elements at positions that you have"
+_POOL = (
+    "takes positions in flattened windows; `geon.scatter` puts elements at positions that you have"
+)
 _CODE = "compiles code of the user for one device"
 _SPARSE = "there are no sparse tensors"
 
@@ -489,9 +492,7 @@ REASONS: dict[str, str] = {
         """_unsafe_masked_index _unsafe_masked_index_put_accumulate""".split(),
         "reads outside of a tensor where a mask is false; geon checks positions",
     ),
-    **dict.fromkeys(
-        "torch._scaled_mm torch._scaled_mm_v2".split(), "there are no float8 dtypes"
-    ),
+    **dict.fromkeys("torch._scaled_mm torch._scaled_mm_v2".split(), "there are no float8 dtypes"),
     **dict.fromkeys(
         "unique unique_consecutive".split(),
         "the length of the result depends on the data: `geon.unique` has a bound and a count",
@@ -518,8 +519,10 @@ REASONS: dict[str, str] = {
         nn.functional.feature_alpha_dropout.without_train""".split(),
         "dropout to another value: `geon.where` of a `bernoulli`, and a scale",
     ),
-    **dict.fromkeys("nn.functional.interpolate.bicubic _upsample_bilinear2d_aa".split(),
-                    "`geon.resize` is linear or nearest"),
+    **dict.fromkeys(
+        "nn.functional.interpolate.bicubic _upsample_bilinear2d_aa".split(),
+        "`geon.resize` is linear or nearest",
+    ),
     **dict.fromkeys("stft istft".split(), "`geon.fft.rfft` of `geon.window`, with a taper"),
     "_chunk_cat": "pads and joins parts by position",
     "broadcast_shapes": "takes shapes, not tensors; axes meet by name",

@@ -48,7 +48,8 @@ DATA = {
     "z": (normal(A, B)[0] + 1j * normal(A, B)[0], (A, B)),
 }
 PLACEHOLDERS = {
-    name: geon.placeholder(axes, array.dtype.name, name=name) for name, (array, axes) in DATA.items()
+    name: geon.placeholder(axes, array.dtype.name, name=name)
+    for name, (array, axes) in DATA.items()
 }
 
 

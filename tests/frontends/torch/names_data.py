@@ -8,7 +8,7 @@ import numpy as np
 import geon
 
 A, B, C, K, E = (geon.Axis(*each) for each in zip("ABCKE", (3, 4, 2, 2, 5), strict=True))
-N, D, O, R, S = (geon.Axis(*each) for each in zip("NDORS", (2, 3, 4, 3, 3), strict=True))
+N, D, M, R, S = (geon.Axis(*each) for each in zip("NDMRS", (2, 3, 4, 3, 3), strict=True))
 H, W, L, P, Q = (geon.Axis(*each) for each in zip("HWLPQ", (4, 4, 6, 2, 2), strict=True))
 H6 = geon.Axis("H", 6)
 random = np.random.default_rng(5)
@@ -42,9 +42,9 @@ DATA = {
     "m": (np.array([[1, 0, 1, 0], [0, 1, 1, 0], [1, 1, 0, 0]], bool), (A, B)),
     "e": normal(E),
     "g": normal(N, D, H, W),
-    "k": normal(O, D, R, S),
+    "k": normal(M, D, R, S),
     "c": normal(N, D, L),
-    "h": normal(O, D, R),
+    "h": normal(M, D, R),
     "z": (normal(A, B)[0] + 1j * normal(A, B)[0], (A, B)),
 }
 PLACEHOLDERS = {
@@ -60,5 +60,5 @@ def constant(value: float) -> geon.Tensor:
 
 NAMES = {
     **{"geon": geon, "math": math, "constant": constant, "H6": H6},
-    **{axis.name: axis for axis in (A, B, C, K, E, N, D, O, R, S, H, W, L, P, Q)},
+    **{axis.name: axis for axis in (A, B, C, K, E, N, D, M, R, S, H, W, L, P, Q)},
 }

@@ -10,9 +10,10 @@ from tests.frontends.torch import names
 PAGE = Path(__file__).parents[3] / "docs" / "pytorch-names.md"
 HEAD = """# PyTorch's operators in geon
 
-PyTorch's tests have a database of {all} operators and variants. geon can say {said} of them, by an expression with
-named axes. The others follow with the reason. A test runs each expression and compares it with PyTorch: those of
-elements on PyTorch's own samples, the others on the data of this page.
+PyTorch's tests have a database of {all} operators and variants. geon can say {said} of them, by an
+expression with named axes. The others follow with the reason. A test runs each expression and
+compares it with PyTorch: those of elements on PyTorch's own samples, the others on the data of this
+page, in float64. Of random tensors it compares the axes.
 
 [The page for people from PyTorch](other-libraries.md) explains the differences, and the
 [op reference](ops.md) each function.
@@ -30,8 +31,8 @@ DATA = """## Other functions
 | `v`, `w`, `e` | A; B; E | vectors |
 | `y`, `s`, `p` | B, C; A, A'; A, A' | matrices, `p` positive definite |
 | `b`, `d`, `l` | K, A, B; K, B, C; C, B, B' | batches of matrices |
-| `c`, `h` | N, D, L; O, D, R | a batch of rows with D channels, and filters |
-| `g`, `k` | N, D, H, W; O, D, R, S | a batch of images, and filters |
+| `c`, `h` | N, D, L; M, D, R | a batch of rows with D channels, and filters |
+| `g`, `k` | N, D, H, W; M, D, R, S | a batch of images, and filters |
 """
 DRAWS = """## Random tensors
 

@@ -7,7 +7,6 @@ import pytest
 
 import geon
 from geon.testing.cases import for_each
-
 from tests.frontends.torch import names, names_page
 from tests.frontends.torch.names_data import DATA, NAMES, PLACEHOLDERS
 

@@ -26,13 +26,14 @@ SUMMED_TERMS = 10  # of the zeta series; the Euler-Maclaurin terms of the rest a
 def zeta(s: TensorLike, q: TensorLike = 1.0, **notes: Unpack[Named]) -> Tensor:
     """Return the Hurwitz zeta function, the sum of (k + q)^-s over k >= 0; Riemann's for q = 1.
 
-    It is infinite for s = 1 and at q = 0, -1, -2, ..., and NaN for s < 1 and other q < 0. It has
-    derivatives in both. Ten terms and the Euler-Maclaurin series of the rest, Abramowitz and Stegun
-    23.1.30.
+    It is infinite for s = 1, and for s > 1 at q = 0, -1, -2, ...; NaN for s < 1 and other q < 0.
+    It has derivatives in both. Ten terms and the Euler-Maclaurin series of the rest, Abramowitz and
+    Stegun 23.1.30.
     """
     s, q = floating(as_tensor(s)), floating(as_tensor(q))
     inside = logical_and(greater(s, 1), greater(q, 0))
-    pole = logical_or(equal(s, 1), logical_and(q <= 0, equal(floor(q), q)))
+    pole = logical_and(greater(s, 1), logical_and(q <= 0, equal(floor(q), q)))
+    pole = logical_or(pole, equal(s, 1))
     outside = where(pole, math.inf, math.nan)
     s, q = where(inside, s, 2), where(inside, q, 1)
     end = q + SUMMED_TERMS

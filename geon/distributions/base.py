@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ..op_graph.building.typing import NewAxes, TensorLike
 
 T = TypeVar("T")
+# The types that a constructor takes for fields that are no parameters.
+GIVEN = {"over": "AxesLike"}
 INFINITY = float("inf")
 
 
@@ -70,6 +72,11 @@ def family(cls: type[T]) -> type[T]:
     init: Any = made.__init__
     # Its frames are geon's: messages and source lines are those of the caller.
     init.__code__ = init.__code__.replace(co_filename=__file__)
+    # Fields hold tensors; the constructor takes what makes them.
+    for field in fields(made):  # type: ignore[arg-type]  # it is a dataclass
+        if field.type == "Any":
+            optional = " | None" if field.default is None else ""
+            init.__annotations__[field.name] = GIVEN.get(field.name, "TensorLike") + optional
     made.__init__ = public(init)  # type: ignore[method-assign]  # the same signature
     return made
 

@@ -29,8 +29,8 @@ class Independent(Distribution):
     over: Any
 
     def __post_init__(self) -> None:
-        given = self.over if isinstance(self.over, (list, tuple, geon.Axes)) else [self.over]
-        names: list[str] = [getattr(axis, "name", axis) for axis in given]
+        given: Any = self.over if isinstance(self.over, (list, tuple, geon.Axes)) else [self.over]
+        names = [each.name if isinstance(each, geon.Axis) else each for each in given]
         for name in names:
             if name not in self.base.axes:
                 raise AxisError(

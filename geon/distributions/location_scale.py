@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import geon
 
-from ..op_graph.draws.truncated import log_ndtri
 from ..op_graph.random.parameters import POSITIVE
 from .base import FROM_0, Distribution, family
 from .formulas import EULER, HALF_LOG_2PI, LOG_2, deviance, stirling_error
@@ -87,12 +86,7 @@ class Normal(LocationScale):
         return geon.ndtr(z)
 
     def _standard_quantile(self, p: Tensor) -> Tensor:
-        # By the logarithm of the smaller tail, so that small probabilities keep their digits.
-        is_low, at_end = p < 0.5, geon.logical_or(geon.equal(p, 0.0), geon.equal(p, 1.0))
-        inside = geon.where(at_end, 0.5, p)
-        tail = geon.where(is_low, geon.log(inside), geon.log1p(-inside))
-        size = geon.where(at_end, -math.inf, log_ndtri(tail))
-        return geon.where(is_low, size, -size)
+        return geon.ndtri(p)
 
 
 @family

@@ -144,8 +144,19 @@ def test_distribution_functions_quantiles_and_entropies_are_those_of_scipy(name)
         np.testing.assert_allclose(got[known], wanted[known], rtol=1e-7, atol=1e-9)
 
 
-@for_each("name", FAMILIES)
+@for_each("name", ["InverseGamma", "NegativeBinomial"])
 def test_samples_have_the_distribution(name):
+    sampled(name)
+
+
+@pytest.mark.slow
+@for_each("name", FAMILIES)
+def test_samples_of_each_family_have_the_distribution(name):
+    sampled(name)
+
+
+def sampled(name):
+    """Compare the samples of a family with its distribution function in SciPy."""
     ours, theirs, _ = parts(name)
     sample = ours.sample(geon.Random(11), [N])
     assert sample.axes.names == ("N", "B")
@@ -161,8 +172,19 @@ def test_samples_have_the_distribution(name):
         assert stats.kstest(u, "uniform").pvalue > 1e-3, k
 
 
-@for_each("name", FAMILIES)
+@for_each("name", ["StudentT", "TruncatedNormal"])
 def test_derivatives_by_parameters_are_those_of_differences(name):
+    differentiated(name)
+
+
+@pytest.mark.slow
+@for_each("name", FAMILIES)
+def test_derivatives_of_each_family_are_those_of_differences(name):
+    differentiated(name)
+
+
+def differentiated(name):
+    """Compare derivatives of a log-density by its parameters with central differences."""
     given = FAMILIES[name][0]
     x = over_b(*parts(name)[1].ppf(0.4))
     leaves = [geon.placeholder([B], "float64") for _ in given]

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ..op_graph.building.typing import NewAxes, TensorLike
 
 T = TypeVar("T")
+# The types that a constructor takes for fields that are no parameters.
+GIVEN = {"over": "AxesLike"}
 INFINITY = float("inf")
 
 
@@ -70,6 +72,11 @@ def family(cls: type[T]) -> type[T]:
     init: Any = made.__init__
     # Its frames are geon's: messages and source lines are those of the caller.
     init.__code__ = init.__code__.replace(co_filename=__file__)
+    # Fields hold tensors; the constructor takes what makes them.
+    for field in fields(made):  # type: ignore[arg-type]  # it is a dataclass
+        if field.type == "Any":
+            optional = " | None" if field.default is None else ""
+            init.__annotations__[field.name] = GIVEN.get(field.name, "TensorLike") + optional
     made.__init__ = public(init)  # type: ignore[method-assign]  # the same signature
     return made
 
@@ -163,10 +170,9 @@ class Distribution:
         The result is over the axes of ``x`` and of the distribution without the event's. Outside of
         the support it is -inf, and its derivatives are 0.
         """
-        x = as_tensor(x)
+        x = self._value(x)
         if self.support is REAL:
             return self._ordered(self._log_prob(x), x)
-        x = x if "float" in x.dtype.name else geon.cast(x, self.dtype)
         inside = self.support.contains(self, x)
         at = geon.where(inside, x, self.support.inside(self))
         outside = geon.where(geon.isnan(x), x, -INFINITY)
@@ -190,10 +196,9 @@ class Distribution:
 
         Raises ``ArgumentError`` if the family has no closed form.
         """
-        x = as_tensor(x)
+        x = self._value(x)
         if self.support is REAL:
             return self._ordered(self._cdf(x), x)
-        x = x if "float" in x.dtype.name else geon.cast(x, self.dtype)
         x = geon.floor(x) if self.is_discrete else x
         inside = self.support.contains(self, x)
         found = self._cdf(geon.where(inside, x, self.support.inside(self)))
@@ -231,6 +236,11 @@ class Distribution:
         Raises ``ArgumentError`` if the family has no closed form.
         """
         self._missing("entropy", "-geon.mean(d.log_prob(d.sample(random, [S])), S) estimates it")
+
+    def _value(self, x: TensorLike) -> Tensor:
+        """Return x as a tensor of floats; integers take the dtype of the distribution."""
+        tensor = as_tensor(x)
+        return tensor if "float" in tensor.dtype.name else geon.cast(tensor, self.dtype)
 
     def _ordered(self, made: Tensor, x: Tensor) -> Tensor:
         """Return a result with the axes of x first."""

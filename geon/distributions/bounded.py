@@ -251,8 +251,9 @@ NODES = 32
 def _bessel(k: Tensor) -> tuple[Tensor, Tensor]:
     """Return exp(-k) I0(k) and exp(-k) (I0(k) - I1(k)).
 
-    Up to 30 they are the midpoint rule for the mean over angles of exp(k (cos t - 1)), which
-    converges geometrically; above, the asymptotic series (DLMF 10.40.1).
+    The difference of ``geon.i0e`` and ``geon.i1e`` would lose its digits for large k. Up to 30 they
+    are the midpoint rule for the mean over angles of exp(k (cos t - 1)), which converges
+    geometrically; above, the asymptotic series (DLMF 10.40.1).
     """
     is_large = k > MAX_QUADRATURE
     small = geon.where(is_large, 1.0, k)

@@ -25,12 +25,12 @@ class Independent(Distribution):
     for axes that ``base`` does not have.
     """
 
-    base: Any
+    base: Distribution
     over: Any
 
     def __post_init__(self) -> None:
-        given = self.over if isinstance(self.over, (list, tuple, geon.Axes)) else [self.over]
-        names = [getattr(axis, "name", axis) for axis in given]
+        given: Any = self.over if isinstance(self.over, (list, tuple, geon.Axes)) else [self.over]
+        names = [each.name if isinstance(each, geon.Axis) else each for each in given]
         for name in names:
             if name not in self.base.axes:
                 raise AxisError(
@@ -85,7 +85,7 @@ class Mixture(Distribution):
     """
 
     weights: Categorical
-    components: Any
+    components: Distribution
 
     def __post_init__(self) -> None:
         over = self.weights.over
@@ -186,7 +186,7 @@ class Transformed(Distribution):
     not reach have a NaN or infinite log-density.
     """
 
-    base: Any
+    base: Distribution
     transform: Transform
 
     def __post_init__(self) -> None:

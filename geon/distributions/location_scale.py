@@ -86,7 +86,7 @@ class Normal(LocationScale):
         return geon.ndtr(z)
 
     def _standard_quantile(self, p: Tensor) -> Tensor:
-        return math.sqrt(2) * geon.erfinv(2.0 * p - 1.0)
+        return geon.ndtri(p)
 
 
 @family

@@ -126,6 +126,26 @@ def test_a_mixture_is_the_weighted_sum():
         gd.Mixture(weights, gd.Normal(x, 1.0))
 
 
+def test_derivatives_go_through_draws_of_draws():
+    """The shape of each step is the draw before it; differences of means say what is right."""
+    begin = geon.placeholder([], "float64")
+
+    def chained(stream):
+        def step(carry, _):
+            return gd.Beta(3 * carry * carry + 0.5, 2.0).sample(stream), None
+
+        return geon.scan(step, geon.broadcast(begin, [N]), over=geon.Axis("steps", 2))[0]
+
+    means = [geon.mean(chained(geon.Random(1))) for _ in range(2)]
+    slope = geon.deriv(means[0], begin)
+    found = NUMPY.computation([slope], begin, lengths={N: 20_000})(1.0)[0]
+    ends = [
+        geon.NumPyTransformer().computation(means[1], begin, lengths={N: 20_000})(at)
+        for at in (0.9, 1.1)  # each the first call of its transformer: the same words
+    ]
+    np.testing.assert_allclose(found, (ends[1] - ends[0]) / 0.2, rtol=0.1)
+
+
 def test_a_mixture_of_vectors_draws_whole_vectors():
     weights = gd.Categorical(constant([0.5, 0.5], K))
     base = gd.Normal(constant([[0.0] * 3, [50.0] * 3], K, D), 1.0)

@@ -80,9 +80,19 @@ def sampled(build, *, seed=1, transformer=NUMPY, count=COUNT):
     return transformer.computation(build(geon.Random(seed)), lengths={N: count})()
 
 
-@for_each("dtype", ["float32", "float64"])
 @for_each("name", CONTINUOUS)
-def test_numbers_have_the_distribution(name, dtype):
+def test_numbers_have_the_distribution(name):
+    compared(name, "float32")
+
+
+@pytest.mark.slow
+@for_each("name", CONTINUOUS)
+def test_numbers_of_float64_have_the_distribution(name):
+    compared(name, "float64")
+
+
+def compared(name, dtype):
+    """Compare draws with the distribution function of SciPy."""
     build, expected = CONTINUOUS[name]
     found = sampled(lambda stream: build(stream, dtype))
     assert found.dtype == dtype
@@ -194,6 +204,24 @@ def test_the_derivative_of_a_shuffle_goes_to_the_elements():
         [0, 1, 2, 3]
     )
     np.testing.assert_array_equal(slope[value.astype(int)], [1, 2, 3, 4])
+
+
+@for_each("dtype", ["uint8", "int16", "uint32", "int64", "uint64"])
+def test_integers_reach_all_that_their_dtype_holds(dtype):
+    limits = np.iinfo(dtype)
+    found = sampled(lambda s: s.integers([N], limits.min, limits.max + 1, dtype))
+    assert found.dtype == dtype
+    share = (found.astype(np.float64) - limits.min) / (float(limits.max) - limits.min)
+    assert stats.kstest(share + 2e-3 * (dtype == "uint8"), "uniform").pvalue > 1e-3
+
+
+def test_integers_between_tensors_without_an_integer_are_low():
+    low, high = geon.placeholder([A], "int64"), geon.placeholder([A], "int64")
+    f = NUMPY.computation(geon.Random(1).integers([N, A], low, high), low, high, lengths={N: 50})
+    found = f([3, -5, 0], [3, -6, 2**40])
+    assert (found[:, 0] == 3).all()
+    assert (found[:, 1] == -5).all()
+    assert (found[:, 2] > 2**30).any()
 
 
 def test_choice_without_replacement_draws_no_position_twice():

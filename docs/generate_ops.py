@@ -372,15 +372,22 @@ def example_section(example: Example) -> list[str]:
 
 FRONTEND_BASES = ("Layer", "Optimiser", "Callback", "Activation")  # each with a page of its own
 FRONTENDS = {
+    "linalg": "Linear algebra",
     "neon": "Networks of layers",
     "onnx": "ONNX files",
     "xarray": "Labelled arrays",
 }
 
 
+def module_of(name: str) -> Any:
+    """The module of a key of ``FRONTENDS``."""
+    folder = "geon" if name == "linalg" else "geon.frontends"
+    return importlib.import_module(f"{folder}.{name}")
+
+
 def frontend_pages(frontend: str) -> dict[str, str]:
     """The pages of a frontend by name, such as ``neon.Adam``: a class, a function or a module."""
-    module = importlib.import_module(f"geon.frontends.{frontend}")
+    module = module_of(frontend)
     return {
         f"{frontend}.{name}": member_page(f"{frontend}.{name}", getattr(module, name))
         for name in sorted(module.__all__, key=str.lower)
@@ -459,7 +466,7 @@ def listed() -> str:
             table(group, ("call" if group != GROUP_OF_CLASSES else "class", "gives"), rows)
         )
     for frontend, heading in FRONTENDS.items():
-        module = importlib.import_module(f"geon.frontends.{frontend}")
+        module = module_of(frontend)
         rows = [
             (
                 f"[`{name}`](ops/{name}.md)",

@@ -17,6 +17,15 @@ FUNCTIONS = {
     **{name: f'"{name}", a string' for name in ("bool", "bfloat16", "float16", "float32")},
     **{name: f'"{name}", a string' for name in ("float64", "int8", "int16", "int32", "int64")},
     **{name: f'"{name}", a string' for name in ("uint8", "uint16", "uint32", "uint64")},
+    **{
+        name: f"geon.linalg.{name}(x, [I, J])"
+        for name in (
+            "cholesky cond det eigh eigvalsh expm inv matrix_rank pinv qr slogdet svd"
+        ).split()
+    },
+    **{
+        name: f"geon.linalg.{name}(a, b, [I, J])" for name in ("lstsq", "solve", "triangular_solve")
+    },
     "abs": "geon.absolute(x), or abs(x)",
     "allclose": "geon.all(geon.absolute(x - y) <= tolerance)",
     "amax": "geon.max(x, A)",
@@ -93,7 +102,6 @@ FUNCTIONS = {
     "jacrev": "geon.jacobian(y, x)",
     "jit": "transformer.computation(results, *placeholders)",
     "layer_norm": "(x - geon.mean(x, A)) / geon.sqrt(geon.variance(x, A) + epsilon)",
-    "linalg": "geon.dot and geon.contract for products; there are no decompositions yet",
     "linspace": "low + geon.iota(axis) * step",
     "load": "transformer.restore(path)",
     "log10": "geon.log(x) / math.log(10)",
@@ -221,25 +229,14 @@ FUNCTIONS = {
 _NUMPY = "compute it with NumPy from results of a computation"
 _FOURIER = "take geon.dot with a matrix of cosines and one of sines"
 LACKING = {
-    "cholesky": "examples/gaussian_process.py does without, by a geon.scan",
     "complex128": "take two tensors, the real and the imaginary part",
     "complex64": "take two tensors, the real and the imaginary part",
-    "det": _NUMPY,
     "eig": _NUMPY,
-    "eigh": _NUMPY,
     "fft": _FOURIER,
     "ifft": _FOURIER,
     "interp": "take geon.gather of the two neighbours, and weigh them",
-    "inv": _NUMPY,
     "irfft": _FOURIER,
-    "lstsq": _NUMPY,
-    "pinv": _NUMPY,
-    "qr": _NUMPY,
     "rfft": _FOURIER,
-    "slogdet": _NUMPY,
-    "solve": "take geon.fixed_point, or compute it with NumPy from results of a computation",
-    "svd": _NUMPY,
-    "triangular_solve": "examples/gaussian_process.py does without, by a geon.scan",
 }
 
 _LABELS = (

@@ -408,6 +408,13 @@ def test_another_process_reads_and_writes_the_same_text():
     subprocess.run(run, input=json.dumps(texts), text=True, check=True)
 
 
+def test_a_process_that_has_no_stream_reads_draws():
+    """geon.Random is imported when it is asked for; the row of its bits is there before."""
+    text = dumps(geon.Random(0).gamma([C], 2.0))
+    script = "import sys, geon; geon.loads(sys.stdin.read())"
+    subprocess.run([sys.executable, "-c", script], input=text, text=True, check=True)
+
+
 @pytest.mark.slow
 def test_a_deep_graph_is_dumped_and_read():
     x = geon.placeholder([N, C], name="x")

@@ -283,3 +283,11 @@ def test_a_value_of_another_dtype_makes_a_weak_whole_its_own():
         geon.clip(numbers(), value),
     ):
         assert (made.dtype.name, made.weak) == ("float64", False)
+
+
+@pytest.mark.parametrize("dtype", ["uint64", "int8", "float64", "bool"])
+def test_a_cast_of_a_repeated_number_folds_to_its_dtype(dtype):
+    made = geon.cast(geon.broadcast(4, N), dtype)
+    found = geon.NumPyTransformer().computation(made)()
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, np.full(3, 4).astype(dtype))

@@ -113,29 +113,7 @@ from .op_graph.functions.composites import (
     std,
     variance,
 )
-from .op_graph.functions.construction import (
-    cross,
-    diag_embed,
-    eye,
-    kron,
-    linspace,
-    logspace,
-    repeat,
-    tile,
-    trace,
-    tril,
-    triu,
-    vander,
-)
 from .op_graph.functions.convolutions import convolution, transposed_convolution
-from .op_graph.functions.differences import (
-    cdist,
-    corrcoef,
-    cov,
-    cumulative_trapezoid,
-    diff,
-    trapezoid,
-)
 from .op_graph.functions.losses import cross_entropy_binary, cross_entropy_multi
 from .op_graph.functions.pooling import average_pool, lp_pool, max_pool
 from .op_graph.functions.resizing import diagonal, resize, roll
@@ -281,7 +259,29 @@ if _TYPE_CHECKING:
     from .op_graph.autodiff.gradient_check import check_gradients
     from .op_graph.autodiff.jacobians import hessian, jacobian
     from .op_graph.draws.stream import Random
+    from .op_graph.functions.construction import (
+        cross,
+        diag_embed,
+        eye,
+        kron,
+        linspace,
+        logspace,
+        repeat,
+        tile,
+        trace,
+        tril,
+        triu,
+        vander,
+    )
     from .op_graph.functions.cumulative import logcumsumexp
+    from .op_graph.functions.differences import (
+        cdist,
+        corrcoef,
+        cov,
+        cumulative_trapezoid,
+        diff,
+        trapezoid,
+    )
     from .op_graph.functions.missing_values import nanmean, nansum
     from .op_graph.functions.quantiles import (
         aminmax,
@@ -380,6 +380,24 @@ _LATER = {
     "check_gradients": "op_graph.autodiff.gradient_check",
     "hessian": "op_graph.autodiff.jacobians",
     "jacobian": "op_graph.autodiff.jacobians",
+    "cross": "op_graph.functions.construction",
+    "diag_embed": "op_graph.functions.construction",
+    "eye": "op_graph.functions.construction",
+    "kron": "op_graph.functions.construction",
+    "linspace": "op_graph.functions.construction",
+    "logspace": "op_graph.functions.construction",
+    "repeat": "op_graph.functions.construction",
+    "tile": "op_graph.functions.construction",
+    "trace": "op_graph.functions.construction",
+    "tril": "op_graph.functions.construction",
+    "triu": "op_graph.functions.construction",
+    "vander": "op_graph.functions.construction",
+    "cdist": "op_graph.functions.differences",
+    "corrcoef": "op_graph.functions.differences",
+    "cov": "op_graph.functions.differences",
+    "cumulative_trapezoid": "op_graph.functions.differences",
+    "diff": "op_graph.functions.differences",
+    "trapezoid": "op_graph.functions.differences",
     "logcumsumexp": "op_graph.functions.cumulative",
     "nanmean": "op_graph.functions.missing_values",
     "nansum": "op_graph.functions.missing_values",

@@ -79,6 +79,13 @@ CALLS = {
             ("count_nonzero", geon.count_nonzero),
         )
     },
+    "allclose": [lambda a, b: geon.allclose(x, x + 1, reduction_axes=a)],
+    "cdist": [lambda a, b: geon.cdist(x, y[{C: 0}], b)],
+    "cross": [lambda a, b: geon.cross(x, x, b)],
+    "cumulative_trapezoid": [lambda a, b: geon.cumulative_trapezoid(x, b)],
+    "diag_embed": [lambda a, b: geon.diag_embed(x, b, geon.Axis("Q", 3))],
+    "diff": [lambda a, b: geon.diff(x, b)],
+    "trapezoid": [lambda a, b: geon.trapezoid(x, b)],
     "aminmax": [lambda a, b: geon.aminmax(x, a)[0]],
     "renorm": [lambda a, b: geon.renorm(x, a, 1.0)],
     "bincount": [lambda a, b: geon.bincount(whole, geon.Axis("K", 3), a)],
@@ -118,7 +125,8 @@ CALLS = {
 # The axes of these are new: no tensor can tell what a name means.
 NEW = {
     "placeholder", "Variable", "variable", "constant", "persistent_tensor", "temporary_tensor",
-    "iota", "expand", "stack", "onehot", "cast_axes", "lengths", "while_loop", "from_sympy",
+    "iota", "linspace", "logspace", "expand", "stack", "onehot", "cast_axes", "lengths",
+    "while_loop", "from_sympy",
 }  # fmt: skip
 PARAMETERS = {"axis", "axes", "over", "reduction_axes", "out_axes", "normalization_axes", "widths"}
 

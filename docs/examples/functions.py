@@ -10,7 +10,7 @@ show(geon.copysign(2.0, x))
 
 # %% nextafter
 v = geon.constant(np.array([1.0, 0.0], "float32"), [A])
-show(geon.nextafter(v, 2.0) - v)
+show(1e7 * (geon.nextafter(v, 2.0) - v))
 refused(lambda: geon.nextafter(1.0, 2.0))
 
 # %% frexp

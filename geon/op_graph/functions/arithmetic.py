@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from ..building.constants import as_tensor
-from ..building.weak import in_dtype
+from ..building.constants import as_tensor, number
+from ..building.weak import exact, in_dtype, like
 from ..op_graph import Tensor
 from ..rows import elementwise as rows
 from ..rows.accumulation import floating
@@ -288,21 +288,22 @@ def hypot(x: TensorLike, y: TensorLike, **notes: Unpack[Named]) -> Tensor:
 
     It is infinite where one of them is, even beside NaN. The derivative at 0 is 0.
     """
-    x, y = float_operands("hypot", x, y)
-    dtype = x.dtype
+    x, y = given = float_operands("hypot", x, y)
     infinite = logical_or.apply(isinf(x), isinf(y))
-    x, y = (in_dtype(where.apply(infinite, 0.0, each), FLOAT64) for each in (x, y))
-    scale: Any = None
-    if dtype == FLOAT64 or x.weak:
+    x, y = (in_dtype(exact(where.apply(infinite, 0.0, each)), FLOAT64) for each in given)
+    scale: Tensor | None = None
+    if given[0].dtype == FLOAT64 or given[0].weak:
         size = stop_gradient(maximum.apply(absolute(x), absolute(y)))
         (high, down), (low, up) = SCALES
-        scale = where(greater(size, high), down, where(less(size, low), up, 1.0))
+        small = where(less(size, low), number(up, FLOAT64), 1.0)
+        scale = where(greater(size, high), number(down, FLOAT64), small)
         x, y = x * scale, y * scale
     squares = add.apply(square(x), square(y))
     zero = equal(squares, 0)
     root = where(zero, 0, sqrt(where(zero, 1, squares)))
     root = root if scale is None else root / scale
-    return in_dtype(where.apply(infinite, math.inf, root), dtype)
+    made = where.apply(infinite, math.inf, root)
+    return like(made, given[0]) if given[0].weak else in_dtype(made, given[0].dtype)
 
 
 @composite

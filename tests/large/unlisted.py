@@ -34,6 +34,15 @@ LAPACK = "sizes of the memory that LAPACK works in, by its documentation"
 EXAMPLES = "lengths and values of a row's samples"
 
 FILES = {
+    "op_graph/functions/arithmetic.py": FORMULA,
+    "op_graph/functions/bits.py": BITS,
+    "op_graph/functions/construction.py": FORMULA,
+    "op_graph/rows/integers.py": EXAMPLES,
+    "op_graph/special/bessel.py": FORMULA,
+    "op_graph/special/bessel_formulas.py": FORMULA,
+    "op_graph/special/incomplete.py": FORMULA,
+    "op_graph/special/incomplete_formulas.py": FORMULA,
+    "op_graph/special/series.py": FORMULA,
     "transformers/lowering/rules/complex_arithmetic.py": "exponents and arguments, no lengths",
     "transformers/lowering/rules/fourier_products.py": TRANSFORMS,
     "transformers/native/library/fourier.py": TRANSFORMS,

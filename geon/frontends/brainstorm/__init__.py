@@ -1,0 +1,1 @@
+"""Parts of Brainstorm: networks with named, inspectable buffers, and their training."""

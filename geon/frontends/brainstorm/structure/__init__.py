@@ -1,0 +1,1 @@
+"""The structure of a network: wiring, architecture, layout of buffers, and ``Network``."""

@@ -80,7 +80,10 @@ class Trainer(Describable):
         weight modifiers and calls the hooks of updates. Hooks are also called once before all
         updates. ``named_data_iters`` are for hooks, which name them.
         """
-        provided, expected = set(training_data_iter.data_shapes), set(net.buffer.Input.outputs)
+        provided, expected = (
+            set(training_data_iter.data_shapes),
+            set(net.buffer.Input.outputs.keys()),
+        )
         if provided != expected:
             raise IteratorValidationError(
                 f"the iterator provides {sorted(provided)} and the network has the inputs "
@@ -189,7 +192,13 @@ class Trainer(Describable):
         else:
             if verbose:
                 print(" " * indent + f"{name:{40 - indent}}: {value}")
-            logs.setdefault(name, []).append(value)
+            values = logs.setdefault(name, [])
+            if isinstance(values, dict):
+                raise ValidationError(
+                    f"the log {name!r} is a dictionary of {', '.join(values)}, and {value!r} was "
+                    "to be added to it; return logs of one structure from each call of a hook"
+                )
+            values.append(value)
 
 
 class _named:

@@ -277,8 +277,8 @@ class Handler(Describable):
         column = geon.Axis("b")
 
         def onehot(v: Any, out: Any) -> Any:
-            index = geon.cast(geon.iota(column), self.dtype)
-            return geon.where(geon.outer(v, geon.broadcast(1.0, [column])) == index, 1, 0 * out)
+            index = geon.broadcast(geon.cast(geon.iota(column), self.dtype), out.axes)
+            return geon.where(geon.equal(geon.broadcast(v, out.axes), index), 1.0, 0 * out)
 
         self._run("binarize_v", onehot, [(v[:, 0], "a"), (out, "ab")], out)
 

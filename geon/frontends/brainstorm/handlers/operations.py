@@ -30,7 +30,7 @@ ELEMENTWISE: dict[str, Callable[..., Any]] = {
     "mult_add_tt": lambda a, b, out: out + a * b,
     "divide_tt": lambda a, b: a / b,
     "modulo_tt": geon.mod,
-    "add_into_if": lambda a, out, cond: geon.where(cond != 0, out + a, out),
+    "add_into_if": lambda a, out, cond: geon.where(geon.not_equal(cond, 0), out + a, out),
     **ACTIVATIONS,
     "rel_deriv": lambda y, dy: geon.where(y > 0, dy, 0),
     "sigmoid_deriv": lambda y, dy: dy * y * (1 - y),
@@ -61,7 +61,7 @@ def windows(window: Sequence[int], padding: int, stride: Sequence[int]) -> dict[
 
 
 def convolve(window: Sequence[int], padding: int, stride: Sequence[int]) -> Callable[..., Any]:
-    """Return the convolution of x over (.., h, w, c) with filters (k, r, s, c) and a bias over k."""
+    """Return the convolution of x over (..., h, w, c), filters over (k, r, s, c), bias over k."""
 
     def function(x: Any, filters: Any, bias: Any) -> Any:
         found = geon.convolution(x, filters, windows(window, padding, stride), over="c") + bias

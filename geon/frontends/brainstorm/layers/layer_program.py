@@ -194,8 +194,8 @@ class LayerProgram:
             if name not in layer.computes_no_gradients_for
         }
         by |= {
-            ("internals", f"d{name}"): graph.probes.get(name, value)
-            for name, value in graph.internals.items()
+            ("internals", f"d{name}"): value
+            for name, value in {**graph.internals, **graph.probes}.items()
             if f"d{name}" in layer.internal_shapes
         }
         if not parts or not by:

@@ -137,7 +137,7 @@ class SoftmaxCELayerImpl(_CostLayer):
         x, targets = buffers.inputs.default, buffers.inputs.targets[..., 0]
         classes = x.axes[-1]
         numbers = geon.broadcast(geon.cast(geon.iota(classes), x.dtype), x.axes)
-        wanted = geon.cast(geon.broadcast(targets, x.axes) == numbers, x.dtype)
+        wanted = geon.cast(geon.equal(geon.broadcast(targets, x.axes), numbers), x.dtype)
 
         def rule(g: Any, out: Any, x: Any, wanted: Any) -> list[Any]:
             return [(geon.softmax(x, classes) - wanted) * g, None]

@@ -47,9 +47,9 @@ class Symbols:
     dtype: str = "float32"
 
     def probe(self, name: str) -> Any:
-        """Return zeros over the axes of an internal, whose derivative is the internal's delta."""
+        """Return zeros whose derivative is the internal ``d`` + name, over the axes of that."""
         if name not in self.probes:
-            axes = axes_of(self.structures[name])
+            axes = axes_of(self.structures[f"d{name}"])
             self.probes[name] = geon.placeholder(axes, self.dtype, name=f"probe_{name}")
         return self.probes[name]
 

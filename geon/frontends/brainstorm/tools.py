@@ -216,7 +216,8 @@ class _Arguments:
         """Take padding and stride, ``p1`` and ``s2``, in any order."""
         found = {"p": 0, "s": 1}
         while self.values and self.values[0] in found:
-            found[str(self.values.pop(0))] = self.number(int, "a number of pixels")
+            which = str(self.values.pop(0))
+            found[which] = self.number(int, "a number of pixels")
         return {"padding": found["p"], "stride": (found["s"], found["s"])}
 
 
@@ -281,8 +282,8 @@ def layers_of_spec(spec: str) -> Iterator[Any]:
             text = match["number"]
             found[-1][2].append(float(text) if "." in text else int(text))
         place = match.end()
-    ends = [start for _, start, _ in found[1:]] + [len(spec)]
-    for (letter, start, values), end in zip(found, ends, strict=True):
+    starts = [start for _, start, _ in found] + [len(spec)]
+    for (letter, start, values), end in zip(found, starts[1:], strict=True):
         text = spec[start:end].strip()
         if letter not in LAYERS:
             raise ValidationError(
@@ -335,9 +336,9 @@ def create_net_from_spec(
     network = Network.from_layer(last >> projection)
     network.output_name = "Output.outputs.predictions"
     dense = {
-        name: initializers.DenseSqrtFanInOut(layer.activation)
+        name: initializers.DenseSqrtFanInOut(layer.kwargs["activation"])
         for name, layer in network.layers.items()
-        if hasattr(layer, "activation")
+        if "activation" in layer.kwargs
     }
     network.initialize(
         {**dense, "default": initializers.Gaussian(), "fallback": initializers.Gaussian()}

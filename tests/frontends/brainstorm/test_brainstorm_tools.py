@@ -98,7 +98,7 @@ def test_a_line_describes_layers(spec):
         ("F5q", r"'F5q' has \['q'\] too many"),
         ("D2", "'D2' lacks a probability, float"),
         ("C3:3p", "'C3:3p' lacks a number of pixels"),
-        ("F5 $", r"not understood at ' \$'"),
+        ("F5 $", r"not understood at '\$'"),
         ("5 F5", "not understood at '5 F5'"),
     ],
 )
@@ -142,6 +142,17 @@ def test_a_network_for_a_task(task, out_shape, targets, output, mask):
         W = net.get("FullyConnected.parameters.W")
         assert 0.5 * limit < abs(W).max() <= limit
         assert np.ptp(net.get("FullyConnected.parameters.bias")) > 0
+
+
+def test_a_projection_without_convolution_has_the_shape_of_the_output():
+    net = tools.create_net_from_spec("regression", (2, 3), (3, 4), "", use_conv=False)
+    assert net.get("Output_projection.parameters.W").shape == (12, 6)
+    data = {"default": np.ones((1, 2, 2, 3)), "targets": np.ones((1, 2, 3, 4))}
+    net.provide_external_data(data)
+    net.forward_pass()
+    W, bias = (net.get(f"Output_projection.parameters.{name}") for name in ("W", "bias"))
+    expected = (W.sum(1) + bias).reshape(3, 4)
+    assert np.allclose(net.get(net.output_name), expected, atol=1e-6)
 
 
 def test_names_of_data():

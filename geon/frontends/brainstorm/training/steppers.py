@@ -46,7 +46,14 @@ __all__ = [
 class TrainingStepper(Describable):
     """Base of steppers; a subclass defines ``update``, or ``run``."""
 
-    __undescribed__ = {"net": None, "state": {}, "count": 0, "computations": {}}
+    __undescribed__ = {
+        "net": None,
+        "state": {},
+        "count": 0,
+        "computations": {},
+        "carry_context": False,
+        "context": None,
+    }
 
     numbers: ClassVar[tuple[str, ...]] = ()
     vectors: tuple[str, ...] = ()
@@ -57,6 +64,8 @@ class TrainingStepper(Describable):
         self.state: dict[str, Any] = {}
         self.count = 0
         self.computations: dict[Any, Any] = {}
+        self.carry_context = False  # the trainer sets both
+        self.context: Any = None
 
     def start(self, net: Any) -> None:
         """Prepare for a network: set the vectors and the count of steps to 0."""
@@ -95,7 +104,9 @@ class TrainingStepper(Describable):
             base = self.net.handler.allocate(parameters.shape)
             self.net.handler.copy_to(parameters, base)
             ahead(base, *state.values(), *numbers, out=parameters)
-        self.net.forward_pass(training_pass=True)
+        self.net.forward_pass(training_pass=True, context=self.context)
+        if self.carry_context:
+            self.context = self.net.get_context()
         self.net.backward_pass()
         self._computation("update")(
             base,

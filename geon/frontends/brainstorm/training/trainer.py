@@ -21,7 +21,8 @@ class Trainer(Describable):
 
     ``train_scorers`` are scored on the batches of the training. Logs of hooks are in ``logs`` by
     their names, and the losses and scores of each epoch of training under ``rolling_training``.
-    With ``compiled``, the forward pass, the backward pass and the stepper are one compiled
+    With ``carry_context``, recurrent layers begin each batch of an epoch, but the first, where they
+    ended the one before. With ``compiled``, the forward pass, the backward pass and the stepper are one compiled
     computation. Then only parameters, losses, outputs that scorers read and buffers that ``keep``
     names can be looked at.
     """
@@ -32,7 +33,12 @@ class Trainer(Describable):
         "logs": {},
         "results": {},
     }
-    __default_values__ = {"verbose": True, "compiled": False, "keep": []}
+    __default_values__ = {
+        "verbose": True,
+        "compiled": False,
+        "keep": [],
+        "carry_context": False,
+    }
 
     def __init__(
         self,
@@ -40,11 +46,13 @@ class Trainer(Describable):
         verbose: bool = True,
         compiled: bool = False,
         keep: Sequence[str] = (),
+        carry_context: bool = False,
     ) -> None:
         self.stepper = stepper
         self.verbose = verbose
         self.compiled = compiled
         self.keep = list(keep)
+        self.carry_context = carry_context
         self.hooks: dict[str, Any] = {}
         self.train_scorers: list[Scorer] = []
         self.current_epoch_nr = 0
@@ -91,6 +99,7 @@ class Trainer(Describable):
             )
         self._say("Before Training")
         self.stepper.start(net)
+        self.stepper.carry_context = self.carry_context
         run = self._compiled_step(net) if self.compiled else self.stepper.run
         try:
             self._start_hooks(net, named_data_iters | {"training_data_iter": training_data_iter})
@@ -108,6 +117,7 @@ class Trainer(Describable):
     def _train_epoch(self, net: Any, iterator: DataIterator, run: Any) -> bool:
         """Train for an epoch; return True if a hook stops the training."""
         self.current_epoch_nr += 1
+        self.stepper.context = None
         self._say(f"Epoch {self.current_epoch_nr}")
         sys.stdout.flush()
         stop = False

@@ -40,7 +40,7 @@ def activation_of(layer: Layer, default: str) -> Callable[[Any], Any]:
 
 
 class FullyConnectedLayerImpl(Layer):
-    """See ``FullyConnected``: W has the shape (size, inputs), the internal H is before activation."""
+    """See ``FullyConnected``: W is (size, inputs), the internal H is before the activation."""
 
     expected_kwargs = {"size", "activation"}
 

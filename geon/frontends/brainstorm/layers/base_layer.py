@@ -209,9 +209,13 @@ def checked(layer: Layer, name: str, value: Any, valid: Callable[[Any], bool], n
 def checked_size(layer: Layer, name: str, default: Any = None) -> int:
     """Return the argument ``name`` of a layer, an integer of at least 1."""
     value = layer.kwargs.get(name, default)
-    valid = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-    if not valid:
+    if not is_length(value):
         raise LayerValidationError(
             f"{layer.described}: {name}={value!r}; it needs an integer of at least 1"
         )
     return int(value)
+
+
+def is_length(value: Any) -> bool:
+    """Return True for an integer of at least 1."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1

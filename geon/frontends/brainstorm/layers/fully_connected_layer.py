@@ -12,19 +12,22 @@ from ..errors import LayerValidationError
 from ..handlers.operations import ACTIVATIONS, activation
 from ..structure.buffer_structure import BufferStructure
 from ..structure.construction import ConstructionWrapper
-from .base_layer import Layer, checked_size
+from ..utils import product
+from .base_layer import Layer, is_length
 from .symbols import Symbols, feature_axes
 
 
 def FullyConnected(
-    size: int, activation: str = "rel", name: str | None = None
+    size: int | tuple[int, ...] | None = None, activation: str = "rel", name: str | None = None
 ) -> ConstructionWrapper:
     """``size`` units, each connected with all features of the input.
 
+    ``size`` is an integer, or the shape of the features, by default that of the input.
     ``activation`` is ``rel``, ``tanh``, ``sigmoid``, ``el`` or ``linear``.
     """
+    given = {} if size is None else {"size": size}
     return ConstructionWrapper.create(
-        FullyConnectedLayerImpl, name=name, size=size, activation=activation
+        FullyConnectedLayerImpl, name=name, activation=activation, **given
     )
 
 
@@ -40,22 +43,30 @@ def activation_of(layer: Layer, default: str) -> Callable[[Any], Any]:
 
 
 class FullyConnectedLayerImpl(Layer):
-    """See ``FullyConnected``: W is (size, inputs), the internal H is before the activation."""
+    """See ``FullyConnected``: W has the shape (units, inputs); H is before the activation."""
 
     expected_kwargs = {"size", "activation"}
 
     def setup(self, kwargs: Any, in_shapes: Any) -> Any:
         """Return the shapes of W, bias and H."""
-        self.size, self.activation = checked_size(self, "size"), activation_of(self, "rel")
-        self.axis = geon.Axis("F0", self.size)
-        outputs = OrderedDict(default=BufferStructure("T", "B", self.size))
+        size = kwargs.get("size", in_shapes["default"].feature_shape)
+        self.size = tuple(size) if isinstance(size, (tuple, list)) else (size,)
+        if not self.size or not all(is_length(n) for n in self.size):
+            raise LayerValidationError(
+                f"{self.described}: size={size!r}; it needs an integer of at least 1, or a tuple "
+                "of such"
+            )
+        self.activation = activation_of(self, "rel")
+        units = product(self.size)
+        self.axis = geon.Axis("F0", units)
+        outputs = OrderedDict(default=BufferStructure("T", "B", *self.size))
         parameters = OrderedDict(
-            W=BufferStructure(self.size, in_shapes["default"].feature_size),
-            bias=BufferStructure(self.size),
+            W=BufferStructure(units, in_shapes["default"].feature_size),
+            bias=BufferStructure(units),
         )
         internals = OrderedDict(
-            H=BufferStructure("T", "B", self.size),
-            dH=BufferStructure("T", "B", self.size, is_backward_only=True),
+            H=BufferStructure("T", "B", *self.size),
+            dH=BufferStructure("T", "B", *self.size, is_backward_only=True),
         )
         return outputs, parameters, internals
 
@@ -71,4 +82,6 @@ class FullyConnectedLayerImpl(Layer):
             else geon.rename(w, {"W": inputs[0].name})
         )
         h = geon.dot(x, w, over=inputs) + bias
+        if len(self.size) > 1:
+            h = geon.unflatten(h, "F0", [geon.Axis(f"F{k}", n) for k, n in enumerate(self.size)])
         return {"default": self.activation(h)}, {"H": h}

@@ -1,5 +1,6 @@
 """Trainer, steppers and schedules."""
 
+from .schedules import DecreaseAfterEpoch, Exponential, Linear, MultiStep
 from .steppers import (
     AdamStepper,
     ForwardStepper,
@@ -9,8 +10,10 @@ from .steppers import (
     SgdStepper,
     TrainingStepper,
 )
+from .trainer import Trainer
 
 __all__ = [
-    "AdamStepper", "ForwardStepper", "MomentumStepper", "NesterovStepper", "RMSpropStepper",
-    "SgdStepper", "TrainingStepper",
+    "AdamStepper", "DecreaseAfterEpoch", "Exponential", "ForwardStepper", "Linear",
+    "MomentumStepper", "MultiStep", "NesterovStepper", "RMSpropStepper", "SgdStepper", "Trainer",
+    "TrainingStepper",
 ]  # fmt: skip

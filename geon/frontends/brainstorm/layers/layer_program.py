@@ -10,10 +10,11 @@ import numpy as np
 import geon
 
 from ....op_graph.op_graph import Leaf, Op, post_order
+from ....op_graph.regions.parameters import tensors
 from ....op_graph.transforms.functionalize import substitute
 from ..errors import LayerValidationError
 from ..structure.buffer_structure import BufferStructure
-from .symbols import Symbols, Tensors, as_buffer, axes_of
+from .symbols import Symbols, Tensors, as_buffer, axes_of, from_buffer
 
 Place = tuple[str, str]
 """A buffer of a layer: the name of its view, such as ``inputs``, and its own."""
@@ -59,16 +60,18 @@ class LayerGraph:
                 f"{sorted(layer.internal_shapes)}; return a tensor for each output, and for no "
                 "other name"
             )
-        self.outputs = {
-            name: as_buffer(outputs[name], structure, f"{layer.described}: outputs.{name}")
-            for name, structure in layer.out_shapes.items()
-        }
-        self.internals = {
-            name: as_buffer(
-                value, layer.internal_shapes[name], f"{layer.described}: internals.{name}"
+        self.raw = {"outputs": dict(outputs), "internals": dict(internals)}
+        self.outputs, self.internals = (
+            {
+                name: as_buffer(values[name], shapes[name], f"{layer.described}: {view}.{name}")
+                for name in shapes
+                if name in values
+            }
+            for view, values, shapes in (
+                ("outputs", outputs, layer.out_shapes),
+                ("internals", internals, layer.internal_shapes),
             )
-            for name, value in internals.items()
-        }
+        )
         self.probes = symbols.probes
 
     def without_probes(self, ops: Iterable[Any]) -> list[Any]:
@@ -133,7 +136,8 @@ class LayerProgram:
             if {axis.name for axis in leaf.axes if axis.name in "TB"} - known:
                 read[place] = leaf
                 known |= {axis.name for axis in leaf.axes}
-        made = self.handler.transformer.computation(list(results.values()), *read.values())
+        values = [without_names(value) for value in results.values()]
+        made = self.handler.transformer.computation(values, *read.values())
         return made, list(read), list(results)
 
     def run_forward(self, buffers: Any) -> None:
@@ -195,7 +199,7 @@ class LayerProgram:
         }
         by |= {
             ("internals", f"d{name}"): value
-            for name, value in {**graph.internals, **graph.probes}.items()
+            for name, value in {**graph.raw["internals"], **graph.probes}.items()
             if f"d{name}" in layer.internal_shapes
         }
         if not parts or not by:
@@ -205,19 +209,40 @@ class LayerProgram:
             total = total + part
         found = geon.deriv(total, list(by.values()), unreached="zero")
         known: dict[Op, Op] = {}
-        for view, values in (("outputs", graph.outputs), ("internals", graph.internals)):
-            shapes = layer.out_shapes if view == "outputs" else layer.internal_shapes
-            for name, value in values.items():
-                if not isinstance(value, Leaf) and name not in layer.state:
-                    known[value] = self._leaf(view, name, shapes[name])
+        for view, shapes in (("outputs", layer.out_shapes), ("internals", layer.internal_shapes)):
+            for name, value in graph.raw[view].items():
+                if isinstance(value, Leaf) or name in layer.state:
+                    continue
+                kept = from_buffer(self._leaf(view, name, shapes[name]), value)
+                if kept is not None:
+                    known[value] = kept
         known |= {
             probe: geon.broadcast(geon.constant(0, dtype=probe.dtype), probe.axes)
             for probe in graph.probes.values()
         }
-        return {
-            place: geon.reorder(substitute(value, known), op.axes)
-            for (place, op), value in zip(by.items(), found, strict=True)
-        }
+        results = {}
+        for (place, op), value in zip(by.items(), found, strict=True):
+            value = tensors([substitute(value, known)])[0]
+            view, name = place
+            if view == "internals":
+                value = as_buffer(value, layer.internal_shapes[name], f"{layer.described}: {name}")
+            results[place] = geon.reorder(value, op.axes) if view != "internals" else value
+        return results
+
+
+def without_names(tensor: Any) -> Any:
+    """Return a tensor with the same elements in the same order, over axes of other names.
+
+    It is computed without the renamings and reorderings at its end.
+    """
+    names = list(tensor.axes.names)
+    while tensor.primitive.name in ("rename", "reorder"):
+        (inner,) = tensor.args
+        if tensor.primitive.name == "rename":
+            old = dict(zip(tensor.axes.names, inner.axes.names, strict=True))
+            names = [old[name] for name in names]
+        tensor = inner
+    return geon.reorder(tensor, names)
 
 
 def array_of(buffers: Any, place: Place) -> Any:

@@ -37,7 +37,7 @@ def SoftmaxCE(name: str | None = None) -> ConstructionWrapper:
 
 
 def SigmoidCE(name: str | None = None) -> ConstructionWrapper:
-    """The sigmoid of the input as ``predictions``, and its cross entropy with ``targets`` as ``loss``.
+    """The sigmoid of the input as ``predictions``; its cross entropy with ``targets`` as ``loss``.
 
     The deltas of ``predictions`` are ignored.
     """

@@ -15,7 +15,7 @@ from ..structure.buffer_structure import BufferStructure
 from ..structure.construction import ConstructionWrapper
 from .base_layer import Layer, checked_size
 from .fully_connected_layer import activation_of
-from .symbols import T, Symbols, feature_axes
+from .symbols import Symbols, T, feature_axes
 
 OLD = "old"  # the axis of the units one step before
 GATES = "zifo"  # block input, input gate, forget gate, output gate
@@ -147,8 +147,8 @@ class ClockworkLayerImpl(RecurrentLayerImpl):
 class LstmLayerImpl(_RecurrentLayer):
     """See ``Lstm``.
 
-    Z, I, F, O are the block input and the gates, with a before and b after the activation; Ca is the
-    state of the cells and Cb its activation.
+    Z, I, F, O are the block input and the gates, with a before and b after the activation. Ca is
+    the state of the cells, Cb its activation.
     """
 
     def setup(self, kwargs: Any, in_shapes: Any) -> Any:

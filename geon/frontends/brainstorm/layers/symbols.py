@@ -65,22 +65,28 @@ def as_buffer(tensor: Any, structure: BufferStructure, what: str) -> Any:
 
     Raises ``LayerValidationError`` if it has other axes or lengths.
     """
-    scaling, wanted = structure.scaling_shape, axes_of(structure)
-    tensor = geon.broadcast(tensor, wanted) if not hasattr(tensor, "axes") else tensor
-    features = [axis for axis in tensor.axes if axis.name not in ("T", "B")]
-    missing = [axis for axis in wanted[: len(scaling)] if axis not in tensor.axes]
-    surplus = [name for name in ("T", "B") if name in tensor.axes and name not in scaling]
-    if missing and not surplus:
-        tensor = geon.broadcast(tensor, [*wanted[: len(scaling)], *features])
-    shape = tuple([axis.length for axis in features])
-    if surplus or shape != structure.feature_shape:
+    wanted = axes_of(structure)
+    scaling = wanted[: len(structure.scaling_shape)]
+    features = feature_axes(tensor)
+    surplus = [name for name in "TB" if name in tensor.axes and name not in structure.shape]
+    if surplus or tuple([axis.length for axis in features]) != structure.feature_shape:
         raise LayerValidationError(
             f"{what} is computed over the axes {tensor.axes}, and its buffer has the shape "
             f"{structure.shape}; return a tensor over T and B where the shape has them, and the "
             "features in their order, or change the shape in setup"
         )
-    tensor = geon.reorder(tensor, [*wanted[: len(scaling)], *features])
-    return geon.cast_axes(tensor, wanted)
+    return geon.cast_axes(geon.broadcast(tensor, [*scaling, *features]), wanted)
+
+
+def from_buffer(leaf: Any, tensor: Any) -> Any:
+    """Return a tensor over the axes of a buffer as one over those of ``tensor``.
+
+    It undoes ``as_buffer``. Return None if that repeated elements.
+    """
+    scaling = [axis for axis in leaf.axes if axis.name in ("T", "B")]
+    if any(axis not in tensor.axes for axis in scaling):
+        return None
+    return geon.reorder(geon.cast_axes(leaf, [*scaling, *feature_axes(tensor)]), tensor.axes)
 
 
 def feature_axes(tensor: Any) -> list[geon.Axis]:

@@ -9,7 +9,7 @@ from ..utils import PathError
 
 
 class BufferView(list[Any]):
-    """Buffers by name and in order: ``view.W``, ``view['W']``, ``view[0]``, ``view['Out.outputs']``.
+    """Buffers by name and in order: ``view.W``, ``view['W']``, ``view[0]``, ``view['A.outputs']``.
 
     The buffers are arrays or views. It can be unpacked like a list. The view stays the same object
     when the network is resized.

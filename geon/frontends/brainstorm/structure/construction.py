@@ -118,8 +118,8 @@ class ConstructionWrapper:
     def __rshift__(self, other: object) -> ConstructionWrapper:
         if not isinstance(other, ConstructionWrapper):
             raise NetworkValidationError(
-                f"{self!r} >> {other!r}: only a layer can follow a layer; names of ports are joined "
-                "with '-', as in layer - 'loss' >> 'default' - other"
+                f"{self!r} >> {other!r}: only a layer can follow a layer; names of ports are "
+                "joined with '-', as in layer - 'loss' >> 'default' - other"
             )
         self.layer.merge_scopes(other.layer)
         self.layer.outgoing.append((self.output_name, other.input_name, other.layer))

@@ -140,7 +140,7 @@ class Network(Seedable):
                 self.handler.fill(self.buffer[name].internals[internal], first)
 
     def _copied_views(self) -> dict[str, list[tuple[str, list[str]]]]:
-        """Return, for each layer, the inputs and input deltas that are copies, and their sources."""
+        """Return the inputs and input deltas of each layer that are copies, and their sources."""
         found: dict[str, list[tuple[str, list[str]]]] = {}
         for sink, sources in self.layout.get("@copies", {}).items():
             found.setdefault(sink.split(".")[0], []).append((sink, sources))

@@ -88,7 +88,7 @@ def _label(node: Node, chosen: frozenset[int]) -> int:
 
 
 def _reduce(node: Node, chosen: frozenset[int]) -> Node:
-    """Return the tree of the orders of ``node`` in which ``chosen``, all below it, is contiguous."""
+    """Return the tree of the orders of a node in which ``chosen``, all below it, is contiguous."""
     for place, child in enumerate(node.children):
         if chosen <= _elements(child):
             children = list(node.children)

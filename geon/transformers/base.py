@@ -329,6 +329,26 @@ class Transformer:
         self._label(slot, value)
         return old
 
+    @public
+    def live(self, variable: Leaf | str) -> np.ndarray[Any, Any]:
+        """Return the memory of a variable: an array that calls read and write, without a copy.
+
+        It is the same array until the variable is set to an array of another shape. After writing
+        to it, call this method again before the next computation: compiled programs keep variables
+        in other layouts, too, and this says that they are to be read again. Write to it only
+        between calls. Raises ``UnavailableError`` if the memory is that of a device.
+        """
+        slot = self._slot(variable)
+        if not self.memory.on_host:
+            raise UnavailableError(
+                f"the transformer {outline_of(self).name!r} has its variables on a device: copy "
+                "them with get and set"
+            )
+        self.state.ensure([slot], [slot], {})
+        self.state.wrote()
+        found: np.ndarray[Any, Any] = slot.value
+        return found
+
     def values(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return copies of all persistent variables by name, as ``save`` writes them, atomically.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -74,13 +74,12 @@ class LayerGraph:
         )
         self.probes = symbols.probes
 
-    def without_probes(self, ops: Iterable[Any]) -> list[Any]:
-        """Return tensors with zeros in place of the probes."""
-        known: dict[Op, Op] = {
+    def zeros_for_probes(self) -> dict[Op, Op]:
+        """Return the tensor of zeros that each probe stands for."""
+        return {
             probe: geon.broadcast(geon.constant(0, dtype=probe.dtype), probe.axes)
             for probe in self.probes.values()
         }
-        return [substitute(op, known) if known else op for op in ops]
 
 
 class LayerProgram:
@@ -119,11 +118,7 @@ class LayerProgram:
 
     def _leaf(self, view: str, name: str, structure: BufferStructure) -> Leaf:
         if (view, name) not in self.leaves:
-            axes = axes_of(structure)
-            if view == "before":
-                axes = axes[1:]
-                if structure.context_size > 1:
-                    axes = [geon.Axis("context", structure.context_size), *axes]
+            axes = context_of(structure) if view == "before" else axes_of(structure)
             self.leaves[view, name] = geon.placeholder(axes, self.dtype, name=f"{view}_{name}")
         return self.leaves[view, name]
 
@@ -146,8 +141,10 @@ class LayerProgram:
             graph = self.graph
             results = {("outputs", name): value for name, value in graph.outputs.items()}
             results |= {("internals", name): value for name, value in graph.internals.items()}
-            values = graph.without_probes(results.values())
-            self._forward = self._compile(dict(zip(results, values, strict=True)))
+            known = graph.zeros_for_probes()
+            self._forward = self._compile(
+                {place: substitute(value, known) for place, value in results.items()}
+            )
         computation, read, written = self._forward
         if written:
             computation(
@@ -216,10 +213,7 @@ class LayerProgram:
                 kept = from_buffer(self._leaf(view, name, shapes[name]), value)
                 if kept is not None:
                     known[value] = kept
-        known |= {
-            probe: geon.broadcast(geon.constant(0, dtype=probe.dtype), probe.axes)
-            for probe in graph.probes.values()
-        }
+        known |= graph.zeros_for_probes()
         results = {}
         for (place, op), value in zip(by.items(), found, strict=True):
             value = tensors([substitute(value, known)])[0]
@@ -228,6 +222,13 @@ class LayerProgram:
                 value = as_buffer(value, layer.internal_shapes[name], f"{layer.described}: {name}")
             results[place] = geon.reorder(value, op.axes) if view != "internals" else value
         return results
+
+
+def context_of(structure: BufferStructure) -> list[geon.Axis]:
+    """Return the axes of the steps before the first one; without that of the steps if it is one."""
+    axes = axes_of(structure)[1:]
+    size = structure.context_size
+    return axes if size == 1 else [geon.Axis("context", size), *axes]
 
 
 def without_names(tensor: Any) -> Any:
@@ -249,11 +250,12 @@ def array_of(buffers: Any, place: Place) -> Any:
     """Return the array of a buffer: its steps without the context, or the context alone."""
     view, name = place
     if view == "before":
-        owner = buffers.outputs if name in buffers.outputs.keys() else buffers.internals
+        outputs = buffers._array("outputs")
+        owner = outputs if name in outputs.keys() else buffers._array("internals")
         size = owner._contexts[name]
-        array = owner[name]
+        array = owner._array(name)
         return array[-1] if size == 1 else array[-size:]
-    owner = getattr(buffers, view)
+    owner = buffers._array(view)
     size = owner._contexts.get(name)
-    array = owner[name]
+    array = owner._array(name)
     return array[:-size] if size else array

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ..errors import ValidationError
 from ..utils import PathError
+
+
+class UnkeptError(ValidationError):
+    """A buffer was read that a compiled step does not store."""
 
 
 class BufferView(list[Any]):
@@ -24,6 +29,7 @@ class BufferView(list[Any]):
     ) -> None:
         super().__init__()
         self._contexts: dict[str, int] = {}
+        self._hidden: set[str] = set()
         self._names: list[str] = []
         self.adjust(buffer_names, buffers, full_buffer, contexts)
 
@@ -36,7 +42,8 @@ class BufferView(list[Any]):
     ) -> BufferView:
         """Replace the buffers, and return the view."""
         for name in self._names:
-            del self.__dict__[name]
+            self.__dict__.pop(name, None)
+        self._hidden = set()
         self._names, self._full_buffer = list(buffer_names), full_buffer
         self._contexts = dict(contexts or {})
         self[:] = list(buffers)
@@ -56,13 +63,41 @@ class BufferView(list[Any]):
                     f"{item!r}: there is no {name!r}; there are "
                     f"{', '.join(self._names) or 'no buffers'}"
                 )
-            found = self.__dict__[name]
+            found = getattr(self, name)
             return found[rest] if rest else found
+        if self._hidden:
+            indices = range(len(self))[item]
+            for index in [indices] if isinstance(indices, int) else indices:
+                self._refuse_hidden(self._names[index])
         return super().__getitem__(item)
+
+    def __iter__(self) -> Iterator[Any]:
+        for name in self._names if self._hidden else ():
+            self._refuse_hidden(name)
+        return super().__iter__()
+
+    def _array(self, name: str) -> Any:
+        """Return a buffer, also a hidden one."""
+        return super().__getitem__(self._names.index(name))
+
+    def _hide(self, names: Iterable[str]) -> None:
+        """Refuse to show these buffers, which a compiled step has not stored."""
+        self._hidden = set(names)
+        for name in self._hidden:
+            self.__dict__.pop(name, None)
+
+    def _refuse_hidden(self, name: str) -> None:
+        if name in self._hidden:
+            raise UnkeptError(
+                f"the buffer {name!r} was not stored by the compiled step: name its path in "
+                "net.compile(keep=[...]) or Trainer(..., keep=[...]), or call net.forward_pass() "
+                "and net.backward_pass(), which store all buffers"
+            )
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
+        self._refuse_hidden(name)
         raise AttributeError(
             f"there is no buffer {name!r}; there are {', '.join(self._names) or 'none'}"
         )

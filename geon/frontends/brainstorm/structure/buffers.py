@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ class BufferManager:
         self.forward_size = 0
         self.buffers: list[Any] = []
         self.foreign: dict[int, Any] = {}  # arrays that are used for hubs instead of own memory
+        self.hidden = False
         self.views = BufferView([], [])
         self.resize(1, 1)
 
@@ -49,11 +50,33 @@ class BufferManager:
             handler.set_from_numpy(target, value)
         return self.views
 
-    def adopt(self, hub: int, array: Any) -> None:
-        """Use an array, of the values and the shape of a hub, as its memory."""
-        self.handler.copy_to(self.buffers[hub], array)
-        self.foreign[hub] = array
+    @property
+    def parameters(self) -> Any:
+        """Return the vector of all parameters, which is the first hub."""
+        return self.buffers[0]
+
+    def adopt_parameters(self, array: Any) -> None:
+        """Use an array as the memory of the parameters, which keep their values."""
+        self.handler.copy_to(self.parameters, array)
+        self.foreign[0] = array
         self._lay_out()
+
+    def hide(self, shown: Iterable[str]) -> None:
+        """Refuse to show buffers but those of these paths, until ``show``."""
+        if self.hidden:
+            return
+        shown = set(shown)
+        _hide(self.views, self.layout, shown, "")
+        self.hidden = True
+
+    def show(self) -> None:
+        """Show all buffers."""
+        if self.hidden:
+            self._show()
+
+    def _show(self) -> None:
+        create_buffer_views_from_layout(self.layout, self.buffers, self.hubs, self.views)
+        self.hidden = False
 
     def _lay_out(self) -> None:
         """Allocate what is missing, slice it into hubs, and adjust the views."""
@@ -86,7 +109,7 @@ class BufferManager:
         ]
         for array, value in zip(staying, kept, strict=False):
             self.handler.set_from_numpy(array, value)
-        create_buffer_views_from_layout(self.layout, self.buffers, self.hubs, self.views)
+        self._show()
 
     @staticmethod
     def _stays(hub: Hub) -> bool:
@@ -129,6 +152,14 @@ class BufferManager:
                 self.handler.fill(array[-hub.context_size :], 0.0)
 
 
+def _hide(view: BufferView, layout: Layout, shown: set[str], path: str) -> None:
+    arrays = [name for name in view.keys() if layout[name]["@type"] == "array"]
+    view._hide(name for name in arrays if path + name not in shown)
+    for name in view.keys():
+        if name not in arrays:
+            _hide(view._array(name), layout[name], shown, f"{path}{name}.")
+
+
 def create_buffer_views_from_layout(
     layout: Mapping[str, Any],
     buffers: Sequence[Any],
@@ -149,7 +180,7 @@ def create_buffer_views_from_layout(
     for name, entry in entries:
         known = None
         if existing_view is not None and name in existing_view.keys():
-            known = existing_view[name]
+            known = existing_view._array(name)
         children.append(create_buffer_views_from_layout(entry, buffers, hubs, known))
         if entry.get("@context_size") and entry["@type"] == "array":
             contexts[name] = hubs[entry["@hub"]].context_size

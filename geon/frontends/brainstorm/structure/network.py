@@ -24,6 +24,7 @@ from ..value_modifiers import GradientModifier
 from .architecture import generate_architecture, instantiate_layers_from_architecture
 from .buffer_views import BufferView
 from .buffers import BufferManager
+from .compiled import CompiledStep
 from .layout import create_layout, layout_entry
 from .view_references import resolve_references, structure_of
 
@@ -80,6 +81,7 @@ class Network(Seedable):
         self.output_name: str | None = None
         for layer in layers.values():
             layer.set_handler(self.handler)
+        self._step: CompiledStep | None = None
         self._begin_state()
 
     @property
@@ -97,6 +99,13 @@ class Network(Seedable):
     @property
     def buffer(self) -> BufferView:
         """Return the live views of the memory."""
+        if self._step is not None:
+            self._step.download()
+        return self.views
+
+    @property
+    def views(self) -> BufferView:
+        """Return the views without waiting for values that are on a device."""
         return self._buffers.views
 
     @property
@@ -195,12 +204,13 @@ class Network(Seedable):
         self._buffers.resize(
             sizes.get("T", (self.time_size, ""))[0], sizes.get("B", (self.batch_size, ""))[0]
         )
-        views = self.buffer["Input"].outputs
+        views = self.views["Input"].outputs
         for name, array in data.items():
             self.handler.set_from_numpy(views[name], array)
 
     def forward_pass(self, training_pass: bool = False, context: Any = None) -> None:
         """Compute all outputs and internals; begin with a context of ``get_context``, if given."""
+        self._buffers.show()
         self._buffers.clear_context() if context is None else self.apply_context(context)
         for name, layer in list(self.layers.items())[1:]:
             for sink, sources in self._copies.get(name, ()):
@@ -211,6 +221,7 @@ class Network(Seedable):
 
     def backward_pass(self) -> None:
         """Compute all deltas and gradients for the last forward pass, then modify the gradients."""
+        self._buffers.show()
         self._buffers.clear_backward_buffers()
         for name, layer in reversed(list(self.layers.items())[1:]):
             view = self.buffer[name]
@@ -223,6 +234,28 @@ class Network(Seedable):
                     for part, source in self._parts(sink, sources):
                         self.handler.add_tt(source, part, source)
         self.apply_gradient_modifiers()
+
+    def compile(self, stepper: Any = None, keep: Iterable[str] = ()) -> CompiledStep:
+        """Return a function that makes a step of training as one compiled computation.
+
+        Call it after ``provide_external_data``, with a context of ``get_context`` if there is one.
+        It computes the losses, and with a stepper, which ``stepper.start(net)`` prepared, the
+        gradients, modified by the gradient modifiers, and the new parameters. Results equal those
+        of ``forward_pass(training_pass=True)``, ``backward_pass`` and the stepper. Afterwards,
+        parameters, losses and the buffers that ``keep`` names by their paths can be read, such as
+        ``'Out.outputs.default'`` or ``'gradients'``; others raise until the next ``forward_pass``.
+        """
+        if stepper is not None and stepper.net is not self:
+            stepper.start(self)
+        return CompiledStep(self, stepper, keep)
+
+    def begin_compiled_step(self, step: CompiledStep) -> BufferManager:
+        """Return the memory for a compiled step, which has the parameters from now on."""
+        if self._step is not step:
+            if self._step is not None:
+                self._step.download()
+            self._step = step
+        return self._buffers
 
     def _parts(self, sink: str, sources: Iterable[str]) -> list[tuple[Any, Any]]:
         """Return each part of a copied buffer with the buffer that it is copied from."""
@@ -237,7 +270,7 @@ class Network(Seedable):
     def get_loss_values(self) -> OrderedDict[str, float]:
         """Return ``total_loss``, and the loss of each layer Loss."""
         losses = {
-            name: float(self.handler.get_numpy_copy(self.buffer[name].outputs.loss)[0])
+            name: float(self.handler.get_numpy_copy(self.views[name].outputs.loss)[0])
             for name in self.loss_layers
         }
         return OrderedDict([("total_loss", float(sum(losses.values()))), *losses.items()])

@@ -1,0 +1,362 @@
+"""``CompiledStep``: the passes of a network and a stepper's update as one computation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import geon
+
+from ....op_graph.transforms.functionalize import substitute
+from ..errors import NetworkValidationError
+from ..layers.layer_program import LayerGraph, array_of, context_of, without_names
+from ..layers.symbols import T, axes_of
+from ..value_modifiers import GradientModifier
+from .buffer_structure import BufferStructure
+from .layout import gather_array_nodes, get_connections, layout_entry
+
+PARAMETERS = "parameters"  # the axis of the vector of parameters
+
+
+class CompiledStep:
+    """One step of training a network, as ``net.compile`` returns it; call it to make the step.
+
+    It computes the losses of the data that the network has, and with a stepper the gradients and
+    new parameters. Values of buffers that ``keep`` does not name are not stored: they are in
+    registers or in memory that others use, too.
+    """
+
+    def __init__(self, net: Any, stepper: Any = None, keep: Iterable[str] = ()) -> None:
+        self.net, self.stepper = net, stepper
+        own = [name for name, layer in net.layers.items() if not layer.is_derived]
+        if own[1:]:
+            raise NetworkValidationError(
+                f"the layers {', '.join(own[1:])} compute their passes with a handler, so they "
+                "cannot be compiled; give them a method forward on tensors, or do not compile"
+            )
+        self.handler, self.transformer = net.handler, net.handler.transformer
+        self.dtype = str(np.dtype(self.handler.dtype))
+        self.shapes = {
+            path: BufferStructure.from_layout(entry)
+            for path, entry in gather_array_nodes(net.layout)
+        }
+        self.kept = self._kept_paths([keep] if isinstance(keep, str) else keep)
+        self.given: list[tuple[Any, Any]] = []  # placeholders, each with a function to its value
+        self.shown = self._shown_paths()
+        self.vectors: dict[str, Any] = {}
+        self.is_on_device = False
+        self.probes: dict[str, Any] = {}
+        self.tensors: dict[str, Any] = {}
+        self.states: dict[str, Any] = {}
+        self.results: list[tuple[Any, Any]] = []  # tensors, each with a function to its array
+        self._build()
+
+    def __call__(self, context: Any = None) -> None:
+        """Make a step with the network's data, from a context of ``net.get_context`` if given."""
+        net = self.net
+        manager = net.begin_compiled_step(self)
+        manager.clear_context() if context is None else manager.apply_context(context)
+        self._upload(manager)
+        values = [value() for _, value in self.given]
+        if self.stepper is not None:
+            values += self.stepper.begin_step()
+        out = [array() for _, array in self.results]
+        self.computation(*values, out=[*out, *[None] * self.effects])
+        for layer in net.layers.values():
+            layer.trained_last = True
+        manager.hide(self.shown)
+
+    def _known(self, tensor: Any) -> Any:
+        """Return a tensor of the variables, from one of the placeholders of parameters."""
+        return substitute(tensor, self.known)
+
+    # Paths ---------------------------------------------------------------------------------------
+
+    def _kept_paths(self, keep: Iterable[str]) -> list[str]:
+        """Return the computed buffers that are stored: those of ``keep``, and what inputs read."""
+        connections = get_connections(self.net.layers)
+        found: list[str] = []
+        for path in keep:
+            paths = [each for each in self.shapes if each == path or each.startswith(f"{path}.")]
+            if not paths:
+                raise NetworkValidationError(
+                    f"keep={path!r} names no buffer; give a path such as 'Out.outputs.default', or "
+                    f"that of a view, such as {next(iter(self.net.layers))!r}"
+                )
+            for each in paths:
+                found += connections.get(each, [each])
+        return list(dict.fromkeys(found))
+
+    def _shown_paths(self) -> set[str]:
+        """Return the paths of buffers that have their values after a step."""
+        kept = {"parameters", *self.kept}
+        if "gradients" in kept:
+            kept |= {path for path in self.shapes if ".gradients." in path}
+        kept |= {
+            path
+            for path in self.shapes
+            if path.startswith("Input.outputs.") or path.split(".")[1:2] == ["parameters"]
+        }
+        kept |= {f"{name}.outputs.loss" for name in self.net.loss_layers}
+        kept |= {f"{n}.internals.{i}" for n, layer in self.net.layers.items() for i in layer.state}
+        copies = self.net.layout.get("@copies", {})
+        for sink, sources in get_connections(self.net.layers).items():
+            if sink not in copies and all(source in kept for source in sources):
+                kept.add(sink)
+        return kept
+
+    # The graph -----------------------------------------------------------------------------------
+
+    def _leaf(self, axes: Sequence[Any], value: Any, name: str) -> Any:
+        leaf = geon.placeholder(axes, self.dtype, name=name.replace(".", "_"))
+        self.given.append((leaf, value))
+        return leaf
+
+    def _view(self, layer: str, view: str, name: str) -> Any:
+        return lambda: array_of(self.net.views[layer], (view, name))
+
+    def _build(self) -> None:
+        net = self.net
+        size = net.views.parameters.size
+        axis = geon.Axis(PARAMETERS, size)
+        self.flat = self._variable(axis, net.views.parameters)
+        vectors = {} if self.stepper is None else self.stepper.state
+        vectors = self.vectors = {name: self._variable(axis, a) for name, a in vectors.items()}
+        numbers = self._numbers()
+        at = self.flat
+        if self.stepper is not None:
+            ahead = self.stepper.look_ahead(self.flat, vectors, numbers)
+            at = self.flat if ahead is None else ahead
+        # Derivatives are by placeholders of parameters: tensors that are used in the step of a loop
+        # have none.
+        self.known: dict[Any, Any] = {}
+        self.parameters = self._parts(at)
+        for name in net.layers:
+            self._add_layer(name)
+        losses = [self.tensors[f"{name}.outputs.loss"] for name in net.loss_layers]
+        effects = []
+        wanted = [path for path in self.kept if "deltas" in path or ".internals.d" in path]
+        if self.stepper is not None or wanted or any("gradients" in path for path in self.kept):
+            if not losses:
+                raise NetworkValidationError(
+                    "the network has no layer Loss, from which a backward pass would begin; end "
+                    "it with Loss()"
+                )
+            effects = self._backward(losses, wanted, vectors, numbers)
+        for name in net.loss_layers:
+            self._store(f"{name}.outputs.loss")
+        for path in self.kept:
+            if path not in wanted and "gradients" not in path and path != "parameters":
+                self._store(path)
+        self.effects = len(effects)
+        self.computation = self.transformer.computation(
+            [*[without_names(self._known(tensor)) for tensor, _ in self.results], *effects],
+            *[leaf for leaf, _ in self.given],
+            *numbers.values(),
+        )
+
+    def _numbers(self) -> dict[str, Any]:
+        names = () if self.stepper is None else self.stepper.numbers
+        return {name: geon.placeholder([], self.dtype, name=name) for name in names}
+
+    def _variable(self, axis: Any, array: Any) -> Any:
+        """Return a variable with the values of an array, which becomes its memory if possible."""
+        variable = geon.persistent_tensor([axis], dtype=self.dtype)
+        self.transformer.set(variable, np.asarray(array))
+        return variable
+
+    def _parts(self, flat: Any) -> dict[str, Any]:
+        """Return each parameter as a tensor, a part of the vector."""
+        found = {}
+        for path, structure in self.shapes.items():
+            if ".parameters." in path:
+                start, stop = layout_entry(self.net.layout, path)["@slice"]
+                axes = axes_of(structure)
+                part = flat[start:stop]
+                if len(axes) != 1:
+                    part = geon.unflatten(part, PARAMETERS, axes)
+                found[path] = geon.placeholder(axes, self.dtype, name=path.replace(".", "_"))
+                self.known[found[path]] = geon.cast_axes(part, axes)
+        return found
+
+    def _add_layer(self, name: str) -> None:
+        """Add the tensors of a layer's outputs and internals."""
+        net, layer = self.net, self.net.layers[name]
+        if name == "Input":
+            for output, structure in layer.out_shapes.items():
+                path = f"Input.outputs.{output}"
+                view = self._view("Input", "outputs", output)
+                self.tensors[path] = self._leaf(axes_of(structure), view, path)
+            return
+        before = {}
+        for view, shapes in (("outputs", layer.out_shapes), ("internals", layer.internal_shapes)):
+            for each, structure in shapes.items():
+                if structure.context_size and not structure.is_backward_only:
+                    axes = context_of(structure)
+                    array = self._view(name, "before", each)
+                    before[each] = self._leaf(axes, array, f"{name}.before.{each}")
+        state = {
+            each: self._leaf(
+                axes_of(layer.internal_shapes[each]),
+                self._view(name, "internals", each),
+                f"{name}.internals.{each}",
+            )
+            for each in layer.state
+        }
+        graph = LayerGraph(
+            layer,
+            {each: self._input(f"{name}.inputs.{each}") for each in layer.in_shapes},
+            {each: self.parameters[f"{name}.parameters.{each}"] for each in layer.parameter_shapes},
+            state,
+            before,
+            True,
+            self.dtype,
+            lambda: geon.Random(self.handler.rnd.generate_seed()),
+        )
+        for view, values in (("outputs", graph.outputs), ("internals", graph.internals)):
+            kept = [f"{name}.{view}.{each}" for each in values]
+            self.tensors |= dict(zip(kept, values.values(), strict=True))
+            for each in values:
+                if each in before:
+                    self._store_context(name, view, each)
+        self.probes |= {f"{name}.internals.{each}": p for each, p in graph.probes.items()}
+        self.known |= graph.zeros_for_probes()
+        for each in layer.state:
+            if each in graph.internals:
+                self._store(f"{name}.internals.{each}")
+
+    def _input(self, sink: str) -> Any:
+        """Return an input: an output, or several concatenated in the order of the layout."""
+        sources = get_connections(self.net.layers)[sink]
+        if sink not in self.net.layout.get("@copies", {}):
+            entries = {path: layout_entry(self.net.layout, path) for path in sources}
+            sources = sorted(sources, key=lambda path: entries[path]["@slice"])
+        parts = [self.tensors[path] for path in sources]
+        return parts[0] if len(parts) == 1 else geon.concat(parts, parts[0].axes[-1].name)
+
+    # Results -------------------------------------------------------------------------------------
+
+    def _store(self, path: str, tensor: Any = None) -> None:
+        """Make a tensor a result that is written to the buffer of a path."""
+        layer, view, name = path.split(".")
+        value = self.tensors.get(path) if tensor is None else tensor
+        if value is None:
+            raise NetworkValidationError(
+                f"keep={path!r}: the layer {layer} does not compute this buffer in training"
+            )
+        self.results.append((value, self._view(layer, view, name)))
+
+    def _store_context(self, layer: str, view: str, name: str) -> None:
+        """Store the last steps of a value with a context, which the next step may begin with."""
+        path = f"{layer}.{view}.{name}"
+        if path in self.kept:
+            return
+        if self.shapes[path].context_size > 1:
+            self._store(path)
+            return
+        array = self._view(layer, view, name)
+        self.results.append((self.tensors[path][{T: -1}], lambda: array()[-1]))
+
+    def _backward(
+        self,
+        losses: Sequence[Any],
+        wanted: Sequence[str],
+        vectors: Mapping[str, Any],
+        numbers: Mapping[str, Any],
+    ) -> list[Any]:
+        """Return the assignments of the step; add the deltas and gradients that are stored."""
+        total = losses[0][0]
+        for loss in losses[1:]:
+            total = total + loss[0]
+        by = {path: self._owner_of(path) for path in wanted}
+        leaves = {path: tensor for path, tensor in self.parameters.items()}
+        found = geon.deriv(total, [*leaves.values(), *by.values()], unreached="zero")
+        gradients = dict(zip(leaves, found, strict=False))
+        for path, delta, tensor in zip(by, found[len(leaves) :], by.values(), strict=True):
+            self._store(path, geon.reorder(delta, tensor.axes))
+        for path, gradient in gradients.items():
+            layer, _, name = path.split(".")
+            if name in self.net.layers[layer].computes_no_gradients_for:
+                gradient = geon.broadcast(geon.constant(0, dtype=self.dtype), leaves[path].axes)
+            for modifier in self.net.gradient_modifiers.get(layer, {}).get(name, ()):
+                both = isinstance(modifier, GradientModifier)
+                values = [leaves[path], gradient] if both else [gradient]
+                gradient = modifier.modified(*values)
+            gradients[path] = geon.reorder(gradient, leaves[path].axes)
+            kept = path.replace(".parameters.", ".gradients.")
+            if kept in self.kept:
+                self._store(kept, gradients[path])
+        if not gradients:
+            return []
+        flat = geon.concat(
+            [
+                geon.cast_axes(
+                    geon.flatten(each, list(each.axes), geon.Axis(PARAMETERS, each_size(each))),
+                    [geon.Axis(PARAMETERS, each_size(each))],
+                )
+                for each in gradients.values()
+            ],
+            PARAMETERS,
+        )
+        if "gradients" in self.kept:
+            self.results.append((flat, lambda: self.net.views.gradients))
+        if self.stepper is None:
+            return []
+        new, state = self.stepper.update(self.flat, flat, vectors, numbers)
+        return [
+            geon.assign(self.flat, self._known(new)),
+            *[geon.assign(vectors[name], self._known(value)) for name, value in state.items()],
+        ]
+
+    def _owner_of(self, path: str) -> Any:
+        """Return the tensor whose derivative a buffer of deltas is."""
+        layer, view, name = path.split(".")
+        if view == "output_deltas":
+            return self.tensors[f"{layer}.outputs.{name}"]
+        owner = f"{layer}.internals.{name.removeprefix('d')}"
+        found = self.probes.get(owner, self.tensors.get(owner))
+        if view != "internals" or found is None:
+            raise NetworkValidationError(
+                f"keep={path!r}: the compiled step has no tensor whose derivative this is; look "
+                "at it in an inspectable network"
+            )
+        return found
+
+    # Memory --------------------------------------------------------------------------------------
+
+    def _upload(self, manager: Any) -> None:
+        """Give the variables the memory, or on a device the values, of the network's arrays."""
+        if not self.transformer.memory.on_host:
+            if not self.is_on_device:
+                self.transformer.set(self.flat, np.asarray(manager.parameters))
+                for name, variable in self.vectors.items():
+                    self.transformer.set(variable, np.asarray(self.stepper.state[name]))
+            self.is_on_device = True
+            return
+        live = self.transformer.live(self.flat)
+        if manager.parameters is not live:
+            manager.adopt_parameters(live)
+        for name, variable in self.vectors.items():
+            array = self.transformer.live(variable)
+            if self.stepper.state[name] is not array:
+                np.copyto(array, self.stepper.state[name])
+                self.stepper.state[name] = array
+
+    def download(self) -> None:
+        """Copy parameters and the stepper's vectors from a device, if they changed there."""
+        if self.is_on_device:
+            self.is_on_device = False
+            self.handler.set_from_numpy(self.net.views.parameters, self.transformer.get(self.flat))
+            for name, variable in self.vectors.items():
+                array = self.stepper.state[name]
+                self.handler.set_from_numpy(array, self.transformer.get(variable))
+
+
+def each_size(tensor: Any) -> int:
+    """Return the number of elements of a tensor with fixed lengths."""
+    size = 1
+    for axis in tensor.axes:
+        size *= axis.length
+    return size

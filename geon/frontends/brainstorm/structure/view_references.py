@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -21,52 +22,73 @@ def resolve_references(
     ``structure`` is nested mappings of names. Both results have its form, with a list of values in
     place of each view: one for each pattern that matched. Keys of ``references`` are names, or
     patterns with ``*``, at each level; a value that is no dictionary is for all below it.
-    ``default`` is for what no other key of its dictionary matches; ``fallback`` is used if a value
-    does not fit. Raises ``NetworkValidationError`` for a key that matches nothing.
+    ``default`` is for what nothing else gives a value, also in dictionaries below its own that have
+    none; ``fallback`` is used if a value does not fit. Raises ``NetworkValidationError`` for a key that matches nothing.
     """
-    if not isinstance(references, Mapping):
-        references = {"default": references}
     values: Resolved = {}
     fallbacks: Resolved = {}
-    _resolve(structure, [references], [], values, fallbacks, "", what)
+    references = references if isinstance(references, Mapping) else {"default": references}
+    _resolve(structure, [Applied(references)], values, fallbacks, "", what)
     return values, fallbacks
+
+
+class _Nothing:
+    """Stands for a value that a reference does not give."""
+
+
+@dataclass(frozen=True, eq=False)
+class Applied:
+    """A reference that applies to a name, with the default and the fallback of those around it."""
+
+    value: Any = _Nothing
+    default: Any = _Nothing
+    fallback: Any = _Nothing
+
+    def below(self, name: str) -> list[Applied]:
+        """Return the references that apply to a name in the structure."""
+        if not isinstance(self.value, Mapping):
+            return [self]
+        default = self.value.get("default", self.default)
+        fallback = self.value.get("fallback", self.fallback)
+        keys = [key for key in self.value if key not in SPECIAL and fnmatchcase(name, key)]
+        if not keys and "default" in self.value:
+            keys = ["default"]
+        found = [Applied(self.value[key], default, fallback) for key in keys]
+        return found or [Applied(_Nothing, default, fallback)]
 
 
 def _resolve(
     structure: Structure,
-    references: Sequence[Any],
-    fallback: Sequence[Any],
+    references: Sequence[Applied],
     values: Resolved,
     fallbacks: Resolved,
     path: str,
     what: str,
 ) -> None:
     """Fill ``values`` and ``fallbacks`` for one level, to which these references apply."""
-    dictionaries = [each for each in references if isinstance(each, Mapping)]
-    plain = [each for each in references if not isinstance(each, Mapping)]
-    for each in dictionaries:
-        for key in each:
-            if not isinstance(key, str):
-                raise NetworkValidationError(f"{what} {key!r}: a key is a name or a pattern")
-            if key not in SPECIAL and not any(fnmatchcase(name, key) for name in structure):
-                place = f" of {path[:-1]}" if path else ""
-                raise NetworkValidationError(
-                    f"{what} {path + key!r} matches nothing{place}: there are "
-                    f"{', '.join(map(repr, structure)) or 'no parameters'}"
-                )
-    own = [each["fallback"] for each in dictionaries if "fallback" in each] or list(fallback)
+    for key in [k for each in references if isinstance(each.value, Mapping) for k in each.value]:
+        if not isinstance(key, str):
+            raise NetworkValidationError(f"{what} {key!r}: a key is a name or a pattern")
+        if key not in SPECIAL and not any(fnmatchcase(name, key) for name in structure):
+            place = f" of {path[:-1]}" if path else ""
+            raise NetworkValidationError(
+                f"{what} {path + key!r} matches nothing{place}: there are "
+                f"{', '.join(map(repr, structure)) or 'no parameters'}"
+            )
     for name, inner in structure.items():
-        found = list(plain)
-        for each in dictionaries:
-            keys = [key for key in each if key not in SPECIAL and fnmatchcase(name, key)]
-            if not keys and "default" in each:
-                keys = ["default"]
-            found += [each[key] for key in keys]
+        found = [below for each in references for below in each.below(name)]
         if inner is None:
-            values[name], fallbacks[name] = found, list(own)
+            given = _once(each.value for each in found)
+            values[name] = given or _once(each.default for each in found)
+            fallbacks[name] = _once(each.fallback for each in found)
         else:
             values[name], fallbacks[name] = {}, {}
-            _resolve(inner, found, own, values[name], fallbacks[name], f"{path}{name}.", what)
+            _resolve(inner, found, values[name], fallbacks[name], f"{path}{name}.", what)
+
+
+def _once(values: Iterable[Any]) -> list[Any]:
+    """Return the values that are given, each object once."""
+    return list({id(value): value for value in values if value is not _Nothing}.values())
 
 
 def structure_of(views: Any) -> dict[str, dict[str, None]]:

@@ -112,7 +112,14 @@ class Trainer(Describable):
     def _compiled_step(self, net: Any) -> Any:
         """Return a function that makes one step of the compiled network."""
         read = [scorer.out_name or net.output_name for scorer in self.train_scorers]
-        return net.compile(stepper=self.stepper, keep=[*self.keep, *filter(None, read)])
+        step = net.compile(stepper=self.stepper, keep=[*self.keep, *filter(None, read)])
+
+        def run() -> None:
+            step(self.stepper.context)
+            if self.carry_context:
+                self.stepper.context = net.get_context()
+
+        return run
 
     def _train_epoch(self, net: Any, iterator: DataIterator, run: Any) -> bool:
         """Train for an epoch; return True if a hook stops the training."""

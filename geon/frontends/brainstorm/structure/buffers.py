@@ -28,7 +28,6 @@ class BufferManager:
         self.full_buffer: Any = None
         self.forward_size = 0
         self.buffers: list[Any] = []
-        self.foreign: dict[int, Any] = {}  # arrays that are used for hubs instead of own memory
         self.hidden = False
         self.views = BufferView([], [])
         self.resize(1, 1)
@@ -43,7 +42,7 @@ class BufferManager:
     def set_handler(self, handler: Any) -> BufferView:
         """Move the buffers to another handler."""
         old, self.handler = self.buffers, handler
-        self.size, self.full_buffer, self.foreign = 0, None, {}
+        self.size, self.full_buffer = 0, None
         kept = [np.array(array) for array in old]
         self._lay_out()
         for target, value in zip(self.buffers, kept, strict=True):
@@ -54,12 +53,6 @@ class BufferManager:
     def parameters(self) -> Any:
         """Return the vector of all parameters, which is the first hub."""
         return self.buffers[0]
-
-    def adopt_parameters(self, array: Any) -> None:
-        """Use an array as the memory of the parameters, which keep their values."""
-        self.handler.copy_to(self.parameters, array)
-        self.foreign[0] = array
-        self._lay_out()
 
     def hide(self, shown: Iterable[str]) -> None:
         """Refuse to show buffers but those of these paths, until ``show``."""
@@ -99,11 +92,10 @@ class BufferManager:
         else:
             kept = []
         self.buffers = []
-        for number, (hub, start) in enumerate(zip(self.hubs, offsets, strict=True)):
+        for hub, start in zip(self.hubs, offsets, strict=True):
             shape = hub.get_shape(self.time_size, self.batch_size)
             size = hub.get_size(self.time_size, self.batch_size)
-            own = self.full_buffer[start : start + size].reshape(shape)
-            self.buffers.append(self.foreign.get(number, own))
+            self.buffers.append(self.full_buffer[start : start + size].reshape(shape))
         staying = [
             array for hub, array in zip(self.hubs, self.buffers, strict=True) if self._stays(hub)
         ]

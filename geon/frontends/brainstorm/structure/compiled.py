@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -45,12 +47,20 @@ class CompiledStep:
         self.kept = self._kept_paths([keep] if isinstance(keep, str) else keep)
         self.given: list[tuple[Any, Any]] = []  # placeholders, each with a function to its value
         self.shown = self._shown_paths()
-        self.vectors: dict[str, Any] = {}
-        self.is_on_device = False
         self.probes: dict[str, Any] = {}
         self.tensors: dict[str, Any] = {}
-        self.states: dict[str, Any] = {}
         self.results: list[tuple[Any, Any]] = []  # tensors, each with a function to its array
+        # Derivatives are by placeholders of parameters, which variables replace in the end: tensors
+        # that are used in the step of a loop have none.
+        self.leaves = {
+            path: geon.placeholder(axes_of(structure), self.dtype, name=path.replace(".", "_"))
+            for path, structure in self.shapes.items()
+            if ".parameters." in path
+        }
+        self.known: dict[Any, Any] = {}
+        self.stored: list[tuple[Any, Any]] = []  # variables, each with a function to its array
+        self.shared: list[Any] = []
+        self.is_on_device = False
         self._build()
 
     def __call__(self, context: Any = None) -> None:
@@ -58,7 +68,7 @@ class CompiledStep:
         net = self.net
         manager = net.begin_compiled_step(self)
         manager.clear_context() if context is None else manager.apply_context(context)
-        self._upload(manager)
+        self._upload()
         values = [value() for _, value in self.given]
         if self.stepper is not None:
             values += self.stepper.begin_step()
@@ -119,32 +129,20 @@ class CompiledStep:
 
     def _build(self) -> None:
         net = self.net
-        size = net.views.parameters.size
-        axis = geon.Axis(PARAMETERS, size)
-        self.flat = self._variable(axis, net.views.parameters)
-        vectors = {} if self.stepper is None else self.stepper.state
-        vectors = self.vectors = {name: self._variable(axis, a) for name, a in vectors.items()}
-        numbers = self._numbers()
-        at = self.flat
-        if self.stepper is not None:
-            ahead = self.stepper.look_ahead(self.flat, vectors, numbers)
-            at = self.flat if ahead is None else ahead
-        # Derivatives are by placeholders of parameters: tensors that are used in the step of a loop
-        # have none.
-        self.known: dict[Any, Any] = {}
-        self.parameters = self._parts(at)
         for name in net.layers:
             self._add_layer(name)
         losses = [self.tensors[f"{name}.outputs.loss"] for name in net.loss_layers]
-        effects = []
         wanted = [path for path in self.kept if "deltas" in path or ".internals.d" in path]
+        gradients: dict[str, Any] = {}
         if self.stepper is not None or wanted or any("gradients" in path for path in self.kept):
             if not losses:
                 raise NetworkValidationError(
                     "the network has no layer Loss, from which a backward pass would begin; end "
                     "it with Loss()"
                 )
-            effects = self._backward(losses, wanted, vectors, numbers)
+            gradients = self._backward(losses, wanted)
+        numbers = self._numbers()
+        effects = self._update(gradients, numbers)
         for name in net.loss_layers:
             self._store(f"{name}.outputs.loss")
         for path in self.kept:
@@ -161,29 +159,9 @@ class CompiledStep:
         names = () if self.stepper is None else self.stepper.numbers
         return {name: geon.placeholder([], self.dtype, name=name) for name in names}
 
-    def _variable(self, axis: Any, array: Any) -> Any:
-        """Return a variable with the values of an array, which becomes its memory if possible."""
-        variable = geon.persistent_tensor([axis], dtype=self.dtype)
-        self.transformer.set(variable, np.asarray(array))
-        return variable
-
-    def _parts(self, flat: Any) -> dict[str, Any]:
-        """Return each parameter as a tensor, a part of the vector."""
-        found = {}
-        for path, structure in self.shapes.items():
-            if ".parameters." in path:
-                start, stop = layout_entry(self.net.layout, path)["@slice"]
-                axes = axes_of(structure)
-                part = flat[start:stop]
-                if len(axes) != 1:
-                    part = geon.unflatten(part, PARAMETERS, axes)
-                found[path] = geon.placeholder(axes, self.dtype, name=path.replace(".", "_"))
-                self.known[found[path]] = geon.cast_axes(part, axes)
-        return found
-
     def _add_layer(self, name: str) -> None:
         """Add the tensors of a layer's outputs and internals."""
-        net, layer = self.net, self.net.layers[name]
+        layer = self.net.layers[name]
         if name == "Input":
             for output, structure in layer.out_shapes.items():
                 path = f"Input.outputs.{output}"
@@ -191,7 +169,7 @@ class CompiledStep:
                 self.tensors[path] = self._leaf(axes_of(structure), view, path)
             return
         before = {}
-        for view, shapes in (("outputs", layer.out_shapes), ("internals", layer.internal_shapes)):
+        for shapes in (layer.out_shapes, layer.internal_shapes):
             for each, structure in shapes.items():
                 if structure.context_size and not structure.is_backward_only:
                     axes = context_of(structure)
@@ -208,7 +186,7 @@ class CompiledStep:
         graph = LayerGraph(
             layer,
             {each: self._input(f"{name}.inputs.{each}") for each in layer.in_shapes},
-            {each: self.parameters[f"{name}.parameters.{each}"] for each in layer.parameter_shapes},
+            {each: self.leaves[f"{name}.parameters.{each}"] for each in layer.parameter_shapes},
             state,
             before,
             True,
@@ -259,19 +237,12 @@ class CompiledStep:
         array = self._view(layer, view, name)
         self.results.append((self.tensors[path][{T: -1}], lambda: array()[-1]))
 
-    def _backward(
-        self,
-        losses: Sequence[Any],
-        wanted: Sequence[str],
-        vectors: Mapping[str, Any],
-        numbers: Mapping[str, Any],
-    ) -> list[Any]:
-        """Return the assignments of the step; add the deltas and gradients that are stored."""
+    def _backward(self, losses: Sequence[Any], wanted: Sequence[str]) -> dict[str, Any]:
+        """Return the gradient of each parameter; add the deltas and gradients that are stored."""
         total = losses[0][0]
         for loss in losses[1:]:
             total = total + loss[0]
-        by = {path: self._owner_of(path) for path in wanted}
-        leaves = {path: tensor for path, tensor in self.parameters.items()}
+        by, leaves = {path: self._owner_of(path) for path in wanted}, self.leaves
         found = geon.deriv(total, [*leaves.values(), *by.values()], unreached="zero")
         gradients = dict(zip(leaves, found, strict=False))
         for path, delta, tensor in zip(by, found[len(leaves) :], by.values(), strict=True):
@@ -284,31 +255,74 @@ class CompiledStep:
                 both = isinstance(modifier, GradientModifier)
                 values = [leaves[path], gradient] if both else [gradient]
                 gradient = modifier.modified(*values)
-            gradients[path] = geon.reorder(gradient, leaves[path].axes)
+            gradients[path] = without_names(geon.reorder(gradient, leaves[path].axes))
             kept = path.replace(".parameters.", ".gradients.")
             if kept in self.kept:
                 self._store(kept, gradients[path])
-        if not gradients:
+        if "gradients" in self.kept and gradients:
+            self.results.append((_vector(gradients), lambda: self.net.views.gradients))
+        return gradients
+
+    def _update(self, gradients: Mapping[str, Any], numbers: Mapping[str, Any]) -> list[Any]:
+        """Make the variables, and return the assignments of the stepper's update."""
+        whole = [geon.Axis(PARAMETERS, self.net.views.parameters.size)]
+        parameters = {
+            path: self._variable(gradients.get(path, leaf).axes, self._slice("", path))
+            for path, leaf in self.leaves.items()
+        }
+        names = () if self.stepper is None else tuple(self.stepper.state)
+        if self.stepper is None or not parameters:
+            for path, variable in parameters.items():
+                self.known[self.leaves[path]] = geon.cast_axes(variable, self.leaves[path].axes)
             return []
-        flat = geon.concat(
-            [
-                geon.cast_axes(
-                    geon.flatten(each, list(each.axes), geon.Axis(PARAMETERS, each_size(each))),
-                    [geon.Axis(PARAMETERS, each_size(each))],
-                )
-                for each in gradients.values()
-            ],
-            PARAMETERS,
+        assigned: list[tuple[Any, Any]] = []
+        if is_elementwise(self.stepper):
+            for path, variable in parameters.items():
+                vectors = {
+                    name: self._variable(variable.axes, self._slice(name, path)) for name in names
+                }
+                ahead = self.stepper.look_ahead(variable, vectors, numbers)
+                at = variable if ahead is None else ahead
+                self.known[self.leaves[path]] = geon.cast_axes(at, self.leaves[path].axes)
+                new, state = self.stepper.update(variable, gradients[path], vectors, numbers)
+                assigned += [(variable, new), *((vectors[name], state[name]) for name in names)]
+        else:
+            flat = _vector(parameters)
+            vectors = {name: self._variable(whole, self._slice(name)) for name in names}
+            ahead = self.stepper.look_ahead(flat, vectors, numbers)
+            at = flat if ahead is None else ahead
+            new, state = self.stepper.update(flat, _vector(gradients), vectors, numbers)
+            assigned += [(vectors[name], state[name]) for name in names]
+            for path, variable in parameters.items():
+                self.known[self.leaves[path]] = self._part(at, path, self.leaves[path].axes)
+                assigned.append((variable, self._part(new, path, variable.axes)))
+        return [geon.assign(variable, self._known(value)) for variable, value in assigned]
+
+    def _variable(self, axes: Any, array: Any) -> Any:
+        variable = geon.temporary_tensor(axes, dtype=self.dtype)
+        self.stored.append((variable, array))
+        return variable
+
+    def _slice(self, vector: str, path: str | None = None) -> Any:
+        """Return a function to the array of a vector of the stepper, or of a parameter's part."""
+        shape = None if path is None else self.shapes[path].shape
+        start, stop = (
+            (None, None) if path is None else layout_entry(self.net.layout, path)["@slice"]
         )
-        if "gradients" in self.kept:
-            self.results.append((flat, lambda: self.net.views.gradients))
-        if self.stepper is None:
-            return []
-        new, state = self.stepper.update(self.flat, flat, vectors, numbers)
-        return [
-            geon.assign(self.flat, self._known(new)),
-            *[geon.assign(vectors[name], self._known(value)) for name, value in state.items()],
-        ]
+
+        def array() -> Any:
+            whole = self.stepper.state[vector] if vector else self.net.views.parameters
+            return whole if path is None else whole[start:stop].reshape(shape)
+
+        return array
+
+    def _part(self, flat: Any, path: str, axes: Any) -> Any:
+        """Return the part of a vector that is a parameter, over these axes."""
+        start, stop = layout_entry(self.net.layout, path)["@slice"]
+        part = flat[start:stop]
+        if len(axes) == 1:
+            return geon.cast_axes(part, axes)
+        return geon.unflatten(part, PARAMETERS, axes)
 
     def _owner_of(self, path: str) -> Any:
         """Return the tensor whose derivative a buffer of deltas is."""
@@ -326,37 +340,46 @@ class CompiledStep:
 
     # Memory --------------------------------------------------------------------------------------
 
-    def _upload(self, manager: Any) -> None:
+    def _upload(self) -> None:
         """Give the variables the memory, or on a device the values, of the network's arrays."""
         if not self.transformer.memory.on_host:
             if not self.is_on_device:
-                self.transformer.set(self.flat, np.asarray(manager.parameters))
-                for name, variable in self.vectors.items():
-                    self.transformer.set(variable, np.asarray(self.stepper.state[name]))
+                for variable, array in self.stored:
+                    self.transformer.set(variable, np.asarray(array()))
             self.is_on_device = True
             return
-        live = self.transformer.live(self.flat)
-        if manager.parameters is not live:
-            manager.adopt_parameters(live)
-        for name, variable in self.vectors.items():
-            array = self.transformer.live(variable)
-            if self.stepper.state[name] is not array:
-                np.copyto(array, self.stepper.state[name])
-                self.stepper.state[name] = array
+        now = [self.net.views.parameters]
+        now += [] if self.stepper is None else self.stepper.state.values()
+        same = len(now) == len(self.shared) and all(map(is_, now, self.shared))
+        # What is shared already is shared again in part, which says that it may have changed.
+        if same:
+            self.transformer.share(*self.first)
+            return
+        arrays = [(variable, array()) for variable, array in self.stored]
+        for variable, array in arrays:
+            self.transformer.share(variable, array)
+        self.shared, self.first = now, arrays[0]
 
     def download(self) -> None:
         """Copy parameters and the stepper's vectors from a device, if they changed there."""
         if self.is_on_device:
             self.is_on_device = False
-            self.handler.set_from_numpy(self.net.views.parameters, self.transformer.get(self.flat))
-            for name, variable in self.vectors.items():
-                array = self.stepper.state[name]
-                self.handler.set_from_numpy(array, self.transformer.get(variable))
+            for variable, array in self.stored:
+                self.handler.set_from_numpy(array(), self.transformer.get(variable))
 
 
-def each_size(tensor: Any) -> int:
-    """Return the number of elements of a tensor with fixed lengths."""
-    size = 1
-    for axis in tensor.axes:
-        size *= axis.length
-    return size
+def is_elementwise(stepper: Any) -> bool:
+    """Return True if the class that defines a stepper's ``update`` says that it is elementwise."""
+    owner = next(cls for cls in type(stepper).__mro__ if "update" in vars(cls))
+    return bool(vars(owner).get("elementwise", False))
+
+
+def _vector(tensors: Mapping[str, Any]) -> Any:
+    return geon.concat([flattened(each) for each in tensors.values()], PARAMETERS)
+
+
+def flattened(tensor: Any) -> Any:
+    """Return a tensor with fixed lengths as a vector along the axis of parameters."""
+    tensor = without_names(tensor)
+    axis = geon.Axis(PARAMETERS, math.prod(axis.length for axis in tensor.axes))
+    return geon.cast_axes(geon.flatten(tensor, list(tensor.axes)), [axis])

@@ -8,6 +8,9 @@ A stepper states its rule once, on geon tensors, by these members:
   at the start. ``state`` holds their arrays by name.
 - ``constants`` names the members that are fixed in the compiled rule. If one has changed, the rule
   is compiled again.
+- ``elementwise = True``, in the class that defines ``update``, says that each element of the results
+  depends on the same element of the vectors alone. Then a compiled network applies the rule to each
+  parameter where its gradient is computed, over the axes of that.
 - ``look_ahead(parameters, state, numbers)`` returns the parameters at which gradients are taken, or
   None for the parameters themselves.
 - ``update(parameters, gradients, state, numbers)`` returns the new parameters and a dictionary of
@@ -58,6 +61,7 @@ class TrainingStepper(Describable):
     numbers: ClassVar[tuple[str, ...]] = ()
     vectors: tuple[str, ...] = ()
     constants: ClassVar[tuple[str, ...]] = ()
+    elementwise: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self.net: Any = None
@@ -168,6 +172,7 @@ class SgdStepper(TrainingStepper):
     """Stochastic gradient descent."""
 
     numbers = ("learning_rate",)
+    elementwise = True
 
     def __init__(self, learning_rate: float = 0.1) -> None:
         super().__init__()
@@ -190,6 +195,7 @@ class MomentumStepper(TrainingStepper):
     numbers = ("learning_rate", "momentum")
     vectors = ("velocity",)
     constants = ("scale_learning_rate",)
+    elementwise = True
 
     def __init__(
         self, learning_rate: float = 0.1, momentum: float = 0.0, scale_learning_rate: bool = True
@@ -254,6 +260,7 @@ class _RuleStepper(TrainingStepper):
     """Base of steppers with a rule of ``geon.frontends.neon``."""
 
     numbers = ("learning_rate", "count")
+    elementwise = True
     learning_rate: float
 
     def rule(self) -> Optimiser:

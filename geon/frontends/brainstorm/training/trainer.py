@@ -22,9 +22,9 @@ class Trainer(Describable):
     ``train_scorers`` are scored on the batches of the training. Logs of hooks are in ``logs`` by
     their names, and the losses and scores of each epoch of training under ``rolling_training``.
     With ``carry_context``, recurrent layers begin each batch of an epoch, but the first, where they
-    ended the one before. With ``compiled``, the forward pass, the backward pass and the stepper are one compiled
-    computation. Then only parameters, losses, outputs that scorers read and buffers that ``keep``
-    names can be looked at.
+    ended the one before. With ``compiled``, the forward pass, the backward pass and the stepper are
+    one compiled computation. Then only parameters, losses, outputs that scorers read and buffers
+    that ``keep`` names can be looked at.
     """
 
     __undescribed__: ClassVar[Members] = {

@@ -113,7 +113,8 @@ def gather_losses_and_scores(
         scores[name].append((net.batch_size, float(loss)))
     for scorer in scorers:
         mask_of = scorer.mask_name or mask_name
-        predicted = flatten_all_but_last(net.get(scorer.out_name or out_name or net.output_name))
+        predicted = net.get(scorer.out_name or out_name or net.output_name)
+        predicted = flatten_all_but_last(predicted[: net.time_size])
         targets = flatten_all_but_last(net.get_input(scorer.targets_name or targets_name))
         mask = flatten_all_but_last(net.get_input(mask_of)) if mask_of else None
         weight = predicted.shape[0] if mask is None else float(mask.sum())

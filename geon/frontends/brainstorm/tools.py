@@ -92,7 +92,7 @@ def _extracted(
     names = [buffer_names] if isinstance(buffer_names, str) else list(buffer_names)
     for _ in run_network(network, iter(handler=network.handler), all_inputs=False):
         network.forward_pass()
-        yield {name: network.get(name) for name in names}
+        yield {name: network.get(name)[: network.time_size] for name in names}
 
 
 def _most_steps(parts: list[dict[str, Array]], name: str) -> int:

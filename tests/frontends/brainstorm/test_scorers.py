@@ -57,10 +57,11 @@ def test_batches_are_weighted():
 
 def test_masks_are_inputs():
     class Net:
-        output_name, batch_size = "out", 2
+        output_name, batch_size, time_size = "out", 2, 3
 
         def get(self, path):
-            return PREDICTED.reshape(3, 1, 3)
+            """Three steps, and the state before the first one."""
+            return np.concatenate([PREDICTED, PREDICTED[:1]]).reshape(4, 1, 3)
 
         def get_input(self, name):
             return {"targets": LABELS, "mask": MASK}[name].reshape(3, 1, 1)

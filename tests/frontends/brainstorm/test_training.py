@@ -4,22 +4,42 @@ import json
 
 import numpy as np
 import pytest
+from brainstorm_characters import Pieces
 
+import geon
 from geon.frontends.brainstorm import layers
 from geon.frontends.brainstorm.data_iterators import Minibatches
 from geon.frontends.brainstorm.describable import create_from_description, get_description
-from geon.frontends.brainstorm.hooks import Hook, MonitorScores, StopAfterEpoch
-from geon.frontends.brainstorm.initializers import Gaussian
+from geon.frontends.brainstorm.handlers import NativeHandler, NumpyHandler
+from geon.frontends.brainstorm.hooks import (
+    Hook,
+    ModifyStepperAttribute,
+    MonitorScores,
+    StopAfterEpoch,
+    StopOnNan,
+)
+from geon.frontends.brainstorm.initializers import EchoState, Gaussian
 from geon.frontends.brainstorm.randomness import RandomState
-from geon.frontends.brainstorm.scorers import Accuracy
+from geon.frontends.brainstorm.scorers import Accuracy, MeanSquaredError
 from geon.frontends.brainstorm.structure.network import Network
-from geon.frontends.brainstorm.training import MomentumStepper, SgdStepper, Trainer
+from geon.frontends.brainstorm.tools import create_net_from_spec
+from geon.frontends.brainstorm.training import (
+    AdamStepper,
+    Linear,
+    MomentumStepper,
+    NesterovStepper,
+    RMSpropStepper,
+    SgdStepper,
+    Trainer,
+    TrainingStepper,
+)
 from geon.frontends.brainstorm.utils import (
     InitializationError,
     IteratorValidationError,
+    NetworkValidationError,
     ValidationError,
 )
-from geon.frontends.brainstorm.value_modifiers import ClipValues
+from geon.frontends.brainstorm.value_modifiers import ClipValues, L2Decay
 from tests.frontends.brainstorm.small_network import XOR, xor_batches, xor_data, xor_network
 
 
@@ -187,8 +207,6 @@ def test_what_does_not_fit_is_refused():
 def test_a_fallback_initialises_what_does_not_fit():
     inputs = layers.Input(out_shapes={"default": ("T", "B", 3)})
     net = Network.from_layer(inputs >> layers.FullyConnected(3, name="Out"))
-    from geon.frontends.brainstorm.initializers import EchoState
-
     with pytest.raises(InitializationError, match="Out.*bias"):
         net.initialize(EchoState(0.5), seed=1)
     net.initialize({"default": EchoState(0.5), "fallback": Gaussian(0.1)}, seed=1)
@@ -198,3 +216,69 @@ def test_a_fallback_initialises_what_does_not_fit():
     seeds.generate_seed()
     bias = RandomState(seeds.generate_seed()).randn(3) * 0.1
     assert np.allclose(net.get("Out.parameters.bias"), bias)
+
+
+STEPPERS = [
+    SgdStepper(0.5),
+    MomentumStepper(0.5, 0.9),
+    NesterovStepper(0.5, 0.9),
+    AdamStepper(0.05),
+    RMSpropStepper(0.02, momentum=0.5),
+]
+
+
+@pytest.mark.parametrize("handler", [NumpyHandler, NativeHandler])
+@pytest.mark.parametrize("stepper", STEPPERS, ids=lambda each: type(each).__name__)
+def test_a_compiled_training_equals_an_inspectable_one(stepper, handler):
+    """With modifiers of both kinds, scorers of the batches, and a rate that falls."""
+    found = []
+    for compiled in (False, True):
+        net = xor_network()
+        net.set_handler(handler())
+        net.set_gradient_modifiers({"OutLayer": L2Decay(0.01)})
+        net.set_weight_modifiers({"Fully*": ClipValues(-2.0, 2.0)})
+        trainer = create_from_description(
+            get_description(Trainer(stepper, verbose=False, compiled=compiled))
+        )
+        out = "OutLayer.outputs.default"
+        trainer.train_scorers = [Accuracy(out), MeanSquaredError(out)]
+        trainer.add_hook(ModifyStepperAttribute(Linear(0.05, 0.01, 3)))
+        trainer.add_hook(MonitorScores("valid", [Accuracy(out)], "validation"))
+        trainer.add_hook(StopOnNan())
+        trainer.add_hook(StopAfterEpoch(4))
+        trainer.train(net, xor_batches(3), valid=xor_data())
+        found.append((net.get("parameters"), trainer.logs))
+    assert np.allclose(found[0][0], found[1][0], rtol=1e-4, atol=1e-5)
+    for kind in ("rolling_training", "validation"):
+        for name, values in found[0][1][kind].items():
+            assert np.allclose(values, found[1][1][kind][name], rtol=1e-4, atol=1e-5), name
+
+
+def test_a_compiled_training_carries_contexts_and_keeps_what_is_asked_for():
+    found = []
+    data = np.random.RandomState(0).randn(12, 3, 2)
+    for compiled in (False, True):
+        net = create_net_from_spec("regression", 2, 1, "L4")
+        net.initialize(Gaussian(0.5), seed=1)
+        keep = ["Lstm.outputs.default"]
+        trainer = Trainer(
+            SgdStepper(0.1), verbose=False, compiled=compiled, keep=keep, carry_context=True
+        )
+        trainer.add_hook(StopAfterEpoch(2))
+        trainer.train(net, Pieces(4, default=data, targets=data[:, :, :1]))
+        found.append((net.get("parameters"), net.get("Lstm.outputs.default")))
+    for one, other in zip(*found, strict=True):
+        assert np.allclose(one, other, rtol=1e-4, atol=1e-5)
+    with pytest.raises(geon.GeonError, match="keep"):
+        net.get("Lstm.internals.Za")
+
+
+def test_a_stepper_without_a_rule_is_not_compiled():
+    class Own(TrainingStepper):
+        def run(self):
+            self.net.forward_pass(training_pass=True)
+
+    trainer = Trainer(Own(), verbose=False, compiled=True)
+    trainer.add_hook(StopAfterEpoch(1))
+    with pytest.raises(NetworkValidationError, match="Own defines no update.*without compiled"):
+        trainer.train(xor_network(), xor_data())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -21,64 +22,84 @@ def resolve_references(
     ``structure`` is nested mappings of names. Both results have its form, with a list of values in
     place of each view: one for each pattern that matched. Keys of ``references`` are names, or
     patterns with ``*``, at each level; a value that is no dictionary is for all below it.
-    ``default`` is for what no other key of its dictionary matches; ``fallback`` is used if a value
-    does not fit. Raises ``NetworkValidationError`` for a key that matches nothing anywhere.
+    ``default`` is for what nothing else gives a value, also in dictionaries below its own that have
+    none; ``fallback`` is used if a value does not fit. Raises ``NetworkValidationError`` for a key that matches nothing.
     """
-    if not isinstance(references, Mapping):
-        references = {"default": references}
-    resolver = _Resolver(what)
-    found = resolver.resolve(structure, [references], [], "")
-    for key, (matched, place, names) in resolver.keys.values():
+    values: Resolved = {}
+    fallbacks: Resolved = {}
+    references = references if isinstance(references, Mapping) else {"default": references}
+    keys: dict[tuple[int, str], tuple[bool, str]] = {}
+    _resolve(structure, [Applied(references)], values, fallbacks, "", what, keys)
+    for matched, message in keys.values():
         if not matched:
-            raise NetworkValidationError(
-                f"{what} {place + key!r} matches nothing{' of ' + place[:-1] if place else ''}: "
-                f"there are {', '.join(map(repr, names)) or 'no parameters'}"
-            )
-    return found
+            raise NetworkValidationError(message)
+    return values, fallbacks
 
 
-class _Resolver:
-    """One resolution; ``keys`` says of each key of a dictionary if it matched, and where it was.
+class _Nothing:
+    """Stands for a value that a reference does not give."""
 
-    It is by the identity of the dictionary and by the key.
+
+@dataclass(frozen=True, eq=False)
+class Applied:
+    """A reference that applies to a name, with the default and the fallback of those around it."""
+
+    value: Any = _Nothing
+    default: Any = _Nothing
+    fallback: Any = _Nothing
+
+    def below(self, name: str) -> list[Applied]:
+        """Return the references that apply to a name in the structure."""
+        if not isinstance(self.value, Mapping):
+            return [self]
+        default = self.value.get("default", self.default)
+        fallback = self.value.get("fallback", self.fallback)
+        keys = [key for key in self.value if key not in SPECIAL and fnmatchcase(name, key)]
+        if not keys and "default" in self.value:
+            keys = ["default"]
+        found = [Applied(self.value[key], default, fallback) for key in keys]
+        return found or [Applied(_Nothing, default, fallback)]
+
+
+def _resolve(
+    structure: Structure,
+    references: Sequence[Applied],
+    values: Resolved,
+    fallbacks: Resolved,
+    path: str,
+    what: str,
+    keys: dict[tuple[int, str], tuple[bool, str]],
+) -> None:
+    """Fill ``values`` and ``fallbacks`` for one level, to which these references apply.
+
+    ``keys`` notes for each key, by the identity of its dictionary, if it matches anywhere.
     """
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-        self.keys: dict[tuple[int, str], tuple[str, tuple[bool, str, list[str]]]] = {}
-
-    def resolve(
-        self, structure: Structure, references: Sequence[Any], fallback: Sequence[Any], path: str
-    ) -> tuple[Resolved, Resolved]:
-        """Return the values and fallbacks for one level, to which these references apply."""
-        dictionaries = [each for each in references if isinstance(each, Mapping)]
-        plain = [each for each in references if not isinstance(each, Mapping)]
-        for each in dictionaries:
-            self._note_keys(each, structure, path)
-        own = [each["fallback"] for each in dictionaries if "fallback" in each] or list(fallback)
-        values: Resolved = {}
-        fallbacks: Resolved = {}
-        for name, inner in structure.items():
-            found = list(plain)
-            for each in dictionaries:
-                keys = [key for key in each if key not in SPECIAL and fnmatchcase(name, key)]
-                if not keys and "default" in each:
-                    keys = ["default"]
-                found += [each[key] for key in keys]
-            if inner is None:
-                values[name], fallbacks[name] = found, list(own)
-            else:
-                values[name], fallbacks[name] = self.resolve(inner, found, own, f"{path}{name}.")
-        return values, fallbacks
-
-    def _note_keys(self, references: Mapping[Any, Any], structure: Structure, path: str) -> None:
-        for key in references:
+    for each in references:
+        for key in each.value if isinstance(each.value, Mapping) else ():
             if not isinstance(key, str):
-                raise NetworkValidationError(f"{self.what} {key!r}: a key is a name or a pattern")
+                raise NetworkValidationError(f"{what} {key!r}: a key is a name or a pattern")
             matched = key in SPECIAL or any(fnmatchcase(name, key) for name in structure)
-            known = self.keys.get((id(references), key))
-            if known is None or matched:
-                self.keys[id(references), key] = key, (matched, path, list(structure))
+            place = f" of {path[:-1]}" if path else ""
+            message = (
+                f"{what} {path + key!r} matches nothing{place}: there are "
+                f"{', '.join(map(repr, structure)) or 'no parameters'}"
+            )
+            known = keys.get((id(each.value), key), (False, message))
+            keys[id(each.value), key] = known[0] or matched, known[1]
+    for name, inner in structure.items():
+        found = [below for each in references for below in each.below(name)]
+        if inner is None:
+            given = _once(each.value for each in found)
+            values[name] = given or _once(each.default for each in found)
+            fallbacks[name] = _once(each.fallback for each in found)
+        else:
+            values[name], fallbacks[name] = {}, {}
+            _resolve(inner, found, values[name], fallbacks[name], f"{path}{name}.", what, keys)
+
+
+def _once(values: Iterable[Any]) -> list[Any]:
+    """Return the values that are given, each object once."""
+    return list({id(value): value for value in values if value is not _Nothing}.values())
 
 
 def structure_of(views: Any) -> dict[str, dict[str, None]]:

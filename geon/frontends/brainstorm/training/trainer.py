@@ -22,9 +22,9 @@ class Trainer(Describable):
     ``train_scorers`` are scored on the batches of the training. Logs of hooks are in ``logs`` by
     their names, and the losses and scores of each epoch of training under ``rolling_training``.
     With ``carry_context``, recurrent layers begin each batch of an epoch, but the first, where they
-    ended the one before. With ``compiled``, the forward pass, the backward pass and the stepper are one compiled
-    computation. Then only parameters, losses, outputs that scorers read and buffers that ``keep``
-    names can be looked at.
+    ended the one before. With ``compiled``, the forward pass, the backward pass and the stepper are
+    one compiled computation. Then only parameters, losses, outputs that scorers read and buffers
+    that ``keep`` names can be looked at.
     """
 
     __undescribed__: ClassVar[Members] = {
@@ -112,7 +112,14 @@ class Trainer(Describable):
     def _compiled_step(self, net: Any) -> Any:
         """Return a function that makes one step of the compiled network."""
         read = [scorer.out_name or net.output_name for scorer in self.train_scorers]
-        return net.compile(stepper=self.stepper, keep=[*self.keep, *filter(None, read)])
+        step = net.compile(stepper=self.stepper, keep=[*self.keep, *filter(None, read)])
+
+        def run() -> None:
+            step(self.stepper.context)
+            if self.carry_context:
+                self.stepper.context = net.get_context()
+
+        return run
 
     def _train_epoch(self, net: Any, iterator: DataIterator, run: Any) -> bool:
         """Train for an epoch; return True if a hook stops the training."""

@@ -29,6 +29,7 @@ class BufferManager:
         self.forward_size = 0
         self.buffers: list[Any] = []
         self.hidden = False
+        self.unclear = True  # deltas and gradients were not cleared since the last resize
         self.views = BufferView([], [])
         self.resize(1, 1)
 
@@ -91,7 +92,7 @@ class BufferManager:
             self.size = end
         else:
             kept = []
-        self.buffers = []
+        self.buffers, self.unclear = [], True
         for hub, start in zip(self.hubs, offsets, strict=True):
             shape = hub.get_shape(self.time_size, self.batch_size)
             size = hub.get_size(self.time_size, self.batch_size)
@@ -107,11 +108,13 @@ class BufferManager:
     def _stays(hub: Hub) -> bool:
         return hub.buffer_type == 0 and not hub.is_backward_only
 
-    def clear_backward_buffers(self) -> None:
-        """Set all deltas and gradients to zero."""
-        for hub, array in zip(self.hubs, self.buffers, strict=True):
-            if hub.is_backward_only:
-                self.handler.fill(array, 0.0)
+    def clear_backward_buffers(self, hubs: Iterable[int] | None = None) -> None:
+        """Set deltas and gradients to zero; those of these hubs if the rest was since a resize."""
+        if hubs is None or self.unclear:
+            hubs = [number for number, hub in enumerate(self.hubs) if hub.is_backward_only]
+        self.unclear = False
+        for number in hubs:
+            self.handler.fill(self.buffers[number], 0.0)
 
     # Contexts ------------------------------------------------------------------------------------
 

@@ -75,6 +75,7 @@ class Network(Seedable):
         self._buffers = BufferManager(self.handler, self._hubs, self.layout)
         self._copies = self._copied_views()
         self._fresh = self._fresh_places()
+        self._cleared = self._hubs_to_clear()
         self.initializers: Any = {}
         self.weight_modifiers: dict[str, Any] = {}
         self.gradient_modifiers: dict[str, Any] = {}
@@ -179,6 +180,26 @@ class Network(Seedable):
                     written.setdefault(described["@hub"], []).append(described["@slice"])
         return fresh
 
+    def _hubs_to_clear(self) -> list[int]:
+        """Return the hubs that a backward pass does not set as a whole."""
+        rest = {
+            number: hub.feature_shape[-1] if hub.feature_shape else 1
+            for number, hub in enumerate(self._hubs)
+            if hub.is_backward_only
+        }
+        for name, layer in self.layers.items():
+            if not layer.is_derived:
+                continue
+            skipped = {*layer.computes_no_input_deltas_for, *layer.computes_no_gradients_for}
+            for view, entry in self._fresh[name]:
+                described = self.layout[name][view][entry]
+                start, stop = described["@slice"]
+                rest[described["@hub"]] -= 0 if entry in skipped else stop - start
+            for described in self.layout[name]["internals"].values():
+                if isinstance(described, dict) and not self._hubs[described["@hub"]].sinks:
+                    rest.pop(described["@hub"], None)
+        return [number for number, size in rest.items() if size]
+
     # Data and passes -----------------------------------------------------------------------------
 
     def provide_external_data(self, data: Mapping[str, Any], all_inputs: bool = True) -> None:
@@ -222,7 +243,7 @@ class Network(Seedable):
     def backward_pass(self) -> None:
         """Compute all deltas and gradients for the last forward pass, then modify the gradients."""
         self._buffers.show()
-        self._buffers.clear_backward_buffers()
+        self._buffers.clear_backward_buffers(self._cleared)
         for name, layer in reversed(list(self.layers.items())[1:]):
             view = self.buffer[name]
             if layer.is_derived:
